@@ -1,0 +1,1 @@
+"""Discrete latent structure from unlabelled data."""

@@ -1,0 +1,1 @@
+"""Data in: toy manifolds and tables. Nothing here trains."""

@@ -1,0 +1,99 @@
+"""Files that are there whole or not at all: atomic writing, tensors as safetensors, JSON. No pickle."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@contextmanager
+def atomic_write(path: str | Path) -> Iterator[Path]:
+    """Yield a temporary path beside `path` that takes its place when the block ends without an error.
+
+    The data are on the disk before the name changes, so that a crash or a full disk leaves the old file or the
+    new one, never a part of either.
+
+    Examples
+    --------
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> with atomic_write(folder / "answer.txt") as temporary:
+    ...     _ = temporary.write_text("42")
+    >>> (folder / "answer.txt").read_text()
+    '42'
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # The suffix is kept last: pandas and matplotlib choose the format by it.
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}.", suffix=f".tmp{path.suffix}")
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        with open(temporary, "rb+") as file:
+            os.fsync(file.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        temporary.chmod(0o666 & ~umask)  # mkstemp makes private files
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+def write_json(path: str | Path, value: Any) -> None:
+    """Write `value` as indented JSON, atomically. NaN and infinity are refused: they are not JSON."""
+    text = json.dumps(value, indent=2, allow_nan=False) + "\n"
+    with atomic_write(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def read_json(path: str | Path) -> Any:
+    """Read a JSON file; a damaged one gets a ValueError that names it."""
+    path = Path(path)
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ValueError(f"{path} is not a valid JSON file ({error}); it may be damaged or cut short") from error
+
+
+def write_tensors(path: str | Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
+    """Write named tensors and text metadata as one safetensors file, atomically."""
+    from safetensors.torch import save_file
+
+    with atomic_write(path) as temporary:
+        save_file({k: t.detach().cpu().contiguous() for k, t in tensors.items()}, temporary, dict(metadata))
+
+
+def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Read what :func:`write_tensors` wrote; a damaged file gets a ValueError that names it."""
+    from safetensors import SafetensorError, safe_open
+
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} does not exist")
+    try:
+        with safe_open(path, framework="pt") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}, dict(file.metadata() or {})  # noqa: SIM118
+    except SafetensorError as error:
+        raise ValueError(f"{path} is not a valid safetensors file ({error}); it may be damaged or cut short") from error
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename in `folder` survive a power cut, where the system allows it (Windows does not)."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
