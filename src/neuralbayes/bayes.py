@@ -60,10 +60,7 @@ def prior(p_zx: Tensor, *, sample_weight: Tensor | None = None, from_logits: boo
     >>> prior(torch.tensor([[1.0, 0.0], [0.5, 0.5]]))
     tensor([0.7500, 0.2500])
     """
-    p_zx = _as_posterior(p_zx, from_logits)
-    if sample_weight is None:
-        return p_zx.mean(dim=0)
-    return torch.tensordot(normalized_weight(sample_weight, p_zx), p_zx, dims=1)
+    return sample_mean(_as_posterior(p_zx, from_logits), sample_weight)
 
 
 def density_ratio(p_zx: Tensor, *, p_z: Tensor | None = None, from_logits: bool = False) -> Tensor:
@@ -109,9 +106,7 @@ def entropy(p: Tensor, dim: int) -> Tensor:
     return -(p * guard(p).log()).sum(dim)
 
 
-def marginal_entropy(
-    p_zx: Tensor, *, sample_weight: Tensor | None = None, from_logits: bool = False
-) -> Tensor:
+def marginal_entropy(p_zx: Tensor, *, sample_weight: Tensor | None = None, from_logits: bool = False) -> Tensor:
     """H(z), averaged over spatial positions: a scalar in [0, log n_states]; parameters as in :func:`prior`.
 
     Examples
@@ -122,9 +117,7 @@ def marginal_entropy(
     return entropy(prior(p_zx, sample_weight=sample_weight, from_logits=from_logits), dim=0).mean()
 
 
-def conditional_entropy(
-    p_zx: Tensor, *, sample_weight: Tensor | None = None, from_logits: bool = False
-) -> Tensor:
+def conditional_entropy(p_zx: Tensor, *, sample_weight: Tensor | None = None, from_logits: bool = False) -> Tensor:
     """H(z|x), averaged over samples and spatial positions: a scalar; parameters as in :func:`prior`.
 
     Examples
@@ -136,9 +129,7 @@ def conditional_entropy(
     return sample_mean(entropy(p_zx, dim=1), sample_weight).mean()
 
 
-def mutual_information(
-    p_zx: Tensor, *, sample_weight: Tensor | None = None, from_logits: bool = False
-) -> Tensor:
+def mutual_information(p_zx: Tensor, *, sample_weight: Tensor | None = None, from_logits: bool = False) -> Tensor:
     r"""I(x; z) in nats, averaged over spatial positions (Proposition 1).
 
     .. math:: I(x; z) = \mathbb{E}_x \sum_k L_k(x) \log \frac{L_k(x)}{\mathbb{E}_x[L_k(x)]} = H(z) - H(z|x)
@@ -166,9 +157,7 @@ def mutual_information(
     return (h_z - conditional_entropy(p_zx, sample_weight=sample_weight)).clamp_min(0.0)
 
 
-def js_divergence(
-    p_zx: Tensor, *, sample_weight: Tensor | None = None, from_logits: bool = False
-) -> Tensor:
+def js_divergence(p_zx: Tensor, *, sample_weight: Tensor | None = None, from_logits: bool = False) -> Tensor:
     r"""JS(q_k || rest) of each state against all others, averaged over spatial positions (Theorem 3).
 
     With :math:`q_k = p(x|z{=}k)` and the rest :math:`\bar q_k = p(x|z{\neq}k)`; their Jensen-Shannon divergence
@@ -196,11 +185,11 @@ def js_divergence(
     overlap = sample_mean(js_overlap(p_zx, p_z), sample_weight)  # (K, *spatial)
     js = (LOG_2 - overlap).clamp(0.0, LOG_2)
     empty = (p_z <= 0) | (complement(p_z, dim=0) <= 0)
-    return torch.where(empty, torch.zeros_like(js), js).flatten(1).mean(dim=1)
+    return torch.where(empty, torch.zeros_like(js), js).reshape(len(js), -1).mean(dim=1)
 
 
 def js_overlap(p_zx: Tensor, p_z: Tensor) -> Tensor:
-    r"""What each sample takes from JS(q_k || rest) = log 2 - mean overlap (Propositions 2 and 3).
+    r"""What each sample takes from JS(q_k || rest) = log 2 - mean overlap (Proposition 2, Theorem 3).
 
     .. math:: \tfrac12 \left[ f_k \log(1 + g_k / f_k) + g_k \log(1 + f_k / g_k) \right],
         \qquad f_k = L_k / E_k, \quad g_k = (1 - L_k) / (1 - E_k)
@@ -251,7 +240,12 @@ def sample_mean(values: Tensor, sample_weight: Tensor | None) -> Tensor:
     """Mean over the samples, dimension 0, weighted if weights are given."""
     if sample_weight is None:
         return values.mean(dim=0)
-    return torch.tensordot(normalized_weight(sample_weight, values), values, dims=1)
+    return weighted_sum(normalized_weight(sample_weight, values), values)
+
+
+def weighted_sum(weight: Tensor, values: Tensor) -> Tensor:
+    """Sum over the samples: (n,), (n, *rest) -> (*rest)."""
+    return (weight.to(values.dtype) @ values.reshape(len(values), -1)).reshape(values.shape[1:])
 
 
 def normalized_weight(sample_weight: Tensor, like: Tensor) -> Tensor:

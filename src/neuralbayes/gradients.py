@@ -1,0 +1,376 @@
+r"""The gradient of an objective in p(z|x) and p(z) over a batch of any size, in the memory of a micro-batch.
+
+Every objective has the shape :math:`J = \operatorname{mean}_i \varphi(L_i, E) + \psi(E)` with
+:math:`E = \operatorname{mean}_i L_i`. What couples the samples is E alone, so that
+
+.. math:: \nabla J = \nabla \Big[ \operatorname{mean}_i \varphi(L_i, \langle E \rangle)
+    + \big\langle \langle G \rangle, \operatorname{mean}_i L_i \big\rangle \Big],
+    \qquad G = \frac{\partial J}{\partial E} = \psi'(E) + \operatorname{mean}_i \frac{\partial \varphi}{\partial E}
+
+where :math:`\langle\cdot\rangle` is held fixed. Given E and G the bracket is a sum over samples: micro-batches and
+processes add theirs. The three ways to estimate p(z) differ only in where E and G come from. (The idea of two passes
+is that of Gao et al. 2021, arXiv:2101.06983, for contrastive losses.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from neuralbayes.bayes import posterior, weighted_sum
+from neuralbayes.networks.replay import frozen_buffers, given_statistics, recorded_statistics, seeded
+from neuralbayes.objectives.base import Objective
+from neuralbayes.objectives.running import RunningPrior
+from neuralbayes.objectives.smoothness import Smoothness
+from neuralbayes.objectives.weighted import Outputs, WeightedSum, as_list
+
+Marginal = Literal["minibatch", "running", "exact"]
+
+KEPT_BYTES = 2**26
+"""Posteriors of a batch up to this size are kept between passes; larger ones are computed again."""
+
+
+def backward(
+    objective: Objective | WeightedSum,
+    network: nn.Module,
+    batch: Tensor,
+    *,
+    microbatch_size: int | None = None,
+    marginal: Marginal | RunningPrior = "exact",
+    smoothness: Smoothness | None = None,
+    sample_weight: Tensor | None = None,
+    monitor: Callable[[Sequence[Tensor]], None] | None = None,
+    process_group: dist.ProcessGroup | None = None,
+) -> Tensor:
+    r"""Add the gradient of ``objective(network(batch))`` to the parameters' ``.grad``, in micro-batches.
+
+    Parameters
+    ----------
+    objective : Objective or WeightedSum
+        An `Objective` is averaged over the outputs of a network that has several.
+    network : nn.Module
+        Returns logits of shape (n_samples, n_states, *spatial), or a sequence or mapping of such tensors.
+    batch : Tensor of shape (n_samples, *features)
+    microbatch_size : int, optional
+        Samples that pass through the network at once, the whole batch by default. Memory grows with it, the result of
+        ``marginal="exact"`` does not depend on it.
+    marginal : {"exact", "running", "minibatch"} or RunningPrior, default="exact"
+        Which p(z) the objective sees.
+
+        - "exact": that of the whole batch. One more forward pass, without gradient, where there is more than one
+          micro-batch (and a second one where p(z) enters `sample_term` and the posteriors are too large to keep).
+        - "minibatch": that of each micro-batch, the paper's gradient accumulation.
+        - "running": an exponential average over the micro-batches of this and earlier calls, kept in
+          ``objective.running_prior``, or the `RunningPrior` given.
+    smoothness : Smoothness, optional
+        Added as beta * R_c, on each micro-batch, reusing its forward pass.
+    sample_weight : Tensor of shape (n_samples,), optional
+        Non-negative; every mean over samples becomes a weighted one.
+    monitor : callable, optional
+        Called with the posteriors of each micro-batch, without gradient, one tensor an output.
+    process_group : torch.distributed.ProcessGroup, optional
+        Processes that hold shards, of any sizes, of one global batch; by default all of them where
+        `torch.distributed` is initialised. Every process ends with the gradient of the global batch.
+
+    Returns
+    -------
+    Scalar tensor without gradient: the value of the objective, with beta * R_c, over the (global) batch.
+
+    Notes
+    -----
+    Batch normalisation keeps the statistics of its micro-batch. All passes over a micro-batch see the same network:
+    the same dropout, and running statistics that move once. With ``smoothness.fraction < 1`` the perturbed samples are
+    normalised with the statistics of the whole micro-batch.
+
+    Examples
+    --------
+    >>> import neuralbayes as nb
+    >>> _ = torch.manual_seed(0)
+    >>> network = nn.Linear(5, 3).double()
+    >>> x = torch.randn(100, 5, dtype=torch.float64)
+    >>> loss = nb.backward(nb.DML(), network, x, microbatch_size=7)
+    >>> exact = network.weight.grad.clone(); network.zero_grad()
+    >>> nb.DML()(network(x)).backward()
+    >>> torch.allclose(exact, network.weight.grad, atol=1e-12)
+    True
+    """
+    weighted = objective if isinstance(objective, WeightedSum) else WeightedSum(_checked(objective))
+    if isinstance(network, nn.parallel.DistributedDataParallel):
+        network = network.module  # its averaging over processes is replaced by the sum below
+    running = _running_prior(objective, marginal)
+    processes = _Processes(process_group)
+    run = _Run(weighted, network, smoothness, monitor, processes)
+    chunks = _microbatches(network, batch, microbatch_size, sample_weight, processes)
+    kept_grads = run.set_gradients_aside()
+    exact = marginal == "exact" and len(chunks) > 1  # a single micro-batch is the whole batch
+    loss = run.two_passes(chunks) if exact else run.one_pass(chunks, running)
+    run.add_gradients(kept_grads)
+    return loss
+
+
+@dataclass
+class _Microbatch:
+    x: Tensor
+    weight: Tensor  # (n,), sums to 1 over all micro-batches of all processes
+    seed: int
+
+
+class _Processes:
+    """Sums over the processes of a group; with one process, the identity."""
+
+    def __init__(self, group: dist.ProcessGroup | None) -> None:
+        self.group = group
+        active = dist.is_available() and dist.is_initialized()
+        if group is not None and not active:
+            raise ValueError("`process_group` was given, but torch.distributed is not initialised")
+        self.size = dist.get_world_size(group) if active else 1
+
+    def sum(self, tensor: Tensor) -> Tensor:
+        if self.size > 1:
+            tensor = tensor.contiguous()
+            dist.all_reduce(tensor, group=self.group)
+        return tensor
+
+    def gather(self, value: object) -> list[object]:
+        if self.size == 1:
+            return [value]
+        values: list[object] = [None] * self.size
+        dist.all_gather_object(values, value, group=self.group)
+        return values
+
+
+class _Run:
+    """One call of :func:`backward`."""
+
+    def __init__(
+        self,
+        objective: WeightedSum,
+        network: nn.Module,
+        smoothness: Smoothness | None,
+        monitor: Callable[[Sequence[Tensor]], None] | None,
+        processes: _Processes,
+    ) -> None:
+        self.objective = objective
+        self.network = network
+        self.smoothness = smoothness
+        self.monitor = monitor
+        self.processes = processes
+
+    def one_pass(self, chunks: list[_Microbatch], running: RunningPrior | None) -> Tensor:
+        """E and G from the micro-batch itself, which spans the processes, or E from a running average."""
+        loss = chunks[0].weight.new_zeros(())
+        for chunk in chunks:
+            outputs, penalty = self.forward(chunk)
+            total = self.processes.sum(chunk.weight.sum())
+            if float(total) == 0.0:
+                continue
+            share = chunk.weight / total
+            local = penalty
+            for i, (w, objective, p_zx) in enumerate(self.terms(outputs)):
+                mean = weighted_sum(share, p_zx)
+                p_z = self.processes.sum(mean.detach().clone())
+                if running is not None:
+                    p_z = running.update(i, p_z)
+                value, slope = _prior_slope(objective, p_z)
+                if _depends_on_prior(objective, p_z):
+                    slope = slope + self.processes.sum(_sample_slope(objective, p_zx.detach(), p_z, share))
+                samples = (share * objective.per_sample(p_zx, p_z)).sum()
+                local = local + total * w * (samples + (slope * mean).sum())
+                loss = loss + total * w * (samples.detach() + value / self.processes.size)
+            local.backward()  # type: ignore[no-untyped-call]
+            loss = loss + penalty.detach()
+        return self.processes.sum(loss)
+
+    def two_passes(self, chunks: list[_Microbatch]) -> Tensor:
+        """E, then G, of all micro-batches of all processes without gradients; then the gradient of each."""
+        priors, kept = self.exact_priors(chunks)
+        slopes, loss = self.exact_slopes(chunks, priors, kept)
+        kept.clear()
+        for chunk in chunks:
+            outputs, local = self.forward(chunk)
+            loss = loss + local.detach()
+            for (w, objective, p_zx), p_z, slope in zip(self.terms(outputs), priors, slopes, strict=True):
+                samples = (chunk.weight * objective.per_sample(p_zx, p_z)).sum()
+                local = local + w * (samples + (slope * weighted_sum(chunk.weight, p_zx)).sum())
+                loss = loss + w * samples.detach()
+            local.backward()  # type: ignore[no-untyped-call]
+        return self.processes.sum(loss)
+
+    def exact_priors(self, chunks: list[_Microbatch]) -> tuple[list[Tensor], list[list[Tensor]]]:
+        """E of each output over all samples, and the posteriors of each micro-batch where they are small."""
+        priors: list[Tensor] = []
+        kept: list[list[Tensor]] = []
+        for chunk, posteriors in self.posteriors(chunks):
+            sums = [weighted_sum(chunk.weight, p_zx) for p_zx in posteriors]
+            priors = [a + b for a, b in zip(priors, sums, strict=True)] if priors else sums
+            n_bytes = sum(p.nbytes for p in posteriors) * len(chunks)
+            kept.append(posteriors if n_bytes <= KEPT_BYTES else [])
+        return [self.processes.sum(p_z) for p_z in priors], kept
+
+    def exact_slopes(
+        self, chunks: list[_Microbatch], priors: list[Tensor], kept: list[list[Tensor]]
+    ) -> tuple[list[Tensor], Tensor]:
+        """G of each output over all samples, and the part of the objective that is of the prior alone."""
+        terms = self.objective.terms(len(priors))
+        loss = chunks[0].weight.new_zeros(())
+        slopes = []
+        for (w, objective), p_z in zip(terms, priors, strict=True):
+            value, slope = _prior_slope(objective, p_z)
+            loss = loss + w * value / self.processes.size
+            slopes.append(slope)
+        if any(_depends_on_prior(o, p_z) for (_, o), p_z in zip(terms, priors, strict=True)):
+            sums = [torch.zeros_like(slope) for slope in slopes]
+            source = zip(chunks, kept, strict=True) if all(kept) else self.posteriors(chunks)
+            for chunk, posteriors in source:
+                for total, (_, objective), p_zx, p_z in zip(sums, terms, posteriors, priors, strict=True):
+                    total += _sample_slope(objective, p_zx, p_z, chunk.weight)
+            slopes = [slope + self.processes.sum(total) for slope, total in zip(slopes, sums, strict=True)]
+        return slopes, loss
+
+    def posteriors(self, chunks: list[_Microbatch]) -> Iterator[tuple[_Microbatch, list[Tensor]]]:
+        """The posteriors of each micro-batch, without a trace in the network."""
+        # Buffers are put back after the pass, not after each piece: the next pass sees them move in the same way.
+        with frozen_buffers(self.network):
+            for chunk in chunks:
+                with torch.no_grad(), seeded(chunk.seed, chunk.x.device):
+                    posteriors = [posterior(x) for x in as_list(self.network(chunk.x))]
+                yield chunk, posteriors
+
+    def forward(self, chunk: _Microbatch) -> tuple[Outputs, Tensor]:
+        """The network on a micro-batch, and the share of beta * R_c that it has in the batch's."""
+        smoothness = self.smoothness
+        partial = smoothness is not None and smoothness.fraction < 1.0
+        with recorded_statistics(self.network, partial) as statistics, seeded(chunk.seed, chunk.x.device):
+            outputs = self.network(chunk.x)
+        if self.monitor is not None:
+            self.monitor([posterior(x.detach()) for x in as_list(outputs)])
+        if smoothness is None or smoothness.beta == 0 or float(chunk.weight.sum()) == 0.0:
+            return outputs, chunk.weight.new_zeros(())
+
+        def perturbed(x: Tensor) -> Outputs:
+            with frozen_buffers(self.network), seeded(chunk.seed, x.device), given_statistics(statistics):
+                result: Outputs = self.network(x)
+            return result
+
+        return outputs, chunk.weight.sum() * smoothness(perturbed, chunk.x, outputs, chunk.weight)
+
+    def terms(self, outputs: Outputs) -> list[tuple[float, Objective, Tensor]]:
+        """Weight, objective and posterior of each output."""
+        tensors = as_list(outputs)
+        return [(w, o, posterior(x)) for (w, o), x in zip(self.objective.terms(len(tensors)), tensors, strict=True)]
+
+    def set_gradients_aside(self) -> list[Tensor | None]:
+        """With several processes: gradients that were there before, which are not to be summed over them."""
+        if self.processes.size == 1:
+            return []
+        before = [p.grad for p in self.network.parameters()]
+        for p in self.network.parameters():
+            p.grad = None
+        return before
+
+    def add_gradients(self, before: list[Tensor | None]) -> None:
+        """With several processes: sum the new gradients over them and add those that were there before."""
+        if self.processes.size == 1:
+            return
+        for p, old in zip(self.network.parameters(), before, strict=True):
+            if p.requires_grad:
+                new = self.processes.sum(torch.zeros_like(p) if p.grad is None else p.grad)
+                p.grad = new if old is None else old + new
+
+
+def _sample_slope(objective: Objective, p_zx: Tensor, p_z: Tensor, weight: Tensor) -> Tensor:
+    """Weighted sum over samples of d phi / d E: (K, *spatial); 0 where phi does not depend on E."""
+    return _slope(lambda leaf: (weight * objective.per_sample(p_zx, leaf)).sum(), p_z)[1]
+
+
+def _prior_slope(objective: Objective, p_z: Tensor) -> tuple[Tensor, Tensor]:
+    """psi(E) and psi'(E), the latter (K, *spatial)."""
+    return _slope(objective.of_prior, p_z)
+
+
+def _slope(function: Callable[[Tensor], Tensor], p_z: Tensor) -> tuple[Tensor, Tensor]:
+    """A scalar function of p(z) and its gradient, which is 0 where the function does not look at p(z)."""
+    with torch.enable_grad():
+        leaf = p_z.detach().requires_grad_()
+        value = function(leaf)
+        if not value.requires_grad:
+            return value, torch.zeros_like(p_z)
+        (slope,) = torch.autograd.grad(value, leaf, materialize_grads=True)
+    return value.detach(), slope
+
+
+def _depends_on_prior(objective: Objective, p_z: Tensor) -> bool:
+    """Whether p(z) enters `sample_term`; where it does not, as in MIM, the pass for its slope is saved."""
+    leaf = p_z.detach().requires_grad_()
+    with torch.enable_grad():
+        return bool(objective.per_sample(p_z.detach()[None], leaf).requires_grad)
+
+
+def _checked(objective: Objective) -> Objective:
+    if not isinstance(objective, Objective):
+        raise TypeError(f"`objective` must be an Objective or a WeightedSum, got {type(objective).__name__}")
+    return objective
+
+
+def _running_prior(objective: Objective | WeightedSum, marginal: Marginal | RunningPrior) -> RunningPrior | None:
+    if isinstance(marginal, RunningPrior):
+        return marginal
+    if marginal not in ("minibatch", "running", "exact"):
+        raise ValueError(f'`marginal` must be "minibatch", "running", "exact" or a RunningPrior, got {marginal!r}')
+    return objective.running_prior if marginal == "running" else None
+
+
+def _microbatches(
+    network: nn.Module,
+    batch: Tensor,
+    microbatch_size: int | None,
+    sample_weight: Tensor | None,
+    processes: _Processes,
+) -> list[_Microbatch]:
+    """The batch in pieces, each with its weights and its seed, the same number of pieces on every process."""
+    if not isinstance(network, nn.Module):
+        raise TypeError(
+            "`network` must be a torch.nn.Module, whose buffers and random numbers can be the same in every pass, "
+            f"got {type(network).__name__}"
+        )
+    if not isinstance(batch, Tensor) or batch.ndim < 1:
+        raise TypeError(f"`batch` must be a tensor of shape (n_samples, *features), got {type(batch).__name__}")
+    sizes = [n for n in processes.gather(len(batch)) if isinstance(n, int)]
+    if max(sizes) == 0:
+        raise ValueError(f"`batch` must have at least one sample, got shape {tuple(batch.shape)}")
+    size = max(sizes) if microbatch_size is None else microbatch_size
+    if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= max(sizes):
+        raise ValueError(
+            f"`microbatch_size` must be an integer from 1 to the number of samples, {max(sizes)}, "
+            f"got {microbatch_size!r}"
+        )
+    weight = torch.ones(len(batch), device=batch.device, dtype=_weight_dtype(network, batch))
+    if sample_weight is not None:
+        if sample_weight.shape != weight.shape or not bool((sample_weight >= 0).all()):
+            raise ValueError(
+                f"`sample_weight` must hold {len(batch)} non-negative numbers, got shape {tuple(sample_weight.shape)}"
+            )
+        weight = sample_weight.to(weight)
+    total = processes.sum(weight.sum())
+    if not (bool(torch.isfinite(total)) and float(total) > 0):
+        raise ValueError("`sample_weight` must be finite and have a positive sum")
+    n_chunks = -(-max(sizes) // size)
+    seeds = torch.randint(2**62, (n_chunks,)).tolist()
+    if len(batch) < n_chunks:
+        # A process short of samples takes part in every sum with samples of no weight.
+        missing = n_chunks - len(batch)
+        batch = torch.cat([batch, batch.new_zeros(missing, *batch.shape[1:])])
+        weight = torch.cat([weight, weight.new_zeros(missing)])
+    pieces = zip(batch.tensor_split(n_chunks), (weight / total).tensor_split(n_chunks), seeds, strict=True)
+    return [_Microbatch(x, w, seed) for x, w, seed in pieces]
+
+
+def _weight_dtype(network: nn.Module, batch: Tensor) -> torch.dtype:
+    """Double where the network or its input is, so that the gradient is exact in double; else float32."""
+    double = batch.dtype == torch.float64 or any(p.dtype == torch.float64 for p in network.parameters())
+    return torch.float64 if double else torch.float32

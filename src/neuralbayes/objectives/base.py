@@ -1,0 +1,119 @@
+"""The shape that every objective of the paper has, and the one to give a new one."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from neuralbayes.bayes import posterior, prior, sample_mean
+from neuralbayes.objectives.running import RunningPrior
+
+
+class Objective(nn.Module):
+    r"""An objective written in p(z|x) and p(z).
+
+    .. math:: J = \operatorname{mean}_i \varphi(L(x_i), E) + \psi(E), \qquad E = \operatorname{mean}_i L(x_i)
+
+    A subclass gives :math:`\varphi` as `sample_term` and, if it has one, :math:`\psi` as `prior_term`; p(x|z)/p(x) is
+    ``p_zx / p_z``. Called on logits, the objective is a scalar with the gradient of that batch; with
+    :func:`neuralbayes.backward` it gets the exact gradient of a batch of any size.
+
+    Both tensors come with their values strictly inside (0, 1), so that logarithms, quotients and their gradients stay
+    finite where a state has died or taken everything.
+
+    Attributes
+    ----------
+    running_prior : RunningPrior
+        The estimate of p(z) over past batches that ``backward(..., marginal="running")`` keeps; it is part of
+        `state_dict`, like the running statistics of batch normalisation.
+
+    Examples
+    --------
+    Mutual information, written from the definition:
+
+    >>> class NegativeInformation(Objective):
+    ...     def sample_term(self, p_zx, p_z):
+    ...         return -(p_zx * (p_zx / p_z).log()).sum(1)
+    >>> NegativeInformation()(torch.tensor([[9.0, -9.0], [-9.0, 9.0]]))
+    tensor(-0.6931)
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.running_prior = RunningPrior()
+
+    def sample_term(self, p_zx: Tensor, p_z: Tensor) -> Tensor:
+        r"""The term of each sample, :math:`\varphi(L(x_i), E)`.
+
+        Parameters
+        ----------
+        p_zx : Tensor of shape (n_samples, n_states, *spatial)
+        p_z : Tensor of shape (n_states, *spatial)
+
+        Returns
+        -------
+        Tensor of shape (n_samples, *spatial); it must not mix samples.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define `sample_term(p_zx, p_z)`")
+
+    def prior_term(self, p_z: Tensor) -> Tensor:
+        r"""The term of the prior alone, :math:`\psi(E)`; 0 unless a subclass says otherwise.
+
+        Parameters
+        ----------
+        p_z : Tensor of shape (n_states, *spatial)
+
+        Returns
+        -------
+        Tensor of shape (*spatial).
+        """
+        return torch.zeros_like(p_z[0])
+
+    def forward(self, logits: Tensor, sample_weight: Tensor | None = None) -> Tensor:
+        """The objective on one batch, p(z) being that of the batch; averaged over spatial positions.
+
+        Parameters
+        ----------
+        logits : Tensor of shape (n_samples, n_states, *spatial)
+        sample_weight : Tensor of shape (n_samples,), optional
+
+        Returns
+        -------
+        Scalar tensor.
+        """
+        p_zx = posterior(logits)
+        p_z = prior(p_zx, sample_weight=sample_weight)
+        return sample_mean(self.per_sample(p_zx, p_z), sample_weight) + self.of_prior(p_z)
+
+    def per_sample(self, p_zx: Tensor, p_z: Tensor) -> Tensor:
+        """`sample_term` with its arguments guarded and its result checked and averaged over positions: (n_samples,)."""
+        check_finite(p_z)
+        value = self.sample_term(interior(p_zx), interior(p_z))
+        self._check_shape("sample_term", value, p_zx.shape[:1] + p_zx.shape[2:])
+        return value.reshape(len(p_zx), -1).mean(dim=1)
+
+    def of_prior(self, p_z: Tensor) -> Tensor:
+        """`prior_term` with its argument guarded and its result checked and averaged over positions: a scalar."""
+        value = self.prior_term(interior(p_z))
+        self._check_shape("prior_term", value, p_z.shape[1:])
+        return value.mean()
+
+    def _check_shape(self, method: str, value: Tensor, expected: torch.Size) -> None:
+        if value.shape != expected:
+            raise ValueError(
+                f"`{type(self).__name__}.{method}` must return a tensor of shape {tuple(expected)}, "
+                f"got {tuple(value.shape)}"
+            )
+
+
+def interior(p: Tensor) -> Tensor:
+    """Probabilities moved inside (0, 1) by less than they are rounded by, with the gradient left as it is."""
+    limits = torch.finfo(p.dtype)
+    value = p.detach()
+    return p + (value.clamp(limits.tiny**0.5, 1.0 - limits.eps / 2) - value)
+
+
+def check_finite(p_z: Tensor) -> None:
+    """Raise if a prior shows that the logits behind it were NaN or infinite (looking at them all would cost a pass)."""
+    if not bool(torch.isfinite(p_z.detach().sum())):
+        raise ValueError("`logits` must be finite, got NaN or infinity; look at the input and the learning rate")

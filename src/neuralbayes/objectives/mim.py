@@ -1,0 +1,116 @@
+"""Mutual information maximisation, section 3 of the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from neuralbayes.bayes import complement, entropy, guard
+from neuralbayes.objectives.base import Objective
+
+
+class MIM(Objective):
+    r"""Maximise I(x; z): certain posteriors, an evenly used (or otherwise given) prior.
+
+    Version 1 (Eq. 5) and version 2 (Eqs. 6 and 7), without the smoothness term:
+
+    .. math::
+        J_1 &= \mathbb{E}_x\Big[-\sum_k L_k \log L_k\Big] + (1+\alpha) \sum_k E_k \log E_k \\
+        J_2 &= \mathbb{E}_x\Big[-\sum_k L_k \log L_k\Big]
+              - (1+\alpha) \sum_k \Big[\tfrac1K \log E_k + \tfrac{K-1}{K} \log (1 - E_k)\Big]
+
+    :math:`J_1` with :math:`\alpha = 0` is exactly :math:`-I(x; z)`.
+
+    Parameters
+    ----------
+    alpha : float, default=2.0
+        Extra weight of the prior term; must be > -1.
+    version : {1, 2}, default=2
+        2 replaces the entropy of the prior by a cross-entropy whose gradient stays strong when one state takes all.
+    target_prior : sequence of n_states floats, optional
+        The p(z) to aim at, for imbalanced data; uniform by default. It takes the place of 1/K in version 2; version 1
+        becomes :math:`\sum_k E_k \log (E_k / (K \pi_k))`. Both are minimal at the target.
+
+    Notes
+    -----
+    The paper stops the gradient at the logarithm; Theorem 1 shows that it makes no difference, and a test here does
+    too. The paper's epsilon of 1e-7 inside the logarithm is not added: :class:`Objective` keeps probabilities inside
+    (0, 1) without it. R_c is the `smoothness` argument of :func:`neuralbayes.backward`.
+
+    Examples
+    --------
+    >>> MIM(alpha=0.0, version=1)(torch.tensor([[9.0, -9.0], [-9.0, 9.0]]))
+    tensor(-0.6931)
+    """
+
+    target_prior: Tensor | None
+
+    def __init__(
+        self,
+        alpha: float = 2.0,
+        version: Literal[1, 2] = 2,
+        target_prior: Sequence[float] | Tensor | None = None,
+    ) -> None:
+        super().__init__()
+        if not alpha > -1.0:
+            raise ValueError(f"`alpha` must be > -1, got {alpha!r}")
+        if version not in (1, 2):
+            raise ValueError(f"`version` must be 1 or 2, got {version!r}")
+        self.alpha = alpha
+        self.version = version
+        self.register_buffer("target_prior", None if target_prior is None else _checked_target(target_prior))
+
+    def sample_term(self, p_zx: Tensor, p_z: Tensor) -> Tensor:
+        """Posterior entropy, the first term of Eqs. 5 and 7."""
+        return entropy(p_zx, dim=1)
+
+    def prior_term(self, p_z: Tensor) -> Tensor:
+        """Uniform (or target) prior, the second term of Eq. 5 (version 1) or Eq. 6 (version 2)."""
+        target = self._target(p_z)
+        if self.version == 1:
+            divergence = (p_z * (guard(p_z) / (len(p_z) * target)).log()).sum(0)
+        else:
+            divergence = -(target * guard(p_z).log() + (1.0 - target) * guard(complement(p_z, dim=0)).log()).sum(0)
+        return (1.0 + self.alpha) * divergence
+
+    def extra_repr(self) -> str:
+        return f"alpha={self.alpha}, version={self.version}"
+
+    def _target(self, p_z: Tensor) -> Tensor:
+        """The target in the shape (n_states, 1, ...) that broadcasts over positions."""
+        if self.target_prior is None:
+            target = torch.full((len(p_z),), 1.0 / len(p_z), dtype=p_z.dtype, device=p_z.device)
+        elif len(self.target_prior) != len(p_z):
+            raise ValueError(
+                f"`target_prior` must have one entry for each of the {len(p_z)} states, got {len(self.target_prior)}"
+            )
+        else:
+            target = self.target_prior.to(p_z)
+        return target.reshape(-1, *[1] * (p_z.ndim - 1))
+
+
+def mim_loss(
+    logits: Tensor,
+    alpha: float = 2.0,
+    version: Literal[1, 2] = 2,
+    target_prior: Sequence[float] | Tensor | None = None,
+    sample_weight: Tensor | None = None,
+) -> Tensor:
+    """:class:`MIM` as a function of logits of shape (n_samples, n_states, *spatial).
+
+    Examples
+    --------
+    >>> mim_loss(torch.zeros(4, 2), alpha=0.0, version=1)
+    tensor(0.)
+    """
+    return MIM(alpha, version, target_prior)(logits, sample_weight)  # type: ignore[no-any-return]
+
+
+def _checked_target(target_prior: Sequence[float] | Tensor) -> Tensor:
+    target = torch.as_tensor(target_prior, dtype=torch.float64)
+    if target.ndim != 1 or not bool((target > 0).all()) or not abs(float(target.sum()) - 1.0) < 1e-6:
+        raise ValueError(f"`target_prior` must be positive numbers, one a state, that sum to 1, got {target.tolist()}")
+    return target / target.sum()

@@ -1,0 +1,183 @@
+"""R_c, the finite-difference penalty that keeps L(x) smooth (section 4.2 and appendix B of the paper)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from neuralbayes.bayes import normalized_weight, posterior
+from neuralbayes.objectives.weighted import Outputs, as_list
+
+Zeta = Literal["batch", "sample"]
+
+
+def smoothness(
+    function: Callable[[Tensor], Tensor],
+    x: Tensor,
+    scale: float = 0.1,
+    *,
+    clean: Tensor | None = None,
+    fraction: float = 1.0,
+    zeta: Zeta = "batch",
+    center: bool = False,
+    sample_weight: Tensor | None = None,
+    generator: torch.Generator | None = None,
+) -> Tensor:
+    r"""Squared finite differences of `function` along random directions in the span of the batch (Eqs. 11 and 12).
+
+    .. math::
+        R_c = \frac1B \sum_i \frac{\lVert F(x_i) - F(x_i + \zeta \hat\delta_i) \rVert^2}{\zeta^2},
+        \qquad \hat\delta_i = \frac{X v_i}{\lVert X v_i \rVert}, \quad v_i \sim N(0, I), \quad
+        \zeta \sim N(0, \text{scale}^2)
+
+    Parameters
+    ----------
+    function : callable
+        F, from (m, *features) to (m, ...).
+    x : Tensor of shape (n_samples, *features)
+    scale : float, default=0.1
+        Standard deviation of zeta; the paper's 0.1 is meant for data of unit variance.
+    clean : Tensor of shape (n_samples, ...), optional
+        ``function(x)`` where it is known already; half of the cost is saved.
+    fraction : float, default=1.0
+        Share of the samples that is perturbed, drawn without replacement: an unbiased estimate at less cost.
+    zeta : {"batch", "sample"}, default="batch"
+        One step length for the batch, as the paper and its authors' code have it, or one for each sample.
+    center : bool, default=False
+        Take directions in the span of X minus its mean, as the authors' code does; the paper takes X as it is.
+    sample_weight : Tensor of shape (n_samples,), optional
+    generator : torch.Generator, optional
+        Where the random numbers come from; the global generator by default.
+
+    Returns
+    -------
+    Scalar tensor, with the gradient of both branches.
+
+    Notes
+    -----
+    zeta is kept at least scale/1000 away from 0, where a difference in float32 would be rounding alone.
+
+    Examples
+    --------
+    The Jacobian of a linear map is constant: here every direction is stretched threefold.
+
+    >>> smoothness(lambda x: 3.0 * x, torch.eye(4, dtype=torch.float64))
+    tensor(9.0000, dtype=torch.float64)
+    """
+    if not x.is_floating_point() or x.ndim < 2 or x.numel() == 0:
+        raise ValueError(
+            "`x` must be a floating tensor of shape (n_samples, *features) with n_samples >= 1, "
+            f"got {tuple(x.shape)} of {x.dtype}"
+        )
+    _check_options(scale, fraction, zeta)
+    n = len(x)
+    m = math.ceil(fraction * n)
+    clean = function(x) if clean is None else clean
+    chosen = slice(None) if m == n else torch.randperm(n, generator=generator, device=x.device)[:m]
+    weight = x.new_full((n,), 1.0 / n) if sample_weight is None else normalized_weight(sample_weight, x)
+
+    direction = span_directions(x, m, center, generator)
+    steps = torch.randn(m if zeta == "sample" else 1, generator=generator, device=x.device, dtype=x.dtype)
+    steps = scale * torch.where(steps < 0, steps.clamp_max(-1e-3), steps.clamp_min(1e-3))
+    perturbed = x[chosen] + steps.reshape(-1, *[1] * (x.ndim - 1)) * direction
+    difference = (clean[chosen] - function(perturbed)).flatten(1)
+    # Each sample is drawn with probability m / n, so that dividing by it makes the sum unbiased.
+    per_sample = difference.square().sum(dim=1) / steps.square()
+    return (n / m) * (weight[chosen] * per_sample).sum()
+
+
+def span_directions(x: Tensor, n_directions: int, center: bool, generator: torch.Generator | None) -> Tensor:
+    """Unit vectors in the span of the samples, Eq. 12: (n_directions, *features); 0 where the samples are 0."""
+    rows = x.detach().flatten(1)
+    if center:
+        rows = rows - rows.mean(dim=0)
+    v = torch.randn(n_directions, len(rows), generator=generator, device=x.device, dtype=x.dtype)
+    return nn.functional.normalize(v @ rows, dim=1).reshape(n_directions, *x.shape[1:])
+
+
+class Smoothness(nn.Module):
+    r"""beta * R_c on what a network returns, for the `smoothness` argument of :func:`neuralbayes.backward`.
+
+    Parameters
+    ----------
+    beta : float, default=1.0
+        Weight of R_c.
+    of : {"pooled", "logits", "posterior"} or callable, default="pooled"
+        What is kept smooth: the last output averaged over its positions (the paper's appendix; a vector of logits is
+        its own average), the last output as it is, its softmax over the states (the paper's main text), or what a
+        function of the network's outputs returns.
+    scale, fraction, zeta, center
+        As in :func:`smoothness`.
+
+    Examples
+    --------
+    >>> R_c = Smoothness(beta=2.0, of="logits")
+    >>> R_c(nn.Identity(), torch.eye(4, dtype=torch.float64))
+    tensor(2.0000, dtype=torch.float64)
+    """
+
+    def __init__(
+        self,
+        beta: float = 1.0,
+        of: Literal["pooled", "logits", "posterior"] | Callable[[Outputs], Tensor] = "pooled",
+        scale: float = 0.1,
+        fraction: float = 1.0,
+        zeta: Zeta = "batch",
+        center: bool = False,
+    ) -> None:
+        super().__init__()
+        if not (math.isfinite(beta) and beta >= 0):
+            raise ValueError(f"`beta` must be finite and non-negative, got {beta!r}")
+        if not callable(of) and of not in ("pooled", "logits", "posterior"):
+            raise ValueError(f'`of` must be "pooled", "logits", "posterior" or a function, got {of!r}')
+        _check_options(scale, fraction, zeta)
+        self.beta = beta
+        self.of = of
+        self.scale = scale
+        self.fraction = fraction
+        self.zeta: Zeta = zeta
+        self.center = center
+
+    def select(self, outputs: Outputs) -> Tensor:
+        """What is kept smooth of a network's outputs."""
+        if callable(self.of):
+            return self.of(outputs)
+        last = as_list(outputs)[-1]
+        if self.of == "pooled":
+            return last.flatten(2).mean(dim=2) if last.ndim > 2 else last
+        return posterior(last) if self.of == "posterior" else last
+
+    def forward(
+        self,
+        network: Callable[[Tensor], Outputs],
+        x: Tensor,
+        clean: Outputs | None = None,
+        sample_weight: Tensor | None = None,
+    ) -> Tensor:
+        """beta * R_c of `network` on `x`, reusing its outputs `clean` if given: a scalar."""
+        return self.beta * smoothness(
+            lambda batch: self.select(network(batch)),
+            x,
+            self.scale,
+            clean=None if clean is None else self.select(clean),
+            fraction=self.fraction,
+            zeta=self.zeta,
+            center=self.center,
+            sample_weight=sample_weight,
+        )
+
+    def extra_repr(self) -> str:
+        return f"beta={self.beta}, of={self.of!r}, scale={self.scale}, fraction={self.fraction}"
+
+
+def _check_options(scale: float, fraction: float, zeta: str) -> None:
+    if not (math.isfinite(scale) and scale > 0):
+        raise ValueError(f"`scale` must be finite and positive, got {scale!r}")
+    if not 0.0 < fraction <= 1.0:
+        raise ValueError(f"`fraction` must be in (0, 1], got {fraction!r}")
+    if zeta not in ("batch", "sample"):
+        raise ValueError(f'`zeta` must be "batch" or "sample", got {zeta!r}')
