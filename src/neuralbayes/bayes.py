@@ -36,7 +36,7 @@ def posterior(logits: Tensor) -> Tensor:
     tensor([[0.5000, 0.5000],
             [1.0000, 0.0000]])
     """
-    _check_states(logits, "logits")
+    check_states(logits, "logits")
     return torch.softmax(logits, dim=1, dtype=_accurate_dtype(logits))
 
 
@@ -268,11 +268,11 @@ def _accurate_dtype(x: Tensor) -> torch.dtype:
 def _as_posterior(p_zx: Tensor, from_logits: bool) -> Tensor:
     if from_logits:
         return posterior(p_zx)
-    _check_states(p_zx, "p_zx")
+    check_states(p_zx, "p_zx")
     return p_zx.to(_accurate_dtype(p_zx))
 
 
-def _check_states(x: Tensor, name: str) -> None:
+def check_states(x: Tensor, name: str) -> None:
     """Raise unless `x` is a floating tensor (n_samples >= 1, n_states >= 2, *spatial)."""
     if not isinstance(x, Tensor):
         raise TypeError(f"`{name}` must be a torch.Tensor, got {type(x).__name__}")

@@ -22,9 +22,9 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from neuralbayes.bayes import posterior, weighted_sum
+from neuralbayes.bayes import weighted_sum
 from neuralbayes.networks.replay import frozen_buffers, given_statistics, recorded_statistics, seeded
-from neuralbayes.objectives.base import Objective
+from neuralbayes.objectives.base import Objective, interior_posterior
 from neuralbayes.objectives.running import RunningPrior
 from neuralbayes.objectives.smoothness import Smoothness
 from neuralbayes.objectives.weighted import Outputs, WeightedSum, as_list
@@ -238,7 +238,7 @@ class _Run:
         with frozen_buffers(self.network):
             for chunk in chunks:
                 with torch.no_grad(), seeded(chunk.seed, chunk.x.device):
-                    posteriors = [posterior(x) for x in as_list(self.network(chunk.x))]
+                    posteriors = [interior_posterior(x) for x in as_list(self.network(chunk.x))]
                 yield chunk, posteriors
 
     def forward(self, chunk: _Microbatch) -> tuple[Outputs, Tensor]:
@@ -248,7 +248,7 @@ class _Run:
         with recorded_statistics(self.network, partial) as statistics, seeded(chunk.seed, chunk.x.device):
             outputs = self.network(chunk.x)
         if self.monitor is not None:
-            self.monitor([posterior(x.detach()) for x in as_list(outputs)])
+            self.monitor([interior_posterior(x.detach()) for x in as_list(outputs)])
         if smoothness is None or smoothness.beta == 0 or float(chunk.weight.sum()) == 0.0:
             return outputs, chunk.weight.new_zeros(())
 
@@ -262,7 +262,9 @@ class _Run:
     def terms(self, outputs: Outputs) -> list[tuple[float, Objective, Tensor]]:
         """Weight, objective and posterior of each output."""
         tensors = as_list(outputs)
-        return [(w, o, posterior(x)) for (w, o), x in zip(self.objective.terms(len(tensors)), tensors, strict=True)]
+        return [
+            (w, o, interior_posterior(x)) for (w, o), x in zip(self.objective.terms(len(tensors)), tensors, strict=True)
+        ]
 
     def set_gradients_aside(self) -> list[Tensor | None]:
         """With several processes: gradients that were there before, which are not to be summed over them."""

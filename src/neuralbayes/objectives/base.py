@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
-from neuralbayes.bayes import posterior, prior, sample_mean
+from neuralbayes.bayes import check_states, posterior, prior, sample_mean
 from neuralbayes.objectives.running import RunningPrior
 
 
@@ -81,19 +83,22 @@ class Objective(nn.Module):
         -------
         Scalar tensor.
         """
-        p_zx = posterior(logits)
+        p_zx = interior_posterior(logits)
         p_z = prior(p_zx, sample_weight=sample_weight)
         return sample_mean(self.per_sample(p_zx, p_z), sample_weight) + self.of_prior(p_z)
 
     def per_sample(self, p_zx: Tensor, p_z: Tensor) -> Tensor:
-        """`sample_term` with its arguments guarded and its result checked and averaged over positions: (n_samples,)."""
+        """`sample_term`, its result checked and averaged over positions: (n_samples,).
+
+        `p_zx` is to come from :func:`interior_posterior`.
+        """
         check_finite(p_z)
-        value = self.sample_term(interior(p_zx), interior(p_z))
+        value = self.sample_term(p_zx, interior(p_z))
         self._check_shape("sample_term", value, p_zx.shape[:1] + p_zx.shape[2:])
         return value.reshape(len(p_zx), -1).mean(dim=1)
 
     def of_prior(self, p_z: Tensor) -> Tensor:
-        """`prior_term` with its argument guarded and its result checked and averaged over positions: a scalar."""
+        """`prior_term`, its result checked and averaged over positions: a scalar."""
         value = self.prior_term(interior(p_z))
         self._check_shape("prior_term", value, p_z.shape[1:])
         return value.mean()
@@ -106,11 +111,44 @@ class Objective(nn.Module):
             )
 
 
+def interior_posterior(logits: Tensor) -> Tensor:
+    """p(z|x) strictly inside (0, 1): softmax over the states, moved by less than it is rounded by.
+
+    One tensor of the size of `logits` is kept for the backward pass, which is that of softmax: a floor under the
+    values is none under the gradient, so that a state below it can come back.
+    """
+    check_states(logits, "logits")
+    p_zx: Tensor = _InteriorSoftmax.apply(logits)  # type: ignore[no-untyped-call]
+    return p_zx
+
+
 def interior(p: Tensor) -> Tensor:
-    """Probabilities moved inside (0, 1) by less than they are rounded by, with the gradient left as it is."""
-    limits = torch.finfo(p.dtype)
+    """Probabilities moved strictly inside (0, 1), with the gradient left as it is."""
     value = p.detach()
-    return p + (value.clamp(limits.tiny**0.5, 1.0 - limits.eps / 2) - value)
+    return p + (value.clamp(*_bounds(p.dtype)) - value)
+
+
+class _InteriorSoftmax(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor) -> Tensor:
+        p = posterior(logits)
+        p.clamp_(*_bounds(p.dtype))
+        ctx.save_for_backward(p)
+        ctx.dtype = logits.dtype
+        return p
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        (p,) = ctx.saved_tensors
+        # p * (grad - sum_k p_k grad_k) in one pass
+        result: Tensor = torch.ops.aten._softmax_backward_data(grad.contiguous(), p, 1, p.dtype)
+        return result.to(ctx.dtype)
+
+
+def _bounds(dtype: torch.dtype) -> tuple[float, float]:
+    """The square root of the smallest normal number, whose inverse can be squared, and the number before 1."""
+    limits = torch.finfo(dtype)
+    return limits.tiny**0.5, 1.0 - limits.eps / 2
 
 
 def check_finite(p_z: Tensor) -> None:

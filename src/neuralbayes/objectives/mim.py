@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from neuralbayes.bayes import complement, entropy, guard
+from neuralbayes.bayes import complement, guard
 from neuralbayes.objectives.base import Objective
 
 
@@ -65,7 +65,8 @@ class MIM(Objective):
 
     def sample_term(self, p_zx: Tensor, p_z: Tensor) -> Tensor:
         """Posterior entropy, the first term of Eqs. 5 and 7."""
-        return entropy(p_zx, dim=1)
+        terms: Tensor = torch.special.entr(p_zx)
+        return terms.sum(dim=1)
 
     def prior_term(self, p_z: Tensor) -> Tensor:
         """Uniform (or target) prior, the second term of Eq. 5 (version 1) or Eq. 6 (version 2)."""

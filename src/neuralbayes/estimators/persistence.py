@@ -1,0 +1,142 @@
+"""Fitted estimators as a folder: model.json and one safetensors file. Nothing is pickled, so that a model from a
+stranger can do no more than be wrong."""
+
+from __future__ import annotations
+
+import hashlib
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+from torch import nn
+
+from neuralbayes.files import read_json, read_tensors, write_json, write_tensors
+
+FORMAT = 1
+DESCRIPTION = "model.json"
+ESTIMATORS = {"ManifoldLabeler": "neuralbayes.estimators.manifold_labeler"}
+"""The classes that a model file may name, and where they live."""
+
+
+class SavedEstimator(BaseEstimator):  # type: ignore[misc]
+    """A scikit-learn estimator that can be saved to a folder.
+
+    Fitted attributes (``name_``) may be arrays, plain values that JSON knows, and one module, `module_`, which
+    `_make_module` builds from the other fitted attributes.
+    """
+
+    def _make_module(self) -> nn.Module:
+        """A module of the fitted shape, its weights still to be filled in."""
+        raise NotImplementedError
+
+    def save(self, folder: str | Path) -> None:
+        """Write the fitted estimator to `folder`, replacing a model that is there already.
+
+        Parameters
+        ----------
+        folder : str or Path
+            Made if it does not exist. :func:`neuralbayes.load` reads it back.
+        """
+        check_is_fitted(self)
+        folder = Path(folder)
+        if folder.exists() and not folder.is_dir():
+            raise ValueError(f"`folder` must be a folder, got the file {folder}")
+        if folder.is_dir() and any(folder.iterdir()) and not (folder / DESCRIPTION).exists():
+            raise ValueError(f"`folder` must be empty or hold a saved model, got {folder} with other files in it")
+        tensors: dict[str, torch.Tensor] = {}
+        values: dict[str, Any] = {}
+        for name, value in vars(self).items():
+            if not name.endswith("_") or name.startswith("_"):
+                continue
+            if isinstance(value, nn.Module):
+                tensors |= {f"{name}.{key}": tensor for key, tensor in value.state_dict().items()}
+            elif isinstance(value, np.ndarray) and value.dtype.kind in "fiub":
+                tensors[name] = torch.from_numpy(np.ascontiguousarray(value))
+            else:
+                values[name] = value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+        temporary = folder / "weights.safetensors"
+        write_tensors(temporary, tensors, {})
+        digest = _sha256(temporary)
+        # The description names its weights by content and is replaced last: until then the old model is whole.
+        weights = temporary.rename(folder / f"weights-{digest[:16]}.safetensors")
+        params = {k: v if isinstance(v, str | int | float | None) else None for k, v in self.get_params().items()}
+        description = {
+            "format": FORMAT,
+            "library": version("neuralbayes"),
+            "estimator": type(self).__name__,
+            "params": params,
+            "attributes": values,
+            "weights": weights.name,
+            "sha256": digest,
+        }
+        write_json(folder / DESCRIPTION, description)
+        for stale in folder.glob("weights-*.safetensors"):
+            if stale != weights:
+                stale.unlink()
+
+    @classmethod
+    def _restore(cls, description: dict[str, Any], tensors: dict[str, torch.Tensor]) -> Self:
+        estimator = cls(**description["params"])
+        attributes = dict(description["attributes"])
+        if "feature_names_in_" in attributes:
+            attributes["feature_names_in_"] = np.array(attributes["feature_names_in_"], dtype=object)
+        state = {k.removeprefix("module_."): t for k, t in tensors.items() if k.startswith("module_.")}
+        attributes |= {k: t.numpy() for k, t in tensors.items() if not k.startswith("module_.")}
+        for name, value in attributes.items():
+            setattr(estimator, name, value)
+        estimator.module_ = estimator._make_module()
+        estimator.module_.load_state_dict(state)
+        return estimator
+
+
+def load(folder: str | Path) -> Any:
+    """Read an estimator that was saved with its `save` method.
+
+    Parameters
+    ----------
+    folder : str or Path
+
+    Returns
+    -------
+    The fitted estimator.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no model in `folder`.
+    ValueError
+        The model is damaged, or was written by a newer version of the library.
+    """
+    folder = Path(folder)
+    path = folder / DESCRIPTION
+    if not path.is_file():
+        raise FileNotFoundError(f"`folder` must hold a saved model with its {DESCRIPTION}, got {folder}")
+    description = read_json(path)
+    required = {"format", "library", "estimator", "params", "attributes", "weights", "sha256"}
+    if not isinstance(description, dict) or not required <= description.keys():
+        raise ValueError(f"{path} does not describe a model of this library")
+    if description["format"] != FORMAT:
+        raise ValueError(
+            f"{path} has format {description['format']!r}, this version of neuralbayes reads format {FORMAT}; "
+            f"it was written by version {description['library']}"
+        )
+    name, weights = description["estimator"], Path(str(description["weights"])).name
+    if name not in ESTIMATORS:
+        raise ValueError(f"{path} names the estimator {name!r}, which must be one of {sorted(ESTIMATORS)}")
+    if not (folder / weights).is_file() or _sha256(folder / weights) != description["sha256"]:
+        raise ValueError(f"{folder / weights} is missing or damaged: it is not what {DESCRIPTION} describes")
+    tensors, _ = read_tensors(folder / weights)
+    try:
+        return getattr(import_module(ESTIMATORS[name]), name)._restore(description, tensors)
+    except (KeyError, TypeError, AttributeError, RuntimeError) as error:
+        raise ValueError(f"{path} does not fit its weights ({error}); it may be damaged") from error
+
+
+def _sha256(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
