@@ -1,0 +1,110 @@
+"""The paper's networks, at any width."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from itertools import pairwise
+
+from torch import nn
+
+PAPER_CHANNELS = (200, 500, 700, 1000)
+"""C200-P-C500-C700-P-C1000, section 5.1."""
+
+MNIST_CHANNELS = (100, 100, 200, 500)
+"""C100-P-C100-C200-P-C500, appendix F."""
+
+
+def convolutional_encoder(
+    channels: Sequence[int] = PAPER_CHANNELS, in_channels: int = 3, batch_norm: bool = True
+) -> nn.Sequential:
+    """3x3 convolutions without padding, each with batch normalisation and ReLU, 2x2 max pooling after the 1st and 3rd.
+
+    Parameters
+    ----------
+    channels : sequence of four int, default=(200, 500, 700, 1000)
+    in_channels : int, default=3
+    batch_norm : bool, default=True
+
+    Returns
+    -------
+    nn.Sequential
+        Its hidden states are named ``relu1`` to ``relu4``. The input must be at least 18x18 pixels; 32x32 gives a last
+        state of 3x3 (the paper says 2x2, which its layers do not give).
+
+    Examples
+    --------
+    >>> import torch
+    >>> convolutional_encoder((16, 32, 32, 64))(torch.zeros(2, 3, 32, 32)).shape
+    torch.Size([2, 64, 3, 3])
+    """
+    if len(channels) != 4 or min(channels) < 1:
+        raise ValueError(f"`channels` must be four positive integers, got {tuple(channels)}")
+    layers: OrderedDict[str, nn.Module] = OrderedDict()
+    for i, (before, after) in enumerate(pairwise((in_channels, *channels)), start=1):
+        layers[f"conv{i}"] = nn.Conv2d(before, after, 3, bias=not batch_norm)
+        if batch_norm:
+            layers[f"norm{i}"] = nn.BatchNorm2d(after)
+        layers[f"relu{i}"] = nn.ReLU()
+        if i in (1, 3):
+            layers[f"pool{i}"] = nn.MaxPool2d(2)
+    return orthogonal_(nn.Sequential(layers))
+
+
+def scaled_channels(channels: Sequence[int], width: float) -> tuple[int, ...]:
+    """Channel counts times `width`, rounded to multiples of 16, which CPUs and GPUs run faster; 1 leaves them.
+
+    Examples
+    --------
+    >>> scaled_channels((200, 500, 700, 1000), 0.25)
+    (48, 128, 176, 256)
+    """
+    if not width > 0:
+        raise ValueError(f"`width` must be positive, got {width!r}")
+    if width == 1:
+        return tuple(channels)
+    return tuple(max(16, 16 * round(c * width / 16)) for c in channels)
+
+
+def mlp(sizes: Sequence[int], batch_norm: bool = False) -> nn.Sequential:
+    """Fully connected layers with ReLU between them.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        Input, hidden and output sizes.
+    batch_norm : bool, default=False
+
+    Returns
+    -------
+    nn.Sequential
+        Its hidden states are named ``relu1``, ``relu2``, ...; the last layer, ``linear{n}``, is linear.
+
+    Examples
+    --------
+    >>> import torch
+    >>> mlp((2, 400, 3))(torch.zeros(5, 2)).shape
+    torch.Size([5, 3])
+    """
+    if len(sizes) < 2 or min(sizes) < 1:
+        raise ValueError(f"`sizes` must be at least two positive integers, got {tuple(sizes)}")
+    layers: OrderedDict[str, nn.Module] = OrderedDict()
+    last = len(sizes) - 1
+    for i, (before, after) in enumerate(pairwise(sizes), start=1):
+        normed = batch_norm and i < last
+        layers[f"linear{i}"] = nn.Linear(before, after, bias=not normed)
+        if normed:
+            layers[f"norm{i}"] = nn.BatchNorm1d(after)
+        if i < last:
+            layers[f"relu{i}"] = nn.ReLU()
+    return orthogonal_(nn.Sequential(layers))
+
+
+def orthogonal_(network: nn.Sequential) -> nn.Sequential:
+    """Orthogonal initialisation of all weight matrices and kernels, as the paper has it, biases 0; in place."""
+    for module in network.modules():
+        if isinstance(module, nn.Conv2d | nn.Linear):
+            nn.init.orthogonal_(module.weight)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
+    return network

@@ -1,0 +1,86 @@
+"""Hidden states of any module, at any scales."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from torch import Tensor, nn
+
+
+class HiddenStates(nn.Module):
+    """A network that returns its hidden states, average-pooled to several scales (appendix B).
+
+    Parameters
+    ----------
+    network : nn.Module
+        Any module, such as one of timm's or torchvision's.
+    names : sequence of str
+        Submodules of `network`, by the names that `named_modules` gives; what each returns is a hidden state of shape
+        (n_samples, channels, *spatial). A module that is called several times counts with its last call.
+    scales : sequence of int, default=(1, 2)
+        Sizes and strides of the average pooling; 1 is the state as it is. A state smaller than the pooling window is
+        averaged as a whole; one without positions has no further scales.
+
+    Returns
+    -------
+    On call, a dict from ``name`` (scale 1) or ``name/2`` (scale 2) to tensors: all states at the first scale, then
+    all at the second, in the paper's order.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from neuralbayes.networks.encoders import convolutional_encoder
+    >>> states = HiddenStates(convolutional_encoder((16, 16, 16, 16)), ["relu1", "relu4"])
+    >>> {name: tuple(h.shape) for name, h in states(torch.zeros(2, 3, 32, 32)).items()}
+    {'relu1': (2, 16, 30, 30), 'relu4': (2, 16, 3, 3), 'relu1/2': (2, 16, 15, 15), 'relu4/2': (2, 16, 1, 1)}
+    """
+
+    def __init__(self, network: nn.Module, names: Sequence[str], scales: Sequence[int] = (1, 2)) -> None:
+        super().__init__()
+        known = dict(network.named_modules())
+        missing = [name for name in names if name not in known]
+        if missing or not names:
+            raise ValueError(
+                f"`names` must be submodules of `network`, one of {[k for k in known if k]}, got {missing}"
+            )
+        if not scales or any(isinstance(s, bool) or s < 1 for s in scales):
+            raise ValueError(f"`scales` must be positive integers, got {list(scales)}")
+        self.network = network
+        self.names = list(names)
+        self.scales = list(scales)
+
+    def forward(self, x: Tensor) -> dict[str, Tensor]:
+        with self._recorded() as states:
+            self.network(x)
+        pooled = {}
+        for scale in self.scales:
+            for name in self.names:
+                if scale == 1:
+                    pooled[name] = states[name]
+                elif states[name].ndim == 4:
+                    pooled[f"{name}/{scale}"] = _average_pool(states[name], scale)
+        return pooled
+
+    @contextmanager
+    def _recorded(self) -> Iterator[dict[str, Tensor]]:
+        states: dict[str, Tensor] = {}
+
+        def record(name: str, output: Tensor) -> None:
+            states[name] = output
+
+        modules = dict(self.network.named_modules())
+        hooks = [
+            modules[name].register_forward_hook(lambda _module, _inputs, output, name=name: record(name, output))
+            for name in self.names
+        ]
+        try:
+            yield states
+        finally:
+            for hook in hooks:
+                hook.remove()
+
+
+def _average_pool(state: Tensor, scale: int) -> Tensor:
+    """P(scale, scale, 0, avg), with windows no larger than the state: (n, C, H, W) -> (n, C, H', W')."""
+    return nn.functional.avg_pool2d(state, (min(scale, state.shape[2]), min(scale, state.shape[3])))
