@@ -1,0 +1,99 @@
+"""Which samples each step sees: a function of the seed and the step alone, so that a run can go on anywhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from neuralbayes.training.checks import check_integer
+
+
+@dataclass(frozen=True)
+class Batches:
+    """An endless sequence of batches of indices, epoch after epoch, with random access.
+
+    The order of an epoch depends on nothing but (`seed`, epoch): a resumed run asks for the step where it
+    stopped and sees exactly the batches that an unbroken one would have seen. ``len(batches)`` is the number
+    of batches in an epoch.
+
+    Parameters
+    ----------
+    n_samples : int
+    batch_size : int
+        Samples in a step, over all processes together; an epoch of fewer samples is one batch.
+    seed : int, default=0
+        Non-negative.
+    shuffle : bool, default=True
+        A new order each epoch; otherwise 0, 1, 2, ...
+    drop_last : bool, default=False
+        Leave out the last batch of an epoch when it is smaller than the others. Without it every sample is seen
+        once an epoch.
+
+    Examples
+    --------
+    >>> batches = Batches(n_samples=5, batch_size=2, shuffle=False)
+    >>> len(batches)
+    3
+    >>> [batches.indices(step).tolist() for step in range(4)]
+    [[0, 1], [2, 3], [4], [0, 1]]
+    """
+
+    n_samples: int
+    batch_size: int
+    seed: int = 0
+    shuffle: bool = True
+    drop_last: bool = False
+
+    def __post_init__(self) -> None:
+        for name, minimum in (("n_samples", 1), ("batch_size", 1), ("seed", 0)):
+            object.__setattr__(self, name, check_integer(name, getattr(self, name), minimum))
+        if self.drop_last and self.batch_size > self.n_samples:
+            raise ValueError(
+                f"`batch_size` must be at most n_samples = {self.n_samples} with drop_last=True, "
+                f"got {self.batch_size}: no batch would be left"
+            )
+
+    def __len__(self) -> int:
+        whole, rest = divmod(self.n_samples, self.batch_size)
+        return whole + (rest > 0 and not self.drop_last)
+
+    def indices(self, step: int) -> Tensor:
+        """Indices of the global batch of `step`, counted from 0 over all epochs: shape (n_in_batch,), int64."""
+        epoch, position = divmod(check_integer("step", step, 0), len(self))
+        start = position * self.batch_size
+        stop = min(start + self.batch_size, self.n_samples)
+        if not self.shuffle:
+            return torch.arange(start, stop)
+        return _order(self.n_samples, self.seed, epoch)[start:stop].clone()
+
+
+def share(indices: Tensor, rank: int, world_size: int) -> Tensor:
+    """The part of a global batch that process `rank` of `world_size` takes.
+
+    The shares partition the batch and differ in size by one sample at most. A batch of fewer samples than
+    processes leaves some with none.
+
+    Parameters
+    ----------
+    indices : Tensor of shape (n_in_batch,)
+    rank, world_size : int
+
+    Returns
+    -------
+    Tensor of shape (n_in_share,).
+
+    Examples
+    --------
+    >>> [share(torch.arange(5), rank, 2).tolist() for rank in range(2)]
+    [[0, 1, 2], [3, 4]]
+    """
+    return indices.tensor_split(world_size)[rank]
+
+
+@lru_cache(maxsize=1)  # the steps of an epoch follow each other and share one order
+def _order(n_samples: int, seed: int, epoch: int) -> Tensor:
+    return torch.from_numpy(np.random.default_rng([seed, epoch]).permutation(n_samples))

@@ -1,0 +1,240 @@
+"""The training loop: any network, any step, one process or many."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from neuralbayes.training.batches import Batches, share
+from neuralbayes.training.callbacks import Callback
+from neuralbayes.training.checks import check_integer, check_number
+from neuralbayes.training.processes import (
+    check_fabric,
+    largest_over_ranks,
+    mean_over_ranks,
+    single_process_fabric,
+)
+from neuralbayes.training.progress import progress
+from neuralbayes.training.run import Run, Stateful
+from neuralbayes.training.schedule import Schedule, constant, scheduled
+from neuralbayes.training.signals import deferred_signals
+from neuralbayes.training.state import TrainingState
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+
+Network = TypeVar("Network", bound=nn.Module)
+Batch = TypeVar("Batch")
+Metrics = Mapping[str, float | Tensor]
+
+
+def train(
+    network: Network,
+    step: Callable[[Network, Batch], Metrics],
+    batches: Batches,
+    *,
+    fetch: Callable[[Tensor], Batch],
+    optimizer: Optimizer,
+    schedule: Schedule = constant,
+    max_epochs: int | None = None,
+    max_steps: int | None = None,
+    clip_norm: float | None = None,
+    callbacks: Sequence[Callback] = (),
+    stateful: Mapping[str, Stateful] | None = None,
+    run_dir: str | Path | None = None,
+    log_every: int | None = None,
+    checkpoint_every: int | None = None,
+    verbose: bool = False,
+    fabric: Fabric | None = None,
+) -> TrainingState:
+    """Train `network` in place.
+
+    Each step is ``metrics = step(network, fetch(indices))``, which leaves gradients on the parameters, and an update
+    of `optimizer`.
+
+    Parameters
+    ----------
+    network : nn.Module
+        Everything that is trained, moved to the device of `fabric`.
+    step : callable
+        ``step(network, batch)`` does the forward and the backward pass, for instance by `neuralbayes.backward`,
+        and returns metrics: numbers or scalar tensors by name.
+    batches : Batches
+        Which samples each step sees.
+    fetch : callable
+        ``fetch(indices)`` turns indices of shape (n_in_share,), int64 on the CPU, into what `step` takes. It may
+        draw random numbers, to augment. Tensors, also within containers, are then moved to the device.
+    optimizer : Optimizer
+        Of parameters of `network`.
+    schedule : callable, default=constant
+        Factor on the learning rates as a function of progress in [0, 1], such as `cosine()`.
+    max_epochs, max_steps : int, optional
+        Where to end; one of them at least, the earlier one counts.
+    clip_norm : float, optional
+        Largest norm of the gradient of all parameters together.
+    callbacks : sequence of Callback
+        Called in this order.
+    stateful : mapping of str to objects with state_dict and load_state_dict, optional
+        What else the step changes and a checkpoint must hold, such as an objective with a running prior.
+    run_dir : path, optional
+        Folder for metrics.jsonl and checkpoints. If it holds a checkpoint, training goes on from there.
+    log_every : int, optional
+        Steps between lines of metrics, which are means over the steps between. A line is also written at the end of
+        every epoch; by default only there.
+    checkpoint_every : int, optional
+        Steps between checkpoints, by default an epoch. There is always one at the end.
+    verbose : bool, default=False
+        Show progress.
+    fabric : lightning_fabric.Fabric, optional
+        Launched, with precision "32-true" or "bf16-mixed"; by default one process on the best device there is.
+
+    Returns
+    -------
+    TrainingState
+        With the history of the metrics.
+
+    Raises
+    ------
+    KeyboardInterrupt, SystemExit
+        After SIGINT or SIGTERM, when the current step is done and saved. A second signal does not wait.
+    Exception
+        What `fetch`, `step` or a callback raises, with a note of the step. If it comes before the update, a
+        checkpoint of the last whole step is written first (over several processes only for `on_gradients`, where
+        all fail alike).
+
+    Notes
+    -----
+    **Several processes.** Each takes its share of every batch. `step` must leave the gradient of the *global* batch
+    on every process, as `neuralbayes.backward` does. So the loop neither wraps the network in
+    DistributedDataParallel nor averages gradients, which would do it twice; it only starts all processes from the
+    weights of rank 0. Metrics are averaged, weighted by the shares. A share can be empty when the last batch of an
+    epoch is smaller than the number of processes. Random generators are left as the caller seeded them: seed each
+    rank differently for different noise.
+
+    **Resuming.** A run that was interrupted, at any step and any number of times, ends with bit for bit the weights
+    and metrics.jsonl of an unbroken one, on the CPU and with the same number of processes. A checkpoint holds what
+    training changes; learning rates, schedule and end come from the arguments, so that a finished run can be made
+    longer and one that diverged can go on with a smaller rate. To start again, take another folder.
+
+    Examples
+    --------
+    >>> x = torch.linspace(-1, 1, 64).reshape(64, 1)
+    >>> def step(network, batch):
+    ...     loss = (network(batch) - 3 * batch).square().mean()
+    ...     loss.backward()
+    ...     return {"loss": loss}
+    >>> network = nn.Linear(1, 1)
+    >>> state = train(
+    ...     network, step, Batches(64, 16), fetch=lambda indices: x[indices],
+    ...     optimizer=torch.optim.SGD(network.parameters(), lr=0.3), max_epochs=50,
+    ... )
+    >>> state.step, round(network.weight.item(), 3)
+    (200, 3.0)
+    """
+    if not isinstance(batches, Batches):
+        raise TypeError(f"`batches` must be a Batches, got {type(batches).__name__}")
+    total_steps = _total_steps(max_epochs, max_steps, len(batches))
+    log_every = None if log_every is None else check_integer("log_every", log_every, 1)
+    checkpoint_every = (
+        len(batches) if checkpoint_every is None else check_integer("checkpoint_every", checkpoint_every, 1)
+    )
+    if clip_norm is not None:
+        clip_norm = check_number("clip_norm", clip_norm, low=0, open_low=True)
+    parameters = _parameters(network, optimizer)
+    fabric = single_process_fabric() if fabric is None else fabric
+    check_fabric(fabric)
+    fabric.to_device(network)
+
+    state = TrainingState(network, optimizer, len(batches), total_steps)
+    run = Run(state, batches, callbacks, stateful or {}, None if run_dir is None else Path(run_dir), fabric)
+    with scheduled(optimizer, schedule, total_steps) as set_rate:
+        run.resume()
+        shown = verbose and fabric.is_global_zero
+        with deferred_signals() as interrupt, progress(total_steps, completed=state.step, enabled=shown) as display:
+            asked_to_end = 0  # a signal that all processes know of; another may reach one of them at any moment
+            while not state.finished and not asked_to_end:
+                set_rate(state.step)
+                indices = batches.indices(state.step)
+                part = share(indices, fabric.global_rank, fabric.world_size)
+                before = run.before_step()
+                network.train()
+                optimizer.zero_grad()
+                agreed = fabric.world_size == 1
+                try:
+                    with fabric.autocast():
+                        local_metrics = _numbers(step(network, fabric.to_device(fetch(part))), "`step`")
+                    metrics = mean_over_ranks(fabric, local_metrics, len(part))
+                    agreed = True
+                    for callback in callbacks:
+                        callback.on_gradients(state, metrics)
+                except Exception as error:
+                    error.add_note(f"in training step {state.step + 1}")
+                    if agreed:  # a process that fails alone would wait for what the others add to a checkpoint
+                        run.save(before)
+                    raise
+                if clip_norm is not None:
+                    torch.nn.utils.clip_grad_norm_(parameters, clip_norm)
+                optimizer.step()
+
+                state.step += 1
+                run.interval.add(metrics)
+                run.epoch.add(metrics)
+                for callback in callbacks:
+                    callback.on_step_end(state, metrics)
+                epoch_ended = state.step % len(batches) == 0
+                extra = _end_epoch(run, callbacks, fabric) if epoch_ended else {}
+                if epoch_ended or state.finished or (log_every and state.step % log_every == 0):
+                    run.log(extra)
+                asked_to_end = largest_over_ranks(fabric, interrupt.signum)
+                if state.finished or asked_to_end or state.step % checkpoint_every == 0:
+                    run.save()
+                display.advance(samples=len(indices), metrics=metrics)
+            interrupt.signum = interrupt.signum or asked_to_end
+    return state
+
+
+def _end_epoch(run: Run, callbacks: Sequence[Callback], fabric: Fabric) -> dict[str, float]:
+    """Call the callbacks with the means of the epoch; return what they add."""
+    metrics = run.epoch.compute()
+    extra: dict[str, float] = {}
+    for callback in callbacks:
+        # Rank 0 speaks for all, so that later callbacks decide the same everywhere.
+        added = fabric.broadcast(callback.on_epoch_end(run.state, metrics | extra))
+        extra |= {} if added is None else _numbers(added, f"`{type(callback).__name__}.on_epoch_end`")
+    run.epoch.clear()
+    return extra
+
+
+def _numbers(metrics: Any, source: str) -> dict[str, float]:
+    if not isinstance(metrics, Mapping):
+        raise TypeError(f"{source} must return a mapping from names to numbers, got {type(metrics).__name__}")
+    numbers: dict[str, float] = {}
+    for name, value in metrics.items():
+        try:
+            numbers[name] = float(value.detach() if isinstance(value, Tensor) else value)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise TypeError(f"{source} must return numbers, got {name!r}: {value!r}") from error
+    return numbers
+
+
+def _total_steps(max_epochs: int | None, max_steps: int | None, steps_per_epoch: int) -> int:
+    if max_epochs is None and max_steps is None:
+        raise ValueError("`max_epochs` or `max_steps` must be given")
+    from_epochs = sys.maxsize if max_epochs is None else check_integer("max_epochs", max_epochs, 1) * steps_per_epoch
+    return min(from_epochs, sys.maxsize if max_steps is None else check_integer("max_steps", max_steps, 1))
+
+
+def _parameters(network: nn.Module, optimizer: Optimizer) -> list[nn.Parameter]:
+    """The parameters of `optimizer`, which must be of `network`: others would not be moved, shared or saved."""
+    if not isinstance(optimizer, Optimizer):
+        raise TypeError(f"`optimizer` must be a torch.optim.Optimizer, got {type(optimizer).__name__}")
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    if not {id(p) for p in parameters} <= {id(p) for p in network.parameters()}:
+        raise ValueError("`optimizer` must hold parameters of `network` only, got others too")
+    return parameters

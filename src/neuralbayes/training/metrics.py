@@ -1,0 +1,99 @@
+"""metrics.jsonl: one line a log interval, and the means that go into a line."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from neuralbayes.files import atomic_write
+
+
+class Means:
+    """Running means of metrics by name; a metric need not be there every time.
+
+    Examples
+    --------
+    >>> means = Means()
+    >>> means.add({"loss": 1.0})
+    >>> means.add({"loss": 2.0, "accuracy": 0.5})
+    >>> means.compute()
+    {'loss': 1.5, 'accuracy': 0.5}
+    """
+
+    def __init__(self) -> None:
+        self._sums: dict[str, tuple[float, int]] = {}
+
+    def add(self, metrics: Mapping[str, float]) -> None:
+        for name, value in metrics.items():
+            total, count = self._sums.get(name, (0.0, 0))
+            self._sums[name] = (total + value, count + 1)
+
+    def compute(self) -> dict[str, float]:
+        return {name: total / count for name, (total, count) in self._sums.items()}
+
+    def clear(self) -> None:
+        self._sums.clear()
+
+    def state_dict(self) -> dict[str, Any]:
+        return dict(self._sums)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self._sums = dict(state)
+
+
+class MetricsFile:
+    """The writer of a metrics.jsonl, which is a function of the run alone: no times, no dates.
+
+    A line holds ``step`` (updates done), ``epoch`` (epochs completed), ``lr`` and the metrics; a value that is
+    not finite is written as null, for JSON has no NaN.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    def append(self, record: Mapping[str, float]) -> None:
+        values = {name: value if math.isfinite(value) else None for name, value in record.items()}
+        with open(self.path, "a", encoding="utf-8") as file:
+            file.write(json.dumps(values, allow_nan=False) + "\n")
+
+    def sync(self) -> None:
+        """Bring all lines to the disk; done before a checkpoint that counts on them."""
+        with open(self.path, "a", encoding="utf-8") as file:
+            os.fsync(file.fileno())
+
+    def cut(self, step: int) -> list[dict[str, float]]:
+        """Drop the lines written after `step`, and return those that stay."""
+        records = [record for record in read_metrics(self.path) if record["step"] <= step]
+        with atomic_write(self.path) as temporary:
+            temporary.touch()
+            for record in records:
+                MetricsFile(temporary).append(record)
+        return records
+
+
+def read_metrics(path: str | Path) -> list[dict[str, float]]:
+    """Read a metrics.jsonl: a dictionary a line, null as NaN.
+
+    A last line cut short by a crash is left out. Any other damaged line gets a ValueError that names it. A file
+    that is not there yet has no lines.
+    """
+    path = Path(path)
+    if not path.exists():
+        return []
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    records: list[dict[str, float]] = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            values = json.loads(line)
+            if not isinstance(values, dict) or not isinstance(values.get("step"), int):
+                raise ValueError("no object with a step")
+        except ValueError as error:
+            if number == len(lines):
+                break
+            raise ValueError(f"{path}, line {number} is not a line of metrics ({error})") from error
+        records.append({name: math.nan if value is None else value for name, value in values.items()})
+    return records

@@ -1,0 +1,152 @@
+import math
+import random
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from neuralbayes.training import load_checkpoint, read_checkpoint, save_checkpoint
+from neuralbayes.training.rng import get_rng_state, set_rng_state
+
+
+def files(run_dir):
+    return sorted((run_dir / "checkpoints").iterdir())
+
+
+def damage(path):
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+
+
+def assert_same(left, right):
+    assert type(left) is type(right)
+    if isinstance(left, dict):
+        assert list(left) == list(right)
+        for key in left:
+            assert_same(left[key], right[key])
+    elif isinstance(left, list | tuple):
+        assert len(left) == len(right)
+        for a, b in zip(left, right, strict=True):
+            assert_same(a, b)
+    elif isinstance(left, torch.Tensor):
+        assert left.dtype == right.dtype
+        assert torch.equal(left, right)
+    else:
+        assert left == right or (math.isnan(left) and math.isnan(right))
+
+
+def test_nested_state_comes_back_equal(tmp_path):
+    state = {
+        "step": 3,
+        "none": None,
+        "text": "é",
+        "flag": True,
+        "numbers": [1, 0.1, math.nan, -math.inf, 2**70],
+        "tuple": (1, (2.5, "x"), []),
+        "by number": {0: torch.arange(3), 1: torch.zeros(())},
+        "dtypes": [
+            torch.ones(2, dtype=d) for d in (torch.bool, torch.bfloat16, torch.float64, torch.uint8, torch.int64)
+        ],
+        "empty": torch.empty(0, 3),
+        "a": {"b": torch.ones(1)},
+        "a/b": torch.zeros(1),
+        "transposed": torch.arange(6).reshape(2, 3).T,
+    }
+    assert_same(read_checkpoint(save_checkpoint(tmp_path, 3, state)), state)
+
+
+def test_state_of_an_optimizer_comes_back_equal(tmp_path):
+    network = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3))
+    optimizer = torch.optim.Adam(network.parameters())
+    network(torch.randn(4, 2)).square().sum().backward()
+    optimizer.step()
+    state = optimizer.state_dict()
+    assert_same(read_checkpoint(save_checkpoint(tmp_path, 1, state)), state)
+
+
+def test_tied_weights_are_saved(tmp_path):
+    network = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+    network[1].weight = network[0].weight
+    saved = read_checkpoint(save_checkpoint(tmp_path, 1, network.state_dict()))
+    assert torch.equal(saved["1.weight"], network[0].weight)
+
+
+def test_what_is_neither_tensor_nor_json_is_refused(tmp_path):
+    with pytest.raises(TypeError, match=r"state 'callbacks/thing' must be made of tensors.*got set"):
+        save_checkpoint(tmp_path, 1, {"callbacks": {"thing": {1, 2}}})
+    with pytest.raises(TypeError, match="keys of state 'a' must be strings or integers"):
+        save_checkpoint(tmp_path, 1, {"a": {(1, 2): 3}})
+
+
+def test_the_last_two_are_kept(tmp_path):
+    for step in (5, 10, 1000):
+        save_checkpoint(tmp_path, step, {"step": step})
+    assert [read_checkpoint(path)["step"] for path in files(tmp_path)] == [10, 1000]
+    assert load_checkpoint(tmp_path) == {"step": 1000}
+
+
+def test_no_checkpoint_is_none(tmp_path):
+    assert load_checkpoint(tmp_path) is None
+
+
+def test_every_kind_of_damage_is_noticed(tmp_path):
+    path = save_checkpoint(tmp_path, 1, {"weights": torch.arange(4.0), "rate": 0.25, "text": "abc"})
+    content = path.read_bytes()
+    for position in (0, 9, content.index(b"abc"), content.index(b"0.25"), content.index(b"F32"), len(content) - 3):
+        changed = bytearray(content)
+        changed[position] ^= 2
+        path.write_bytes(changed)
+        with pytest.raises(ValueError, match=path.name):
+            read_checkpoint(path)
+    for length in (0, 4, 30, len(content) - 1):
+        path.write_bytes(content[:length])
+        with pytest.raises(ValueError, match=path.name):
+            read_checkpoint(path)
+
+
+def test_a_foreign_file_is_refused(tmp_path):
+    from safetensors.torch import save_file
+
+    save_file({"a": torch.ones(1)}, tmp_path / "model.safetensors")
+    with pytest.raises(ValueError, match="not a checkpoint"):
+        read_checkpoint(tmp_path / "model.safetensors")
+
+
+def test_a_damaged_newest_one_falls_back_with_a_warning_and_gives_way(tmp_path):
+    for step in (1, 2):
+        save_checkpoint(tmp_path, step, {"step": torch.tensor(step)})
+    damage(files(tmp_path)[-1])
+    with pytest.warns(RuntimeWarning, match=r"step-000000002.safetensors is damaged.*going back to .*step-000000001"):
+        assert load_checkpoint(tmp_path)["step"] == 1
+    # Had the damaged one stayed among the last two, a whole one would have been deleted for it.
+    save_checkpoint(tmp_path, 1, {"step": torch.tensor(1)})
+    assert [path.name for path in files(tmp_path)] == ["step-000000001.safetensors"]
+
+
+def test_two_damaged_ones_are_an_error(tmp_path):
+    for step in (1, 2):
+        save_checkpoint(tmp_path, step, {"step": torch.tensor(step)})
+    for path in files(tmp_path):
+        damage(path)
+    with pytest.raises(ValueError, match=r"no checkpoint in .* can be read: .*step-000000002.*step-000000001"):
+        load_checkpoint(tmp_path)
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match=r"cannot write the checkpoint .*file/checkpoints/step-000000001"):
+        save_checkpoint(tmp_path / "file", 1, {})
+
+
+def test_random_generators_go_on_from_a_saved_state(tmp_path):
+    def draw():
+        return random.gauss(0, 1), np.random.standard_normal(3).tolist(), torch.randn(3).tolist()  # noqa: NPY002
+
+    cpu = torch.device("cpu")
+    draw()  # leaves half a pair of Gaussians behind in Python and NumPy
+    path = save_checkpoint(tmp_path, 1, get_rng_state(cpu))
+    expected = draw()
+    set_rng_state(read_checkpoint(path), cpu)
+    assert draw() == expected

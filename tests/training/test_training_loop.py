@@ -1,0 +1,499 @@
+import json
+import math
+import os
+import random
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from neuralbayes.training import (
+    Batches,
+    Callback,
+    EarlyStopping,
+    StopOnNaN,
+    cosine,
+    load_checkpoint,
+    read_metrics,
+    train,
+)
+
+X = torch.linspace(-1, 1, 20).reshape(20, 1)
+BATCHES = Batches(20, 6, seed=5)  # 4 steps an epoch, the last of 2 samples
+
+
+class KilledError(Exception):
+    """What no code expects, like a power cut."""
+
+
+class KillAt(Callback):
+    def __init__(self, *steps):
+        self.steps = steps
+
+    def on_step_end(self, state, metrics):
+        if state.step in self.steps:
+            raise KilledError
+
+
+class Running(nn.Module):
+    """State beside the network that every step changes."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(()))
+
+
+class Experiment:
+    """A network with buffers and dropout, augmentation from all generators, a schedule, a stateful companion."""
+
+    def __init__(self, run_dir=None, **options):
+        torch.manual_seed(0)
+        np.random.seed(0)  # noqa: NPY002
+        random.seed(0)
+        self.network = nn.Sequential(nn.Linear(1, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Dropout(0.3), nn.Linear(8, 1))
+        self.optimizer = torch.optim.Adam(self.network.parameters(), lr=0.02)
+        self.running = Running()
+        self.options = {
+            "fetch": self.fetch,
+            "optimizer": self.optimizer,
+            "schedule": cosine(warmup=0.2),
+            "max_epochs": 5,
+            "clip_norm": 1.0,
+            "stateful": {"running": self.running},
+            "run_dir": run_dir,
+            "log_every": 3,
+            "checkpoint_every": 5,
+        } | options
+
+    def fetch(self, indices):
+        noise = torch.randn(len(indices), 1) + random.random() + np.random.random()  # noqa: NPY002
+        return X[indices] + 0.01 * noise
+
+    def step(self, network, batch):
+        loss = (network(batch) - batch.square()).square().mean()
+        loss.backward()
+        self.running.mean.lerp_(loss.detach(), 0.1)
+        return {"loss": loss, "size": len(batch)}
+
+    def train(self, **options):
+        return train(self.network, self.step, BATCHES, **self.options | options)
+
+
+def assert_same_end(one, other):
+    for key, tensor in one.network.state_dict().items():
+        assert torch.equal(tensor, other.network.state_dict()[key]), key
+    left, right = (e.optimizer.state_dict() for e in (one, other))
+    assert left["param_groups"] == right["param_groups"]
+    for index, state in left["state"].items():
+        for key, tensor in state.items():
+            assert torch.equal(tensor, right["state"][index][key]), key
+    assert torch.equal(one.running.mean, other.running.mean)
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory):
+    run_dir = tmp_path_factory.mktemp("unbroken")
+    experiment = Experiment(run_dir)
+    experiment.state = experiment.train()
+    experiment.lines = (run_dir / "metrics.jsonl").read_text()
+    return experiment
+
+
+def test_loss_decreases():
+    torch.manual_seed(0)
+    network = nn.Linear(1, 1)
+
+    def step(network, batch):
+        loss = (network(batch) - 3 * batch - 1).square().mean()
+        loss.backward()
+        return {"loss": loss}
+
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.3)
+    state = train(network, step, BATCHES, fetch=lambda i: X[i], optimizer=optimizer, max_epochs=20)
+    assert state.step == 80
+    assert state.epoch == 20
+    assert [record["step"] for record in state.history] == list(range(4, 81, 4))
+    assert state.history[-1]["loss"] < 0.01 * state.history[0]["loss"]
+
+
+def test_lines_of_metrics(unbroken):
+    records = read_metrics(unbroken.options["run_dir"] / "metrics.jsonl")
+    assert records == unbroken.state.history
+    # Every third step and at the end of each epoch of four.
+    assert [record["step"] for record in records] == [3, 4, 6, 8, 9, 12, 15, 16, 18, 20]
+    assert [record["epoch"] for record in records] == [0, 1, 1, 2, 2, 3, 3, 4, 4, 5]
+    assert [record["size"] for record in records[:3]] == [6, 2, 6]  # means since the last line
+    assert records[4]["size"] == 6
+    assert records[1]["lr"] == pytest.approx(0.02 * (3.5 / 20) / 0.2)
+    assert unbroken.optimizer.param_groups[0]["lr"] == 0.02
+
+
+@pytest.mark.parametrize("kills", [(7,), (1,), (5, 13), (4, 10, 19), (2, 11, 11, 17)])
+def test_a_killed_run_ends_like_an_unbroken_one(tmp_path, unbroken, kills):
+    for kill in kills:
+        with pytest.raises(KilledError):
+            Experiment(tmp_path).train(callbacks=[KillAt(kill)])
+        torch.rand(kill)  # a new process has drawn other numbers
+    last = Experiment(tmp_path)
+    state = last.train()
+    assert_same_end(last, unbroken)
+    assert state.history == unbroken.state.history
+    assert (tmp_path / "metrics.jsonl").read_text() == unbroken.lines
+
+
+def test_a_finished_run_is_not_trained_again(tmp_path, unbroken):
+    Experiment(tmp_path).train()
+    again = Experiment(tmp_path)
+    state = again.train(callbacks=[KillAt(*range(100))])
+    assert state.step == 20
+    assert_same_end(again, unbroken)
+    assert (tmp_path / "metrics.jsonl").read_text() == unbroken.lines
+
+
+def test_a_finished_run_can_be_made_longer(tmp_path):
+    Experiment(tmp_path).train(max_epochs=2)
+    state = Experiment(tmp_path).train(max_epochs=3)
+    assert state.step == 12
+    assert state.history[-1]["lr"] == pytest.approx(0.02 * cosine(warmup=0.2)(11.5 / 12))
+
+
+@pytest.mark.parametrize(("signum", "error"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)])
+def test_a_signal_saves_the_current_step_and_the_run_goes_on(tmp_path, unbroken, signum, error):
+    class SignalAt(Callback):
+        def on_gradients(self, state, metrics):
+            if state.step == 6:
+                os.kill(os.getpid(), signum)
+
+    handler = signal.getsignal(signum)
+    with pytest.raises(error) as caught:
+        Experiment(tmp_path).train(callbacks=[SignalAt()], checkpoint_every=1000)
+    assert signal.getsignal(signum) is handler
+    assert getattr(caught.value, "code", 143) == 143
+    assert load_checkpoint(tmp_path)["step"] == 7
+    resumed = Experiment(tmp_path)
+    resumed.train()
+    assert_same_end(resumed, unbroken)
+    assert (tmp_path / "metrics.jsonl").read_text() == unbroken.lines
+
+
+def test_a_damaged_newest_checkpoint_costs_time_only(tmp_path, unbroken):
+    with pytest.raises(KilledError):
+        Experiment(tmp_path).train(callbacks=[KillAt(13)])
+    newest = tmp_path / "checkpoints" / "step-000000010.safetensors"
+    newest.write_bytes(newest.read_bytes()[:-1])
+    resumed = Experiment(tmp_path)
+    with pytest.warns(RuntimeWarning, match="step-000000010.*going back to .*step-000000005"):
+        resumed.train()
+    assert_same_end(resumed, unbroken)
+    assert (tmp_path / "metrics.jsonl").read_text() == unbroken.lines
+
+
+def test_damage_to_both_checkpoints_is_an_error(tmp_path):
+    Experiment(tmp_path).train(max_steps=10)
+    for path in (tmp_path / "checkpoints").iterdir():
+        path.write_bytes(b"")
+    with pytest.raises(ValueError, match=r"no checkpoint .* can be read"):
+        Experiment(tmp_path).train()
+
+
+class PoisonedAt(Experiment):
+    """NaN comes out of step `poisoned`, and into the statistics of batch normalisation too."""
+
+    def __init__(self, run_dir, poisoned):
+        super().__init__(run_dir)
+        self.poisoned = poisoned
+
+    def step(self, network, batch):
+        self.poisoned -= 1
+        return super().step(network, batch * math.nan if self.poisoned == 0 else batch)
+
+
+@pytest.mark.parametrize("poisoned", [1, 8])
+def test_nan_leaves_a_checkpoint_of_the_last_good_step(tmp_path, unbroken, poisoned):
+    with pytest.raises(FloatingPointError, match=f"metric 'loss' is nan at step {poisoned};"):
+        PoisonedAt(tmp_path, poisoned).train(callbacks=[StopOnNaN()])
+    assert load_checkpoint(tmp_path)["step"] == poisoned - 1
+    resumed = Experiment(tmp_path)
+    resumed.train()
+    assert_same_end(resumed, unbroken)
+    assert (tmp_path / "metrics.jsonl").read_text() == unbroken.lines
+
+
+def test_an_error_in_a_step_leaves_a_checkpoint_of_the_one_before(tmp_path, unbroken):
+    class FailsAtEight(Experiment):
+        n_steps = 0
+
+        def step(self, network, batch):
+            self.n_steps += 1
+            metrics = super().step(network, batch)
+            if self.n_steps == 8:
+                raise ValueError("no memory left")
+            return metrics
+
+    with pytest.raises(ValueError, match="no memory left") as caught:
+        FailsAtEight(tmp_path).train()
+    assert caught.value.__notes__ == ["in training step 8"]
+    assert load_checkpoint(tmp_path)["step"] == 7
+    resumed = Experiment(tmp_path)
+    resumed.train()
+    assert_same_end(resumed, unbroken)
+
+
+def test_without_the_guard_nan_is_written_as_null(tmp_path):
+    PoisonedAt(tmp_path, 2).train(max_steps=3)
+    assert '"loss": null' in (tmp_path / "metrics.jsonl").read_text()
+
+
+def test_a_run_that_diverged_can_go_on_with_a_smaller_rate(tmp_path):
+    Experiment(tmp_path).train(max_steps=4, schedule=lambda progress: 1.0)
+    slower = Experiment(tmp_path)
+    slower.optimizer.param_groups[0]["lr"] = 0.001
+    assert slower.train(max_steps=8, schedule=lambda progress: 1.0).history[-1]["lr"] == 0.001
+
+
+class Score(Callback):
+    """A validation score that gets better for two epochs."""
+
+    def on_epoch_end(self, state, metrics):
+        assert metrics["size"] == 5.0  # the mean over the epoch: (6 + 6 + 6 + 2) / 4
+        return {"score": min(state.epoch, 2)}
+
+
+def test_early_stopping_on_the_score_of_another_callback(tmp_path):
+    def callbacks():
+        return [Score(), EarlyStopping("score", mode="max", patience=2)]
+
+    with pytest.raises(KilledError):  # in the third epoch: what early stopping has seen is in the checkpoint
+        Experiment(tmp_path).train(max_epochs=9, callbacks=[*callbacks(), KillAt(11)])
+    state = Experiment(tmp_path).train(max_epochs=9, callbacks=callbacks())
+    assert state.epoch == 4
+    assert state.stop_reason == "score did not improve on 2.0 in 2 epochs"
+    assert [r["score"] for r in state.history if "score" in r] == [1, 2, 2, 2]
+    # A run that was stopped stays stopped.
+    assert Experiment(tmp_path).train(max_epochs=9, callbacks=callbacks()).step == 16
+
+
+def test_two_callbacks_of_one_class_keep_their_own_state(tmp_path):
+    def callbacks():
+        return [EarlyStopping("loss", patience=100), EarlyStopping("size", patience=100)]
+
+    Experiment(tmp_path).train(max_epochs=2, callbacks=callbacks())
+    resumed = callbacks()
+    Experiment(tmp_path).train(max_epochs=2, callbacks=resumed)
+    assert resumed[0].best != resumed[1].best == 5.0
+
+
+def test_gradients_are_clipped():
+    network = nn.Linear(1, 1, bias=False)
+    before = network.weight.item()
+
+    def step(network, batch):
+        (1000 * network.weight.sum()).backward()
+        return {}
+
+    optimizer = torch.optim.SGD(network.parameters(), lr=1.0)
+    train(network, step, BATCHES, fetch=lambda i: X[i], optimizer=optimizer, max_steps=1, clip_norm=0.5)
+    assert before - network.weight.item() == pytest.approx(0.5, rel=1e-4)
+
+
+def test_an_evaluation_in_a_callback_does_not_leave_the_network_in_eval_mode():
+    modes = []
+
+    class Evaluate(Callback):
+        def on_step_end(self, state, metrics):
+            modes.append(state.network.training)
+            state.network.eval()
+
+    Experiment().train(max_steps=3, callbacks=[Evaluate()])
+    assert modes == [True, True, True]
+
+
+def test_progress_is_shown_only_when_verbose(capsys):
+    Experiment().train(max_steps=2)
+    assert capsys.readouterr() == ("", "")
+    Experiment().train(max_steps=2, verbose=True)
+    assert "step 2/2  loss" in capsys.readouterr().out
+
+
+def test_a_folder_that_cannot_be_written_is_named_before_training(tmp_path):
+    (tmp_path / "file").write_text("")
+    experiment = Experiment(tmp_path / "file" / "run", callbacks=[KillAt(1)])
+    with pytest.raises(OSError, match=r"`run_dir` must be a folder that can be written, got .*file/run"):
+        experiment.train()
+
+
+def test_a_folder_of_another_run_is_refused(tmp_path):
+    Experiment(tmp_path).train(max_steps=1)
+    e = Experiment(tmp_path)
+    with pytest.raises(ValueError, match="`batches` must be those that the run in"):
+        train(e.network, e.step, Batches(20, 6, seed=6), **e.options)
+    other = nn.Linear(1, 1)
+    with pytest.raises(ValueError, match=r"does not fit `network`.*another `run_dir`"):
+        e.train(stateful={"else": Running()})
+    with pytest.raises(ValueError, match="does not fit `network`"):
+        train(other, e.step, BATCHES, **e.options | {"optimizer": torch.optim.Adam(other.parameters())})
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"max_epochs": None}, ValueError, "`max_epochs` or `max_steps` must be given"),
+        ({"max_epochs": 0}, ValueError, "`max_epochs` must be at least 1, got 0"),
+        ({"max_steps": 2.5}, TypeError, "`max_steps` must be an integer, got 2.5"),
+        ({"log_every": 0}, ValueError, "`log_every` must be at least 1"),
+        ({"checkpoint_every": 0}, ValueError, "`checkpoint_every` must be at least 1"),
+        ({"clip_norm": 0.0}, ValueError, r"`clip_norm` must be a finite number in \(0, inf\], got 0.0"),
+        ({"optimizer": torch.optim.Adam}, TypeError, "`optimizer` must be a torch.optim.Optimizer, got type"),
+        (
+            {"optimizer": torch.optim.Adam(nn.Linear(1, 1).parameters())},
+            ValueError,
+            "`optimizer` must hold parameters of `network` only",
+        ),
+    ],
+)
+def test_bad_arguments_are_named(options, error, message):
+    with pytest.raises(error, match=message):
+        Experiment().train(**options)
+
+
+def test_batches_of_another_type_are_named():
+    e = Experiment()
+    with pytest.raises(TypeError, match="`batches` must be a Batches, got list"):
+        train(e.network, e.step, [X], **e.options)
+
+
+@pytest.mark.parametrize(
+    ("returned", "error", "message"),
+    [
+        (None, TypeError, "`step` must return a mapping from names to numbers, got NoneType"),
+        ({"loss": None}, TypeError, "`step` must return numbers, got 'loss': None"),
+        ({"step": 1.0}, ValueError, "a metric must not be named 'step'"),
+    ],
+)
+def test_bad_metrics_are_named(returned, error, message):
+    e = Experiment()
+    with pytest.raises(error, match=message):
+        train(e.network, lambda network, batch: returned, BATCHES, **e.options)
+
+
+def test_precision_that_needs_a_gradient_scaler_is_refused():
+    from lightning_fabric import Fabric
+
+    fabric = Fabric(accelerator="cpu", devices=1, precision="64-true")
+    with pytest.raises(ValueError, match="`fabric` must have precision '32-true' or 'bf16-mixed', got '64-true'"):
+        Experiment().train(fabric=fabric)
+
+
+def test_importing_is_light():
+    code = "import sys, neuralbayes.training; print(sorted({'lightning_fabric', 'rich'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+TWO_PROCESSES = """
+import json, os, signal, sys
+import torch, torch.distributed as dist
+from torch import nn
+from lightning_fabric import Fabric
+from neuralbayes.training import Batches, Callback, train
+
+torch.set_num_threads(1)
+run_root = sys.argv[1]
+X = torch.linspace(-1, 1, 21).reshape(21, 1)
+batches = Batches(21, 5)  # the last batch has one sample: rank 1 gets none
+
+class Killed(Exception): pass
+
+class KillAt(Callback):
+    def on_step_end(self, state, metrics):
+        if state.step == 7:
+            raise Killed
+
+class SignalToOne(Callback):
+    def on_step_end(self, state, metrics):
+        if state.step == 8 and fabric.global_rank == 1:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+def step(network, batch):
+    n = torch.tensor(float(len(batch)))
+    dist.all_reduce(n)
+    loss = (network(batch) - 3 * batch).square().sum() / n
+    loss.backward()
+    for parameter in network.parameters():
+        dist.all_reduce(parameter.grad)
+    local = (batch.mean() if len(batch) else torch.tensor(torch.nan))
+    return {"mean": local, "noise": torch.rand(())}
+
+def run(name, callbacks=()):
+    torch.manual_seed(fabric.global_rank)
+    network = nn.Linear(1, 1)  # differs between the ranks until the loop has shared it
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+    try:
+        state = train(network, step, batches, fetch=lambda i: X[i], optimizer=optimizer, max_epochs=3,
+                      fabric=fabric, run_dir=f"{run_root}/{name}", checkpoint_every=3, log_every=1,
+                      callbacks=callbacks)
+    except (Killed, SystemExit) as error:
+        return type(error).__name__
+    return network.weight.item(), network.bias.item(), state.history
+
+if __name__ == "__main__":
+    fabric = Fabric(accelerator="cpu", devices=2, strategy="ddp")
+    fabric.launch()
+    unbroken = run("unbroken")
+    ends = [run("broken", [KillAt()]), run("broken", [SignalToOne()])]
+    resumed = run("broken")
+    torch.manual_seed(0)
+    init = nn.Linear(1, 1)
+    expected = init.weight.item(), init.bias.item()
+    report = {"unbroken": unbroken, "resumed": resumed, "init": expected, "ends": ends}
+    with open(f"{run_root}/rank{fabric.global_rank}.json", "w") as file:
+        json.dump(report, file)
+    dist.barrier()
+    dist.destroy_process_group()
+"""
+
+
+def test_two_processes_train_as_one(tmp_path):
+    script = tmp_path / "two.py"
+    script.write_text(TWO_PROCESSES)
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST")}
+    done = subprocess.run(
+        [sys.executable, str(script), str(tmp_path)], capture_output=True, text=True, timeout=120, env=environment
+    )
+    assert done.returncode == 0, done.stderr
+    ranks = [json.loads((tmp_path / f"rank{rank}.json").read_text()) for rank in range(2)]
+    assert ranks[0]["unbroken"] == ranks[1]["unbroken"]
+    for rank in ranks:
+        assert rank["ends"] == ["Killed", "SystemExit"]  # a signal to one process ends both
+        assert rank["resumed"] == rank["unbroken"]
+
+    # The same weights as one process that sees the whole batches, from the start of rank 0.
+    network = nn.Linear(1, 1)
+    with torch.no_grad():
+        network.weight.fill_(ranks[0]["init"][0])
+        network.bias.fill_(ranks[0]["init"][1])
+    x = torch.linspace(-1, 1, 21).reshape(21, 1)
+
+    def step(network, batch):
+        (network(batch) - 3 * batch).square().mean().backward()
+        return {"mean": batch.mean()}
+
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+    state = train(network, step, Batches(21, 5), fetch=lambda i: x[i], optimizer=optimizer, max_epochs=3, log_every=1)
+    weight, bias, history = ranks[0]["unbroken"]
+    assert (weight, bias) == pytest.approx((network.weight.item(), network.bias.item()), abs=1e-5)
+    # Means over the shares of a batch, weighted by their sizes, are the mean over the batch.
+    assert [r["mean"] for r in history] == pytest.approx([r["mean"] for r in state.history], abs=1e-6)
+
+
+def test_a_process_group_without_a_fabric_is_refused(monkeypatch):
+    import torch.distributed as dist
+
+    monkeypatch.setattr(dist, "is_initialized", lambda: True)
+    monkeypatch.setattr(dist, "get_world_size", lambda: 3)
+    with pytest.raises(ValueError, match="`fabric` must be given in a group of 3 processes"):
+        Experiment().train()

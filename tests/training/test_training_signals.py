@@ -1,0 +1,79 @@
+import os
+import signal
+import threading
+
+import pytest
+
+from neuralbayes.training.signals import deferred_signals
+
+
+@pytest.fixture
+def unharmed():
+    """Handlers that raise nothing, so that a failing test does not end pytest."""
+    received = []
+    earlier = {
+        s: signal.signal(s, lambda signum, frame: received.append(signum)) for s in (signal.SIGINT, signal.SIGTERM)
+    }
+    yield received
+    for signum, handler in earlier.items():
+        signal.signal(signum, handler)
+
+
+@pytest.mark.parametrize(
+    ("signum", "error", "code"), [(signal.SIGINT, KeyboardInterrupt, None), (signal.SIGTERM, SystemExit, 143)]
+)
+def test_a_signal_acts_when_the_block_ends(unharmed, signum, error, code):
+    handler = signal.getsignal(signum)
+    noted = []
+
+    def block():
+        with deferred_signals() as interrupt:
+            os.kill(os.getpid(), signum)
+            noted.append(interrupt.signum)
+
+    with pytest.raises(error) as caught:
+        block()
+    assert noted == [signum]
+    assert getattr(caught.value, "code", None) == code
+    assert unharmed == []
+    assert signal.getsignal(signum) is handler
+
+
+def test_a_second_signal_does_not_wait(unharmed):
+    def block():
+        with deferred_signals():
+            os.kill(os.getpid(), signal.SIGINT)
+            assert unharmed == []
+            os.kill(os.getpid(), signal.SIGINT)
+            assert unharmed == [signal.SIGINT]
+
+    with pytest.raises(KeyboardInterrupt):
+        block()
+
+
+def test_handlers_come_back_after_an_error(unharmed):
+    handler = signal.getsignal(signal.SIGINT)
+    with pytest.raises(ZeroDivisionError), deferred_signals():
+        raise ZeroDivisionError
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_an_ignored_signal_stays_ignored(unharmed):
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with deferred_signals() as interrupt:
+        os.kill(os.getpid(), signal.SIGINT)
+    assert interrupt.signum == 0
+
+
+def test_other_threads_leave_handlers_alone(unharmed):
+    handler = signal.getsignal(signal.SIGINT)
+    found = []
+
+    def work():
+        with deferred_signals():
+            found.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == [handler]
