@@ -5,6 +5,8 @@ from .bayes import marginal_entropy as marginal_entropy
 from .bayes import mutual_information as mutual_information
 from .bayes import posterior as posterior
 from .bayes import prior as prior
+from .estimators import ManifoldLabeler as ManifoldLabeler
+from .estimators import load as load
 from .gradients import backward as backward
 from .objectives import DML as DML
 from .objectives import MIM as MIM

@@ -1,1 +1,6 @@
-""""""
+"""scikit-learn estimators: validation, fit, predict, save and load; no maths."""
+
+from neuralbayes.estimators.manifold_labeler import ManifoldLabeler
+from neuralbayes.estimators.persistence import load
+
+__all__ = ["ManifoldLabeler", "load"]

@@ -46,7 +46,7 @@ class SavedEstimator(BaseEstimator):  # type: ignore[misc]
         folder = Path(folder)
         if folder.exists() and not folder.is_dir():
             raise ValueError(f"`folder` must be a folder, got the file {folder}")
-        if folder.is_dir() and any(folder.iterdir()) and not (folder / DESCRIPTION).exists():
+        if folder.is_dir() and not all(_of_a_model(path) for path in folder.iterdir()):
             raise ValueError(f"`folder` must be empty or hold a saved model, got {folder} with other files in it")
         tensors: dict[str, torch.Tensor] = {}
         values: dict[str, Any] = {}
@@ -135,6 +135,10 @@ def load(folder: str | Path) -> Any:
         return getattr(import_module(ESTIMATORS[name]), name)._restore(description, tensors)
     except (KeyError, TypeError, AttributeError, RuntimeError) as error:
         raise ValueError(f"{path} does not fit its weights ({error}); it may be damaged") from error
+
+
+def _of_a_model(path: Path) -> bool:
+    return path.name == DESCRIPTION or (path.name.startswith("weights") and path.suffix == ".safetensors")
 
 
 def _sha256(path: Path) -> str:

@@ -1,0 +1,236 @@
+"""``neuralbayes label``: label the rows of a table by the manifold they lie on."""
+
+from __future__ import annotations
+
+import csv
+import json
+import warnings
+from dataclasses import asdict
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import App, Parameter
+from rich.console import Console
+
+from neuralbayes.cli.busy import busy
+from neuralbayes.cli.label_summary import Labeling, LabelOutputs, shortened, summarize
+from neuralbayes.cli.outputs import check_model_folder, check_target
+
+if TYPE_CHECKING:
+    from neuralbayes.data.tables import Table
+
+EXAMPLES = """Writes the table again with a label for each row and the probabilities p_0, p_1, ... of all labels, \
+draws a picture, and says whether the manifolds are certified disjoint.
+
+[bold]Examples[/bold]
+
+  [cyan]neuralbayes label data.csv --clusters 3[/cyan]
+  [cyan]neuralbayes label data.parquet --columns height,weight --save model/[/cyan]
+  [cyan]neuralbayes label new.parquet --model model/ --out labelled.csv[/cyan]
+  [cyan]neuralbayes label arrays.npz --key X --clusters auto --no-picture --json[/cyan]
+"""
+
+Flag = Annotated[bool, Parameter(negative="", show_default=False)]
+app = App(name="label", help_epilogue=EXAMPLES)
+
+
+@app.default
+def label(
+    file: Path,
+    /,
+    *,
+    clusters: Annotated[str | None, Parameter(name=["--clusters", "-k"], metavar="N|auto")] = None,
+    out: Annotated[Path | None, Parameter(name=["--out", "-o"])] = None,
+    columns: Annotated[str | None, Parameter(metavar="A,B,...")] = None,
+    key: str | None = None,
+    standardize: Flag = False,
+    neighbors: int | None = None,
+    seed: int | None = None,
+    save: Path | None = None,
+    model: Path | None = None,
+    picture: Path | None = None,
+    no_picture: Flag = False,
+    force: Flag = False,
+    json_: Annotated[Flag, Parameter(name="--json")] = False,
+    quiet: Flag = False,
+) -> None:
+    """Label the rows of a table by the manifold they lie on.
+
+    Parameters
+    ----------
+    file
+        The table: .csv, .tsv, .parquet, .npy or .npz. Its numeric columns are used.
+    clusters
+        How many manifolds: a number of at least 2, or auto, the default, which lets the data decide.
+    out
+        Where the labels go; the suffix chooses the format. By default beside FILE, with -labels after its name. A
+        .npy file gets the labels alone, a .npz file labels and probabilities.
+    columns
+        The columns to use, by name, with commas between them; x0,x1,... where the file has no names.
+    key
+        Which array of a .npz file to use.
+    standardize
+        Divide each column by its standard deviation first, for columns of different units.
+    neighbors
+        How many neighbours a row is joined to, 15 by default: fewer where manifolds nearly touch, more where one is
+        thinly sampled.
+    seed
+        Seed of the random numbers, 0 by default: the same seed gives the same labels.
+    save
+        Folder to save the trained model in.
+    model
+        Folder of a saved model: label with it instead of training one.
+    picture
+        Where the picture goes: .png, .svg or .pdf. By default beside the labels.
+    no_picture
+        Draw no picture.
+    force
+        Replace files that exist.
+    json_
+        Print one JSON object and nothing else.
+    quiet
+        Print nothing but errors.
+    """
+    if model is not None:
+        given = {"--clusters": clusters, "--neighbors": neighbors, "--seed": seed, "--save": save}
+        for option, value in {**given, "--standardize": standardize or None}.items():
+            if value is not None:
+                raise ValueError(f"{option} is for training a model, but with --model none is trained")
+    if picture is not None and no_picture:
+        raise ValueError("--picture and --no-picture contradict each other")
+    n_clusters = _n_clusters("auto" if clusters is None else clusters)
+    names = None if columns is None else next(csv.reader([columns]))  # quotes allow commas in names
+    outputs = _outputs(file, out, save, picture, draw=not no_picture, force=force)
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)  # of which ConvergenceWarning is one
+        with busy("labelling" if model else "training", enabled=not (quiet or json_)):
+            if model is None:
+                settings = {"n_clusters": n_clusters, "standardize": standardize, "random_state": seed or 0}
+                settings |= {} if neighbors is None else {"n_neighbors": neighbors}
+                labeling = _train(file, names, key, settings)
+            else:
+                labeling = _apply(model, file, names, key)
+    notes = list(dict.fromkeys(str(warning.message) for warning in caught))
+
+    if outputs.model is not None:  # first: it is what took the time
+        labeling.estimator.save(outputs.model)
+    new_columns = _write(outputs.table, labeling)
+    if outputs.picture is not None:
+        _draw(outputs.picture, labeling)
+    elif not no_picture:
+        notes.append("No picture was drawn: that needs matplotlib, pip install 'neuralbayes[report]'.")
+
+    summary = summarize(labeling, outputs, new_columns, notes)
+    if json_:
+        Console().out(json.dumps(asdict(summary), indent=2, allow_nan=False), highlight=False)
+    elif not quiet:
+        summary.print(Console(highlight=False), Console(stderr=True, highlight=False))
+
+
+def _n_clusters(text: str) -> int | Literal["auto"]:
+    if text == "auto":
+        return "auto"
+    if text.isdecimal() and int(text) >= 2:
+        return int(text)
+    raise ValueError(f"--clusters must be a whole number of at least 2, or auto, got {text!r}")
+
+
+def _outputs(
+    file: Path, out: Path | None, save: Path | None, picture: Path | None, *, draw: bool, force: bool
+) -> LabelOutputs:
+    """Where everything goes, checked before anything is computed."""
+    from neuralbayes.data.table_formats import check_format
+
+    check_format(file)
+    table = file.with_name(f"{file.stem}-labels{file.suffix}") if out is None else out
+    check_format(table)
+    check_target(table, option="--out", force=force, source=file)
+    if picture is not None:
+        from neuralbayes.report.labels import check_picture
+
+        check_picture(picture)
+    elif draw and find_spec("matplotlib"):
+        picture = table.with_suffix(".png")
+    if picture is not None:
+        check_target(picture, option="--picture", force=force, source=file)
+    if save is not None:
+        check_model_folder(save, option="--save", force=force)
+    return LabelOutputs(table, picture, save)
+
+
+def _train(file: Path, names: list[str] | None, key: str | None, settings: dict[str, Any]) -> Labeling:
+    import neuralbayes
+    from neuralbayes.data.tables import read_table
+
+    table = read_table(file, columns=names, key=key)
+    X = _with_names(table, table.feature_names) if table.named else table.X
+    estimator = neuralbayes.ManifoldLabeler(**settings).fit(X)
+    return Labeling(estimator, table, estimator.labels_, estimator.predict_proba(X), trained=True)
+
+
+def _apply(model: Path, file: Path, names: list[str] | None, key: str | None) -> Labeling:
+    """Label `file` with a saved model, by the columns that the model was trained on."""
+    import neuralbayes
+    from neuralbayes.data.table_formats import ARRAY_SUFFIXES
+    from neuralbayes.data.tables import read_table
+
+    estimator = neuralbayes.load(model)
+    if not isinstance(estimator, neuralbayes.ManifoldLabeler):
+        raise ValueError(f"{model} must hold a ManifoldLabeler, got {type(estimator).__name__}")
+    trained_on = getattr(estimator, "feature_names_in_", None)
+    expected = None if trained_on is None else [str(name) for name in trained_on]
+    if expected is not None and file.suffix.lower() not in ARRAY_SUFFIXES:
+        if names is not None and names != expected:
+            raise ValueError(f"{model} was trained on the columns {shortened(expected)}; leave --columns out")
+        names = expected
+    try:
+        table = read_table(file, columns=names, key=key)
+    except ValueError as error:
+        if expected is None:
+            raise
+        raise ValueError(f"{error} ({model} was trained on the columns {shortened(expected)})") from error
+    if table.X.shape[1] != estimator.n_features_in_:
+        raise ValueError(
+            f"{model} was trained on {estimator.n_features_in_} columns, but {file} gives {table.X.shape[1]}: "
+            f"{shortened(table.feature_names)}; choose the right ones with --columns"
+        )
+    X = table.X if expected is None else _with_names(table, expected)
+    return Labeling(estimator, table, estimator.predict(X), estimator.predict_proba(X), trained=False)
+
+
+def _with_names(table: Table, names: list[str]) -> Any:
+    """The features as a DataFrame, by which an estimator learns and checks their names."""
+    from neuralbayes.data.table_formats import import_pandas
+
+    return import_pandas().DataFrame(table.X, columns=names, copy=False)
+
+
+def _write(path: Path, labeling: Labeling) -> list[str]:
+    from neuralbayes.data.tables import write_table
+
+    labels, proba = labeling.labels, labeling.proba
+    match path.suffix.lower():
+        case ".npy":
+            return write_table(path, {"labels": labels})
+        case ".npz":
+            return write_table(path, {"labels": labels, "probabilities": proba})
+        case _:
+            return write_table(path, {"label": labels, "p": proba}, beside=labeling.table)
+
+
+def _draw(path: Path, labeling: Labeling) -> None:
+    from neuralbayes.report.labels import new_picture, plot_labels, save_picture
+
+    table = labeling.table
+    figure, axes = new_picture()
+    plot_labels(
+        table.X,
+        labeling.labels,
+        proba=labeling.proba,
+        feature_names=table.feature_names,
+        title=table.path.name,
+        ax=axes,
+    )
+    save_picture(figure, path)

@@ -1,0 +1,177 @@
+"""What ``neuralbayes label`` says at its end, as a table for people and as JSON for programs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich import box
+from rich.table import Table as Grid
+from rich.text import Text
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from rich.console import Console
+
+    from neuralbayes.data.tables import Table
+
+
+@dataclass(frozen=True)
+class Labeling:
+    """A table with its labels (n_rows,), their probabilities (n_rows, n_states), and the model they come from."""
+
+    estimator: Any
+    table: Table
+    labels: NDArray[np.integer[Any]]
+    proba: NDArray[np.floating[Any]]
+    trained: bool  # on this very table
+
+
+@dataclass(frozen=True)
+class LabelOutputs:
+    """The files that a labelling writes."""
+
+    table: Path
+    picture: Path | None
+    model: Path | None
+
+
+@dataclass(frozen=True)
+class State:
+    """One line of the summary; `separation` is in nats, None where it could not be measured."""
+
+    state: int
+    rows: int
+    share: float
+    separation: float | None
+    separation_percent: float | None
+    disjoint: bool
+
+
+@dataclass(frozen=True)
+class LabelSummary:
+    """Everything there is to say about one labelling."""
+
+    input: str
+    rows: int
+    n_clusters: int
+    disjoint: bool
+    verdict: str
+    states: list[State]
+    trained: bool
+    columns: list[str]
+    ignored: dict[str, str]
+    new_columns: list[str]
+    out: str
+    picture: str | None
+    model: str | None
+    notes: list[str]
+
+    def print(self, stdout: Console, stderr: Console) -> None:
+        """Print the summary to `stdout` and the notes to `stderr`."""
+        from neuralbayes.report.labels import state_color
+
+        stdout.print(Text(f"{self.input}: {self.rows} rows", style="bold"), soft_wrap=True)
+        grid = Grid(box=box.SIMPLE_HEAD)
+        for heading in ("state", "rows", "share", "separation"):
+            grid.add_column(heading, justify="right")
+        grid.add_column("certified disjoint")
+        for state in self.states:
+            percent = state.separation_percent
+            grid.add_row(
+                Text(str(state.state), style=f"bold {state_color(state.state)}"),
+                str(state.rows),
+                f"{100 * state.share:.1f} %",
+                "unknown" if percent is None else f"{percent:.1f} % of log 2",
+                Text("yes", style="green") if state.disjoint else Text("no", style="yellow"),
+            )
+        stdout.print(grid)
+        verdict = Text(self.verdict, style="bold green" if self.disjoint else "bold yellow")
+        stdout.print(verdict, soft_wrap=not stdout.is_terminal)
+        if not self.trained:
+            stdout.print("The separation is that of the rows the model was trained on.")
+        for key, value in self._details().items():
+            # soft_wrap: a path that is broken over two lines cannot be copied
+            stdout.print(Text.assemble((f"{key:<9}", "dim"), value), soft_wrap=True)
+        for note in self.notes:
+            stderr.print(Text.assemble(("note: ", "bold"), note, style="yellow"), soft_wrap=not stderr.is_terminal)
+
+    def _details(self) -> dict[str, str]:
+        names = shortened(self.new_columns)
+        details = {
+            "used": shortened(self.columns),
+            "ignored": shortened([f"{name} ({reason})" for name, reason in self.ignored.items()]),
+            "labels": f"{self.out} ({names})" if names else self.out,
+            "picture": self.picture,
+            "model": self.model,
+        }
+        return {key: value for key, value in details.items() if value}
+
+
+def summarize(labeling: Labeling, outputs: LabelOutputs, new_columns: list[str], notes: list[str]) -> LabelSummary:
+    """Count the rows of each state and say in words whether the states are disjoint."""
+    table = labeling.table
+    states = _states(labeling)
+    return LabelSummary(
+        input=str(table.path),
+        rows=len(table.X),
+        n_clusters=len(states),
+        disjoint=len(states) > 1 and all(state.disjoint for state in states),
+        verdict=_verdict(states),
+        states=states,
+        trained=labeling.trained,
+        columns=table.feature_names,
+        ignored=table.ignored,
+        new_columns=new_columns,
+        out=str(outputs.table),
+        picture=None if outputs.picture is None else str(outputs.picture),
+        model=None if outputs.model is None else str(outputs.model),
+        notes=notes,
+    )
+
+
+def _states(labeling: Labeling) -> list[State]:
+    import numpy as np
+
+    estimator = labeling.estimator
+    counts = np.bincount(labeling.labels, minlength=labeling.proba.shape[1])
+    states = []
+    for k, (rows, js) in enumerate(zip(counts, estimator.separation_, strict=True)):
+        separation = float(js) if np.isfinite(js) else None
+        percent = None if separation is None else 100 * separation / math.log(2)
+        states.append(
+            State(k, int(rows), int(rows) / len(labeling.labels), separation, percent, bool(estimator.disjoint_[k]))
+        )
+    return states
+
+
+def _verdict(states: list[State]) -> str:
+    """The certificate in words."""
+    overlapping = [state for state in states if not state.disjoint]
+    if len(states) == 1:
+        return "one state: no disjoint manifolds were found"
+    if not overlapping:
+        return f"{len(states)} disjoint manifolds"
+    found = shortened(
+        [
+            f"state {state.state}"
+            + ("" if state.separation_percent is None else f" ({state.separation_percent:.1f} % of log 2)")
+            for state in overlapping
+        ]
+    )
+    return f"the states are not disjoint: {found} cannot be told from the rest with certainty"
+
+
+def shortened(items: list[str], most: int = 12) -> str:
+    """The items in one line, of many the first ones and their number.
+
+    Examples
+    --------
+    >>> shortened(["a", "b", "c"], most=2)
+    'a, b, ... (3 in all)'
+    """
+    more = f", ... ({len(items)} in all)" if len(items) > most else ""
+    return ", ".join(items[:most]) + more

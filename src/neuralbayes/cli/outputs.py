@@ -1,0 +1,56 @@
+"""Where a command may write, found out before it computes anything."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+
+def check_target(path: Path, *, option: str, force: bool, source: Path) -> None:
+    """Raise unless a command may write the file `path`.
+
+    Parameters
+    ----------
+    path : Path
+    option : str
+        The option that chooses another path, for the message.
+    force : bool
+        Whether a file that is there may be replaced.
+    source : Path
+        The input, which is never replaced, by whatever name it goes.
+    """
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; choose a file with {option}")
+    if path.exists():
+        if source.exists() and path.samefile(source):
+            raise ValueError(f"{path} is the input itself; choose another file with {option}")
+        if not force:
+            raise _exists(path, option)
+    _check_parent(path)
+
+
+def check_model_folder(folder: Path, *, option: str, force: bool) -> None:
+    """Raise unless a command may save a model in `folder`: one that is new, empty, or with `force` an earlier model."""
+    if folder.is_file():
+        raise NotADirectoryError(f"{folder} is a file; choose a folder with {option}")
+    if folder.is_dir() and any(folder.iterdir()):
+        if not (folder / "model.json").is_file():
+            raise ValueError(f"{folder} holds other files than a model; choose a folder of its own with {option}")
+        if not force:
+            raise _exists(folder, option)
+    _check_parent(folder)
+
+
+def _exists(path: Path, option: str) -> FileExistsError:
+    return FileExistsError(f"{path} exists already; replace it with --force or choose another with {option}")
+
+
+def _check_parent(path: Path) -> None:
+    folder = path.absolute().parent
+    while not folder.exists():
+        folder = folder.parent
+    if not folder.is_dir():
+        raise NotADirectoryError(f"{path} cannot be written: {folder} is not a folder")
+    if not os.access(folder, os.W_OK):
+        raise PermissionError(errno.EACCES, "no permission to write there", str(path))

@@ -1,0 +1,94 @@
+"""The neighbourhood graph of a sample, and a random walk along its edges."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+import scipy.sparse.linalg
+from numpy.typing import NDArray
+from sklearn.neighbors import NearestNeighbors
+
+Array = NDArray[np.float64]
+
+
+class NeighborGraph:
+    """Each point joined to its nearest neighbours by edges that weigh less the longer they are for either end.
+
+    An edge of length d weighs exp(-2 d^2 / s^2), where s is the smaller of its two ends' distances to their k-th
+    neighbour: what is near for a lonely point may be far for one in a crowd, and such an edge leads out of the crowd's
+    manifold.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n_points, n_dimensions)
+    n_neighbors : int
+        k; less where there are few points, so that a manifold of a sixtieth of them is not joined to others.
+
+    Attributes
+    ----------
+    weight : csr_matrix of shape (n_points, n_points), symmetric
+    degree : ndarray of shape (n_points,)
+        Sums of the rows of `weight`, positive.
+    spacing : float
+        Median distance to the k-th neighbour.
+    """
+
+    def __init__(self, points: Array, n_neighbors: int) -> None:
+        n = len(points)
+        k = min(n_neighbors, max(5, n // 60), n - 1)
+        distance, index = NearestNeighbors(n_neighbors=k).fit(points).kneighbors()
+        reach = distance[:, -1].clip(np.finfo(float).tiny ** 0.5)
+        row, column = np.repeat(np.arange(n), k), index.ravel()
+        weight = np.exp(-2.0 * (distance.ravel() / np.minimum(reach[row], reach[column])) ** 2)
+        one_way = sp.csr_matrix((weight, (row, column)), shape=(n, n))
+        self.weight = one_way.maximum(one_way.T).tocsr()
+        self.degree: Array = np.asarray(self.weight.sum(axis=1)).ravel() + 1e-9
+        self.spacing = float(np.median(reach))
+
+
+class RandomWalk:
+    """A walk along the edges of a graph that stops with probability 1/length before each step.
+
+    Parameters
+    ----------
+    graph : NeighborGraph
+    length : float
+        Mean number of steps.
+    """
+
+    def __init__(self, graph: NeighborGraph, length: float) -> None:
+        self._graph = graph
+        self._stop = 1.0 / length
+        system = sp.diags(graph.degree * (1.0 + self._stop)) - graph.weight
+        # Symmetric and diagonally dominant: no pivoting, and an ordering that keeps the factors sparse.
+        self._solver = scipy.sparse.linalg.splu(
+            system.tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
+        )
+
+    def __call__(self, values: Array) -> Array:
+        """Mean of `values` where the walk from each point stops: (n_points, ...) -> (n_points, ...)."""
+        flat = values.reshape(len(values), -1)
+        walked: Array = self._solver.solve(self._stop * self._graph.degree[:, None] * flat)
+        return walked.reshape(values.shape)
+
+    def territories(self, n_states: int, rng: np.random.RandomState) -> Array:
+        """Divide the points between walks from seeds, each seed where the walks before it come least.
+
+        Returns
+        -------
+        ndarray of shape (n_points, n_states)
+            Share of each seed's walk in the visits to a point; rows sum to 1, or to 0 where none comes.
+        """
+        degree = self._graph.degree
+        settled = degree >= np.quantile(degree, 0.2)  # an outlier would be a territory of its own
+        visits = np.zeros((len(degree), n_states))
+        seed = rng.choice(np.flatnonzero(settled))
+        for k in range(n_states):
+            start = np.zeros(len(degree))
+            start[seed] = 1.0 / degree[seed]
+            visits[:, k] = self(start).clip(0.0)
+            reached = np.where(settled, visits[:, : k + 1].max(axis=1), np.inf)
+            seed = int(np.argmin(reached + 1e-12 * rng.uniform(size=len(degree))))
+        total = visits.sum(axis=1, keepdims=True)
+        shares: Array = np.divide(visits, total, out=np.zeros_like(visits), where=total > 1e-12 * total.max())
+        return shares

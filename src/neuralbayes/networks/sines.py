@@ -1,0 +1,50 @@
+"""A network with one hidden layer of sines, whose output layer alone is trained."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+
+class SineNetwork(nn.Module):
+    r"""Logits that are linear in sines of many wavelengths of the input.
+
+    .. math:: F(x) = W \begin{pmatrix} \sin(\Omega B (x - c) + \phi) \\ 1 \end{pmatrix}
+
+    The wavelengths are spread from the distance between neighbours to the extent of the data, so that the network can
+    draw a boundary at any scale and extends it smoothly between the points. Being linear in `W`, it trains in
+    a few dozen steps, and any number of heads share one hidden layer.
+
+    Parameters
+    ----------
+    center : Tensor of shape (n_features,)
+    basis : Tensor of shape (n_features, n_dimensions)
+        Coordinates in the span of the data.
+    frequency : Tensor of shape (n_dimensions, n_hidden)
+    phase : Tensor of shape (n_hidden,)
+    n_states : int
+    """
+
+    center: Tensor
+    basis: Tensor
+    frequency: Tensor
+    phase: Tensor
+
+    def __init__(self, center: Tensor, basis: Tensor, frequency: Tensor, phase: Tensor, n_states: int) -> None:
+        super().__init__()
+        self.register_buffer("center", center)
+        self.register_buffer("basis", basis)
+        self.register_buffer("frequency", frequency)
+        self.register_buffer("phase", phase)
+        self.head = nn.Parameter(torch.zeros(len(phase) + 1, n_states))
+
+    def hidden(self, x: Tensor) -> Tensor:
+        """The hidden layer and a constant, in the dtype of `x`: (n, n_features) -> (n, n_hidden + 1)."""
+        # The origin may be far away compared with the extent of the data: subtract in double.
+        coordinates = ((x.double() - self.center) @ self.basis).to(x.dtype)
+        waves = torch.sin(coordinates @ self.frequency.to(x.dtype) + self.phase.to(x.dtype))
+        return torch.cat([waves, torch.ones_like(waves[:, :1])], dim=1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits: (n, n_features) -> (n, n_states)."""
+        return self.hidden(x) @ self.head.to(x.dtype)

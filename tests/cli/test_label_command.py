@@ -1,0 +1,297 @@
+"""`neuralbayes label`, in this process, with a labeler that splits rows at zero instead of training."""
+
+import io
+import json
+import math
+import sys
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+import neuralbayes
+from neuralbayes.cli import main
+
+
+class SignLabeler:
+    """State 1 where the first feature is positive; keeps the promises of ManifoldLabeler that the command relies on."""
+
+    disjoint = True
+    made = None
+
+    def __init__(self, n_clusters=2, random_state=None):
+        self.n_clusters, self.random_state = n_clusters, random_state
+        type(self).made = self
+
+    def fit(self, X):
+        if hasattr(X, "columns"):
+            self.feature_names_in_ = np.array(list(X.columns), dtype=object)
+        self.fitted_on = X
+        self.n_clusters_ = 2 if self.n_clusters == "auto" else self.n_clusters
+        self.n_features_in_ = np.shape(X)[1]
+        self.labels_ = self.predict(X)
+        self.separation_ = np.full(self.n_clusters_, math.log(2) * (1.0 if self.disjoint else 0.5))
+        self.disjoint_ = np.full(self.n_clusters_, self.disjoint)
+        if not self.disjoint:
+            warnings.warn("no restart found disjoint states", ConvergenceWarning, stacklevel=2)
+        return self
+
+    def predict(self, X):
+        return self.predict_proba(X).argmax(axis=1)
+
+    def predict_proba(self, X):
+        p = np.zeros((len(X), self.n_clusters_))
+        p[np.arange(len(X)), (np.asarray(X)[:, 0] > 0).astype(int)] = 1.0
+        return p
+
+    def save(self, folder):
+        folder.mkdir(parents=True)
+        names = getattr(self, "feature_names_in_", None)
+        state = {"n": self.n_features_in_, "names": None if names is None else list(names)}
+        (folder / "model.json").write_text(json.dumps(state))
+
+
+def load_sign_labeler(folder):
+    state = json.loads((folder / "model.json").read_text())
+    X = np.zeros((1, state["n"]))
+    return SignLabeler().fit(X if state["names"] is None else pd.DataFrame(X, columns=state["names"]))
+
+
+@pytest.fixture(autouse=True)
+def labeler(monkeypatch):
+    monkeypatch.setattr(neuralbayes, "ManifoldLabeler", SignLabeler, raising=False)
+    monkeypatch.setattr(neuralbayes, "load", load_sign_labeler, raising=False)
+    monkeypatch.setattr(SignLabeler, "disjoint", True)
+
+
+@pytest.fixture
+def table(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"name": [f"r{i}" for i in range(20)], "a": np.r_[-np.ones(5), np.ones(15)], "b": rng.normal(size=20)}
+    )
+    path = tmp_path / "data.csv"
+    frame.to_csv(path, index=False)
+    return path
+
+
+def said(capsys):
+    captured = capsys.readouterr()
+    assert "Traceback" not in captured.err
+    return captured.out, " ".join(captured.err.split())
+
+
+def test_labels_and_probabilities_stand_beside_the_columns_of_the_input(table, capsys):
+    assert main(["label", str(table), "--clusters", "2"]) == 0
+    labelled = pd.read_csv(table.with_name("data-labels.csv"))
+    assert list(labelled) == ["name", "a", "b", "label", "p_0", "p_1"]
+    assert labelled["label"].tolist() == [0] * 5 + [1] * 15
+    assert labelled["p_1"].tolist() == [0.0] * 5 + [1.0] * 15
+    pd.testing.assert_frame_equal(labelled[["name", "a", "b"]], pd.read_csv(table))
+
+
+def test_the_summary_counts_the_states_and_says_what_was_used(table, capsys):
+    assert main(["label", str(table), "--clusters", "2"]) == 0
+    out, err = said(capsys)
+    assert "2 disjoint manifolds" in out
+    assert "25.0 %" in out
+    assert "75.0 %" in out
+    assert "100.0 % of log 2" in out
+    assert "used     a, b" in out
+    assert "ignored  name (text)" in out
+    assert str(table.with_name("data-labels.csv")) in out
+    assert str(table.with_name("data-labels.png")) in out
+    assert err == ""
+
+
+def test_states_that_overlap_are_not_called_disjoint_and_the_warning_becomes_a_note(table, capsys, monkeypatch):
+    monkeypatch.setattr(SignLabeler, "disjoint", False)
+    assert main(["label", str(table), "--clusters", "2", "--no-picture"]) == 0
+    out, err = said(capsys)
+    assert "the states are not disjoint: state 0 (50.0 % of log 2), state 1 (50.0 % of log 2)" in out
+    assert err == "note: no restart found disjoint states"
+
+
+def test_json_is_one_object_and_nothing_else(table, capsys, monkeypatch):
+    monkeypatch.setattr(SignLabeler, "disjoint", False)
+    assert main(["label", str(table), "--clusters", "2", "--json", "--save", str(table.parent / "model")]) == 0
+    out, err = said(capsys)
+    result = json.loads(out)
+    assert err == ""
+    assert [state["rows"] for state in result["states"]] == [5, 15]
+    assert result["states"][0]["separation"] == pytest.approx(math.log(2) / 2)
+    assert result["disjoint"] is False
+    assert result["notes"] == ["no restart found disjoint states"]
+    assert result["columns"] == ["a", "b"]
+    assert result["ignored"] == {"name": "text"}
+    assert result["new_columns"] == ["label", "p_0", "p_1"]
+    assert result["model"] == str(table.parent / "model")
+
+
+def test_a_separation_that_could_not_be_measured_is_null(table, capsys, monkeypatch):
+    fit = SignLabeler.fit
+
+    def without_certificate(self, X):
+        fit(self, X).separation_[0] = np.nan
+        return self
+
+    monkeypatch.setattr(SignLabeler, "fit", without_certificate)
+    assert main(["label", str(table), "--clusters", "2", "--json", "--no-picture"]) == 0
+    assert json.loads(said(capsys)[0])["states"][0]["separation"] is None
+
+
+def test_quiet_prints_nothing(table, capsys, monkeypatch):
+    monkeypatch.setattr(SignLabeler, "disjoint", False)
+    assert main(["label", str(table), "--clusters", "2", "--quiet"]) == 0
+    assert said(capsys) == ("", "")
+
+
+def test_options_reach_the_estimator(table):
+    main(["label", str(table), "--clusters", "3", "--seed", "7", "--columns", "b,a", "--quiet", "--no-picture"])
+    made = SignLabeler.made
+    assert (made.n_clusters, made.random_state) == (3, 7)
+    assert list(made.fitted_on.columns) == ["b", "a"]
+
+
+def test_the_number_of_clusters_is_auto_and_the_seed_0_by_default(table):
+    assert main(["label", str(table), "--quiet", "--no-picture"]) == 0
+    assert (SignLabeler.made.n_clusters, SignLabeler.made.random_state) == ("auto", 0)
+
+
+@pytest.mark.parametrize("clusters", ["1", "0", "-3", "2.5", "many"])
+def test_a_senseless_number_of_clusters_is_refused(table, capsys, clusters):
+    assert main(["label", str(table), f"--clusters={clusters}"]) == 2
+    assert f"--clusters must be a whole number of at least 2, or auto, got '{clusters}'" in said(capsys)[1]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet"])
+def test_an_array_is_labelled_into_a_table_with_generated_names(tmp_path, suffix):
+    np.save(tmp_path / "x.npy", np.array([[-1.0, 2.0], [1.0, 3.0]]))
+    out = tmp_path / f"out{suffix}"
+    assert main(["label", str(tmp_path / "x.npy"), "-k", "2", "--out", str(out), "--quiet", "--no-picture"]) == 0
+    frame = pd.read_parquet(out) if suffix == ".parquet" else pd.read_csv(out, sep={".csv": ",", ".tsv": "\t"}[suffix])
+    assert list(frame) == ["x0", "x1", "label", "p_0", "p_1"]
+    assert frame["label"].tolist() == [0, 1]
+
+
+def test_an_npy_file_gets_the_labels_alone_and_an_npz_file_both(tmp_path):
+    np.savez(tmp_path / "x.npz", X=np.array([[-1.0, 2.0], [1.0, 3.0]]), y=np.zeros(2))
+    words = ["label", str(tmp_path / "x.npz"), "--key", "X", "-k", "2", "--quiet", "--no-picture"]
+    assert main(words) == 0
+    with np.load(tmp_path / "x-labels.npz") as archive:
+        assert archive["labels"].tolist() == [0, 1]
+        assert archive["probabilities"].tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    assert main([*words, "--out", str(tmp_path / "labels.npy")]) == 0
+    labels = np.load(tmp_path / "labels.npy")
+    assert labels.dtype.kind == "i"
+    assert labels.tolist() == [0, 1]
+
+
+def test_the_input_is_never_replaced(table, capsys):
+    before = table.read_bytes()
+    (table.parent / "link.csv").symlink_to(table)
+    for out in (table, table.parent / "link.csv"):
+        assert main(["label", str(table), "--out", str(out), "--force"]) == 2
+        assert "is the input itself" in said(capsys)[1]
+    assert table.read_bytes() == before
+
+
+def test_another_file_is_replaced_only_with_force(table, capsys):
+    words = ["label", str(table), "--clusters", "2", "--quiet"]
+    SignLabeler.made = None
+    table.with_name("data-labels.png").write_text("a picture")
+    assert main(words) == 2
+    assert "data-labels.png exists already; replace it with --force" in said(capsys)[1]
+    assert SignLabeler.made is None, "it must be refused before anything is computed"
+    assert main([*words, "--force"]) == 0
+
+
+def test_a_folder_of_other_things_is_not_made_a_model(table, capsys):
+    folder = table.parent / "thesis"
+    folder.mkdir()
+    (folder / "chapter1.txt").write_text("...")
+    assert main(["label", str(table), "--save", str(folder), "--force"]) == 2
+    assert "thesis holds other files than a model" in said(capsys)[1]
+
+
+def test_a_saved_model_labels_new_rows_by_the_names_of_its_columns(table, capsys):
+    folder = table.parent / "model"
+    assert main(["label", str(table), "--clusters", "2", "--save", str(folder), "--quiet"]) == 0
+    new = table.with_name("new.csv")
+    pd.DataFrame({"id": [7, 9], "b": [0.0, 0.0], "a": [5.0, -5.0]}).to_csv(new, index=False)
+    assert main(["label", str(new), "--model", str(folder), "--no-picture"]) == 0
+    frame = pd.read_csv(new.with_name("new-labels.csv"))
+    assert frame["label"].tolist() == [1, 0]
+    assert list(frame) == ["id", "b", "a", "label", "p_0", "p_1"]
+    assert "separation is that of the rows the model was trained on" in said(capsys)[0]
+
+
+def test_a_model_says_which_columns_it_misses(table, capsys):
+    folder = table.parent / "model"
+    main(["label", str(table), "--clusters", "2", "--save", str(folder), "--quiet"])
+    pd.DataFrame({"a": [1.0], "c": [1.0]}).to_csv(table.with_name("new.csv"), index=False)
+    assert main(["label", str(table.with_name("new.csv")), "--model", str(folder)]) == 2
+    err = said(capsys)[1]
+    assert "has no column 'b'; its columns are 'a', 'c'" in err
+    assert "was trained on the columns a, b" in err
+
+
+def test_a_model_of_named_columns_takes_an_array_of_as_many(table, capsys):
+    folder = table.parent / "model"
+    main(["label", str(table), "--clusters", "2", "--save", str(folder), "--quiet"])
+    new = table.with_name("new.npy")
+    np.save(new, np.array([[-1.0, 0.0], [1.0, 0.0]]))
+    assert main(["label", str(new), "--model", str(folder), "--quiet", "--no-picture"]) == 0
+    assert np.load(new.with_name("new-labels.npy")).tolist() == [0, 1]
+    np.save(new, np.ones((2, 5)))
+    assert main(["label", str(new), "--model", str(folder), "--force"]) == 2
+    assert "was trained on 2 columns, but" in said(capsys)[1]
+
+
+@pytest.mark.parametrize("option", [["--clusters", "3"], ["--seed", "0"], ["--save", "elsewhere"]])
+def test_options_of_training_are_refused_with_a_model(table, capsys, option):
+    assert main(["label", str(table), "--model", "model", *option]) == 2
+    assert f"{option[0]} is for training a model, but with --model none is trained" in said(capsys)[1]
+
+
+def test_something_that_does_not_label_is_refused_as_a_model(table, capsys, monkeypatch):
+    monkeypatch.setattr(neuralbayes, "load", lambda folder: object())
+    assert main(["label", str(table), "--model", "model"]) == 2
+    assert "model must hold a ManifoldLabeler, got object" in said(capsys)[1]
+
+
+def test_the_picture_goes_where_it_is_told_and_nowhere_with_no_picture(table, capsys):
+    words = ["label", str(table), "--clusters", "2", "--quiet", "--force"]
+    assert main([*words, "--no-picture"]) == 0
+    assert not table.with_name("data-labels.png").exists()
+    assert main([*words, "--picture", str(table.with_name("pic.svg"))]) == 0
+    assert "<svg" in table.with_name("pic.svg").read_text()
+    assert main([*words, "--picture", "a.png", "--no-picture"]) == 2
+    assert main([*words, "--picture", "a.docx"]) == 2
+    assert "a picture must end in one of .png, .svg, .pdf, got 'a.docx'" in said(capsys)[1]
+
+
+def test_a_name_that_the_terminal_cannot_show_does_not_stop_the_command(table, monkeypatch):
+    pd.read_csv(table).rename(columns={"a": "größe"}).to_csv(table, index=False)
+    terminal = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", terminal)
+    assert main(["label", str(table), "--clusters", "2", "--no-picture"]) == 0
+    assert rb"used     gr\xf6\xdfe, b" in terminal.buffer.getvalue()
+
+
+def test_without_matplotlib_a_picture_is_left_out_unless_asked_for(table, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert main(["label", str(table), "--clusters", "2"]) == 0
+    assert "pip install 'neuralbayes[report]'" in said(capsys)[1]
+    assert main(["label", str(table), "--clusters", "2", "--force", "--picture", str(table.with_name("p.png"))]) == 2
+    assert "pip install 'neuralbayes[report]'" in said(capsys)[1]
+
+
+def test_without_pandas_a_table_gets_a_kind_error_and_an_array_is_labelled(table, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    assert main(["label", str(table), "--clusters", "2"]) == 2
+    assert "pip install 'neuralbayes[table]'" in said(capsys)[1]
+    np.save(table.with_name("x.npy"), np.array([[-1.0, 2.0], [1.0, 3.0]]))
+    assert main(["label", str(table.with_name("x.npy")), "--clusters", "2", "--quiet"]) == 0

@@ -1,0 +1,328 @@
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from neuralbayes.data.tables import read_table, write_table
+
+NUMBERS = np.array([[0.5, -1.0], [2.0, 3.25], [4.0, 5.0]])
+DAMAGED = "is not a valid .* it may be damaged or cut short"
+
+
+def write_file(path, numbers=NUMBERS):
+    match path.suffix.lower():
+        case ".csv":
+            pd.DataFrame(numbers, columns=["a", "b"]).to_csv(path, index=False)
+        case ".tsv":
+            pd.DataFrame(numbers, columns=["a", "b"]).to_csv(path, index=False, sep="\t")
+        case ".parquet":
+            pd.DataFrame(numbers, columns=["a", "b"]).to_parquet(path)
+        case ".npy":
+            with open(path, "wb") as file:
+                np.save(file, numbers)
+        case ".npz":
+            with open(path, "wb") as file:
+                np.savez(file, only=numbers)
+    return path
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet", ".npy", ".npz", ".CSV", ".NPZ"])
+def test_every_format_gives_the_same_numbers(tmp_path, suffix):
+    table = read_table(write_file(tmp_path / f"t{suffix}"))
+    np.testing.assert_array_equal(table.X, NUMBERS)
+    assert table.X.dtype == np.float64
+    assert table.named == (suffix.lower() not in (".npy", ".npz"))
+    assert table.feature_names == (["a", "b"] if table.named else ["x0", "x1"])
+    assert table.ignored == {}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_npy_is_memory_mapped(tmp_path, dtype):
+    table = read_table(write_file(tmp_path / "t.npy", NUMBERS.astype(dtype)))
+    assert isinstance(table.X, np.memmap)
+    assert table.X.dtype == dtype
+
+
+@pytest.mark.parametrize(
+    ("dtype", "expected"),
+    [("uint8", "float32"), ("float16", "float32"), ("int64", "float64"), (">f8", "float64"), ("bool", "float32")],
+)
+def test_other_numbers_become_floats_that_hold_them(tmp_path, dtype, expected):
+    table = read_table(write_file(tmp_path / "t.npy", np.array([[0, 1], [1, 0]], dtype=dtype)))
+    assert table.X.dtype == expected
+    assert table.X.dtype.isnative
+    np.testing.assert_array_equal(table.X, [[0, 1], [1, 0]])
+
+
+def test_nullable_boolean_and_mixed_columns_are_features(tmp_path):
+    frame = pd.DataFrame({"a": pd.array([1, 2], dtype="Int64"), "b": [True, False], "c": np.float32([0.5, 1.5])})
+    frame.to_parquet(tmp_path / "t.parquet")
+    np.testing.assert_array_equal(read_table(tmp_path / "t.parquet").X, [[1.0, 1.0, 0.5], [2.0, 0.0, 1.5]])
+
+
+def test_columns_that_are_not_numbers_are_carried_along_with_a_reason(tmp_path):
+    frame = pd.DataFrame(
+        {
+            "name": list("xyz"),
+            "a": [1.0, 2.0, 3.0],
+            "when": pd.date_range("2024-01-01", periods=3),
+            "typo": ["1", "2", "3o"],
+            "none": [None, None, None],
+        }
+    )
+    frame.to_parquet(tmp_path / "t.parquet")
+    table = read_table(tmp_path / "t.parquet")
+    assert table.feature_names == ["a"]
+    assert list(table.ignored) == ["name", "when", "typo", "none"]
+    assert table.ignored["name"] == "text"
+    assert table.ignored["when"].startswith("datetime64")
+    assert table.ignored["typo"] == "row 3 (rows of data are counted from 1) holds '3o'"
+    assert table.ignored["none"] == "empty"
+    assert list(table.own_columns()) == list(frame)
+
+
+def test_a_column_that_only_counts_the_rows_is_no_feature_unless_chosen(tmp_path):
+    pd.DataFrame({"a": np.arange(12) ** 2}).to_csv(tmp_path / "t.csv")  # pandas writes its index along
+    assert read_table(tmp_path / "t.csv").feature_names == ["a"]
+    assert read_table(tmp_path / "t.csv").ignored == {"Unnamed: 0": "counts the rows"}
+    assert read_table(tmp_path / "t.csv", columns=["Unnamed: 0", "a"]).X.shape == (12, 2)
+
+
+def test_chosen_columns_come_in_the_order_chosen(tmp_path):
+    for name in ("t.csv", "t.npy"):
+        every = read_table(write_file(tmp_path / name)).feature_names
+        table = read_table(tmp_path / name, columns=every[::-1])
+        np.testing.assert_array_equal(table.X, NUMBERS[:, ::-1])
+        table = read_table(tmp_path / name, columns=every[1:])
+        np.testing.assert_array_equal(table.X, NUMBERS[:, 1:])
+        assert table.ignored == {every[0]: "not chosen"}
+
+
+def test_columns_that_cannot_be_chosen_are_named(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n1,x\n2,3\n3,4\n")
+    with pytest.raises(ValueError, match=r"t\.csv has no column 'c', 'd'; its columns are 'a', 'b'"):
+        read_table(path, columns=["d", "a", "c"])
+    with pytest.raises(ValueError, match=r"column 'b' of .*t\.csv is not numeric: row 1 .* holds 'x'"):
+        read_table(path, columns=["b"])
+    with pytest.raises(ValueError, match="`columns` must differ"):
+        read_table(path, columns=["a", "a"])
+    with pytest.raises(ValueError, match="at least one"):
+        read_table(path, columns=[])
+
+
+def test_a_csv_without_header_gets_generated_names(tmp_path):
+    (tmp_path / "t.csv").write_text("0.5,-1\n2,3.25\n4,5\n")
+    table = read_table(tmp_path / "t.csv")
+    np.testing.assert_array_equal(table.X, NUMBERS)
+    assert table.feature_names == ["x0", "x1"]
+
+
+def test_a_header_of_column_numbers_is_a_header(tmp_path):
+    pd.DataFrame(NUMBERS).to_csv(tmp_path / "t.csv", index=False)
+    assert read_table(tmp_path / "t.csv").feature_names == ["0", "1"]
+    assert len(read_table(tmp_path / "t.csv").X) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "t.csv is empty"),
+        ("\n\n", "t.csv is empty"),
+        ("a,b\n", "t.csv is empty: it has 0 rows and 2 columns"),
+        ("a,b\nx,y\n", "t.csv has no numeric column to use .*'a': text; 'b': text"),
+        ("a,b\n1,2\n3,4,5\n", "t.csv cannot be read as a table .*line 3"),
+        ("a,b\n1,2,3\n", "t.csv has rows with more fields than the first line"),
+        ("a;b\n1;2\n", "t.csv seems to be separated by ';'; a .csv file must use ','"),
+        ("a,b\n1,2\n3,\n5,inf\n", "t.csv contains NaN .* column 'b': 2 values, the first in row 2"),
+    ],
+)
+def test_a_csv_that_cannot_be_used_says_why(tmp_path, text, message):
+    (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        read_table(tmp_path / "t.csv")
+
+
+def test_text_that_is_not_utf8_is_named(tmp_path):
+    (tmp_path / "t.csv").write_bytes("größe\n1\n".encode("latin-1"))
+    with pytest.raises(ValueError, match=r"t\.csv is not UTF-8 text"):
+        read_table(tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npy", ".npz"])
+def test_nan_and_infinity_are_found_with_column_row_and_number(tmp_path, suffix):
+    numbers = NUMBERS.copy()
+    numbers[2, 0] = np.nan
+    numbers[1:, 1] = np.inf
+    path = write_file(tmp_path / f"t{suffix}", numbers)
+    first, second = ("a", "b") if suffix in (".csv", ".parquet") else ("x0", "x1")
+    message = rf"t\{suffix} contains NaN .*'{first}': 1 value, .*row 3 .*'{second}': 2 values, .*row 2 "
+    with pytest.raises(ValueError, match=message):
+        read_table(path)
+
+
+def test_the_first_bad_row_is_found_beyond_the_first_block(tmp_path):
+    numbers = np.zeros((2**12, 2**11), dtype=np.float32)  # two blocks
+    numbers[3000, 5] = numbers[4000, 5] = np.nan
+    np.save(tmp_path / "t.npy", numbers)
+    with pytest.raises(ValueError, match="column 'x5': 2 values, the first in row 3001 "):
+        read_table(tmp_path / "t.npy")
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".npy", ".npz"])
+@pytest.mark.parametrize("part", [0.02, 0.5, 0.97])
+def test_a_file_that_was_cut_short_is_called_so(tmp_path, suffix, part):
+    path = write_file(tmp_path / f"t{suffix}", np.zeros((500, 2)))
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(part * len(whole))])
+    with pytest.raises(ValueError, match=rf"t\{suffix} {DAMAGED}") as caught:
+        read_table(path)
+    assert "pickle" not in str(caught.value)
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".npy", ".npz"])
+def test_another_kind_of_file_is_called_damaged(tmp_path, suffix):
+    path = tmp_path / f"t{suffix}"
+    path.write_text("a,b\n1,2\n" * 20)
+    with pytest.raises(ValueError, match=rf"t\{suffix} {DAMAGED}"):
+        read_table(path)
+
+
+def test_flipped_bytes_in_an_archive_are_noticed(tmp_path):
+    path = write_file(tmp_path / "t.npz", np.ones((500, 2)))
+    contents = bytearray(path.read_bytes())
+    contents[4000:4010] = bytes(10)
+    path.write_bytes(contents)
+    with pytest.raises(ValueError, match=DAMAGED):
+        read_table(path)
+
+
+class Bomb:
+    def __reduce__(self):
+        return sys.exit, ("unpickled",)
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz"])
+def test_objects_are_never_unpickled(tmp_path, suffix):
+    path = write_file(tmp_path / f"t{suffix}", np.array([[1.0, Bomb()]], dtype=object))
+    with pytest.raises(ValueError, match="holds Python objects, which are never unpickled"):
+        read_table(path)
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (np.zeros(3), r"must hold a 2-D array \(n_rows, n_features\), got shape \(3,\); .*reshape\(-1, 1\)"),
+        (np.zeros((2, 3, 4)), r"got shape \(2, 3, 4\); reshape it to one row a sample"),
+        (np.array(1.0), r"got shape \(\)"),
+        (np.zeros((0, 3)), "is empty: it has 0 rows and 3 columns"),
+        (np.zeros((3, 0)), "is empty: it has 3 rows and 0 columns"),
+        (np.array([["a"]]), "must hold real numbers, got an array of dtype <U1"),
+        (np.ones((2, 2), dtype=complex), "must hold real numbers, got an array of dtype complex128"),
+        (np.zeros((2, 2), dtype=[("a", "f4")]), "must hold real numbers"),
+    ],
+)
+@pytest.mark.parametrize("suffix", [".npy", ".npz"])
+def test_arrays_of_another_kind_are_refused(tmp_path, suffix, array, message):
+    with pytest.raises(ValueError, match=message):
+        read_table(write_file(tmp_path / f"t{suffix}", array))
+
+
+def test_an_archive_of_several_arrays_asks_for_a_key(tmp_path):
+    path = tmp_path / "t.npz"
+    np.savez(path, X=NUMBERS, y=np.zeros(3))
+    with pytest.raises(ValueError, match=r"t\.npz holds 2 arrays; choose one with `key`: 'X', 'y'"):
+        read_table(path)
+    with pytest.raises(ValueError, match=r"t\.npz has no array 'Z'; `key` must be one of 'X', 'y'"):
+        read_table(path, key="Z")
+    np.testing.assert_array_equal(read_table(path, key="X").X, NUMBERS)
+    with pytest.raises(ValueError, match=r"`key` names an array of a \.npz file, but .* is a \.csv file"):
+        read_table(write_file(tmp_path / "t.csv"), key="X")
+
+
+def test_what_is_no_table_file_is_refused(tmp_path):
+    with pytest.raises(
+        ValueError, match=r"t\.xlsx must end in one of \.csv, \.tsv, \.parquet, \.npy, \.npz, got '\.xls"
+    ):
+        read_table(tmp_path / "t.xlsx")
+    with pytest.raises(FileNotFoundError, match=r"t\.csv does not exist"):
+        read_table(tmp_path / "t.csv")
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(IsADirectoryError, match="is not a file"):
+        read_table(tmp_path / "folder.csv")
+
+
+def test_npy_and_npz_under_each_others_name_are_told_apart(tmp_path):
+    write_file(tmp_path / "t.npz").rename(tmp_path / "archive.npy")
+    with pytest.raises(ValueError, match=r"archive\.npy is a NPZ archive; name it \.npz"):
+        read_table(tmp_path / "archive.npy")
+    write_file(tmp_path / "t.npy").rename(tmp_path / "array.npz")
+    with pytest.raises(ValueError, match=r"it is a NPY file; name it \.npy"):
+        read_table(tmp_path / "array.npz")
+
+
+@pytest.mark.parametrize(("module", "suffix"), [("pandas", ".csv"), ("pandas", ".parquet"), ("pyarrow", ".parquet")])
+def test_a_missing_library_is_named_with_the_way_to_install_it(tmp_path, monkeypatch, module, suffix):
+    path = write_file(tmp_path / f"t{suffix}")
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ImportError, match=rf"need {module}: pip install 'neuralbayes\[table\]'"):
+        read_table(path)
+
+
+@pytest.mark.parametrize("source", [".csv", ".parquet", ".npy"])
+@pytest.mark.parametrize("target", [".csv", ".tsv", ".parquet"])
+def test_new_columns_are_written_beside_those_of_the_input(tmp_path, source, target):
+    table = read_table(write_file(tmp_path / f"t{source}"))
+    new = {"label": np.array([0, 1, 1]), "p": np.array([[1.0, 0.0], [0.25, 0.75], [0.0, 1.0]])}
+    names = write_table(tmp_path / f"out{target}", new, beside=table)
+    assert names == ["label", "p_0", "p_1"]
+    written = read_table(tmp_path / f"out{target}")
+    assert written.feature_names == [*table.feature_names, *names]
+    np.testing.assert_array_equal(written.X, np.column_stack([NUMBERS, new["label"], new["p"]]))
+
+
+def test_columns_that_were_not_used_are_written_too(tmp_path):
+    np.save(tmp_path / "t.npy", NUMBERS)
+    table = read_table(tmp_path / "t.npy", columns=["x1"])
+    write_table(tmp_path / "out.csv", {"label": np.zeros(3, dtype=int)}, beside=table)
+    assert list(pd.read_csv(tmp_path / "out.csv")) == ["x0", "x1", "label"]
+
+
+def test_new_names_make_way_together_for_names_that_are_taken(tmp_path):
+    frame = pd.DataFrame({"p_1": [1.0], "label_1": [2.0]})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    new = {"label": np.array([0]), "p": np.array([[0.5, 0.5]])}
+    names = write_table(tmp_path / "out.csv", new, beside=read_table(tmp_path / "t.csv"))
+    assert names == ["label_2", "p_0_2", "p_1_2"]
+    assert list(pd.read_csv(tmp_path / "out.csv")) == ["p_1", "label_1", *names]
+
+
+def test_the_index_of_a_parquet_file_survives(tmp_path):
+    frame = pd.DataFrame({"a": [1.0, 2.0]}, index=pd.Index(["u", "v"], name="who"))
+    frame.to_parquet(tmp_path / "t.parquet")
+    table = read_table(tmp_path / "t.parquet")
+    write_table(tmp_path / "out.parquet", {"label": np.array([0, 1])}, beside=table)
+    assert pd.read_parquet(tmp_path / "out.parquet").loc["v", "label"] == 1
+    write_table(tmp_path / "out.csv", {"label": np.array([0, 1])}, beside=table)
+    assert list(pd.read_csv(tmp_path / "out.csv")) == ["who", "a", "label"]
+
+
+def test_arrays_are_written_without_the_input(tmp_path):
+    arrays = {"labels": np.array([0, 1, 1]), "probabilities": np.eye(3)}
+    assert write_table(tmp_path / "out.npz", arrays) == ["labels", "probabilities"]
+    with np.load(tmp_path / "out.npz") as archive:
+        np.testing.assert_array_equal(archive["probabilities"], np.eye(3))
+    assert write_table(tmp_path / "out.NPY", {"labels": arrays["labels"]}) == []
+    np.testing.assert_array_equal(np.load(tmp_path / "out.NPY"), arrays["labels"])
+    with pytest.raises(ValueError, match=r"a \.npy file holds one array, got 2"):
+        write_table(tmp_path / "two.npy", arrays)
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
+    path = tmp_path / "out.npz"
+    path.write_text("old")
+    with pytest.raises(ValueError, match="allow_pickle"):
+        write_table(path, {"x": np.array([object()])})
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]

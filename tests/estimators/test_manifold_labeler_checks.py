@@ -1,0 +1,12 @@
+"""scikit-learn's own checks, none excluded."""
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from neuralbayes import ManifoldLabeler
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@parametrize_with_checks([ManifoldLabeler(), ManifoldLabeler(n_clusters="auto", max_clusters=3)])
+def test_scikit_learn(estimator, check):
+    check(estimator)
