@@ -1,3 +1,4 @@
+from . import datasets as datasets
 from .bayes import conditional_entropy as conditional_entropy
 from .bayes import density_ratio as density_ratio
 from .bayes import js_divergence as js_divergence

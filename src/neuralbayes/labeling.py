@@ -31,7 +31,6 @@ from sklearn.metrics import adjusted_rand_score
 from torch import Tensor
 
 from neuralbayes.bayes import LOG_2, js_divergence, posterior
-from neuralbayes.gradients import backward
 from neuralbayes.neighbors import Array, NeighborGraph, RandomWalk
 from neuralbayes.networks.sines import SineNetwork
 from neuralbayes.objectives.base import interior_posterior
@@ -92,9 +91,9 @@ class Geometry:
         self.points = (self.sample - self.center) @ self.basis
         self.graph = NeighborGraph(self.points, options.n_neighbors)
         self.walk = RandomWalk(self.graph, WALK_LENGTH)
-        # Wavelengths from two spacings, where neighbours can still be told apart, to the radius of the data, 1.
-        shortest = np.log(min(2.0 * self.graph.spacing, 0.5))
-        wavelength = np.exp(rng.uniform(shortest, 0.0, options.n_hidden))
+        # Wavelengths from two spacings, where neighbours can still be told apart, to three times the data's radius, 1.
+        shortest = min(2.0 * self.graph.spacing, 0.5)
+        wavelength = np.exp(rng.uniform(np.log(shortest), np.log(3.0), options.n_hidden))
         self.frequency = rng.standard_normal((self.points.shape[1], options.n_hidden)) / wavelength
         self.phase = rng.uniform(0.0, 2.0 * np.pi, options.n_hidden)
         with torch.no_grad():
@@ -108,8 +107,8 @@ class Geometry:
 
     def relative_roughness(self, n_states: int) -> Array:
         """R_c of each mode in units of the first that K disjoint manifolds would not have for free: (n_modes,)."""
-        unit: float = self.roughness[min(n_states, len(self.roughness) - 1)]
-        return self.roughness / unit
+        unit = float(self.roughness[min(n_states, len(self.roughness) - 1)])
+        return self.roughness / (unit or 1.0)  # no mode but the constant: a single distinct row
 
 
 def fit_states(geometry: Geometry, n_states: int, options: Options, rng: np.random.RandomState) -> Labeling:
@@ -180,40 +179,35 @@ def certified(
 
 
 def polish(labeling: Labeling, X: Array, geometry: Geometry, options: Options) -> None:
-    """One step down the gradient of DML + beta R_c over all rows, of the best of several lengths; in place.
+    """One step down the exact gradient of DML + beta R_c over all rows, of the best of several lengths; in place.
 
-    The gradient is exact and takes the memory of one micro-batch; the logits being linear in the head, the length is
-    then chosen on the (n, K) logits alone.
+    The logits are linear in the head: the gradient with respect to them, (n, K), is that of the whole of the rows, and
+    takes one pass to become that of the head and one to become the change of the logits along it; the length is then
+    chosen on the logits alone. No more than a part of the hidden layer is ever in memory.
     """
-    network, beta = labeling.network, options.beta
-    n_states = labeling.coefficients.shape[1]
-    rough = geometry.relative_roughness(n_states)[:, None]
-    with warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
-        warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
-        rows = torch.from_numpy(X)
-        loss = float(backward(DML(), network, rows, microbatch_size=min(ROWS_AT_ONCE, len(X))))
-    slope = network.head.grad
-    network.head.grad = None
-    if slope is None:
-        return
-    gradient = geometry.modes.T @ slope.numpy() + 2.0 * beta * rough * labeling.coefficients
-    direction = -gradient / (1.0 + rough)
-    before = torch.from_numpy(logits(network, X, options.verbose))
-    start = network.head.detach().clone()
-    along = torch.from_numpy(geometry.modes @ direction).to(start)
+    network = labeling.network
+    rough = geometry.relative_roughness(labeling.coefficients.shape[1])[:, None]
+    before = torch.from_numpy(logits(network, X, options.verbose)).requires_grad_()
+    (slope,) = torch.autograd.grad(DML()(before), before)
+    gradient = np.zeros(network.head.shape)
     with torch.no_grad():
+        for start in range(0, len(X), ROWS_AT_ONCE):
+            part = slice(start, start + ROWS_AT_ONCE)
+            gradient += (network.hidden(torch.from_numpy(np.array(X[part]))).T @ slope[part]).numpy()
+        direction = geometry.modes.T @ gradient + 2.0 * options.beta * rough * labeling.coefficients
+        direction /= -(1.0 + rough)
+        start_head = network.head.clone()
+        along = torch.from_numpy(geometry.modes @ direction).to(start_head)
         network.head.copy_(along)
-    change = torch.from_numpy(logits(network, X, options.verbose))
+        change = torch.from_numpy(logits(network, X, options.verbose))
 
-    def value(length: float) -> float:
-        data = float(DML()(before + length * change))
-        return data + beta * float((rough * (labeling.coefficients + length * direction) ** 2).sum())
+        def objective(length: float) -> float:
+            r_c = float((rough * (labeling.coefficients + length * direction) ** 2).sum())
+            return float(DML()(before + length * change)) + options.beta * r_c
 
-    best = min((4.0**i for i in range(-3, 6)), key=value)
-    best = best if value(best) < loss + beta * float((rough * labeling.coefficients**2).sum()) else 0.0
-    labeling.coefficients = labeling.coefficients + best * direction
-    with torch.no_grad():
-        network.head.copy_(start + best * along)
+        best = min((0.0, *(4.0**i for i in range(-3, 4))), key=objective)
+        labeling.coefficients = labeling.coefficients + best * direction
+        network.head.copy_(start_head + best * along)
 
 
 def logits(network: SineNetwork, X: Array, verbose: bool = False) -> Array:
@@ -279,11 +273,10 @@ def _smooth_functions(hidden: Array, graph: NeighborGraph) -> tuple[Array, Array
     modes : ndarray of shape (n_hidden + 1, n_modes)
     roughness : ndarray of shape (n_modes,), ascending; the first is the constant's, 0.
     """
-    total = graph.degree.sum()
-    second = hidden.T @ (hidden * (graph.degree / total)[:, None])
-    edges = second - hidden.T @ (graph.weight @ hidden) / total
+    second = hidden.T @ hidden / len(hidden)
+    edges = hidden.T @ (graph.degree[:, None] * hidden - graph.weight @ hidden) / graph.degree.sum()
     # The ridge keeps weights of no use small; the constant, last, is to be free.
-    ridge = np.full(len(edges), 1e-6)
+    ridge = np.full(len(edges), 1e-5)
     ridge[-1] = 1e-9
     smoothness, modes = scipy.linalg.eigh(second, (edges + edges.T) / 2.0 + np.diag(ridge))
     kept = smoothness > 1e-6
@@ -304,9 +297,8 @@ def _starts(geometry: Geometry, n_states: int, options: Options, rng: np.random.
     target = np.stack(divisions, axis=2)
     target = 12.0 * (target - target.sum(axis=1, keepdims=True) / n_states)
     train = slice(_n_held_out(len(target)), None)
-    degree = geometry.graph.degree[train]
-    values = (geometry.hidden[train] @ geometry.modes) * (degree / degree.sum())[:, None]
-    coefficients = np.tensordot(values, target[train], axes=(0, 0))
+    values = geometry.hidden[train] @ geometry.modes
+    coefficients = np.tensordot(values, target[train], axes=(0, 0)) / len(values)
     return coefficients / (1.0 + 0.01 * geometry.relative_roughness(n_states))[:, None, None]
 
 

@@ -22,7 +22,7 @@ class NeighborGraph:
     ----------
     points : ndarray of shape (n_points, n_dimensions)
     n_neighbors : int
-        k; less where there are few points, so that a manifold of a sixtieth of them is not joined to others.
+        k; between 10 and this, a sixtieth of the points, where they are few.
 
     Attributes
     ----------
@@ -35,11 +35,12 @@ class NeighborGraph:
 
     def __init__(self, points: Array, n_neighbors: int) -> None:
         n = len(points)
-        k = min(n_neighbors, max(5, n // 60), n - 1)
+        k = min(n_neighbors, max(10, n // 60), n - 1)
         distance, index = NearestNeighbors(n_neighbors=k).fit(points).kneighbors()
         reach = distance[:, -1].clip(np.finfo(float).tiny ** 0.5)
         row, column = np.repeat(np.arange(n), k), index.ravel()
         weight = np.exp(-2.0 * (distance.ravel() / np.minimum(reach[row], reach[column])) ** 2)
+        weight[weight < 0.05] = 0.0  # a single long edge is enough to lead a long walk astray
         one_way = sp.csr_matrix((weight, (row, column)), shape=(n, n))
         self.weight = one_way.maximum(one_way.T).tocsr()
         self.degree: Array = np.asarray(self.weight.sum(axis=1)).ravel() + 1e-9

@@ -43,6 +43,7 @@ app = App(
     result_action="return_value",
     suppress_keyboard_interrupt=False,  # `main` says one line about it
 )
+app.command("neuralbayes.cli.data:app", name="data", help="Named data sets: list, fetch, verify, find.")
 app.command("neuralbayes.cli.label:app", name="label", help="Label the rows of a table by the manifold they lie on.")
 
 

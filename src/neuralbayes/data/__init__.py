@@ -1,1 +1,1 @@
-"""Data in: toy manifolds and tables. Nothing here trains."""
+"""Data in: images, toy manifolds and tables. Nothing here trains."""

@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
+from threadpoolctl import threadpool_limits
 
 from neuralbayes.bayes import LOG_2, js_divergence
 from neuralbayes.estimators.persistence import SavedEstimator
@@ -195,15 +196,16 @@ class ManifoldLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
         n_states = 1 if self.n_clusters == "auto" else self.n_clusters
         if len(X) < n_states:
             raise ValueError(f"n_samples={len(X)} should be >= n_clusters={n_states}.")
-        geometry = Geometry(X, options, rng)
-        if n_states > 1 and not geometry.basis.any():
-            raise ValueError(f"X has a single distinct row, but n_clusters={n_states} needs at least as many.")
-        if self.n_clusters == "auto":
-            found, self.selection_ = select(X, geometry, min(self.max_clusters, len(X)), options, rng)
-        elif n_states == 1:
-            found = single_state(geometry)
-        else:
-            found = certified(fit_states(geometry, n_states, options, rng), X, geometry, options, rng)
+        with threadpool_limits(1):  # the sample is small: threads would spend their time waiting for each other
+            geometry = Geometry(X, options, rng)
+            if n_states > 1 and not geometry.basis.any():
+                raise ValueError(f"X has a single distinct row, but n_clusters={n_states} needs at least as many.")
+            if self.n_clusters == "auto":
+                found, self.selection_ = select(X, geometry, min(self.max_clusters, len(X)), options, rng)
+            elif n_states == 1:
+                found = single_state(geometry)
+            else:
+                found = certified(fit_states(geometry, n_states, options, rng), X, geometry, options, rng)
         if len(X) > len(geometry.rows) and len(found.separation) > 1:
             polish(found, X, geometry, options)
 

@@ -1,0 +1,202 @@
+"""A folder of pictures as a source: read by a few threads, kept in memory when small, decoded on demand when not."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from neuralbayes.data.pictures import PictureError, picture_header, read_picture
+from neuralbayes.data.progress import late_bar
+from neuralbayes.data.scan import Skipped, class_of, find_classes, scan_folder
+from neuralbayes.data.sources import check_indices
+
+MEMORY_LIMIT = 2**30  # bytes of decoded images that are kept
+N_THREADS = min(8, (os.cpu_count() or 1) + 1)  # Pillow lets other threads run while it decodes
+BLOCK = 256  # files handed to the threads at a time
+
+_Result = TypeVar("_Result")
+
+
+class FolderSource:
+    """The pictures in a folder and its sub-folders: PNG, JPEG, BMP, GIF (first frame) and WebP.
+
+    Every file is decoded once at the start. Those that cannot be are left out and listed in `skipped`, so that a long
+    run does not meet them later.
+
+    Parameters
+    ----------
+    path : path
+        A folder; files are taken in the order of their names.
+    size : int or tuple (H, W), optional
+        Size of the images; others are scaled until they cover it, and cut. By default the commonest size.
+    channels : {1, 3}, optional
+        Grey or RGB. By default RGB as soon as one picture has colours.
+    class_folders : bool, optional
+        Whether the sub-folders are classes. By default they are when there are two or more and every picture lies
+        in one.
+    memory_limit : int, default=2**30
+        Decoded images of at most this many bytes in all are kept in memory.
+    progress : bool, default=True
+        Show a bar when reading takes longer than two seconds.
+
+    Attributes
+    ----------
+    paths : tuple of Path
+        The file of each image.
+    labels : ndarray of int64 and shape (n,), or None
+    class_names : tuple of str, or None
+        Names of the class folders.
+    skipped : list of (Path, str)
+        Files that were left out, and why.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        size: int | tuple[int, int] | None = None,
+        channels: int | None = None,
+        class_folders: bool | None = None,
+        memory_limit: int = MEMORY_LIMIT,
+        progress: bool = True,
+    ) -> None:
+        folder = Path(path)
+        if not folder.is_dir():
+            raise NotADirectoryError(f"`path` must be a folder of pictures, got {folder}, which is not a folder")
+        self.skipped: list[Skipped]
+        found, self.skipped = scan_folder(folder)
+        headers = dict(self._readable(picture_header, found, "looking at pictures", progress))
+        self._require(headers, folder)
+        self._shape = _choose_shape(list(headers.values()), check_size(size), check_channels(channels))
+        self._images: NDArray[np.uint8] | None = None
+        self.paths = tuple(self._decode_all(list(headers), memory_limit, progress))
+        self._require(self.paths, folder)
+
+        self.class_names = find_classes(list(self.paths), folder, class_folders)
+        self.labels: NDArray[np.int64] | None = None
+        if self.class_names is not None:
+            self._label(folder, self.class_names)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(H, W, C) of one image."""
+        return self._shape
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def read(self, indices: ArrayLike) -> NDArray[np.uint8]:
+        """Images at `indices` in uint8, shape (m, H, W, C).
+
+        Raises
+        ------
+        OSError
+            When a file that could be read at the start no longer can.
+        """
+        checked = check_indices(indices, len(self))
+        if self._images is not None:
+            return self._images[checked]
+        batch = np.empty((len(checked), *self._shape), np.uint8)
+        paths = [self.paths[i] for i in checked]
+        for i, result in enumerate(_parallel(self._read_one, paths)):
+            if isinstance(result, PictureError):
+                raise OSError(f"{paths[i]} could be read at the start and cannot now: {result}")
+            batch[i] = result
+        return batch
+
+    def _read_one(self, path: Path) -> NDArray[np.uint8]:
+        return read_picture(path, self._shape[:2], self._shape[2])
+
+    def _readable(
+        self, function: Callable[[Path], _Result], paths: list[Path], description: str, progress: bool
+    ) -> Iterator[tuple[Path, _Result]]:
+        """(path, function(path)) of each path, without those where it fails, which go to `skipped`."""
+        with late_bar(description, len(paths), enabled=progress) as advance:
+            for path, result in zip(paths, _parallel(function, paths), strict=True):
+                advance(1)
+                if isinstance(result, PictureError):
+                    self.skipped.append((path, str(result)))
+                else:
+                    yield path, result
+
+    def _decode_all(self, paths: list[Path], memory_limit: int, progress: bool) -> list[Path]:
+        """Decode every file once and keep the images if there is room; give the paths of those that could be."""
+        kept: list[Path] = []
+        fits = len(paths) * math.prod(self._shape) <= memory_limit
+        # One array from the start: a list of images and then their stack would need twice the memory.
+        images = np.empty((len(paths) if fits else 0, *self._shape), np.uint8)
+        for path, image in self._readable(self._read_one, paths, "reading pictures", progress):
+            if fits:
+                images[len(kept)] = image
+            kept.append(path)
+        if fits:
+            self._images = images[: len(kept)]
+        return kept
+
+    def _label(self, folder: Path, class_names: tuple[str, ...]) -> None:
+        classes = [class_of(path, folder) for path in self.paths]
+        if None in classes:
+            stray = self.paths[classes.index(None)]
+            raise ValueError(f"every picture must lie in a class folder for class_folders=True; {stray} does not")
+        number = {name: k for k, name in enumerate(class_names)}
+        self.labels = np.array([number[name] for name in classes if name is not None], np.int64)
+
+    def _require(self, paths: Iterable[Path], folder: Path) -> None:
+        if any(True for _ in paths):
+            return
+        reasons = "".join(f"\n  {path}: {reason}" for path, reason in self.skipped[:5])
+        more = f"\n  and {len(self.skipped) - 5} more" if len(self.skipped) > 5 else ""
+        raise ValueError(
+            f"{folder} must hold pictures (PNG, JPEG, BMP, GIF, WebP) that can be read, and holds none"
+            + (f"; passed over:{reasons}{more}" if reasons else "")
+        )
+
+
+def _parallel(function: Callable[[Path], _Result], paths: list[Path]) -> Iterator[_Result | PictureError]:
+    """Results in the order of `paths`, or the error in place of one."""
+
+    def attempt(path: Path) -> _Result | PictureError:
+        try:
+            return function(path)
+        except PictureError as error:
+            return error
+
+    # Warnings of Pillow are left alone: filters belong to the whole process, and changing them here, while another
+    # thread may change them too, can leave them changed for good.
+    with ThreadPoolExecutor(N_THREADS) as pool:
+        for start in range(0, len(paths), BLOCK):
+            yield from pool.map(attempt, paths[start : start + BLOCK])
+
+
+def check_size(size: int | tuple[int, int] | None) -> tuple[int, int] | None:
+    """`size` as (H, W), or None."""
+    if size is None:
+        return None
+    pair = (size, size) if isinstance(size, int) else tuple(size)
+    if len(pair) != 2 or not all(isinstance(side, int) and 1 <= side <= 4096 for side in pair):
+        raise ValueError(f"`size` must be an integer from 1 to 4096 or two of them (H, W), got {size!r}")
+    return pair[0], pair[1]
+
+
+def check_channels(channels: int | None) -> int | None:
+    """`channels` itself when it is 1, 3 or None."""
+    if channels not in (None, 1, 3):
+        raise ValueError(f"`channels` must be 1 (grey) or 3 (RGB), got {channels!r}")
+    return channels
+
+
+def _choose_shape(
+    headers: list[tuple[tuple[int, int], int]], size: tuple[int, int] | None, channels: int | None
+) -> tuple[int, int, int]:
+    if size is None:
+        counts = Counter(header for header, _ in headers)
+        size = min(counts, key=lambda one: (-counts[one], one))  # the commonest; of several, the smallest
+    return (*size, channels or max(channel for _, channel in headers))

@@ -1,0 +1,184 @@
+"""Images by a name or a path, whatever is there: a named data set, a folder of pictures, a file of arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neuralbayes.data.arrays import npz_keys, open_npy, open_npz
+from neuralbayes.data.catalog import is_name, names
+from neuralbayes.data.folder import FolderSource, check_channels, check_size
+from neuralbayes.data.sources import ArraySource, FittedSource, ImageSource
+
+if TYPE_CHECKING:
+    from neuralbayes.data.scan import Skipped
+
+SPLITS = ("train", "test", "unlabeled")
+#: Sub-folders that are parts of a data set, not classes.
+SPLIT_FOLDERS = {
+    "train": ("train", "training"),
+    "test": ("test", "val", "valid", "validation"),
+    "unlabeled": ("unlabeled",),
+}
+IMAGE_KEYS = ("images", "x", "X", "data", "arr_0")
+LABEL_KEYS = ("labels", "y", "target", "targets")
+
+
+@dataclass(frozen=True, eq=False)
+class Images:
+    """Images, with their labels if they have any.
+
+    Attributes
+    ----------
+    name : str
+        The name of the data set, or the path.
+    split : str
+        Which part of it.
+    source : ImageSource
+        The images: ``len(source)``, ``source.shape``, ``source.read(indices)``.
+    labels : ndarray of int64 and shape (n,), or None
+    class_names : tuple of str, or None
+    skipped : list of (Path, str)
+        Files that could not be read, and why.
+    """
+
+    name: str
+    split: str
+    source: ImageSource
+    labels: NDArray[np.int64] | None = field(default=None, repr=False)
+    class_names: tuple[str, ...] | None = field(default=None, repr=False)
+    skipped: list[Skipped] = field(default_factory=list, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+
+def load_images(
+    path_or_name: str | Path,
+    *,
+    split: str = "train",
+    size: int | tuple[int, int] | None = None,
+    channels: int | None = None,
+    class_folders: bool | None = None,
+    root: str | Path | None = None,
+    offline: bool = False,
+    progress: bool = True,
+) -> Images:
+    """Load images by the name of a data set, or from a folder of pictures, a ``.npy`` or a ``.npz``.
+
+    Parameters
+    ----------
+    path_or_name : str or path
+        A name such as ``"cifar10"`` wins over a folder of that name; write ``"./cifar10"`` for the folder. A ``.npz``
+        holds "images" and perhaps "labels", or "train_images", "test_labels" and so on; "x_train", "y_test" do as well.
+    split : {"train", "test", "unlabeled"}, default="train"
+        A folder has the splits of its sub-folders train, test (or val) and unlabeled, a file those of its arrays. What
+        is not split is all "train".
+    size : int or tuple (H, W), optional
+        Images of another size are scaled until they cover it, and cut. By default they stay as they are; those of a
+        folder get its commonest size.
+    channels : {1, 3}, optional
+        Grey or RGB; by default as they are.
+    class_folders : bool, optional
+        See :class:`~neuralbayes.data.folder.FolderSource`.
+    root, offline, progress
+        See :func:`neuralbayes.datasets.load`.
+
+    Returns
+    -------
+    Images
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> images = load_images("digits", split="test", root=tempfile.mkdtemp())
+    >>> len(images), images.source.shape, images.labels[:3]
+    (360, (8, 8, 1), array([2, 3, 4]))
+    """
+    if split not in SPLITS:
+        raise ValueError(f"`split` must be one of {', '.join(SPLITS)}, got {split!r}")
+    wanted_size, wanted_channels = check_size(size), check_channels(channels)
+    if isinstance(path_or_name, str) and is_name(path_or_name):
+        images = _named(path_or_name, split, root, offline, progress)
+    else:
+        path = Path(path_or_name).expanduser()
+        if path.is_dir():
+            return _folder(path, split, wanted_size, wanted_channels, class_folders, progress)
+        images = _file(path, split)
+    shape = images.source.shape
+    target = wanted_size or shape[:2]
+    if (*target, wanted_channels or shape[2]) == shape:
+        return images
+    fitted = FittedSource(images.source, target, wanted_channels or shape[2])
+    return Images(images.name, split, fitted, images.labels, images.class_names)
+
+
+def _named(name: str, split: str, root: str | Path | None, offline: bool, progress: bool) -> Images:
+    from neuralbayes.data.loading import load
+
+    data = load(name, root=root, offline=offline, progress=progress)
+    part = {"train": data.train, "test": data.test, "unlabeled": data.unlabeled}[split]
+    if part is None:
+        raise ValueError(f"`split` must be train or test for {data.name}, got {split!r}")
+    class_names = None if part.labels is None else data.class_names
+    return Images(data.name, split, ArraySource(part.images, channels_first=False), part.labels, class_names)
+
+
+def _folder(
+    path: Path,
+    split: str,
+    size: tuple[int, int] | None,
+    channels: int | None,
+    class_folders: bool | None,
+    progress: bool,
+) -> Images:
+    parts = {
+        name: next((path / folder for folder in folders if (path / folder).is_dir()), None)
+        for name, folders in SPLIT_FOLDERS.items()
+    }
+    # Both, or it may be a data set of trains: with one of them alone, the folder is a class or a mere level.
+    is_split = parts["train"] is not None and (parts["test"] is not None or parts["unlabeled"] is not None)
+    folder = parts[split] if is_split else (path if split == "train" else None)
+    if folder is None:
+        raise ValueError(f"{path} has no split {split!r}; put its pictures into the sub-folders train and {split}")
+    source = FolderSource(folder, size=size, channels=channels, class_folders=class_folders, progress=progress)
+    return Images(str(path), split, source, source.labels, source.class_names, source.skipped)
+
+
+def _file(path: Path, split: str) -> Images:
+    if not path.exists():
+        raise FileNotFoundError(
+            f"`path_or_name` must be a data set ({', '.join(names())}), a folder, a .npy or a .npz, "
+            f"got {str(path)!r}, which does not exist"
+        )
+    if path.suffix == ".npy":
+        if split != "train":
+            raise ValueError(f"{path} has no split {split!r}: a .npy is one array")
+        return Images(str(path), split, ArraySource(open_npy(path)))
+    if path.suffix != ".npz":
+        raise ValueError(f"`path_or_name` must be a folder, a .npy or a .npz, got the file {path}")
+    image_keys = (f"{split}_images", f"x_{split}", f"X_{split}", *(IMAGE_KEYS if split == "train" else ()))
+    label_keys = (f"{split}_labels", f"y_{split}", *(LABEL_KEYS if split == "train" else ()))
+    keys = npz_keys(path)
+    image_key = next((key for key in image_keys if key in keys), None)
+    label_key = next((key for key in label_keys if key in keys), None)
+    if image_key is None:
+        raise ValueError(f"{path} must hold one of the arrays {', '.join(image_keys)}, got {', '.join(keys) or 'none'}")
+    source = ArraySource(open_npz(path, image_key))
+    labels = None if label_key is None else _check_labels(open_npz(path, label_key), len(source), path)
+    return Images(str(path), split, source, labels)
+
+
+def _check_labels(labels: NDArray[np.generic], n: int, path: Path) -> NDArray[np.int64]:
+    flat = np.asarray(labels)
+    if flat.shape == (n, 1):  # as Keras has them
+        flat = flat[:, 0]
+    if flat.shape != (n,) or flat.dtype.kind not in "iu":
+        raise ValueError(
+            f"the labels in {path} must be integers of shape ({n},), got {flat.dtype} of shape {flat.shape}"
+        )
+    return flat.astype(np.int64)

@@ -1,0 +1,104 @@
+"""Load a named data set: from the cache, else from a local folder, its official address, or a package."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+from neuralbayes.data.cache import Manifest, read_cache, read_manifest, write_cache
+from neuralbayes.data.catalog import Entry, find_entry
+from neuralbayes.data.dataset import Dataset, Split
+from neuralbayes.data.layout import Arrays
+from neuralbayes.data.obtain import obtain
+from neuralbayes.data.places import VARIABLE, data_folder
+from neuralbayes.data.verify import check_structure, expected_digests
+
+
+def load(name: str, *, root: str | Path | None = None, offline: bool = False, progress: bool = True) -> Dataset:
+    """Load a data set by its name; fetch it when it is not there.
+
+    The first time, the files are looked for in the data folder under their official names (as they are published, and
+    as torchvision lays them out), then at the official address, then in a published package. What was read is compared
+    with its SHA-256 (for cifar100 and stl10: its structure is checked) and stored in the data folder, in ``decoded/``,
+    from which it is loaded afterwards.
+
+    Parameters
+    ----------
+    name : {"digits", "mnist", "fashion-mnist", "cifar10", "cifar100", "stl10"}
+        The images of stl10 are reduced to 32 x 32. The last 360 images of digits are the test part.
+    root : path, optional
+        The data folder; by default ``$NEURALBAYES_DATA``, or the cache folder of the system.
+    offline : bool, default=False
+        Look in the data folder only.
+    progress : bool, default=True
+        Show a progress bar for what takes longer than two seconds.
+
+    Returns
+    -------
+    Dataset
+        With ``train.images`` of shape (n, H, W, C) in uint8, ``train.labels`` of shape (n,) in int64, `test` likewise,
+        and `unlabeled` (stl10 only).
+
+    Raises
+    ------
+    FileNotFoundError
+        When it cannot be had; the message says which file to put where.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> data = load("digits", root=tempfile.mkdtemp())
+    >>> data.train.images.shape, data.test.labels[:5]
+    ((1437, 8, 8, 1), array([2, 3, 4, 5, 6]))
+    """
+    return load_entry(find_entry(name), data_folder(root), offline=offline, progress=progress)
+
+
+def load_entry(
+    entry: Entry, folder: Path, *, offline: bool = False, progress: bool = True, fresh: bool = False
+) -> Dataset:
+    """:func:`load` for an entry of the catalog; `fresh` passes over what the cache holds."""
+    decoded = decoded_folder(entry, folder)
+    manifest = None if fresh else valid_manifest(entry, decoded)
+    if manifest is not None:
+        try:
+            arrays = read_cache(decoded, list(expected_digests(entry.parts)))
+            check_structure(arrays, entry.parts, entry.shape, len(entry.class_names))
+            return _dataset(entry, arrays, manifest.source)
+        except ValueError as error:
+            warnings.warn(f"the cache of {entry.name} is damaged and is made again: {error}", stacklevel=3)
+    arrays, digests, source = obtain(entry, folder, offline, progress)
+    try:
+        write_cache(decoded, arrays, digests, source)
+    except OSError as error:
+        warnings.warn(
+            f"{entry.name} was read but cannot be stored in {decoded} ({error}), so the next load reads it again; "
+            f"name a folder that can be written by root= or ${VARIABLE}",
+            stacklevel=3,
+        )
+    return _dataset(entry, arrays, source)
+
+
+def decoded_folder(entry: Entry, folder: Path) -> Path:
+    """Where below the data folder the decoded arrays of a data set lie."""
+    return folder / "decoded" / entry.name
+
+
+def valid_manifest(entry: Entry, decoded: Path) -> Manifest | None:
+    """The manifest of the cache, unless it is of other data than the catalog knows."""
+    manifest = read_manifest(decoded)
+    if manifest is None:
+        return None
+    for name, digest in expected_digests(entry.parts).items():
+        if name not in manifest.digests or (digest is not None and manifest.digests[name] != digest):
+            return None
+    return manifest
+
+
+def _dataset(entry: Entry, arrays: Arrays, source: str) -> Dataset:
+    # check_structure has made sure of the types.
+    splits = {
+        name: Split(arrays[f"{name}_images"], arrays.get(f"{name}_labels"))  # type: ignore[arg-type]
+        for name in entry.parts
+    }
+    return Dataset(entry.name, entry.class_names, splits["train"], splits["test"], splits.get("unlabeled"), source)

@@ -1,0 +1,172 @@
+"""One picture file to one uint8 array: five formats, every colour mode, a limit on pixels."""
+
+from __future__ import annotations
+
+import os
+import stat
+import struct
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, UnidentifiedImageError
+
+#: Suffixes that are read.
+SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp"})
+#: Suffixes of pictures that are not read, which is worth telling.
+OTHER_SUFFIXES = frozenset({".tif", ".tiff", ".heic", ".heif", ".avif", ".jp2", ".svg", ".psd", ".ico", ".ppm", ".pgm"})
+
+FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP")
+MAX_PIXELS = 64_000_000  # below what Pillow itself warns of; 200 MB unpacked
+MAX_FILE_BYTES = 256 * 2**20
+
+#: What Pillow raises on files that are not pictures, or damaged ones.
+DAMAGE = (
+    UnidentifiedImageError,
+    Image.DecompressionBombError,
+    OSError,
+    SyntaxError,
+    ValueError,
+    TypeError,
+    KeyError,
+    IndexError,
+    AttributeError,
+    EOFError,
+    OverflowError,
+    MemoryError,
+    NotImplementedError,
+    RuntimeError,
+    struct.error,
+    zlib.error,
+    Warning,  # where the user turned warnings into errors
+)
+
+_ORIENTATION = 0x0112  # EXIF: how the camera was held
+_TURNS = {
+    2: (Image.Transpose.FLIP_LEFT_RIGHT,),
+    3: (Image.Transpose.ROTATE_180,),
+    4: (Image.Transpose.FLIP_TOP_BOTTOM,),
+    5: (Image.Transpose.TRANSPOSE,),
+    6: (Image.Transpose.ROTATE_270,),
+    7: (Image.Transpose.TRANSVERSE,),
+    8: (Image.Transpose.ROTATE_90,),
+}
+
+
+class PictureError(ValueError):
+    """A file that cannot be read as a picture; the message is the reason."""
+
+
+def picture_header(path: Path) -> tuple[tuple[int, int], int]:
+    """((H, W), channels) of a picture file from its header; raises :class:`PictureError`."""
+    try:
+        with _open(path) as picture:
+            turned = _orientation(picture) >= 5
+            size = (picture.width, picture.height) if turned else (picture.height, picture.width)
+            return size, _channels(picture)
+    except DAMAGE as error:
+        raise _reason(error) from error
+
+
+def read_picture(path: Path, size: tuple[int, int], channels: int) -> NDArray[np.uint8]:
+    """Read a picture file as uint8 of shape (H, W, channels).
+
+    A GIF gives its first frame; the turn in the EXIF data is applied; transparent parts become white; 16 bits become 8.
+
+    Parameters
+    ----------
+    path : Path
+    size : tuple (H, W)
+        A picture of another size is scaled until it covers this one, and its middle is taken.
+    channels : {1, 3}
+        Grey or RGB.
+
+    Raises
+    ------
+    PictureError
+        When the file is empty, damaged, no picture of the known formats, or too large.
+    """
+    try:
+        with _open(path) as picture:
+            # JPEG can be decoded at 1/2, 1/4 or 1/8 of its size for far less work. Twice the size wanted leaves the
+            # filter something to average.
+            longest = 2 * max(size)
+            picture.draft(None, (longest, longest))
+            turned: Image.Image = picture
+            for turn in _TURNS.get(_orientation(picture), ()):
+                turned = turned.transpose(turn)
+            return fit_picture(turned, size, channels)
+    except DAMAGE as error:
+        raise _reason(error) from error
+
+
+def fit_picture(picture: Image.Image, size: tuple[int, int], channels: int) -> NDArray[np.uint8]:
+    """Colours to grey or RGB, then scaled to cover `size` (H, W) and cut in the middle: (H, W, channels)."""
+    plain = _plain(picture, channels)
+    height, width = size
+    if plain.size != (width, height):
+        scale = min(plain.width / width, plain.height / height)
+        cut_width, cut_height = width * scale, height * scale
+        left, top = max(plain.width - cut_width, 0.0) / 2, max(plain.height - cut_height, 0.0) / 2
+        box = (left, top, min(left + cut_width, plain.width), min(top + cut_height, plain.height))
+        # The area filter to reduce, as for STL-10: it averages all pixels, and none from outside the box.
+        method = Image.Resampling.BOX if scale >= 1 else Image.Resampling.BILINEAR
+        plain = plain.resize((width, height), method, box=box)
+    return np.array(plain, np.uint8).reshape(height, width, channels)
+
+
+@contextmanager
+def _open(path: Path) -> Iterator[Image.Image]:
+    # Not blocking: a pipe that calls itself a picture would otherwise never answer. Windows has no such flag.
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with open(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise PictureError("it is not a plain file")
+        if status.st_size == 0:
+            raise PictureError("the file is empty")
+        if status.st_size > MAX_FILE_BYTES:
+            raise PictureError(f"the file has {status.st_size} bytes, more than {MAX_FILE_BYTES}")
+        with Image.open(file, formats=FORMATS) as picture:
+            if picture.width * picture.height > MAX_PIXELS:
+                raise PictureError(f"it unpacks to {picture.width} x {picture.height} pixels, more than {MAX_PIXELS}")
+            yield picture
+
+
+def _reason(error: BaseException) -> PictureError:
+    if isinstance(error, PictureError):
+        return error
+    if isinstance(error, UnidentifiedImageError):
+        return PictureError("it is not a PNG, JPEG, BMP, GIF or WebP picture")
+    if isinstance(error, Image.DecompressionBombError):
+        return PictureError(f"it unpacks to more than {MAX_PIXELS} pixels")
+    return PictureError(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
+
+
+def _orientation(picture: Image.Image) -> int:
+    try:
+        value = picture.getexif().get(_ORIENTATION, 1)
+    except DAMAGE:  # a damaged note beside a sound picture
+        return 1
+    return value if isinstance(value, int) else 1
+
+
+def _channels(picture: Image.Image) -> int:
+    return 1 if picture.mode in ("1", "L", "LA", "La", "I", "F") or picture.mode.startswith("I;16") else 3
+
+
+def _plain(picture: Image.Image, channels: int) -> Image.Image:
+    """`picture` in mode L or RGB, without transparency and with 8 bits."""
+    mode = "L" if channels == 1 else "RGB"
+    if picture.mode == "I" or picture.mode.startswith("I;16"):
+        # Pillow clips 16 bits at 255; the upper byte is meant.
+        values = np.asarray(picture).astype(np.int64).clip(0, 65_535) >> 8
+        picture = Image.fromarray(values.astype(np.uint8))
+    if picture.mode in ("RGBA", "RGBa", "LA", "La", "PA") or "transparency" in picture.info:
+        picture = picture.convert("RGBA")
+        white = Image.new("RGBA", picture.size, "white")
+        picture = Image.alpha_composite(white, picture)
+    return picture if picture.mode == mode else picture.convert(mode)

@@ -1,0 +1,191 @@
+"""Images as a sequence that is read piece by piece, so that a data set may be larger than the memory."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+CHANNELS = (1, 3)  # grey or RGB: what tells the channel axis of an array from the others
+
+
+@runtime_checkable
+class ImageSource(Protocol):
+    """What training asks of images: how many, how large, and some of them.
+
+    Any object with these three is accepted wherever the library takes images.
+    """
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(H, W, C) of one image."""
+        ...
+
+    def __len__(self) -> int:
+        """Number of images."""
+        ...
+
+    def read(self, indices: ArrayLike) -> NDArray[np.uint8]:
+        """Images at `indices`, integers of shape (m,), in this order: a new uint8 array of shape (m, H, W, C)."""
+        ...
+
+
+class ArraySource:
+    """Images in an array, in memory or mapped from a file.
+
+    Parameters
+    ----------
+    array : ndarray of shape (n, H, W), (n, H, W, C) or (n, C, H, W)
+        uint8, or floating point in [0, 1]; the latter is turned to uint8 as it is read.
+    channels_first : bool, optional
+        Whether the channels come before height and width. By default the axis of size 1 or 3 tells, the last one
+        first.
+
+    Examples
+    --------
+    >>> source = ArraySource(np.zeros((10, 3, 32, 32), np.uint8))
+    >>> len(source), source.shape
+    (10, (32, 32, 3))
+    >>> source.read([4, 2]).shape
+    (2, 32, 32, 3)
+    """
+
+    def __init__(self, array: NDArray[np.generic], *, channels_first: bool | None = None) -> None:
+        if array.dtype != np.uint8 and array.dtype.kind != "f":
+            raise TypeError(
+                f"`array` must be of uint8, or of floating point in [0, 1], got {array.dtype}; "
+                "integers from 0 to 255 are converted by array.astype(numpy.uint8)"
+            )
+        if array.ndim not in (3, 4) or 0 in array.shape:
+            raise ValueError(f"`array` must have shape (n, H, W), (n, H, W, C) or (n, C, H, W), got {array.shape}")
+        self._array = array
+        self._channels_first = array.ndim == 4 and _is_channels_first(array.shape, channels_first)
+        shape = (*array.shape[1:], 1)[:3]
+        channels, height, width = shape if self._channels_first else (shape[2], shape[0], shape[1])
+        self._shape = (int(height), int(width), int(channels))
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(H, W, C) of one image."""
+        return self._shape
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def read(self, indices: ArrayLike) -> NDArray[np.uint8]:
+        """Images at `indices` in uint8, shape (m, H, W, C)."""
+        batch = np.asarray(self._array[check_indices(indices, len(self))])
+        if self._channels_first:
+            batch = batch.transpose(0, 2, 3, 1)
+        return np.ascontiguousarray(_as_uint8(batch)).reshape(-1, *self._shape)
+
+
+class SubsetSource:
+    """Some images of another source, in the order of `indices`.
+
+    Parameters
+    ----------
+    source : ImageSource
+    indices : array-like of int and shape (m,)
+    """
+
+    def __init__(self, source: ImageSource, indices: ArrayLike) -> None:
+        self._source = source
+        self._indices = check_indices(indices, len(source))
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(H, W, C) of one image."""
+        return self._source.shape
+
+    def __len__(self) -> int:
+        return len(self._indices)
+
+    def read(self, indices: ArrayLike) -> NDArray[np.uint8]:
+        """Images at `indices` in uint8, shape (m, H, W, C)."""
+        return self._source.read(self._indices[check_indices(indices, len(self))])
+
+
+class FittedSource:
+    """Another source with its images cut and resized to `size`, and turned to grey or RGB.
+
+    Parameters
+    ----------
+    source : ImageSource
+        With 1 or 3 channels.
+    size : tuple (H, W)
+    channels : {1, 3}
+    """
+
+    def __init__(self, source: ImageSource, size: tuple[int, int], channels: int) -> None:
+        if source.shape[2] not in CHANNELS:
+            raise ValueError(f"`source` must have 1 or 3 channels to be resized, got shape {source.shape}")
+        self._source = source
+        self._shape = (*size, channels)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(H, W, C) of one image."""
+        return self._shape
+
+    def __len__(self) -> int:
+        return len(self._source)
+
+    def read(self, indices: ArrayLike) -> NDArray[np.uint8]:
+        """Images at `indices` in uint8, shape (m, H, W, C)."""
+        from PIL import Image
+
+        from neuralbayes.data.pictures import fit_picture
+
+        batch = self._source.read(indices)
+        fitted = np.empty((len(batch), *self._shape), np.uint8)
+        for i, image in enumerate(batch):
+            picture = Image.fromarray(image[..., 0] if image.shape[2] == 1 else image)
+            fitted[i] = fit_picture(picture, self._shape[:2], self._shape[2])
+        return fitted
+
+
+def as_source(images: ImageSource | NDArray[np.generic]) -> ImageSource:
+    """`images` itself when it is a source, an :class:`ArraySource` of it when it is an array."""
+    if isinstance(images, np.ndarray):
+        return ArraySource(images)
+    if isinstance(images, ImageSource):
+        return images
+    raise TypeError(f"`images` must be an array or have shape, len() and read(), got {type(images).__name__}")
+
+
+def check_indices(indices: ArrayLike, n: int) -> NDArray[np.int64]:
+    """`indices` as an int64 array of shape (m,), each from 0 to n - 1."""
+    checked = np.asarray(indices)
+    if checked.size == 0:
+        checked = checked.astype(np.int64)  # an empty list has no integer type
+    if checked.ndim != 1 or checked.dtype.kind not in "iu":
+        raise TypeError(f"`indices` must be integers of shape (m,), got {checked.dtype} of shape {checked.shape}")
+    if checked.size and (checked.min() < 0 or checked.max() >= n):
+        raise IndexError(f"`indices` must be from 0 to {n - 1}, got {checked.min()} to {checked.max()}")
+    return checked.astype(np.int64)
+
+
+def _is_channels_first(shape: tuple[int, ...], channels_first: bool | None) -> bool:
+    if channels_first is not None:
+        return channels_first
+    if shape[3] in CHANNELS:
+        return False
+    if shape[1] in CHANNELS:
+        return True
+    raise ValueError(
+        f"`array` must have 1 or 3 channels on its second or last axis, got shape {shape}; "
+        "say which axis they are on by channels_first"
+    )
+
+
+def _as_uint8(batch: NDArray[np.generic]) -> NDArray[np.uint8]:
+    if batch.dtype == np.uint8:
+        return batch  # type: ignore[return-value]
+    values = batch.astype(np.float32)
+    low, high = float(values.min(initial=0.0)), float(values.max(initial=0.0))
+    if not (low >= 0.0 and high <= 1.0):  # not: NaN fails every comparison
+        raise ValueError(f"images of floating point must be in [0, 1], got values from {low:g} to {high:g}")
+    levels: NDArray[np.float32] = np.rint(values * 255.0)
+    return levels.astype(np.uint8)

@@ -1,0 +1,180 @@
+"""`backward(..., smoothness=...)`: beta * R_c on each micro-batch, on the network that the clean pass saw."""
+
+import copy
+
+import pytest
+import torch
+from gradient_cases import (
+    CountInPlace,
+    SharedBatchNorm,
+    batch_norm_network,
+    convolutional_batch_norm_network,
+    grads,
+    mlp,
+    plain_dropout_network,
+    points,
+    spectral_norm_network,
+    whole_batch,
+)
+from torch import Tensor, nn
+
+import neuralbayes as nb
+from neuralbayes import DML, MIM, Smoothness, smoothness
+from neuralbayes.objectives.weighted import Outputs
+
+
+class Recorded(Smoothness):
+    """Remembers the state of the generator before each use, so that the same numbers can be drawn again."""
+
+    states: list[Tensor]
+
+    def forward(
+        self, network: object, x: Tensor, clean: Outputs | None = None, sample_weight: Tensor | None = None
+    ) -> Tensor:
+        self.states = [*getattr(self, "states", []), torch.get_rng_state()]
+        return super().forward(network, x, clean, sample_weight)  # type: ignore[arg-type]
+
+
+def penalty(network: nn.Module, x: Tensor, scale: float, fraction: float, beta: float = 1.0) -> float:
+    """beta * R_c as `backward` reports it: the loss with it less the loss without."""
+    losses = []
+    for R_c in (Smoothness(beta, "logits", scale, fraction), None):
+        torch.manual_seed(11)
+        losses.append(nb.backward(DML(), copy.deepcopy(network), x, smoothness=R_c).item())
+    return losses[0] - losses[1]
+
+
+# Value and gradient
+
+
+@pytest.mark.parametrize("marginal", ["exact", "minibatch", "running"])
+@pytest.mark.parametrize("fraction", [1.0, 0.5])
+def test_value_and_gradient_are_the_weighted_sum_over_micro_batches(marginal: str, fraction: float) -> None:
+    """R_c is a mean over samples: micro-batches count with the weight of theirs."""
+    network, x = mlp(), points(20)
+    weight = torch.rand(20, dtype=torch.float64)
+    options = {"microbatch_size": 7, "sample_weight": weight}
+    without = nb.backward(MIM(), network, x, marginal=marginal, **options)
+    gradient = grads(network)
+    network.zero_grad()
+
+    R_c = Recorded(beta=3.0, of="posterior", fraction=fraction)
+    loss = nb.backward(MIM(), network, x, marginal=marginal, smoothness=R_c, **options)
+    ours = grads(network)
+    network.zero_grad()
+
+    total = torch.zeros((), dtype=torch.float64)
+    pieces = zip(x.tensor_split(3), weight.tensor_split(3), R_c.states, strict=True)
+    for piece, piece_weight, state in pieces:
+        torch.set_rng_state(state)
+        term = smoothness(lambda x: network(x).softmax(1), piece, fraction=fraction, sample_weight=piece_weight)
+        total = total + 3.0 * term * piece_weight.sum() / weight.sum()
+    total.backward()
+    torch.testing.assert_close(ours, gradient + grads(network), rtol=0, atol=1e-10)
+    assert loss.item() == pytest.approx(without.item() + total.item(), abs=1e-10)
+
+
+@pytest.mark.parametrize("fraction", [1.0, 0.5])
+@pytest.mark.parametrize("make", [mlp, batch_norm_network])
+def test_gradient_is_that_of_finite_differences(make: type[nn.Module], fraction: float) -> None:
+    """Through both branches and, with a fraction, through the batch statistics that the perturbed samples are given."""
+    network, x = make(), points(20)
+    R_c = Smoothness(beta=2.0, of="logits", fraction=fraction)
+
+    def loss() -> float:
+        torch.manual_seed(3)
+        return nb.backward(DML(), copy.deepcopy(network), x, microbatch_size=7, smoothness=R_c).item()
+
+    torch.manual_seed(3)
+    measured = copy.deepcopy(network)
+    nb.backward(DML(), measured, x, microbatch_size=7, smoothness=R_c)
+    eps = 1e-6
+    for p, q in zip(network.parameters(), measured.parameters(), strict=True):
+        assert q.grad is not None
+        direction = torch.randn_like(p)
+        p.data.add_(eps * direction)
+        up = loss()
+        p.data.sub_(2 * eps * direction)
+        down = loss()
+        p.data.add_(eps * direction)
+        slope = float((q.grad * direction).sum())
+        assert slope == pytest.approx((up - down) / (2 * eps), rel=1e-5, abs=1e-7)
+
+
+def test_without_beta_nothing_is_perturbed() -> None:
+    network, x = mlp(), points(20)
+    _, gradient = whole_batch(DML(), network, x)
+    calls: list[int] = []
+    network.register_forward_hook(lambda *_: calls.append(1))
+    nb.backward(DML(), network, x, smoothness=Smoothness(beta=0.0))
+    torch.testing.assert_close(grads(network), gradient, rtol=0, atol=1e-12)
+    assert len(calls) == 1
+
+
+def test_the_clean_pass_is_reused() -> None:
+    network, x = mlp(), points(20)
+    sizes: list[int] = []
+    network.register_forward_hook(lambda _module, inputs, _output: sizes.append(len(inputs[0])))
+    nb.backward(DML(), network, x, smoothness=Smoothness(fraction=0.25))
+    assert sizes == [20, 5]
+
+
+def test_a_micro_batch_without_weight_has_no_smoothness() -> None:
+    network, x = mlp(), points(14)
+    weight = torch.ones(14, dtype=torch.float64)
+    weight[7:] = 0.0
+    x[7:] = 1e300  # would give NaN if it counted
+    loss = nb.backward(MIM(), network, x, microbatch_size=7, smoothness=Smoothness(), sample_weight=weight)
+    assert bool(torch.isfinite(loss))
+    assert bool(torch.isfinite(grads(network)).all())
+
+
+# The network that the clean pass saw: R_c stays bounded as the step goes to 0 only if both branches share it
+
+
+@pytest.mark.parametrize("fraction", [1.0, 0.5])
+@pytest.mark.parametrize(
+    "make",
+    [
+        mlp,
+        batch_norm_network,
+        convolutional_batch_norm_network,
+        SharedBatchNorm,
+        plain_dropout_network,
+        spectral_norm_network,
+        CountInPlace,
+    ],
+)
+def test_smoothness_has_a_limit_as_the_step_goes_to_0(make: type[nn.Module], fraction: float) -> None:
+    """With other dropout, other statistics or moved buffers R_c would grow as 1 / zeta^2, here a millionfold."""
+    network, x = make(), points(40)
+    small, smaller = penalty(network, x, 1e-2, fraction), penalty(network, x, 1e-5, fraction)
+    assert smaller == pytest.approx(small, rel=0.2)
+
+
+@pytest.mark.parametrize("make", [mlp, batch_norm_network, convolutional_batch_norm_network])
+def test_half_of_the_samples_estimate_the_smoothness_of_all(make: type[nn.Module]) -> None:
+    network, x = make(), points(200)
+    assert penalty(network, x, 1e-4, 0.5) == pytest.approx(penalty(network, x, 1e-4, 1.0), rel=0.5)
+
+
+def test_modules_are_left_as_they_were() -> None:
+    network, x = batch_norm_network(), points(20)
+    nb.backward(DML(), network, x, microbatch_size=7, smoothness=Smoothness(fraction=0.5))
+    assert all("forward" not in vars(module) for module in network.modules())
+    assert all(not module._forward_pre_hooks for module in network.modules())
+
+
+def test_modules_are_left_as_they_were_after_an_error() -> None:
+    """The perturbed pass fails: it is the one with three samples."""
+    network, x = batch_norm_network(), points(6)
+
+    def fail(_module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+        if len(inputs[0]) == 3:
+            raise RuntimeError("the perturbed pass")
+
+    network[3].register_forward_pre_hook(fail)
+    with pytest.raises(RuntimeError, match="the perturbed pass"):
+        nb.backward(DML(), network, x, smoothness=Smoothness(fraction=0.5))
+    assert all("forward" not in vars(module) for module in network.modules())
+    assert not network[1]._forward_pre_hooks

@@ -1,0 +1,137 @@
+"""DML: Proposition 2, Theorem 2 (optimality) and Theorem 3."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
+from torch import Tensor
+
+import neuralbayes as nb
+from neuralbayes import DML, dml_loss
+
+LOG2 = math.log(2.0)
+
+
+def random_logits(*shape: int) -> Tensor:
+    return 2.0 * torch.randn(*shape, dtype=torch.float64)
+
+
+def equation_13(L: Tensor) -> Tensor:
+    """The paper's binary objective as it is written, without epsilon and R_c."""
+    f_1 = L / L.mean()
+    f_0 = (1 - L) / (1 - L.mean())
+    return 0.5 * (f_1 * torch.log(1 + f_0 / f_1)).mean() + 0.5 * (f_0 * torch.log(1 + f_1 / f_0)).mean()
+
+
+def test_two_states_are_the_papers_binary_objective() -> None:
+    """Eq. 13 with L = L_1; value and gradient."""
+    logits = random_logits(20, 2).requires_grad_()
+    ours, papers = DML()(logits), equation_13(logits.softmax(1)[:, 1])
+    assert ours.item() == pytest.approx(papers.item(), abs=1e-12)
+    (ours_grad,) = torch.autograd.grad(ours, logits)
+    (papers_grad,) = torch.autograd.grad(papers, logits)
+    torch.testing.assert_close(ours_grad, papers_grad, rtol=0, atol=1e-12)
+
+
+def test_which_of_the_two_states_is_called_1_does_not_matter() -> None:
+    """Eq. 9 is symmetric in f_0 and f_1."""
+    p_zx = random_logits(20, 2).softmax(1)
+    assert float(equation_13(p_zx[:, 0])) == pytest.approx(float(equation_13(p_zx[:, 1])), abs=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(9, 2), (9, 5), (9, 4, 2, 3)], ids=["binary", "multi", "spatial"])
+def test_loss_is_log_2_less_the_mean_divergence(shape: tuple[int, ...]) -> None:
+    """Proposition 2 and Theorem 3: minimising the loss maximises 1/K sum_k JS(q_k || rest), Eq. 63."""
+    logits = random_logits(*shape)
+    js = nb.js_divergence(logits, from_logits=True)
+    assert float(DML()(logits)) == pytest.approx(LOG2 - float(js.mean()), abs=1e-12)
+
+
+@given(npst.arrays("float64", st.tuples(st.integers(1, 6), st.integers(2, 5)), elements=st.floats(-40, 40)))
+def test_loss_is_between_0_and_log_2(values: object) -> None:
+    loss = float(DML()(torch.as_tensor(values)))
+    assert -1e-12 <= loss <= LOG2 + 1e-12
+
+
+def test_a_dead_state_counts_as_one_that_is_no_divergence_away() -> None:
+    """JS of nothing is 0, so that an unused state costs log 2 / K: K states are worth using."""
+    two = random_logits(9, 2)
+    three = torch.cat([two, torch.full((9, 1), -1e4, dtype=torch.float64)], dim=1)
+    assert float(DML()(three)) == pytest.approx((2 * float(DML()(two)) + LOG2) / 3, abs=1e-12)
+
+
+# Theorem 2, on the line: S_1 = [-2, -1] and S_2 = [1, 2], with a third of the mass in S_1
+
+S_1 = torch.linspace(-2, -1, 200, dtype=torch.float64)
+S_2 = torch.linspace(1, 2, 400, dtype=torch.float64)
+LINE = torch.cat([S_1, S_2])
+
+
+def hard(labels: Tensor) -> Tensor:
+    """Logits of L(x) in {0, 1}."""
+    sign = labels.double() * 2 - 1
+    return 1e4 * torch.stack([sign, -sign], dim=1)
+
+
+def soft_cut(at: float, slope: float) -> float:
+    """Loss of the continuous L(x) = sigmoid(slope (x - at))."""
+    logit = slope * (LINE - at)
+    return float(DML()(torch.stack([logit, torch.zeros_like(logit)], dim=1)))
+
+
+def test_theorem_2_labels_by_manifold_attain_the_optimum() -> None:
+    """F(x) = 0 for all x, in either of the two cases of the theorem."""
+    assert float(DML()(hard(LINE > 0))) == pytest.approx(0.0, abs=1e-12)
+    assert float(DML()(hard(LINE < 0))) == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("slope", [4.0, 20.0, 60.0])
+@pytest.mark.parametrize("inside", [-1.75, -1.5, -1.25, 1.25, 1.5, 1.75])
+def test_theorem_2_a_continuous_cut_through_a_manifold_is_worse_than_one_between(slope: float, inside: float) -> None:
+    """Continuity makes L take values inside (0, 1) on the manifold that it cuts, where F(x) < 0.
+
+    Of the labels of one steepness, that is; all are steep enough to change within the gap, which is 2 wide.
+    """
+    assert soft_cut(inside, slope) > soft_cut(0.0, slope)
+    assert soft_cut(inside, slope) > 1e-3
+
+
+def test_theorem_2_continuous_labels_reach_the_optimum_only_between_the_manifolds() -> None:
+    """As L gets steeper the cut in the gap goes to 0 exponentially, one through a manifold only as 1/slope."""
+    assert soft_cut(0.0, 60.0) < 1e-20
+    assert soft_cut(1.5, 60.0) > 0.3 * soft_cut(1.5, 20.0) > 1e-3
+
+
+def test_theorem_2_needs_continuity() -> None:
+    """Section 4.1: a discontinuous L may cut anywhere at no cost, which is why R_c is added."""
+    assert float(DML()(hard(LINE > 1.5))) == pytest.approx(0.0, abs=1e-12)
+    assert float(DML()(hard(torch.arange(600) % 2 == 0))) == pytest.approx(0.0, abs=1e-12)
+
+
+def test_prior_collapse_is_the_worst_that_can_be_done() -> None:
+    """Section 4.2, "Prior Collapse": E_x[L(x)] -> 0 or 1 is the maximum of the loss, log 2."""
+    assert float(DML()(hard(LINE > 5))) == pytest.approx(LOG2, abs=1e-12)
+    assert soft_cut(30.0, 1.0) == pytest.approx(LOG2, abs=0.2)
+    assert soft_cut(0.0, 1.0) < soft_cut(3.0, 1.0) < LOG2
+
+
+def test_descent_from_a_poor_cut_finds_the_gap() -> None:
+    """Theorem 2 by gradient: a cut that starts inside S_1 is moved into the gap between the manifolds."""
+    at = torch.tensor(-1.5, dtype=torch.float64, requires_grad=True)
+    for _ in range(200):
+        logit = 4.0 * (LINE - at)
+        (slope,) = torch.autograd.grad(DML()(torch.stack([logit, torch.zeros_like(logit)], dim=1)), at)
+        at = (at - 0.5 * slope).detach().requires_grad_()
+    assert -0.5 < at.item() < 0.5
+
+
+# Function and module
+
+
+def test_function_equals_module() -> None:
+    logits, weight = random_logits(7, 3), torch.rand(7, dtype=torch.float64)
+    assert torch.equal(dml_loss(logits), DML()(logits))
+    assert torch.equal(dml_loss(logits, weight), DML()(logits, weight))

@@ -1,0 +1,229 @@
+"""What has to hold for every objective, the paper's and a user's: one suite over them all."""
+
+import math
+
+import paper_loops as paper
+import pytest
+import torch
+from objective_cases import HAND_POSTERIOR, Case, every_objective
+from torch import Tensor
+
+from neuralbayes import Objective
+from neuralbayes.objectives.base import interior, interior_posterior
+
+K = 3
+every_float = pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+with_and_without_space = pytest.mark.parametrize("spatial", [(), (2, 2)], ids=["vector", "spatial"])
+
+
+def random_logits(n: int = 6, spatial: tuple[int, ...] = (), dtype: torch.dtype = torch.float64) -> Tensor:
+    return 2.0 * torch.randn(n, K, *spatial, dtype=dtype)
+
+
+def gradient(objective: Objective, logits: Tensor) -> tuple[Tensor, Tensor]:
+    leaf = logits.detach().requires_grad_()
+    value = objective(leaf)
+    value.backward()
+    assert leaf.grad is not None
+    return value.detach(), leaf.grad
+
+
+# Values
+
+
+@every_objective
+def test_value_by_hand(case: Case) -> None:
+    logits = HAND_POSTERIOR.log().clamp_min(-1e4)
+    assert float(case.objective()(logits)) == pytest.approx(case.hand, abs=1e-12)
+
+
+@every_objective
+@with_and_without_space
+def test_value_equals_the_slow_loop(case: Case, spatial: tuple[int, ...]) -> None:
+    """Eqs. 5, 7, 13 and the user's own, from loops over Python floats."""
+    logits = random_logits(spatial=spatial)
+    p_zx = torch.softmax(logits, dim=1)
+    slow = paper.average_over_positions(case.loop, p_zx)
+    assert float(case.objective()(logits)) == pytest.approx(slow, abs=1e-12)
+
+
+@every_objective
+def test_names_of_the_states_do_not_matter(case: Case) -> None:
+    """A target prior names states, so that it is permuted along."""
+    logits, order = random_logits(), [2, 0, 1]
+    permuted = case.permuted(order) if case.permuted else case.objective()
+    assert float(permuted(logits[:, order])) == pytest.approx(float(case.objective()(logits)), abs=1e-12)
+
+
+@every_objective
+def test_order_of_the_samples_does_not_matter(case: Case) -> None:
+    logits = random_logits()
+    assert float(case.objective()(logits.flip(0))) == pytest.approx(float(case.objective()(logits)), abs=1e-12)
+
+
+@every_objective
+@with_and_without_space
+def test_weights_are_repetitions_of_samples(case: Case, spatial: tuple[int, ...]) -> None:
+    logits = random_logits(spatial=spatial)
+    counts = torch.tensor([2, 1, 0, 3, 1, 1])
+    weighted = case.objective()(logits, counts.double())
+    repeated = case.objective()(logits.repeat_interleave(counts, dim=0))
+    assert float(weighted) == pytest.approx(float(repeated), abs=1e-12)
+
+
+# Gradients
+
+
+@every_objective
+@with_and_without_space
+def test_gradient_is_that_of_finite_differences(case: Case, spatial: tuple[int, ...]) -> None:
+    logits = random_logits(n=4, spatial=spatial).requires_grad_()
+    assert torch.autograd.gradcheck(case.objective(), (logits,))
+
+
+@every_objective
+def test_gradient_in_weighted_samples_is_that_of_finite_differences(case: Case) -> None:
+    logits = random_logits(n=4).requires_grad_()
+    weight = torch.tensor([1.0, 0.0, 2.5, 0.5], dtype=torch.float64)
+    assert torch.autograd.gradcheck(lambda x: case.objective()(x, weight), (logits,))
+
+
+# The edge: a state that died, one that took everything, logits beyond what exp can hold
+
+
+def collapsed_logits(name: str, n: int, n_states: int, dtype: torch.dtype) -> Tensor:
+    logits = torch.randn(n, n_states, dtype=dtype)
+    if name == "prior 0":
+        logits[:, 0] = -1e4
+    elif name == "prior 1":
+        logits[:, 0] = 1e4
+    elif name == "prior 1e-30":
+        logits[:, 0] = math.log(1e-30)
+    elif name == "prior 1 - 1e-30":
+        logits[:, 0] = -math.log(1e-30)
+    elif name == "one sample at 1e-30":
+        logits[0, 0] = math.log(1e-30)
+    elif name == "logits +-1e4":
+        logits = 1e4 * logits.sign()
+    return logits
+
+
+EDGES = ["prior 0", "prior 1", "prior 1e-30", "prior 1 - 1e-30", "one sample at 1e-30", "logits +-1e4"]
+
+
+@every_objective
+@every_float
+@pytest.mark.parametrize("edge", EDGES)
+def test_value_and_gradient_are_finite_at_the_edge(case: Case, dtype: torch.dtype, edge: str) -> None:
+    value, grad = gradient(case.objective(), collapsed_logits(edge, 8, K, dtype))
+    assert bool(torch.isfinite(value))
+    assert bool(torch.isfinite(grad).all())
+
+
+@every_objective
+@every_float
+@pytest.mark.parametrize("p", [0.0, 1.0, 1e-30])
+def test_derivatives_in_both_arguments_are_finite_at_the_edge(case: Case, dtype: torch.dtype, p: float) -> None:
+    """What `backward` needs: d phi / d p(z|x), d phi / d p(z) and psi'(p(z)), where softmax hides nothing."""
+    p_z = torch.tensor([p, (1 - p) / 2, (1 - p) / 2], dtype=dtype, requires_grad=True)
+    p_zx = interior(p_z.detach()).expand(4, K).clone().requires_grad_()
+    value = case.objective().per_sample(p_zx, p_z).sum() + case.objective().of_prior(p_z)
+    grads = torch.autograd.grad(value, (p_zx, p_z), materialize_grads=True)
+    assert bool(torch.isfinite(value))
+    assert all(bool(torch.isfinite(g).all()) for g in grads)
+
+
+@every_objective
+def test_a_certain_sample_of_a_state_that_the_prior_calls_dead_stays_finite(case: Case) -> None:
+    """With a running prior, p(z|x) can be 1 where p(z) is 0: the ratio must not overflow float32."""
+    p_zx = interior(torch.tensor([[1.0, 0.0, 0.0]])).requires_grad_()
+    p_z = torch.tensor([0.0, 0.0, 1.0], requires_grad=True)
+    value = case.objective().per_sample(p_zx, p_z).sum()
+    grads = torch.autograd.grad(value, (p_zx, p_z), allow_unused=True, materialize_grads=True)
+    assert bool(torch.isfinite(value))
+    assert all(bool(torch.isfinite(g).all()) for g in grads)
+
+
+@every_float
+def test_terms_get_probabilities_strictly_inside_0_and_1(dtype: torch.dtype) -> None:
+    """The promise to whoever writes an objective: log p, log(1 - p) and 1/p are finite."""
+    prior = interior(torch.tensor([0.0, 1e-30, 0.5, 1.0], dtype=dtype))
+    posterior = interior_posterior(torch.tensor([[1e4, -1e4], [0.0, 0.0]], dtype=dtype))
+    for p in (prior, posterior):
+        assert float(p.min()) > 0.0
+        assert float(p.max()) < 1.0
+        assert 0.5 in p
+
+
+def test_the_posterior_inside_the_bounds_has_value_and_gradient_of_softmax() -> None:
+    logits = random_logits(spatial=(2, 2)).requires_grad_()
+    weight = torch.randn_like(logits)
+    ours, softmax = interior_posterior(logits), logits.softmax(1)
+    torch.testing.assert_close(ours, softmax, rtol=0, atol=1e-15)
+    (ours_grad,) = torch.autograd.grad((weight * ours).sum(), logits)
+    (softmax_grad,) = torch.autograd.grad((weight * softmax).sum(), logits)
+    torch.testing.assert_close(ours_grad, softmax_grad, rtol=0, atol=1e-14)
+
+
+# Formats and errors
+
+
+@every_objective
+def test_bfloat16_logits_count_as_what_they_are_rounded_to(case: Case) -> None:
+    logits = random_logits(n=8, dtype=torch.float32).bfloat16()
+    value, grad = gradient(case.objective(), logits)
+    exact, exact_grad = gradient(case.objective(), logits.float())
+    assert value.dtype == torch.float32
+    assert torch.equal(value, exact)
+    assert torch.equal(grad, exact_grad.bfloat16())
+
+
+@every_objective
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_logits_that_are_no_numbers_are_named(case: Case, bad: float) -> None:
+    logits = random_logits()
+    logits[2, 1] = bad
+    with pytest.raises(ValueError, match="`logits` must be finite, got NaN or infinity"):
+        case.objective()(logits)
+
+
+@every_objective
+@pytest.mark.parametrize("shape", [(5,), (5, 1), (0, 3)], ids=str)
+def test_logits_of_a_wrong_shape_are_named(case: Case, shape: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match="`logits` must have shape"):
+        case.objective()(torch.zeros(shape))
+
+
+@every_objective
+def test_objective_has_no_parameters_to_train(case: Case) -> None:
+    assert list(case.objective().parameters()) == []
+
+
+class Unreduced(Objective):
+    def sample_term(self, p_zx: Tensor, p_z: Tensor) -> Tensor:
+        return p_zx.log()
+
+
+class UnreducedPrior(Objective):
+    def sample_term(self, p_zx: Tensor, p_z: Tensor) -> Tensor:
+        return p_zx[:, 0]
+
+    def prior_term(self, p_z: Tensor) -> Tensor:
+        return p_z
+
+
+@pytest.mark.parametrize(
+    ("objective", "message"),
+    [
+        (Unreduced(), r"`Unreduced.sample_term` must return a tensor of shape \(6,\), got \(6, 3\)"),
+        (UnreducedPrior(), r"`UnreducedPrior.prior_term` must return a tensor of shape \(\), got \(3,\)"),
+    ],
+)
+def test_a_term_of_a_wrong_shape_is_named_with_its_class(objective: Objective, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        objective(random_logits())
+
+
+def test_an_objective_without_sample_term_says_so() -> None:
+    with pytest.raises(NotImplementedError, match=r"Objective must define `sample_term\(p_zx, p_z\)`"):
+        Objective()(random_logits())

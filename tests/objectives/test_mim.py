@@ -1,0 +1,208 @@
+"""MIM: Theorem 1, Proposition 1, the prior terms of Eqs. 5 and 6 and their strength (appendix C.1)."""
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+import neuralbayes as nb
+from neuralbayes import MIM, mim_loss
+
+both_versions = pytest.mark.parametrize("version", [1, 2])
+
+
+def random_logits(*shape: int) -> Tensor:
+    return 2.0 * torch.randn(*shape, dtype=torch.float64)
+
+
+# Theorem 1
+
+
+def equation_3(p_zx: Tensor) -> Tensor:
+    return -(p_zx * torch.log(p_zx / p_zx.mean(0))).sum(1).mean()
+
+
+def equation_4(p_zx: Tensor) -> Tensor:
+    """<.> stops the gradient at the whole logarithm, E_x[L] in it too."""
+    return -(p_zx * torch.log(p_zx / p_zx.mean(0)).detach()).sum(1).mean()
+
+
+@pytest.mark.parametrize("n_states", [2, 5, 50])
+def test_theorem_1_the_stopped_gradient_is_the_gradient(n_states: int) -> None:
+    """Theorem 1: J (Eq. 3) and J-hat (Eq. 4) have the same gradient in every weight and bias of a network."""
+    network = torch.nn.Sequential(torch.nn.Linear(4, 16), torch.nn.Tanh(), torch.nn.Linear(16, n_states)).double()
+    weights = list(network.parameters())
+    x = torch.randn(30, 4, dtype=torch.float64)
+    J = torch.autograd.grad(equation_3(network(x).softmax(1)), weights)
+    J_hat = torch.autograd.grad(equation_4(network(x).softmax(1)), weights)
+    for full, stopped in zip(J, J_hat, strict=True):
+        torch.testing.assert_close(full, stopped, rtol=0, atol=1e-12)
+    assert max(float(g.abs().max()) for g in J) > 1e-3  # neither is 0
+
+
+def test_theorem_1_is_special_to_the_mutual_information() -> None:
+    """Appendix A: in other objectives the gradient through E_x[L] is not 0; that of DML needs it."""
+    logits = random_logits(30, 5).requires_grad_()
+    p_zx = logits.softmax(1)
+    (full,) = torch.autograd.grad(nb.DML()(logits), logits)
+    (stopped,) = torch.autograd.grad(nb.DML().sample_term(p_zx, p_zx.mean(0).detach()).mean(), logits)
+    assert float((full - stopped).norm()) > 0.1 * float(full.norm())
+
+
+def test_mim_has_the_gradient_of_equations_3_and_4() -> None:
+    logits = random_logits(30, 5).requires_grad_()
+    (ours,) = torch.autograd.grad(MIM(alpha=0.0, version=1)(logits), logits)
+    for equation in (equation_3, equation_4):
+        (paper,) = torch.autograd.grad(equation(logits.softmax(1)), logits)
+        torch.testing.assert_close(ours, paper, rtol=0, atol=1e-12)
+
+
+@both_versions
+def test_mim_has_the_gradient_of_the_papers_decoupled_form(version: int) -> None:
+    """Eq. 5 with <.> on both logarithms, Eq. 7 with <.> on the first, both without epsilon."""
+    alpha = 2.0
+    logits = random_logits(30, 5).requires_grad_()
+    L = logits.softmax(1)
+    E = L.mean(0)
+    first = -(L * L.log().detach()).sum(1).mean()
+    if version == 1:
+        paper = first + (1 + alpha) * (E * E.log().detach()).sum()
+    else:
+        paper = first - (1 + alpha) * (1 / 5 * E.log() + 4 / 5 * (1 - E).log()).sum()
+    (expected,) = torch.autograd.grad(paper, logits)
+    (ours,) = torch.autograd.grad(MIM(alpha, version)(logits), logits)
+    torch.testing.assert_close(ours, expected, rtol=0, atol=1e-12)
+
+
+# Proposition 1
+
+
+@pytest.mark.parametrize("shape", [(9, 4), (9, 4, 2, 3)], ids=["vector", "spatial"])
+def test_version_1_without_alpha_is_minus_the_mutual_information(shape: tuple[int, ...]) -> None:
+    """Proposition 1, Eq. 2."""
+    logits = random_logits(*shape)
+    information = nb.mutual_information(logits, from_logits=True)
+    assert float(MIM(alpha=0.0, version=1)(logits)) == pytest.approx(-float(information), abs=1e-12)
+
+
+# Prior terms
+
+
+@both_versions
+@pytest.mark.parametrize("target", [None, [0.6, 0.3, 0.1]], ids=["uniform", "target"])
+def test_prior_term_is_flat_at_its_target_along_the_simplex(version: int, target: list[float] | None) -> None:
+    """Eqs. 5 and 6 are minimised when E_x[L_k(x)] = 1/K, or pi_k."""
+    p_z = torch.tensor(target or [1 / 3] * 3, dtype=torch.float64, requires_grad=True)
+    (slope,) = torch.autograd.grad(MIM(version=version, target_prior=target).prior_term(p_z), p_z)
+    torch.testing.assert_close(slope, slope.mean().expand(3), rtol=0, atol=1e-12)
+
+
+@both_versions
+@pytest.mark.parametrize("target", [None, [0.6, 0.3, 0.1]], ids=["uniform", "target"])
+def test_prior_term_is_larger_at_every_other_prior(version: int, target: list[float] | None) -> None:
+    objective = MIM(version=version, target_prior=target)
+    best = objective.prior_term(torch.tensor(target or [1 / 3] * 3, dtype=torch.float64))
+    others = torch.distributions.Dirichlet(torch.ones(3, dtype=torch.float64)).sample((300,))
+    assert float(objective.prior_term(others.T).min()) > float(best)
+
+
+def test_prior_terms_by_their_minimum() -> None:
+    """At the uniform prior version 1 is -log K and version 2 log K - (K - 1) log(1 - 1/K), times 1 + alpha."""
+    p_z = torch.full((4,), 0.25, dtype=torch.float64)
+    assert float(MIM(2.0, 1).prior_term(p_z)) == pytest.approx(-3 * math.log(4), abs=1e-12)
+    assert float(MIM(2.0, 2).prior_term(p_z)) == pytest.approx(3 * (math.log(4) - 3 * math.log(0.75)), abs=1e-12)
+
+
+def pull_from_collapse(version: int, rest: float) -> float:
+    """|d R_p / d theta| where E = softmax(theta) and all but `rest` of the mass is on one of four states."""
+    p_z = torch.tensor([1 - rest, rest / 3, rest / 3, rest / 3], dtype=torch.float64)
+    theta = p_z.log().requires_grad_()
+    (slope,) = torch.autograd.grad(MIM(0.0, version).prior_term(theta.softmax(0)), theta)
+    return float(slope.norm())
+
+
+def test_version_2_pulls_where_version_1_lets_go() -> None:
+    """Appendix C.1: as E_k -> 1, the gradient of version 1 goes to 0 and that of version 2 does not."""
+    near, nearer = 1e-3, 1e-9
+    assert pull_from_collapse(1, nearer) < 1e-4 * pull_from_collapse(1, near)
+    assert pull_from_collapse(2, nearer) > 0.99 * pull_from_collapse(2, near)
+    assert pull_from_collapse(2, near) > 100 * pull_from_collapse(1, near)
+
+
+def test_slope_of_version_2_in_the_full_state_grows_as_the_inverse_of_what_is_left() -> None:
+    """Appendix C.1, last equation: the k-th term tends to 1/c with c = 1 - E_k (times (K - 1)/K); version 1's to 0."""
+    for c in (1e-3, 1e-6):
+        p_z = torch.tensor([1 - c, c], dtype=torch.float64, requires_grad=True)
+        (v2,) = torch.autograd.grad(MIM(0.0, 2).prior_term(p_z), p_z)
+        # Along the simplex E_1 rises as E_2 falls: (K - 1)/K from log(1 - E_1) and 1/K from log E_2, twice for K = 2.
+        assert float(v2[0] - v2[1]) == pytest.approx(1 / c, rel=2 * c)
+        (v1,) = torch.autograd.grad(MIM(0.0, 1).prior_term(p_z), p_z)
+        assert float(v1[0]) - 1 == pytest.approx(0.0, abs=2 * c)  # log E_k, after the constant that softmax removes
+
+
+def test_version_2_is_exact_where_1_minus_p_is_rounded_to_0_in_float32() -> None:
+    p_z = torch.tensor([1.0, 1e-12])
+    exact = MIM(0.0, 2).prior_term(torch.tensor([1.0 - 1e-12, 1e-12], dtype=torch.float64))
+    assert float(MIM(0.0, 2).prior_term(p_z)) == pytest.approx(float(exact), rel=1e-6)
+
+
+def test_version_2_brings_back_a_state_below_the_floor() -> None:
+    """The least probability told from 0 is 1e-19 in float32; a state at 1e-26 is still pulled up, not forgotten."""
+    logits = torch.zeros(4, 3)
+    logits[:, 0] = -60.0
+    logits.requires_grad_()
+    MIM()(logits).backward()
+    assert logits.grad is not None
+    assert float(logits.grad[:, 0].max()) < 0.0  # descent raises its logit
+
+
+# Function, module, errors
+
+
+@both_versions
+@pytest.mark.parametrize("target", [None, [0.2, 0.3, 0.5]], ids=["uniform", "target"])
+def test_function_equals_module(version: int, target: list[float] | None) -> None:
+    logits, weight = random_logits(7, 3), torch.rand(7, dtype=torch.float64)
+    module = MIM(1.5, version, target)(logits, weight)
+    assert torch.equal(mim_loss(logits, 1.5, version, target, weight), module)
+
+
+def test_defaults_are_version_2_with_alpha_2() -> None:
+    logits = random_logits(7, 3)
+    assert torch.equal(mim_loss(logits), MIM(alpha=2.0, version=2)(logits))
+    assert torch.equal(MIM()(logits), MIM(alpha=2.0, version=2)(logits))
+
+
+@both_versions
+def test_a_uniform_target_is_the_default(version: int) -> None:
+    logits = random_logits(7, 4)
+    given = MIM(version=version, target_prior=[0.25] * 4)(logits)
+    assert float(given) == pytest.approx(float(MIM(version=version)(logits)), abs=1e-12)
+
+
+def test_target_prior_travels_with_the_state() -> None:
+    state = MIM(target_prior=[0.2, 0.8]).state_dict()
+    assert torch.equal(state["target_prior"], torch.tensor([0.2, 0.8], dtype=torch.float64))
+
+
+@pytest.mark.parametrize("target", [[0.5, 0.6], [1.0, 0.0], [0.5, -0.5, 1.0], [[0.5, 0.5]], [0.5, math.nan]], ids=str)
+def test_a_target_that_is_no_distribution_is_refused(target: list[float]) -> None:
+    with pytest.raises(ValueError, match="`target_prior` must be positive numbers, one a state, that sum to 1, got"):
+        MIM(target_prior=target)
+
+
+def test_a_target_for_another_number_of_states_is_refused() -> None:
+    with pytest.raises(ValueError, match="`target_prior` must have one entry for each of the 3 states, got 2"):
+        MIM(target_prior=[0.5, 0.5])(random_logits(4, 3))
+
+
+@pytest.mark.parametrize("alpha", [-1.0, math.nan])
+def test_alpha_that_turns_the_prior_term_off_or_round_is_refused(alpha: float) -> None:
+    with pytest.raises(ValueError, match="`alpha` must be > -1, got"):
+        MIM(alpha=alpha)
+
+
+def test_an_unknown_version_is_refused() -> None:
+    with pytest.raises(ValueError, match="`version` must be 1 or 2, got 3"):
+        MIM(version=3)  # type: ignore[arg-type]

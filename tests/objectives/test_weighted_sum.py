@@ -1,0 +1,75 @@
+"""Several outputs of one network: appendix B's sum over hidden states and scales."""
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from neuralbayes import DML, MIM, Objective, WeightedSum
+
+
+def outputs() -> list[Tensor]:
+    shapes = [(6, 4, 3, 3), (6, 5, 2, 2), (6, 3)]
+    return [torch.randn(shape, dtype=torch.float64) for shape in shapes]
+
+
+def test_one_objective_is_averaged_over_the_outputs() -> None:
+    """Appendix B: 1/8 sum over the 8 states, here 1/3 over 3."""
+    states = outputs()
+    mean = sum(float(MIM()(h)) for h in states) / 3
+    assert float(WeightedSum(MIM())(states)) == pytest.approx(mean, abs=1e-12)
+
+
+def test_weights_and_objectives_belong_to_outputs_in_order() -> None:
+    states = outputs()
+    objective = WeightedSum([MIM(), DML(), MIM(version=1)], weights=[0.5, 2.0, 0.0])
+    expected = 0.5 * float(MIM()(states[0])) + 2.0 * float(DML()(states[1]))
+    assert float(objective(states)) == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_mapping_counts_as_its_values() -> None:
+    states = outputs()
+    named = dict(zip("abc", states, strict=True))
+    assert torch.equal(WeightedSum(DML())(named), WeightedSum(DML())(states))
+
+
+def test_a_single_tensor_is_one_output() -> None:
+    logits = outputs()[0]
+    assert float(WeightedSum(DML())(logits)) == pytest.approx(float(DML()(logits)), abs=1e-15)
+
+
+def test_sample_weights_reach_every_output() -> None:
+    states, weight = outputs(), torch.rand(6, dtype=torch.float64)
+    mean = sum(float(DML()(h, weight)) for h in states) / 3
+    assert float(WeightedSum(DML())(states, weight)) == pytest.approx(mean, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("objective", "message"),
+    [
+        (WeightedSum(MIM(), weights=[1.0]), "`weights` must have one entry for each of the network's 3 outputs, got 1"),
+        (WeightedSum([MIM(), DML()]), "`objectives` must have one entry for each of the network's 3 outputs, got 2"),
+    ],
+)
+def test_a_wrong_number_of_terms_is_refused(objective: WeightedSum, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        objective(outputs())
+
+
+@pytest.mark.parametrize("weights", [[-1.0], [math.nan], [math.inf]], ids=str)
+def test_weights_that_cannot_be_are_refused(weights: list[float]) -> None:
+    with pytest.raises(ValueError, match="`weights` must be finite and non-negative, got"):
+        WeightedSum(MIM(), weights)
+
+
+@pytest.mark.parametrize("objectives", [[], [torch.nn.Identity()]], ids=["none", "not-an-objective"])
+def test_what_is_no_objective_is_refused(objectives: list[Objective]) -> None:
+    with pytest.raises(TypeError, match="`objectives` must be an Objective or a non-empty sequence of them"):
+        WeightedSum(objectives)
+
+
+@pytest.mark.parametrize("junk", [[], [1.0], {"a": "b"}, None, 3.0], ids=str)
+def test_outputs_that_are_no_tensors_are_refused(junk: object) -> None:
+    with pytest.raises(TypeError, match="`network` must return a tensor of logits, or a sequence or mapping of them"):
+        WeightedSum(MIM())(junk)

@@ -1,0 +1,56 @@
+"""`import neuralbayes` answers at once: what is heavy is loaded when it is asked for."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import neuralbayes as nb
+
+STUB = Path(nb.__file__).with_name("__init__.pyi")
+PUBLIC = [
+    alias.asname or alias.name
+    for node in ast.parse(STUB.read_text(encoding="utf-8")).body
+    if isinstance(node, ast.ImportFrom)
+    for alias in node.names
+]
+
+
+def loaded(code: str) -> set[str]:
+    """Top-level packages that a fresh interpreter has loaded after `code`."""
+    command = f"{code}\nimport sys\nprint(*sorted({{name.split('.')[0] for name in sys.modules}}))"
+    done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_the_package_loads_nothing_heavy() -> None:
+    heavy = {"torch", "numpy", "scipy", "sklearn", "lightning_fabric", "matplotlib", "pandas", "cyclopts", "rich"}
+    assert loaded("import neuralbayes") & heavy == set()
+
+
+def test_an_objective_loads_torch_but_not_what_training_and_pictures_need() -> None:
+    modules = loaded("import neuralbayes as nb; nb.DML()")
+    assert "torch" in modules
+    assert modules & {"lightning_fabric", "sklearn", "matplotlib", "pandas", "cyclopts"} == set()
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_public_name_resolves(name: str) -> None:
+    assert getattr(nb, name) is not None
+    assert name in dir(nb)
+
+
+def test_public_names_are_unique_and_sorted_out_by_star() -> None:
+    assert len(PUBLIC) == len(set(PUBLIC))
+    assert set(nb.__all__) >= set(PUBLIC)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="NoSuchThing"):
+        nb.NoSuchThing  # noqa: B018
+
+
+def test_the_version_is_that_of_the_distribution() -> None:
+    assert nb.__version__.count(".") == 2

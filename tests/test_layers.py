@@ -1,0 +1,119 @@
+"""Imports point down only, along the layers of the design."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import neuralbayes
+
+ROOT = Path(neuralbayes.__file__).parent
+FILES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
+
+LAYERS = [
+    "__main__",
+    "cli",
+    "reproduce",
+    "report",
+    "estimators",
+    "baselines",
+    "pretrain",
+    "labeling",  # what ManifoldLabeler does, as pretrain is what MIMEncoder does
+    "probes",
+    "datasets",  # the public face of data
+    "data",
+    "training",
+    "gradients",
+    "objectives",
+    "networks",
+    "bayes",
+    "neighbors",  # graphs of points: tensors and networks are unknown to it
+    "files",
+]
+"""From the top down. A layer may import those below it, and itself."""
+
+
+def public_names() -> dict[str, str]:
+    """Each name of the public surface with the layer it comes from."""
+    stub = ast.parse((ROOT / "__init__.pyi").read_text(encoding="utf-8"))
+    imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
+    return {
+        alias.asname or alias.name: (node.module or alias.name).split(".")[0]
+        for node in imports
+        for alias in node.names
+    }
+
+
+def imported_layers(source: str, package: tuple[str, ...], names: dict[str, str]) -> Iterator[tuple[int, str]]:
+    """Line and layer of every import from this library, those inside functions and TYPE_CHECKING too.
+
+    `package` is the file's package below `neuralbayes`, against which relative imports are resolved.
+    """
+    for node in ast.walk(ast.parse(source)):
+        modules = []
+        if isinstance(node, ast.Import):
+            modules = [alias.name.split(".") for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = ["neuralbayes", *package][: len(package) + 2 - node.level] if node.level else []
+            base += node.module.split(".") if node.module else []
+            # `from neuralbayes import x`: x is a module or a public name; else the first part below is the layer
+            modules = [[*base, alias.name] for alias in node.names] if len(base) == 1 else [base]
+        for module in modules:
+            if module[0] != "neuralbayes":
+                continue
+            # The package as a whole reaches everything: only the command line may ask for it.
+            layer = names.get(module[1], module[1]) if len(module) > 1 else "cli"
+            if not layer.startswith("__version"):
+                yield node.lineno, layer
+
+
+def upward(source: str, package: tuple[str, ...], layer: str, names: dict[str, str]) -> list[str]:
+    """What a file of `layer` imports from above it."""
+    rank = LAYERS.index(layer)
+    found = imported_layers(source, package, names)
+    return [f"line {line}: {other}" for line, other in found if LAYERS.index(other) < rank]
+
+
+def test_every_file_belongs_to_a_layer() -> None:
+    """A new file at the top of the package is a decision about the design: put it in the list above."""
+    assert {path.relative_to(ROOT).parts[0].removesuffix(".py") for path in FILES} <= set(LAYERS)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_imports_point_down(path: Path) -> None:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    assert upward(path.read_text(encoding="utf-8"), parts[:-1], parts[0], public_names()) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from neuralbayes.gradients import backward",
+        "import neuralbayes.gradients",
+        "from neuralbayes import gradients",
+        "from neuralbayes import backward",
+        "import neuralbayes as nb",
+        "from .. import gradients",
+        "from ..gradients import backward",
+        "def late():\n    from neuralbayes.gradients import backward",
+        "if TYPE_CHECKING:\n    from neuralbayes.gradients import backward",
+    ],
+)
+def test_an_import_that_points_up_is_found(source: str) -> None:
+    assert len(upward(source, ("objectives",), "objectives", {"backward": "gradients"})) == 1
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from neuralbayes.bayes import prior",
+        "from neuralbayes.objectives.base import Objective",
+        "from .base import Objective",
+        "from ..bayes import prior",
+        "from neuralbayes import __version__",
+        "import torch",
+    ],
+)
+def test_an_import_that_points_down_or_sideways_is_fine(source: str) -> None:
+    assert upward(source, ("objectives",), "objectives", {}) == []
