@@ -13,6 +13,7 @@ import resource
 import subprocess
 import sys
 import time
+from itertools import pairwise
 
 import torch
 from rich.console import Console
@@ -31,7 +32,7 @@ class Encoder(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         channels = (3, *WIDTHS)
-        self.layers = nn.ModuleList(nn.Conv2d(a, b, 3) for a, b in zip(channels, channels[1:], strict=False))
+        self.layers = nn.ModuleList(nn.Conv2d(a, b, 3) for a, b in pairwise(channels))
 
     def forward(self, x: Tensor) -> list[Tensor]:
         states = []

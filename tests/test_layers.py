@@ -14,6 +14,7 @@ FILES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.p
 LAYERS = [
     "__main__",
     "cli",
+    "demo",  # what `neuralbayes demo` computes
     "reproduce",
     "report",
     "estimators",

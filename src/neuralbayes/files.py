@@ -69,8 +69,15 @@ def write_tensors(path: str | Path, tensors: Mapping[str, Tensor], metadata: Map
     """Write named tensors and text metadata as one safetensors file, atomically."""
     from safetensors.torch import save_file
 
+    stored: dict[str, Tensor] = {}
+    storages: set[int] = set()
+    for name, tensor in tensors.items():
+        tensor = tensor.detach().cpu().contiguous()
+        storage = tensor.untyped_storage().data_ptr()
+        stored[name] = tensor.clone() if storage in storages else tensor  # the format knows no shared memory
+        storages.add(storage)
     with atomic_write(path) as temporary:
-        save_file({k: t.detach().cpu().contiguous() for k, t in tensors.items()}, temporary, dict(metadata))
+        save_file(stored, temporary, dict(metadata))
 
 
 def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, str]]:

@@ -15,16 +15,18 @@ is that of Gao et al. 2021, arXiv:2101.06983, for contrastive losses.)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.nn.modules.dropout import _DropoutNd
 
 from neuralbayes.bayes import weighted_sum
-from neuralbayes.networks.replay import frozen_buffers, given_statistics, recorded_statistics, seeded
-from neuralbayes.objectives.base import Objective, interior_posterior
+from neuralbayes.networks.replay import BufferState, frozen_buffers, given_statistics, recorded_statistics, seeded
+from neuralbayes.objectives.base import Objective, check_finite, interior_posterior
 from neuralbayes.objectives.running import RunningPrior
 from neuralbayes.objectives.smoothness import Smoothness
 from neuralbayes.objectives.weighted import Outputs, WeightedSum, as_list
@@ -85,7 +87,7 @@ def backward(
     -----
     Batch normalisation keeps the statistics of its micro-batch. All passes over a micro-batch see the same network:
     the same dropout, and running statistics that move once. With ``smoothness.fraction < 1`` the perturbed samples are
-    normalised with the statistics of the whole micro-batch.
+    normalised with the statistics of the whole micro-batch, and a network with dropout is refused.
 
     Examples
     --------
@@ -99,18 +101,18 @@ def backward(
     >>> torch.allclose(exact, network.weight.grad, atol=1e-12)
     True
     """
-    weighted = objective if isinstance(objective, WeightedSum) else WeightedSum(_checked(objective))
+    weighted = _checked(objective)
     if isinstance(network, nn.parallel.DistributedDataParallel):
         network = network.module  # its averaging over processes is replaced by the sum below
+    if smoothness is not None:
+        _check_smoothness(smoothness, network)
     running = _running_prior(objective, marginal)
     processes = _Processes(process_group)
     run = _Run(weighted, network, smoothness, monitor, processes)
     chunks = _microbatches(network, batch, microbatch_size, sample_weight, processes)
-    kept_grads = run.set_gradients_aside()
     exact = marginal == "exact" and len(chunks) > 1  # a single micro-batch is the whole batch
-    loss = run.two_passes(chunks) if exact else run.one_pass(chunks, running)
-    run.add_gradients(kept_grads)
-    return loss
+    with run.summed_gradients():
+        return run.two_passes(chunks) if exact else run.one_pass(chunks, running)
 
 
 @dataclass
@@ -175,6 +177,7 @@ class _Run:
                 mean = weighted_sum(share, p_zx)
                 p_z = self.processes.sum(mean.detach().clone())
                 if running is not None:
+                    check_finite(p_z)
                     p_z = running.update(i, p_z)
                 value, slope = _prior_slope(objective, p_z)
                 if _depends_on_prior(objective, p_z):
@@ -202,14 +205,14 @@ class _Run:
         return self.processes.sum(loss)
 
     def exact_priors(self, chunks: list[_Microbatch]) -> tuple[list[Tensor], list[list[Tensor]]]:
-        """E of each output over all samples, and the posteriors of each micro-batch where they are small."""
+        """E of each output over all samples, and the posteriors of each micro-batch where needed again and small."""
         priors: list[Tensor] = []
         kept: list[list[Tensor]] = []
         for chunk, posteriors in self.posteriors(chunks):
             sums = [weighted_sum(chunk.weight, p_zx) for p_zx in posteriors]
             priors = [a + b for a, b in zip(priors, sums, strict=True)] if priors else sums
             n_bytes = sum(p.nbytes for p in posteriors) * len(chunks)
-            kept.append(posteriors if n_bytes <= KEPT_BYTES else [])
+            kept.append(posteriors if n_bytes <= KEPT_BYTES and self.coupled(priors) else [])
         return [self.processes.sum(p_z) for p_z in priors], kept
 
     def exact_slopes(
@@ -223,7 +226,7 @@ class _Run:
             value, slope = _prior_slope(objective, p_z)
             loss = loss + w * value / self.processes.size
             slopes.append(slope)
-        if any(_depends_on_prior(o, p_z) for (_, o), p_z in zip(terms, priors, strict=True)):
+        if self.coupled(priors):
             sums = [torch.zeros_like(slope) for slope in slopes]
             source = zip(chunks, kept, strict=True) if all(kept) else self.posteriors(chunks)
             for chunk, posteriors in source:
@@ -231,6 +234,10 @@ class _Run:
                     total += _sample_slope(objective, p_zx, p_z, chunk.weight)
             slopes = [slope + self.processes.sum(total) for slope, total in zip(slopes, sums, strict=True)]
         return slopes, loss
+
+    def coupled(self, priors: list[Tensor]) -> bool:
+        """Whether p(z) enters the `sample_term` of any objective."""
+        return any(_depends_on_prior(o, p) for (_, o), p in zip(self.objective.terms(len(priors)), priors, strict=True))
 
     def posteriors(self, chunks: list[_Microbatch]) -> Iterator[tuple[_Microbatch, list[Tensor]]]:
         """The posteriors of each micro-batch, without a trace in the network."""
@@ -245,6 +252,7 @@ class _Run:
         """The network on a micro-batch, and the share of beta * R_c that it has in the batch's."""
         smoothness = self.smoothness
         partial = smoothness is not None and smoothness.fraction < 1.0
+        before = None if smoothness is None else BufferState(self.network)
         with recorded_statistics(self.network, partial) as statistics, seeded(chunk.seed, chunk.x.device):
             outputs = self.network(chunk.x)
         if self.monitor is not None:
@@ -253,7 +261,8 @@ class _Run:
             return outputs, chunk.weight.new_zeros(())
 
         def perturbed(x: Tensor) -> Outputs:
-            with frozen_buffers(self.network), seeded(chunk.seed, x.device), given_statistics(statistics):
+            # From the buffers that the clean pass started from: else the difference would hold what it did to them.
+            with frozen_buffers(self.network, before), seeded(chunk.seed, x.device), given_statistics(statistics):
                 result: Outputs = self.network(x)
             return result
 
@@ -266,23 +275,25 @@ class _Run:
             (w, o, interior_posterior(x)) for (w, o), x in zip(self.objective.terms(len(tensors)), tensors, strict=True)
         ]
 
-    def set_gradients_aside(self) -> list[Tensor | None]:
-        """With several processes: gradients that were there before, which are not to be summed over them."""
+    @contextmanager
+    def summed_gradients(self) -> Iterator[None]:
+        """With several processes: sum over them the gradients made inside, and those only."""
         if self.processes.size == 1:
-            return []
-        before = [p.grad for p in self.network.parameters()]
-        for p in self.network.parameters():
-            p.grad = None
-        return before
-
-    def add_gradients(self, before: list[Tensor | None]) -> None:
-        """With several processes: sum the new gradients over them and add those that were there before."""
-        if self.processes.size == 1:
+            yield
             return
-        for p, old in zip(self.network.parameters(), before, strict=True):
-            if p.requires_grad:
-                new = self.processes.sum(torch.zeros_like(p) if p.grad is None else p.grad)
-                p.grad = new if old is None else old + new
+        parameters = [p for p in self.network.parameters() if p.requires_grad]
+        before = [p.grad for p in parameters]
+        for p in parameters:
+            p.grad = None
+        try:
+            yield
+        except BaseException:
+            for p, old in zip(parameters, before, strict=True):
+                p.grad = old
+            raise
+        for p, old in zip(parameters, before, strict=True):
+            new = self.processes.sum(torch.zeros_like(p) if p.grad is None else p.grad)
+            p.grad = new if old is None else old + new
 
 
 def _sample_slope(objective: Objective, p_zx: Tensor, p_z: Tensor, weight: Tensor) -> Tensor:
@@ -313,10 +324,21 @@ def _depends_on_prior(objective: Objective, p_z: Tensor) -> bool:
         return bool(objective.per_sample(p_z.detach()[None], leaf).requires_grad)
 
 
-def _checked(objective: Objective) -> Objective:
-    if not isinstance(objective, Objective):
+def _checked(objective: Objective | WeightedSum) -> WeightedSum:
+    if not isinstance(objective, Objective | WeightedSum):
         raise TypeError(f"`objective` must be an Objective or a WeightedSum, got {type(objective).__name__}")
-    return objective
+    if any(p.requires_grad for p in objective.parameters()):
+        raise ValueError("`objective` must have no parameters of its own to train: p(z) would hide their gradient")
+    return objective if isinstance(objective, WeightedSum) else WeightedSum(objective)
+
+
+def _check_smoothness(smoothness: Smoothness, network: nn.Module) -> None:
+    if not isinstance(smoothness, Smoothness):
+        raise TypeError(f"`smoothness` must be a Smoothness, got {type(smoothness).__name__}")
+    dropout = any(isinstance(m, _DropoutNd) and m.training and m.p > 0 for m in network.modules())
+    if smoothness.fraction < 1.0 and dropout:
+        # Masks for a part of the batch would be other masks, and the difference would be theirs.
+        raise ValueError(f"`smoothness.fraction` must be 1 for a network with dropout, got {smoothness.fraction}")
 
 
 def _running_prior(objective: Objective | WeightedSum, marginal: Marginal | RunningPrior) -> RunningPrior | None:
@@ -353,6 +375,7 @@ def _microbatches(
         )
     weight = torch.ones(len(batch), device=batch.device, dtype=_weight_dtype(network, batch))
     if sample_weight is not None:
+        sample_weight = torch.as_tensor(sample_weight)
         if sample_weight.shape != weight.shape or not bool((sample_weight >= 0).all()):
             raise ValueError(
                 f"`sample_weight` must hold {len(batch)} non-negative numbers, got shape {tuple(sample_weight.shape)}"

@@ -182,3 +182,18 @@ def test_a_refused_call_leaves_gradients_alone(bad: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="must"):
         nb.backward(MIM(), network, points(10), **bad)  # type: ignore[arg-type]
     assert all(p.grad is None for p in network.parameters())
+
+
+def test_an_objective_with_parameters_to_train_is_refused() -> None:
+    class Learned(nb.DML):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = nn.Parameter(torch.ones(()))
+
+    with pytest.raises(ValueError, match="`objective` must have no parameters of its own"):
+        nb.backward(Learned(), nn.Linear(3, 2), torch.zeros(4, 3))
+
+
+def test_a_smoothness_that_is_none_is_refused() -> None:
+    with pytest.raises(TypeError, match="`smoothness` must be a Smoothness, got float"):
+        nb.backward(nb.DML(), nn.Linear(3, 2), torch.zeros(4, 3), smoothness=2.0)

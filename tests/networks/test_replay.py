@@ -80,7 +80,7 @@ def test_recorded_statistics_are_those_of_the_batch() -> None:
     network, x = nn.Sequential(nn.BatchNorm2d(2)), torch.randn(4, 2, 5, 5)
     with recorded_statistics(network) as statistics:
         network(x)
-    ((mean, variance),) = statistics.values()
+    (((mean, variance),),) = statistics.values()
     torch.testing.assert_close(mean.flatten(), x.mean((0, 2, 3)))
     torch.testing.assert_close(variance.flatten(), x.var((0, 2, 3), correction=0))
 

@@ -4,24 +4,53 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-Statistics = dict[_BatchNorm, tuple[Tensor, Tensor]]
+Statistics = dict[_BatchNorm, list[tuple[Tensor, Tensor]]]
+"""Mean and variance in each batch normalisation, in the order of its calls."""
+
+
+@dataclass
+class _Buffer:
+    owner: nn.Module
+    name: str
+    tensor: Tensor
+    value: Tensor
+
+
+class BufferState:
+    """The buffers of a network as they are now, such as the running statistics of batch normalisation."""
+
+    def __init__(self, network: nn.Module) -> None:
+        self._buffers = [
+            _Buffer(module, name, tensor, tensor.detach().clone())
+            for module in network.modules()
+            for name, tensor in module.named_buffers(recurse=False)
+        ]
+
+    def restore(self) -> None:
+        """Put every buffer back, also one that was assigned anew."""
+        for buffer in self._buffers:
+            # Through `.data`: a graph that still waits for its backward pass must not see a new version.
+            buffer.tensor.data.copy_(buffer.value)
+            setattr(buffer.owner, buffer.name, buffer.tensor)
 
 
 @contextmanager
-def frozen_buffers(network: nn.Module) -> Iterator[None]:
-    """Undo what forward passes inside do to the buffers, such as the running statistics of batch normalisation."""
-    saved = [(buffer, buffer.detach().clone()) for buffer in network.buffers()]
+def frozen_buffers(network: nn.Module, at: BufferState | None = None) -> Iterator[None]:
+    """Undo what forward passes inside do to the buffers; let them start from those of `at` if given."""
+    before = BufferState(network)
+    if at is not None:
+        at.restore()
     try:
         yield
     finally:
-        for buffer, value in saved:
-            # Through `.data`: a graph that still waits for its backward pass must not see a new version.
-            buffer.data.copy_(value)
+        before.restore()
 
 
 @contextmanager
@@ -46,7 +75,7 @@ def recorded_statistics(network: nn.Module, wanted: bool = True) -> Iterator[Sta
             x = inputs[0]
             dims = [d for d in range(x.ndim) if d != 1]
             variance, mean = torch.var_mean(x, dims, correction=0, keepdim=True)
-            statistics[module] = (mean, variance)
+            statistics.setdefault(module, []).append((mean, variance))
 
     hooks = [m.register_forward_pre_hook(record) for m in _batch_norms(network)] if wanted else []
     try:
@@ -60,7 +89,8 @@ def recorded_statistics(network: nn.Module, wanted: bool = True) -> Iterator[Sta
 def given_statistics(statistics: Statistics) -> Iterator[None]:
     """Make each batch normalisation use recorded statistics in place of those of its own batch."""
 
-    def normalize(module: _BatchNorm, mean: Tensor, variance: Tensor, x: Tensor) -> Tensor:
+    def normalize(module: _BatchNorm, calls: Iterator[tuple[Tensor, Tensor]], x: Tensor) -> Tensor:
+        mean, variance = next(calls)
         y = (x - mean) * torch.rsqrt(variance + module.eps)
         if module.affine:
             shape = (1, -1, *[1] * (x.ndim - 2))
@@ -68,9 +98,9 @@ def given_statistics(statistics: Statistics) -> Iterator[None]:
         return y
 
     try:
-        for module, (mean, variance) in statistics.items():
+        for module, calls in statistics.items():
             # An attribute of the instance hides the method of its class until it is deleted.
-            module.forward = lambda x, m=module, u=mean, v=variance: normalize(m, u, v, x)  # type: ignore[method-assign,misc]
+            module.forward = partial(normalize, module, iter(calls))  # type: ignore[method-assign]
         yield
     finally:
         for module in statistics:

@@ -61,7 +61,8 @@ class RunningPrior(nn.Module):
         return average.clone()
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
-        # The buffers appear with the first batch; a freshly made objective has to accept those of a trained one.
+        # The buffers appear with the first batch: what is loaded decides which there are.
+        self._buffers.clear()
         for key in [k for k in state_dict if k.startswith(prefix)]:
             self.register_buffer(key.removeprefix(prefix), torch.empty_like(state_dict[key]))
         super()._load_from_state_dict(state_dict, prefix, *args)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -63,11 +63,10 @@ class WeightedSum(nn.Module):
 
 def as_list(outputs: Outputs) -> list[Tensor]:
     """What a network returned, as a list of tensors."""
-    tensors = (
-        [outputs]
-        if isinstance(outputs, Tensor)
-        else list(outputs.values() if isinstance(outputs, Mapping) else outputs)
-    )
+    if isinstance(outputs, Tensor):
+        return [outputs]
+    values = outputs.values() if isinstance(outputs, Mapping) else outputs
+    tensors = list(values) if isinstance(values, Iterable) else []
     if not tensors or not all(isinstance(t, Tensor) for t in tensors):
         raise TypeError(
             f"`network` must return a tensor of logits, or a sequence or mapping of them, got {type(outputs).__name__}"
