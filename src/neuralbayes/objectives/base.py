@@ -140,9 +140,12 @@ class _InteriorSoftmax(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:
         (p,) = ctx.saved_tensors
-        # p * (grad - sum_k p_k grad_k) in one pass
-        result: Tensor = torch.ops.aten._softmax_backward_data(grad.contiguous(), p, 1, p.dtype)
-        return result.to(ctx.dtype)
+        # p * (grad - sum_k p_k grad_k) in one pass, over the last dimension where that is how p lies in memory
+        dim = -1 if p.movedim(1, -1).is_contiguous() else 1
+        result: Tensor = torch.ops.aten._softmax_backward_data(
+            grad.movedim(1, dim).contiguous(), p.movedim(1, dim), dim, p.dtype
+        )
+        return result.movedim(dim, 1).to(ctx.dtype)
 
 
 def _bounds(dtype: torch.dtype) -> tuple[float, float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -65,8 +65,8 @@ class MIM(Objective):
 
     def sample_term(self, p_zx: Tensor, p_z: Tensor) -> Tensor:
         """Posterior entropy, the first term of Eqs. 5 and 7."""
-        terms: Tensor = torch.special.entr(p_zx)
-        return terms.sum(dim=1)
+        h_zx: Tensor = _Entropy.apply(p_zx)  # type: ignore[no-untyped-call]
+        return h_zx
 
     def prior_term(self, p_z: Tensor) -> Tensor:
         """Uniform (or target) prior, the second term of Eq. 5 (version 1) or Eq. 6 (version 2)."""
@@ -91,6 +91,21 @@ class MIM(Objective):
         else:
             target = self.target_prior.to(p_z)
         return target.reshape(-1, *[1] * (p_z.ndim - 1))
+
+
+class _Entropy(torch.autograd.Function):
+    """Entropy over dimension 1 of probabilities inside (0, 1), keeping nothing but them for the backward pass."""
+
+    @staticmethod
+    def forward(ctx: Any, p: Tensor) -> Tensor:
+        ctx.save_for_backward(p)
+        return p.log().mul_(p).sum(dim=1).neg_()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        (p,) = ctx.saved_tensors
+        result: Tensor = p.log().add_(1.0).mul_(-grad.unsqueeze(1))
+        return result
 
 
 def mim_loss(
