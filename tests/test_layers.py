@@ -22,6 +22,7 @@ LAYERS = [
     "pretrain",
     "labeling",  # what ManifoldLabeler does, as pretrain is what MIMEncoder does
     "probes",
+    "encoder",  # what pretrain makes and probes look at
     "datasets",  # the public face of data
     "data",
     "training",

@@ -6,6 +6,7 @@ from .bayes import marginal_entropy as marginal_entropy
 from .bayes import mutual_information as mutual_information
 from .bayes import posterior as posterior
 from .bayes import prior as prior
+from .encoder import ImageEncoder as ImageEncoder
 from .estimators import ManifoldLabeler as ManifoldLabeler
 from .estimators import load as load
 from .gradients import backward as backward
@@ -18,5 +19,7 @@ from .objectives import WeightedSum as WeightedSum
 from .objectives import dml_loss as dml_loss
 from .objectives import mim_loss as mim_loss
 from .objectives import smoothness as smoothness
+from .pretrain import PretrainConfig as PretrainConfig
+from .pretrain import pretrain as pretrain
 
 __version__: str
