@@ -19,7 +19,7 @@ LAYERS = [
     "report",
     "estimators",
     "baselines",
-    "pretrain",
+    "pretraining",
     "labeling",  # what ManifoldLabeler does, as pretrain is what MIMEncoder does
     "probes",
     "encoder",  # what pretrain makes and probes look at

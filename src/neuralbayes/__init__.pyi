@@ -19,7 +19,7 @@ from .objectives import WeightedSum as WeightedSum
 from .objectives import dml_loss as dml_loss
 from .objectives import mim_loss as mim_loss
 from .objectives import smoothness as smoothness
-from .pretrain import PretrainConfig as PretrainConfig
-from .pretrain import pretrain as pretrain
+from .pretraining import PretrainConfig as PretrainConfig
+from .pretraining import pretrain as pretrain
 
 __version__: str

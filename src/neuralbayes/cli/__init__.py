@@ -22,6 +22,9 @@ form, p(z), p(x|z) and how far the states are apart, says which rows belong toge
 
 EXAMPLES = """[bold]Examples[/bold]
 
+  See what it does, on data that need no download:
+  [cyan]neuralbayes demo --out demo[/cyan]
+
   Label each row of a table with one of three manifolds:
   [cyan]neuralbayes label data.csv --clusters 3[/cyan]
 
@@ -44,6 +47,7 @@ app = App(
     suppress_keyboard_interrupt=False,  # `main` says one line about it
 )
 app.command("neuralbayes.cli.data:app", name="data", help="Named data sets: list, fetch, verify, find.")
+app.command("neuralbayes.cli.demo:app", name="demo", help="Label manifolds and learn digits; write pictures.")
 app.command("neuralbayes.cli.label:app", name="label", help="Label the rows of a table by the manifold they lie on.")
 
 

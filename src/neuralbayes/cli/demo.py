@@ -1,0 +1,177 @@
+"""``neuralbayes demo``: both of the paper's objectives at work, on data that need no download."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, Parameter
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from neuralbayes.demo import DemoResult, Watch
+    from neuralbayes.demo.digits import DigitsResult
+    from neuralbayes.demo.manifolds import ManifoldResult
+
+EXAMPLES = """Labels the paper's four toy sets in 512 dimensions, and a ring that cannot be divided; then learns \
+features of handwritten digits without their labels. Everything is on this computer already.
+
+[bold]Examples[/bold]
+
+  [cyan]neuralbayes demo[/cyan]
+  [cyan]neuralbayes demo --out pictures/ --seed 7[/cyan]
+  [cyan]neuralbayes demo --json[/cyan]
+"""
+
+DOING = {"manifolds": "labelling manifolds", "digits": "learning digits"}
+
+Flag = Annotated[bool, Parameter(negative="", show_default=False)]
+app = App(name="demo", help_epilogue=EXAMPLES)
+
+
+@app.default
+def demo(
+    *,
+    out: Annotated[Path, Parameter(name=["--out", "-o"])] = Path("demo"),
+    seed: int = 0,
+    json_: Annotated[Flag, Parameter(name="--json")] = False,
+    quiet: Flag = False,
+) -> None:
+    """Label manifolds and learn digits, in less than a minute; write pictures.
+
+    Parameters
+    ----------
+    out
+        Folder for the pictures and result.json; those of an earlier demo are replaced.
+    seed
+        Seed of the data and of the training.
+    json_
+        Print one JSON object and nothing else.
+    quiet
+        Print nothing but errors.
+    """
+    if seed < 0:
+        raise ValueError(f"--seed must be 0 or more, got {seed}")
+    if out.exists() and not out.is_dir():
+        raise NotADirectoryError(f"{out} is a file; choose a folder with --out")
+    out.mkdir(parents=True, exist_ok=True)
+    if not os.access(out, os.W_OK):
+        raise PermissionError(f"no permission to write in {out}; choose another folder with --out")
+
+    with _bars(enabled=not (quiet or json_)) as watch:
+        from neuralbayes.demo import run  # takes a second or two, in which the bars are there already
+
+        result = run(out, seed=seed, watch=watch)
+    if json_:
+        Console().out(json.dumps(result.to_dict(), indent=2, allow_nan=False), highlight=False)
+    elif not quiet:
+        _print(result, Console(highlight=False))
+
+
+@contextmanager
+def _bars(*, enabled: bool) -> Iterator[Watch]:
+    """A bar for each part of the demo while the block runs, in a terminal only; then no trace of them."""
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[what]}", style="dim", markup=False),
+    )
+    shown = enabled and console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=not shown) as progress:
+        tasks = {part: progress.add_task(doing, total=None, start=False, what="") for part, doing in DOING.items()}
+
+        def watch(part: str, what: str, done: int, total: int) -> None:
+            if done == 0:
+                progress.start_task(tasks[part])
+            progress.update(tasks[part], completed=done, total=total, what=what)
+
+        yield watch
+
+
+def _print(result: DemoResult, console: Console) -> None:
+    first = result.manifolds[0]
+    _heading(console, f"Manifolds: {first.n_points:,} points of the plane, rotated into {first.n_features} dimensions")
+    console.print(_manifold_table(result.manifolds))
+    digits = result.digits
+    _heading(console, f"Digits: features of {digits.n_train:,} images, learnt without labels")
+    console.print(_probe_table(digits))
+    console.print(_information_table(digits))
+    console.print(Text(_verdict(result), style="bold"), soft_wrap=not console.is_terminal)
+    for name, path in result.files.items():
+        # soft_wrap: a path that is broken over two lines cannot be copied
+        console.print(Text.assemble((f"{name:<10}", "dim"), str(path)), soft_wrap=True)
+
+
+def _heading(console: Console, text: str) -> None:
+    console.print(Text(text, style="bold"), soft_wrap=not console.is_terminal)
+
+
+def _manifold_table(results: list[ManifoldResult]) -> Table:
+    table = _table("set", "states", "right", "k-means", "separation", "certified", "auto", "time")
+    for r in results:
+        table.add_row(
+            r.name,
+            str(r.n_clusters),
+            "-" if r.right is None else f"{r.right:,}",
+            "-" if r.kmeans_right is None else f"{r.kmeans_right:,}",
+            f"{r.separation_percent:.1f} %",
+            Text("yes", style="green") if r.certified else Text("refused", style="yellow"),
+            str(r.n_clusters_auto),
+            f"{r.seconds:.1f} s",
+        )
+    table.caption = (
+        "right: points whose label is that of their manifold. separation: % of log 2, the smallest of the states. "
+        "auto: the number of states where none is given."
+    )
+    return table
+
+
+def _probe_table(digits: DigitsResult) -> Table:
+    counts = list(digits.probes[0].accuracy)
+    table = _table("features", "number", *(f"{n} labels a class" if n != "all" else "all labels" for n in counts))
+    best = {n: max(probe.accuracy[n] for probe in digits.probes) for n in counts}
+    for probe in digits.probes:
+        cells = [
+            Text(f"{100 * probe.accuracy[n]:.1f} %", style="green" if probe.accuracy[n] == best[n] else "")
+            for n in counts
+        ]
+        table.add_row(probe.features, str(probe.n_features), *cells)
+    table.caption = (
+        f"{digits.n_test} test images, a linear classifier on frozen features; few labels: mean of several draws."
+    )
+    return table
+
+
+def _information_table(digits: DigitsResult) -> Table:
+    table = _table("layer", "states", "I(x; z) before", "after", "bound log K")
+    for layer in digits.layers:
+        nats = [f"{value:.2f} nats" for value in (layer.curve[0], layer.information, layer.bound)]
+        table.add_row(layer.name, str(layer.n_states), *nats)
+    return table
+
+
+def _table(*headings: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, caption_justify="left")
+    for i, heading in enumerate(headings):
+        table.add_column(heading, justify="left" if i == 0 else "right", no_wrap=True)
+    return table
+
+
+def _verdict(result: DemoResult) -> str:
+    whole = [r for r in result.manifolds if r.right is not None]
+    perfect = sum(r.right == r.n_points and r.certified for r in whole)
+    refused = [r.name for r in result.manifolds if r.right is None and not r.certified]
+    parts = [f"{perfect} of {len(whole)} sets labelled without an error and certified"]
+    parts += [f"{', '.join(refused)} refused"] if refused else []
+    return f"{'; '.join(parts)}; {result.seconds:.0f} seconds in all."
