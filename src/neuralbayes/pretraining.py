@@ -270,7 +270,7 @@ def _augmented(batch: NDArray[np.uint8]) -> NDArray[np.uint8]:
     n, height, width, _ = batch.shape
     reach = width // 8
     padded = np.pad(batch, ((0, 0), (reach, reach), (reach, reach), (0, 0)), mode="edge")
-    mirrored = np.random.randint(0, 2, n)  # noqa: NPY002
+    mirrored = np.random.randint(0, 2, (n,))  # noqa: NPY002
     shifts = np.random.randint(0, 2 * reach + 1, (n, 2))  # noqa: NPY002
     out = np.empty_like(batch)
     for i, (dy, dx) in enumerate(shifts.tolist()):

@@ -92,7 +92,9 @@ def plot_accuracy(accuracy: Mapping[str, Mapping[str, float]], ax: Axes) -> None
         ax.bar_label(bars, fmt="%.1f", fontsize=7, color="#333333", padding=1)
     lowest = min(min(values.values()) for values in accuracy.values())
     ax.set_ylim(max(0.0, 100.0 * lowest - 15.0), 104.0)
-    ax.set_xticks(np.arange(len(groups)), [f"{group} labels a class" if group != "all" else "all labels" for group in groups])
+    ax.set_xticks(
+        np.arange(len(groups)), [f"{group} labels a class" if group != "all" else "all labels" for group in groups]
+    )
     ax.set_title("linear probe, % of test images right (axis cut)", loc="left", fontsize=10)
     ax.legend(frameon=False, fontsize=8, loc="upper left", ncols=len(kinds), bbox_to_anchor=(0.0, -0.12))
     _quiet_frame(ax)
