@@ -33,6 +33,7 @@ lint: $(READY)
 
 bench: $(READY)  ## speed and accuracy against the literal implementation and the peers
 	$(BIN)/python benchmarks/gradients.py
+	$(BIN)/python benchmarks/step.py
 	$(BIN)/python benchmarks/labeling.py
 
 docs: $(READY)  ## the documentation as HTML in docs/_build

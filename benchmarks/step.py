@@ -1,0 +1,149 @@
+"""One training step of MIM on the paper's encoder: the literal step against ours, at the same objective.
+
+The literal step is what the equations say and the authors' code does: one pass for the objective, two more for R_c on
+the clean and the perturbed images, each with a backward pass of its own; softmax, logarithm and mean as separate
+operations on contiguous tensors. Ours shares the clean pass, keeps one tensor a hidden state for the backward pass, and
+lays channels next to each other in memory. Each setting runs in a process of its own, since the peak of a process never
+comes down; the ratios are of one run. `--full` adds the paper's width at larger mini-batches.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import torch
+from rich.console import Console
+from rich.table import Table
+from torch import Tensor, nn
+
+import neuralbayes as nb
+from neuralbayes.networks.encoders import PAPER_CHANNELS, convolutional_encoder, scaled_channels
+from neuralbayes.networks.hidden import HiddenStates
+
+ALPHA, BETA, EPSILON = 2.0, 4.0, 1e-7
+STATES = ("relu1", "relu2", "relu3", "relu4")
+
+
+def literal_step(states: HiddenStates, x: Tensor, generator: torch.Generator) -> Tensor:
+    """Eqs. 14 to 17 as they stand; leaves the gradient on the parameters and returns the loss."""
+    loss = x.new_zeros(())
+    outputs = states(x)
+    for h in outputs.values():
+        p = torch.softmax(h, dim=1)
+        n_states = p.shape[1]
+        entropy = -(p * torch.log(p + EPSILON)).sum(dim=1).mean()
+        e = p.mean(dim=0)
+        prior = -(torch.log(e) / n_states + (n_states - 1) / n_states * torch.log(1 - e)).sum(dim=0).mean()
+        loss = loss + (entropy + (1 + ALPHA) * prior) / len(outputs)
+    loss.backward()  # type: ignore[no-untyped-call]
+    v = torch.randn(len(x), len(x), generator=generator, dtype=x.dtype)
+    delta = v @ x.flatten(1)
+    zeta = 0.1 * torch.randn(1, generator=generator, dtype=x.dtype)
+    direction = (delta / delta.norm(dim=1, keepdim=True)).reshape(x.shape)
+    clean = list(states(x).values())[-1].flatten(1)
+    perturbed = list(states(x + zeta * direction).values())[-1].flatten(1)
+    smoothness = BETA * ((clean - perturbed).square().sum(dim=1) / zeta**2).mean()
+    smoothness.backward()
+    total: Tensor = loss.detach() + smoothness.detach()
+    return total
+
+
+def our_step(states: HiddenStates, x: Tensor, fraction: float) -> Tensor:
+    """The same objective through the library."""
+    smoothness = nb.Smoothness(BETA, fraction=fraction)
+    return nb.backward(nb.MIM(ALPHA), states, x, marginal="minibatch", smoothness=smoothness)
+
+
+def measure(kind: str, width: float, batch: int) -> dict[str, float]:
+    """Images a second, and megabytes above what the process held before the step."""
+    torch.set_num_threads(2)
+    torch.manual_seed(0)
+    states = HiddenStates(convolutional_encoder(scaled_channels(PAPER_CHANNELS, width)), STATES)
+    x = torch.randn(batch, 3, 32, 32)
+    generator = torch.Generator().manual_seed(0)
+    if kind != "literal":
+        states.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        x = x.contiguous(memory_format=torch.channels_last)
+    steps: dict[str, Callable[[Tensor], Tensor]] = {
+        "literal": lambda batch: literal_step(states, batch, generator),
+        "ours": lambda batch: our_step(states, batch, 1.0),
+        "ours, R_c on a quarter": lambda batch: our_step(states, batch, 0.25),
+    }
+    steps[kind](x[:8])  # start-up costs are not the step's
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    start = time.perf_counter()
+    n_steps = 0
+    while n_steps < 2 or (n_steps < 10 and time.perf_counter() - start < 10.0):
+        states.zero_grad()
+        steps[kind](x)
+        n_steps += 1
+    seconds = (time.perf_counter() - start) / n_steps
+    peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    return {"images_per_second": batch / seconds, "megabytes": peak, "gflops": flops(width) * batch / seconds / 1e9}
+
+
+def flops(width: float) -> float:
+    """Floating-point operations of the convolutions of one image, clean and perturbed, forward and backward."""
+    channels = (3, *scaled_channels(PAPER_CHANNELS, width))
+    sizes = (30, 13, 11, 3)
+    forward = sum(2 * 9 * a * b * s * s for a, b, s in zip(channels, channels[1:], sizes, strict=False))
+    return 2 * 3 * forward
+
+
+def convolution_peak() -> float:
+    """GFLOPS of a large convolution, forward: what this machine can do."""
+    torch.set_num_threads(2)
+    layer = nn.Conv2d(512, 512, 3).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    x = torch.randn(32, 512, 14, 14).contiguous(memory_format=torch.channels_last)
+    best = 0.0
+    with torch.no_grad():
+        for _ in range(5):
+            start = time.perf_counter()
+            layer(x)
+            best = max(best, 2 * 9 * 512 * 512 * 12 * 12 * 32 / (time.perf_counter() - start) / 1e9)
+    return best
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--one", nargs=3, metavar=("KIND", "WIDTH", "BATCH"), help="measure one setting, print JSON")
+    parser.add_argument("--full", action="store_true", help="also the paper's width at its mini-batch")
+    arguments = parser.parse_args()
+    if arguments.one:
+        kind, width, batch = arguments.one
+        print(json.dumps(measure(kind, float(width), int(batch))))
+        return
+    peak = convolution_peak()
+    table = Table(title=f"A step of MIM with R_c; this machine's convolutions reach {peak:.0f} GFLOPS")
+    for column in ("width", "batch", "step", "images/s", "speed", "memory", "of literal", "of conv. peak"):
+        table.add_column(column, justify="right")
+    settings = [(0.25, 50), (0.25, 200), (0.5, 50), (1.0, 32)] + ([(1.0, 250), (1.0, 500)] if arguments.full else [])
+    for width, batch in settings:
+        literal: dict[str, float] = {}
+        for kind in ("literal", "ours", "ours, R_c on a quarter"):
+            command = [sys.executable, __file__, "--one", kind, str(width), str(batch)]
+            cost = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+            literal = literal or cost
+            # Only the full step does the operations that are counted.
+            used = "" if "quarter" in kind else f"{cost['gflops'] / peak * (1.5 if kind == 'literal' else 1.0):.0%}"
+            table.add_row(
+                f"{width:g}",
+                str(batch),
+                kind,
+                f"{cost['images_per_second']:.1f}",
+                f"{cost['images_per_second'] / literal['images_per_second']:.2f}x",
+                f"{cost['megabytes']:.0f} MB",
+                f"{cost['megabytes'] / literal['megabytes']:.0%}",
+                used,
+            )
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()
