@@ -34,6 +34,9 @@ EXAMPLES = """[bold]Examples[/bold]
   Label new rows with that model:
   [cyan]neuralbayes label new.csv --model model/[/cyan]
 
+  Which image data sets there are, and which are on this computer:
+  [cyan]neuralbayes data list[/cyan]
+
 COMMAND --help explains a command. --debug, anywhere, shows the traceback of an error.
 """
 

@@ -104,6 +104,7 @@ def _print(result: DemoResult, console: Console) -> None:
     _heading(console, f"Manifolds: {first.n_points:,} points of the plane, rotated into {first.n_features} dimensions")
     console.print(_manifold_table(result.manifolds))
     digits = result.digits
+    console.print()
     _heading(console, f"Digits: features of {digits.n_train:,} images, learnt without labels")
     console.print(_probe_table(digits))
     console.print(_information_table(digits))
