@@ -21,8 +21,9 @@ class SignLabeler:
     disjoint = True
     made = None
 
-    def __init__(self, n_clusters=2, random_state=None):
+    def __init__(self, n_clusters=2, standardize=False, n_neighbors=15, random_state=None):
         self.n_clusters, self.random_state = n_clusters, random_state
+        self.standardize, self.n_neighbors = standardize, n_neighbors
         type(self).made = self
 
     def fit(self, X):
@@ -155,6 +156,11 @@ def test_options_reach_the_estimator(table):
     assert list(made.fitted_on.columns) == ["b", "a"]
 
 
+def test_options_of_the_geometry_reach_the_estimator(table):
+    main(["label", str(table), "--standardize", "--neighbors", "5", "--quiet", "--no-picture"])
+    assert (SignLabeler.made.standardize, SignLabeler.made.n_neighbors) == (True, 5)
+
+
 def test_the_number_of_clusters_is_auto_and_the_seed_0_by_default(table):
     assert main(["label", str(table), "--quiet", "--no-picture"]) == 0
     assert (SignLabeler.made.n_clusters, SignLabeler.made.random_state) == ("auto", 0)
@@ -250,7 +256,7 @@ def test_a_model_of_named_columns_takes_an_array_of_as_many(table, capsys):
     assert "was trained on 2 columns, but" in said(capsys)[1]
 
 
-@pytest.mark.parametrize("option", [["--clusters", "3"], ["--seed", "0"], ["--save", "elsewhere"]])
+@pytest.mark.parametrize("option", [["--clusters", "3"], ["--seed", "0"], ["--save", "x"], ["--standardize"]])
 def test_options_of_training_are_refused_with_a_model(table, capsys, option):
     assert main(["label", str(table), "--model", "model", *option]) == 2
     assert f"{option[0]} is for training a model, but with --model none is trained" in said(capsys)[1]
