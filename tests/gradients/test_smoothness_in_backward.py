@@ -156,7 +156,7 @@ def test_smoothness_has_a_limit_as_the_step_goes_to_0(make: type[nn.Module], fra
 
 def test_a_part_of_the_batch_under_dropout_is_refused() -> None:
     """The part would have masks of its own, and R_c would measure the difference between masks."""
-    with pytest.raises(ValueError, match="`smoothness.fraction` must be 1 for a network with dropout, got 0.5"):
+    with pytest.raises(ValueError, match=r"`smoothness\.fraction` must be 1 for a network with dropout, got 0\.5"):
         penalty(plain_dropout_network(), points(40), 0.1, 0.5)
 
 
