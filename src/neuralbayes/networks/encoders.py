@@ -29,7 +29,7 @@ def convolutional_encoder(
     Returns
     -------
     nn.Sequential
-        Its hidden states are named ``relu1`` to ``relu4``. The input must be at least 18x18 pixels; 32x32 gives a last
+        Its hidden states are named ``relu1`` to ``relu4``. The input must be at least 22x22 pixels; 32x32 gives a last
         state of 3x3 (the paper says 2x2, which its layers do not give).
 
     Examples

@@ -1,1 +1,1 @@
-""""""
+"""Pictures from results; nothing here trains."""
