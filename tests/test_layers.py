@@ -20,7 +20,9 @@ LAYERS = [
     "estimators",
     "baselines",
     "pretraining",
+    "rows",  # the same for tables
     "labeling",  # what ManifoldLabeler does, as pretrain is what MIMEncoder does
+    "export",
     "probes",
     "encoder",  # what pretrain makes and probes look at
     "datasets",  # the public face of data

@@ -8,6 +8,7 @@ from .bayes import posterior as posterior
 from .bayes import prior as prior
 from .encoder import ImageEncoder as ImageEncoder
 from .estimators import ManifoldLabeler as ManifoldLabeler
+from .estimators import MIMEncoder as MIMEncoder
 from .estimators import load as load
 from .gradients import backward as backward
 from .objectives import DML as DML

@@ -113,13 +113,13 @@ class ManifoldLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
     Examples
     --------
     >>> from neuralbayes import ManifoldLabeler
-    >>> from neuralbayes.data.toys import make_moons
-    >>> X, y = make_moons(random_state=0)
+    >>> from neuralbayes.data.toys import make_unequal
+    >>> X, y = make_unequal(random_state=0)  # two moons, one with a tenth of the points of the other
     >>> labeler = ManifoldLabeler(n_clusters="auto", random_state=0).fit(X)
     >>> labeler.n_clusters_, bool(labeler.disjoint_.all())
     (2, True)
-    >>> labeler.predict([[0.0, 1.0], [1.0, 1.0], [1.0, -0.5]])
-    array([1, 1, 0])
+    >>> labeler.predict([[0.0, 1.0], [1.0, -0.5]])
+    array([0, 1])
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

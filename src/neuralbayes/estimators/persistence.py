@@ -19,7 +19,10 @@ from neuralbayes.files import read_json, read_tensors, write_json, write_tensors
 
 FORMAT = 1
 DESCRIPTION = "model.json"
-ESTIMATORS = {"ManifoldLabeler": "neuralbayes.estimators.manifold_labeler"}
+ESTIMATORS = {
+    "ManifoldLabeler": "neuralbayes.estimators.manifold_labeler",
+    "MIMEncoder": "neuralbayes.estimators.mim_encoder",
+}
 """The classes that a model file may name, and where they live."""
 
 
@@ -64,7 +67,7 @@ class SavedEstimator(BaseEstimator):  # type: ignore[misc]
         digest = _sha256(temporary)
         # The description names its weights by content and is replaced last: until then the old model is whole.
         weights = temporary.rename(folder / f"weights-{digest[:16]}.safetensors")
-        params = {k: v if isinstance(v, str | int | float | None) else None for k, v in self.get_params().items()}
+        params = {name: _plain(value) for name, value in self.get_params().items()}
         description = {
             "format": FORMAT,
             "library": version("neuralbayes"),
@@ -81,7 +84,8 @@ class SavedEstimator(BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def _restore(cls, description: dict[str, Any], tensors: dict[str, torch.Tensor]) -> Self:
-        estimator = cls(**description["params"])
+        params = {k: tuple(v) if isinstance(v, list) else v for k, v in description["params"].items()}
+        estimator = cls(**params)
         attributes = dict(description["attributes"])
         if "feature_names_in_" in attributes:
             attributes["feature_names_in_"] = np.array(attributes["feature_names_in_"], dtype=object)
@@ -135,6 +139,15 @@ def load(folder: str | Path) -> Any:
         return getattr(import_module(ESTIMATORS[name]), name)._restore(description, tensors)
     except (KeyError, TypeError, AttributeError, RuntimeError) as error:
         raise ValueError(f"{path} does not fit its weights ({error}); it may be damaged") from error
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as JSON can hold it, tuples as lists; None for what it cannot, such as a random generator."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    return value if isinstance(value, str | int | float | None) else None
 
 
 def _of_a_model(path: Path) -> bool:

@@ -58,7 +58,9 @@ def seeded(seed: int, device: torch.device) -> Iterator[None]:
     """Draw dropout masks and the like from `seed`, leaving the global generators as they were."""
     cuda = [device] if device.type == "cuda" else []
     with torch.random.fork_rng(devices=cuda):
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)  # torch.manual_seed would ask every backend there could be
+        if cuda:
+            torch.cuda.manual_seed(seed)
         yield
 
 

@@ -1,0 +1,41 @@
+"""What estimators are given: rows as checked arrays, images as sources."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import validate_data
+
+from neuralbayes.data.images import Images
+from neuralbayes.data.sources import ImageSource, as_source
+
+
+def as_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> NDArray[Any]:
+    """`X` as a finite float32 or float64 array of shape (n_samples, n_features), which `estimator` notes or expects.
+
+    At least two rows are asked for where they are fitted (`reset`).
+    """
+    checked: NDArray[Any] = validate_data(
+        estimator, _numpy(X), reset=reset, dtype=[np.float64, np.float32], ensure_min_samples=2 if reset else 1
+    )
+    return checked
+
+
+def as_images(X: Any) -> ImageSource | None:
+    """`X` as a source of images where it is one, or an array of three or four dimensions; else None: it has rows."""
+    if isinstance(X, Images):
+        return X.source
+    if isinstance(X, ImageSource):
+        return X
+    return as_source(_numpy(X)) if getattr(X, "ndim", 2) in (3, 4) else None
+
+
+def _numpy(X: Any) -> Any:
+    """A tensor as an array, everything else as it is; NumPy knows no bfloat16."""
+    if not isinstance(X, torch.Tensor):
+        return X
+    return X.detach().cpu().numpy() if X.dtype != torch.bfloat16 else X.detach().cpu().float().numpy()

@@ -1,0 +1,300 @@
+"""Features by mutual information maximisation as a scikit-learn transformer."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import softmax
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, Options, StrOptions
+from sklearn.utils.validation import check_is_fitted
+from torch import nn
+
+from neuralbayes.bayes import mutual_information
+from neuralbayes.data.images import Images
+from neuralbayes.data.normalize import Normalization, Per
+from neuralbayes.data.sources import ImageSource
+from neuralbayes.encoder import STATES, WIDTHS, ImageEncoder, state_use
+from neuralbayes.estimators.inputs import as_images, as_rows
+from neuralbayes.estimators.persistence import SavedEstimator
+from neuralbayes.pretraining import PRESETS, pretrain
+from neuralbayes.rows import LossCurve, RowsConfig, RowsEncoder, even_batches, rows_network, train_rows
+
+Array = NDArray[Any]
+Rows = Images | ImageSource | ArrayLike
+
+WATCHED = 2000
+"""Rows or images on which the information is measured."""
+
+COLLAPSED = 0.01
+"""Share of the information that a layer could have, below which it has none."""
+
+MAX_SIZE = 4096  # longest vector of features of an image
+
+
+class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator):  # type: ignore[misc]
+    """Learn features of rows or images without labels, by maximising I(x; z) on every hidden layer of a network.
+
+    The units of a layer are the states of a latent variable z, their softmax is p(z|x), and MIM with a smoothness term
+    trains them (section 3 of the paper): fully connected layers for rows, the paper's convolutional ones for images.
+
+    Parameters
+    ----------
+    hidden : tuple of int, default=(256, 256)
+        Units of each layer, for rows.
+    encoder : {"paper", "small", "tiny"}, default="small"
+        For images: 200-500-700-1000 channels, a quarter of them, or a twelfth.
+    layer : int, default=-1
+        The layer whose states are the features; negative numbers count from the last. All layers are trained: after
+        `fit`, ``set_params(layer=0)`` shows another one.
+    alpha : float, default=2.0
+        Weight of an even use of the states, beyond that of the mutual information; above -1.
+    beta : float, default=None
+        Weight of the smoothness term; None is 0.2 for rows and the paper's 4 for images. More makes features vary less
+        between similar rows and carry less information.
+    version : {1, 2}, default=2
+        Of the objective; see :class:`MIM`.
+    batch_size : int, default=100
+        Least number of rows in a step. p(z) is that of the batch.
+    max_epochs : int, default=None
+        Passes over the data; None is 20 for rows and 12 for images.
+    learning_rate : float, default=None
+        Of Adam at the start, falling to 0 along half a cosine; None is 3e-3 for rows and 1e-3 for images.
+    standardize : bool, default=True
+        Divide each column (of images: each pixel of each channel) by its own standard deviation, or, if False, all
+        columns (each channel) by a common one.
+    random_state : int, RandomState instance or None, default=None
+    verbose : bool, default=False
+        Show progress.
+
+    Attributes
+    ----------
+    module_ : torch.nn.Module
+        The network, on the CPU; it takes what `mean_` and `std_` have normalised.
+    mean_, std_ : ndarray of shape (n_features_in_,), or for images (C, H, W) or (C, 1, 1)
+        Those of images are of intensities in [0, 1].
+    n_states_ : list of int
+        Number of states of each layer.
+    mutual_information_ : ndarray of shape (n_layers,)
+        I(x; z) in nats on up to 2000 of the training rows; at most log n_states.
+    loss_curve_ : list of float
+        The objective, averaged over each epoch.
+    n_iter_ : int
+    image_shape_ : list of int, or None
+        [H, W, C]; None after rows.
+    encoder_ : str, or None
+        The `encoder` of images; None after rows.
+    n_features_in_ : int
+        Columns, or H * W * C.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+
+    See Also
+    --------
+    neuralbayes.pretrain : Images with all settings, checkpoints and a folder for the run.
+
+    Notes
+    -----
+    Images are trained with the "laptop" preset of :func:`neuralbayes.pretrain`. For rows the smoothness term is
+    relative to the length of a row and the number of units, so that a `beta` means the same for any table.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from neuralbayes import MIMEncoder
+    >>> X, y = load_wine(return_X_y=True)
+    >>> encoder = MIMEncoder(hidden=(32, 16), random_state=0).fit(X)
+    >>> encoder.transform(X).shape
+    (178, 16)
+    """
+
+    image_shape_: list[int] | None
+    encoder_: str | None
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "hidden": [tuple, list],
+        "encoder": [StrOptions(set(WIDTHS))],
+        "layer": [Integral],
+        "alpha": [Interval(Real, -1, None, closed="neither")],
+        "beta": [Interval(Real, 0, None, closed="left"), None],
+        "version": [Options(Integral, {1, 2})],
+        "batch_size": [Interval(Integral, 2, None, closed="left")],
+        "max_epochs": [Interval(Integral, 1, None, closed="left"), None],
+        "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
+        "standardize": ["boolean"],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        hidden: Sequence[int] = (256, 256),
+        *,
+        encoder: str = "small",
+        layer: int = -1,
+        alpha: float = 2.0,
+        beta: float | None = None,
+        version: Literal[1, 2] = 2,
+        batch_size: int = 100,
+        max_epochs: int | None = None,
+        learning_rate: float | None = None,
+        standardize: bool = True,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.hidden = hidden
+        self.encoder = encoder
+        self.layer = layer
+        self.alpha = alpha
+        self.beta = beta
+        self.version = version
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.learning_rate = learning_rate
+        self.standardize = standardize
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Rows, y: object = None) -> Self:
+        """Train the network.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or images
+            Images are an array of shape (n, H, W), (n, H, W, C) or (n, C, H, W), uint8 or floating point in [0, 1], or
+            what :func:`neuralbayes.pretrain` takes; at least 22x22 pixels. A memory-mapped array is not copied.
+        y : ignored
+
+        """
+        images = as_images(X)
+        losses = LossCurve()
+        rng = check_random_state(self.random_state)
+        given = {"alpha": self.alpha, "beta": self.beta, "version": self.version, "epochs": self.max_epochs}
+        given |= {"learning_rate": self.learning_rate, "seed": int(rng.randint(2**31 - 1))}
+        settings = {name: value for name, value in given.items() if value is not None}
+        if images is None:
+            self._fit_rows(X, settings, losses, rng)
+        else:
+            self._fit_images(images, settings, losses)
+        self.loss_curve_ = losses.values
+        self.n_iter_ = len(self.loss_curve_)
+        if (self.mutual_information_ < COLLAPSED * np.log(self.n_states_)).all():
+            warnings.warn(
+                "The features carry no information: every layer has collapsed, or all rows of X are alike. Look at X, "
+                "then try a smaller beta, a larger alpha, or another learning_rate.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def transform(self, X: Rows) -> Array:
+        """The states of the chosen layer, after ReLU.
+
+        Parameters
+        ----------
+        X : as in `fit`
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features_out)
+            Of rows in the precision of `X`; of images float32, averaged over windows where longer than 4096.
+        """
+        return self._states(X, MAX_SIZE)
+
+    def predict_proba(self, X: Rows) -> Array:
+        """p(z|x): the softmax of the chosen layer, of images that of its mean over all positions.
+
+        Parameters
+        ----------
+        X : as in `fit`
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_states_[layer]); rows sum to 1.
+        """
+        p_zx: Array = softmax(self._states(X, 1), axis=1)
+        return p_zx
+
+    def _fit_rows(self, X: Any, settings: dict[str, Any], losses: LossCurve, rng: np.random.RandomState) -> None:
+        X = as_rows(self, X, reset=True)
+        config = RowsConfig(tuple(self.hidden), batch_size=self.batch_size, standardize=self.standardize, **settings)
+        self._check_layer(len(config.hidden))
+        trained = train_rows(X, config, callbacks=(losses,), verbose=bool(self.verbose))
+        watched = X if len(X) <= WATCHED else X[np.sort(rng.choice(len(X), WATCHED, replace=False))]
+        states = [torch.from_numpy(trained.states(watched, layer)) for layer in range(len(self.hidden))]
+        self.module_: Any = trained.network
+        self.mean_: Array = trained.mean
+        self.std_: Array = trained.std
+        self.n_states_ = [int(n) for n in config.hidden]
+        self.mutual_information_ = np.array([float(mutual_information(s, from_logits=True)) for s in states])
+        self.image_shape_, self.encoder_ = None, None
+
+    def _fit_images(self, images: ImageSource, settings: dict[str, Any], losses: LossCurve) -> None:
+        self._check_layer(len(STATES))
+        if len(images) < 2:
+            raise ValueError(f"X must hold at least 2 images, got {len(images)}")
+        size = even_batches(len(images), self.batch_size)
+        config = replace(
+            PRESETS["laptop"],
+            encoder=self.encoder,
+            batch_size=size,
+            microbatch_size=size,
+            normalize="dimension" if self.standardize else "channel",
+            **settings,
+        )
+        trained = pretrain(images, config, callbacks=(losses,), verbose=bool(self.verbose)).cpu()
+        use = state_use(trained, images, WATCHED)
+        self.module_ = trained.requires_grad_(False)
+        self.mean_, self.std_ = trained.normalization.mean, trained.normalization.std
+        self.n_states_ = [len(use[name].p_z) for name in STATES]
+        self.mutual_information_ = np.array([use[name].information for name in STATES])
+        self.image_shape_, self.encoder_ = list(trained.shape), trained.size
+        self.n_features_in_ = math.prod(trained.shape)
+        self.__dict__.pop("feature_names_in_", None)
+
+    def _states(self, X: Rows, max_size: int) -> Array:
+        check_is_fitted(self)
+        layer = self._check_layer(len(self.n_states_))
+        images = as_images(X)
+        if (images is None) != (self.image_shape_ is None):
+            fitted, got = ("images", "rows") if images is None else ("rows", "images")
+            raise ValueError(f"X must be {fitted}, as in fit, got {got}")
+        if images is not None:
+            features: Array = self.module_.features(images, STATES[layer], max_size=max_size)
+            return features
+        return RowsEncoder(self.module_, self.mean_, self.std_).states(as_rows(self, X, reset=False), layer)
+
+    def _make_module(self) -> nn.Module:
+        with torch.random.fork_rng():  # the weights are drawn before they are filled in
+            if self.image_shape_ is None or self.encoder_ is None:
+                return rows_network(self.n_features_in_, self.n_states_).eval().requires_grad_(False)
+            height, width, channels = self.image_shape_
+            per: Per = "channel" if self.mean_.shape[1:] == (1, 1) else "dimension"
+            normalization = Normalization(per, self.mean_, self.std_)
+            return ImageEncoder(self.encoder_, (height, width, channels), normalization).eval().requires_grad_(False)
+
+    def _check_layer(self, n_layers: int) -> int:
+        if not -n_layers <= self.layer < n_layers:
+            raise ValueError(f"`layer` must be from {-n_layers} to {n_layers - 1}, got {self.layer!r}")
+        return int(self.layer)
+
+    @property
+    def _n_features_out(self) -> int:
+        if self.image_shape_ is None:
+            return int(self.n_states_[self.layer])
+        return int(self._states(np.zeros((1, *self.image_shape_), np.uint8), MAX_SIZE).shape[1])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

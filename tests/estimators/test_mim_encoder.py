@@ -1,0 +1,245 @@
+"""What a data scientist expects of MIMEncoder."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import softmax
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import neuralbayes as nb
+from neuralbayes.bayes import mutual_information
+from neuralbayes.rows import even_batches
+
+X = np.random.default_rng(0).normal(size=(60, 5)) @ np.random.default_rng(1).normal(size=(5, 7))
+FRAME = pd.DataFrame(X, columns=list("abcdefg"))
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return nb.MIMEncoder(hidden=(24, 16), random_state=0).fit(FRAME)
+
+
+def probe(features, y, n_labels=10, repeats=5):
+    """Mean test accuracy of a linear classifier with `n_labels` labels of each class."""
+    scores = []
+    for seed in range(repeats):
+        rng = np.random.default_rng(seed)
+        train = np.concatenate([rng.choice(np.flatnonzero(y == c), n_labels, replace=False) for c in np.unique(y)])
+        test = np.setdiff1d(np.arange(len(y)), train)
+        classifier = make_pipeline(StandardScaler(), LogisticRegression(max_iter=300))
+        scores.append(classifier.fit(features[train], y[train]).score(features[test], y[test]))
+    return np.mean(scores)
+
+
+@pytest.fixture(scope="module")
+def digits():
+    rows, y = load_digits(return_X_y=True)
+    rows = rows.astype(np.float32)
+    untrained = nb.MIMEncoder(max_epochs=1, learning_rate=1e-12, random_state=0).fit_transform(rows)
+    return rows, y, probe(untrained, y)
+
+
+def test_ten_labels_a_class_go_further_than_with_an_untrained_network_or_pixels(digits):
+    rows, y, untrained = digits
+    score = probe(nb.MIMEncoder(max_epochs=12, random_state=0).fit_transform(rows), y)
+    assert score > untrained + 0.015
+    assert score > probe(rows, y) + 0.005
+
+
+@pytest.mark.slow
+def test_the_defaults_are_well_above_an_untrained_network_on_each_seed(digits):
+    rows, y, untrained = digits
+    for seed in range(3):
+        assert probe(nb.MIMEncoder(random_state=seed).fit_transform(rows), y) > untrained + 0.02
+
+
+def test_information_grows_with_training_and_is_that_of_the_layers(fitted):
+    short = nb.MIMEncoder(hidden=(24, 16), max_epochs=1, learning_rate=1e-9, random_state=0).fit(X)
+    long = nb.MIMEncoder(hidden=(24, 16), max_epochs=100, learning_rate=0.01, random_state=0).fit(X)
+    assert (long.mutual_information_ > 2 * short.mutual_information_).all()
+    assert (long.mutual_information_ < np.log([24, 16])).all()
+    p_zx = torch.from_numpy(long.predict_proba(X))
+    assert_allclose(long.mutual_information_[-1], float(mutual_information(p_zx)), rtol=1e-6)
+    assert long.n_iter_ == len(long.loss_curve_) == 100
+    assert long.loss_curve_[-1] < long.loss_curve_[0]
+    assert long.n_states_ == [24, 16]
+
+
+def test_more_smoothness_makes_features_vary_less():
+    def slope(beta):
+        encoder = nb.MIMEncoder(hidden=(32,), beta=beta, max_epochs=60, learning_rate=0.01, random_state=0).fit(X)
+        near = X + 1e-4 * np.random.default_rng(0).normal(size=X.shape)
+        return np.abs(encoder.transform(near) - encoder.transform(X)).mean()
+
+    slopes = [slope(beta) for beta in (0.0, 1.0, 30.0)]
+    assert slopes[0] > 1.1 * slopes[1] > 1.2 * slopes[2]
+
+
+def test_beta_means_the_same_for_any_number_of_columns():
+    """Copies of the columns add nothing: a row is longer, and its step is."""
+    information = [
+        nb.MIMEncoder((64,), beta=2.0, max_epochs=60, learning_rate=0.01, random_state=0).fit(rows).mutual_information_
+        for rows in (X, np.tile(X, 6))
+    ]
+    assert_allclose(*information, rtol=0.1)
+
+
+def test_p_zx_is_the_softmax_of_the_chosen_layer(fitted):
+    assert_allclose(fitted.predict_proba(FRAME), softmax(fitted.transform(FRAME), axis=1))
+    first = clone(fitted).set_params(layer=0).fit(FRAME)
+    last = fitted.transform(FRAME)
+    assert first.transform(FRAME).shape == (60, 24)
+    assert_allclose(first.set_params(layer=-1).transform(FRAME), last)
+    assert (last >= 0).all()
+
+
+def test_the_network_takes_rows_normalised_by_the_training_rows(fitted):
+    x = torch.from_numpy((X - fitted.mean_) / fitted.std_)
+    assert_allclose(fitted.module_.double()(x), fitted.transform(FRAME), rtol=1e-6, atol=1e-9)
+    fitted.module_.float()
+    assert not any(p.requires_grad for p in fitted.module_.parameters())
+
+
+def test_batch_statistics_are_those_of_the_final_weights():
+    """After a single step, running averages would still be those of nothing."""
+    encoder = nb.MIMEncoder(hidden=(16,), max_epochs=1, random_state=0).fit(X)
+    linear, norm = encoder.module_[0], encoder.module_[1]
+    before = linear(torch.from_numpy((X - encoder.mean_) / encoder.std_).float())
+    assert_allclose(norm.running_mean, before.mean(0), atol=1e-5)
+    assert_allclose(norm.running_var, before.var(0), rtol=1e-4)
+
+
+def test_standardising_makes_units_of_columns_irrelevant():
+    scaled = X * np.array([1e-6, 1e6, 1, 1, 1, 1, 1]) + 1000
+    one, other = (nb.MIMEncoder(hidden=(16,), random_state=0).fit_transform(rows) for rows in (X, scaled))
+    assert_allclose(one, other, rtol=1e-2, atol=1e-3)
+    encoder = nb.MIMEncoder(hidden=(16,), standardize=False, random_state=0).fit(scaled)
+    assert_allclose(encoder.std_, encoder.std_[0])
+    assert_allclose(np.square((scaled - encoder.mean_) / encoder.std_).mean(), 1.0)
+
+
+def test_the_same_random_state_gives_the_same_features_and_leaves_generators_alone():
+    torch.manual_seed(7)
+    np.random.seed(7)  # noqa: NPY002
+    before = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
+    make = nb.MIMEncoder((16,), max_epochs=2, random_state=3)
+    first = make.fit_transform(X)
+    assert_array_equal(torch.get_rng_state(), before[0])
+    assert_array_equal(np.random.get_state()[1], before[1])  # noqa: NPY002
+    torch.manual_seed(8)
+    assert_array_equal(clone(make).fit_transform(X), first)
+    assert not np.array_equal(clone(make).set_params(random_state=4).fit_transform(X), first)
+
+
+def test_batches_of_rows_give_the_features_of_all(fitted):
+    rows = np.random.default_rng(2).normal(size=(5000, 7))
+    encoder = nb.MIMEncoder(hidden=(24, 16), max_epochs=1, random_state=0).fit(rows)
+    whole = encoder.transform(rows)
+    assert whole.dtype == np.float64
+    single = np.vstack([encoder.transform(rows[i : i + 1]) for i in range(0, 5000, 500)])
+    assert_allclose(whole[::500], single, atol=1e-9)
+    low = encoder.transform(rows.astype(np.float32))
+    assert low.dtype == np.float32
+    assert_allclose(low, whole, atol=1e-4)
+
+
+def test_the_precision_of_the_input_does_not_change_what_is_learnt():
+    rows = X.astype(np.float32)
+    one, other = (nb.MIMEncoder((16,), random_state=0).fit(r).transform(X) for r in (rows, rows.astype(np.float64)))
+    assert_allclose(one, other, atol=1e-4)
+
+
+def test_tensors_and_memory_maps(tmp_path):
+    expected = nb.MIMEncoder((16,), random_state=0).fit_transform(X)
+    np.save(tmp_path / "rows.npy", X)
+    mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    assert_array_equal(nb.MIMEncoder((16,), random_state=0).fit_transform(mapped), expected)
+    assert_array_equal(nb.MIMEncoder((16,), random_state=0).fit_transform(torch.from_numpy(X)), expected)
+
+
+def test_pipeline_names_and_frames(fitted):
+    y = X[:, 0] > 0
+    pipeline = make_pipeline(nb.MIMEncoder((16,), random_state=0), LogisticRegression()).fit(FRAME, y)
+    assert pipeline.score(FRAME, y) > 0.8
+    out = clone(fitted).set_output(transform="pandas").fit_transform(FRAME)
+    assert list(out.columns) == [f"mimencoder{i}" for i in range(16)] == list(fitted.get_feature_names_out())
+    assert list(fitted.feature_names_in_) == list("abcdefg")
+    assert fitted.n_features_in_ == 7
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    "rows",
+    [X[:2], X[:3], np.repeat(X[:3], 20, axis=0), np.column_stack([X, np.full(60, 5.0)]), np.full((10, 3), 2.0)],
+    ids=["two", "three", "duplicates", "constant column", "constant"],
+)
+@pytest.mark.parametrize("standardize", [True, False])
+@pytest.mark.parametrize("batch_size", [2, 100])
+def test_odd_data(rows, standardize, batch_size):
+    encoder = nb.MIMEncoder((16,), standardize=standardize, batch_size=batch_size, max_epochs=2, random_state=0)
+    features = encoder.fit_transform(rows)
+    assert np.isfinite(features).all()
+    assert (encoder.mutual_information_ >= 0).all()
+
+
+def test_a_collapse_is_reported_with_a_remedy():
+    with pytest.warns(ConvergenceWarning, match="smaller beta"):
+        nb.MIMEncoder((16,), random_state=0).fit(np.full((10, 3), 2.0))
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"hidden": ()}, "`hidden` must be integers of at least 2"),
+        ({"hidden": (16, 1)}, "`hidden` must be integers of at least 2"),
+        ({"hidden": (16, 8), "layer": 2}, "`layer` must be from -2 to 1, got 2"),
+        ({"encoder": "huge"}, "'encoder' parameter"),
+        ({"alpha": -1.0}, "'alpha' parameter"),
+        ({"batch_size": 1}, "'batch_size' parameter"),
+        ({"version": 3}, "'version' parameter"),
+    ],
+)
+def test_wrong_parameters_are_named(params, message):
+    with pytest.raises(ValueError, match=message):
+        nb.MIMEncoder(**params).fit(X)
+
+
+def test_unfitted():
+    with pytest.raises(NotFittedError):
+        nb.MIMEncoder().transform(X)
+
+
+def test_a_loaded_model_is_the_saved_one(fitted, tmp_path):
+    fitted.save(tmp_path / "model")
+    state = torch.get_rng_state()
+    loaded = nb.load(tmp_path / "model")
+    assert_array_equal(torch.get_rng_state(), state)
+    assert_array_equal(loaded.transform(FRAME), fitted.transform(FRAME))
+    assert_array_equal(loaded.mutual_information_, fitted.mutual_information_)
+    assert loaded.get_params() == fitted.get_params()
+    assert loaded.loss_curve_ == fitted.loss_curve_
+    assert list(loaded.get_feature_names_out()) == list(fitted.get_feature_names_out())
+    assert_array_equal(pickle.loads(pickle.dumps(fitted)).transform(FRAME), fitted.transform(FRAME))  # noqa: S301
+    clone(loaded).set_params(max_epochs=1).fit(FRAME)
+
+
+def test_parameters_changed_after_fit_do_not_spoil_the_file(tmp_path):
+    encoder = nb.MIMEncoder((16,), max_epochs=1, random_state=0).fit(X).set_params(hidden=(4, 4, 4))
+    encoder.save(tmp_path / "model")
+    assert_array_equal(nb.load(tmp_path / "model").transform(X), encoder.transform(X))
+
+
+@pytest.mark.parametrize(("n", "batch_size"), [(2, 2), (9, 4), (101, 100), (1000, 7), (1003, 2)])
+def test_batches_are_even_and_no_smaller_than_asked_for(n, batch_size):
+    size = even_batches(n, batch_size)
+    assert min(n, batch_size) <= size <= n
+    assert size < 2 * batch_size

@@ -1,0 +1,109 @@
+"""MIMEncoder on images: the convolutional encoder behind the same interface."""
+
+import math
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+
+import neuralbayes as nb
+from neuralbayes.data.sources import ArraySource
+
+X = np.random.default_rng(0).normal(size=(30, 2))
+
+
+def images(n=12, shape=(24, 22, 3), seed=0):
+    """Patches of one colour each with some noise."""
+    rng = np.random.default_rng(seed)
+    patches = rng.integers(0, 255, (n, 2, 2, shape[2])).repeat(shape[0] // 2, 1).repeat(shape[1] // 2, 2)
+    return np.clip(patches + rng.normal(0, 10, patches.shape), 0, 255).astype(np.uint8)
+
+
+@pytest.fixture(scope="module")
+def of_images():
+    return nb.MIMEncoder(encoder="tiny", max_epochs=1, random_state=0).fit(images())
+
+
+def test_images_become_vectors(of_images):
+    new = images(5, seed=1)
+    features = of_images.transform(new)
+    assert features.dtype == np.float32
+    assert features.shape == (5, len(of_images.get_feature_names_out()))
+    p_zx = of_images.predict_proba(new)
+    assert p_zx.shape == (5, of_images.n_states_[-1])
+    with torch.no_grad():
+        state = of_images.module_(of_images.module_.prepare(new))
+    assert_allclose(features, state.flatten(1), atol=1e-5)
+    assert_allclose(p_zx, state.mean((2, 3)).softmax(1), rtol=1e-4)
+    assert of_images.mutual_information_.shape == (4,)
+    assert (of_images.mutual_information_ <= math.log(12)).all()
+    assert of_images.image_shape_ == [24, 22, 3]
+    assert of_images.n_features_in_ == 24 * 22 * 3
+    assert of_images.n_iter_ == len(of_images.loss_curve_) == 1
+
+
+def test_images_in_every_form_and_as_frames(of_images):
+    new = images(4, seed=1)
+    expected = of_images.transform(new)
+    for form in (ArraySource(new), torch.from_numpy(new), new.transpose(0, 3, 1, 2), new / np.float32(255)):
+        assert_allclose(of_images.transform(form), expected, atol=1e-5)
+    frames = pickle.loads(pickle.dumps(of_images)).set_output(transform="pandas")  # noqa: S301
+    assert_allclose(frames.transform(new), expected)
+
+
+def test_grey_images_and_a_layer_between():
+    grey = images(6, (22, 22, 1))[..., 0]
+    encoder = nb.MIMEncoder(encoder="tiny", layer=1, max_epochs=1, standardize=False, random_state=0).fit(grey)
+    assert encoder.transform(grey).shape == (6, len(encoder.get_feature_names_out()))
+    assert encoder.predict_proba(grey).shape == (6, encoder.n_states_[1])
+    assert encoder.mean_.shape == (1, 1, 1)
+
+
+def test_rows_and_images_are_not_confused(of_images):
+    with pytest.raises(ValueError, match="X must be images, as in fit, got rows"):
+        of_images.transform(X)
+    with pytest.raises(ValueError, match="X must be rows, as in fit, got images"):
+        nb.MIMEncoder((4,), max_epochs=1).fit(X).transform(images())
+    with pytest.raises(ValueError, match=r"shape \(24, 22, 3\)"):
+        of_images.transform(images(2, (22, 22, 3)))
+    with pytest.raises(ValueError, match="at least 2 images"):
+        nb.MIMEncoder().fit(images(1))
+
+
+def test_one_estimator_after_the_other():
+    encoder = nb.MIMEncoder((16,), encoder="tiny", max_epochs=1, random_state=0).fit(
+        pd.DataFrame(X, columns=["a", "b"])
+    )
+    encoder.fit(images())
+    assert not hasattr(encoder, "feature_names_in_")
+    assert encoder.fit(X).transform(X).shape == (30, 16)
+    assert encoder.image_shape_ is None
+
+
+def test_the_same_random_state_gives_the_same_features_and_leaves_generators_alone():
+    torch.manual_seed(7)
+    np.random.seed(7)  # noqa: NPY002
+    before = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
+    make = nb.MIMEncoder(encoder="tiny", max_epochs=2, random_state=3)
+    first = make.fit_transform(images())
+    assert_array_equal(torch.get_rng_state(), before[0])
+    assert_array_equal(np.random.get_state()[1], before[1])  # noqa: NPY002
+    torch.manual_seed(8)
+    assert_array_equal(clone(make).fit_transform(images()), first)
+    assert not np.array_equal(clone(make).set_params(random_state=4).fit_transform(images()), first)
+
+
+def test_a_loaded_model_is_the_saved_one(of_images, tmp_path):
+    of_images.save(tmp_path / "model")
+    state = torch.get_rng_state()
+    loaded = nb.load(tmp_path / "model")
+    assert_array_equal(torch.get_rng_state(), state)
+    assert_array_equal(loaded.transform(images(4, seed=1)), of_images.transform(images(4, seed=1)))
+    assert_array_equal(loaded.mutual_information_, of_images.mutual_information_)
+    assert loaded.get_params() == of_images.get_params()
+    assert loaded.loss_curve_ == of_images.loss_curve_
+    assert list(loaded.get_feature_names_out()) == list(of_images.get_feature_names_out())
