@@ -14,10 +14,11 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transfor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from neuralbayes.bayes import LOG_2, js_divergence
+from neuralbayes.estimators.inputs import as_rows
 from neuralbayes.estimators.persistence import SavedEstimator
 from neuralbayes.labeling import (
     CERTIFIED,
@@ -180,7 +181,7 @@ class ManifoldLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
         -------
         self
         """
-        X = self._validated(X, reset=True)
+        X = as_rows(self, X, reset=True)
         rng = check_random_state(self.random_state)
         options = Options(
             beta=self.beta,
@@ -239,7 +240,7 @@ class ManifoldLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
         ndarray of shape (n_samples, n_clusters_)
         """
         check_is_fitted(self)
-        return logits(self.module_, self._validated(X, reset=False))
+        return logits(self.module_, as_rows(self, X, reset=False))
 
     def predict_proba(self, X: ArrayLike) -> Array:
         """p(z|x).
@@ -294,14 +295,6 @@ class ManifoldLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
             torch.empty(self.n_hidden, dtype=torch.float64),
             self.n_clusters_,
         ).requires_grad_(False)
-
-    def _validated(self, X: ArrayLike, reset: bool) -> Array:
-        if isinstance(X, torch.Tensor):
-            X = X.detach().cpu().numpy() if X.dtype != torch.bfloat16 else X.detach().cpu().float().numpy()
-        checked: Array = validate_data(
-            self, X, reset=reset, dtype=[np.float64, np.float32], ensure_min_samples=2 if reset else 1
-        )
-        return checked
 
     def _warn_of_states(self) -> None:
         """Say which states are not what was asked for, why that may be, and what to do."""
