@@ -1,0 +1,120 @@
+"""What benchmarks/labeling.py measured: kept as JSON, one record a line, and put together over the seeds."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from neuralbayes.files import atomic_write, read_json
+
+Record = dict[str, Any]
+
+METHODS = ("ours", "SpectralClustering", "HDBSCAN", "KMeans", "GaussianMixture", "GemClus")
+FILES = ("accuracy", "cost", "certificate", "auto", "scale")
+
+
+class Results:
+    """Records by file, written to `folder` as they come; None keeps them in memory.
+
+    Parameters
+    ----------
+    folder : Path or None
+    versions : dict or None
+        Of the packages that measure now. Records of other versions are refused; None reads any.
+    """
+
+    def __init__(self, folder: Path | None, versions: dict[str, str] | None) -> None:
+        self.folder = folder
+        self.versions = versions or {}
+        self.records: dict[str, list[Record]] = {name: [] for name in FILES}
+        for name in FILES if folder else ():
+            path = Path(folder or "", f"{name}.json")
+            if not path.exists():
+                continue
+            content = read_json(path)
+            if versions is not None and content["versions"] != versions:
+                raise ValueError(f"{path} was measured with {content['versions']}, now {versions}: remove it first")
+            self.versions = content["versions"]
+            self.records[name] = content["records"]
+
+    def has(self, name: str, key: Record) -> bool:
+        return any(key.items() <= record.items() for record in self.records[name] if record["seed"] == key["seed"])
+
+    def add(self, name: str, record: Record) -> None:
+        rounded = {key: float(f"{value:.6g}") if isinstance(value, float) else value for key, value in record.items()}
+        self.records[name].append(rounded)
+        if self.folder is None:
+            return
+        head = {"command": "python benchmarks/labeling.py --full", "threads": 1, "versions": self.versions}
+        lines = ",\n".join("    " + json.dumps(record, allow_nan=False) for record in self.records[name])
+        with atomic_write(self.folder / f"{name}.json") as temporary:
+            temporary.write_text(f'{json.dumps(head, indent=2)[:-2]},\n  "records": [\n{lines}\n  ]\n}}\n', "utf-8")
+
+    def column(self, name: str, field: str, **where: Any) -> dict[int, Any]:
+        """The field of the records that match, by seed."""
+        chosen = (record for record in self.records[name] if where.items() <= record.items())
+        return {record["seed"]: record[field] for record in chosen if record.get(field) is not None}
+
+    def names(self, name: str, field: str) -> list[Any]:
+        """Different values of a field, in the order in which they first come."""
+        return list(dict.fromkeys(record[field] for record in self.records[name]))
+
+
+def time_ratio(results: Results, field: str, method: str, name: str | None = None) -> float | None:
+    """Median over the seeds, and over the sets where no `name` is given, of a method's seconds over ours."""
+    ratios: list[float] = []
+    for one in [name] if name else results.names("accuracy", "set"):
+        ours = results.column("accuracy", field, set=one, method="ours")
+        theirs = results.column("accuracy", field, set=one, method=method)
+        ratios += [theirs[seed] / ours[seed] for seed in theirs if seed in ours]
+    return float(np.median(ratios)) if ratios else None
+
+
+def cost_ratio(results: Results, above: str, below: str) -> float:
+    """Median over sets and seeds of one column of the cost file over another."""
+    return float(np.median([record[above] / record[below] for record in results.records["cost"]]))
+
+
+def scale_seconds(results: Results, method: str, dim: int) -> dict[int, float]:
+    """Median seconds of a fit by number of rows."""
+    sizes = sorted(results.names("scale", "n"))
+    columns = {n: results.column("scale", "fit_seconds", method=method, dim=dim, n=n) for n in sizes}
+    return {n: float(np.median(list(column.values()))) for n, column in columns.items() if column}
+
+
+def print_summary(results: Results) -> None:
+    """Tables for a terminal."""
+    console = Console()
+    table = Table(title="Mean accuracy in %, the smallest below; time: fit / ours, median", show_lines=True)
+    table.add_column("set", no_wrap=True)
+    methods = [method for method in METHODS if method in results.names("accuracy", "method")]
+    for method in methods:
+        table.add_column(re.sub("(?<=[a-z])(?=[A-Z])", "\n", method), justify="right", no_wrap=True)
+    for name in results.names("accuracy", "set"):
+        cells = []
+        for method in methods:
+            accuracy = list(results.column("accuracy", "accuracy", set=name, method=method).values())
+            cells.append(f"{100 * np.mean(accuracy):.1f}\n{100 * min(accuracy):.1f}" if accuracy else "")
+        table.add_row(name, *cells)
+    ratios = [time_ratio(results, "fit_seconds", method) for method in methods]
+    table.add_row("time", *(f"{ratio:.2f}" if ratio else "" for ratio in ratios))
+    console.print(table)
+    auto = results.records["auto"]
+    console.print(f"n_clusters='auto' right: {sum(r['found'] == r['right'] for r in auto)} of {len(auto)}")
+    disjoint = min(r["separation"] for r in results.records["accuracy"] if r["method"] == "ours")
+    connected = max(r["separation"] for r in results.records["certificate"])
+    console.print(f"separation / log 2: disjoint sets at least {disjoint:.3f}, connected ones at most {connected:.3f}")
+    console.print(f"8 restarts / 1: {cost_ratio(results, 'eight', 'one'):.2f}")
+    console.print(f"512-D / 2-D: {cost_ratio(results, 'wide', 'eight'):.2f}")
+    console.print(f"ours / SpectralClustering: {cost_ratio(results, 'eight', 'spectral'):.2f}")
+    for dim in results.names("scale", "dim"):
+        theirs = scale_seconds(results, "SpectralClustering", dim)
+        for n, seconds in scale_seconds(results, "ours", dim).items():
+            ratio = f", SpectralClustering / ours {theirs[n] / seconds:.2f}" if n in theirs else ""
+            console.print(f"{dim}-D, {n:,} rows: {seconds:.2f} s{ratio}")
