@@ -24,7 +24,7 @@ INTRODUCTION = """<!-- Generated from results/labeling/*.json by benchmarks/labe
 `ManifoldLabeler` takes the rows into their span and joins a sample of them by a graph of neighbours. A layer of random
 sines and a linear head give $p(z \\mid x)$; the head descends the DML objective plus a smoothness term, the squared
 change of the logits along the edges of the graph. Eight starts train together, most of them from random walks on the
-graph, and the objective on rows held out chooses one; all rows take part in a last step. The certificate is the
+graph, and the objective on rows held out chooses one; all rows are then labelled. The certificate is the
 Jensen-Shannon divergence of each state from the rest after a long walk: log 2 for a state that no walk leaves. With
 `n_clusters="auto"` it is the largest number of states that are all certified and found again in resamples."""
 

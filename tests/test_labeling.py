@@ -2,12 +2,10 @@
 
 import numpy as np
 import pytest
-import torch
 from numpy.testing import assert_allclose
 
-import neuralbayes as nb
 from neuralbayes.data import toys
-from neuralbayes.labeling import Geometry, Options, fit_states, logits, polish
+from neuralbayes.labeling import Geometry, Options
 
 OPTIONS = Options(
     beta=3e-4,
@@ -67,20 +65,3 @@ def test_the_first_mode_is_constant_and_the_second_tells_the_moons_apart(geometr
     assert np.ptp(values[:, 0]) < 1e-3 * np.abs(values[:, 0]).mean()
     one, other = values[moon == 0, 1], values[moon == 1, 1]
     assert one.max() < other.min() or other.max() < one.min()
-
-
-def test_polishing_lowers_the_objective_of_all_rows():
-    X, _ = toys.make_moons(5_000, random_state=1)
-    rng = np.random.RandomState(0)
-    geometry = Geometry(X, OPTIONS, rng)
-    labeling = fit_states(geometry, 2, OPTIONS, rng)
-    rough = geometry.relative_roughness(2)[:, None]
-
-    def objective() -> float:
-        dml = float(nb.dml_loss(torch.from_numpy(logits(labeling.network, X))))
-        return dml + OPTIONS.beta * float((rough * labeling.coefficients**2).sum())
-
-    before = objective()
-    polish(labeling, X, geometry, OPTIONS)
-    assert objective() < before
-    assert_allclose(labeling.network.head.detach().numpy(), geometry.modes @ labeling.coefficients, atol=1e-2)

@@ -10,6 +10,8 @@ from .encoder import ImageEncoder as ImageEncoder
 from .estimators import ManifoldLabeler as ManifoldLabeler
 from .estimators import MIMEncoder as MIMEncoder
 from .estimators import load as load
+from .export import export_encoder as export_encoder
+from .export import write_features as write_features
 from .gradients import backward as backward
 from .objectives import DML as DML
 from .objectives import MIM as MIM
@@ -22,5 +24,8 @@ from .objectives import mim_loss as mim_loss
 from .objectives import smoothness as smoothness
 from .pretraining import PretrainConfig as PretrainConfig
 from .pretraining import pretrain as pretrain
+from .probes import ProbeResult as ProbeResult
+from .probes import probe as probe
+from .probes import random_encoder as random_encoder
 
 __version__: str

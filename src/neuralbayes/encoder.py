@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from neuralbayes.bayes import conditional_entropy, entropy, posterior, prior
 from neuralbayes.data.normalize import Normalization
 from neuralbayes.data.sources import ImageSource
 from neuralbayes.files import read_json, read_tensors, write_json, write_tensors
 from neuralbayes.networks.encoders import PAPER_CHANNELS, convolutional_encoder, scaled_channels
+from neuralbayes.networks.hidden import HiddenStates
 from neuralbayes.training.progress import progress
 
 WIDTHS = {"paper": 1.0, "small": 0.25, "tiny": 0.08}
 """Width of each named encoder against the paper's channels, 200-500-700-1000."""
+
+MIN_SIDE = 22
+"""Pixels: 22-20-10-8-6-3-1 through the layers."""
 
 STATES = ("relu1", "relu2", "relu3", "relu4")
 FORMAT = 1
@@ -32,7 +39,7 @@ class ImageEncoder(nn.Module):
     size : {"paper", "small", "tiny"}
         200-500-700-1000 channels, a quarter of them, or a twelfth.
     shape : tuple of int
-        (H, W, C) of the images; H and W at least 18.
+        (H, W, C) of the images; H and W at least 22.
     normalization : Normalization
     batch_norm : bool, default=True
     """
@@ -43,15 +50,17 @@ class ImageEncoder(nn.Module):
         super().__init__()
         if size not in WIDTHS:
             raise ValueError(f"`encoder` must be one of {sorted(WIDTHS)}, got {size!r}")
-        if min(shape[:2]) < 18:
-            raise ValueError(f"images must be at least 18x18 pixels for this encoder, got {shape[0]}x{shape[1]}")
+        if min(shape[:2]) < MIN_SIDE:
+            raise ValueError(
+                f"images must be at least {MIN_SIDE}x{MIN_SIDE} pixels for this encoder, got {shape[0]}x{shape[1]}"
+            )
         self.size = size
         self.shape = shape
         self.batch_norm = batch_norm
         self.normalization = normalization
         channels = scaled_channels(PAPER_CHANNELS, WIDTHS[size])
         self.network = convolutional_encoder(channels, in_channels=shape[2], batch_norm=batch_norm)
-        self.network.to(memory_format=torch.channels_last)
+        self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def prepare(self, images: NDArray[np.uint8]) -> Tensor:
         """uint8 images (n, H, W, C) as the network takes them: float32 (n, C, H, W), channels last in memory."""
@@ -80,7 +89,7 @@ class ImageEncoder(nn.Module):
         state : str, default="relu4"
             One of relu1 to relu4.
         max_size : int, default=4096
-            Longest vector: a larger state is averaged over windows until it fits.
+            Longest vector: a larger state is averaged over windows that cover it, as large as it takes to fit.
         batch_size : int, default=500
         verbose : bool, default=False
 
@@ -88,30 +97,38 @@ class ImageEncoder(nn.Module):
         -------
         ndarray of shape (n_images, n_features), float32
         """
-        if state not in STATES:
-            raise ValueError(f"`state` must be one of {STATES}, got {state!r}")
         if tuple(source.shape) != tuple(self.shape):
             raise ValueError(
                 f"images must have the shape {self.shape} that the encoder was trained on, got {source.shape}"
             )
-        was_training = self.training
-        self.eval()
+        if len(source) == 0:
+            raise ValueError("`source` must hold at least one image")
+        layers = self.layers(state)
+        device = next(self.network.parameters()).device
         starts = range(0, len(source), batch_size)
         features: NDArray[np.float32] | None = None
-        upto = list(self.network.named_children())
-        layers = nn.Sequential(*[m for _, m in upto[: 1 + [n for n, _ in upto].index(state)]])
-        with progress(len(starts), description="batches of features", enabled=verbose) as display:
-            for start in starts:
-                indices = np.arange(start, min(start + batch_size, len(source)))
-                part = _flat(layers(self.prepare(source.read(indices))), max_size)
-                if features is None:
-                    features = np.empty((len(source), part.shape[1]), dtype=np.float32)
-                features[indices] = part.numpy()
-                display.advance(samples=len(indices))
-        self.train(was_training)
-        if features is None:
-            raise ValueError("`source` must hold at least one image")
-        return features
+        was_training = self.training
+        self.eval()
+        try:
+            with progress(len(starts), description="batches of features", enabled=verbose) as display:
+                for start in starts:
+                    indices = np.arange(start, min(start + batch_size, len(source)))
+                    part = flat_state(layers(self.prepare(source.read(indices)).to(device)), max_size)
+                    if features is None:
+                        features = np.empty((len(source), part.shape[1]), dtype=np.float32)
+                    features[indices] = part.cpu().numpy()
+                    display.advance(samples=len(indices))
+        finally:
+            self.train(was_training)
+        return cast(NDArray[np.float32], features)
+
+    def layers(self, state: str) -> nn.Sequential:
+        """The layers up to a hidden state, "relu1" to "relu4"; they share their weights with this encoder."""
+        if state not in STATES:
+            raise ValueError(f"`state` must be one of {STATES}, got {state!r}")
+        children = list(self.network.named_children())
+        last = [name for name, _ in children].index(state)
+        return nn.Sequential(*[module for _, module in children[: last + 1]])
 
     def save(self, folder: str | Path) -> None:
         """Write encoder.json and encoder.safetensors to `folder`."""
@@ -152,10 +169,78 @@ class ImageEncoder(nn.Module):
         return encoder.eval()
 
 
-def _flat(state: Tensor, max_size: int) -> Tensor:
-    """A state as vectors, (n, C, H, W) -> (n, m), averaged over windows as large as it takes for m <= max_size."""
+def flat_state(state: Tensor, max_size: int) -> Tensor:
+    """A state as vectors, (n, C, H, W) -> (n, m), averaged over windows as large as it takes for m <= max_size.
+
+    The windows cover the whole state, overlapping where its sides are no multiples of theirs; a state of more than
+    `max_size` channels becomes the mean over all positions.
+    """
+    channels, height, width = state.shape[1:]
     window = 1
-    height, width = state.shape[2:]
-    while state.shape[1] * (height // window) * (width // window) > max_size and window < min(height, width):
+    while channels * math.ceil(height / window) * math.ceil(width / window) > max_size and window < max(height, width):
         window += 1
-    return nn.functional.avg_pool2d(state, window).flatten(1)
+    size = math.ceil(height / window), math.ceil(width / window)
+    return nn.functional.adaptive_avg_pool2d(state, size).flatten(1)
+
+
+@dataclass(frozen=True, eq=False)
+class StateUse:
+    """How a hidden layer uses its states.
+
+    Attributes
+    ----------
+    p_z : Tensor of shape (n_states,)
+        p(z), averaged over positions.
+    information : float
+        I(x; z) in nats, averaged over positions.
+    """
+
+    p_z: Tensor
+    information: float
+
+    @property
+    def bound(self) -> float:
+        """log n_states: no layer can tell more."""
+        return math.log(len(self.p_z))
+
+    @property
+    def n_dead(self) -> int:
+        """States with less than a tenth of their share of the mass."""
+        return int(is_dead(self.p_z).sum())
+
+    def to_dict(self) -> dict[str, float]:
+        """The numbers in short, for JSON."""
+        information, bound = round(self.information, 4), round(self.bound, 4)
+        return {"states": len(self.p_z), "information": information, "bound": bound, "dead": self.n_dead}
+
+
+@torch.no_grad()
+def state_use(encoder: ImageEncoder, source: ImageSource, n_images: int = 2048) -> dict[str, StateUse]:
+    """How each hidden layer of `encoder` uses its states, on the first `n_images`.
+
+    n images can show at most log n nats: take more of them than the layers have states.
+    """
+    states = HiddenStates(encoder.network, STATES, scales=(1,))
+    was_training = encoder.training
+    encoder.eval()
+    device = next(states.parameters()).device
+    n = min(n_images, len(source))
+    p_z: dict[str, Tensor] = {}
+    h_zx = dict.fromkeys(STATES, 0.0)
+    for indices in np.array_split(np.arange(n), math.ceil(n / 256)):
+        share = len(indices) / n
+        for name, logits in states(encoder.prepare(source.read(indices)).to(device)).items():
+            p_zx = posterior(logits)
+            part = share * prior(p_zx)
+            p_z[name] = p_z[name] + part if name in p_z else part
+            h_zx[name] += share * float(conditional_entropy(p_zx))
+    encoder.train(was_training)
+    return {
+        name: StateUse(p.mean(dim=(1, 2)).cpu(), max(0.0, float(entropy(p, dim=0).mean()) - h_zx[name]))
+        for name, p in p_z.items()
+    }
+
+
+def is_dead(p_z: Tensor) -> Tensor:
+    """Which states have less than a tenth of their share of the mass: (K,) -> (K,) of bool."""
+    return p_z < 0.1 / len(p_z)

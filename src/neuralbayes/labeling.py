@@ -69,7 +69,6 @@ class Labeling:
     """A network with its states, how far they are apart, and how it was found."""
 
     network: SineNetwork
-    coefficients: Array  # (n_modes, n_states): the head in the basis of smooth functions
     separation: Array  # (n_states,) in nats
     objective: float  # DML + beta R_c on rows held out
     loss_curve: list[float]
@@ -97,7 +96,8 @@ class Geometry:
         self.frequency = rng.standard_normal((self.points.shape[1], options.n_hidden)) / wavelength
         self.phase = rng.uniform(0.0, 2.0 * np.pi, options.n_hidden)
         with torch.no_grad():
-            self.hidden: Array = self.network(1).hidden(torch.from_numpy(self.sample)).numpy()
+            waves = self.network(1).hidden(torch.from_numpy(self.sample)).numpy()
+        self.hidden: Array = np.column_stack([waves, np.ones(len(waves))])
         self.modes, self.roughness = _smooth_functions(self.hidden, self.graph)
 
     def network(self, n_states: int) -> SineNetwork:
@@ -159,8 +159,7 @@ def select(
 
 def single_state(geometry: Geometry) -> Labeling:
     """Everything in one state, which has no rest to be separated from."""
-    coefficients = np.zeros((len(geometry.roughness), 1))
-    return Labeling(geometry.network(1), coefficients, np.zeros(1), 0.0, [], 0)
+    return Labeling(geometry.network(1), np.zeros(1), 0.0, [], 0)
 
 
 def certified(
@@ -176,38 +175,6 @@ def certified(
     p_zx = posterior(torch.from_numpy(logits(labeling.network, sample))).numpy()
     separation = _separation(RandomWalk(graph, WALK_LENGTH), p_zx, np.arange(len(sample)), options)
     return replace(labeling, separation=np.minimum(labeling.separation, separation))
-
-
-def polish(labeling: Labeling, X: Array, geometry: Geometry, options: Options) -> None:
-    """One step down the exact gradient of DML + beta R_c over all rows, of the best of several lengths; in place.
-
-    The logits are linear in the head: the gradient with respect to them, (n, K), is that of the whole of the rows, and
-    takes one pass to become that of the head and one to become the change of the logits along it; the length is then
-    chosen on the logits alone. No more than a part of the hidden layer is ever in memory.
-    """
-    network = labeling.network
-    rough = geometry.relative_roughness(labeling.coefficients.shape[1])[:, None]
-    before = torch.from_numpy(logits(network, X, options.verbose)).requires_grad_()
-    (slope,) = torch.autograd.grad(DML()(before), before)
-    gradient = np.zeros(network.head.shape)
-    with torch.no_grad():
-        for start in range(0, len(X), ROWS_AT_ONCE):
-            part = slice(start, start + ROWS_AT_ONCE)
-            gradient += (network.hidden(torch.from_numpy(np.array(X[part]))).T @ slope[part]).numpy()
-        direction = geometry.modes.T @ gradient + 2.0 * options.beta * rough * labeling.coefficients
-        direction /= -(1.0 + rough)
-        start_head = network.head.clone()
-        along = torch.from_numpy(geometry.modes @ direction).to(start_head)
-        network.head.copy_(along)
-        change = torch.from_numpy(logits(network, X, options.verbose))
-
-        def objective(length: float) -> float:
-            r_c = float((rough * (labeling.coefficients + length * direction) ** 2).sum())
-            return float(DML()(before + length * change)) + options.beta * r_c
-
-        best = min((0.0, *(4.0**i for i in range(-3, 4))), key=objective)
-        labeling.coefficients = labeling.coefficients + best * direction
-        network.head.copy_(start_head + best * along)
 
 
 def logits(network: SineNetwork, X: Array, verbose: bool = False) -> Array:
@@ -341,13 +308,13 @@ def _descend(geometry: Geometry, start: Array, options: Options) -> Labeling:
         if n_iter >= options.max_iter:
             break
     winner = int(best.argmin())
-    coefficients: Array = best_weights[:, :, winner].double().numpy() * scale[:, None]
+    coefficients = best_weights[:, :, winner].double().numpy() * scale[:, None]
     network = geometry.network(n_states)
     with torch.no_grad():
         network.head.copy_(torch.from_numpy(geometry.modes @ coefficients))
     p_zx = posterior(values @ best_weights[:, :, winner]).double().numpy()
     separation = _separation(geometry.walk, p_zx, np.arange(held_out or len(p_zx)), options)
-    return Labeling(network, coefficients, separation, float(best[winner]), curve, n_iter)
+    return Labeling(network, separation, float(best[winner]), curve, n_iter)
 
 
 def _separation(walk: RandomWalk, p_zx: Array, judged: NDArray[np.int64], options: Options) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import random
 import resource
 import sys
 import time
@@ -19,12 +20,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from neuralbayes.bayes import mutual_information, posterior
+from neuralbayes.bayes import mutual_information, posterior, prior
 from neuralbayes.data.images import Images
 from neuralbayes.data.normalize import Normalization
 from neuralbayes.data.sources import ImageSource, as_source
-from neuralbayes.encoder import STATES, ImageEncoder
-from neuralbayes.files import read_json, write_json
+from neuralbayes.encoder import STATES, WIDTHS, ImageEncoder, is_dead, state_use
+from neuralbayes.files import read_json, write_json, write_tensors
 from neuralbayes.gradients import Marginal, backward
 from neuralbayes.networks.hidden import HiddenStates
 from neuralbayes.objectives import MIM, Smoothness
@@ -33,6 +34,15 @@ from neuralbayes.training.schedule import constant
 
 WATCHED = 256
 """Images on which information and dead states are measured while training."""
+
+CHOICES: dict[str, tuple[Any, ...]] = {
+    "encoder": tuple(WIDTHS),
+    "version": (1, 2),
+    "marginal": ("minibatch", "running", "exact"),
+    "schedule": ("constant", "cosine"),
+    "normalize": ("dimension", "channel"),
+}
+"""What the settings that are names may be."""
 
 
 @dataclass(frozen=True)
@@ -90,8 +100,10 @@ class PretrainConfig:
                 raise ValueError(f"`{name}` must be at least 1, got {getattr(self, name)!r}")
         if not self.learning_rate > 0:
             raise ValueError(f"`learning_rate` must be positive, got {self.learning_rate!r}")
-        if self.schedule not in ("constant", "cosine"):
-            raise ValueError(f'`schedule` must be "constant" or "cosine", got {self.schedule!r}')
+        for name, known in CHOICES.items():
+            if getattr(self, name) not in known:
+                choices = ", ".join(map(str, known))
+                raise ValueError(f"`{name}` must be one of {choices}, got {getattr(self, name)!r}")
 
     @property
     def digest(self) -> str:
@@ -139,8 +151,6 @@ def pretrain(
     config = _config(config)
     source = images.source if isinstance(images, Images) else as_source(images)
     folder = None if out is None else Path(out)
-    if folder is not None:
-        _open_run(folder, config)
     with _seeded_globally(config.seed):
         return _run(source, config, folder, callbacks, verbose)
 
@@ -153,6 +163,7 @@ def _run(
     states = HiddenStates(encoder.network, STATES, config.scales)
     objective = MIM(config.alpha, config.version)
     smoothness = Smoothness(config.beta, scale=config.noise_scale, fraction=config.smooth_fraction)
+    clock = _Clock()
     watch = _Watch(states, encoder.prepare(source.read(np.arange(min(WATCHED, len(source))))))
 
     def fetch(indices: Tensor) -> Tensor:
@@ -166,7 +177,8 @@ def _run(
         )
         return {"loss": float(loss), **watch.latest}
 
-    start = time.perf_counter()
+    if folder is not None:  # now that all settings and the images have proved to be good
+        _open_run(folder, config)
     parameters = states.parameters()
     state = train(
         states,
@@ -176,7 +188,7 @@ def _run(
         optimizer=torch.optim.Adam(parameters, lr=config.learning_rate, weight_decay=config.weight_decay),
         schedule=cosine(warmup=0.02) if config.schedule == "cosine" else constant,
         max_epochs=config.epochs,
-        callbacks=(StopOnNaN(), watch, *callbacks),
+        callbacks=(StopOnNaN(), watch, clock, *callbacks),
         stateful={"objective": objective},
         run_dir=folder,
         log_every=20,
@@ -185,11 +197,16 @@ def _run(
     encoder.eval()
     if folder is not None:
         encoder.save(folder)
+        use = state_use(encoder, source)
+        write_tensors(folder / "states.safetensors", {name: layer.p_z for name, layer in use.items()}, {})
+        seen = state.epoch * len(source) + state.step % state.steps_per_epoch * config.batch_size
         result = {
             "config": asdict(config),
             "images": len(source),
             "steps": state.step,
-            "seconds": round(time.perf_counter() - start, 1),
+            "seconds": round(clock.seconds, 1),
+            "images_per_second": round(seen / max(clock.seconds, 1e-3), 1),
+            "layers": {name: layer.to_dict() for name, layer in use.items()},
             "peak_memory_mb": round(_peak_memory_mb()),
             "metrics": state.history[-1] if state.history else {},
             "versions": {"neuralbayes": version("neuralbayes"), "torch": torch.__version__},
@@ -220,26 +237,46 @@ class _Watch(Callback):
     def measure(self) -> None:
         training = self._states.training
         self._states.eval()
+        self._images = self._images.to(next(self._states.parameters()).device)
         outputs = self._states(self._images)
         self._states.train(training)
         for name in STATES:
             p_zx = posterior(outputs[name])
-            p_z = p_zx.mean(dim=(0, *range(2, p_zx.ndim)))
             self.latest[f"mi/{name}"] = float(mutual_information(p_zx))
-            self.latest[f"dead/{name}"] = float((p_z < 0.1 / len(p_z)).float().mean())
+            self.latest[f"dead/{name}"] = float(is_dead(prior(p_zx).mean(dim=(1, 2))).float().mean())
+
+
+class _Clock(Callback):
+    """Seconds of training, over all sittings of a run that was interrupted."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._last = time.perf_counter()
+
+    def on_step_end(self, state: Any, metrics: Any) -> None:
+        now = time.perf_counter()
+        self.seconds += now - self._last
+        self._last = now
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"seconds": self.seconds}
+
+    def load_state_dict(self, state: Any) -> None:
+        self.seconds, self._last = state["seconds"], time.perf_counter()
 
 
 @contextmanager
 def _seeded_globally(seed: int) -> Iterator[None]:
     """Draw from `seed` inside, for what takes the global generators, and leave them as they were."""
-    state = np.random.get_state()  # noqa: NPY002
+    earlier = np.random.get_state(), random.getstate()  # noqa: NPY002
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         np.random.seed(seed)  # noqa: NPY002  augmentation draws from it; a checkpoint holds its state
         try:
             yield
         finally:
-            np.random.set_state(state)  # noqa: NPY002
+            np.random.set_state(earlier[0])  # noqa: NPY002
+            random.setstate(earlier[1])  # resuming sets it
 
 
 def _config(config: PretrainConfig | str) -> PretrainConfig:

@@ -37,6 +37,16 @@ EXAMPLES = """[bold]Examples[/bold]
   Which image data sets there are, and which are on this computer:
   [cyan]neuralbayes data list[/cyan]
 
+  Learn features of unlabelled images: a named set, a folder of pictures, or an array:
+  [cyan]neuralbayes pretrain my_images/ --out run/[/cyan]
+
+  See how good the features are, with labels, against a random encoder and the pixels:
+  [cyan]neuralbayes probe run/ --data cifar10 --baselines[/cyan]
+
+  Write the features of new images, or the encoder itself for other programs:
+  [cyan]neuralbayes embed run/ new_images/ --out features.parquet[/cyan]
+  [cyan]neuralbayes export run/ --to onnx --out encoder.onnx[/cyan]
+
 COMMAND --help explains a command. --debug, anywhere, shows the traceback of an error.
 """
 
@@ -49,6 +59,10 @@ app = App(
     result_action="return_value",
     suppress_keyboard_interrupt=False,  # `main` says one line about it
 )
+app.command("neuralbayes.cli.pretrain:app", name="pretrain", help="Learn features of unlabelled images.")
+app.command("neuralbayes.cli.probe:app", name="probe", help="Tell how good the features of an encoder are.")
+app.command("neuralbayes.cli.embed:app", name="embed", help="Write the features of images to a file.")
+app.command("neuralbayes.cli.export:app", name="export", help="Write an encoder for other programs.")
 app.command("neuralbayes.cli.data:app", name="data", help="Named data sets: list, fetch, verify, find.")
 app.command("neuralbayes.cli.demo:app", name="demo", help="Label manifolds and learn digits; write pictures.")
 app.command("neuralbayes.cli.label:app", name="label", help="Label the rows of a table by the manifold they lie on.")

@@ -27,7 +27,6 @@ from neuralbayes.labeling import (
     certified,
     fit_states,
     logits,
-    polish,
     select,
     single_state,
 )
@@ -63,8 +62,8 @@ class ManifoldLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
     tol : float, default=1e-3
         Improvement of the held-out objective that counts as one.
     max_samples : int, default=2000
-        Rows that the graph and the starts are made of, drawn at random. All rows take part in the last step of the
-        training. A manifold should have some dozens of rows among them.
+        Rows that the network is trained on, drawn at random; where there are twice as many, as many others judge it.
+        All rows are labelled. A manifold should have some dozens of rows among them.
     max_clusters : int, default=8
         Largest number that "auto" tries.
     standardize : bool, default=False
@@ -207,9 +206,6 @@ class ManifoldLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
                 found = single_state(geometry)
             else:
                 found = certified(fit_states(geometry, n_states, options, rng), X, geometry, options, rng)
-        if len(X) > len(geometry.rows) and len(found.separation) > 1:
-            polish(found, X, geometry, options)
-
         p_zx = softmax(logits(found.network, X, options.verbose), axis=1)
         prior = p_zx.mean(axis=0, dtype=np.float64)
         order = np.argsort(-prior, kind="stable")

@@ -39,12 +39,12 @@ class SineNetwork(nn.Module):
         self.head = nn.Parameter(torch.zeros(len(phase) + 1, n_states))
 
     def hidden(self, x: Tensor) -> Tensor:
-        """The hidden layer and a constant, in the dtype of `x`: (n, n_features) -> (n, n_hidden + 1)."""
+        """The hidden layer in the dtype of `x`: (n, n_features) -> (n, n_hidden)."""
         # The origin may be far away compared with the extent of the data: subtract in double.
         coordinates = ((x.double() - self.center) @ self.basis).to(x.dtype)
-        waves = torch.sin(coordinates @ self.frequency.to(x.dtype) + self.phase.to(x.dtype))
-        return torch.cat([waves, torch.ones_like(waves[:, :1])], dim=1)
+        return torch.addmm(self.phase.to(x.dtype), coordinates, self.frequency.to(x.dtype)).sin_()
 
     def forward(self, x: Tensor) -> Tensor:
         """Logits: (n, n_features) -> (n, n_states)."""
-        return self.hidden(x) @ self.head.to(x.dtype)
+        head = self.head.to(x.dtype)
+        return torch.addmm(head[-1], self.hidden(x), head[:-1])

@@ -1,0 +1,208 @@
+"""``neuralbayes pretrain``: learn features of unlabelled images."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import App, Parameter
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from neuralbayes.cli.runs import SKIPPED_FILE, DataChoice, data_name, limited, tell_skipped
+
+if TYPE_CHECKING:
+    from neuralbayes.pretraining import PretrainConfig
+
+EXAMPLES = """DATA is a named data set, a folder of pictures, a .npy or a .npz. A run that was interrupted goes on \
+with the same command, and ends as if nothing had happened.
+
+[bold]Examples[/bold]
+
+  An hour on two cores:
+  [cyan]neuralbayes pretrain cifar10 --out run[/cyan]
+
+  Your own pictures, cut and scaled to 32 x 32:
+  [cyan]neuralbayes pretrain my_images/ --size 32 --out run[/cyan]
+
+  A minute, to see how it goes:
+  [cyan]neuralbayes pretrain mnist --encoder tiny --limit 2000 --epochs 3 --out trial[/cyan]
+
+  The settings of the paper, with another weight of the smoothness:
+  [cyan]neuralbayes pretrain cifar10 --preset paper --beta 2 --out paper[/cyan]
+"""
+
+Flag = Annotated[bool, Parameter(negative="", show_default=False)]
+app = App(name="pretrain", help_epilogue=EXAMPLES)
+
+
+@app.default
+def pretrain(
+    data: str,
+    /,
+    *,
+    out: Annotated[Path, Parameter(name=["--out", "-o"])],
+    preset: Literal["laptop", "paper"] = "laptop",
+    encoder: Literal["paper", "small", "tiny"] | None = None,
+    alpha: float | None = None,
+    beta: float | None = None,
+    version: Annotated[Literal[1, 2] | None, Parameter(name="--version")] = None,
+    scales: Annotated[str | None, Parameter(metavar="A,B,...")] = None,
+    smooth_fraction: float | None = None,
+    batch: int | None = None,
+    microbatch: int | None = None,
+    marginal: Literal["minibatch", "running", "exact"] | None = None,
+    epochs: int | None = None,
+    learning_rate: float | None = None,
+    weight_decay: float | None = None,
+    schedule: Literal["constant", "cosine"] | None = None,
+    augment: bool | None = None,
+    seed: int | None = None,
+    split: Literal["train", "test", "unlabeled"] = "train",
+    limit: int | None = None,
+    size: int | None = None,
+    channels: Literal[1, 3] | None = None,
+    quiet: Flag = False,
+) -> None:
+    """Learn features of unlabelled images.
+
+    Parameters
+    ----------
+    data
+        A data set (see `neuralbayes data list`), a folder of pictures, a .npy or a .npz.
+    out
+        Folder of the run: encoder, metrics, checkpoints, pictures.
+    preset
+        Where the settings that are not given come from.
+    encoder
+        200-500-700-1000 channels, a quarter of them, or a twelfth.
+    alpha
+        Weight of the prior term of MIM.
+    beta
+        Weight of the smoothness R_c.
+    version
+        Of MIM: 1 is the mutual information itself, 2 the paper's better behaved one.
+    scales
+        Average poolings of the hidden states, with commas between them, such as 1,2.
+    smooth_fraction
+        Share of the images on which R_c is taken: less is faster.
+    batch
+        Images in an update.
+    microbatch
+        Images that pass through the network at a time.
+    marginal
+        Which p(z) the objective sees: of the micro-batch, a running mean, or of the whole batch.
+    epochs
+        How often each image is seen.
+    learning_rate
+        Of Adam.
+    weight_decay
+        Of Adam.
+    schedule
+        Of the learning rate.
+    augment
+        Mirror and shift images at random.
+    seed
+        Seed of the random numbers: the same seed gives the same encoder.
+    split
+        Which part of DATA to learn from.
+    limit
+        Take the first N images only.
+    size
+        Cut and scale images to this many pixels a side, at least 22; by default they stay as they are.
+    channels
+        1 for grey, 3 for colours; by default as they are.
+    quiet
+        Print nothing but errors.
+    """
+    from neuralbayes.data.images import load_images
+
+    given = {
+        "encoder": encoder,
+        "alpha": alpha,
+        "beta": beta,
+        "version": version,
+        "scales": None if scales is None else _scales(scales),
+        "smooth_fraction": smooth_fraction,
+        "batch_size": batch,
+        "microbatch_size": microbatch,
+        "marginal": marginal,
+        "epochs": epochs,
+        "learning_rate": learning_rate,
+        "weight_decay": weight_decay,
+        "schedule": schedule,
+        "augment": augment,
+        "seed": seed,
+    }
+    config = _config(preset, given)
+    images = load_images(data, split=split, size=size, channels=channels, progress=not quiet)
+    source = limited(images, limit)
+    DataChoice(data_name(data), split, limit, size, channels).keep(out)
+    tell_skipped(images, kept_in=out / SKIPPED_FILE, quiet=quiet)
+    _train(source, config, out, quiet)
+    pictures = _draw(out)
+    if not quiet:
+        _summarize(out, pictures, Console(highlight=False))
+
+
+def _config(preset: str, given: dict[str, Any]) -> PretrainConfig:
+    from neuralbayes.pretraining import PRESETS
+
+    return replace(PRESETS[preset], **{name: value for name, value in given.items() if value is not None})
+
+
+def _scales(text: str) -> tuple[int, ...]:
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() and int(part) >= 1 for part in parts):
+        raise ValueError(f"--scales must be whole numbers of at least 1 with commas between them, got {text!r}")
+    return tuple(int(part) for part in parts)
+
+
+def _train(source: Any, config: PretrainConfig, out: Path, quiet: bool) -> None:
+    import neuralbayes
+
+    try:
+        neuralbayes.pretrain(source, config, out=out, verbose=not quiet)
+    except KeyboardInterrupt:
+        if not quiet:
+            Console(stderr=True).print(f"{out} keeps what was learnt; the same command goes on from there.")
+        raise
+    except FloatingPointError as error:  # training diverged, which other settings mend
+        raise ValueError(f"{error}; in another folder, try a smaller --learning-rate") from error
+
+
+def _draw(out: Path) -> list[Path]:
+    if find_spec("matplotlib") is None:
+        return []
+    from neuralbayes.report.run import draw_run
+
+    return draw_run(out)
+
+
+def _summarize(out: Path, pictures: list[Path], console: Console) -> None:
+    from neuralbayes.files import read_json
+
+    result = read_json(out / "result.json")
+    heading = (
+        f"{result['images']:,} images, {result['steps']:,} updates, {result['seconds']:.0f} s, "
+        f"{result['images_per_second']:,.0f} images/s, {result['peak_memory_mb']:,} MB"
+    )
+    console.print(Text(heading, style="bold"), soft_wrap=True)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, caption_justify="left")
+    for name in ("layer", "states", "I(x; z)", "of log K", "dead states"):
+        table.add_column(name, justify="left" if name == "layer" else "right", no_wrap=True)
+    for name, layer in result["layers"].items():
+        share = layer["information"] / layer["bound"]
+        dead = Text(str(layer["dead"]), style="yellow" if layer["dead"] else "green")
+        table.add_row(name, str(layer["states"]), f"{layer['information']:.2f} nats", f"{100 * share:.0f} %", dead)
+    console.print(table)
+    where = {"encoder": out / "encoder.safetensors", "numbers": out / "result.json"}
+    for name, path in where.items():
+        console.print(Text.assemble((f"{name:<10}", "dim"), str(path)), soft_wrap=True)
+    drawn = ", ".join(map(str, pictures)) or "none: they need matplotlib, pip install 'neuralbayes[report]'"
+    console.print(Text.assemble((f"{'pictures':<10}", "dim"), drawn), soft_wrap=True)
+    console.print(Text.assemble((f"{'next':<10}", "dim"), f"neuralbayes probe {out} --baselines"), soft_wrap=True)

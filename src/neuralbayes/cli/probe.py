@@ -1,0 +1,182 @@
+"""``neuralbayes probe``: how good the features of an encoder are."""
+
+from __future__ import annotations
+
+import json
+import re
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import App, Parameter
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from neuralbayes.cli.runs import DataChoice, data_name, layer_names, load_encoder, load_fitting
+
+if TYPE_CHECKING:
+    from neuralbayes.data.images import Images
+    from neuralbayes.encoder import ImageEncoder
+    from neuralbayes.probes.protocol import Protocol
+
+EXAMPLES = """Trains a small classifier on the features of the training images, which are computed once and kept in \
+RUN/features, and tests it in two ways: honestly, where a tenth of the training images chooses the epoch and all test \
+images count; and as the paper's numbers came about, as the best epoch on the first 128 test images.
+
+[bold]Examples[/bold]
+
+  [cyan]neuralbayes probe run --baselines[/cyan]
+  [cyan]neuralbayes probe run --layer all --head linear[/cyan]
+  [cyan]neuralbayes probe run --data fashion-mnist --head knn --json[/cyan]
+"""
+
+Flag = Annotated[bool, Parameter(negative="", show_default=False)]
+app = App(name="probe", help_epilogue=EXAMPLES)
+
+
+@app.default
+def probe(
+    run: Path,
+    /,
+    *,
+    data: str | None = None,
+    layer: Annotated[str, Parameter(metavar="last|1..4|relu1..relu4|all")] = "last",
+    head: Literal["mlp", "linear", "knn"] = "mlp",
+    seeds: int = 3,
+    epochs: int | None = None,
+    protocol: Literal["both", "validation", "paper"] = "both",
+    baselines: Flag = False,
+    json_: Annotated[Flag, Parameter(name="--json")] = False,
+    quiet: Flag = False,
+) -> None:
+    """Tell how good the features of an encoder are.
+
+    Parameters
+    ----------
+    run
+        Folder of a finished pretraining.
+    data
+        Labelled images with a train and a test part; by default those that the encoder was trained on.
+    layer
+        Which hidden layer: the last one, one by its number or name, or all, one after the other.
+    head
+        The classifier: the paper's one hidden layer of 200 units, a linear one, or the 20 nearest neighbours.
+    seeds
+        How many classifiers to train.
+    epochs
+        How long, at most; by default the paper's 100. The honest protocol ends after 5 epochs without improvement.
+    protocol
+        Which test to do.
+    baselines
+        Do the same with a random encoder of the same shape and with the pixels.
+    json_
+        Print one JSON object and nothing else.
+    quiet
+        Print nothing but errors.
+    """
+    from neuralbayes.files import write_json
+    from neuralbayes.probes import probe as judge
+
+    states = layer_names(layer)
+    encoder = load_encoder(run)
+    chosen, own = _data(run, data)
+    shown = not (quiet or json_)
+    train, test = (load_fitting(encoder, chosen, split, progress=shown) for split in ("train", "test"))
+    protocols: tuple[Protocol, ...] = ("validation", "paper") if protocol == "both" else (protocol,)
+    rows = _rows(encoder, train, states, baselines)
+    settings: dict[str, Any] = {
+        "head": head,
+        "seeds": seeds,
+        "max_epochs": epochs,
+        "cache": run / "features",
+        "verbose": shown,
+    }
+    results: list[dict[str, Any]] = []
+    for name, row in rows.items():
+        if shown:
+            Console(highlight=False).print(Text(name, style="dim"))
+        found = {p: judge(train, test, protocol=p, **row, **settings) for p in protocols}
+        results.append({"features": name, **{p: result.to_dict() for p, result in found.items()}})
+
+    suffix = "" if own else "-" + re.sub(r"[^A-Za-z0-9._-]+", "-", Path(chosen).name)
+    stem = f"probe-{head}-{'all' if len(states) > 1 else states[0]}{suffix}"
+    files = [str(run / f"{stem}.json"), *_draw(run, stem, results[: len(states)], train.class_names)]
+    summary = {"run": str(run), "data": chosen, "results": results, "files": files}
+    write_json(run / f"{stem}.json", summary)
+    if json_:
+        Console().out(json.dumps(summary, indent=2, allow_nan=False), highlight=False)
+    elif not quiet:
+        _print(summary, protocols, Console(highlight=False))
+
+
+def _data(run: Path, data: str | None) -> tuple[str, bool]:
+    """The data to probe with, and whether they are those of the pretraining."""
+    remembered = DataChoice.of(run)
+    if data is None and remembered is None:
+        raise ValueError(f"{run} does not say which images it was trained on; name labelled ones by --data")
+    own = remembered is not None and (data is None or data_name(data) == remembered.data)
+    return (remembered.data if own and remembered is not None else data_name(str(data))), own
+
+
+def _rows(encoder: ImageEncoder, train: Images, states: tuple[str, ...], baselines: bool) -> dict[str, dict[str, Any]]:
+    """What is probed, by name: arguments of `neuralbayes.probe`."""
+    from neuralbayes.probes import random_encoder
+
+    rows: dict[str, dict[str, Any]] = {f"encoder {s}": {"encoder": encoder, "state": s} for s in states}
+    if baselines:
+        untrained = random_encoder(encoder, train.source)
+        rows |= {f"random encoder {s}": {"encoder": untrained, "state": s} for s in states}
+        rows["pixels"] = {}
+    return rows
+
+
+def _draw(run: Path, stem: str, results: list[dict[str, Any]], class_names: tuple[str, ...] | None) -> list[str]:
+    """One confusion matrix for each layer of the encoder, by the honest protocol where there is one."""
+    if find_spec("matplotlib") is None:
+        return []
+    from neuralbayes.report.confusion import draw_confusion
+    from neuralbayes.report.labels import save_picture
+
+    paths = []
+    for result in results:
+        protocol = "validation" if "validation" in result else "paper"
+        found = result[protocol]
+        layer = result["features"].removeprefix("encoder ")
+        title = f"{layer}, {found['head']}: {100 * found['mean']:.1f} % of {found['n_test']:,} test images right"
+        path = run / f"{stem.replace('-all', f'-{layer}')}.png".replace("probe-", "confusion-", 1)
+        names = class_names if class_names and len(class_names) == len(found["confusion"]) else None
+        save_picture(draw_confusion(found["confusion"], class_names=names, title=title), path)
+        paths.append(str(path))
+    return paths
+
+
+def _print(summary: dict[str, Any], protocols: tuple[Protocol, ...], console: Console) -> None:
+    from neuralbayes.probes import PAPER_IMAGES
+
+    first = summary["results"][0][protocols[0]]
+    seeds = f", {len(first['accuracies'])} seeds" if len(first["accuracies"]) > 1 else ""
+    heading = f"{Path(summary['data']).name}: {first['head']} on {first['n_train']:,} training images{seeds}"
+    console.print(Text(heading, style="bold"), soft_wrap=True)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, caption_justify="left")
+    table.add_column("features", no_wrap=True)
+    headings = {"validation": "all test images", "paper": f"best on {PAPER_IMAGES} *"}
+    for name in ("number", *(headings[p] for p in protocols), "epochs"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in summary["results"]:
+        found = [row[p] for p in protocols]
+        spreads = [f" ± {100 * f['std']:.2f}" if len(f["accuracies"]) > 1 else "" for f in found]
+        accuracies = [f"{100 * f['mean']:.2f}{spread} %" for f, spread in zip(found, spreads, strict=True)]
+        epochs = " ".join(map(str, found[0]["epochs"]))
+        table.add_row(row["features"], str(found[0]["n_features"]), *accuracies, epochs)
+    if "paper" in protocols:
+        table.caption = (
+            f"* the paper's protocol: chosen and judged on the first {PAPER_IMAGES} test images, so too high"
+        )
+    console.print(table)
+    feature_seconds = sum(row[protocols[0]]["feature_seconds"] for row in summary["results"])
+    head_seconds = sum(row[p]["head_seconds"] for row in summary["results"] for p in protocols)
+    console.print(f"features {feature_seconds:.1f} s, computed once and kept; classifiers {head_seconds:.1f} s")
+    for path in summary["files"]:
+        console.print(Text(path, style="dim"), soft_wrap=True)

@@ -1,0 +1,137 @@
+"""What the commands on images share: the folder of a run, the data it was trained on, the names of its layers."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from neuralbayes.data.images import Images
+    from neuralbayes.data.sources import ImageSource
+    from neuralbayes.encoder import ImageEncoder
+
+DATA_FILE = "data.json"
+SKIPPED_FILE = "skipped.txt"
+LAYERS = ("relu1", "relu2", "relu3", "relu4")
+SHOWN = 5  # skipped files that are named on the screen
+
+
+@dataclass(frozen=True)
+class DataChoice:
+    """Which images a run is trained on; kept as data.json in its folder."""
+
+    data: str  # a name, or an absolute path
+    split: str
+    limit: int | None
+    size: int | None
+    channels: int | None
+
+    def keep(self, run: Path) -> None:
+        """Write data.json, or raise if the folder holds a run on other images, or no run but other files."""
+        from neuralbayes.files import write_json
+
+        # Without config.json no run has begun: an earlier try failed on its settings, or on its images.
+        begun = (run / "config.json").is_file()
+        if not begun and run.is_dir() and {path.name for path in run.iterdir()} - {DATA_FILE, SKIPPED_FILE}:
+            raise ValueError(f"{run} holds other files than a run; choose a folder of its own by --out")
+        earlier = DataChoice.of(run) if begun else None
+        if earlier is not None and earlier != self:
+            was = [f"{name} was {value!r}" for name, value in asdict(earlier).items() if getattr(self, name) != value]
+            raise ValueError(f"{run} holds a run on other images ({', '.join(was)}); choose another folder by --out")
+        write_json(run / DATA_FILE, asdict(self))
+
+    @classmethod
+    def of(cls, run: Path) -> DataChoice | None:
+        """What `keep` wrote; None where it did not."""
+        from neuralbayes.files import read_json
+
+        if not (run / DATA_FILE).is_file():
+            return None
+        try:
+            return cls(**read_json(run / DATA_FILE))
+        except TypeError as error:
+            raise ValueError(f"{run / DATA_FILE} does not say which images were used ({error})") from error
+
+
+def data_name(data: str) -> str:
+    """The name of a named data set as it is, a path made absolute, so that it is found again from anywhere."""
+    from neuralbayes.data.catalog import is_name
+
+    return data if is_name(data) else str(Path(data).expanduser().absolute())
+
+
+def load_encoder(run: Path) -> ImageEncoder:
+    """The encoder of a finished run."""
+    from neuralbayes.encoder import ImageEncoder
+
+    if (run / "config.json").is_file() and not (run / "encoder.json").is_file():
+        raise ValueError(f"the run in {run} has not ended; the same pretrain command goes on with it")
+    return ImageEncoder.load(run)
+
+
+def load_fitting(encoder: ImageEncoder, data: str, split: str, *, progress: bool) -> Images:
+    """Images by name or path, in the size and the colours that the encoder takes."""
+    from neuralbayes.data.images import load_images
+
+    height, width, channels = encoder.shape
+    return load_images(data, split=split, size=(height, width), channels=channels, progress=progress)
+
+
+def limited(images: Images, limit: int | None) -> ImageSource:
+    """The first `limit` images, or all."""
+    import numpy as np
+
+    from neuralbayes.data.sources import SubsetSource
+
+    if limit is None or limit >= len(images):
+        return images.source
+    if limit < 1:
+        raise ValueError(f"--limit must be at least 1, got {limit}")
+    return SubsetSource(images.source, np.arange(limit))
+
+
+def layer_names(layer: str) -> tuple[str, ...]:
+    """Hidden states by the names that people use.
+
+    Examples
+    --------
+    >>> layer_names("last"), layer_names("2"), layer_names("relu3")
+    (('relu4',), ('relu2',), ('relu3',))
+    """
+    if layer == "all":
+        return LAYERS
+    name = {"last": "relu4"}.get(layer, f"relu{layer}" if layer.isdecimal() else layer)
+    if name not in LAYERS:
+        raise ValueError(
+            f"--layer must be last, all, a number from 1 to 4, or one of {', '.join(LAYERS)}, got {layer!r}"
+        )
+    return (name,)
+
+
+def one_layer(layer: str) -> str:
+    """As :func:`layer_names`, where only one makes sense."""
+    if layer == "all":
+        raise ValueError(f"--layer must be one layer here: last, a number from 1 to 4, or one of {', '.join(LAYERS)}")
+    return layer_names(layer)[0]
+
+
+def tell_skipped(images: Images, *, kept_in: Path | None, quiet: bool) -> None:
+    """List the files that were passed over: the first few on the screen, all of them in the file `kept_in`."""
+    if not images.skipped:
+        return
+    if kept_in is not None:
+        from neuralbayes.files import atomic_write
+
+        with atomic_write(kept_in) as temporary:
+            temporary.write_text("".join(f"{path}\t{why}\n" for path, why in images.skipped), encoding="utf-8")
+    if quiet:
+        return
+    console = Console(stderr=True, highlight=False)
+    where = "" if kept_in is None else f"; all of them in {kept_in}"
+    console.print(Text(f"{len(images.skipped)} files skipped{where}", style="yellow"), soft_wrap=True)
+    for path, why in images.skipped[:SHOWN]:
+        console.print(Text(f"  {path}: {why}"), soft_wrap=True)

@@ -1,0 +1,58 @@
+"""An encoder that has learnt nothing, to compare one that has with."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from neuralbayes.data.sources import ImageSource, as_source
+from neuralbayes.encoder import ImageEncoder
+
+
+def random_encoder(
+    like: ImageEncoder, images: ImageSource | NDArray[np.uint8], seed: int = 0, *, n_images: int = 1000
+) -> ImageEncoder:
+    """An encoder of the shape and normalisation of `like` with random weights.
+
+    Parameters
+    ----------
+    like : ImageEncoder
+    images : ImageSource or ndarray of shape (n, H, W, C), uint8
+        Training images.
+    seed : int, default=0
+        With the seed of a pretraining, these are the weights from which it started.
+    n_images : int, default=1000
+        How many images, the first ones, the statistics of batch normalisation are estimated on.
+
+    Returns
+    -------
+    ImageEncoder
+        In evaluation mode.
+
+    Notes
+    -----
+    Freshly made, batch normalisation believes every channel to have mean 0 and variance 1. An encoder evaluated so
+    would be one without batch normalisation, as is the random encoder of the authors' code; the paper speaks of an
+    "identical architecture". Here the statistics are averaged over images that pass through in training mode, which
+    is what training would have left behind, had it not changed the weights.
+    """
+    source = as_source(images)
+    if tuple(source.shape) != tuple(like.shape):
+        raise ValueError(f"`images` must have the shape {like.shape} of the encoder's images, got {source.shape}")
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        encoder = ImageEncoder(like.size, like.shape, like.normalization, like.batch_norm)
+    norms = [module for module in encoder.modules() if isinstance(module, nn.BatchNorm2d)]
+    momenta = [module.momentum for module in norms]
+    for module in norms:
+        module.momentum = None  # the mean over all batches, each with the same weight
+    n = min(n_images, len(source))
+    encoder.train()
+    with torch.no_grad():
+        for indices in np.array_split(np.arange(n), max(1, n // 100)):
+            encoder(encoder.prepare(source.read(indices)))
+    for module, momentum in zip(norms, momenta, strict=True):
+        module.momentum = momentum
+    return encoder.eval()

@@ -1,0 +1,324 @@
+"""`neuralbayes pretrain`, `probe`, `embed` and `export`, in this process, on a few small pictures."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+import neuralbayes
+from neuralbayes.cli import main
+from neuralbayes.cli.runs import layer_names
+from neuralbayes.encoder import ImageEncoder
+from neuralbayes.training import Callback
+
+TINY = ["--encoder", "tiny", "--batch", "16", "--microbatch", "16", "--epochs", "2"]
+
+
+def said(capsys):
+    captured = capsys.readouterr()
+    return captured.out, " ".join(captured.err.split())
+
+
+def pictures(n, seed=0, shape=(22, 22, 1)):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n)
+    x = rng.integers(0, 100, (n, *shape), dtype=np.uint8)
+    for image, label in zip(x, y, strict=True):
+        image[:, :11] += np.uint8(100 * (label == 0))
+    return x, y
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """A file of arrays with a labelled train and test part."""
+    path = tmp_path_factory.mktemp("data") / "pictures.npz"
+    (x, y), (tx, ty) = pictures(48), pictures(24, seed=1)
+    np.savez(path, train_images=x, train_labels=y, test_images=tx, test_labels=ty)
+    return path
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory, data):
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    assert main(["pretrain", str(data), *TINY, "--out", str(folder), "--quiet"]) == 0
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Pictures as people have them: two classes, two formats, several sizes, grey and colour, some of them broken."""
+    (tmp_path / "mine" / "cats").mkdir(parents=True)
+    (tmp_path / "mine" / "dogs").mkdir()
+    rng = np.random.default_rng(0)
+    for i in range(12):
+        side = (24, 30, 40)[i % 3]
+        array = rng.integers(0, 256, (side, side, 3), dtype=np.uint8)
+        picture = Image.fromarray(array[..., 0] if i % 4 == 0 else array)
+        kind = ("cats", "dogs")[i % 2]
+        picture.save(tmp_path / "mine" / kind / f"{i:02d}.{('png', 'jpg')[i % 2]}")
+    for i in range(7):
+        (tmp_path / "mine" / "cats" / f"broken{i}.png").write_bytes(b"\x89PNG\r\n\x1a\n nothing")
+    return tmp_path / "mine"
+
+
+def test_every_command_explains_itself_with_examples(capsys):
+    for name in ("pretrain", "probe", "embed", "export"):
+        assert main([name, "--help"]) == 0
+        out = said(capsys)[0]
+        assert f"neuralbayes {name} " in out
+        assert "--quiet" in out
+
+
+def test_pretrain_leaves_encoder_numbers_and_pictures_and_says_where(capsys, data, tmp_path):
+    out_folder = tmp_path / "run"
+    assert main(["pretrain", str(data), *TINY, "--out", str(out_folder)]) == 0
+    out, err = said(capsys)
+    for name in ("encoder.safetensors", "result.json", "filters.png", "information.png", "states.png"):
+        assert (out_folder / name).is_file()
+        assert name in out
+    assert "48 images, 6 updates" in out
+    assert "nats" in out
+    assert "dead states" in out
+    assert err == ""
+
+
+def test_settings_override_the_preset(data, tmp_path):
+    options = {
+        "--alpha": "1.5",
+        "--beta": "0.5",
+        "--version": "1",
+        "--scales": "1,3",
+        "--marginal": "exact",
+        "--learning-rate": "0.002",
+        "--weight-decay": "0.01",
+        "--smooth-fraction": "0.5",
+        "--schedule": "constant",
+        "--seed": "7",
+    }
+    words = [word for option in options.items() for word in option]
+    assert main(["pretrain", str(data), *TINY, *words, "--augment", "--out", str(tmp_path / "r"), "--quiet"]) == 0
+    config = json.loads((tmp_path / "r" / "config.json").read_text())
+    assert config == {
+        **config,
+        "encoder": "tiny",
+        "alpha": 1.5,
+        "beta": 0.5,
+        "version": 1,
+        "scales": [1, 3],
+        "marginal": "exact",
+        "learning_rate": 0.002,
+        "weight_decay": 0.01,
+        "smooth_fraction": 0.5,
+        "schedule": "constant",
+        "augment": True,
+        "seed": 7,
+        "batch_size": 16,
+        "microbatch_size": 16,
+        "epochs": 2,
+    }
+
+
+def test_the_same_command_goes_on_and_ends_the_same(capsys, data, run, tmp_path, monkeypatch):
+    class Break(Callback):
+        def on_step_end(self, state, metrics):
+            if state.step == 4:
+                raise KeyboardInterrupt
+
+    words = ["pretrain", str(data), *TINY, "--out", str(tmp_path / "r")]
+    whole = neuralbayes.pretrain
+    monkeypatch.setattr(neuralbayes, "pretrain", lambda *a, **k: whole(*a, **k, callbacks=[Break()]))
+    assert main(words) == 130
+    assert "the same command goes on" in said(capsys)[1]
+    assert main(["probe", str(tmp_path / "r")]) == 2
+    assert "has not ended" in said(capsys)[1]
+    monkeypatch.setattr(neuralbayes, "pretrain", whole)
+    assert main([*words, "--quiet"]) == 0
+    name = "encoder.safetensors"
+    assert (tmp_path / "r" / name).read_bytes() == (run / name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--alpha", "3"], "another config (other: alpha)"),
+        (["--limit", "20"], "a run on other images (limit was None)"),
+        (["--size", "30"], "a run on other images (size was None)"),
+    ],
+)
+def test_another_command_on_the_same_folder_is_refused(capsys, data, run, words, message):
+    assert main(["pretrain", str(data), *TINY, "--out", str(run), *words]) == 2
+    assert message in said(capsys)[1]
+
+
+def test_a_folder_of_other_things_is_not_written_to(capsys, data, tmp_path):
+    (tmp_path / "thesis.txt").write_text("x")
+    assert main(["pretrain", str(data), *TINY, "--out", str(tmp_path)]) == 2
+    assert "holds other files than a run" in said(capsys)[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--scales", "1,x"], "--scales must be whole numbers"),
+        (["--limit", "0"], "--limit must be at least 1"),
+        (["--learning-rate", "0"], "`learning_rate` must be positive"),
+        (["--size", "16"], "at least 22x22 pixels"),
+        (["--encoder", "huge"], "--encoder"),
+        (["--split", "unlabeled"], "must hold one of the arrays"),
+    ],
+)
+def test_what_pretrain_cannot_do_is_said_and_leaves_nothing_in_the_way(capsys, data, tmp_path, words, message):
+    good = ["pretrain", str(data), *TINY, "--out", str(tmp_path / "r")]
+    assert main([*good, *words]) == 2
+    out, err = said(capsys)
+    assert out == ""
+    assert message in err
+    assert main([*good, "--quiet"]) == 0
+
+
+def test_training_that_diverges_is_not_called_a_bug(capsys, data, tmp_path, monkeypatch):
+    def diverge(*args, **kwargs):
+        raise FloatingPointError("metric 'loss' is nan at step 3")
+
+    monkeypatch.setattr(neuralbayes, "pretrain", diverge)
+    assert main(["pretrain", str(data), *TINY, "--out", str(tmp_path / "r")]) == 2
+    assert "try a smaller --learning-rate" in said(capsys)[1]
+
+
+def test_a_folder_of_mixed_pictures_trains_and_lists_what_it_skipped(capsys, folder, tmp_path):
+    words = ["pretrain", str(folder), *TINY, "--size", "24", "--out", str(tmp_path / "r")]
+    assert main(words) == 0
+    err = said(capsys)[1]
+    assert "7 files skipped" in err
+    assert err.count("broken") == 5
+    listed = (tmp_path / "r" / "skipped.txt").read_text().splitlines()
+    assert len(listed) == 7
+    assert all(line.split("\t")[1] for line in listed)
+    assert ImageEncoder.load(tmp_path / "r").shape == (24, 24, 3)
+
+    out = tmp_path / "features.parquet"
+    assert main(["embed", str(tmp_path / "r"), str(folder), "--out", str(out)]) == 0
+    assert "7 files skipped" in said(capsys)[1]
+    frame = pd.read_parquet(out)
+    assert [path.rsplit("/", 2)[-2] for path in frame["path"]] == ["cats"] * 6 + ["dogs"] * 6
+    assert frame["label"].tolist() == [0] * 6 + [1] * 6
+
+
+def test_probe_prints_a_table_and_remembers_the_data(capsys, run):
+    words = ["probe", str(run), "--baselines", "--seeds", "2", "--epochs", "3"]
+    assert main(words) == 0
+    out = said(capsys)[0]
+    for name in (
+        "encoder relu4",
+        "random encoder relu4",
+        "pixels",
+        "all test images",
+        "best on 128 *",
+        "computed once",
+    ):
+        assert name in out
+    assert (run / "confusion-mlp-relu4.png").is_file()
+    kept = json.loads((run / "probe-mlp-relu4.json").read_text())
+    assert kept["data"].endswith("pictures.npz")
+    assert [row["features"] for row in kept["results"]] == ["encoder relu4", "random encoder relu4", "pixels"]
+    assert kept["results"][0]["validation"]["n_test"] == 24
+
+
+def test_probe_as_json_of_all_layers(capsys, run, data):
+    assert main(["probe", str(run), "--layer", "all", "--head", "knn", "--data", str(data), "--json"]) == 0
+    found = json.loads(said(capsys)[0])
+    assert [row["features"] for row in found["results"]] == [f"encoder relu{i}" for i in range(1, 5)]
+    assert all(0 <= row["validation"]["mean"] <= 1 for row in found["results"])
+    assert (run / "probe-knn-all.json").is_file()
+    assert {f"confusion-knn-relu{i}.png" for i in range(1, 5)} <= {path.name for path in run.iterdir()}
+
+
+def test_probe_on_other_data_has_files_of_its_own(run, tmp_path):
+    other = tmp_path / "other.npz"
+    (x, y), (tx, ty) = pictures(30, shape=(30, 30, 3)), pictures(10, shape=(30, 30, 3))
+    np.savez(other, train_images=x, train_labels=y, test_images=tx, test_labels=ty)
+    words = ["probe", str(run), "--data", str(other), "--layer", "2", "--head", "linear", "--quiet"]
+    assert main([*words, "--protocol", "validation", "--epochs", "2", "--seeds", "1"]) == 0
+    kept = json.loads((run / "probe-linear-relu2-other.npz.json").read_text())
+    assert list(kept["results"][0]) == ["features", "validation"]
+
+
+def test_what_cannot_be_probed_is_said(capsys, run, tmp_path):
+    np.save(tmp_path / "x.npy", pictures(10)[0])
+    for words, message in (
+        (["probe", str(tmp_path)], "encoder.json"),
+        (["probe", str(run), "--layer", "7"], "--layer must be last, all, a number"),
+        (["probe", str(run), "--data", str(tmp_path / "x.npy")], "has no split 'test'"),
+        (["probe", str(run), "--seeds", "0"], "`seeds` must be at least 1"),
+    ):
+        assert main(words) == 2
+        assert message in said(capsys)[1]
+
+
+def test_probe_asks_for_data_where_the_run_has_none(capsys, run, tmp_path):
+    ImageEncoder.load(run).save(tmp_path / "bare")
+    assert main(["probe", str(tmp_path / "bare")]) == 2
+    assert "name labelled ones by --data" in said(capsys)[1]
+
+
+def test_embed_writes_one_row_an_image(capsys, run, data, tmp_path):
+    out = tmp_path / "f.npy"
+    assert main(["embed", str(run), str(data), "--split", "test", "--layer", "2", "--out", str(out)]) == 0
+    assert "24 images" in said(capsys)[0]
+    features = np.load(out)
+    source = neuralbayes.data.sources.ArraySource(pictures(24, seed=1)[0])
+    np.testing.assert_allclose(features, ImageEncoder.load(run).features(source, "relu2"), atol=1e-5)
+
+    assert main(["embed", str(run), str(data), "--limit", "5", "--out", str(tmp_path / "g.parquet"), "--quiet"]) == 0
+    frame = pd.read_parquet(tmp_path / "g.parquet")
+    assert frame["label"].tolist() == pictures(48)[1][:5].tolist()
+    assert said(capsys) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--out", "f.csv"], ".parquet or .npy"),
+        (["--out", "there.npy"], "exists already; replace it with --force"),
+        (["--out", "f.npy", "--layer", "all"], "--layer must be one layer here"),
+    ],
+)
+def test_embed_finds_out_at_once_what_it_cannot_write(capsys, run, data, tmp_path, monkeypatch, words, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "there.npy").write_text("x")
+    assert main(["embed", str(run), str(data), *words]) == 2
+    assert message in said(capsys)[1]
+    assert main(["embed", str(run), str(data), "--out", "there.npy", "--force", "--quiet"]) == 0
+
+
+def test_export_says_how_far_it_is_from_the_original(capsys, run, tmp_path):
+    out = tmp_path / "encoder.pt2"
+    assert main(["export", str(run), "--to", "torch", "--out", str(out)]) == 0
+    text = said(capsys)[0]
+    assert "(n, 22, 22, 1)" in text
+    assert "off the original by at most" in text
+    assert out.is_file()
+    assert main(["export", str(run), "--to", "torch", "--out", str(tmp_path / "encoder.onnx")]) == 2
+    assert "--out must end in .pt2 for --to torch" in said(capsys)[1]
+
+
+def test_export_to_onnx(run, tmp_path):
+    pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxscript")
+    assert main(["export", str(run), "--to", "onnx", "--layer", "3", "--out", str(tmp_path / "e.onnx"), "--quiet"]) == 0
+    assert (tmp_path / "e.onnx").is_file()
+
+
+def test_a_missing_extra_is_named(capsys, run, tmp_path, monkeypatch):
+    monkeypatch.setattr("neuralbayes.export.find_spec", lambda name: None)
+    assert main(["export", str(run), "--to", "onnx", "--out", str(tmp_path / "e.onnx")]) == 2
+    assert "pip install 'neuralbayes[export]'" in said(capsys)[1]
+
+
+def test_layers_by_every_name():
+    assert layer_names("all") == ("relu1", "relu2", "relu3", "relu4")
+    assert [layer_names(name) for name in ("last", "4", "relu4")] == [("relu4",)] * 3
+    with pytest.raises(ValueError, match="--layer must be"):
+        layer_names("0")
