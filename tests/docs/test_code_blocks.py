@@ -57,3 +57,8 @@ def test_pictures_and_pages_that_the_readme_names_exist() -> None:
 def test_what_the_readme_prints_is_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
     exec(README[0][1], {"nb": nb})
     assert capsys.readouterr().out.strip() == README[0][1].split("# ")[-1].splitlines()[0]
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    listed = set((ROOT / "docs" / "api.md").read_text(encoding="utf-8").split())
+    assert [name for name in nb.__all__ if name not in listed and name != "datasets"] == []
