@@ -29,6 +29,7 @@ LAYERS = [
     "data",
     "training",
     "gradients",
+    "microbatches",
     "objectives",
     "networks",
     "bayes",

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Literal
 
 import torch
@@ -25,6 +24,7 @@ from torch import Tensor, nn
 from torch.nn.modules.dropout import _DropoutNd
 
 from neuralbayes.bayes import weighted_sum
+from neuralbayes.microbatches import Microbatch, Processes, microbatches
 from neuralbayes.networks.replay import BufferState, frozen_buffers, given_statistics, recorded_statistics, seeded
 from neuralbayes.objectives.base import Objective, check_finite, interior_posterior
 from neuralbayes.objectives.running import RunningPrior
@@ -107,43 +107,12 @@ def backward(
     if smoothness is not None:
         _check_smoothness(smoothness, network)
     running = _running_prior(objective, marginal)
-    processes = _Processes(process_group)
+    processes = Processes(process_group)
     run = _Run(weighted, network, smoothness, monitor, processes)
-    chunks = _microbatches(network, batch, microbatch_size, sample_weight, processes)
+    chunks = microbatches(network, batch, microbatch_size, sample_weight, processes)
     exact = marginal == "exact" and len(chunks) > 1  # a single micro-batch is the whole batch
     with run.summed_gradients():
         return run.two_passes(chunks) if exact else run.one_pass(chunks, running)
-
-
-@dataclass
-class _Microbatch:
-    x: Tensor
-    weight: Tensor  # (n,), sums to 1 over all micro-batches of all processes
-    seed: int
-
-
-class _Processes:
-    """Sums over the processes of a group; with one process, the identity."""
-
-    def __init__(self, group: dist.ProcessGroup | None) -> None:
-        self.group = group
-        active = dist.is_available() and dist.is_initialized()
-        if group is not None and not active:
-            raise ValueError("`process_group` was given, but torch.distributed is not initialised")
-        self.size = dist.get_world_size(group) if active else 1
-
-    def sum(self, tensor: Tensor) -> Tensor:
-        if self.size > 1:
-            tensor = tensor.contiguous()
-            dist.all_reduce(tensor, group=self.group)
-        return tensor
-
-    def gather(self, value: object) -> list[object]:
-        if self.size == 1:
-            return [value]
-        values: list[object] = [None] * self.size
-        dist.all_gather_object(values, value, group=self.group)
-        return values
 
 
 class _Run:
@@ -155,7 +124,7 @@ class _Run:
         network: nn.Module,
         smoothness: Smoothness | None,
         monitor: Callable[[Sequence[Tensor]], None] | None,
-        processes: _Processes,
+        processes: Processes,
     ) -> None:
         self.objective = objective
         self.network = network
@@ -163,7 +132,7 @@ class _Run:
         self.monitor = monitor
         self.processes = processes
 
-    def one_pass(self, chunks: list[_Microbatch], running: RunningPrior | None) -> Tensor:
+    def one_pass(self, chunks: list[Microbatch], running: RunningPrior | None) -> Tensor:
         """E and G from the micro-batch itself, which spans the processes, or E from a running average."""
         loss = chunks[0].weight.new_zeros(())
         for chunk in chunks:
@@ -189,7 +158,7 @@ class _Run:
             loss = loss + penalty.detach()
         return self.processes.sum(loss)
 
-    def two_passes(self, chunks: list[_Microbatch]) -> Tensor:
+    def two_passes(self, chunks: list[Microbatch]) -> Tensor:
         """E, then G, of all micro-batches of all processes without gradients; then the gradient of each."""
         priors, kept = self.exact_priors(chunks)
         slopes, loss = self.exact_slopes(chunks, priors, kept)
@@ -204,7 +173,7 @@ class _Run:
             local.backward()  # type: ignore[no-untyped-call]
         return self.processes.sum(loss)
 
-    def exact_priors(self, chunks: list[_Microbatch]) -> tuple[list[Tensor], list[list[Tensor]]]:
+    def exact_priors(self, chunks: list[Microbatch]) -> tuple[list[Tensor], list[list[Tensor]]]:
         """E of each output over all samples, and the posteriors of each micro-batch where needed again and small."""
         priors: list[Tensor] = []
         kept: list[list[Tensor]] = []
@@ -216,7 +185,7 @@ class _Run:
         return [self.processes.sum(p_z) for p_z in priors], kept
 
     def exact_slopes(
-        self, chunks: list[_Microbatch], priors: list[Tensor], kept: list[list[Tensor]]
+        self, chunks: list[Microbatch], priors: list[Tensor], kept: list[list[Tensor]]
     ) -> tuple[list[Tensor], Tensor]:
         """G of each output over all samples, and the part of the objective that is of the prior alone."""
         terms = self.objective.terms(len(priors))
@@ -239,7 +208,7 @@ class _Run:
         """Whether p(z) enters the `sample_term` of any objective."""
         return any(_depends_on_prior(o, p) for (_, o), p in zip(self.objective.terms(len(priors)), priors, strict=True))
 
-    def posteriors(self, chunks: list[_Microbatch]) -> Iterator[tuple[_Microbatch, list[Tensor]]]:
+    def posteriors(self, chunks: list[Microbatch]) -> Iterator[tuple[Microbatch, list[Tensor]]]:
         """The posteriors of each micro-batch, without a trace in the network."""
         # Buffers are put back after the pass, not after each piece: the next pass sees them move in the same way.
         with frozen_buffers(self.network):
@@ -248,7 +217,7 @@ class _Run:
                     posteriors = [interior_posterior(x) for x in as_list(self.network(chunk.x))]
                 yield chunk, posteriors
 
-    def forward(self, chunk: _Microbatch) -> tuple[Outputs, Tensor]:
+    def forward(self, chunk: Microbatch) -> tuple[Outputs, Tensor]:
         """The network on a micro-batch, and the share of beta * R_c that it has in the batch's."""
         smoothness = self.smoothness
         partial = smoothness is not None and smoothness.fraction < 1.0
@@ -347,55 +316,3 @@ def _running_prior(objective: Objective | WeightedSum, marginal: Marginal | Runn
     if marginal not in ("minibatch", "running", "exact"):
         raise ValueError(f'`marginal` must be "minibatch", "running", "exact" or a RunningPrior, got {marginal!r}')
     return objective.running_prior if marginal == "running" else None
-
-
-def _microbatches(
-    network: nn.Module,
-    batch: Tensor,
-    microbatch_size: int | None,
-    sample_weight: Tensor | None,
-    processes: _Processes,
-) -> list[_Microbatch]:
-    """The batch in pieces, each with its weights and its seed, the same number of pieces on every process."""
-    if not isinstance(network, nn.Module):
-        raise TypeError(
-            "`network` must be a torch.nn.Module, whose buffers and random numbers can be the same in every pass, "
-            f"got {type(network).__name__}"
-        )
-    if not isinstance(batch, Tensor) or batch.ndim < 1:
-        raise TypeError(f"`batch` must be a tensor of shape (n_samples, *features), got {type(batch).__name__}")
-    sizes = [n for n in processes.gather(len(batch)) if isinstance(n, int)]
-    if max(sizes) == 0:
-        raise ValueError(f"`batch` must have at least one sample, got shape {tuple(batch.shape)}")
-    size = max(sizes) if microbatch_size is None else microbatch_size
-    if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= max(sizes):
-        raise ValueError(
-            f"`microbatch_size` must be an integer from 1 to the number of samples, {max(sizes)}, "
-            f"got {microbatch_size!r}"
-        )
-    weight = torch.ones(len(batch), device=batch.device, dtype=_weight_dtype(network, batch))
-    if sample_weight is not None:
-        sample_weight = torch.as_tensor(sample_weight)
-        if sample_weight.shape != weight.shape or not bool((sample_weight >= 0).all()):
-            raise ValueError(
-                f"`sample_weight` must hold {len(batch)} non-negative numbers, got shape {tuple(sample_weight.shape)}"
-            )
-        weight = sample_weight.to(weight)
-    total = processes.sum(weight.sum())
-    if not (bool(torch.isfinite(total)) and float(total) > 0):
-        raise ValueError("`sample_weight` must be finite and have a positive sum")
-    n_chunks = -(-max(sizes) // size)
-    seeds = torch.randint(2**62, (n_chunks,)).tolist()
-    if len(batch) < n_chunks:
-        # A process short of samples takes part in every sum with samples of no weight.
-        missing = n_chunks - len(batch)
-        batch = torch.cat([batch, batch.new_zeros(missing, *batch.shape[1:])])
-        weight = torch.cat([weight, weight.new_zeros(missing)])
-    pieces = zip(batch.tensor_split(n_chunks), (weight / total).tensor_split(n_chunks), seeds, strict=True)
-    return [_Microbatch(x, w, seed) for x, w, seed in pieces]
-
-
-def _weight_dtype(network: nn.Module, batch: Tensor) -> torch.dtype:
-    """Double where the network or its input is, so that the gradient is exact in double; else float32."""
-    double = batch.dtype == torch.float64 or any(p.dtype == torch.float64 for p in network.parameters())
-    return torch.float64 if double else torch.float32

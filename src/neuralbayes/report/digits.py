@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from neuralbayes.report.frames import quiet_frame
 from neuralbayes.report.labels import COLORS, new_picture
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def plot_information(information: Mapping[str, Sequence[float]], bounds: Sequenc
     ax.set_xlabel("epoch", fontsize=8, color="#555555")
     ax.set_title("I(x; z) in nats; dotted: its bound log K", loc="left", fontsize=10)
     ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(0.01, 0.84))
-    _quiet_frame(ax)
+    quiet_frame(ax)
 
 
 def plot_accuracy(accuracy: Mapping[str, Mapping[str, float]], ax: Axes) -> None:
@@ -97,7 +98,7 @@ def plot_accuracy(accuracy: Mapping[str, Mapping[str, float]], ax: Axes) -> None
     )
     ax.set_title("linear probe, % of test images right (axis cut)", loc="left", fontsize=10)
     ax.legend(frameon=False, fontsize=8, loc="upper left", ncols=len(kinds), bbox_to_anchor=(0.0, -0.12))
-    _quiet_frame(ax)
+    quiet_frame(ax)
 
 
 def plot_members(state: Members, ax: Axes) -> None:
@@ -113,11 +114,3 @@ def plot_members(state: Members, ax: Axes) -> None:
     middle = (height - 1) / 2
     ax.text(-2 * gap, middle, name, ha="right", **style)
     ax.text(strip.shape[1] + gap, middle, f"{ratio[0]:.0f} to {ratio[-1]:.0f}", ha="left", **style)
-
-
-def _quiet_frame(ax: Axes) -> None:
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.spines[["left", "bottom"]].set_color("#999999")
-    ax.tick_params(color="#999999", labelcolor="#555555", labelsize=8)
-    ax.grid(axis="y", color="#eeeeee", zorder=0)
-    ax.set_axisbelow(True)

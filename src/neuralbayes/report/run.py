@@ -13,11 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 from neuralbayes.encoder import STATES, ImageEncoder
 from neuralbayes.files import read_tensors
 from neuralbayes.pretraining import WATCHED
+from neuralbayes.report.frames import quiet_frame
 from neuralbayes.report.labels import COLORS, new_picture, save_picture
 from neuralbayes.training.metrics import read_metrics
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 MAX_FILTERS = 200
@@ -125,7 +125,7 @@ def draw_information(metrics: Sequence[Mapping[str, float]], bounds: Mapping[str
     lower.set_title("objective, smoothness included; lower is better", loc="left", fontsize=10)
     lower.set_xlabel("updates")
     for ax in (upper, lower):
-        _quiet_frame(ax)
+        quiet_frame(ax)
     return figure
 
 
@@ -158,7 +158,7 @@ def draw_states(p_z: Mapping[str, NDArray[Any]]) -> Figure:
         ax.set_ylim(0.0, 1.08 * max(1.0, float(shares[0])))
         found = f"{dead.sum()} of {len(prior)} states dead" if dead.any() else f"{len(prior)} states, none dead"
         ax.set_title(f"{name}: {found}", loc="left", fontsize=10)
-        _quiet_frame(ax)
+        quiet_frame(ax)
     figure.supxlabel(f"states, the commonest first; red: below {DEAD:g} of the equal share", fontsize=9)
     figure.supylabel("p(z) in units of 1 / K", fontsize=9)
     return figure
@@ -182,11 +182,3 @@ def _columns(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[f
 def _marker(points: Sequence[tuple[float, float]]) -> dict[str, Any]:
     """A line of few points shows each of them: one point alone would not be seen."""
     return {"marker": "o", "markersize": 4} if len(points) < 20 else {}
-
-
-def _quiet_frame(ax: Axes) -> None:
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.spines[["left", "bottom"]].set_color("#999999")
-    ax.tick_params(color="#999999", labelcolor="#555555", labelsize=8)
-    ax.grid(axis="y", color="#eeeeee", zorder=0)
-    ax.set_axisbelow(True)
