@@ -180,13 +180,14 @@ def certified(
 def logits(network: SineNetwork, X: Array, verbose: bool = False) -> Array:
     """The network on all rows, a part at a time, in the dtype of `X`: (n, n_states)."""
     starts = range(0, len(X), ROWS_AT_ONCE)
-    parts = []
+    # Made at once: small results between the large temporaries of each part would keep their memory from being reused.
+    values: Array = np.empty((len(X), network.head.shape[1]), dtype=X.dtype)
     with torch.no_grad(), progress(len(starts), description="parts of the rows", enabled=verbose) as display:
         for start in starts:
-            part = np.array(X[start : start + ROWS_AT_ONCE])
-            parts.append(network(torch.from_numpy(part)).numpy())
-            display.advance(samples=len(part))
-    return np.concatenate(parts)
+            part = slice(start, start + ROWS_AT_ONCE)
+            values[part] = network(torch.from_numpy(np.array(X[part]))).numpy()
+            display.advance(samples=len(values[part]))
+    return values
 
 
 def take(X: Array, rows: NDArray[np.int64]) -> Array:
