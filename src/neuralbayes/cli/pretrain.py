@@ -23,7 +23,7 @@ with the same command, and ends as if nothing had happened.
 
 [bold]Examples[/bold]
 
-  An hour on two cores:
+  Photographs, with the settings for two cores:
   [cyan]neuralbayes pretrain cifar10 --out run[/cyan]
 
   Your own pictures, cut and scaled to 32 x 32:

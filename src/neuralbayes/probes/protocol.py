@@ -108,7 +108,7 @@ def probe(
     protocol : {"validation", "paper"}, default="validation"
         "validation": a tenth of the training images chooses the epoch, and all test images are judged. "paper", as
         the authors' code has it: all training images are trained on, and the result is the best epoch's accuracy on
-        the first 128 test images. That is 4 to 14 points better, and is not what new images will get.
+        the first 128 test images. That is several points better, and is not what new images will get.
     seeds : int, default=3
         How many times, with other weights, order and validation images. Nearest neighbours, where nothing is drawn,
         are judged once.
