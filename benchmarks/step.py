@@ -73,7 +73,7 @@ def measure(kind: str, width: float, batch: int) -> dict[str, float]:
     steps: dict[str, Callable[[Tensor], Tensor]] = {
         "literal": lambda batch: literal_step(states, batch, generator),
         "ours": lambda batch: our_step(states, batch, 1.0),
-        "ours, R_c on a quarter": lambda batch: our_step(states, batch, 0.25),
+        "ours, R_c on 1/4": lambda batch: our_step(states, batch, 0.25),
     }
     steps[kind](x[:8])  # start-up costs are not the step's
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -126,12 +126,12 @@ def main() -> None:
     settings = [(0.25, 50), (0.25, 200), (0.5, 50), (1.0, 32)] + ([(1.0, 250), (1.0, 500)] if arguments.full else [])
     for width, batch in settings:
         literal: dict[str, float] = {}
-        for kind in ("literal", "ours", "ours, R_c on a quarter"):
+        for kind in ("literal", "ours", "ours, R_c on 1/4"):
             command = [sys.executable, __file__, "--one", kind, str(width), str(batch)]
             cost = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
             literal = literal or cost
             # Only the full step does the operations that are counted.
-            used = "" if "quarter" in kind else f"{cost['gflops'] / peak * (1.5 if kind == 'literal' else 1.0):.0%}"
+            used = "" if "1/4" in kind else f"{cost['gflops'] / peak * (1.5 if kind == 'literal' else 1.0):.0%}"
             table.add_row(
                 f"{width:g}",
                 str(batch),

@@ -87,7 +87,8 @@ def backward(
     -----
     Batch normalisation keeps the statistics of its micro-batch. All passes over a micro-batch see the same network:
     the same dropout, and running statistics that move once. With ``smoothness.fraction < 1`` the perturbed samples are
-    normalised with the statistics of the whole micro-batch, and a network with dropout is refused.
+    normalised with the statistics of the whole micro-batch, and a network with dropout is refused. A process with fewer
+    samples than there are micro-batches fills up with zeros of no weight, which batch normalisation sees.
 
     Examples
     --------
