@@ -60,7 +60,7 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
     alpha : float, default=2.0
         Weight of an even use of the states, beyond that of the mutual information; above -1.
     beta : float, default=None
-        Weight of the smoothness term; None is 0.2 for rows and the paper's 4 for images. More makes features vary less
+        Weight of the smoothness term; None is 0.2 for rows and 0.5 for images. More makes features vary less
         between similar rows and carry less information.
     version : {1, 2}, default=2
         Of the objective; see :class:`MIM`.
