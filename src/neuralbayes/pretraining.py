@@ -113,7 +113,7 @@ class PretrainConfig:
 
 PRESETS = {
     "paper": PretrainConfig(),
-    # With the paper's beta of 4 a quarter of its width hardly moves in the first thousand steps.
+    # The paper's beta of 4 is too much for a quarter of its width: in the first steps features get worse, not better.
     "laptop": PretrainConfig(
         encoder="small",
         beta=0.5,
