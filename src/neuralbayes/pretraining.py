@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import random
 import resource
@@ -104,11 +103,6 @@ class PretrainConfig:
             if getattr(self, name) not in known:
                 choices = ", ".join(map(str, known))
                 raise ValueError(f"`{name}` must be one of {choices}, got {getattr(self, name)!r}")
-
-    @property
-    def digest(self) -> str:
-        """A hash by which a run is found again."""
-        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:16]
 
 
 PRESETS = {

@@ -11,9 +11,6 @@ from torch import nn
 PAPER_CHANNELS = (200, 500, 700, 1000)
 """C200-P-C500-C700-P-C1000, section 5.1."""
 
-MNIST_CHANNELS = (100, 100, 200, 500)
-"""C100-P-C100-C200-P-C500, appendix F."""
-
 
 def convolutional_encoder(
     channels: Sequence[int] = PAPER_CHANNELS, in_channels: int = 3, batch_norm: bool = True
