@@ -20,6 +20,7 @@ LAYERS = [
     "estimators",
     "baselines",
     "pretraining",
+    "encoder_training",  # what pretraining and the baselines have in common: settings, the folder of a run
     "rows",  # the same for tables
     "labeling",  # what ManifoldLabeler does, as pretrain is what MIMEncoder does
     "export",
@@ -29,6 +30,7 @@ LAYERS = [
     "data",
     "training",
     "gradients",
+    "passes",  # what `backward` does with one micro-batch
     "microbatches",
     "objectives",
     "networks",

@@ -2,16 +2,21 @@
 
 import json
 import random
+import subprocess
+import sys
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
 
+from neuralbayes import pretraining
 from neuralbayes.data.sources import ArraySource
 from neuralbayes.encoder import STATES, ImageEncoder
 from neuralbayes.pretraining import PRESETS, PretrainConfig, pretrain
-from neuralbayes.training import Callback, read_metrics
+from neuralbayes.training import Callback, WarnOnCollapse, load_checkpoint, precision, read_metrics
+from neuralbayes.training.precision import Trial
 
 CONFIG = PretrainConfig(
     encoder="tiny",
@@ -54,6 +59,10 @@ class Break(Callback):
 
 def weights(folder):
     return (folder / "encoder.safetensors").read_bytes()
+
+
+def result(folder):
+    return json.loads((folder / "result.json").read_text())
 
 
 @pytest.fixture(scope="module")
@@ -119,6 +128,9 @@ def test_other_images_in_the_same_folder_are_refused(unbroken):
         ({"epochs": 0}, "`epochs` must be at least 1, got 0"),
         ({"batch_size": 0}, "`batch_size` must be at least 1"),
         ({"learning_rate": 0.0}, "`learning_rate` must be positive"),
+        ({"patience": 0}, "`patience` must be at least 1, got 0"),
+        ({"precision": "float16"}, "`precision` must be one of float32, bfloat16, auto, got 'float16'"),
+        ({"precision": "bfloat16"}, r"`precision` must be 'float32' or 'auto' where beta is not 0, got .* beta 4.0"),
         ({"alpha": float("nan")}, "alpha"),
         ({"beta": -1.0}, "beta"),
         ({"smooth_fraction": 2.0}, "fraction"),
@@ -208,3 +220,101 @@ def test_the_seed_decides_everything():
     )
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
+
+
+def test_patience_ends_a_run_that_gets_no_better_also_an_interrupted_one(tmp_path):
+    config = replace(CONFIG, batch_size=32, epochs=40, patience=2, learning_rate=1e-9, schedule="constant")
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    pretrain(images(32), config, out=whole)
+    said = result(whole)
+    assert said["ended"] == "early stop"
+    assert "loss did not improve on" in said["stop_reason"]
+    assert said["steps"] < 40
+    losses = [line["loss"] for line in read_metrics(whole / "metrics.jsonl")]
+    assert min(losses[:-2]) < min(losses[-2:])  # a step is an epoch here
+    with pytest.raises(RuntimeError):  # within the epochs that are counted
+        pretrain(images(32), config, out=broken, callbacks=[Break(said["steps"], RuntimeError(), after=False)])
+    pretrain(images(32), config, out=broken)
+    assert weights(broken) == weights(whole)
+    assert result(broken)["stop_reason"] == said["stop_reason"]
+
+
+def test_a_run_with_all_its_epochs_says_so_and_has_no_warnings(unbroken):
+    said = result(unbroken)
+    assert (said["ended"], said["stop_reason"], said["warnings"]) == ("epochs", None, [])
+    assert said["config"]["precision"] == "float32"
+
+
+def test_images_that_do_not_differ_are_a_collapse_that_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(pretraining, "WarnOnCollapse", partial(WarnOnCollapse, steps=3))
+    blank = np.zeros((16, 22, 22, 1), np.uint8)
+    with pytest.warns(UserWarning, match=r"relu\d has said less than 0.01 nats .* Try a larger alpha"):
+        pretrain(blank, replace(CONFIG, augment=False, epochs=5), out=tmp_path)
+    said = result(tmp_path)["warnings"]
+    assert [message.split()[0] for message in said] == list(STATES)
+    pretrain(blank, replace(CONFIG, augment=False, epochs=5), out=tmp_path)  # it has ended, and warns no more
+    assert result(tmp_path)["warnings"] == said
+
+
+def test_a_run_that_diverges_leaves_a_checkpoint_of_finite_weights(tmp_path):
+    with pytest.raises((FloatingPointError, ValueError), match="learning rate"):
+        pretrain(images(), replace(CONFIG, learning_rate=1e15, schedule="constant"), out=tmp_path)
+    saved = load_checkpoint(tmp_path)
+    assert all(tensor.isfinite().all() for tensor in saved["network"].values())
+    assert not (tmp_path / "encoder.json").exists()
+
+
+def test_a_run_keeps_the_precision_that_auto_began_with(tmp_path, monkeypatch):
+    config = replace(CONFIG, beta=0.0, epochs=1, precision="auto")
+    monkeypatch.setattr(precision, "try_bfloat16", lambda: Trial(None, "SIGILL"))
+    with pytest.raises(KeyboardInterrupt):
+        pretrain(images(32), config, out=tmp_path, callbacks=[Break(1, KeyboardInterrupt())])
+    monkeypatch.setattr(precision, "try_bfloat16", lambda: Trial(9.0))  # on another machine
+    pretrain(images(32), config, out=tmp_path)
+    assert result(tmp_path)["config"]["precision"] == "float32"
+
+
+def test_auto_does_not_try_bfloat16_where_it_would_round_r_c_away(tmp_path, monkeypatch):
+    monkeypatch.setattr(precision, "try_bfloat16", None)
+    pretrain(images(16), replace(CONFIG, epochs=1, precision="auto"), out=tmp_path)
+    assert result(tmp_path)["config"]["precision"] == "float32"
+
+
+def test_bfloat16_on_a_machine_without_it_leaves_no_run_behind(tmp_path, monkeypatch):
+    monkeypatch.setattr(precision, "try_bfloat16", lambda: Trial(None, "a test of it ended by SIGILL"))
+    with pytest.raises(ValueError, match=r"`precision` must be .* on this machine, got 'bfloat16', .* SIGILL"):
+        pretrain(images(16), replace(CONFIG, beta=0.0, precision="bfloat16"), out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+IN_CHILD = """
+import sys
+from dataclasses import replace
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from test_pretraining import *
+
+precision.try_bfloat16 = lambda: Trial(9.0)
+out = Path(sys.argv[2])
+config = replace(CONFIG, beta=0.0, precision="auto")
+pretrain(images(32), config, out=out / "whole")
+with pytest.raises(RuntimeError):
+    pretrain(images(32), config, out=out / "broken", callbacks=[Break(3, RuntimeError(), after=False)])
+precision.try_bfloat16 = lambda: Trial(0.1)  # slow where it goes on
+pretrain(images(32), config, out=out / "broken")
+pretrain(images(32), replace(config, precision="float32"), out=out / "float32")
+"""
+
+
+def test_a_run_in_bfloat16_goes_on_as_if_nothing_had_happened(tmp_path, request):
+    """In a child process, which a processor without bfloat16 may kill."""
+    words = [sys.executable, "-c", IN_CHILD, str(request.path.parent), str(tmp_path)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode < 0:
+        pytest.skip("bfloat16 does not work on this machine")
+    assert done.returncode == 0, done.stderr
+    assert result(tmp_path / "broken")["config"]["precision"] == "bfloat16"
+    assert weights(tmp_path / "broken") == weights(tmp_path / "whole")
+    assert weights(tmp_path / "float32") != weights(tmp_path / "whole")
+    layers = [result(tmp_path / name)["layers"]["relu4"]["information"] for name in ("whole", "float32")]
+    assert layers[0] == pytest.approx(layers[1], rel=0.05)

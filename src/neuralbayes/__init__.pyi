@@ -1,3 +1,4 @@
+from . import baselines as baselines
 from . import datasets as datasets
 from .bayes import conditional_entropy as conditional_entropy
 from .bayes import density_ratio as density_ratio

@@ -30,6 +30,7 @@ from neuralbayes.objectives.base import Objective, check_finite, interior_poster
 from neuralbayes.objectives.running import RunningPrior
 from neuralbayes.objectives.smoothness import Smoothness
 from neuralbayes.objectives.weighted import Outputs, WeightedSum, as_list
+from neuralbayes.passes import Passed, Term, lean, sample_slope, slope
 
 Marginal = Literal["minibatch", "running", "exact"]
 
@@ -48,6 +49,7 @@ def backward(
     sample_weight: Tensor | None = None,
     monitor: Callable[[Sequence[Tensor]], None] | None = None,
     process_group: dist.ProcessGroup | None = None,
+    recompute: bool = False,
 ) -> Tensor:
     r"""Add the gradient of ``objective(network(batch))`` to the parameters' ``.grad``, in micro-batches.
 
@@ -78,6 +80,10 @@ def backward(
     process_group : torch.distributed.ProcessGroup, optional
         Processes that hold shards, of any sizes, of one global batch; by default all of them where
         `torch.distributed` is initialised. Every process ends with the gradient of the global batch.
+    recompute : bool, default=False
+        Save memory, the gradient being the same: posteriors are made again when the backward pass needs them, and the
+        perturbed pass of R_c keeps no more than the results of its large convolutions and matrix products. For the
+        paper's encoder that takes half of the memory and a few hundredths of the time.
 
     Returns
     -------
@@ -109,7 +115,7 @@ def backward(
         _check_smoothness(smoothness, network)
     running = _running_prior(objective, marginal)
     processes = Processes(process_group)
-    run = _Run(weighted, network, smoothness, monitor, processes)
+    run = _Run(weighted, network, smoothness, monitor, processes, recompute)
     chunks = microbatches(network, batch, microbatch_size, sample_weight, processes)
     exact = marginal == "exact" and len(chunks) > 1  # a single micro-batch is the whole batch
     with run.summed_gradients():
@@ -126,37 +132,35 @@ class _Run:
         smoothness: Smoothness | None,
         monitor: Callable[[Sequence[Tensor]], None] | None,
         processes: Processes,
+        recompute: bool,
     ) -> None:
         self.objective = objective
         self.network = network
         self.smoothness = smoothness
         self.monitor = monitor
         self.processes = processes
+        self.recompute = recompute
 
     def one_pass(self, chunks: list[Microbatch], running: RunningPrior | None) -> Tensor:
         """E and G from the micro-batch itself, which spans the processes, or E from a running average."""
         loss = chunks[0].weight.new_zeros(())
         for chunk in chunks:
-            outputs, penalty = self.forward(chunk)
+            passed = self.forward(chunk)
             total = self.processes.sum(chunk.weight.sum())
             if float(total) == 0.0:
                 continue
             share = chunk.weight / total
-            local = penalty
-            for i, (w, objective, p_zx) in enumerate(self.terms(outputs)):
-                mean = weighted_sum(share, p_zx)
-                p_z = self.processes.sum(mean.detach().clone())
+            for i, term in enumerate(passed.terms):
+                p_z = self.processes.sum(term.prior(share))
                 if running is not None:
                     check_finite(p_z)
                     p_z = running.update(i, p_z)
-                value, slope = _prior_slope(objective, p_z)
-                if _depends_on_prior(objective, p_z):
-                    slope = slope + self.processes.sum(_sample_slope(objective, p_zx.detach(), p_z, share))
-                samples = (share * objective.per_sample(p_zx, p_z)).sum()
-                local = local + total * w * (samples + (slope * mean).sum())
-                loss = loss + total * w * (samples.detach() + value / self.processes.size)
-            local.backward()  # type: ignore[no-untyped-call]
-            loss = loss + penalty.detach()
+                value, term.slope = slope(term.objective.of_prior, p_z)
+                if _depends_on_prior(term.objective, p_z):
+                    term.slope = term.slope + self.processes.sum(term.sample_slope(share, p_z))
+                term.p_z = p_z
+                loss = loss + total * term.factor * value / self.processes.size
+            loss = loss + passed.backward(self.recompute)
         return self.processes.sum(loss)
 
     def two_passes(self, chunks: list[Microbatch]) -> Tensor:
@@ -165,13 +169,10 @@ class _Run:
         slopes, loss = self.exact_slopes(chunks, priors, kept)
         kept.clear()
         for chunk in chunks:
-            outputs, local = self.forward(chunk)
-            loss = loss + local.detach()
-            for (w, objective, p_zx), p_z, slope in zip(self.terms(outputs), priors, slopes, strict=True):
-                samples = (chunk.weight * objective.per_sample(p_zx, p_z)).sum()
-                local = local + w * (samples + (slope * weighted_sum(chunk.weight, p_zx)).sum())
-                loss = loss + w * samples.detach()
-            local.backward()  # type: ignore[no-untyped-call]
+            passed = self.forward(chunk)
+            for term, p_z, gradient in zip(passed.terms, priors, slopes, strict=True):
+                term.p_z, term.slope = p_z, gradient
+            loss = loss + passed.backward(self.recompute)
         return self.processes.sum(loss)
 
     def exact_priors(self, chunks: list[Microbatch]) -> tuple[list[Tensor], list[list[Tensor]]]:
@@ -193,16 +194,16 @@ class _Run:
         loss = chunks[0].weight.new_zeros(())
         slopes = []
         for (w, objective), p_z in zip(terms, priors, strict=True):
-            value, slope = _prior_slope(objective, p_z)
+            value, gradient = slope(objective.of_prior, p_z)
             loss = loss + w * value / self.processes.size
-            slopes.append(slope)
+            slopes.append(gradient)
         if self.coupled(priors):
-            sums = [torch.zeros_like(slope) for slope in slopes]
+            sums = [torch.zeros_like(own) for own in slopes]
             source = zip(chunks, kept, strict=True) if all(kept) else self.posteriors(chunks)
             for chunk, posteriors in source:
                 for total, (_, objective), p_zx, p_z in zip(sums, terms, posteriors, priors, strict=True):
-                    total += _sample_slope(objective, p_zx, p_z, chunk.weight)
-            slopes = [slope + self.processes.sum(total) for slope, total in zip(slopes, sums, strict=True)]
+                    total += sample_slope(objective, p_zx, p_z, chunk.weight)
+            slopes = [own + self.processes.sum(total) for own, total in zip(slopes, sums, strict=True)]
         return slopes, loss
 
     def coupled(self, priors: list[Tensor]) -> bool:
@@ -218,17 +219,23 @@ class _Run:
                     posteriors = [interior_posterior(x) for x in as_list(self.network(chunk.x))]
                 yield chunk, posteriors
 
-    def forward(self, chunk: Microbatch) -> tuple[Outputs, Tensor]:
-        """The network on a micro-batch, and the share of beta * R_c that it has in the batch's."""
+    def forward(self, chunk: Microbatch) -> Passed:
+        """The network on a micro-batch, clean and, for R_c, perturbed."""
         smoothness = self.smoothness
         partial = smoothness is not None and smoothness.fraction < 1.0
         before = None if smoothness is None else BufferState(self.network)
         with recorded_statistics(self.network, partial) as statistics, seeded(chunk.seed, chunk.x.device):
             outputs = self.network(chunk.x)
+        tensors = as_list(outputs)
         if self.monitor is not None:
-            self.monitor([interior_posterior(x.detach()) for x in as_list(outputs)])
+            self.monitor([interior_posterior(x.detach()) for x in tensors])
+        terms = [
+            Term(w, objective, x, chunk.weight)
+            for (w, objective), x in zip(self.objective.terms(len(tensors)), tensors, strict=True)
+        ]
+        passed = Passed(tensors, terms)
         if smoothness is None or smoothness.beta == 0 or float(chunk.weight.sum()) == 0.0:
-            return outputs, chunk.weight.new_zeros(())
+            return passed
 
         def perturbed(x: Tensor) -> Outputs:
             # From the buffers that the clean pass started from: else the difference would hold what it did to them.
@@ -236,14 +243,9 @@ class _Run:
                 result: Outputs = self.network(x)
             return result
 
-        return outputs, chunk.weight.sum() * smoothness(perturbed, chunk.x, outputs, chunk.weight)
-
-    def terms(self, outputs: Outputs) -> list[tuple[float, Objective, Tensor]]:
-        """Weight, objective and posterior of each output."""
-        tensors = as_list(outputs)
-        return [
-            (w, o, interior_posterior(x)) for (w, o), x in zip(self.objective.terms(len(tensors)), tensors, strict=True)
-        ]
+        function = lean(perturbed) if self.recompute else perturbed
+        passed.add_smoothness(smoothness, outputs, function, chunk, linked=bool(statistics))
+        return passed
 
     @contextmanager
     def summed_gradients(self) -> Iterator[None]:
@@ -264,27 +266,6 @@ class _Run:
         for p, old in zip(parameters, before, strict=True):
             new = self.processes.sum(torch.zeros_like(p) if p.grad is None else p.grad)
             p.grad = new if old is None else old + new
-
-
-def _sample_slope(objective: Objective, p_zx: Tensor, p_z: Tensor, weight: Tensor) -> Tensor:
-    """Weighted sum over samples of d phi / d E: (K, *spatial); 0 where phi does not depend on E."""
-    return _slope(lambda leaf: (weight * objective.per_sample(p_zx, leaf)).sum(), p_z)[1]
-
-
-def _prior_slope(objective: Objective, p_z: Tensor) -> tuple[Tensor, Tensor]:
-    """psi(E) and psi'(E), the latter (K, *spatial)."""
-    return _slope(objective.of_prior, p_z)
-
-
-def _slope(function: Callable[[Tensor], Tensor], p_z: Tensor) -> tuple[Tensor, Tensor]:
-    """A scalar function of p(z) and its gradient, which is 0 where the function does not look at p(z)."""
-    with torch.enable_grad():
-        leaf = p_z.detach().requires_grad_()
-        value = function(leaf)
-        if not value.requires_grad:
-            return value, torch.zeros_like(p_z)
-        (slope,) = torch.autograd.grad(value, leaf, materialize_grads=True)
-    return value.detach(), slope
 
 
 def _depends_on_prior(objective: Objective, p_z: Tensor) -> bool:

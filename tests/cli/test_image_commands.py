@@ -1,6 +1,7 @@
 """`neuralbayes pretrain`, `probe`, `embed` and `export`, in this process, on a few small pictures."""
 
 import json
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ import neuralbayes
 from neuralbayes.cli import main
 from neuralbayes.cli.runs import layer_names
 from neuralbayes.encoder import ImageEncoder
-from neuralbayes.training import Callback
+from neuralbayes.training import Callback, WarnOnCollapse
 
 TINY = ["--encoder", "tiny", "--batch", "16", "--microbatch", "16", "--epochs", "2"]
 
@@ -95,6 +96,8 @@ def test_settings_override_the_preset(data, tmp_path):
         "--weight-decay": "0.01",
         "--smooth-fraction": "0.5",
         "--schedule": "constant",
+        "--patience": "3",
+        "--precision": "auto",
         "--seed": "7",
     }
     words = [word for option in options.items() for word in option]
@@ -112,6 +115,8 @@ def test_settings_override_the_preset(data, tmp_path):
         "weight_decay": 0.01,
         "smooth_fraction": 0.5,
         "schedule": "constant",
+        "patience": 3,
+        "precision": "float32",  # what auto came to
         "augment": True,
         "seed": 7,
         "batch_size": 16,
@@ -128,7 +133,7 @@ def test_the_same_command_goes_on_and_ends_the_same(capsys, data, run, tmp_path,
 
     words = ["pretrain", str(data), *TINY, "--out", str(tmp_path / "r")]
     whole = neuralbayes.pretrain
-    monkeypatch.setattr(neuralbayes, "pretrain", lambda *a, **k: whole(*a, **k, callbacks=[Break()]))
+    monkeypatch.setattr(neuralbayes, "pretrain", lambda *a, **k: whole(*a, **k | {"callbacks": [Break()]}))
     assert main(words) == 130
     assert "the same command goes on" in said(capsys)[1]
     assert main(["probe", str(tmp_path / "r")]) == 2
@@ -164,6 +169,8 @@ def test_a_folder_of_other_things_is_not_written_to(capsys, data, tmp_path):
         (["--scales", "1,x"], "--scales must be whole numbers"),
         (["--limit", "0"], "--limit must be at least 1"),
         (["--learning-rate", "0"], "`learning_rate` must be positive"),
+        (["--patience", "0"], "`patience` must be at least 1, got 0"),
+        (["--precision", "bfloat16"], "`precision` must be 'float32' or 'auto' where beta is not 0"),
         (["--size", "16"], "at least 22x22 pixels"),
         (["--encoder", "huge"], "--encoder"),
         (["--split", "unlabeled"], "must hold one of the arrays"),
@@ -185,6 +192,35 @@ def test_training_that_diverges_is_not_called_a_bug(capsys, data, tmp_path, monk
     monkeypatch.setattr(neuralbayes, "pretrain", diverge)
     assert main(["pretrain", str(data), *TINY, "--out", str(tmp_path / "r")]) == 2
     assert "try a smaller --learning-rate" in said(capsys)[1]
+
+
+def test_tensorboard_if_asked(data, tmp_path):
+    pytest.importorskip("tensorboard")
+    words = ["pretrain", str(data), *TINY, "--out", str(tmp_path / "r"), "--quiet"]
+    assert main(words) == 0
+    assert not (tmp_path / "r" / "tensorboard").exists()
+    assert main([*words[:-2], str(tmp_path / "s"), "--tensorboard", "--quiet"]) == 0
+    assert list((tmp_path / "s" / "tensorboard").glob("events.*"))
+    assert (tmp_path / "s" / "metrics.jsonl").read_text() == (tmp_path / "r" / "metrics.jsonl").read_text()
+
+
+def test_tensorboard_without_the_extra_is_said_before_anything_is_done(capsys, data, tmp_path, monkeypatch):
+    monkeypatch.setattr("neuralbayes.training.tensorboard.find_spec", lambda name: None)
+    assert main(["pretrain", str(data), *TINY, "--tensorboard", "--out", str(tmp_path / "r")]) == 2
+    assert "pip install 'neuralbayes[track]'" in said(capsys)[1]
+    assert not (tmp_path / "r").exists()
+
+
+@pytest.mark.parametrize("quiet", [True, False])
+def test_warnings_and_an_early_end_are_told_in_words(capsys, tmp_path, monkeypatch, quiet):
+    monkeypatch.setattr("neuralbayes.pretraining.WarnOnCollapse", partial(WarnOnCollapse, steps=3))
+    np.save(tmp_path / "blank.npy", np.zeros((16, 22, 22, 1), np.uint8))
+    words = ["pretrain", str(tmp_path / "blank.npy"), *TINY[:-1], "40", "--patience", "5", "--learning-rate", "1e-9"]
+    assert main([*words, "--out", str(tmp_path / "r"), *["--quiet"] * quiet]) == 0
+    out, err = said(capsys)
+    assert ("warning: relu1 has said less than 0.01 nats" in err) != quiet
+    assert ("ended early: loss did not improve" in out) != quiet
+    assert ".py" not in err
 
 
 def test_a_folder_of_mixed_pictures_trains_and_lists_what_it_skipped(capsys, folder, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,6 +18,7 @@ from neuralbayes.cli.runs import SKIPPED_FILE, DataChoice, data_name, limited, t
 
 if TYPE_CHECKING:
     from neuralbayes.pretraining import PretrainConfig
+    from neuralbayes.training import Callback
 
 EXAMPLES = """DATA is a named data set, a folder of pictures, a .npy or a .npz. A run that was interrupted goes on \
 with the same command, and ends as if nothing had happened.
@@ -34,6 +36,9 @@ with the same command, and ends as if nothing had happened.
 
   The settings of the paper, with another weight of the smoothness:
   [cyan]neuralbayes pretrain cifar10 --preset paper --beta 2 --out paper[/cyan]
+
+  As long as it gets better, with curves for TensorBoard:
+  [cyan]neuralbayes pretrain cifar10 --epochs 99 --patience 3 --tensorboard --out long[/cyan]
 """
 
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
@@ -57,15 +62,18 @@ def pretrain(
     microbatch: int | None = None,
     marginal: Literal["minibatch", "running", "exact"] | None = None,
     epochs: int | None = None,
+    patience: int | None = None,
     learning_rate: float | None = None,
     weight_decay: float | None = None,
     schedule: Literal["constant", "cosine"] | None = None,
     augment: bool | None = None,
+    precision: Literal["float32", "bfloat16", "auto"] | None = None,
     seed: int | None = None,
     split: Literal["train", "test", "unlabeled"] = "train",
     limit: int | None = None,
     size: int | None = None,
     channels: Literal[1, 3] | None = None,
+    tensorboard: Flag = False,
     quiet: Flag = False,
 ) -> None:
     """Learn features of unlabelled images.
@@ -98,6 +106,8 @@ def pretrain(
         Which p(z) the objective sees: of the micro-batch, a running mean, or of the whole batch.
     epochs
         How often each image is seen.
+    patience
+        End the run after so many epochs without a new least loss; by default it has all of them.
     learning_rate
         Of Adam.
     weight_decay
@@ -106,6 +116,8 @@ def pretrain(
         Of the learning rate.
     augment
         Mirror and shift images at random.
+    precision
+        Of the network: auto is bfloat16 where it works and is faster, and beta is 0; the smoothness R_c needs float32.
     seed
         Seed of the random numbers: the same seed gives the same encoder.
     split
@@ -116,10 +128,13 @@ def pretrain(
         Cut and scale images to this many pixels a side, at least 22; by default they stay as they are.
     channels
         1 for grey, 3 for colours; by default as they are.
+    tensorboard
+        Write the metrics for TensorBoard too, into the folder of the run.
     quiet
         Print nothing but errors.
     """
     from neuralbayes.data.images import load_images
+    from neuralbayes.training import TensorBoard
 
     given = {
         "encoder": encoder,
@@ -132,18 +147,21 @@ def pretrain(
         "microbatch_size": microbatch,
         "marginal": marginal,
         "epochs": epochs,
+        "patience": patience,
         "learning_rate": learning_rate,
         "weight_decay": weight_decay,
         "schedule": schedule,
         "augment": augment,
+        "precision": precision,
         "seed": seed,
     }
     config = _config(preset, given)
+    callbacks = (TensorBoard(out / "tensorboard"),) if tensorboard else ()
     images = load_images(data, split=split, size=size, channels=channels, progress=not quiet)
     source = limited(images, limit)
     DataChoice(data_name(data), split, limit, size, channels).keep(out)
     tell_skipped(images, kept_in=out / SKIPPED_FILE, quiet=quiet)
-    _train(source, config, out, quiet)
+    _train(source, config, out, callbacks, quiet)
     pictures = _draw(out)
     if not quiet:
         _summarize(out, pictures, Console(highlight=False))
@@ -162,14 +180,23 @@ def _scales(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in parts)
 
 
-def _train(source: Any, config: PretrainConfig, out: Path, quiet: bool) -> None:
+def _train(source: Any, config: PretrainConfig, out: Path, callbacks: tuple[Callback, ...], quiet: bool) -> None:
     import neuralbayes
 
+    console = Console(stderr=True, highlight=False)
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        if not quiet:
+            console.print(Text(f"warning: {message}", style="yellow"), soft_wrap=True)
+
     try:
-        neuralbayes.pretrain(source, config, out=out, verbose=not quiet)
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", UserWarning)
+            warnings.showwarning = show  # at once: who sees a collapse early need not wait for the end
+            neuralbayes.pretrain(source, config, out=out, callbacks=callbacks, verbose=not quiet)
     except KeyboardInterrupt:
         if not quiet:
-            Console(stderr=True).print(f"{out} keeps what was learnt; the same command goes on from there.")
+            console.print(f"{out} keeps what was learnt; the same command goes on from there.")
         raise
     except FloatingPointError as error:  # training diverged, which other settings mend
         raise ValueError(f"{error}; in another folder, try a smaller --learning-rate") from error
@@ -192,6 +219,8 @@ def _summarize(out: Path, pictures: list[Path], console: Console) -> None:
         f"{result['images_per_second']:,.0f} images/s, {result['peak_memory_mb']:,} MB"
     )
     console.print(Text(heading, style="bold"), soft_wrap=True)
+    if result["ended"] == "early stop":
+        console.print(Text(f"ended early: {result['stop_reason']}"), soft_wrap=True)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, caption_justify="left")
     for name in ("layer", "states", "I(x; z)", "of log K", "dead states"):
         table.add_column(name, justify="left" if name == "layer" else "right", no_wrap=True)

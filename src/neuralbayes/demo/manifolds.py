@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from neuralbayes.bayes import LOG_2
 from neuralbayes.data.toys import PAPER, Maker, make_ring, rotate_into
 from neuralbayes.estimators import ManifoldLabeler
+from neuralbayes.probes.clusters import count_right
 
 N_POINTS = 1200
 N_FEATURES = 512
@@ -68,20 +68,6 @@ def label_manifolds(seed: int, done: Callable[[str], None]) -> list[ManifoldResu
             results.append(_label(name, make, n_clusters, disjoint, seed))
             done(name)
     return results
-
-
-def count_right(labels: NDArray[np.int64], truth: NDArray[np.int64]) -> int:
-    """Points whose label is the true one, under the best matching of the two sets of names (Hungarian method).
-
-    Examples
-    --------
-    >>> count_right(np.array([1, 1, 0, 0]), np.array([0, 0, 1, 0]))
-    3
-    """
-    n = int(max(labels.max(), truth.max())) + 1
-    table = np.zeros((n, n), dtype=np.int64)
-    np.add.at(table, (labels, truth), 1)
-    return int(table[linear_sum_assignment(table, maximize=True)].sum())
 
 
 def _label(name: str, make: Maker, n_clusters: int, disjoint: bool, seed: int) -> ManifoldResult:

@@ -53,21 +53,21 @@ class HiddenStates(nn.Module):
     def forward(self, x: Tensor) -> dict[str, Tensor]:
         with self._recorded() as states:
             self.network(x)
-        pooled = {}
-        for scale in self.scales:
-            for name in self.names:
-                if scale == 1:
-                    pooled[name] = states[name]
-                elif states[name].ndim == 4:
-                    pooled[f"{name}/{scale}"] = _average_pool(states[name], scale)
-        return pooled
+        keys = [(name, scale) for scale in self.scales for name in self.names]
+        return {
+            name if scale == 1 else f"{name}/{scale}": states[name][scale]
+            for name, scale in keys
+            if scale in states[name]
+        }
 
     @contextmanager
-    def _recorded(self) -> Iterator[dict[str, Tensor]]:
-        states: dict[str, Tensor] = {}
+    def _recorded(self) -> Iterator[dict[str, dict[int, Tensor]]]:
+        states: dict[str, dict[int, Tensor]] = {}
 
         def record(name: str, output: Tensor) -> None:
-            states[name] = output
+            # Pooled here, not after the network, so that the backward pass comes to it when it comes to the state.
+            larger = [scale for scale in self.scales if scale > 1 and output.ndim == 4]
+            states[name] = {1: output, **{scale: _average_pool(output, scale) for scale in larger}}
 
         modules = dict(self.network.named_modules())
         hooks = [

@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
+
+_EPSILON = 1e-12
 
 Statistics = dict[_BatchNorm, list[tuple[Tensor, Tensor]]]
 """Mean and variance in each batch normalisation, in the order of its calls."""
@@ -74,9 +77,7 @@ def recorded_statistics(network: nn.Module, wanted: bool = True) -> Iterator[Sta
 
     def record(module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
         if isinstance(module, _BatchNorm):
-            x = inputs[0]
-            dims = [d for d in range(x.ndim) if d != 1]
-            variance, mean = torch.var_mean(x, dims, correction=0, keepdim=True)
+            mean, variance = _Moments.apply(inputs[0])  # type: ignore[no-untyped-call]
             statistics.setdefault(module, []).append((mean, variance))
 
     hooks = [m.register_forward_pre_hook(record) for m in _batch_norms(network)] if wanted else []
@@ -93,11 +94,10 @@ def given_statistics(statistics: Statistics) -> Iterator[None]:
 
     def normalize(module: _BatchNorm, calls: Iterator[tuple[Tensor, Tensor]], x: Tensor) -> Tensor:
         mean, variance = next(calls)
-        y = (x - mean) * torch.rsqrt(variance + module.eps)
-        if module.affine:
-            shape = (1, -1, *[1] * (x.ndim - 2))
-            y = y * module.weight.reshape(shape) + module.bias.reshape(shape)
-        return y
+        result: Tensor = _Normalized.apply(  # type: ignore[no-untyped-call]
+            x, mean, variance, module.weight, module.bias, module.eps
+        )
+        return result
 
     try:
         for module, calls in statistics.items():
@@ -107,6 +107,53 @@ def given_statistics(statistics: Statistics) -> Iterator[None]:
     finally:
         for module in statistics:
             del module.forward
+
+
+class _Moments(torch.autograd.Function):
+    """Mean and variance of each channel of (n, C, *spatial): what batch normalisation computes, in its own kernel."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> tuple[Tensor, Tensor]:
+        # Mean and 1 / deviation come with the normalised values: several times as fast as `torch.var_mean` over
+        # channels that lie next to each other in memory.
+        _, mean, inverse = torch.native_batch_norm(x, None, None, None, None, True, 0.0, _EPSILON)
+        ctx.save_for_backward(x, mean)
+        return mean, (inverse.double().pow(-2) - _EPSILON).clamp_min(0.0).to(inverse.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, grad_mean: Tensor, grad_variance: Tensor) -> Tensor:
+        x, mean = ctx.saved_tensors
+        slope = 2.0 * grad_variance
+        offset = grad_mean - slope * mean
+        result: Tensor = torch.addcmul(_along_channels(offset, x), x, _along_channels(slope, x))
+        return result.mul_(x.shape[1] / x.numel())
+
+
+class _Normalized(torch.autograd.Function):
+    """Batch normalisation with given statistics, and the gradient in them, which torch's evaluation mode leaves out."""
+
+    @staticmethod
+    def forward(ctx: Any, *inputs: Any) -> Tensor:
+        x, mean, variance, weight, bias, eps = inputs
+        ctx.save_for_backward(x, mean, variance, weight)
+        ctx.eps = eps
+        return nn.functional.batch_norm(x, mean, variance, weight, bias, training=False, eps=eps)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        x, mean, variance, weight = ctx.saved_tensors
+        inverse = torch.rsqrt(variance + ctx.eps)
+        gain = torch.ones_like(mean) if weight is None else weight
+        grad_x, grad_weight, grad_bias = torch.ops.aten.native_batch_norm_backward(
+            grad, x, gain, mean, variance, mean, inverse, False, ctx.eps, [True, True, True]
+        )
+        grad_mean, grad_variance = -gain * inverse * grad_bias, -0.5 * gain * inverse.square() * grad_weight
+        trained = weight is not None
+        return grad_x, grad_mean, grad_variance, grad_weight if trained else None, grad_bias if trained else None, None
+
+
+def _along_channels(values: Tensor, like: Tensor) -> Tensor:
+    return values.reshape(1, -1, *[1] * (like.ndim - 2))
 
 
 def _batch_norms(network: nn.Module) -> list[_BatchNorm]:

@@ -47,7 +47,7 @@ class RunningPrior(nn.Module):
         p_z = p_z.detach()
         name, counter = f"p_z_{output}", f"n_updates_{output}"
         if name not in self._buffers:
-            self.register_buffer(name, torch.zeros_like(p_z))
+            self.register_buffer(name, torch.zeros_like(p_z, memory_format=torch.contiguous_format))
             self.register_buffer(counter, torch.zeros((), dtype=torch.int64, device=p_z.device))
         average, count = self.get_buffer(name), self.get_buffer(counter)
         if average.shape != p_z.shape:

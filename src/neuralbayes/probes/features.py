@@ -41,15 +41,15 @@ def labeled_features(
 
     `name` is that of the argument, for messages, and for files where the data have no name of their own.
     """
-    rows, labels, data_name = _opened(data, name)
-    y = _checked_labels(labels, len(rows), name)
+    rows, labels, data_name = opened(data, name)
+    y = checked_labels(labels, len(rows), name)
     if isinstance(rows, np.ndarray):
         if encoder is not None:
             raise ValueError(f"`{name}` must be images where an encoder is given, got features of shape {rows.shape}")
         return LabeledFeatures(_checked_features(rows, name), y, 0.0)
     if encoder is None:
         start = time.perf_counter()
-        return LabeledFeatures(_pixels(rows), y, time.perf_counter() - start)
+        return LabeledFeatures(pixels(rows), y, time.perf_counter() - start)
     if cache is None:
         x, seconds = _encoded(encoder, rows, state, verbose)
     else:
@@ -57,7 +57,7 @@ def labeled_features(
     return LabeledFeatures(x, y, seconds)
 
 
-def _opened(data: LabeledData, name: str) -> tuple[NDArray[Any] | ImageSource, Any, str]:
+def opened(data: LabeledData, name: str) -> tuple[NDArray[Any] | ImageSource, Any, str]:
     """Features or a source of images, labels, and a name."""
     if isinstance(data, Images):
         return data.source, data.labels, f"{Path(data.name).name}-{data.split}"
@@ -69,9 +69,9 @@ def _opened(data: LabeledData, name: str) -> tuple[NDArray[Any] | ImageSource, A
     return rows if rows.ndim == 2 else as_source(rows), data[1], name
 
 
-def _checked_labels(labels: Any, n: int, name: str) -> NDArray[np.int64]:
+def checked_labels(labels: Any, n: int, name: str) -> NDArray[np.int64]:
     if labels is None:
-        raise ValueError(f"`{name}` must have labels to be probed with; put pictures into one folder for each class")
+        raise ValueError(f"`{name}` must have labels; put pictures into one folder for each class")
     y = np.asarray(labels)
     if y.shape != (n,) or y.dtype.kind not in "iu" or (n and y.min() < 0):
         raise ValueError(f"the labels of `{name}` must be {n} integers from 0, got {y.dtype} of shape {y.shape}")
@@ -85,7 +85,7 @@ def _checked_features(rows: NDArray[Any], name: str) -> NDArray[np.float32]:
     return x if x.flags.writeable else x.copy()  # torch warns of memory that must not be written
 
 
-def _pixels(source: ImageSource) -> NDArray[np.float32]:
+def pixels(source: ImageSource) -> NDArray[np.float32]:
     """All images as vectors of intensities in [0, 1], (n, H * W * C)."""
     x = np.empty((len(source), int(np.prod(source.shape))), np.float32)
     for start in range(0, len(source), BLOCK):

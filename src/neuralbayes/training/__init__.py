@@ -8,18 +8,22 @@ had happened. Lightning Fabric and rich are imported when they are first used.
 from neuralbayes.training.batches import Batches, share
 from neuralbayes.training.callbacks import Callback, EarlyStopping, StopOnNaN
 from neuralbayes.training.checkpoint import load_checkpoint, read_checkpoint, save_checkpoint
+from neuralbayes.training.collapse import WarnOnCollapse
 from neuralbayes.training.loop import train
 from neuralbayes.training.metrics import read_metrics
 from neuralbayes.training.progress import progress
 from neuralbayes.training.schedule import constant, cosine
 from neuralbayes.training.state import TrainingState
+from neuralbayes.training.tensorboard import TensorBoard
 
 __all__ = [
     "Batches",
     "Callback",
     "EarlyStopping",
     "StopOnNaN",
+    "TensorBoard",
     "TrainingState",
+    "WarnOnCollapse",
     "constant",
     "cosine",
     "load_checkpoint",

@@ -34,6 +34,9 @@ class Callback:
         """
         return None
 
+    def on_log(self, state: TrainingState, line: Mapping[str, float]) -> None:
+        """After a line of metrics was written, which is also the last of `state.history`; on rank 0 alone."""
+
     def state_dict(self) -> Mapping[str, Any]:
         """What to keep in a checkpoint: numbers, strings, tensors and containers of them."""
         return {}

@@ -191,6 +191,8 @@ def train(
                 extra = _end_epoch(run, callbacks, fabric) if epoch_ended else {}
                 if epoch_ended or state.finished or (log_every and state.step % log_every == 0):
                     run.log(extra)
+                    for callback in callbacks if fabric.is_global_zero else ():
+                        callback.on_log(state, state.history[-1])
                 asked_to_end = largest_over_ranks(fabric, interrupt.signum)
                 if state.finished or asked_to_end or state.step % checkpoint_every == 0:
                     run.save()

@@ -13,6 +13,7 @@ from neuralbayes.training.checks import check_integer
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress, TaskID
+    from rich.text import Text
 
 
 class Display:
@@ -37,8 +38,17 @@ class Display:
         """Show the new state."""
 
     def _summary(self) -> str:
-        """Metrics and throughput since the start of this process, such as "loss 0.51  1200 samples/s"."""
-        parts = [f"{name} {value:.4g}" for name, value in self._metrics.items()]
+        """Metrics and throughput since the start of this process, such as "loss 0.51  1200 samples/s".
+
+        Metrics of one kind stand together: those named mi/a and mi/b become "mi 0.12 3.4".
+        """
+        kinds: dict[str, list[float]] = {}
+        for name, value in self._metrics.items():
+            kinds.setdefault(name.split("/")[0], []).append(value)
+        parts = [
+            " ".join([kind, *(f"{value:.4g}" if len(values) == 1 else f"{value:.3g}" for value in values)])
+            for kind, values in kinds.items()
+        ]
         if self._samples:
             parts.append(f"{self._samples / max(time.monotonic() - self._start, 1e-9):.4g} samples/s")
         return "  ".join(parts)
@@ -64,15 +74,17 @@ class _Lines(Display):
 
 
 class _Bar(Display):
-    """A bar that rich draws."""
+    """A bar that rich draws, and the numbers in a line of their own, which takes two where the terminal is narrow."""
 
-    def __init__(self, total: int, completed: int, bar: Progress, task: TaskID) -> None:
+    def __init__(self, total: int, completed: int, bar: Progress, task: TaskID, line: Text) -> None:
         super().__init__(total, completed)
         self._bar = bar
         self._task = task
+        self._line = line
 
     def _show(self) -> None:
-        self._bar.update(self._task, completed=self.completed, summary=self._summary())
+        self._bar.update(self._task, completed=self.completed)
+        self._line.plain = self._summary()
 
 
 @contextmanager
@@ -121,13 +133,13 @@ def progress(
         yield _Lines(total, completed, description, interval)
         return
 
+    from rich.console import Group
+    from rich.live import Live
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.text import Text
 
-    columns = (
-        "{task.description}",
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[summary]}", markup=False),
-    )
-    with Progress(*columns, TimeRemainingColumn(), console=console) as bar:
-        yield _Bar(total, completed, bar, bar.add_task(description, total=total, completed=completed, summary=""))
+    bar = Progress("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("left"))
+    task = bar.add_task(description, total=total, completed=completed)
+    line = Text()
+    with Live(Group(bar, line), console=console):
+        yield _Bar(total, completed, bar, task, line)

@@ -1,0 +1,39 @@
+"""What features and clusters are compared with: other methods on the same encoder, with the interface of `pretrain`.
+
+Each takes images and its config and returns an encoder: `random`, nothing learnt; `rotation`, rotation prediction;
+`infomax`, Deep InfoMax; `imsat`, clusters that are informative and smooth; `supervised`, with labels. `imsat_rows` and
+`kmeans` cluster rows of numbers, which `clustering_accuracy` compares with classes.
+"""
+
+from neuralbayes.baselines.headed import HeadedEncoder
+from neuralbayes.baselines.imsat import ImsatConfig, ImsatRowsConfig, RowsClusterer, imsat, imsat_rows
+from neuralbayes.baselines.infomax import InfoMaxConfig, infomax, infonce_estimate, jsd_estimate
+from neuralbayes.baselines.kmeans import KMeansClusters, kmeans
+from neuralbayes.baselines.random import RandomConfig, random
+from neuralbayes.baselines.rotation import RotationConfig, rotation
+from neuralbayes.baselines.supervised import SupervisedConfig, supervised
+from neuralbayes.objectives.virtual_adversarial import virtual_adversarial
+from neuralbayes.probes.clusters import clustering_accuracy
+
+__all__ = [
+    "HeadedEncoder",
+    "ImsatConfig",
+    "ImsatRowsConfig",
+    "InfoMaxConfig",
+    "KMeansClusters",
+    "RandomConfig",
+    "RotationConfig",
+    "RowsClusterer",
+    "SupervisedConfig",
+    "clustering_accuracy",
+    "imsat",
+    "imsat_rows",
+    "infomax",
+    "infonce_estimate",
+    "jsd_estimate",
+    "kmeans",
+    "random",
+    "rotation",
+    "supervised",
+    "virtual_adversarial",
+]

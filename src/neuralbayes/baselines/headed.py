@@ -1,0 +1,123 @@
+"""An encoder with a linear layer on its last state, which names one of several classes or clusters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from neuralbayes.data.normalize import Normalization
+from neuralbayes.data.sources import ImageSource, as_source
+from neuralbayes.encoder import ImageEncoder
+from neuralbayes.files import read_tensors, write_tensors
+
+HEAD_FILE = "head.safetensors"
+
+
+class HeadedEncoder(ImageEncoder):
+    """The paper's encoder with a linear layer on its last hidden state.
+
+    What an :class:`ImageEncoder` does it does too: its features are those below the linear layer, and
+    ``ImageEncoder.load`` reads its folder.
+
+    Parameters
+    ----------
+    size : {"paper", "small", "tiny"}
+    shape : tuple of int
+        (H, W, C) of the images.
+    normalization : Normalization
+    n_outputs : int
+        Classes or clusters.
+    pooled : bool, default=False
+        Average the last state over its positions, or take all of it.
+
+    Attributes
+    ----------
+    head : nn.Sequential
+        From the last hidden state to logits.
+    """
+
+    def __init__(
+        self,
+        size: str,
+        shape: tuple[int, int, int],
+        normalization: Normalization,
+        n_outputs: int,
+        pooled: bool = False,
+    ) -> None:
+        super().__init__(size, shape, normalization)
+        channels, height, width = state_shape(self, "relu4")
+        n_features = channels if pooled else channels * height * width
+        self.head = nn.Sequential(
+            nn.AdaptiveAvgPool2d(1) if pooled else nn.Identity(), nn.Flatten(), nn.Linear(n_features, n_outputs)
+        )
+
+    @property
+    def classifier(self) -> nn.Sequential:
+        """Network and head, from prepared images to logits; they share their weights with this encoder."""
+        return nn.Sequential(self.network, self.head)
+
+    @torch.no_grad()
+    def predict_proba(self, images: ImageSource | NDArray[np.uint8], *, batch_size: int = 500) -> NDArray[np.float32]:
+        """The softmax output for each image: (n, n_outputs)."""
+        source = as_source(images)
+        classifier = self.classifier
+        device = next(classifier.parameters()).device
+        was_training = self.training
+        self.eval()
+        try:
+            parts = [
+                classifier(self.prepare(source.read(rows)).to(device)).softmax(dim=1).cpu().numpy()
+                for rows in np.array_split(np.arange(len(source)), -(-len(source) // batch_size))
+            ]
+        finally:
+            self.train(was_training)
+        return np.concatenate(parts)
+
+    def predict(self, images: ImageSource | NDArray[np.uint8], *, batch_size: int = 500) -> NDArray[np.int64]:
+        """The likeliest output for each image: (n,)."""
+        labels: NDArray[np.int64] = self.predict_proba(images, batch_size=batch_size).argmax(axis=1)
+        return labels
+
+    def save(self, folder: str | Path) -> None:
+        """Write encoder.json, encoder.safetensors and head.safetensors to `folder`."""
+        super().save(folder)
+        pooled = isinstance(self.head[0], nn.AdaptiveAvgPool2d)
+        write_tensors(Path(folder) / HEAD_FILE, self.head.state_dict(), {"pooled": str(pooled)})
+
+    @classmethod
+    def load(cls, folder: str | Path) -> HeadedEncoder:
+        """Read what `save` wrote; a damaged or foreign file gets a ValueError that names it."""
+        plain = ImageEncoder.load(folder)
+        path = Path(folder) / HEAD_FILE
+        weights, metadata = read_tensors(path)
+        try:
+            pooled = metadata["pooled"] == "True"
+            encoder = cls(plain.size, plain.shape, plain.normalization, len(weights["2.bias"]), pooled)
+            encoder.network.load_state_dict(plain.network.state_dict())
+            encoder.head.load_state_dict(weights)
+        except (KeyError, RuntimeError) as error:
+            raise ValueError(f"{path} does not hold the head of this encoder ({error}); it may be damaged") from error
+        return encoder.eval()
+
+
+@torch.no_grad()
+def state_shape(encoder: ImageEncoder, state: str) -> tuple[int, int, int]:
+    """Channels, height and width of a hidden state."""
+    was_training = encoder.training
+    encoder.eval()
+    height, width, channels = encoder.shape
+    output: Tensor = encoder.layers(state)(torch.zeros(1, channels, height, width))
+    encoder.train(was_training)
+    return output.shape[1], output.shape[2], output.shape[3]
+
+
+def classify(network: nn.Module, x: Tensor, labels: Tensor) -> dict[str, Tensor]:
+    """Cross-entropy of the logits that `network` gives for `x`, its gradient left on the parameters, and accuracy."""
+    logits = network(x)
+    loss = nn.functional.cross_entropy(logits, labels)
+    torch.autograd.backward(loss)
+    return {"loss": loss, "accuracy": (logits.argmax(1) == labels).float().mean()}

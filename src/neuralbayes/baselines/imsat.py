@@ -1,0 +1,280 @@
+"""IMSAT (Hu et al. 2017): clusters that tell much about x and do not change under the worst small perturbation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.neighbors import NearestNeighbors
+from sklearn.preprocessing import StandardScaler
+from torch import Tensor, nn
+
+from neuralbayes.baselines.headed import HeadedEncoder
+from neuralbayes.bayes import mutual_information
+from neuralbayes.data.images import Images
+from neuralbayes.data.normalize import Normalization
+from neuralbayes.data.sources import ImageSource
+from neuralbayes.encoder_training import (
+    EncoderConfig,
+    Learner,
+    Step,
+    TrainingConfig,
+    seeded_globally,
+    train_encoder,
+    train_in_folder,
+)
+from neuralbayes.files import write_json
+from neuralbayes.networks.encoders import mlp
+from neuralbayes.networks.replay import frozen_buffers
+from neuralbayes.objectives import MIM
+from neuralbayes.objectives.virtual_adversarial import virtual_adversarial
+from neuralbayes.rows import PIECE, RowsEncoder
+from neuralbayes.training import Callback
+
+BLOCK = 1000  # images normalised at a time
+
+
+@dataclass(frozen=True)
+class ImsatTerms:
+    """The terms of the objective, with the weights of the IMSAT paper.
+
+    Attributes
+    ----------
+    n_clusters : int
+    information_weight : float
+        lambda, of the information against the smoothness.
+    prior_weight : float
+        mu, of H(z) in it.
+    radius : float
+        Length of the perturbations, in units of the distance to the `n_neighbors`-th neighbour of each sample.
+    n_neighbors : int
+    n_iterations : int
+        Of the power iteration that looks for the worst perturbation.
+    """
+
+    n_clusters: int = 10
+    information_weight: float = 0.1
+    prior_weight: float = 4.0
+    radius: float = 0.25
+    n_neighbors: int = 10
+    n_iterations: int = 1
+
+    def __post_init__(self) -> None:
+        for name, least in (("n_clusters", 2), ("n_neighbors", 1), ("n_iterations", 1)):
+            if getattr(self, name) < least:
+                raise ValueError(f"`{name}` must be at least {least}, got {getattr(self, name)!r}")
+        for name in ("information_weight", "prior_weight", "radius"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value > 0):
+                raise ValueError(f"`{name}` must be finite and positive, got {value!r}")
+
+
+@dataclass(frozen=True)
+class ImsatConfig(EncoderConfig, ImsatTerms):
+    """How to cluster images.
+
+    Attributes
+    ----------
+    pooled : bool
+        Cluster by the average of the last state over its positions, or by all of it.
+    n_clusters, information_weight, prior_weight, radius, n_neighbors, n_iterations
+        As in :class:`ImsatTerms`.
+    encoder, normalize, augment, batch_size, epochs, patience, learning_rate, weight_decay, schedule, seed
+        As in :class:`neuralbayes.PretrainConfig`; batch size, epochs and learning rate are those of the authors' code.
+    """
+
+    method: ClassVar[str] = "imsat"
+
+    batch_size: int = 250
+    epochs: int = 50
+    learning_rate: float = 2e-3
+    pooled: bool = True
+
+    def __post_init__(self) -> None:
+        EncoderConfig.__post_init__(self)
+        ImsatTerms.__post_init__(self)
+
+
+@dataclass(frozen=True)
+class ImsatRowsConfig(TrainingConfig, ImsatTerms):
+    """How to cluster rows of numbers. The defaults are the IMSAT paper's for MNIST.
+
+    Attributes
+    ----------
+    hidden : tuple of int
+        Units of each hidden layer, which have batch normalisation.
+    standardize : bool
+        Divide each column by its own standard deviation, or all by one, which keeps the geometry.
+    n_clusters, information_weight, prior_weight, radius, n_neighbors, n_iterations
+        As in :class:`ImsatTerms`.
+    batch_size, epochs, patience, learning_rate, weight_decay, schedule, seed
+        As in :class:`neuralbayes.PretrainConfig`.
+    """
+
+    method: ClassVar[str] = "imsat-rows"
+
+    batch_size: int = 250
+    epochs: int = 50
+    learning_rate: float = 2e-3
+    hidden: tuple[int, ...] = (1200, 1200)
+    standardize: bool = False
+
+    def __post_init__(self) -> None:
+        TrainingConfig.__post_init__(self)
+        ImsatTerms.__post_init__(self)
+        if not self.hidden or min(self.hidden) < 1:
+            raise ValueError(f"`hidden` must be positive integers, one a layer, got {self.hidden!r}")
+
+
+class RowsClusterer(RowsEncoder):
+    """A network whose softmax output tells the cluster of a row."""
+
+    def prepare(self, X: NDArray[Any]) -> Tensor:
+        """Rows of any numbers as the network takes them, in float32."""
+        return torch.from_numpy(((X - self.mean) / self.std).astype(np.float32))
+
+    @torch.no_grad()
+    def predict_proba(self, X: NDArray[Any]) -> NDArray[np.float32]:
+        """p(z|x) of each row: (n, n_features) -> (n, n_clusters)."""
+        pieces = (self.prepare(X[start : start + PIECE]) for start in range(0, len(X), PIECE))
+        return np.concatenate([self.network(piece).softmax(dim=1).numpy() for piece in pieces])
+
+    def predict(self, X: NDArray[Any]) -> NDArray[np.int64]:
+        """The likeliest cluster of each row: (n,)."""
+        labels: NDArray[np.int64] = self.predict_proba(X).argmax(axis=1)
+        return labels
+
+
+def imsat(
+    images: Images | ImageSource | NDArray[np.uint8],
+    config: ImsatConfig,
+    *,
+    out: str | Path | None = None,
+    callbacks: Sequence[Callback] = (),
+    verbose: bool = False,
+) -> HeadedEncoder:
+    r"""Cluster images by a linear layer on the last state of an encoder, both trained to be informative and smooth.
+
+    .. math:: \min \; R_{\text{VAT}} - \lambda \, [\mu H(z) - H(z|x)]
+
+    Parameters
+    ----------
+    images : Images, ImageSource or ndarray of shape (n, H, W, C), uint8
+        At least two.
+    config : ImsatConfig
+    out, callbacks, verbose
+        As in :func:`neuralbayes.pretrain`.
+
+    Returns
+    -------
+    HeadedEncoder
+        ``predict`` tells the cluster of an image.
+
+    Notes
+    -----
+    Method of Hu, Miyato, Tokui, Matsumoto and Sugiyama, "Learning Discrete Representations via Information Maximizing
+    Self-Augmented Training", ICML 2017 (arXiv:1702.08720). The bracket is minus :class:`neuralbayes.MIM` of version 1
+    with alpha = mu - 1, as the Neural Bayes paper says in its section on related work. What differs:
+
+    - Images go through this library's encoder, as pixels; the IMSAT paper clusters features of a pretrained network.
+    - The small step of the power iteration is a tenth of the radius; the authors' code takes one of length 10, which
+      is longer than the perturbation itself.
+    - Distances to neighbours are between all images, normalised: the time grows with the square of their number.
+    """
+
+    def learner(source: ImageSource, normalization: Normalization) -> Learner[HeadedEncoder]:
+        encoder = HeadedEncoder(config.encoder, source.shape, normalization, config.n_clusters, config.pooled)
+        rows = np.empty((len(source), math.prod(source.shape)), np.float32)
+        for start in range(0, len(source), BLOCK):
+            part = np.arange(start, min(start + BLOCK, len(source)))
+            rows[part] = normalization(source.read(part)).flatten(1).numpy()
+        return Learner(encoder, encoder.classifier, _step(config), per_image=radii(rows, config))
+
+    return train_encoder(images, config, learner, out=out, callbacks=callbacks, verbose=verbose)
+
+
+def imsat_rows(
+    X: NDArray[Any],
+    config: ImsatRowsConfig,
+    *,
+    out: str | Path | None = None,
+    callbacks: Sequence[Callback] = (),
+    verbose: bool = False,
+) -> RowsClusterer:
+    """Cluster rows of numbers by an MLP: :func:`imsat` as its authors have it, for vectors.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features), n_samples >= 2
+        Finite numbers.
+    config : ImsatRowsConfig
+    out : str or Path, optional
+        Folder of the run: config.json, metrics.jsonl, checkpoints and result.json. A run that was interrupted goes on
+        where it was.
+    callbacks : sequence of Callback
+    verbose : bool, default=False
+
+    Returns
+    -------
+    RowsClusterer
+        ``predict`` tells the cluster of a row.
+    """
+    X = np.asarray(X)
+    if X.ndim != 2 or len(X) < 2 or not np.isfinite(X).all():
+        raise ValueError(f"`X` must be finite, of shape (n_samples, n_features) with n_samples >= 2, got {X.shape}")
+    folder = None if out is None else Path(out)
+    scaler = StandardScaler().fit(X)
+    std = scaler.scale_ if config.standardize else np.full(X.shape[1], np.sqrt(scaler.var_.mean()) or 1.0)
+    with seeded_globally(config.seed):
+        network = mlp((X.shape[1], *config.hidden, config.n_clusters), batch_norm=True)
+        clusterer = RowsClusterer(network, scaler.mean_, std)
+        rows = clusterer.prepare(X)
+        radius = radii(rows.numpy(), config)
+        result = train_in_folder(
+            network,
+            _step(config),
+            lambda indices: (rows[indices], radius[indices]),
+            len(rows),
+            config,
+            folder,
+            callbacks=callbacks,
+            verbose=verbose,
+            samples="rows",
+        )
+    network.cpu().eval().requires_grad_(False)
+    if folder is not None:
+        write_json(folder / "result.json", result)
+    return clusterer
+
+
+def radii(rows: NDArray[np.float32], terms: ImsatTerms) -> Tensor:
+    """How far to perturb each row: `terms.radius` times the distance to its `n_neighbors`-th neighbour, (n,).
+
+    Where there are fewer other rows than that, it is the farthest of them that counts.
+    """
+    if len(rows) < 2:
+        raise ValueError(f"`images` must be at least 2 to have neighbours, got {len(rows)}")
+    n_neighbors = min(terms.n_neighbors, len(rows) - 1)
+    distances, _ = NearestNeighbors(n_neighbors=n_neighbors).fit(rows).kneighbors()
+    return torch.from_numpy(terms.radius * distances[:, -1]).float()
+
+
+def _step(terms: ImsatTerms) -> Step:
+    objective = MIM(alpha=terms.prior_weight - 1.0, version=1)
+
+    def step(network: nn.Module, batch: tuple[Tensor, Tensor]) -> dict[str, Tensor]:
+        x, radius = batch
+        logits = network(x)
+        with frozen_buffers(network):  # running statistics are those of the samples as they are
+            change = virtual_adversarial(network, x, radius, clean=logits, n_iterations=terms.n_iterations)
+        loss = change + terms.information_weight * objective(logits)
+        torch.autograd.backward(loss)
+        return {"loss": loss, "change": change, "mi": mutual_information(logits.detach(), from_logits=True)}
+
+    return step

@@ -1,0 +1,88 @@
+"""An encoder that has learnt nothing, with and without batch normalisation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neuralbayes.data.images import Images
+from neuralbayes.data.normalize import Normalization
+from neuralbayes.data.sources import ImageSource, as_source
+from neuralbayes.encoder import WIDTHS, ImageEncoder
+from neuralbayes.encoder_training import check_choice, description, open_run
+from neuralbayes.files import write_json
+from neuralbayes.probes import random_encoder
+from neuralbayes.training import Callback
+
+
+@dataclass(frozen=True)
+class RandomConfig:
+    """Which encoder to draw.
+
+    Attributes
+    ----------
+    encoder : {"paper", "small", "tiny"}
+    batch_norm : bool
+        With it, its statistics are estimated on images ("identical architecture", says the paper); the authors' code
+        builds its random encoder without.
+    normalize : {"dimension", "channel"}
+    n_images : int
+        Images, the first ones, on which the statistics are estimated.
+    seed : int
+    """
+
+    method: ClassVar[str] = "random"
+
+    encoder: str = "paper"
+    batch_norm: bool = True
+    normalize: Literal["dimension", "channel"] = "dimension"
+    n_images: int = 1000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_choice(self, "encoder", tuple(WIDTHS))
+        check_choice(self, "normalize", ("dimension", "channel"))
+        if self.n_images < 1:
+            raise ValueError(f"`n_images` must be at least 1, got {self.n_images!r}")
+
+
+def random(
+    images: Images | ImageSource | NDArray[np.uint8],
+    config: RandomConfig,
+    *,
+    out: str | Path | None = None,
+    callbacks: Sequence[Callback] = (),
+    verbose: bool = False,
+) -> ImageEncoder:
+    """Draw an encoder at random: the weights from which the other methods start with this seed.
+
+    Parameters
+    ----------
+    images : Images, ImageSource or ndarray of shape (n, H, W, C), uint8
+        For the normalisation, and for the statistics of batch normalisation.
+    config : RandomConfig
+    out : str or Path, optional
+        Folder of the run: config.json, result.json and the encoder.
+    callbacks : sequence of Callback
+        Nothing is trained, and none is called.
+    verbose : bool, default=False
+
+    Returns
+    -------
+    ImageEncoder
+    """
+    source = images.source if isinstance(images, Images) else as_source(images)
+    normalization = Normalization.fit(source, per=config.normalize, progress=verbose)
+    shape = ImageEncoder(config.encoder, source.shape, normalization, config.batch_norm)
+    encoder = random_encoder(shape, source, config.seed, n_images=config.n_images)
+    if out is not None:
+        folder = Path(out)
+        open_run(folder, config)
+        encoder.save(folder)
+        write_json(folder / "result.json", description(config) | {"images": len(source)})
+    return encoder

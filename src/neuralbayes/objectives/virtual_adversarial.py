@@ -1,0 +1,133 @@
+"""Virtual adversarial smoothness: p(z|x) is to stay where a small step would change it most.
+
+Miyato, Maeda, Koyama and Ishii 2018, "Virtual Adversarial Training", arXiv:1704.03976.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+Logits = Callable[[Tensor], Tensor]
+
+
+def virtual_adversarial(
+    function: Logits,
+    x: Tensor,
+    radius: float | Tensor,
+    *,
+    clean: Tensor | None = None,
+    n_iterations: int = 1,
+    step: float = 0.1,
+    generator: torch.Generator | None = None,
+) -> Tensor:
+    r"""How much p(z|x) changes under the worst perturbation of each sample.
+
+    .. math::
+        R = \frac1B \sum_i KL\big(p(z|x_i) \,\|\, p(z|x_i + r_i)\big), \qquad
+        r_i \approx \operatorname{argmax}_{\lVert r \rVert \le \text{radius}_i} KL\big(p(z|x_i) \,\|\, p(z|x_i + r)\big)
+
+    Parameters
+    ----------
+    function : callable
+        From (n, *features) to logits of shape (n, n_states).
+    x : Tensor of shape (n, *features)
+    radius : float or Tensor of shape (n,)
+        Length of the perturbations, non-negative.
+    clean : Tensor of shape (n, n_states), optional
+        ``function(x)`` where it is known already.
+    n_iterations, step, generator
+        As in :func:`adversarial_perturbation`.
+
+    Returns
+    -------
+    Scalar tensor, non-negative. Its gradient is that of the perturbed output alone: p(z|x) is what it is to be like.
+
+    Examples
+    --------
+    Two states whose logits differ by x: a step of 1 away from x = 0 takes p from 1/2 to 0.73 or 0.27.
+
+    >>> two_states = lambda x: torch.cat([x, torch.zeros_like(x)], dim=1)
+    >>> virtual_adversarial(two_states, torch.zeros(1, 1), radius=1.0)
+    tensor(0.1201)
+    """
+    clean = (function(x) if clean is None else clean).detach()
+    r = adversarial_perturbation(
+        function, x, radius, clean=clean, n_iterations=n_iterations, step=step, generator=generator
+    )
+    return divergence(clean, function(x.detach() + r)).mean()
+
+
+def adversarial_perturbation(
+    function: Logits,
+    x: Tensor,
+    radius: float | Tensor,
+    *,
+    clean: Tensor | None = None,
+    n_iterations: int = 1,
+    step: float = 0.1,
+    generator: torch.Generator | None = None,
+) -> Tensor:
+    """The perturbation of each sample, `radius` long, that changes p(z|x) most, by power iteration.
+
+    At x the divergence has its minimum, 0; its Hessian there says how fast it rises, and its first eigenvector is the
+    direction looked for. The gradient a small step away from x is, but for its length, the Hessian times that step.
+
+    Parameters
+    ----------
+    function : callable
+        From (n, *features) to logits of shape (n, n_states).
+    x : Tensor of shape (n, *features)
+    radius : float or Tensor of shape (n,)
+    clean : Tensor of shape (n, n_states), optional
+        ``function(x)`` where it is known already.
+    n_iterations : int, default=1
+        Of the power iteration, each a pass through the function and back.
+    step : float, default=0.1
+        Length of the small step, in units of `radius`.
+    generator : torch.Generator, optional
+        Where the first directions come from; the global generator by default.
+
+    Returns
+    -------
+    Tensor of the shape of `x`; 0 where no direction changes anything.
+    """
+    lengths = torch.as_tensor(radius, dtype=x.dtype, device=x.device).expand(len(x))
+    if not bool((lengths >= 0).all()):
+        raise ValueError(f"`radius` must be non-negative, got {float(lengths.min())}")
+    if n_iterations < 1:
+        raise ValueError(f"`n_iterations` must be at least 1, got {n_iterations!r}")
+    if not step > 0:
+        raise ValueError(f"`step` must be positive, got {step!r}")
+    lengths = lengths.reshape(-1, *[1] * (x.ndim - 1))
+    x = x.detach()
+    clean = (function(x) if clean is None else clean).detach()
+    direction = _unit(torch.randn(x.shape, generator=generator, device=x.device, dtype=x.dtype))
+    for _ in range(n_iterations):
+        with torch.enable_grad():
+            small = (step * lengths * direction).requires_grad_()
+            rise = divergence(clean, function(x + small)).sum()
+        direction = _unit(torch.autograd.grad(rise, small)[0])
+    return lengths * direction
+
+
+def divergence(logits: Tensor, others: Tensor) -> Tensor:
+    """KL divergence of the softmax of `others` from that of `logits`: (n, n_states), (n, n_states) -> (n,).
+
+    Examples
+    --------
+    >>> divergence(torch.zeros(1, 2), torch.tensor([[0.0, 1.0]]))
+    tensor([0.1201])
+    """
+    log_p, log_q = logits.log_softmax(dim=1), others.log_softmax(dim=1)
+    return (log_p.exp() * (log_p - log_q)).sum(dim=1)
+
+
+def _unit(x: Tensor) -> Tensor:
+    """Each sample divided by its length; 0 stays 0."""
+    flat = x.flatten(1)
+    # Where the softmax is sharp a gradient may be so small that its square is 0.
+    flat = flat / flat.abs().amax(dim=1, keepdim=True).clamp_min(torch.finfo(x.dtype).tiny)
+    return nn.functional.normalize(flat, dim=1).reshape(x.shape)

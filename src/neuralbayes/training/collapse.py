@@ -1,0 +1,67 @@
+"""A guard against collapse: layers that say nothing about their input, and states that nothing falls into."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from neuralbayes.training.callbacks import Callback
+from neuralbayes.training.checks import check_integer, check_number
+from neuralbayes.training.state import TrainingState
+
+
+class WarnOnCollapse(Callback):
+    """Warn, once for each layer, when a layer has collapsed and does not recover.
+
+    It looks at two kinds of metrics: ``mi/LAYER``, the mutual information in nats, and ``dead/LAYER``, the share of the
+    states that have next to no mass. Layers without such metrics are not watched.
+
+    Parameters
+    ----------
+    advice : str, default=""
+        What to try, as the last sentence of the warning.
+    steps : int, default=100
+        Steps in a row that a layer must be in a bad state: many are at the start.
+    min_information : float, default=0.01
+        Nats below which a layer says nothing.
+    max_dead : float in [0, 1], default=0.9
+        Share of dead states above which next to none is left.
+
+    Attributes
+    ----------
+    messages : dict of str to str
+        The warnings so far, by layer.
+    """
+
+    def __init__(
+        self, advice: str = "", *, steps: int = 100, min_information: float = 0.01, max_dead: float = 0.9
+    ) -> None:
+        self.advice = advice
+        self.steps = check_integer("steps", steps, 1)
+        self.min_information = check_number("min_information", min_information, low=0)
+        self.max_dead = check_number("max_dead", max_dead, low=0, high=1)
+        self.messages: dict[str, str] = {}
+        self._bad_steps: dict[str, int] = {}  # by metric, in a row
+
+    def on_step_end(self, state: TrainingState, metrics: Mapping[str, float]) -> None:
+        for name, value in metrics.items():
+            kind, _, layer = name.partition("/")
+            if kind == "mi" and value < self.min_information:
+                found = f"{layer} has said less than {self.min_information:g} nats about its input"
+            elif kind == "dead" and value > self.max_dead:
+                found = f"more than {self.max_dead:.0%} of the states of {layer} have been dead"
+            else:
+                self._bad_steps.pop(name, None)
+                continue
+            self._bad_steps[name] = self._bad_steps.get(name, 0) + 1
+            if self._bad_steps[name] >= self.steps and layer not in self.messages:
+                message = f"{found} for {self.steps} steps, up to step {state.step}: it has collapsed. {self.advice}"
+                self.messages[layer] = message.strip()
+                warnings.warn(self.messages[layer], stacklevel=2)
+
+    def state_dict(self) -> Mapping[str, Any]:
+        return {"messages": dict(self.messages), "bad_steps": dict(self._bad_steps)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self.messages, self._bad_steps = dict(state["messages"]), dict(state["bad_steps"])

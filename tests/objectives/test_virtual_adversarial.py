@@ -1,0 +1,121 @@
+"""Virtual adversarial smoothness: direction, length, value and gradient."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from neuralbayes.objectives.virtual_adversarial import adversarial_perturbation, divergence, virtual_adversarial
+
+
+def linear(n_states, n_features):
+    weight = torch.randn(n_states, n_features, dtype=torch.float64)
+    return weight, lambda x: x @ weight.T
+
+
+def test_the_divergence_is_the_loop_over_states():
+    logits, others = torch.randn(3, 4, dtype=torch.float64), torch.randn(3, 4, dtype=torch.float64)
+    for i in range(3):
+        p, q = logits[i].softmax(0).tolist(), others[i].softmax(0).tolist()
+        expected = sum(a * math.log(a / b) for a, b in zip(p, q, strict=True))
+        assert float(divergence(logits, others)[i]) == pytest.approx(expected)
+
+
+def test_the_direction_is_the_first_eigenvector_of_the_hessian():
+    """On logits W x the Hessian of the divergence at x is W' (diag p - p p') W."""
+    weight, function = linear(5, 6)
+    x = torch.randn(4, 6, dtype=torch.float64)
+    r = adversarial_perturbation(function, x, 1.0, n_iterations=200, step=1e-4)
+    for row, found in zip(x, r, strict=True):
+        p = function(row[None])[0].softmax(0)
+        hessian = weight.T @ (torch.diag(p) - torch.outer(p, p)) @ weight
+        top = torch.linalg.eigh(hessian).eigenvectors[:, -1]
+        assert abs(float(found @ top)) == pytest.approx(1.0, abs=1e-4)
+
+
+def test_two_states_have_one_direction_and_one_iteration_finds_it():
+    weight, function = linear(2, 6)
+    x = torch.randn(8, 6, dtype=torch.float64)
+    r = adversarial_perturbation(function, x, 1.0)
+    across = nn.functional.normalize(weight[0] - weight[1], dim=0)
+    torch.testing.assert_close((r @ across).abs(), torch.ones(8, dtype=torch.float64))
+
+
+def test_one_iteration_finds_more_than_chance_and_ten_find_more_still():
+    _, function = linear(10, 40)
+    x = torch.randn(64, 40, dtype=torch.float64)
+    clean = function(x)
+
+    def rise(r):
+        return float(divergence(clean, function(x + r)).mean())
+
+    by_chance = 0.3 * nn.functional.normalize(torch.randn_like(x), dim=1)
+    found = [rise(adversarial_perturbation(function, x, 0.3, n_iterations=n)) for n in (1, 10)]
+    assert rise(by_chance) < 0.5 * found[0]
+    assert found[0] < found[1]
+
+
+@pytest.mark.parametrize("shape", [(5, 7), (5, 3, 4, 4)])
+def test_the_length_is_the_radius_of_each_sample(shape):
+    network = nn.Sequential(nn.Flatten(), nn.Linear(math.prod(shape[1:]), 3))
+    radius = torch.tensor([0.0, 1e-3, 0.5, 2.0, 30.0])
+    x = torch.randn(shape)
+    r = adversarial_perturbation(network, x, radius)
+    assert r.shape == x.shape
+    torch.testing.assert_close(r.flatten(1).norm(dim=1), radius)
+    seen = []
+
+    def recorded(batch):
+        seen.append(batch.detach())
+        return network(batch)
+
+    virtual_adversarial(recorded, x, radius)
+    torch.testing.assert_close((seen[-1] - x).flatten(1).norm(dim=1), radius, atol=1e-5, rtol=1e-4)
+
+
+def test_a_sharp_softmax_still_has_a_direction():
+    x = torch.tensor([[40.0, 0.0]])  # p = 1 - 4e-18: the gradient is far below the precision of p
+    r = adversarial_perturbation(lambda x: x, x.double(), 1.0, step=1.0)
+    assert float(r.norm()) == pytest.approx(1.0)
+
+
+def test_a_constant_function_is_as_smooth_as_can_be():
+    x = torch.randn(4, 3)
+    assert float(virtual_adversarial(lambda x: 0.0 * x, x, 1.0)) == 0.0
+
+
+def test_the_value_is_the_mean_divergence_with_the_clean_output_held_fixed():
+    network = nn.Linear(4, 3).double()
+    x = torch.randn(6, 4, dtype=torch.float64)
+    generator = torch.Generator().manual_seed(1)
+    value = virtual_adversarial(network, x, 0.5, generator=generator)
+    r = adversarial_perturbation(network, x, 0.5, generator=generator.manual_seed(1))
+    target = network(x).detach()
+    torch.testing.assert_close(value, divergence(target, network(x + r)).mean())
+    (slope,) = torch.autograd.grad(value, network.weight)
+    (expected,) = torch.autograd.grad(divergence(target, network(x + r)).mean(), network.weight)
+    torch.testing.assert_close(slope, expected)
+    assert network.weight.grad is None  # looking for the direction leaves nothing on the parameters
+
+
+def test_the_gradient_is_that_of_finite_differences_at_a_fixed_perturbation():
+    x = torch.randn(3, 2, dtype=torch.float64)
+    r = 0.1 * torch.randn_like(x)
+    target = torch.randn(3, 4, dtype=torch.float64)
+    weight = torch.randn(4, 2, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda w: divergence(target, (x + r) @ w.T).mean(), weight)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"radius": -1.0}, "`radius` must be non-negative, got -1.0"),
+        ({"radius": torch.tensor([1.0, math.nan])}, "`radius` must be non-negative"),
+        ({"radius": 1.0, "n_iterations": 0}, "`n_iterations` must be at least 1, got 0"),
+        ({"radius": 1.0, "step": 0.0}, "`step` must be positive, got 0.0"),
+    ],
+)
+def test_a_wrong_parameter_is_named(settings, message):
+    with pytest.raises(ValueError, match=message):
+        virtual_adversarial(lambda x: x, torch.randn(2, 3), **settings)

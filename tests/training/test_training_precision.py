@@ -1,0 +1,109 @@
+"""bfloat16 is never tried in this process: where the processor lacks it, the tests would end with it."""
+
+import subprocess
+import sys
+
+import pytest
+
+from neuralbayes.training import precision
+from neuralbayes.training.precision import Trial, choose_precision, try_bfloat16
+
+
+def script(path, text):
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "trial", "chosen"),
+    [
+        ("auto", Trial(1.5), "bfloat16"),
+        ("auto", Trial(1.05), "float32"),
+        ("auto", Trial(0.4), "float32"),
+        ("auto", Trial(None, "SIGILL"), "float32"),
+        ("bfloat16", Trial(0.4), "bfloat16"),
+    ],
+)
+def test_auto_takes_bfloat16_where_it_works_and_is_faster(monkeypatch, wanted, trial, chosen):
+    monkeypatch.setattr(precision, "try_bfloat16", lambda: trial)
+    assert choose_precision(wanted) == chosen
+
+
+def test_float32_needs_no_trial(monkeypatch):
+    monkeypatch.setattr(precision, "try_bfloat16", None)
+    assert choose_precision("float32") == "float32"
+
+
+def test_bfloat16_that_does_not_work_is_refused(monkeypatch):
+    monkeypatch.setattr(precision, "try_bfloat16", lambda: Trial(None, "a test of it ended by SIGILL"))
+    with pytest.raises(ValueError, match=r"`precision` must be 'float32' or 'auto' on this machine, got .* SIGILL"):
+        choose_precision("bfloat16")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the programs are shell scripts")
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("kill -ILL $$", "a test of it ended by SIGILL"),
+        ("echo 'Traceback' >&2; echo 'RuntimeError: no bfloat16' >&2; exit 1", "RuntimeError: no bfloat16"),
+        ("exit 3", "a test of it ended with code 3"),
+        ("exec sleep 60", "a test of it took more than 0 s"),
+    ],
+)
+def test_a_child_process_that_fails_takes_nothing_with_it(tmp_path, monkeypatch, text, problem):
+    monkeypatch.setattr(precision.sys, "executable", script(tmp_path / "python", text))
+    monkeypatch.setattr(precision, "PATIENCE", 0.3 if "sleep" in text else 30.0)
+    assert try_bfloat16.__wrapped__() == Trial(None, problem)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the program is a shell script")
+def test_it_is_tried_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(precision.sys, "executable", script(tmp_path / "python", f"echo x >> {tmp_path}/calls; echo 2"))
+    try_bfloat16.cache_clear()
+    try:
+        assert try_bfloat16() == try_bfloat16() == Trial(2.0)
+        assert (tmp_path / "calls").read_text() == "x\n"
+    finally:
+        try_bfloat16.cache_clear()
+
+
+IN_CHILD = """
+import torch
+from torch import nn
+import neuralbayes as nb
+from neuralbayes.training.precision import InBfloat16, measure
+
+assert measure(1) > 0
+
+class Watched(nb.MIM):
+    seen = set()
+    def sample_term(self, p_zx, p_z):
+        self.seen |= {p_zx.dtype, p_z.dtype}
+        return super().sample_term(p_zx, p_z)
+
+torch.manual_seed(0)
+layer = nn.Linear(30, 1000)
+inner = []
+layer.register_forward_hook(lambda module, inputs, output: inner.append(output.dtype))
+x = torch.randn(300, 30)
+priors, losses, gradients = [], [], []
+for network in (layer, InBfloat16(layer)):
+    layer.zero_grad()
+    watch = lambda posteriors: priors.append(posteriors[0].mean(dim=0))
+    losses.append(float(nb.backward(Watched(), network, x, microbatch_size=100, monitor=watch)))
+    gradients.append(layer.weight.grad.flatten().clone())
+assert set(inner) == {torch.float32, torch.bfloat16}, inner
+assert Watched.seen == {torch.float32}, Watched.seen
+assert all(abs(float(p.sum()) - 1) < 1e-5 for p in priors)
+assert gradients[1].dtype == torch.float32
+assert abs(losses[0] - losses[1]) < 1e-3 * abs(losses[0]), losses
+assert torch.cosine_similarity(*gradients, dim=0) > 0.99
+"""
+
+
+def test_the_objective_is_computed_in_float32_of_a_network_in_bfloat16():
+    done = subprocess.run([sys.executable, "-c", IN_CHILD], capture_output=True, text=True, check=False)
+    if done.returncode < 0:
+        pytest.skip("bfloat16 does not work on this machine")
+    assert done.returncode == 0, done.stderr
