@@ -18,7 +18,7 @@ def images(n):
     return np.random.default_rng(n).integers(0, 256, (n, *SHAPE), dtype=np.uint8)
 
 
-@pytest.fixture(params=["channel", "dimension"])
+@pytest.fixture(params=["channel", "dimension", "whiten"])
 def encoder(request):
     encoder = ImageEncoder("tiny", SHAPE, Normalization.fit(images(30), per=request.param)).eval()
     for module in encoder.modules():

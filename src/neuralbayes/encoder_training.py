@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from neuralbayes.data.images import Images
-from neuralbayes.data.normalize import Normalization
+from neuralbayes.data.normalize import Normalization, Per
 from neuralbayes.data.sources import ImageSource, as_source
 from neuralbayes.encoder import WIDTHS, ImageEncoder
 from neuralbayes.files import read_json, write_json
@@ -81,7 +81,8 @@ class EncoderConfig(TrainingConfig):
     Attributes
     ----------
     encoder : {"paper", "small", "tiny"}
-    normalize : {"dimension", "channel"}
+    normalize : {"dimension", "channel", "whiten"}
+        The paper's is "dimension"; see :class:`neuralbayes.data.normalize.Normalization`.
     augment : bool
         Random mirror images and shifts by up to an eighth of the width. The paper uses none.
     batch_size, epochs, patience, learning_rate, weight_decay, schedule, seed
@@ -89,13 +90,13 @@ class EncoderConfig(TrainingConfig):
     """
 
     encoder: str = "paper"
-    normalize: Literal["dimension", "channel"] = "dimension"
+    normalize: Per = "dimension"
     augment: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice(self, "encoder", tuple(WIDTHS))
-        check_choice(self, "normalize", ("dimension", "channel"))
+        check_choice(self, "normalize", ("dimension", "channel", "whiten"))
 
 
 def check_choice(config: Any, name: str, known: tuple[Any, ...]) -> None:

@@ -18,6 +18,7 @@ from numpy.lib.format import open_memmap
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from neuralbayes.data.normalize import whitened
 from neuralbayes.data.sources import ArraySource, ImageSource, SubsetSource
 from neuralbayes.encoder import ImageEncoder, flat_state
 from neuralbayes.files import atomic_write
@@ -43,17 +44,22 @@ class FeatureNetwork(nn.Module):
 
     scale: Tensor
     offset: Tensor
+    whitening: Tensor | None
 
     def __init__(self, encoder: ImageEncoder, state: str = "relu4") -> None:
         super().__init__()
         std = encoder.normalization.std.astype(np.float64)
         self.register_buffer("scale", torch.from_numpy((1 / (255 * std)).astype(np.float32)))
         self.register_buffer("offset", torch.from_numpy((-encoder.normalization.mean / std).astype(np.float32)))
+        kernel = encoder.normalization.whitening
+        self.register_buffer("whitening", None if kernel is None else torch.from_numpy(kernel))
         self.layers = copy.deepcopy(encoder.layers(state)).cpu()
         self.eval()
 
     def forward(self, images: Tensor) -> Tensor:
         x = images.permute(0, 3, 1, 2).to(torch.float32) * self.scale + self.offset
+        if self.whitening is not None:
+            x = whitened(x, self.whitening)
         return flat_state(self.layers(x), MAX_FEATURES)
 
 

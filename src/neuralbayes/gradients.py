@@ -15,7 +15,7 @@ is that of Gao et al. 2021, arXiv:2101.06983, for contrastive losses.)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Literal
 
 import torch
@@ -25,6 +25,7 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from neuralbayes.bayes import weighted_sum
 from neuralbayes.microbatches import Microbatch, Processes, microbatches
+from neuralbayes.networks.hidden import last_state_only
 from neuralbayes.networks.replay import BufferState, frozen_buffers, given_statistics, recorded_statistics, seeded
 from neuralbayes.objectives.base import Objective, check_finite, interior_posterior
 from neuralbayes.objectives.running import RunningPrior
@@ -239,7 +240,12 @@ class _Run:
 
         def perturbed(x: Tensor) -> Outputs:
             # From the buffers that the clean pass started from: else the difference would hold what it did to them.
-            with frozen_buffers(self.network, before), seeded(chunk.seed, x.device), given_statistics(statistics):
+            with (
+                frozen_buffers(self.network, before),
+                seeded(chunk.seed, x.device),
+                given_statistics(statistics),
+                last_state_only(self.network) if smoothness.of_last else nullcontext(),
+            ):
                 result: Outputs = self.network(x)
             return result
 

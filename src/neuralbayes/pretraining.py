@@ -53,6 +53,8 @@ class PretrainConfig(EncoderConfig):
         Images in an update, and in a pass through the network.
     marginal : {"minibatch", "running", "exact"}
         Which p(z) the objective sees; the paper's is "minibatch".
+    recompute : bool
+        Take less memory and a little more time, as :func:`neuralbayes.backward` does it.
     epochs : int
     patience : int, optional
         End the run after so many epochs without a new least loss. The loss is what is minimised, R_c included, averaged
@@ -60,7 +62,7 @@ class PretrainConfig(EncoderConfig):
     learning_rate, weight_decay : float
         Of Adam.
     schedule : {"constant", "cosine"}
-    normalize : {"dimension", "channel"}
+    normalize : {"dimension", "channel", "whiten"}
     augment : bool
         Random mirror images and shifts by up to an eighth of the width. The paper uses none.
     precision : {"float32", "bfloat16", "auto"}
@@ -81,6 +83,7 @@ class PretrainConfig(EncoderConfig):
     noise_scale: float = 0.1
     smooth_fraction: float = 1.0
     marginal: Marginal = "minibatch"
+    recompute: bool = True
     precision: Literal["float32", "bfloat16", "auto"] = "float32"
 
     def __post_init__(self) -> None:
@@ -157,7 +160,13 @@ def pretrain(
         def step(network: nn.Module, batch: Tensor) -> dict[str, float]:
             size = min(config.microbatch_size, len(batch))
             loss = backward(
-                objective, network, batch, microbatch_size=size, marginal=config.marginal, smoothness=smoothness
+                objective,
+                network,
+                batch,
+                microbatch_size=size,
+                marginal=config.marginal,
+                smoothness=smoothness,
+                recompute=config.recompute,
             )
             return {"loss": float(loss), **watch.latest}
 

@@ -117,3 +117,72 @@ def test_batches_that_do_not_fit_are_refused(batch: np.ndarray) -> None:
 
 def test_per_channel_takes_images_of_any_size() -> None:
     assert Normalization.fit(IMAGES)(np.zeros((2, 40, 30, 3), np.uint8)).shape == (2, 3, 40, 30)
+
+
+# Whitening
+
+
+def correlated(n: int = 400, side: int = 24) -> np.ndarray:
+    """Smooth coloured noise, in which neighbouring pixels and channels are much alike."""
+    rng = np.random.default_rng(1)
+    spectrum = np.fft.fft2(rng.normal(size=(n, side, side, 3)), axes=(1, 2))
+    frequency = np.hypot(*np.meshgrid(np.fft.fftfreq(side), np.fft.fftfreq(side)))
+    noise = np.fft.ifft2(spectrum / (0.05 + frequency)[None, :, :, None], axes=(1, 2)).real
+    mixed = noise @ np.array([[1.0, 0.8, 0.6], [0.0, 0.5, 0.3], [0.0, 0.0, 0.4]])
+    return np.clip(128 + 40 * mixed / mixed.std(), 0, 255).astype(np.uint8)
+
+
+def test_whitening_takes_correlations_of_neighbours_and_channels_away() -> None:
+    images = correlated()
+
+    def correlation(x: torch.Tensor) -> float:
+        pairs = [(x[:, 0, 8:16, 8:15], x[:, 0, 8:16, 9:16]), (x[:, 0, 8:16, 8:16], x[:, 1, 8:16, 8:16])]
+        return max(abs(float(np.corrcoef(a.ravel(), b.ravel())[0, 1])) for a, b in pairs)
+
+    before = Normalization.fit(images, "channel")(images)
+    after = Normalization.fit(images, "whiten")(images)
+    assert after.shape == before.shape
+    assert correlation(before) > 0.75
+    assert correlation(after) < 0.35  # the floor leaves some
+    assert float(after.std()) == pytest.approx(1.0, abs=0.05)
+    assert abs(float(after.mean())) < 0.01
+
+
+def test_the_kernel_is_the_middle_of_the_inverse_root_of_the_patches_covariance() -> None:
+    images = correlated(60)
+    normalization = Normalization.fit(images, "whiten")
+    x = Normalization.fit(images, "channel")(images).double().numpy()
+    windows = np.lib.stride_tricks.sliding_window_view(x, (9, 9), axis=(2, 3))[:, :, ::3, ::3]
+    patches = windows.transpose(0, 2, 3, 1, 4, 5).reshape(-1, 3 * 81)
+    variance, directions = np.linalg.eigh(np.cov(patches.T, bias=True))
+    root = (directions / np.sqrt(variance + 0.1)) @ directions.T
+    middle = root[[c * 81 + 40 for c in range(3)]]
+    middle /= np.sqrt(np.mean([np.var(patches @ row) for row in middle]))
+    np.testing.assert_allclose(normalization.whitening, middle.reshape(3, 3, 9, 9), atol=1e-4)
+    expected = np.einsum("cdij,dij->c", middle.reshape(3, 3, 9, 9), x[5, :, 4:13, 7:16])
+    np.testing.assert_allclose(normalization(images)[5, :, 8, 11], expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(5, 24, 24, 1), (1, 24, 24, 3), (3, 8, 6, 1), (2, 1, 1, 1)])
+def test_constant_or_few_or_small_images_are_whitened_without_an_infinity(shape: tuple[int, ...]) -> None:
+    for images in (np.full(shape, 9, np.uint8), np.random.default_rng(0).integers(0, 256, shape).astype(np.uint8)):
+        assert torch.isfinite(Normalization.fit(images, "whiten")(images)).all()
+
+
+def test_whitening_comes_back_from_the_disk() -> None:
+    normalization = Normalization.fit(correlated(20), "whiten")
+    settings = json.loads(json.dumps(normalization.to_dict()))
+    again = Normalization.from_dict(settings, normalization.to_arrays())
+    assert torch.equal(again(correlated(20)), normalization(correlated(20)))
+    with pytest.raises(ValueError, match="whitening"):
+        Normalization.from_dict(settings, {"mean": normalization.mean, "std": normalization.std})
+
+
+def test_whitening_and_its_kernel_go_together() -> None:
+    mean, std = np.zeros((1, 1, 1), np.float32), np.ones((1, 1, 1), np.float32)
+    with pytest.raises(ValueError, match="`whitening` must be given with per='whiten', and only then"):
+        Normalization("whiten", mean, std)
+    with pytest.raises(ValueError, match="`whitening` must be given with per='whiten', and only then"):
+        Normalization("channel", mean, std, np.ones((1, 1, 3, 3), np.float32))
+    with pytest.raises(ValueError, match="with k odd, got \\(1, 1, 2, 2\\)"):
+        Normalization("whiten", mean, std, np.ones((1, 1, 2, 2), np.float32))

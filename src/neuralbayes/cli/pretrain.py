@@ -61,11 +61,13 @@ def pretrain(
     batch: int | None = None,
     microbatch: int | None = None,
     marginal: Literal["minibatch", "running", "exact"] | None = None,
+    recompute: bool | None = None,
     epochs: int | None = None,
     patience: int | None = None,
     learning_rate: float | None = None,
     weight_decay: float | None = None,
     schedule: Literal["constant", "cosine"] | None = None,
+    normalize: Literal["dimension", "channel", "whiten"] | None = None,
     augment: bool | None = None,
     precision: Literal["float32", "bfloat16", "auto"] | None = None,
     seed: int | None = None,
@@ -104,6 +106,8 @@ def pretrain(
         Images that pass through the network at a time.
     marginal
         Which p(z) the objective sees: of the micro-batch, a running mean, or of the whole batch.
+    recompute
+        Take less memory, and a little more time.
     epochs
         How often each image is seen.
     patience
@@ -114,6 +118,9 @@ def pretrain(
         Of Adam.
     schedule
         Of the learning rate.
+    normalize
+        Bring each pixel of each channel, or each channel, to mean 0 and variance 1; or take the correlations of
+        neighbouring pixels away, which helps with photographs.
     augment
         Mirror and shift images at random.
     precision
@@ -146,11 +153,13 @@ def pretrain(
         "batch_size": batch,
         "microbatch_size": microbatch,
         "marginal": marginal,
+        "recompute": recompute,
         "epochs": epochs,
         "patience": patience,
         "learning_rate": learning_rate,
         "weight_decay": weight_decay,
         "schedule": schedule,
+        "normalize": normalize,
         "augment": augment,
         "precision": precision,
         "seed": seed,

@@ -1,4 +1,4 @@
-"""From uint8 images to tensors of mean 0 and variance 1, per channel or, as in the paper, per dimension."""
+"""From uint8 images to tensors of mean 0 and variance 1: per channel, per dimension as in the paper, or whitened."""
 
 from __future__ import annotations
 
@@ -9,12 +9,21 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from neuralbayes.data.progress import late_bar
 from neuralbayes.data.sources import ImageSource, as_source
 
-Per = Literal["channel", "dimension"]
+Per = Literal["channel", "dimension", "whiten"]
+
+PATCH = 9
+"""Pixels a side over which whitening takes correlations away."""
+
+WHITENING_FLOOR = 0.1
+"""Added to the variances of patches, in units of a pixel's: directions with less are taken for noise."""
+
+WHITENING_IMAGES = 5000
+"""Images, evenly spread over all, whose patches whitening looks at."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,13 +32,19 @@ class Normalization:
 
     Call it on a batch. Make it by :meth:`fit`; keep it with a model by :meth:`to_dict` and :meth:`to_arrays`.
 
+    With "whiten", neighbouring pixels and channels are made uncorrelated afterwards: each pixel becomes the middle of
+    its whitened patch, :math:`(\Sigma + \epsilon)^{-1/2}` times it, which is a convolution. Edges and textures are
+    left, slow changes of brightness and colour go; features learned from that are much better on photographs.
+
     Parameters
     ----------
-    per : {"channel", "dimension"}
+    per : {"channel", "dimension", "whiten"}
         One mean and deviation for each channel, or for each pixel of each channel ("dimension-wise 0 mean and unit
-        variance", section 5 of the paper).
+        variance", section 5 of the paper); or for each channel, with whitening.
     mean, std : ndarray of float32 and shape (C, 1, 1) or (C, H, W)
         Of intensities in [0, 1]. `std` is 1 where the images are constant.
+    whitening : ndarray of float32 and shape (C, C, k, k), k odd, optional
+        The kernel of the convolution, with "whiten" and only then.
 
     Examples
     --------
@@ -42,16 +57,25 @@ class Normalization:
     per: Per
     mean: NDArray[np.float32] = field(repr=False)
     std: NDArray[np.float32] = field(repr=False)
+    whitening: NDArray[np.float32] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        if self.per not in ("channel", "dimension"):
-            raise ValueError(f"`per` must be 'channel' or 'dimension', got {self.per!r}")
+        _check_per(self.per)
         mean, std = (np.ascontiguousarray(values, np.float32) for values in (self.mean, self.std))
-        if mean.ndim != 3 or mean.shape != std.shape or (self.per == "channel" and mean.shape[1:] != (1, 1)):
-            wanted = "(C, 1, 1)" if self.per == "channel" else "(C, H, W)"
+        per_pixel = self.per == "dimension"
+        if mean.ndim != 3 or mean.shape != std.shape or not (per_pixel or mean.shape[1:] == (1, 1)):
+            wanted = "(C, H, W)" if per_pixel else "(C, 1, 1)"
             raise ValueError(f"`mean` and `std` must both have shape {wanted}, got {mean.shape} and {std.shape}")
         if not (np.isfinite(mean).all() and np.isfinite(std).all() and (std > 0).all()):
             raise ValueError("`mean` must be finite and `std` finite and positive")
+        if (self.whitening is None) == (self.per == "whiten"):
+            raise ValueError("`whitening` must be given with per='whiten', and only then")
+        if self.whitening is not None:
+            kernel = np.ascontiguousarray(self.whitening, np.float32)
+            size = kernel.shape[-1]
+            if kernel.shape != (len(mean), len(mean), size, size) or size % 2 == 0 or not np.isfinite(kernel).all():
+                raise ValueError(f"`whitening` must be finite of shape (C, C, k, k) with k odd, got {kernel.shape}")
+            object.__setattr__(self, "whitening", kernel)
         object.__setattr__(self, "mean", mean)
         object.__setattr__(self, "std", std)
 
@@ -67,16 +91,17 @@ class Normalization:
         """Mean and deviation of `images`, in one pass that holds `batch_size` of them in memory.
 
         Sums and sums of squares of bytes are integers, and are added as such: the result is exact, and does not
-        depend on `batch_size` or on the order of the images.
+        depend on `batch_size` or on the order of the images. Whitening looks at patches of some of them.
 
         Parameters
         ----------
         images : ImageSource, or ndarray of shape (n, H, W), (n, H, W, C) or (n, C, H, W)
-        per : {"channel", "dimension"}, default="channel"
+        per : {"channel", "dimension", "whiten"}, default="channel"
         batch_size : int, default=512
         progress : bool, default=True
             Show a bar when it takes longer than two seconds.
         """
+        _check_per(per)
         source = as_source(images)
         if len(source) == 0:
             raise ValueError("`images` must not be empty")
@@ -92,11 +117,13 @@ class Normalization:
                 squares += np.multiply(wide, wide, out=wide).sum(axis=0, dtype=np.uint32)
                 advance(len(batch))
         n = len(source)
-        if per == "channel":
+        if per != "dimension":
             n *= source.shape[0] * source.shape[1]
             total, squares = (values.sum(axis=(0, 1), keepdims=True) for values in (total, squares))
-        mean, std = _moments(n, total, squares)
-        return cls(per, mean.transpose(2, 0, 1), std.transpose(2, 0, 1))
+        mean, std = (values.transpose(2, 0, 1) for values in _moments(n, total, squares))
+        if per != "whiten":
+            return cls(per, mean, std)
+        return cls(per, mean, std, _whitening_kernel(source, cls("channel", mean, std)))
 
     def __call__(self, batch: NDArray[np.uint8] | Tensor) -> Tensor:
         """Normalise a batch.
@@ -113,7 +140,7 @@ class Normalization:
         pixels = batch if isinstance(batch, Tensor) else torch.from_numpy(_writable(batch))
         if pixels.dtype != torch.uint8 or pixels.ndim != 4 or not self._fits(pixels.shape):
             wanted = (
-                "(m, H, W, {})" if self.per == "channel" else f"(m, {self.mean.shape[1]}, {self.mean.shape[2]}, {{}})"
+                f"(m, {self.mean.shape[1]}, {self.mean.shape[2]}, {{}})" if self.per == "dimension" else "(m, H, W, {})"
             )
             raise ValueError(
                 f"`batch` must be uint8 of shape {wanted.format(self.mean.shape[0])}, "
@@ -125,19 +152,21 @@ class Normalization:
             torch.from_numpy(values.astype(np.float32)).to(pixels.device)
             for values in (1 / (255 * std), -self.mean / std)
         )
-        return torch.addcmul(offset, pixels.permute(0, 3, 1, 2).contiguous().to(torch.float32), scale)
+        x = torch.addcmul(offset, pixels.permute(0, 3, 1, 2).contiguous().to(torch.float32), scale)
+        return x if self.whitening is None else whitened(x, torch.from_numpy(self.whitening).to(x.device))
 
     def _fits(self, shape: torch.Size) -> bool:
         channels, height, width = self.mean.shape
-        return shape[3] == channels and (self.per == "channel" or tuple(shape[1:3]) == (height, width))
+        return shape[3] == channels and (self.per != "dimension" or tuple(shape[1:3]) == (height, width))
 
     def to_dict(self) -> dict[str, Any]:
         """What JSON can hold: the kind and the shape."""
         return {"per": self.per, "shape": list(self.mean.shape)}
 
     def to_arrays(self) -> dict[str, NDArray[np.float32]]:
-        """The arrays "mean" and "std", to be kept beside :meth:`to_dict`."""
-        return {"mean": self.mean, "std": self.std}
+        """The arrays "mean", "std" and, with whitening, "whitening", to be kept beside :meth:`to_dict`."""
+        arrays = {"mean": self.mean, "std": self.std}
+        return arrays if self.whitening is None else arrays | {"whitening": self.whitening}
 
     @classmethod
     def from_dict(cls, settings: Mapping[str, Any], arrays: Mapping[str, Any]) -> Normalization:
@@ -145,11 +174,49 @@ class Normalization:
         try:
             per, shape = settings["per"], tuple(settings["shape"])
             mean, std = (np.asarray(arrays[name], np.float32) for name in ("mean", "std"))
+            kernel = np.asarray(arrays["whitening"], np.float32) if per == "whiten" else None
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"a normalisation must have per, shape, mean and std ({error!r})") from error
         if mean.shape != shape:
             raise ValueError(f"`mean` must have the shape {shape} that was saved with it, got {mean.shape}")
-        return cls(per, mean, std)
+        return cls(per, mean, std, kernel)
+
+
+def whitened(x: Tensor, kernel: Tensor) -> Tensor:
+    """The convolution of :class:`Normalization`, edges repeated: (n, C, H, W) -> (n, C, H, W)."""
+    reach = kernel.shape[-1] // 2
+    return nn.functional.conv2d(nn.functional.pad(x, [reach] * 4, mode="replicate"), kernel)
+
+
+def _whitening_kernel(source: ImageSource, normalization: Normalization) -> NDArray[np.float32]:
+    """The rows of the inverse root of the patches' covariance that make the middle pixel, scaled to variance 1."""
+    height, width, channels = source.shape
+    side = min(PATCH, height, width)
+    side -= 1 - side % 2
+    n = min(WHITENING_IMAGES, len(source))
+    chosen = np.linspace(0, len(source) - 1, n).round().astype(np.int64)
+    size = channels * side**2
+    second, first, count = torch.zeros(size, size, dtype=torch.float64), torch.zeros(size, dtype=torch.float64), 0
+    for indices in np.array_split(chosen, -(-n // 250)):
+        x = normalization(source.read(indices))
+        patches = nn.functional.unfold(x, side, stride=max(1, side // 3)).transpose(1, 2).reshape(-1, size)
+        first += patches.sum(dim=0, dtype=torch.float64)
+        second += patches.T @ patches
+        count += len(patches)
+    mean = first / count
+    variance, directions = torch.linalg.eigh(second / count - torch.outer(mean, mean))
+    inverse = (variance.clamp_min(0.0) + WHITENING_FLOOR).rsqrt()
+    kernel = ((directions * inverse) @ directions.T).reshape(channels, side, side, size)[:, side // 2, side // 2]
+    # Of the variance of what it gives: kernel Sigma kernel^T.
+    given = float(((kernel @ directions).square() @ variance.clamp_min(0.0)).mean())
+    scaled = kernel / given**0.5 if given > 0 else kernel
+    result: NDArray[np.float32] = scaled.reshape(channels, channels, side, side).float().numpy()
+    return result
+
+
+def _check_per(per: str) -> None:
+    if per not in ("channel", "dimension", "whiten"):
+        raise ValueError(f"`per` must be 'channel', 'dimension' or 'whiten', got {per!r}")
 
 
 def _moments(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
 
 from torch import Tensor, nn
@@ -49,19 +49,18 @@ class HiddenStates(nn.Module):
         self.network = network
         self.names = list(names)
         self.scales = list(scales)
+        self._wanted = self._all = [(name, scale) for scale in scales for name in names]
+        self._last = self._all[-1:]  # of those that the network turns out to have
 
     def forward(self, x: Tensor) -> dict[str, Tensor]:
-        with self._recorded() as states:
+        with self._recorded({name for name, _ in self._wanted}) as states:
             self.network(x)
-        keys = [(name, scale) for scale in self.scales for name in self.names]
-        return {
-            name if scale == 1 else f"{name}/{scale}": states[name][scale]
-            for name, scale in keys
-            if scale in states[name]
-        }
+        found = [(name, scale) for name, scale in self._wanted if scale in states[name]]
+        self._last = found[-1:]
+        return {name if scale == 1 else f"{name}/{scale}": states[name][scale] for name, scale in found}
 
     @contextmanager
-    def _recorded(self) -> Iterator[dict[str, dict[int, Tensor]]]:
+    def _recorded(self, names: Set[str]) -> Iterator[dict[str, dict[int, Tensor]]]:
         states: dict[str, dict[int, Tensor]] = {}
 
         def record(name: str, output: Tensor) -> None:
@@ -72,13 +71,26 @@ class HiddenStates(nn.Module):
         modules = dict(self.network.named_modules())
         hooks = [
             modules[name].register_forward_hook(lambda _module, _inputs, output, name=name: record(name, output))
-            for name in self.names
+            for name in names
         ]
         try:
             yield states
         finally:
             for hook in hooks:
                 hook.remove()
+
+
+@contextmanager
+def last_state_only(network: nn.Module) -> Iterator[None]:
+    """Let each :class:`HiddenStates` in `network` return the last state of its last call alone, and hold no other."""
+    found = [module for module in network.modules() if isinstance(module, HiddenStates)]
+    for module in found:
+        module._wanted = module._last
+    try:
+        yield
+    finally:
+        for module in found:
+            module._wanted = module._all
 
 
 def _average_pool(state: Tensor, scale: int) -> Tensor:

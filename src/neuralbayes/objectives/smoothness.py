@@ -142,6 +142,11 @@ class Smoothness(nn.Module):
         self.zeta: Zeta = zeta
         self.center = center
 
+    @property
+    def of_last(self) -> bool:
+        """Whether the last output is all that is looked at."""
+        return not callable(self.of)
+
     def select(self, outputs: Outputs) -> Tensor:
         """What is kept smooth of a network's outputs."""
         if callable(self.of):
