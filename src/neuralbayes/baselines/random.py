@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from neuralbayes.data.images import Images
-from neuralbayes.data.normalize import Normalization
+from neuralbayes.data.normalize import Normalization, Per
 from neuralbayes.data.sources import ImageSource, as_source
 from neuralbayes.encoder import WIDTHS, ImageEncoder
 from neuralbayes.encoder_training import check_choice, description, open_run
@@ -30,7 +30,7 @@ class RandomConfig:
     batch_norm : bool
         With it, its statistics are estimated on images ("identical architecture", says the paper); the authors' code
         builds its random encoder without.
-    normalize : {"dimension", "channel"}
+    normalize : {"dimension", "channel", "whiten"}
     n_images : int
         Images, the first ones, on which the statistics are estimated.
     seed : int
@@ -40,13 +40,13 @@ class RandomConfig:
 
     encoder: str = "paper"
     batch_norm: bool = True
-    normalize: Literal["dimension", "channel"] = "dimension"
+    normalize: Per = "dimension"
     n_images: int = 1000
     seed: int = 0
 
     def __post_init__(self) -> None:
         check_choice(self, "encoder", tuple(WIDTHS))
-        check_choice(self, "normalize", ("dimension", "channel"))
+        check_choice(self, "normalize", ("dimension", "channel", "whiten"))
         if self.n_images < 1:
             raise ValueError(f"`n_images` must be at least 1, got {self.n_images!r}")
 

@@ -65,14 +65,14 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
     version : {1, 2}, default=2
         Of the objective; see :class:`MIM`.
     batch_size : int, default=100
-        Least number of rows in a step. p(z) is that of the batch.
+        Least number of rows in a step. p(z) is that of the batch, for images a running mean over batches.
     max_epochs : int, default=None
         Passes over the data; None is 20 for rows and 12 for images.
     learning_rate : float, default=None
-        Of Adam at the start, falling to 0 along half a cosine; None is 3e-3 for rows and 1e-3 for images.
+        Of Adam at the start, falling to 0 along half a cosine; None is 3e-3 for rows and 1e-2 for images.
     standardize : bool, default=True
-        Divide each column (of images: each pixel of each channel) by its own standard deviation, or, if False, all
-        columns (each channel) by a common one.
+        Divide each column by its own standard deviation or, if False, all columns by a common one. Of images, take the
+        correlations of neighbouring pixels away or, if False, bring each channel to variance 1 only.
     random_state : int, RandomState instance or None, default=None
     verbose : bool, default=False
         Show progress.
@@ -80,9 +80,11 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
     Attributes
     ----------
     module_ : torch.nn.Module
-        The network, on the CPU; it takes what `mean_` and `std_` have normalised.
-    mean_, std_ : ndarray of shape (n_features_in_,), or for images (C, H, W) or (C, 1, 1)
+        The network, on the CPU; it takes what `mean_`, `std_` and `whitening_` have normalised.
+    mean_, std_ : ndarray of shape (n_features_in_,), or for images (C, 1, 1)
         Those of images are of intensities in [0, 1].
+    whitening_ : ndarray of shape (C, C, k, k), or None
+        With which images are whitened.
     n_states_ : list of int
         Number of states of each layer.
     mutual_information_ : ndarray of shape (n_layers,)
@@ -118,6 +120,7 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
     """
 
     image_shape_: list[int] | None
+    whitening_: Array | None
     encoder_: str | None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -237,7 +240,7 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
         self.std_: Array = trained.std
         self.n_states_ = [int(n) for n in config.hidden]
         self.mutual_information_ = np.array([float(mutual_information(s, from_logits=True)) for s in states])
-        self.image_shape_, self.encoder_ = None, None
+        self.image_shape_, self.encoder_, self.whitening_ = None, None, None
 
     def _fit_images(self, images: ImageSource, settings: dict[str, Any], losses: LossCurve) -> None:
         self._check_layer(len(STATES))
@@ -249,13 +252,14 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
             encoder=self.encoder,
             batch_size=size,
             microbatch_size=size,
-            normalize="dimension" if self.standardize else "channel",
+            normalize="whiten" if self.standardize else "channel",
             **settings,
         )
         trained = pretrain(images, config, callbacks=(losses,), verbose=bool(self.verbose)).cpu()
         use = state_use(trained, images, WATCHED)
         self.module_ = trained.requires_grad_(False)
         self.mean_, self.std_ = trained.normalization.mean, trained.normalization.std
+        self.whitening_ = trained.normalization.whitening
         self.n_states_ = [len(use[name].p_z) for name in STATES]
         self.mutual_information_ = np.array([use[name].information for name in STATES])
         self.image_shape_, self.encoder_ = list(trained.shape), trained.size
@@ -279,8 +283,8 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
             if self.image_shape_ is None or self.encoder_ is None:
                 return rows_network(self.n_features_in_, self.n_states_).eval().requires_grad_(False)
             height, width, channels = self.image_shape_
-            per: Per = "channel" if self.mean_.shape[1:] == (1, 1) else "dimension"
-            normalization = Normalization(per, self.mean_, self.std_)
+            per: Per = "channel" if self.whitening_ is None else "whiten"
+            normalization = Normalization(per, self.mean_, self.std_, self.whitening_)
             return ImageEncoder(self.encoder_, (height, width, channels), normalization).eval().requires_grad_(False)
 
     def _check_layer(self, n_layers: int) -> int:

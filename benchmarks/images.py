@@ -1,0 +1,74 @@
+"""Features learned with the laptop preset, judged on all test images against the random encoder and the pixels.
+
+Real MNIST or CIFAR-10: `python benchmarks/images.py cifar10`. Pretraining goes on where it was interrupted; the probes
+(the paper's MLP, three seeds, both protocols) follow, and all numbers go to results/images/DATA.json. There are two
+random encoders: one with the normalisation of the preset, and one with the paper's.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import neuralbayes as nb
+from neuralbayes.baselines import RandomConfig, random
+from neuralbayes.files import read_json, write_json
+from neuralbayes.pretraining import PRESETS
+
+ROOT = Path(__file__).parents[1]
+LAYERS = {"last": "relu4", "second": "relu2"}
+PROTOCOLS = ("validation", "paper")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", choices=["cifar10", "mnist", "fashion-mnist"])
+    parser.add_argument("--runs", type=Path, default=ROOT / "runs", help="where the folder of the run is")
+    arguments = parser.parse_args()
+    folder = arguments.runs / f"laptop-{arguments.data}"
+    data = nb.datasets.load(arguments.data)
+    config = PRESETS["laptop"]
+    encoder = nb.pretrain(data.train.images, config, out=folder, verbose=True)
+    pretraining = read_json(folder / "result.json")
+
+    drawn = RandomConfig(encoder=config.encoder, normalize=config.normalize, seed=config.seed)
+    encoders = {
+        "encoder": encoder,
+        "random encoder": random(data.train.images, drawn),
+        "random encoder, the paper's normalisation": random(data.train.images, replace(drawn, normalize="dimension")),
+    }
+    rows: dict[str, dict[str, Any]] = {
+        f"{name}, {layer} layer": {"encoder": each, "state": state}
+        for layer, state in LAYERS.items()
+        for name, each in encoders.items()
+    }
+    rows["pixels"] = {}
+
+    path = ROOT / "results" / "images" / f"{arguments.data}.json"
+    record = {"command": f"python benchmarks/images.py {arguments.data}", **_kept(pretraining), "probes": {}}
+    for name, row in rows.items():
+        found = {}
+        for protocol in PROTOCOLS:
+            print(f"{name}: {protocol}")
+            settings: dict[str, Any] = {"protocol": protocol, "cache": folder / "features", "verbose": True}
+            found[protocol] = _short(nb.probe(data.train, data.test, **row, **settings).to_dict())
+        record["probes"][name] = found
+        write_json(path, record)
+        print(f"{100 * found['validation']['mean']:.2f} % of all test images")
+
+
+def _kept(result: dict[str, Any]) -> dict[str, Any]:
+    names = ("config", "images", "steps", "seconds", "images_per_second", "peak_memory_mb", "layers", "warnings")
+    return {name: result[name] for name in (*names, "versions")}
+
+
+def _short(result: dict[str, Any]) -> dict[str, Any]:
+    """Without curves and confusion matrix."""
+    long = ("curves", "confusion", "head", "protocol")
+    return {k: round(v, 4) if isinstance(v, float) else v for k, v in result.items() if k not in long}
+
+
+if __name__ == "__main__":
+    main()
