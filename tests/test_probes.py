@@ -95,6 +95,18 @@ def test_the_papers_figure_is_the_best_epoch_on_the_images_it_is_judged_on():
     assert 1 <= best.epochs[0] <= 15
 
 
+def test_curves_are_of_the_images_that_choose_the_epoch():
+    train, test = rows(300, noise=4.0), rows(200, seed=1, noise=4.0)
+    paper = probe(train, test, protocol="paper", max_epochs=6, seeds=2)
+    assert [len(curve) for curve in paper.curves] == [6, 6]
+    assert tuple(max(curve) for curve in paper.curves) == paper.accuracies
+    honest = probe(train, test, max_epochs=6, seeds=1)
+    validation = [share * 30 for share in honest.curves[0]]  # a tenth of 300 images
+    np.testing.assert_allclose(validation, np.round(validation), atol=1e-9)
+    assert honest.curves[0][honest.epochs[0] - 1] == max(honest.curves[0])
+    assert probe(train, test, head="knn").curves == ((),)
+
+
 def test_no_test_image_takes_part_in_training_or_in_choosing_the_epoch():
     """Under the honest protocol the classifier is the same whatever the other test images are."""
     x, y = rows(200, seed=1, noise=2.0)

@@ -47,6 +47,10 @@ EXAMPLES = """[bold]Examples[/bold]
   [cyan]neuralbayes embed run/ new_images/ --out features.parquet[/cyan]
   [cyan]neuralbayes export run/ --to onnx --out encoder.onnx[/cyan]
 
+  Run a table of the paper, and make a page of all results:
+  [cyan]neuralbayes reproduce table-batch --scale laptop --record results/[/cyan]
+  [cyan]neuralbayes report results/ --out page/[/cyan]
+
 COMMAND --help explains a command. --debug, anywhere, shows the traceback of an error.
 """
 
@@ -65,6 +69,8 @@ app.command("neuralbayes.cli.embed:app", name="embed", help="Write the features 
 app.command("neuralbayes.cli.export:app", name="export", help="Write an encoder for other programs.")
 app.command("neuralbayes.cli.data:app", name="data", help="Named data sets: list, fetch, verify, find.")
 app.command("neuralbayes.cli.demo:app", name="demo", help="Label manifolds and learn digits; write pictures.")
+app.command("neuralbayes.cli.reproduce:app", name="reproduce", help="Run the tables and figures of the paper.")
+app.command("neuralbayes.cli.report:app", name="report", help="Make a page of what was reproduced.")
 app.command("neuralbayes.cli.label:app", name="label", help="Label the rows of a table by the manifold they lie on.")
 
 

@@ -45,6 +45,9 @@ class ProbeResult:
         Share of `n_test` images that each seed's classifier had right.
     epochs : tuple of int
         The epoch that was chosen for each seed, counted from 1; 0 for nearest neighbours, which do not train.
+    curves : tuple of tuple of float
+        For each seed, after each epoch, the accuracy on the images that choose the epoch: the validation images, or
+        the paper's 128. Empty for nearest neighbours.
     confusion : tuple of tuple of int
         Row i, column j: how often an image of class i was taken for one of class j, summed over seeds.
     n_features, n_train, n_test : int
@@ -57,6 +60,7 @@ class ProbeResult:
     protocol: str
     accuracies: tuple[float, ...]
     epochs: tuple[int, ...]
+    curves: tuple[tuple[float, ...], ...]
     confusion: tuple[tuple[int, ...], ...]
     n_features: int
     n_train: int
@@ -152,12 +156,13 @@ def probe(
     if max_epochs is None:
         max_epochs = EPOCHS if protocol == "paper" else max(EPOCHS, math.ceil(MIN_UPDATES / steps))
     patience = None if protocol == "paper" else max(PATIENCE, math.ceil(PATIENCE_UPDATES / steps))
-    accuracies, epochs, confusion = _judged(fit, judge, head, seeds, max_epochs, patience, verbose)
+    accuracies, epochs, curves, confusion = _judged(fit, judge, head, seeds, max_epochs, patience, verbose)
     return ProbeResult(
         head=head,
         protocol=protocol,
         accuracies=accuracies,
         epochs=epochs,
+        curves=curves,
         confusion=tuple(tuple(row) for row in confusion.tolist()),
         n_features=fit.x.shape[1],
         n_train=len(fit.y),
@@ -175,8 +180,8 @@ def _judged(
     max_epochs: int,
     patience: int | None,
     verbose: bool,
-) -> tuple[tuple[float, ...], tuple[int, ...], Tensor]:
-    """Accuracy and epoch of each seed, and the confusion of all, (n_classes, n_classes).
+) -> tuple[tuple[float, ...], tuple[int, ...], tuple[tuple[float, ...], ...], Tensor]:
+    """Accuracy, epoch and curve of each seed, and the confusion of all, (n_classes, n_classes).
 
     Without `patience` it is the paper's protocol.
     """
@@ -187,15 +192,18 @@ def _judged(
     scaler = Scaler.fit(train.x)
     truth = test.y[test.rows]
     accuracies, epochs = [], []
+    curves: list[list[float]] = []
     confusion = torch.zeros(n_classes, n_classes, dtype=torch.long)
     n_runs = 1 if head == "knn" else seeds
     total = n_runs if head == "knn" else n_runs * max_epochs
     with progress(total, description=f"epochs of {head}, at most", enabled=verbose) as display:
 
         def on_epoch(accuracy: float, n_rows: int) -> None:
+            curves[-1].append(accuracy)
             display.advance(samples=n_rows, metrics={"accuracy": accuracy})
 
         for seed in range(n_runs):
+            curves.append([])
             if head == "knn":
                 predicted, epoch = nearest_neighbors(train, test, scaler, n_classes), 0
             else:
@@ -203,7 +211,7 @@ def _judged(
             accuracies.append(float((predicted == truth).double().mean()))
             epochs.append(epoch)
             confusion += torch.bincount(truth * n_classes + predicted, minlength=n_classes**2).view(n_classes, -1)
-    return tuple(accuracies), tuple(epochs), confusion
+    return tuple(accuracies), tuple(epochs), tuple(map(tuple, curves)), confusion
 
 
 def _trained(

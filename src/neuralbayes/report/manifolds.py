@@ -49,8 +49,8 @@ class Panel:
     decision_map: NDArray[np.float64]
 
 
-def draw_manifolds(panels: Sequence[Panel]) -> Figure:
-    """All panels in one row.
+def draw_manifolds(panels: Sequence[Panel], columns: int | None = None) -> Figure:
+    """All panels, `columns` in a row, by default in one row.
 
     Returns
     -------
@@ -61,9 +61,14 @@ def draw_manifolds(panels: Sequence[Panel]) -> Figure:
         raise ValueError("`panels` must not be empty")
     figure, first = new_picture()
     first.remove()
-    figure.set_size_inches(2.1 * len(panels), 2.6)
-    for panel, ax in zip(panels, figure.subplots(1, len(panels), squeeze=False)[0], strict=True):
+    columns = columns or len(panels)
+    rows = -(-len(panels) // columns)
+    figure.set_size_inches(2.1 * columns, 2.6 * rows)
+    axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    for panel, ax in zip(panels, axes, strict=False):
         plot_manifolds(panel, ax)
+    for ax in axes[len(panels) :]:
+        ax.remove()
     return figure
 
 

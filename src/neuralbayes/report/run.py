@@ -78,7 +78,7 @@ def draw_filters(weight: ArrayLike) -> Figure:
     largest = np.abs(kernels).max(axis=(1, 2, 3), keepdims=True)
     tiles = (0.5 + 0.5 * kernels / np.maximum(largest, 1e-12)).transpose(0, 2, 3, 1)
     columns = math.ceil(math.sqrt(1.6 * len(tiles)))
-    wall = _wall(tiles, columns)
+    wall = tile_wall(tiles, columns)
     figure, ax = new_picture()
     figure.set_size_inches(7.2, 0.9 + 7.0 * wall.shape[0] / wall.shape[1])
     ax.imshow(wall, interpolation="nearest")
@@ -164,7 +164,7 @@ def draw_states(p_z: Mapping[str, NDArray[Any]]) -> Figure:
     return figure
 
 
-def _wall(tiles: NDArray[np.float64], columns: int) -> NDArray[np.float64]:
+def tile_wall(tiles: NDArray[np.float64], columns: int) -> NDArray[np.float64]:
     """Tiles (n, h, w, 3) side by side with a pale gap between them, which no grey can be taken for: (H, W, 3)."""
     n, height, width, channels = tiles.shape
     rows = math.ceil(n / columns)

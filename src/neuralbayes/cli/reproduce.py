@@ -1,0 +1,227 @@
+"""``neuralbayes reproduce``: the tables and figures of the paper, measured."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import App, Parameter
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from neuralbayes.reproduce import NAMES
+
+if TYPE_CHECKING:
+    from neuralbayes.report.results_page import Section
+    from neuralbayes.reproduce.experiment import Scale
+    from neuralbayes.reproduce.sweep import Job
+
+EXAMPLES = f"""NAME is one of {", ".join(NAMES)}, or all. Interrupted, the same command goes on: finished runs are \
+kept and not repeated.
+
+[bold]Examples[/bold]
+
+  Everything, small and on digits, to see that it runs:
+  [cyan]neuralbayes reproduce all --scale smoke[/cyan]
+
+  One table on CIFAR-10, at a size for two cores, its numbers kept for the results page:
+  [cyan]neuralbayes reproduce table-batch --scale laptop --record results/reproduce[/cyan]
+
+  What there is, and how much of it is done:
+  [cyan]neuralbayes reproduce all --scale laptop --list[/cyan]
+
+  A part of it, by the names of its runs:
+  [cyan]neuralbayes reproduce table-classification --only '*rotation*'[/cyan]
+
+  What the paper did: the cost on this machine is measured first.
+  [cyan]neuralbayes reproduce fig-ablation --scale paper --yes[/cyan]
+"""
+
+STYLES = {"holds": "green", "holds in part": "yellow", "does not hold here": "red", "not run": "dim"}
+
+Flag = Annotated[bool, Parameter(negative="", show_default=False)]
+app = App(name="reproduce", help_epilogue=EXAMPLES)
+
+
+@app.default
+def reproduce(
+    name: str,
+    /,
+    *,
+    scale: Literal["smoke", "laptop", "paper"] = "smoke",
+    seeds: int | None = None,
+    workers: int | None = None,
+    out: Annotated[Path, Parameter(name=["--out", "-o"])] = Path("reproduce"),
+    record: Path | None = None,
+    only: Annotated[str | None, Parameter(metavar="PATTERN")] = None,
+    list_: Annotated[Flag, Parameter(name="--list")] = False,
+    yes: Flag = False,
+    quiet: Flag = False,
+) -> None:
+    """Run a table or figure of the paper.
+
+    Parameters
+    ----------
+    name
+        Which one, or all.
+    scale
+        smoke: a trial on digits. laptop: MNIST and CIFAR-10 at a size for two cores. paper: as the paper has it.
+    seeds
+        How often each setting is run; by default as many times as the scale wants.
+    workers
+        Processes that run side by side, by default one a core; they share the cores. The same number gives the same
+        numbers.
+    out
+        Folder of the runs, one folder each, and of the tables and pictures.
+    record
+        Folder for a copy of the numbers, from which `neuralbayes report` makes the results page.
+    only
+        Do only runs whose name matches, such as '*beta=0*'; --list shows the names.
+    list_
+        Show what there is to do and what is done, and do nothing.
+    yes
+        Start what is estimated to take long: scale paper.
+    quiet
+        Print nothing but errors.
+    """
+    from neuralbayes.reproduce.images import fetch
+    from neuralbayes.reproduce.sweep import n_cores, sweep
+
+    names = _names(name)
+    workers = n_cores() if workers is None else workers
+    for option, value, most in (("--seeds", seeds, None), ("--workers", workers, n_cores())):
+        if value is not None and (value < 1 or (most is not None and value > most)):
+            limit = f"from 1 to the number of cores, {most}" if most else "at least 1"
+            raise ValueError(f"{option} must be {limit}, got {value}")
+    jobs = _jobs(names, scale, seeds, only)
+    console = Console(highlight=False)
+    if list_:
+        _list(jobs, out, console, runs=len(names) == 1)
+        return
+    left = [job for job in jobs if not job[1].finished(out)]
+    if scale == "paper" and left:
+        estimate = f"{len(left)} runs of about {_duration(_cost(left, workers))} of training on this machine"
+        if not yes:
+            raise ValueError(f"{estimate}: --yes starts them")
+        if not quiet:
+            console.print(estimate, soft_wrap=True)
+    fetch({data for _, run in left for data in run.data_names}, progress=not quiet)
+    failed: dict[str, str] = {}
+    try:
+        failed = sweep(jobs, out, scale=scale, seeds=seeds, workers=workers, verbose=not quiet)
+    except KeyboardInterrupt:
+        if not quiet:
+            done = sum(run.finished(out) for _, run in jobs)
+            kept = f"{done} of {len(jobs)} runs are finished; the same command goes on with the others"
+            Console(stderr=True, highlight=False).print(kept, soft_wrap=True)
+        raise
+    _finish(names, scale, seeds, out, record, console, quiet)
+    if failed:
+        what = "; ".join(f"{run} ({error})" for run, error in failed.items())
+        raise ValueError(f"{len(failed)} of {len(jobs)} runs failed: {what}")
+
+
+def _names(name: str) -> tuple[str, ...]:
+    if name != "all" and name not in NAMES:
+        raise ValueError(f"NAME must be all or one of {', '.join(NAMES)}, got {name!r}")
+    return NAMES if name == "all" else (name,)
+
+
+def _jobs(names: tuple[str, ...], scale: Scale, seeds: int | None, only: str | None) -> list[Job]:
+    """All runs, each once, with the first experiment that wants it."""
+    from neuralbayes.reproduce import load_experiment
+
+    jobs: dict[str, Job] = {}
+    for name in names:
+        for run in load_experiment(name).runs(scale, seeds):
+            if only is None or fnmatch(run.label, only):
+                jobs.setdefault(run.key, (name, run))
+    if not jobs:
+        raise ValueError(f"--only must match the name of a run, got {only!r}; --list shows them")
+    return list(jobs.values())
+
+
+def _list(jobs: list[Job], out: Path, console: Console, *, runs: bool) -> None:
+    """The experiments, or the runs of a single one."""
+    from neuralbayes.reproduce import load_experiment
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    if runs:
+        for heading in ("run", "folder", "finished"):
+            table.add_column(heading, no_wrap=True)
+        for _, run in jobs:
+            table.add_row(run.label, f"{run.experiment}/{run.key}", "yes" if run.finished(out) else "no")
+    else:
+        for heading in ("name", "runs", "finished", "what"):
+            table.add_column(heading, no_wrap=heading != "what", justify="right" if heading == "runs" else "left")
+        for name in NAMES:
+            own = [run for wanted_by, run in jobs if wanted_by == name]
+            done = sum(run.finished(out) for run in own)
+            table.add_row(name, str(len(own)), str(done), load_experiment(name).title)
+        table.caption = "a run that several look at is counted once"
+    console.print(table)
+
+
+def _cost(jobs: list[Job], workers: int) -> float:
+    """Expected seconds of all runs by so many workers, from steps that are timed with the threads of one."""
+    import torch
+
+    from neuralbayes.reproduce import load_experiment
+    from neuralbayes.reproduce.sweep import n_threads
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(n_threads(workers))
+    try:
+        return sum(load_experiment(run.experiment).cost(run) for _, run in jobs) / workers
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _duration(seconds: float) -> str:
+    """Such as "3 days" or "0:20:00".
+
+    Examples
+    --------
+    >>> _duration(1200), _duration(300_000)
+    ('0:20:00', '3.5 days')
+    """
+    return f"{seconds / 86400:.1f} days" if seconds >= 2 * 86400 else str(timedelta(seconds=round(seconds)))
+
+
+def _finish(
+    names: tuple[str, ...],
+    scale: Scale,
+    seeds: int | None,
+    out: Path,
+    record: Path | None,
+    console: Console,
+    quiet: bool,
+) -> None:
+    """Write numbers, tables and pictures of each experiment, and say what they say."""
+    from neuralbayes.reproduce import load_experiment
+    from neuralbayes.reproduce.page import write_section
+    from neuralbayes.reproduce.records import Recorded
+
+    for name in names:
+        command = f"neuralbayes reproduce {name} --scale {scale}" + (f" --seeds {seeds}" if seeds else "")
+        recorded = Recorded.collect(name, scale, command, load_experiment(name).runs(scale, seeds), out)
+        if not recorded.records:
+            continue
+        recorded.write(out)
+        if record is not None:
+            recorded.write(record)
+        section = write_section(recorded, out)
+        if not quiet:
+            _print(section, recorded.path(out).with_suffix(".md"), console)
+
+
+def _print(section: Section, page: Path, console: Console) -> None:
+    console.print(Text(section.title, style="bold"), soft_wrap=True)
+    for claim in section.claims:
+        text = Text.assemble((f"  {claim.verdict}: ", STYLES[claim.verdict]), f"{claim.text}. ", (claim.numbers, "dim"))
+        console.print(text, soft_wrap=not console.is_terminal)
+    console.print(Text(f"  {page}", style="dim"), soft_wrap=True)

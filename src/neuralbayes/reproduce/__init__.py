@@ -1,0 +1,29 @@
+"""Every table and figure of the paper, measured: one file each, and `neuralbayes reproduce` to run them."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from neuralbayes.reproduce.experiment import Experiment
+
+NAMES = (
+    "table-classification",
+    "table-batch",
+    "fig-ablation",
+    "fig-convergence",
+    "fig-v1-v2",
+    "fig-filters",
+    "fig-manifolds",
+    "mnist-dml",
+)
+"""All experiments, in the order of the results page. Each is the file of its name, with underscores."""
+
+
+def load_experiment(name: str) -> Experiment:
+    """The experiment called `name`."""
+    if name not in NAMES:
+        raise ValueError(f"`name` must be one of {', '.join(NAMES)}, got {name!r}")
+    experiment: Experiment = import_module(f"neuralbayes.reproduce.{name.replace('-', '_')}").EXPERIMENT
+    return experiment

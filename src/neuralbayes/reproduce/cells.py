@@ -1,0 +1,225 @@
+"""A cell of most tables: an encoder that learns from images by some method, and a probe of its layers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from neuralbayes import baselines
+from neuralbayes.encoder import ImageEncoder, state_use
+from neuralbayes.pretraining import PRESETS, PretrainConfig, pretrain
+from neuralbayes.reproduce.experiment import TRAINING, Record, Run, Scale
+from neuralbayes.reproduce.images import Source, labels_of
+from neuralbayes.reproduce.protocols import judge
+from neuralbayes.reproduce.timing import TIMED, seconds_per_sample
+
+LAST, SECOND = "relu4", "relu2"
+
+METHODS: dict[str, tuple[type[Any], Callable[..., ImageEncoder]]] = {
+    "mim": (PretrainConfig, pretrain),
+    "random": (baselines.RandomConfig, baselines.random),
+    "rotation": (baselines.RotationConfig, baselines.rotation),
+    "infomax": (baselines.InfoMaxConfig, baselines.infomax),
+    "supervised": (baselines.SupervisedConfig, baselines.supervised),
+}
+"""The settings and the function of each."""
+
+
+@dataclass(frozen=True)
+class Cell(Run):
+    """An encoder and its probes.
+
+    Attributes
+    ----------
+    learn : Source
+        Images that the encoder learns from.
+    train, test : Source
+        Labelled images for the classifiers.
+    method : str
+        One of `METHODS`.
+    training : mapping
+        Settings of the method; those that are not named have their defaults.
+    layers : tuple of str
+        Hidden states that are probed.
+    probe_seeds : int
+        Classifiers for each.
+    probe_epochs : int, optional
+        At most; by default as :func:`neuralbayes.probe` has it.
+    """
+
+    learn: Source
+    train: Source
+    test: Source
+    method: str
+    training: Mapping[str, Any]
+    layers: tuple[str, ...] = (LAST,)
+    probe_seeds: int = 1
+    probe_epochs: int | None = None
+
+    @property
+    def label(self) -> str:
+        varied = {name: value for name, value in self.training.items() if name in VARIED}
+        words = [
+            f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}" for name, value in varied.items()
+        ]
+        return " ".join([self.test.name, self.method, *words, f"seed={self.seed}"])
+
+    @property
+    def data_names(self) -> tuple[str, ...]:
+        return (self.learn.name, self.train.name, self.test.name)
+
+    def config(self, **changes: Any) -> Any:
+        """The settings of the method."""
+        kind, _ = METHODS[self.method]
+        return replace(kind(**self.training, seed=self.seed), **changes)
+
+
+VARIED = (
+    "alpha",
+    "beta",
+    "version",
+    "scales",
+    "microbatch_size",
+    "batch_size",
+    "marginal",
+    "batch_norm",
+    "learning_rate",
+    "weight_decay",
+)
+"""Settings that a label names where they are given."""
+
+
+@dataclass(frozen=True)
+class ImageScale:
+    """What the experiments on images share at a scale.
+
+    Attributes
+    ----------
+    data : str
+    side : int, optional
+        Pixels a side to scale images to.
+    n_train, n_test : int, optional
+        The first images of each part; all by default.
+    training : mapping
+        Settings of MIM, of which the other methods take those of any training.
+    probe_seeds : int
+    probe_epochs : int, optional
+    """
+
+    data: str
+    training: Mapping[str, Any]
+    side: int | None = None
+    n_train: int | None = None
+    n_test: int | None = None
+    probe_seeds: int = 1
+    probe_epochs: int | None = None
+
+    def cell(
+        self,
+        experiment: str,
+        seed: int,
+        method: str = "mim",
+        *,
+        data: str | None = None,
+        learn: Source | None = None,
+        layers: tuple[str, ...] = (LAST,),
+        **changes: Any,
+    ) -> Cell:
+        """A run at this scale, with other settings of its training than the common ones where `changes` has them."""
+        known = {field.name for field in fields(METHODS[method][0])}
+        shared = self.training if method == "mim" else {k: v for k, v in self.training.items() if k in COMMON & known}
+        train = Source(data or self.data, "train", self.n_train, self.side)
+        return Cell(
+            experiment,
+            seed,
+            learn=train if learn is None else learn,
+            train=train,
+            test=Source(data or self.data, "test", self.n_test, self.side),
+            method=method,
+            training={**shared, **changes},
+            layers=layers,
+            probe_seeds=self.probe_seeds,
+            probe_epochs=self.probe_epochs,
+        )
+
+
+COMMON = {"encoder", "normalize", "epochs", "schedule"}
+"""Settings that all methods of a comparison share."""
+
+
+def preset(name: str, **changes: Any) -> dict[str, Any]:
+    """The settings of a preset of `neuralbayes.pretrain` that an experiment names, with changes.
+
+    They are spelt out, so that a hash tells what was run even when a preset has changed since.
+    """
+    named = (
+        "encoder",
+        "normalize",
+        "alpha",
+        "beta",
+        "scales",
+        "batch_size",
+        "microbatch_size",
+        "smooth_fraction",
+        "marginal",
+        "epochs",
+        "learning_rate",
+        "schedule",
+    )
+    return {field: getattr(PRESETS[name], field) for field in named} | changes
+
+
+IMAGES: dict[Scale, ImageScale] = {
+    "smoke": ImageScale(
+        "digits",
+        preset("laptop", encoder="tiny", epochs=1, batch_size=40, microbatch_size=40),
+        side=24,
+        n_train=120,
+        n_test=160,
+        probe_epochs=4,
+    ),
+    "laptop": ImageScale("cifar10", preset("laptop", encoder="tiny", epochs=8), n_train=10_000),
+    "paper": ImageScale("cifar10", preset("paper", batch_size=2000), probe_seeds=3),
+}
+"""CIFAR-10 as in section 5.1.1 of the paper, at each scale. The weight of R_c is that of the preset: the paper's 4 is
+too much for a narrow encoder."""
+
+
+def run_cell(cell: Cell, folder: Path) -> dict[str, Any]:
+    """Train the encoder, or go on with it, and probe its layers under both protocols."""
+    images = cell.learn.load()
+    _, learn = METHODS[cell.method]
+    encoder = learn(images, cell.config(), out=folder / TRAINING)
+    use = state_use(encoder, images.source)
+    parts = [cell.train.load(), cell.test.load()]
+    probes = {}
+    for layer in cell.layers:
+        train, test = ((encoder.features(part.source, layer), labels_of(part)) for part in parts)
+        probes[layer] = judge(train, test, seeds=cell.probe_seeds, max_epochs=cell.probe_epochs)
+    return {"probes": probes, "states": {name: layer.to_dict() for name, layer in use.items()}}
+
+
+def cell_cost(cell: Cell) -> float:
+    """Expected seconds of its training."""
+    if cell.method == "random":
+        return 0.0
+    config = cell.config()
+    seconds = _seconds_per_image(cell.method, config.encoder, cell.learn)
+    return float(config.epochs * len(cell.learn) * seconds)
+
+
+@cache
+def _seconds_per_image(method: str, encoder: str, source: Source) -> float:
+    kind, learn = METHODS[method]
+    images = source.made_up(4 * TIMED)  # supervised training sets some aside
+    config = kind(encoder=encoder, epochs=1, batch_size=TIMED)
+    return seconds_per_sample(lambda clock: learn(images, config, callbacks=[clock]))
+
+
+def dead_share(record: Record, layer: str = LAST) -> float:
+    """Share of the states of a layer that have less than a tenth of their share of the mass."""
+    states = record.values["states"][layer]
+    return float(states["dead"] / states["states"])

@@ -1,0 +1,79 @@
+"""Figure 7: version 1 of MIM against version 2, over the draws of figure 2."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from neuralbayes.report.reproduced import draw_scatter
+from neuralbayes.report.results_page import Claim, Table
+from neuralbayes.reproduce.cells import LAST, Cell, cell_cost, dead_share, run_cell
+from neuralbayes.reproduce.experiment import Experiment, Record, Results, Scale
+from neuralbayes.reproduce.fig_ablation import ARM_HEAD, SCALES, TWO, arm_points, arm_rows, of_mim, paired
+from neuralbayes.reproduce.protocols import accuracies
+from neuralbayes.reproduce.statistics import Estimate, difference, text, verdict
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+NAME, ABLATION = "fig-v1-v2", "fig-ablation"
+LAYERS = ("relu1", "relu2", "relu3", "relu4")
+
+
+def runs(scale: Scale, seeds: int | None) -> list[Cell]:
+    """The draws of figure 2 with version 1; those with version 2 are that figure's own."""
+    config = SCALES[scale]
+    return config.cells(NAME, seeds, version=1, scales=TWO) + config.cells(ABLATION, seeds, version=2, scales=TWO)
+
+
+def tables(results: Results) -> list[Table]:
+    arms = _arms(results)
+    dead = [
+        (name, *(text([dead_share(record, layer) for record in records]) for layer in LAYERS))
+        for name, records in arms.items()
+    ]
+    return [
+        Table("Accuracy on CIFAR-10 in %, over draws of alpha and beta", ARM_HEAD, arm_rows(arms)),
+        Table("Dead states in %: those with less than a tenth of their share of p(z)", ("runs", *LAYERS), dead),
+    ]
+
+
+def draw(results: Results) -> Figure:
+    return draw_scatter(arm_points(_arms(results)), {}, "honest accuracy, %")
+
+
+def claims(results: Results) -> list[Claim]:
+    second, first = _arms(results).values()
+    gain = paired(second, first)
+    better = dead = ""
+    fewer: list[Estimate] = []
+    if gain is not None:
+        best = [100 * max(accuracies(records, LAST, "validation")) for records in (second, first)]
+        better = f"{gain.text(sign=True)} points on average; best {best[0]:.1f} against {best[1]:.1f} %"
+        shares = [[dead_share(record) for record in records] for records in (first, second)]
+        fewer = [difference(*shares)]
+        dead = f"dead states of the last layer: {text(shares[1])} against {text(shares[0])} %"
+    where = "appendix C.2, figure 7"
+    return [
+        Claim("Version 2 has a better performance than version 1", where, verdict([gain] if gain else []), better),
+        Claim("Version 2 has fewer dead states than version 1", "appendix C.2, figure 5", verdict(fewer), dead),
+    ]
+
+
+def _arms(results: Results) -> dict[str, list[Record]]:
+    return {"version 2": of_mim(results, TWO), "version 1": of_mim(results, TWO, version=1)}
+
+
+EXPERIMENT = Experiment(
+    name=NAME,
+    title="Figure 7: version 1 against version 2",
+    about=(
+        "The runs of figure 2 with scaling, and the same draws of alpha and beta with version 1 of the objective, "
+        "whose prior term has no gradient where a state has all of the mass. The paper gives a picture and no numbers."
+    ),
+    runs=runs,
+    run_one=run_cell,
+    cost=cell_cost,
+    tables=tables,
+    draw=draw,
+    claims=claims,
+)

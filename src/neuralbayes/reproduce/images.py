@@ -1,0 +1,78 @@
+"""Which images a run takes, by name: a part of a data set, perhaps only its first images, perhaps scaled."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neuralbayes.data.catalog import find_entry
+from neuralbayes.data.images import Images, load_images
+from neuralbayes.data.inventory import inventory
+from neuralbayes.data.loading import load
+from neuralbayes.data.sources import ArraySource
+
+
+@dataclass(frozen=True)
+class Source:
+    """Images of a named data set.
+
+    Attributes
+    ----------
+    name : str
+    split : {"train", "test", "unlabeled"}
+    n : int, optional
+        The first `n` images; all by default.
+    side : int, optional
+        Pixels a side to scale them to; as they are by default.
+    """
+
+    name: str
+    split: str = "train"
+    n: int | None = None
+    side: int | None = None
+
+    def __len__(self) -> int:
+        whole = find_entry(self.name).parts[self.split].n
+        return whole if self.n is None else min(self.n, whole)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(H, W, C) of an image."""
+        height, width, channels = find_entry(self.name).shape
+        return (height, width, channels) if self.side is None else (self.side, self.side, channels)
+
+    def load(self) -> Images:
+        """The images in memory, with their labels."""
+        images = load_images(self.name, split=self.split, size=self.side, progress=False)
+        pixels = images.source.read(np.arange(len(self)))
+        labels = None if images.labels is None else images.labels[: len(self)]
+        return replace(images, source=ArraySource(pixels, channels_first=False), labels=labels)
+
+    def made_up(self, n: int) -> Images:
+        """`n` images of noise in this shape and number of classes, on which to time a step."""
+        rng = np.random.default_rng(0)
+        pixels: NDArray[np.uint8] = rng.integers(0, 256, (n, *self.shape), dtype=np.uint8)
+        labels = np.arange(n) % len(find_entry(self.name).class_names)
+        return Images(self.name, self.split, ArraySource(pixels, channels_first=False), labels.astype(np.int64))
+
+
+def labels_of(images: Images) -> NDArray[np.int64]:
+    """The labels of images that must have some."""
+    if images.labels is None:
+        raise ValueError(f"{images.name} must have labels in its part {images.split!r}")
+    return images.labels
+
+
+def present(names: Iterable[str]) -> tuple[str, ...]:
+    """Those of the data sets that are on this computer already."""
+    here = {status.entry.name for status in inventory() if status.present}
+    return tuple(name for name in names if name in here)
+
+
+def fetch(names: Collection[str], *, progress: bool) -> None:
+    """Get the data sets that are not on this computer, before several processes ask for them at once."""
+    for name in sorted(set(names) - set(present(names))):
+        load(name, progress=progress)

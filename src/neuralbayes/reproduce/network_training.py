@@ -1,0 +1,88 @@
+"""A network of any kind trained by an objective with R_c, for the experiments that have one of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+
+from neuralbayes.encoder_training import TrainingConfig, train_in_folder
+from neuralbayes.gradients import backward
+from neuralbayes.objectives import Objective, Smoothness
+from neuralbayes.reproduce.timing import TIMED, seconds_per_sample
+from neuralbayes.training import Callback
+
+PIECE = 2000
+"""Rows that pass through a trained network at once."""
+
+
+@dataclass(frozen=True)
+class NetworkConfig(TrainingConfig):
+    """How to train, by Adam.
+
+    Attributes
+    ----------
+    beta : float
+        Weight of R_c.
+    of : {"logits", "posterior"}
+        What R_c is taken of: the network's last output, or its softmax.
+    microbatch_size : int
+        Samples that pass through the network at once; p(z) is that of the batch.
+    batch_size, epochs, learning_rate, weight_decay, schedule, seed
+        As in any training.
+    """
+
+    method: ClassVar[str] = "network"
+
+    beta: float = 1.0
+    of: Literal["logits", "posterior"] = "logits"
+    microbatch_size: int = 500
+
+
+def train_network(
+    network: nn.Module,
+    objective: Objective,
+    x: Tensor,
+    config: NetworkConfig,
+    *,
+    out: Path | None = None,
+    callbacks: Sequence[Callback] = (),
+) -> nn.Module:
+    """Train in place, on the random numbers of the caller, and return the network in evaluation mode.
+
+    Parameters
+    ----------
+    network : nn.Module
+        Returns logits, or several hidden states.
+    objective : Objective
+    x : Tensor of shape (n_samples, *features)
+    config : NetworkConfig
+    out : Path, optional
+        Folder of the training, which goes on where it was interrupted.
+    callbacks : sequence of Callback
+    """
+    smoothness = Smoothness(config.beta, of=config.of) if config.beta > 0 else None
+
+    def step(module: nn.Module, batch: Tensor) -> dict[str, float]:
+        size = min(config.microbatch_size, len(batch))
+        return {"loss": float(backward(objective, module, batch, microbatch_size=size, smoothness=smoothness))}
+
+    train_in_folder(network, step, lambda rows: x[rows], len(x), config, out, callbacks=callbacks, samples="rows")
+    return network.cpu().eval()
+
+
+def network_seconds(network: nn.Module, objective: Objective, shape: tuple[int, ...], config: NetworkConfig) -> float:
+    """Expected seconds that a sample of a shape takes in an epoch, from a few samples of noise that are timed."""
+    few = NetworkConfig(TIMED, epochs=1, beta=config.beta, of=config.of)
+    noise = torch.randn(4 * TIMED, *shape)
+    return seconds_per_sample(lambda clock: train_network(network, objective, noise, few, callbacks=[clock]))
+
+
+@torch.no_grad()
+def outputs(network: nn.Module, x: Tensor) -> Tensor:
+    """What a network with a single output gives for all rows, a piece at a time."""
+    return torch.cat([network(piece) for piece in torch.split(x, PIECE)])

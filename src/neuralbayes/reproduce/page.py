@@ -1,0 +1,117 @@
+"""What the results page says of each experiment, from its records alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+from neuralbayes.files import atomic_write
+from neuralbayes.report.labels import save_picture
+from neuralbayes.report.reproduced import draw_protocols
+from neuralbayes.report.results_page import Section, Table, write_results_page
+from neuralbayes.reproduce import NAMES, load_experiment
+from neuralbayes.reproduce.experiment import Record, Scale
+from neuralbayes.reproduce.protocols import optimism, pairs
+from neuralbayes.reproduce.records import Recorded, read_results
+from neuralbayes.reproduce.table_classification import NAME as CLASSIFICATION
+from neuralbayes.reproduce.table_classification import missing_data
+
+INTRODUCTION = """Every table and figure of *Neural Bayes* (Arpit, Wang, Xiong, Socher, Bengio 2020, \
+[arXiv:2002.09046](https://arxiv.org/abs/2002.09046)), run by this library. Accuracies are given twice. **Honest**: a \
+tenth of the training images chooses the epoch of the classifier, and all test images are judged. **The paper's \
+protocol**: the best epoch on the first 128 test images, which is what the authors' public code does; all accuracies \
+that the paper measured are multiples of 1/128. Published numbers are quoted as published.
+
+A mean stands with half of its 95 % confidence interval over seeds (or over draws of the hyper-parameters, where the \
+text says so). A claim *holds* where the whole interval of every difference that it speaks of is on its side, by the \
+honest protocol; it holds *in part* where some mean is; else it does *not hold here*, at this scale."""
+
+SCOPES: dict[Scale, str] = {
+    "smoke": "Scale smoke: a few seconds on small digits, to see that everything runs. The numbers mean nothing.",
+    "laptop": "Scale laptop: narrow encoders, fewer images and epochs than the paper's, on two cores.",
+    "paper": "Scale paper: the paper's encoder, images and epochs.",
+}
+
+
+def section(name: str, recorded: Recorded | None) -> Section:
+    """What is to be said of an experiment; without results, that it was not run."""
+    experiment = load_experiment(name)
+    if recorded is None or not recorded.records:
+        return Section(name, experiment.title, experiment.about, experiment.claims([]), scope="Not run.")
+    records = recorded.records
+    hours = sum(record.about["seconds"] for record in records) / 3600
+    done = f"{len(records)} of {recorded.n_runs} runs" if len(records) < recorded.n_runs else f"{len(records)} runs"
+    return Section(
+        name,
+        experiment.title,
+        experiment.about,
+        experiment.claims(records),
+        experiment.tables(records),
+        partial(experiment.draw, records),
+        caption=experiment.title,
+        command=recorded.command,
+        scope=f"{SCOPES[recorded.scale]} {done}, {hours:.1f} hours of computing.",
+    )
+
+
+def protocols_section(results: Mapping[str, Recorded]) -> Section | None:
+    """The difference between the two protocols over all runs, each counted once; None where nothing was probed."""
+    seen: set[str] = set()
+    found = {}
+    for name, recorded in results.items():
+        new: list[Record] = []
+        for record in recorded.records:
+            key = json.dumps(record.settings, sort_keys=True)
+            if key not in seen:
+                seen.add(key)
+                new.append(record)
+        if probed := pairs(new):
+            found[name] = probed
+    if not found:
+        return None
+    every = [pair for probed in found.values() for pair in probed]
+    mean = optimism(every)
+    above = sum(paper > honest for honest, paper in every)
+    rows = [(name, str(len(probed)), optimism(probed).text(sign=True)) for name, probed in found.items()]
+    return Section(
+        "protocols",
+        "The paper's protocol against the honest one",
+        f"Over {len(every)} probes the paper's protocol is {mean.text(sign=True)} points above the honest one; it is "
+        f"higher in {above} of them. A difference of one test image in 128 is 0.8 points.",
+        tables=[
+            Table("Points by which the paper's protocol is higher, mean", ("experiment", "probes", "points"), rows)
+        ],
+        draw=partial(draw_protocols, found),
+        caption="Each probe by both protocols, and the differences",
+    )
+
+
+def write_page(folder: Path, out: Path) -> list[Path]:
+    """Write results.md and its pictures into `out` from the results in `folder`; return what was written."""
+    results = read_results(folder)
+    sections = [section(name, results.get(name)) for name in NAMES]
+    protocols = protocols_section(results)
+    classified = results[CLASSIFICATION].records if CLASSIFICATION in results else []
+    missing = [f"{title} (table 2): the data set was not at hand" for title in missing_data(classified)]
+    missing += [f"{one.title} (`neuralbayes reproduce {one.name}`)" for one in sections if not one.command]
+    return write_results_page(
+        ([protocols] if protocols else []) + sections,
+        out,
+        introduction=INTRODUCTION,
+        not_run=missing,
+    )
+
+
+def write_section(recorded: Recorded, folder: Path) -> Section:
+    """Write the page and the picture of one experiment beside its record in `folder`."""
+    written = section(recorded.experiment, recorded)
+    page = recorded.path(folder).with_suffix(".md")
+    picture = page.with_suffix(".png")
+    if written.draw is not None:
+        save_picture(written.draw(), picture)
+    with atomic_write(page) as temporary:
+        text = written.markdown(picture.name if written.draw else None, claims=True)
+        temporary.write_text(text + "\n", encoding="utf-8")
+    return written

@@ -1,0 +1,78 @@
+"""Results as small JSON files, one an experiment and scale: settings and numbers of every run, and the command."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from neuralbayes.files import atomic_write, read_json
+from neuralbayes.reproduce import NAMES
+from neuralbayes.reproduce.experiment import SCALES, Record, Run, Scale
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """The finished runs that an experiment looks at, at a scale.
+
+    Attributes
+    ----------
+    experiment : str
+    scale : {"smoke", "laptop", "paper"}
+    command : str
+        What does them again.
+    n_runs : int
+        How many there are to be.
+    records : list of Record
+        Those that are finished.
+    """
+
+    experiment: str
+    scale: Scale
+    command: str
+    n_runs: int
+    records: list[Record]
+
+    @classmethod
+    def collect(cls, experiment: str, scale: Scale, command: str, runs: Iterable[Run], out: Path) -> Recorded:
+        """What is finished of `runs` in the folder `out`."""
+        every = list(runs)
+        return cls(experiment, scale, command, len(every), [Record.of(run, out) for run in every if run.finished(out)])
+
+    def path(self, folder: Path) -> Path:
+        """Its file below a folder of results."""
+        return folder / self.experiment / f"{self.scale}.json"
+
+    def write(self, folder: Path) -> Path:
+        """Write its file, one line a run."""
+        head = {name: value for name, value in asdict(self).items() if name != "records"}
+        lines = ",\n".join("    " + json.dumps(asdict(record), allow_nan=False) for record in self.records)
+        path = self.path(folder)
+        with atomic_write(path) as temporary:
+            temporary.write_text(f'{json.dumps(head, indent=2)[:-2]},\n  "records": [\n{lines}\n  ]\n}}\n', "utf-8")
+        return path
+
+    @classmethod
+    def read(cls, path: Path) -> Recorded:
+        """What :meth:`write` wrote."""
+        content: Any = read_json(path)
+        try:
+            records = [Record(**record) for record in content.pop("records")]
+            return cls(**content, records=records)
+        except (AttributeError, KeyError, TypeError) as error:
+            raise ValueError(f"{path} does not hold the results of an experiment ({error!r})") from error
+
+
+def read_results(folder: Path) -> dict[str, Recorded]:
+    """The results in a folder by experiment, each at the largest scale for which there are any."""
+    found = {}
+    for name in NAMES:
+        for scale in SCALES:
+            path = folder / name / f"{scale}.json"
+            if path.is_file():
+                found[name] = Recorded.read(path)
+    if not found:
+        raise FileNotFoundError(f"{folder} holds no results; `neuralbayes reproduce NAME --record {folder}` makes some")
+    return found

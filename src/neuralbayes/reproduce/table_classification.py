@@ -1,0 +1,223 @@
+"""Table 2: classification on features of all methods, last and second layer, on three data sets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from neuralbayes.probes.protocol import Protocol
+from neuralbayes.report.reproduced import Row, draw_rows
+from neuralbayes.report.results_page import Claim, Table
+from neuralbayes.reproduce.cells import IMAGES, LAST, SECOND, Cell, ImageScale, cell_cost, preset, run_cell
+from neuralbayes.reproduce.experiment import Experiment, Record, Results, Scale, by
+from neuralbayes.reproduce.images import Source, present
+from neuralbayes.reproduce.protocols import accuracies, selected
+from neuralbayes.reproduce.statistics import Estimate, difference, interval, text, verdict
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+NAME = "table-classification"
+LAYERS = {LAST: "last", SECOND: "2nd"}
+TITLES = {"cifar10": "CIFAR-10", "cifar100": "CIFAR-100", "stl10": "STL-10", "digits": "digits"}
+DATA_SETS = ("cifar10", "cifar100", "stl10")
+
+PAPER: dict[tuple[str, str], dict[str, float]] = {
+    ("random", LAST): {"cifar10": 67.97, "cifar100": 42.97, "stl10": 53.91},
+    ("rotation", LAST): {"cifar10": 33.59, "cifar100": 6.25, "stl10": 25.78},
+    ("infomax", LAST): {"cifar10": 80.95, "cifar100": 49.74},
+    ("mim", LAST): {"cifar10": 82.81, "cifar100": 55.47, "stl10": 64.84},
+    ("rotation", SECOND): {"cifar10": 84.38, "cifar100": 64.06, "stl10": 70.31},
+    ("mim", SECOND): {"cifar10": 84.38, "cifar100": 57.03, "stl10": 67.19},
+}
+"""Table 2 of the paper, in percent. Its row of Deep InfoMax is quoted from that method's paper, on another encoder."""
+
+ROWS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "random": ("random encoder", "random", {"batch_norm": False}),
+    "random-bn": ("random encoder, batch norm", "random", {"batch_norm": True}),
+    "rotation": ("rotation prediction", "rotation", {}),
+    "infomax": ("Deep InfoMax, on this encoder", "infomax", {}),
+    "mim": ("Neural Bayes-MIM", "mim", {}),
+    "supervised": ("trained with labels", "supervised", {}),
+}
+"""By the key of a row: its name, the method and what is set. The random encoder without batch normalisation is that of
+the authors' code; the paper speaks of an identical architecture."""
+
+COMPARED: dict[str, tuple[tuple[str, str], ...]] = {
+    "MIM beats the random encoder (with and without batch norm)": (
+        ("mim", LAST),
+        ("random-bn", LAST),
+        ("random", LAST),
+    ),
+    "MIM beats Deep InfoMax": (("mim", LAST), ("infomax", LAST)),
+    "MIM beats rotation prediction, by the last layer": (("mim", LAST), ("rotation", LAST)),
+    "The second layer of rotation prediction beats its last": (("rotation", SECOND), ("rotation", LAST)),
+    "By the second layer, rotation prediction does better than MIM": (("rotation", SECOND), ("mim", SECOND)),
+}
+"""What the paper says of table 2: by row and layer, what is better, and than what."""
+
+Grid = Mapping[str, tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class ClassificationScale:
+    """What is compared, at a scale.
+
+    Attributes
+    ----------
+    images : ImageScale
+    data : tuple of str
+        The first is always run, the others where they are on this computer.
+    seeds : int
+    changes : mapping of str to mapping
+        Settings of a method at this scale.
+    grids : mapping of str to mapping of str to tuple
+        Settings that are tried for a method, of which the best is chosen.
+    """
+
+    images: ImageScale
+    data: tuple[str, ...]
+    seeds: int
+    changes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    grids: Mapping[str, Grid] = field(default_factory=dict)
+
+
+RATES: Grid = {"learning_rate": (1e-3, 1e-4), "weight_decay": (0.0, 1e-5)}
+
+SCALES: dict[Scale, ClassificationScale] = {
+    "smoke": ClassificationScale(IMAGES["smoke"], ("digits",), 2),
+    "laptop": ClassificationScale(
+        ImageScale("cifar10", preset("laptop", epochs=8), n_train=10_000),
+        DATA_SETS,
+        3,
+        # As many epochs as take about as long as those of MIM: an image has four rotations, or meets discriminators.
+        changes={"rotation": {"epochs": 3}, "infomax": {"epochs": 5}},
+    ),
+    "paper": ClassificationScale(
+        ImageScale("cifar10", preset("paper"), probe_seeds=3),
+        DATA_SETS,
+        3,
+        # Section 5.1.2. The paper also tries two learning rates of the classifier, which here has one.
+        grids={"mim": RATES, "rotation": {"batch_size": (50, 25), **RATES}},
+    ),
+}
+
+
+def runs(scale: Scale, seeds: int | None) -> list[Cell]:
+    """Every row on every data set that is here."""
+    config = SCALES[scale]
+    data_sets = (config.data[0], *present(config.data[1:]))
+    return [
+        config.images.cell(
+            NAME,
+            seed,
+            method,
+            data=data,
+            learn=_learn(config.images, data, method),
+            layers=tuple(LAYERS),
+            **{**setting, **config.changes.get(method, {}), **dict(zip(grid, values, strict=True))},
+        )
+        for seed in range(config.seeds if seeds is None else seeds)
+        for data in data_sets
+        for _, method, setting in ROWS.values()
+        for grid in [config.grids.get(method, {})]
+        for values in product(*grid.values())
+    ]
+
+
+def _learn(images: ImageScale, data: str, method: str) -> Source | None:
+    """What an encoder learns from, where it is not the training images."""
+    if data == "cifar100" and method == "mim":  # section 5.1.2: the encoder of CIFAR-10, and a new classifier
+        return Source("cifar10", "train", images.n_train, images.side)
+    if data == "stl10" and method != "supervised":
+        return Source("stl10", "unlabeled", images.n_train, images.side)
+    return None
+
+
+def tables(results: Results) -> list[Table]:
+    found = []
+    for data, group in by(results, _data).items():
+        rows = []
+        for layer, layer_name in LAYERS.items():
+            for key, (name, _, _) in ROWS.items():
+                published = PAPER.get((key, layer), {}).get(data)
+                cells = [text(_values(group, key, layer, protocol)) for protocol in ("paper", "validation")]
+                rows.append((f"{name}, {layer_name} layer", "-" if published is None else f"{published:.2f}", *cells))
+        head = ("features", "published", "here, paper's protocol", "here, honest")
+        found.append(Table(f"{TITLES[data]}: accuracy in %", head, rows))
+    return found
+
+
+def draw(results: Results) -> Figure:
+    data = _data(results[0])  # the one that is always run
+    group = by(results, _data)[data]
+    rows = [
+        Row(
+            f"{name}, {layer_name} layer",
+            interval(_values(group, key, layer, "validation")),
+            interval(_values(group, key, layer, "paper")),
+            PAPER.get((key, layer), {}).get(data),
+        )
+        for layer, layer_name in LAYERS.items()
+        for key, (name, _, _) in ROWS.items()
+    ]
+    return draw_rows(rows, f"{TITLES[data]}: accuracy, %")
+
+
+def claims(results: Results) -> list[Claim]:
+    groups = by(results, _data)
+    found = []
+    for statement, (better, *worse) in COMPARED.items():
+        gains: list[Estimate] = []
+        numbers = []
+        for data, group in groups.items():
+            values = [_values(group, *what, "validation") for what in (better, *worse)]
+            gains += [difference(values[0], other) for other in values[1:] if values[0] and other]
+            published = [_values(group, *what, "paper") for what in (better, *worse)]
+            numbers.append(f"{TITLES[data]}: {_against(values)} %, by the paper's protocol {_against(published)} %")
+        found.append(Claim(statement, "section 5.1.2, table 2", verdict(gains), "; ".join(numbers) if gains else ""))
+    return found
+
+
+def _against(values: Sequence[list[float]]) -> str:
+    return " against ".join(map(text, values))
+
+
+def missing_data(results: Results) -> list[str]:
+    """Titles of the paper's data sets without a result."""
+    return [TITLES[data] for data in DATA_SETS if data not in by(results, _data)]
+
+
+def _data(record: Record) -> str:
+    name: str = record.settings["test"]["name"]
+    return name
+
+
+def _values(results: Results, key: str, layer: str, protocol: Protocol) -> list[float]:
+    """Accuracies of a row, one a seed, of the best settings where several were tried."""
+    _, method, setting = ROWS[key]
+    chosen = [
+        record
+        for record in results
+        if record.settings["method"] == method and setting.items() <= record.settings["training"].items()
+    ]
+    return accuracies(selected(chosen, layer, protocol), layer, protocol)
+
+
+EXPERIMENT = Experiment(
+    name=NAME,
+    title="Table 2: classification on features",
+    about=(
+        "All methods train the same encoder from the same starting weights on the same images, without augmentation; a "
+        "classifier with 200 hidden units is then trained on each layer. Deep InfoMax runs on this encoder, where the "
+        "paper quotes the numbers of another one. Training with labels is the ceiling."
+    ),
+    runs=runs,
+    run_one=run_cell,
+    cost=cell_cost,
+    tables=tables,
+    draw=draw,
+    claims=claims,
+)

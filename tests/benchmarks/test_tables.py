@@ -1,0 +1,17 @@
+"""The numbers of the pages are those of the committed results."""
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/images.md"])
+def test_a_page_is_what_its_generator_makes_of_the_committed_results(page: str) -> None:
+    generator = runpy.run_path(str(ROOT / "benchmarks" / "tables.py"))
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert generator["MARKED"].search(text)
+    assert generator["with_tables"](text) == text
+    assert set(generator["PAGES"]) == {"README.md", "docs/images.md"}

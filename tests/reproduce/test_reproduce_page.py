@@ -1,0 +1,94 @@
+"""The results page from recorded numbers."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from reproduce_cases import ablation_results, classification_results
+
+from neuralbayes.cli import main
+from neuralbayes.report.results_page import Claim, Section, Table, write_results_page
+from neuralbayes.reproduce.records import Recorded, read_results
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "results" / "reproduce"
+
+
+@pytest.fixture
+def recorded():
+    results = classification_results()
+    return Recorded("table-classification", "laptop", "neuralbayes reproduce table-classification", 40, results)
+
+
+def test_what_is_written_is_read_again(recorded, tmp_path):
+    recorded.write(tmp_path)
+    assert read_results(tmp_path) == {"table-classification": recorded}
+
+
+def test_the_largest_scale_counts(recorded, tmp_path):
+    for scale in ("paper", "smoke", "laptop"):
+        replace(recorded, scale=scale).write(tmp_path)
+    assert read_results(tmp_path)["table-classification"].scale == "paper"
+
+
+def test_a_folder_without_results_and_a_foreign_file_are_refused(tmp_path, capsys):
+    assert main(["report", str(tmp_path / "none"), "--out", str(tmp_path)]) == 2
+    assert main(["report", str(tmp_path), "--out", str(tmp_path)]) == 2
+    assert "holds no results" in " ".join(capsys.readouterr().err.split())
+    (tmp_path / "table-batch").mkdir()
+    (tmp_path / "table-batch" / "smoke.json").write_text('{"a": 1}')
+    with pytest.raises(ValueError, match="does not hold the results of an experiment"):
+        read_results(tmp_path)
+
+
+def test_the_page_has_each_claim_in_a_line_and_says_what_was_not_run(recorded, tmp_path):
+    recorded.write(tmp_path / "record")
+    ablation = Recorded("fig-ablation", "laptop", "neuralbayes reproduce fig-ablation", 24, ablation_results())
+    ablation.write(tmp_path / "record")
+    out = tmp_path / "docs"
+    assert main(["report", str(tmp_path / "record"), "--out", str(out), "--quiet"]) == 0
+    text = (out / "results.md").read_text(encoding="utf-8")
+    top, rest = text.split("## What was not run")
+    assert "Of 24 claims 9 hold, 15 were not run." in top
+    line = next(line for line in top.splitlines() if "MIM beats Deep InfoMax" in line)
+    assert line == (
+        "| MIM beats Deep InfoMax | section 5.1.2, table 2 | **holds** | CIFAR-10: 60.0 ± 0.2 against 55.0 ± 0.2 %, "
+        "by the paper's protocol 65.0 ± 0.2 against 60.0 ± 0.2 % |"
+    )
+    for words in ("CIFAR-100 (table 2)", "STL-10 (table 2)", "`neuralbayes reproduce table-batch`"):
+        assert words in rest
+    assert "CIFAR-10 (table 2)" not in rest
+    assert "| Neural Bayes-MIM, last layer | 82.81 | 65.0 ± 0.2 | 60.0 ± 0.2 |" in rest
+    assert "18 of 40 runs" in rest
+    # 18 runs of two layers and 21 of one, of which three random encoders are the same
+    assert "Over 54 probes the paper's protocol is +5.0 ± 0.0 points above the honest one" in rest
+    assert str(tmp_path) not in text
+    pictures = {path.name for path in (out / "pictures").iterdir()}
+    assert pictures == {"results-protocols.png", "results-table-classification.png", "results-fig-ablation.png"}
+
+
+def test_a_run_that_two_experiments_look_at_counts_once_between_the_protocols(tmp_path):
+    for name in ("fig-ablation", "fig-v1-v2"):
+        Recorded(name, "laptop", "", 1, ablation_results()).write(tmp_path)
+    main(["report", str(tmp_path), "--out", str(tmp_path / "docs"), "--quiet"])
+    assert f"Over {len(ablation_results())} probes" in (tmp_path / "docs" / "results.md").read_text(encoding="utf-8")
+
+
+def test_cells_with_bars_stay_cells_and_sections_without_results_have_no_picture(tmp_path):
+    table = Table("T", ("a", "b"), [("p(z|x)", "1")], "A note.")
+    claim = Claim("It works.", "table 9", "not run", "")
+    sections = [Section("x", "Title", "About.", [claim], [table])]
+    (page,) = write_results_page(sections, tmp_path, introduction="Words.", not_run=[])
+    text = page.read_text(encoding="utf-8")
+    assert "| p(z\\|x) | 1 |\n\nA note.\n" in text
+    assert "| It works | table 9 | **not run** |  |" in text
+    assert "Everything was run." in text
+    assert "![" not in text
+
+
+@pytest.mark.skipif(not RESULTS.is_dir(), reason="no results are committed")
+def test_the_committed_page_is_generated_from_the_committed_results(tmp_path):
+    assert main(["report", str(RESULTS), "--out", str(tmp_path), "--quiet"]) == 0
+    assert (tmp_path / "results.md").read_text("utf-8") == (ROOT / "docs" / "results.md").read_text("utf-8")
+    for picture in (tmp_path / "pictures").iterdir():
+        assert (ROOT / "docs" / "pictures" / picture.name).is_file()
