@@ -157,8 +157,8 @@ def main() -> None:
         return
     peak = convolution_peak()
     table = Table(title=f"A step of MIM with R_c; this machine's convolutions reach {peak:.0f} GFLOPS")
-    for column in ("width", "batch", "step", "images/s", "speed", "memory", "of literal", "of conv. peak"):
-        table.add_column(column, justify="right")
+    for column in ("width", "batch", "step", "images/s", "speed", "memory", "of it", "of peak"):
+        table.add_column(column, justify="right", no_wrap=True)
     settings = [(0.25, 100), (0.5, 50), (1.0, 64)] + ([(1.0, 250)] if arguments.full else [])
     records = []
     for width, batch in settings:

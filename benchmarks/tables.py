@@ -56,13 +56,19 @@ def image_tables(names: str = "*.json") -> str:
     for path in sorted(_path("images").glob(names)):
         result = json.loads(path.read_text(encoding="utf-8"))
         published = PUBLISHED.get(path.stem, {})
+        probes = result["probes"]
+        cells = {
+            "all test images": [_accuracy(found.get("validation")) for found in probes.values()],
+            "best epoch on 128": [_accuracy(found.get("paper")) for found in probes.values()],
+            "published (best on 128)": [str(published.get(name, "")) for name in probes],
+        }
+        cells = {head: column for head, column in cells.items() if any(column)}
         lines += [
-            f"| {path.stem}: MLP probe, % right | all test images | best epoch on 128 | published (best on 128) |",
-            "| --- | ---: | ---: | ---: |",
+            f"| {path.stem}: MLP probe, % right | {' | '.join(cells)} |",
+            f"| --- |{' ---: |' * len(cells)}",
         ]
-        for name, found in result["probes"].items():
-            cells = (_accuracy(found.get("validation")), _accuracy(found.get("paper")), str(published.get(name, "")))
-            lines.append(f"| {name} | {' | '.join(cells)} |")
+        for name, *row in zip(probes, *cells.values(), strict=True):
+            lines.append(f"| {name} | {' | '.join(row)} |")
         lines.append("")
     return "\n".join(lines)
 
