@@ -69,6 +69,13 @@ def image_tables(names: str = "*.json") -> str:
         ]
         for name, *row in zip(probes, *cells.values(), strict=True):
             lines.append(f"| {name} | {' | '.join(row)} |")
+        means = {name: found["validation"]["mean"] for name, found in probes.items()}
+        gains = [
+            f"{100 * (means['encoder, last layer'] - mean):.1f} above the {name.removesuffix(', last layer')}"
+            for name, mean in means.items()
+            if name.startswith("random") and name.endswith("last layer")
+        ]
+        lines += ["", f"Points that the last layer gained: {', '.join(gains)}."]
         lines.append("")
     return "\n".join(lines)
 
