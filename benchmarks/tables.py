@@ -71,7 +71,7 @@ def image_tables(names: str = "*.json") -> str:
             lines.append(f"| {name} | {' | '.join(row)} |")
         means = {name: found["validation"]["mean"] for name, found in probes.items()}
         gains = [
-            f"{100 * (means['encoder, last layer'] - mean):.1f} above the {name.removesuffix(', last layer').replace(', ', ' with ')}"
+            f"{100 * (means['encoder, last layer'] - mean):.1f} above the {' with '.join(name.split(', ')[:-1])}"
             for name, mean in means.items()
             if name.startswith("random") and name.endswith("last layer")
         ]

@@ -10,6 +10,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
+from image_cases import Break
 
 from neuralbayes import pretraining
 from neuralbayes.data.sources import ArraySource
@@ -40,21 +41,6 @@ def images(n=64, shape=(22, 22, 1), seed=0):
         height, width = (8, 2) if rng.random() < 0.5 else (2, 8)
         picture[top : top + height, left : left + width] += 180
     return pictures.astype(np.uint8)
-
-
-class Break(Callback):
-    """Raise `error` once, at a step, before the update or after it."""
-
-    def __init__(self, step, error, *, after=True):
-        self.step, self.error, self.after = step, error, after
-
-    def on_gradients(self, state, metrics):
-        if not self.after and state.step + 1 == self.step:
-            raise self.error
-
-    def on_step_end(self, state, metrics):
-        if self.after and state.step == self.step:
-            raise self.error
 
 
 def weights(folder):
