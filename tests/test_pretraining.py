@@ -16,7 +16,7 @@ from neuralbayes import pretraining
 from neuralbayes.data.sources import ArraySource
 from neuralbayes.encoder import STATES, ImageEncoder
 from neuralbayes.pretraining import PRESETS, PretrainConfig, pretrain
-from neuralbayes.training import Callback, WarnOnCollapse, load_checkpoint, precision, read_metrics
+from neuralbayes.training import WarnOnCollapse, load_checkpoint, precision, read_metrics
 from neuralbayes.training.precision import Trial
 
 CONFIG = PretrainConfig(
