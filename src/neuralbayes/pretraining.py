@@ -102,8 +102,8 @@ class PretrainConfig(EncoderConfig):
 
 PRESETS = {
     "paper": PretrainConfig(),
-    # Chosen on a validation part of CIFAR-10's training images: whitening, a larger learning rate and a running p(z)
-    # made features better, in this order; the paper's beta of 4 is too much for a quarter of its width.
+    # Chosen on a validation part of CIFAR-10's training images, one short run each: whitening made a large difference,
+    # the learning rate a small one, a running p(z) hardly any. docs/images.md has what was tried.
     "laptop": PretrainConfig(
         encoder="small",
         normalize="whiten",
