@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 import resource
@@ -12,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
 import torch
@@ -24,10 +25,15 @@ from neuralbayes.data.normalize import Normalization, Per
 from neuralbayes.data.sources import ImageSource, as_source
 from neuralbayes.encoder import WIDTHS, ImageEncoder
 from neuralbayes.files import read_json, write_json
+from neuralbayes.sharding import any_sharded, gathered
 from neuralbayes.training import Batches, Callback, EarlyStopping, StopOnNaN, cosine, train
 from neuralbayes.training.checks import check_integer
+from neuralbayes.training.processes import default_fabric, placed, rank_zero_result, sum_over_ranks
 from neuralbayes.training.run import Stateful
 from neuralbayes.training.schedule import constant
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
 Encoder = TypeVar("Encoder", bound=ImageEncoder)
 Step = Callable[[nn.Module, Any], Mapping[str, float | Tensor]]
@@ -124,8 +130,10 @@ class Learner(Generic[Encoder]):
     stateful : mapping
         What else the step changes.
     finish : callable
-        Called with the folder of the run, or None, after training and before the encoder is saved; what it returns
-        joins result.json.
+        Called on rank 0 with the trained encoder and the folder of the run, or None, before the encoder is saved; what
+        it returns joins result.json.
+    over_processes : bool
+        Whether the step makes the gradient of the batch of all processes.
     """
 
     encoder: Encoder
@@ -134,7 +142,8 @@ class Learner(Generic[Encoder]):
     per_image: Tensor | None = None
     callbacks: Sequence[Callback] = ()
     stateful: Mapping[str, Stateful] = field(default_factory=dict)
-    finish: Callable[[Path | None], dict[str, Any]] = lambda folder: {}
+    finish: Callable[[Encoder, Path | None], dict[str, Any]] = lambda encoder, folder: {}
+    over_processes: bool = False
 
 
 def train_encoder(
@@ -145,6 +154,7 @@ def train_encoder(
     out: str | Path | None = None,
     callbacks: Sequence[Callback] = (),
     verbose: bool = False,
+    fabric: Fabric | None = None,
 ) -> Encoder:
     """Train an encoder in the way of a method.
 
@@ -160,6 +170,8 @@ def train_encoder(
         interrupted goes on where it was, with the same weights at the end as if it had not been.
     callbacks : sequence of Callback
     verbose : bool, default=False
+    fabric : lightning_fabric.Fabric, optional
+        Launched; by default all processes that a launcher has started, or one.
 
     Returns
     -------
@@ -168,8 +180,15 @@ def train_encoder(
     """
     source = images.source if isinstance(images, Images) else as_source(images)
     folder = None if out is None else Path(out)
+    fabric = default_fabric() if fabric is None else fabric
     with seeded_globally(config.seed):
-        learner = make_learner(source, Normalization.fit(source, per=config.normalize, progress=verbose))
+        learner = make_learner(source, _normalization(source, config.normalize, fabric, verbose))
+        if fabric.world_size > 1 and not learner.over_processes:
+            raise ValueError(f"{config.method!r} trains in one process, got {fabric.world_size}")
+        whole = copy.deepcopy(learner.encoder)
+        learner.network = placed(fabric, learner.network)
+        if fabric.world_size > 1:
+            _seed(int(np.random.SeedSequence([config.seed, fabric.global_rank]).generate_state(1)[0]))
 
         def fetch(indices: Tensor) -> Tensor | tuple[Tensor, Tensor]:
             batch = source.read(indices.numpy())
@@ -186,13 +205,31 @@ def train_encoder(
             callbacks=(*learner.callbacks, *callbacks),
             stateful=learner.stateful,
             verbose=verbose,
+            fabric=fabric,
         )
-        learner.encoder.eval()
-        result |= learner.finish(folder)
-    if folder is not None:
-        learner.encoder.save(folder)
+        encoder = learner.encoder
+        if any_sharded(encoder):
+            whole.load_state_dict(gathered(encoder.state_dict()))
+            encoder = whole
+        encoder.eval()
+        if fabric.is_global_zero:
+            result |= learner.finish(encoder, folder)
+    if folder is not None and fabric.is_global_zero:
+        encoder.save(folder)
         write_json(folder / "result.json", result)
-    return learner.encoder
+    return encoder
+
+
+def _normalization(source: ImageSource, per: Per, fabric: Fabric, verbose: bool) -> Normalization:
+    """That of all images, of which each process reads a share."""
+    fitted = Normalization.fit(
+        source,
+        per=per,
+        progress=verbose and fabric.is_global_zero,
+        share=(fabric.global_rank, fabric.world_size),
+        total=lambda sums: sum_over_ranks(fabric, sums),
+    )
+    return fabric.broadcast(fitted)  # one for all, to the last bit
 
 
 def train_in_folder(
@@ -207,13 +244,15 @@ def train_in_folder(
     stateful: Mapping[str, Stateful] | None = None,
     verbose: bool = False,
     samples: str = "images",
+    fabric: Fabric | None = None,
 ) -> dict[str, Any]:
     """Train as `config` says, in the folder of a run that has no other config, and tell how it went.
 
     The parameters are those of :func:`neuralbayes.training.train`; `samples` is what they are called in the result.
     """
+    fabric = default_fabric() if fabric is None else fabric
     if folder is not None:  # now that all settings and the samples have proved to be good
-        open_run(folder, config)
+        rank_zero_result(fabric, lambda: open_run(folder, config))
     clock = _Clock()
     metric, mode = config.monitor
     stopping = () if config.patience is None else (EarlyStopping(metric, patience=config.patience, mode=mode),)
@@ -232,11 +271,13 @@ def train_in_folder(
         run_dir=folder,
         log_every=20,
         verbose=verbose,
+        fabric=fabric,
     )
     seen = state.epoch * n_samples + state.step % state.steps_per_epoch * size
     return {
         **description(config),
         samples: n_samples,
+        "processes": fabric.world_size,
         "steps": state.step,
         "ended": "early stop" if state.step < state.total_steps else "epochs",
         "stop_reason": state.stop_reason,
@@ -277,13 +318,17 @@ def seeded_globally(seed: int) -> Iterator[None]:
     """Draw from `seed` inside, for what takes the global generators, and leave them as they were."""
     earlier = np.random.get_state(), random.getstate()  # noqa: NPY002
     with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        np.random.seed(seed)  # noqa: NPY002  augmentation draws from it; a checkpoint holds its state
+        _seed(seed)
         try:
             yield
         finally:
             np.random.set_state(earlier[0])  # noqa: NPY002
             random.setstate(earlier[1])  # resuming sets it
+
+
+def _seed(seed: int) -> None:
+    torch.manual_seed(seed)
+    np.random.seed(seed)  # noqa: NPY002  augmentation draws from it; a checkpoint holds its state
 
 
 class _Clock(Callback):

@@ -15,7 +15,7 @@ is that of Gao et al. 2021, arXiv:2101.06983, for contrastive losses.)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Literal
 
 import torch
@@ -26,12 +26,21 @@ from torch.nn.modules.dropout import _DropoutNd
 from neuralbayes.bayes import weighted_sum
 from neuralbayes.microbatches import Microbatch, Processes, microbatches
 from neuralbayes.networks.hidden import last_state_only
-from neuralbayes.networks.replay import BufferState, frozen_buffers, given_statistics, recorded_statistics, seeded
+from neuralbayes.networks.replay import (
+    BufferState,
+    Statistics,
+    frozen_buffers,
+    given_statistics,
+    recorded_statistics,
+    seeded,
+    shared_statistics,
+)
 from neuralbayes.objectives.base import Objective, check_finite, interior_posterior
 from neuralbayes.objectives.running import RunningPrior
 from neuralbayes.objectives.smoothness import Smoothness
 from neuralbayes.objectives.weighted import Outputs, WeightedSum, as_list
 from neuralbayes.passes import Passed, Term, lean, sample_slope, slope
+from neuralbayes.sharding import is_sharded
 
 Marginal = Literal["minibatch", "running", "exact"]
 
@@ -62,8 +71,8 @@ def backward(
         Returns logits of shape (n_samples, n_states, *spatial), or a sequence or mapping of such tensors.
     batch : Tensor of shape (n_samples, *features)
     microbatch_size : int, optional
-        Samples that pass through the network at once, the whole batch by default. Memory grows with it, the result of
-        ``marginal="exact"`` does not depend on it.
+        Samples that pass through the network at once, on each process; the whole batch by default, and where it is
+        smaller. Memory grows with it, the result of ``marginal="exact"`` does not depend on it.
     marginal : {"exact", "running", "minibatch"} or RunningPrior, default="exact"
         Which p(z) the objective sees.
 
@@ -80,7 +89,8 @@ def backward(
         Called with the posteriors of each micro-batch, without gradient, one tensor an output.
     process_group : torch.distributed.ProcessGroup, optional
         Processes that hold shards, of any sizes, of one global batch; by default all of them where
-        `torch.distributed` is initialised. Every process ends with the gradient of the global batch.
+        `torch.distributed` is initialised. Every process ends with the gradient of the global batch. The network may be
+        wrapped by DistributedDataParallel or sharded by FSDP2 (``fully_shard``) over the same processes.
     recompute : bool, default=False
         Save memory, the gradient being the same: posteriors are made again when the backward pass needs them, and the
         perturbed pass of R_c keeps no more than the results of its large convolutions and matrix products. For the
@@ -92,10 +102,11 @@ def backward(
 
     Notes
     -----
-    Batch normalisation keeps the statistics of its micro-batch. All passes over a micro-batch see the same network:
-    the same dropout, and running statistics that move once. With ``smoothness.fraction < 1`` the perturbed samples are
-    normalised with the statistics of the whole micro-batch, and a network with dropout is refused. A process with fewer
-    samples than there are micro-batches fills up with zeros of no weight, which batch normalisation sees.
+    Batch normalisation keeps the statistics of its micro-batch, which over several processes is that of all of them
+    together. All passes over a micro-batch see the same network: the same dropout, and running statistics that move
+    once. With ``smoothness.fraction < 1`` the perturbed samples are normalised with the statistics of the whole
+    micro-batch, and a network with dropout is refused. Dropout and the directions of R_c are drawn on each process from
+    its own generator: seed them differently.
 
     Examples
     --------
@@ -151,16 +162,18 @@ class _Run:
             if float(total) == 0.0:
                 continue
             share = chunk.weight / total
-            for i, term in enumerate(passed.terms):
-                p_z = self.processes.sum(term.prior(share))
+            priors = self.processes.sum_all([term.prior(share) for term in passed.terms])
+            for i, (term, p_z) in enumerate(zip(passed.terms, priors, strict=True)):
                 if running is not None:
                     check_finite(p_z)
                     p_z = running.update(i, p_z)
-                value, term.slope = slope(term.objective.of_prior, p_z)
-                if _depends_on_prior(term.objective, p_z):
-                    term.slope = term.slope + self.processes.sum(term.sample_slope(share, p_z))
                 term.p_z = p_z
+                value, term.slope = slope(term.objective.of_prior, p_z)
                 loss = loss + total * term.factor * value / self.processes.size
+            coupled = [term for term in passed.terms if _depends_on_prior(term.objective, term.p_z)]
+            slopes = self.processes.sum_all([term.sample_slope(share, term.p_z) for term in coupled])
+            for term, samples in zip(coupled, slopes, strict=True):
+                term.slope = term.slope + samples
             loss = loss + passed.backward(self.recompute)
         return self.processes.sum(loss)
 
@@ -185,7 +198,7 @@ class _Run:
             priors = [a + b for a, b in zip(priors, sums, strict=True)] if priors else sums
             n_bytes = sum(p.nbytes for p in posteriors) * len(chunks)
             kept.append(posteriors if n_bytes <= KEPT_BYTES and self.coupled(priors) else [])
-        return [self.processes.sum(p_z) for p_z in priors], kept
+        return self.processes.sum_all(priors), kept
 
     def exact_slopes(
         self, chunks: list[Microbatch], priors: list[Tensor], kept: list[list[Tensor]]
@@ -204,7 +217,7 @@ class _Run:
             for chunk, posteriors in source:
                 for total, (_, objective), p_zx, p_z in zip(sums, terms, posteriors, priors, strict=True):
                     total += sample_slope(objective, p_zx, p_z, chunk.weight)
-            slopes = [own + self.processes.sum(total) for own, total in zip(slopes, sums, strict=True)]
+            slopes = [own + total for own, total in zip(slopes, self.processes.sum_all(sums), strict=True)]
         return slopes, loss
 
     def coupled(self, priors: list[Tensor]) -> bool:
@@ -216,7 +229,7 @@ class _Run:
         # Buffers are put back after the pass, not after each piece: the next pass sees them move in the same way.
         with frozen_buffers(self.network):
             for chunk in chunks:
-                with torch.no_grad(), seeded(chunk.seed, chunk.x.device):
+                with torch.no_grad(), seeded(chunk.seed, chunk.x.device), self.shared(chunk):
                     posteriors = [interior_posterior(x) for x in as_list(self.network(chunk.x))]
                 yield chunk, posteriors
 
@@ -225,8 +238,13 @@ class _Run:
         smoothness = self.smoothness
         partial = smoothness is not None and smoothness.fraction < 1.0
         before = None if smoothness is None else BufferState(self.network)
-        with recorded_statistics(self.network, partial) as statistics, seeded(chunk.seed, chunk.x.device):
+        with (
+            recorded_statistics(self.network, partial and self.processes.size == 1) as own,
+            self.shared(chunk) as shared,
+            seeded(chunk.seed, chunk.x.device),
+        ):
             outputs = self.network(chunk.x)
+        statistics = (own or shared) if partial else {}
         tensors = as_list(outputs)
         if self.monitor is not None:
             self.monitor([interior_posterior(x.detach()) for x in tensors])
@@ -235,7 +253,8 @@ class _Run:
             for (w, objective), x in zip(self.objective.terms(len(tensors)), tensors, strict=True)
         ]
         passed = Passed(tensors, terms)
-        if smoothness is None or smoothness.beta == 0 or float(chunk.weight.sum()) == 0.0:
+        idle = self.processes.size == 1 and float(chunk.weight.sum()) == 0.0  # others may wait for its statistics
+        if smoothness is None or smoothness.beta == 0 or idle:
             return passed
 
         def perturbed(x: Tensor) -> Outputs:
@@ -243,7 +262,7 @@ class _Run:
             with (
                 frozen_buffers(self.network, before),
                 seeded(chunk.seed, x.device),
-                given_statistics(statistics),
+                given_statistics(statistics) if statistics else self.shared(chunk),
                 last_state_only(self.network) if smoothness.of_last else nullcontext(),
             ):
                 result: Outputs = self.network(x)
@@ -252,6 +271,10 @@ class _Run:
         function = lean(perturbed) if self.recompute else perturbed
         passed.add_smoothness(smoothness, outputs, function, chunk, linked=bool(statistics))
         return passed
+
+    def shared(self, chunk: Microbatch) -> AbstractContextManager[Statistics]:
+        """With several processes, batch normalisation sees the micro-batch of all of them."""
+        return shared_statistics(self.network, self.processes.sum if self.processes.size > 1 else None, chunk.present)
 
     @contextmanager
     def summed_gradients(self) -> Iterator[None]:
@@ -269,8 +292,11 @@ class _Run:
             for p, old in zip(parameters, before, strict=True):
                 p.grad = old
             raise
-        for p, old in zip(parameters, before, strict=True):
-            new = self.processes.sum(torch.zeros_like(p) if p.grad is None else p.grad)
+        made = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
+        totals = iter(self.processes.sum_all([gradient for gradient in made if not is_sharded(gradient)]))
+        for p, gradient, old in zip(parameters, made, before, strict=True):
+            # FSDP2 has averaged those of sharded parameters over the processes when it scattered them.
+            new = gradient * self.processes.size if is_sharded(gradient) else next(totals)
             p.grad = new if old is None else old + new
 
 

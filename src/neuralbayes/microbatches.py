@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+
+BUCKET_BYTES = 2**25
+"""Most that one message holds: what is copied into it is in memory twice."""
 
 
 @dataclass
@@ -14,6 +18,7 @@ class Microbatch:
     x: Tensor
     weight: Tensor  # (n,), sums to 1 over all micro-batches of all processes
     seed: int
+    present: bool  # whether it has samples, or only fills up for those of other processes
 
 
 class Processes:
@@ -27,17 +32,30 @@ class Processes:
         self.size = dist.get_world_size(group) if active else 1
 
     def sum(self, tensor: Tensor) -> Tensor:
+        """The sum of a tensor of the same shape on every process."""
         if self.size > 1:
             tensor = tensor.contiguous()
             dist.all_reduce(tensor, group=self.group)
         return tensor
 
-    def gather(self, value: object) -> list[object]:
+    def sum_all(self, tensors: Sequence[Tensor]) -> list[Tensor]:
+        """The sum of each of many tensors, in few messages: over a network, each message takes its time."""
         if self.size == 1:
-            return [value]
-        values: list[object] = [None] * self.size
-        dist.all_gather_object(values, value, group=self.group)
-        return values
+            return list(tensors)
+        sums: list[Tensor] = []
+        for bucket in _buckets(tensors):
+            flat = self.sum(torch.cat([tensor.reshape(-1) for tensor in bucket]))
+            pieces = torch.split(flat, [tensor.numel() for tensor in bucket])
+            sums += [piece.reshape(tensor.shape) for piece, tensor in zip(pieces, bucket, strict=True)]
+        return sums
+
+    def largest(self, number: int, device: torch.device) -> int:
+        """The largest of the numbers that the processes bring."""
+        if self.size == 1:
+            return number
+        tensor = torch.tensor(number, device=device)
+        dist.all_reduce(tensor, op=dist.ReduceOp.MAX, group=self.group)
+        return int(tensor)
 
 
 def microbatches(
@@ -55,15 +73,12 @@ def microbatches(
         )
     if not isinstance(batch, Tensor) or batch.ndim < 1:
         raise TypeError(f"`batch` must be a tensor of shape (n_samples, *features), got {type(batch).__name__}")
-    sizes = [n for n in processes.gather(len(batch)) if isinstance(n, int)]
-    if max(sizes) == 0:
+    largest = processes.largest(len(batch), batch.device)
+    if largest == 0:
         raise ValueError(f"`batch` must have at least one sample, got shape {tuple(batch.shape)}")
-    size = max(sizes) if microbatch_size is None else microbatch_size
-    if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= max(sizes):
-        raise ValueError(
-            f"`microbatch_size` must be an integer from 1 to the number of samples, {max(sizes)}, "
-            f"got {microbatch_size!r}"
-        )
+    size = largest if microbatch_size is None else microbatch_size
+    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+        raise ValueError(f"`microbatch_size` must be an integer of at least 1, got {microbatch_size!r}")
     weight = torch.ones(len(batch), device=batch.device, dtype=_weight_dtype(network, batch))
     if sample_weight is not None:
         sample_weight = torch.as_tensor(sample_weight)
@@ -75,15 +90,29 @@ def microbatches(
     total = processes.sum(weight.sum())
     if not (bool(torch.isfinite(total)) and float(total) > 0):
         raise ValueError("`sample_weight` must be finite and have a positive sum")
-    n_chunks = -(-max(sizes) // size)
+    n_chunks = -(-largest // size)
     seeds = torch.randint(2**62, (n_chunks,)).tolist()
-    if len(batch) < n_chunks:
-        # A process short of samples takes part in every sum with samples of no weight.
-        missing = n_chunks - len(batch)
+    n = len(batch)
+    if n < n_chunks:
+        # A process short of samples takes part in every sum with samples of no weight, each in a piece of its own.
+        missing = n_chunks - n
         batch = torch.cat([batch, batch.new_zeros(missing, *batch.shape[1:])])
         weight = torch.cat([weight, weight.new_zeros(missing)])
     pieces = zip(batch.tensor_split(n_chunks), (weight / total).tensor_split(n_chunks), seeds, strict=True)
-    return [Microbatch(x, w, seed) for x, w, seed in pieces]
+    return [Microbatch(x, w, seed, present=i < n) for i, (x, w, seed) in enumerate(pieces)]
+
+
+def _buckets(tensors: Sequence[Tensor]) -> list[list[Tensor]]:
+    """Tensors in their order, in groups of one kind of up to `BUCKET_BYTES`."""
+    buckets: list[list[Tensor]] = []
+    room = 0
+    for tensor in tensors:
+        if not buckets or tensor.dtype != buckets[-1][0].dtype or tensor.nbytes > room:
+            buckets.append([])
+            room = BUCKET_BYTES
+        buckets[-1].append(tensor)
+        room -= tensor.nbytes
+    return buckets
 
 
 def _weight_dtype(network: nn.Module, batch: Tensor) -> torch.dtype:

@@ -124,7 +124,8 @@ class Passed:
             return cut
 
         clean = _cut(outputs)
-        penalty = chunk.weight.sum() * smoothness(function, chunk.x, clean, chunk.weight)
+        share = chunk.weight.sum()
+        penalty = share * smoothness(function, chunk.x, clean, chunk.weight if float(share) > 0 else None)
         slopes = torch.autograd.grad(penalty, [*as_list(clean), *leaves], allow_unused=True)
         self.penalty = penalty.detach()
         self.linked = linked

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -24,6 +24,10 @@ from neuralbayes.networks.hidden import HiddenStates
 from neuralbayes.objectives import MIM, Smoothness
 from neuralbayes.training import Callback, WarnOnCollapse
 from neuralbayes.training.precision import InBfloat16, Precision, choose_precision
+from neuralbayes.training.processes import n_processes
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
 WATCHED = 256
 """Images on which information and dead states are measured while training."""
@@ -50,7 +54,7 @@ class PretrainConfig(EncoderConfig):
     smooth_fraction : float
         Share of each micro-batch on which R_c is taken.
     batch_size, microbatch_size : int
-        Images in an update, and in a pass through the network.
+        Images in an update, and in a pass through the network, over all processes together.
     marginal : {"minibatch", "running", "exact"}
         Which p(z) the objective sees; the paper's is "minibatch".
     recompute : bool
@@ -127,6 +131,7 @@ def pretrain(
     out: str | Path | None = None,
     callbacks: Sequence[Callback] = (),
     verbose: bool = False,
+    fabric: Fabric | None = None,
 ) -> ImageEncoder:
     """Learn features of unlabelled images by maximising I(x; z) on every hidden state of an encoder.
 
@@ -139,6 +144,9 @@ def pretrain(
         interrupted goes on where it was, with the same weights at the end as if it had not been.
     callbacks : sequence of Callback
     verbose : bool, default=False
+    fabric : lightning_fabric.Fabric, optional
+        Launched; by default all processes that torchrun, `fabric run` or Slurm has started, or one. All of them call
+        this with the same arguments, each takes its share of every batch, rank 0 writes.
 
     Returns
     -------
@@ -146,6 +154,9 @@ def pretrain(
 
     Notes
     -----
+    The result does not depend on the number of processes but for rounding and for the directions of R_c, which each
+    process draws for its own images.
+
     The metrics have, for each hidden state, the mutual information in nats on images set aside for watching
     (``mi/relu1``) and the share of its states that have less than a tenth of their share of the mass (``dead/relu1``).
     A layer that stays without information, or nearly all of whose states stay dead, is named in a warning and under
@@ -163,19 +174,18 @@ def pretrain(
         watch = _Watch(states, encoder.prepare(source.read(np.arange(min(WATCHED, len(source))))))
 
         def step(network: nn.Module, batch: Tensor) -> dict[str, float]:
-            size = min(config.microbatch_size, len(batch))
             loss = backward(
                 objective,
                 network,
                 batch,
-                microbatch_size=size,
+                microbatch_size=-(-config.microbatch_size // n_processes()),
                 marginal=config.marginal,
                 smoothness=smoothness,
                 recompute=config.recompute,
             )
             return {"loss": float(loss), **watch.latest}
 
-        def finish(folder: Path | None) -> dict[str, Any]:
+        def finish(encoder: ImageEncoder, folder: Path | None) -> dict[str, Any]:
             if folder is None:
                 return {}
             use = state_use(encoder, source)
@@ -192,9 +202,10 @@ def pretrain(
             callbacks=(watch, guard),
             stateful={"objective": objective},
             finish=finish,
+            over_processes=True,
         )
 
-    return train_encoder(images, config, learner, out=out, callbacks=callbacks, verbose=verbose)
+    return train_encoder(images, config, learner, out=out, callbacks=callbacks, verbose=verbose, fabric=fabric)
 
 
 class _Watch(Callback):

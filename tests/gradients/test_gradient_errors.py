@@ -84,11 +84,9 @@ def test_a_batch_that_is_none(batch: Tensor) -> None:
         nb.backward(MIM(), mlp(), batch)
 
 
-@pytest.mark.parametrize("size", [0, -3, True, 11, 2.5, "7"], ids=repr)
+@pytest.mark.parametrize("size", [0, -3, True, 2.5, "7"], ids=repr)
 def test_a_micro_batch_size_that_cannot_be(size: int) -> None:
-    with pytest.raises(
-        ValueError, match="`microbatch_size` must be an integer from 1 to the number of samples, 10, got"
-    ):
+    with pytest.raises(ValueError, match="`microbatch_size` must be an integer of at least 1, got"):
         nb.backward(MIM(), mlp(), points(10), microbatch_size=size)
 
 

@@ -117,11 +117,11 @@ class BestEpoch(Callback):
             self._weights = {name: t.detach().clone() for name, t in self._encoder.classifier.state_dict().items()}
         return {"validation_accuracy": accuracy, "validation_loss": loss}
 
-    def restore(self, folder: Path | None) -> dict[str, Any]:
+    def restore(self, encoder: HeadedEncoder, folder: Path | None) -> dict[str, Any]:
         """Give the encoder its best weights back; what is known of that epoch, for result.json."""
         if not self._weights:  # stopped within the first epoch
             return {}
-        self._encoder.classifier.load_state_dict(self._weights)
+        encoder.classifier.load_state_dict(self._weights)
         return {"best_epoch": self._best["epoch"], "validation_accuracy": self._best["accuracy"]}
 
     def state_dict(self) -> dict[str, Any]:

@@ -17,6 +17,8 @@ from rich.text import Text
 from neuralbayes.cli.runs import SKIPPED_FILE, DataChoice, data_name, limited, tell_skipped
 
 if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+
     from neuralbayes.pretraining import PretrainConfig
     from neuralbayes.training import Callback
 
@@ -36,6 +38,9 @@ with the same command, and ends as if nothing had happened.
 
   The settings of the paper, with another weight of the smoothness:
   [cyan]neuralbayes pretrain cifar10 --preset paper --beta 2 --out paper[/cyan]
+
+  Two processes, or a cluster of them; rank 0 writes:
+  [cyan]torchrun --nproc-per-node 2 -m neuralbayes pretrain cifar10 --out run[/cyan]
 
   As long as it gets better, with curves for TensorBoard:
   [cyan]neuralbayes pretrain cifar10 --epochs 99 --patience 3 --tensorboard --out long[/cyan]
@@ -75,6 +80,7 @@ def pretrain(
     limit: int | None = None,
     size: int | None = None,
     channels: Literal[1, 3] | None = None,
+    shard: Flag = False,
     tensorboard: Flag = False,
     quiet: Flag = False,
 ) -> None:
@@ -135,6 +141,8 @@ def pretrain(
         Cut and scale images to this many pixels a side, at least 22; by default they stay as they are.
     channels
         1 for grey, 3 for colours; by default as they are.
+    shard
+        With several processes, let each hold a share of the weights (FSDP2) rather than all of them.
     tensorboard
         Write the metrics for TensorBoard too, into the folder of the run.
     quiet
@@ -142,6 +150,7 @@ def pretrain(
     """
     from neuralbayes.data.images import load_images
     from neuralbayes.training import TensorBoard
+    from neuralbayes.training.processes import default_fabric, rank_zero_result
 
     given = {
         "encoder": encoder,
@@ -166,11 +175,18 @@ def pretrain(
     }
     config = _config(preset, given)
     callbacks = (TensorBoard(out / "tensorboard"),) if tensorboard else ()
-    images = load_images(data, split=split, size=size, channels=channels, progress=not quiet)
+    fabric = default_fabric(shard=shard)
+    quiet = quiet or not fabric.is_global_zero
+    with fabric.rank_zero_first(local=True):  # who downloads and unpacks what is not there yet
+        images = load_images(data, split=split, size=size, channels=channels, progress=not quiet)
     source = limited(images, limit)
-    DataChoice(data_name(data), split, limit, size, channels).keep(out)
-    tell_skipped(images, kept_in=out / SKIPPED_FILE, quiet=quiet)
-    _train(source, config, out, callbacks, quiet)
+    choice = DataChoice(data_name(data), split, limit, size, channels)
+    rank_zero_result(fabric, lambda: choice.keep(out))
+    if fabric.is_global_zero:
+        tell_skipped(images, kept_in=out / SKIPPED_FILE, quiet=quiet)
+    _train(source, config, out, callbacks, quiet, fabric)
+    if not fabric.is_global_zero:
+        return
     pictures = _draw(out)
     if not quiet:
         _summarize(out, pictures, Console(highlight=False))
@@ -189,7 +205,9 @@ def _scales(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in parts)
 
 
-def _train(source: Any, config: PretrainConfig, out: Path, callbacks: tuple[Callback, ...], quiet: bool) -> None:
+def _train(
+    source: Any, config: PretrainConfig, out: Path, callbacks: tuple[Callback, ...], quiet: bool, fabric: Fabric
+) -> None:
     import neuralbayes
 
     console = Console(stderr=True, highlight=False)
@@ -202,7 +220,7 @@ def _train(source: Any, config: PretrainConfig, out: Path, callbacks: tuple[Call
         with warnings.catch_warnings():
             warnings.simplefilter("always", UserWarning)
             warnings.showwarning = show  # at once: who sees a collapse early need not wait for the end
-            neuralbayes.pretrain(source, config, out=out, callbacks=callbacks, verbose=not quiet)
+            neuralbayes.pretrain(source, config, out=out, callbacks=callbacks, verbose=not quiet, fabric=fabric)
     except KeyboardInterrupt:
         if not quiet:
             console.print(f"{out} keeps what was learnt; the same command goes on from there.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -87,6 +87,8 @@ class Normalization:
         *,
         batch_size: int = 512,
         progress: bool = True,
+        share: tuple[int, int] = (0, 1),
+        total: Callable[[NDArray[np.uint64]], NDArray[np.uint64]] = lambda sums: sums,
     ) -> Normalization:
         """Mean and deviation of `images`, in one pass that holds `batch_size` of them in memory.
 
@@ -100,6 +102,10 @@ class Normalization:
         batch_size : int, default=512
         progress : bool, default=True
             Show a bar when it takes longer than two seconds.
+        share : tuple of int, default=(0, 1)
+            The number of this process, and of how many: each reads one of so many parts of the images.
+        total : callable, optional
+            Adds the sums of all processes.
         """
         _check_per(per)
         source = as_source(images)
@@ -107,20 +113,22 @@ class Normalization:
             raise ValueError("`images` must not be empty")
         if not 1 <= batch_size <= 65_536:
             raise ValueError(f"`batch_size` must be from 1 to 65536, got {batch_size}")
-        total = np.zeros(source.shape, np.uint64)
-        squares = np.zeros(source.shape, np.uint64)
-        with late_bar("mean and deviation", len(source), enabled=progress) as advance:
-            for start in range(0, len(source), batch_size):
-                batch = source.read(np.arange(start, min(start + batch_size, len(source))))
-                total += batch.sum(axis=0, dtype=np.uint32)  # 65,536 times 255 squared fits into 32 bits
+        sums = np.zeros((2, *source.shape), np.uint64)  # of the values, and of their squares
+        rank, n_shares = share
+        first, last = len(source) * rank // n_shares, len(source) * (rank + 1) // n_shares
+        with late_bar("mean and deviation", last - first, enabled=progress) as advance:
+            for start in range(first, last, batch_size):
+                batch = source.read(np.arange(start, min(start + batch_size, last)))
+                sums[0] += batch.sum(axis=0, dtype=np.uint32)  # 65,536 times 255 squared fits into 32 bits
                 wide = batch.astype(np.uint16)
-                squares += np.multiply(wide, wide, out=wide).sum(axis=0, dtype=np.uint32)
+                sums[1] += np.multiply(wide, wide, out=wide).sum(axis=0, dtype=np.uint32)
                 advance(len(batch))
+        sums = total(sums)
         n = len(source)
         if per != "dimension":
             n *= source.shape[0] * source.shape[1]
-            total, squares = (values.sum(axis=(0, 1), keepdims=True) for values in (total, squares))
-        mean, std = (values.transpose(2, 0, 1) for values in _moments(n, total, squares))
+            sums = sums.sum(axis=(1, 2), keepdims=True)
+        mean, std = (values.transpose(2, 0, 1) for values in _moments(n, *sums))
         if per != "whiten":
             return cls(per, mean, std)
         return cls(per, mean, std, _whitening_kernel(source, cls("channel", mean, std)))

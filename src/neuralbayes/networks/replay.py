@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -77,7 +77,7 @@ def recorded_statistics(network: nn.Module, wanted: bool = True) -> Iterator[Sta
 
     def record(module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
         if isinstance(module, _BatchNorm):
-            mean, variance = _Moments.apply(inputs[0])  # type: ignore[no-untyped-call]
+            mean, variance, _ = _Moments.apply(inputs[0], _alone, True)  # type: ignore[no-untyped-call]
             statistics.setdefault(module, []).append((mean, variance))
 
     hooks = [m.register_forward_pre_hook(record) for m in _batch_norms(network)] if wanted else []
@@ -86,6 +86,50 @@ def recorded_statistics(network: nn.Module, wanted: bool = True) -> Iterator[Sta
     finally:
         for hook in hooks:
             hook.remove()
+
+
+@contextmanager
+def shared_statistics(
+    network: nn.Module, total: Callable[[Tensor], Tensor] | None, present: bool = True
+) -> Iterator[Statistics]:
+    """Let each batch normalisation in training take the statistics of the samples of all processes together.
+
+    Parameters
+    ----------
+    network : nn.Module
+    total : callable, optional
+        Sums a tensor over the processes; None leaves the network alone.
+    present : bool, default=True
+        Whether the samples of this process count, or only fill up for others.
+
+    Yields
+    ------
+    Statistics
+        Those that were used, as `recorded_statistics` collects them.
+    """
+    statistics: Statistics = {}
+
+    def normalize(module: _BatchNorm, x: Tensor) -> Tensor:
+        module._check_input_dim(x)  # type: ignore[no-untyped-call]
+        mean, variance, count = _Moments.apply(x, total, present)  # type: ignore[no-untyped-call]
+        if float(count) < 2:
+            raise ValueError(f"batch normalisation needs more than one value a channel, got shape {tuple(x.shape)}")
+        statistics.setdefault(module, []).append((mean, variance))
+        if module.training:
+            _update_running(module, mean.detach(), variance.detach() * (count / (count - 1)))
+        result: Tensor = _Normalized.apply(  # type: ignore[no-untyped-call]
+            x, mean, variance, module.weight, module.bias, module.eps
+        )
+        return result
+
+    modules = [] if total is None else _batch_norms(network)
+    try:
+        for module in modules:
+            module.forward = partial(normalize, module)  # type: ignore[method-assign]
+        yield statistics
+    finally:
+        for module in modules:
+            del module.forward
 
 
 @contextmanager
@@ -110,23 +154,39 @@ def given_statistics(statistics: Statistics) -> Iterator[None]:
 
 
 class _Moments(torch.autograd.Function):
-    """Mean and variance of each channel of (n, C, *spatial): what batch normalisation computes, in its own kernel."""
+    """Mean and variance of each channel of (n, C, *spatial), and of how many values, over the samples of all processes.
+
+    `total` sums a tensor over the processes. Where the samples are not `present`, they only fill up for others.
+    """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(ctx: Any, x: Tensor, total: Callable[[Tensor], Tensor], present: bool) -> tuple[Tensor, ...]:
         # Mean and 1 / deviation come with the normalised values: several times as fast as `torch.var_mean` over
         # channels that lie next to each other in memory.
-        _, mean, inverse = torch.native_batch_norm(x, None, None, None, None, True, 0.0, _EPSILON)
-        ctx.save_for_backward(x, mean)
-        return mean, (inverse.double().pow(-2) - _EPSILON).clamp_min(0.0).to(inverse.dtype)
+        _, own_mean, inverse = torch.native_batch_norm(x, None, None, None, None, True, 0.0, _EPSILON)
+        first, second = own_mean.double(), (inverse.double().pow(-2) - _EPSILON).clamp_min(0.0)
+        own = x.numel() // x.shape[1] if present else 0
+        # In double, the squares lose nothing to the mean that is in them.
+        sums = total(torch.cat([own * first, own * (second + first.square()), first.new_full((1,), own)]))
+        count = sums[-1]
+        first, second = (sums[:-1] / count).chunk(2)
+        mean, variance = first.to(own_mean), (second - first.square()).clamp_min(0.0).to(own_mean)
+        ctx.save_for_backward(x, mean, count)
+        ctx.total, ctx.present = total, present
+        ctx.mark_non_differentiable(count)
+        return mean, variance, count
 
     @staticmethod
-    def backward(ctx: Any, grad_mean: Tensor, grad_variance: Tensor) -> Tensor:
-        x, mean = ctx.saved_tensors
+    def backward(ctx: Any, grad_mean: Tensor, grad_variance: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+        x, mean, count = ctx.saved_tensors
+        # What the objective on any process has to do with the statistics comes back to every sample.
+        grad_mean, grad_variance = ctx.total(torch.cat([grad_mean, grad_variance])).chunk(2)
+        if not ctx.present:
+            return torch.zeros_like(x), None, None
         slope = 2.0 * grad_variance
         offset = grad_mean - slope * mean
         result: Tensor = torch.addcmul(_along_channels(offset, x), x, _along_channels(slope, x))
-        return result.mul_(x.shape[1] / x.numel())
+        return result.div_(count.to(x.dtype)), None, None
 
 
 class _Normalized(torch.autograd.Function):
@@ -152,8 +212,26 @@ class _Normalized(torch.autograd.Function):
         return grad_x, grad_mean, grad_variance, grad_weight if trained else None, grad_bias if trained else None, None
 
 
+def _alone(tensor: Tensor) -> Tensor:
+    """The sum over one process."""
+    return tensor
+
+
 def _along_channels(values: Tensor, like: Tensor) -> Tensor:
     return values.reshape(1, -1, *[1] * (like.ndim - 2))
+
+
+def _update_running(module: _BatchNorm, mean: Tensor, variance: Tensor) -> None:
+    """Move the running statistics as batch normalisation itself does."""
+    if module.running_mean is None or module.running_var is None:
+        return
+    if module.num_batches_tracked is not None:
+        module.num_batches_tracked.add_(1)
+    momentum = module.momentum
+    if momentum is None:  # the mean of all batches
+        momentum = 1.0 / float(module.num_batches_tracked)  # type: ignore[arg-type]
+    module.running_mean.lerp_(mean.to(module.running_mean), momentum)
+    module.running_var.lerp_(variance.to(module.running_var), momentum)
 
 
 def _batch_norms(network: nn.Module) -> list[_BatchNorm]:

@@ -68,7 +68,7 @@ def train_network(
     smoothness = Smoothness(config.beta, of=config.of) if config.beta > 0 else None
 
     def step(module: nn.Module, batch: Tensor) -> dict[str, float]:
-        size = min(config.microbatch_size, len(batch))
+        size = config.microbatch_size
         return {"loss": float(backward(objective, module, batch, microbatch_size=size, smoothness=smoothness))}
 
     train_in_folder(network, step, lambda rows: x[rows], len(x), config, out, callbacks=callbacks, samples="rows")

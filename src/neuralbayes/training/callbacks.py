@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import torch
 
+from neuralbayes.sharding import gathered
 from neuralbayes.training.checks import check_integer, check_number
 from neuralbayes.training.state import TrainingState
 
@@ -66,9 +67,9 @@ class StopOnNaN(Callback):
     def _bad_gradients(state: TrainingState) -> list[str]:
         gradients = {n: p.grad for n, p in state.network.named_parameters() if p.grad is not None}
         # One number for all parameters first: looking at each would wait for the device each time.
-        if torch.nn.utils.get_total_norm(gradients.values()).isfinite():
+        if gathered(torch.nn.utils.get_total_norm(gradients.values())).isfinite():
             return []
-        names = [name for name, gradient in gradients.items() if not gradient.isfinite().all()]
+        names = [name for name, gradient in gradients.items() if not gathered(gradient).isfinite().all()]
         return [f"the gradient of {name!r} is not finite" for name in names] or ["the gradient norm is infinite"]
 
 

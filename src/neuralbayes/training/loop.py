@@ -16,9 +16,10 @@ from neuralbayes.training.callbacks import Callback
 from neuralbayes.training.checks import check_integer, check_number
 from neuralbayes.training.processes import (
     check_fabric,
+    default_fabric,
     largest_over_ranks,
+    lost_peers_explained,
     mean_over_ranks,
-    single_process_fabric,
 )
 from neuralbayes.training.progress import progress
 from neuralbayes.training.run import Run, Stateful
@@ -92,7 +93,8 @@ def train(
     verbose : bool, default=False
         Show progress.
     fabric : lightning_fabric.Fabric, optional
-        Launched, with precision "32-true" or "bf16-mixed"; by default one process on the best device there is.
+        Launched, with precision "32-true" or "bf16-mixed"; by default all processes that torchrun, `fabric run` or
+        Slurm has started, or one on the best device there is.
 
     Returns
     -------
@@ -113,9 +115,10 @@ def train(
     **Several processes.** Each takes its share of every batch. `step` must leave the gradient of the *global* batch
     on every process, as `neuralbayes.backward` does. So the loop neither wraps the network in
     DistributedDataParallel nor averages gradients, which would do it twice; it only starts all processes from the
-    weights of rank 0. Metrics are averaged, weighted by the shares. A share can be empty when the last batch of an
-    epoch is smaller than the number of processes. Random generators are left as the caller seeded them: seed each
-    rank differently for different noise.
+    weights of rank 0 (before a network is sharded by FSDP2, every process must have the same). Metrics are averaged,
+    weighted by the shares. A share can be empty when the last batch of an epoch is smaller than the number of
+    processes. Random generators are left as the caller seeded them: seed each rank differently for different noise.
+    When a process ends, the others raise ConnectionError as soon as they want to hear from it.
 
     **Resuming.** A run that was interrupted, at any step and any number of times, ends with bit for bit the weights
     and metrics.jsonl of an unbroken one, on the CPU and with the same number of processes. A checkpoint holds what
@@ -147,7 +150,7 @@ def train(
     if clip_norm is not None:
         clip_norm = check_number("clip_norm", clip_norm, low=0, open_low=True)
     parameters = _parameters(network, optimizer)
-    fabric = single_process_fabric() if fabric is None else fabric
+    fabric = default_fabric() if fabric is None else fabric
     check_fabric(fabric)
     fabric.to_device(network)
 
@@ -156,7 +159,11 @@ def train(
     with scheduled(optimizer, schedule, total_steps) as set_rate:
         run.resume()
         shown = verbose and fabric.is_global_zero
-        with deferred_signals() as interrupt, progress(total_steps, completed=state.step, enabled=shown) as display:
+        with (
+            lost_peers_explained(fabric),
+            deferred_signals() as interrupt,
+            progress(total_steps, completed=state.step, enabled=shown) as display,
+        ):
             asked_to_end = 0  # a signal that all processes know of; another may reach one of them at any moment
             while not state.finished and not asked_to_end:
                 set_rate(state.step)

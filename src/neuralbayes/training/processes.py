@@ -2,29 +2,121 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+import numpy as np
 import torch
 import torch.distributed as dist
+from numpy.typing import NDArray
 from torch import nn
+
+from neuralbayes.sharding import any_sharded
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
+    from lightning_fabric.strategies.strategy import Strategy
 
 T = TypeVar("T")
+Network = TypeVar("Network", bound=nn.Module)
+
+LOST = ("onnection closed by peer", "onnection reset by peer", "roken pipe", "onnection refused", "NCCL", "imed out")
+"""What gloo and NCCL say of a process that is no longer there."""
 
 
-def single_process_fabric() -> Fabric:
-    """The default: one process on the best device there is."""
-    if dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
-        raise ValueError(
-            f"`fabric` must be given in a group of {dist.get_world_size()} processes: a launched "
-            "lightning_fabric.Fabric that spans them"
-        )
+def default_fabric(*, shard: bool = False) -> Fabric:
+    """All processes that a launcher has started, or one on the best device there is; launched.
+
+    `torchrun`, `fabric run` and Slurm's `srun` say in the environment how many there are.
+
+    Parameters
+    ----------
+    shard : bool, default=False
+        Let each process hold a share of the weights (FSDP2) rather than all of them. Where there is one process, there
+        is nothing to share.
+
+    Examples
+    --------
+    >>> default_fabric().world_size
+    1
+    """
     from lightning_fabric import Fabric
 
-    return Fabric(accelerator="auto", devices=1)
+    layout = _layout()
+    if layout is None:
+        if dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
+            raise ValueError(
+                f"`fabric` must be given in a group of {dist.get_world_size()} processes that neither torchrun nor "
+                "Slurm has started: a launched lightning_fabric.Fabric that spans them"
+            )
+        fabric = Fabric(accelerator="auto", devices=1)
+    else:
+        nodes, per_node = layout
+        strategy = _sharding(nodes * per_node) if shard else "ddp"
+        fabric = Fabric(accelerator="auto", strategy=strategy, devices=per_node, num_nodes=nodes)
+    fabric.launch()
+    return fabric
+
+
+def _layout() -> tuple[int, int] | None:
+    """Nodes, and processes on each, as a launcher has started them; None for a process alone."""
+    from lightning_fabric.plugins.environments.slurm import SLURMEnvironment
+    from lightning_fabric.plugins.environments.torchelastic import TorchElasticEnvironment
+
+    if TorchElasticEnvironment.detect():
+        size, per_node = int(os.environ["WORLD_SIZE"]), int(os.environ.get("LOCAL_WORLD_SIZE", 1))
+    elif SLURMEnvironment.detect():
+        size, nodes = int(os.environ["SLURM_NTASKS"]), int(os.environ.get("SLURM_NNODES", 1))
+        per_node = size // nodes
+    else:
+        return None
+    if size % per_node:
+        raise ValueError(f"every node must have as many processes as the others, got {size} in all and {per_node} here")
+    return (size // per_node, per_node) if size > 1 else None
+
+
+def _sharding(n_processes: int) -> Strategy:
+    """Fabric's strategy for FSDP2: every layer with weights is cut into as many pieces as there are processes."""
+    from lightning_fabric.strategies.model_parallel import ModelParallelStrategy
+
+    def shard(network: nn.Module, mesh: Any) -> nn.Module:
+        from torch.distributed.fsdp import fully_shard
+
+        for layer in [module for module in network.modules() if [*module.parameters(recurse=False)]]:
+            fully_shard(layer, mesh=mesh["data_parallel"])
+        fully_shard(network, mesh=mesh["data_parallel"])
+        return network
+
+    return ModelParallelStrategy(shard, data_parallel_size=n_processes, tensor_parallel_size=1)
+
+
+def placed(fabric: Fabric, network: Network) -> Network:
+    """`network` on the device of `fabric`, and sharded where that is its strategy: before an optimiser sees it."""
+    from lightning_fabric.strategies.model_parallel import ModelParallelStrategy
+
+    if isinstance(fabric.strategy, ModelParallelStrategy) and not any_sharded(network):
+        for parameter in network.parameters():  # a shard is cut along the first dimension of what lies in a row
+            parameter.data = parameter.data.contiguous()
+        return cast(Network, fabric.strategy.setup_module(network.to(fabric.device)))
+    fabric.to_device(network)
+    return network
+
+
+@contextmanager
+def lost_peers_explained(fabric: Fabric) -> Iterator[None]:
+    """Say in words when a message to another process fails because that process has ended."""
+    try:
+        yield
+    except RuntimeError as error:
+        if fabric.world_size == 1 or not any(sign in str(error) for sign in LOST):
+            raise
+        raise ConnectionError(
+            f"another of the {fabric.world_size} processes ended or cannot be reached, so that process "
+            f"{fabric.global_rank} cannot go on. Look for the error of the other one; training goes on from the last "
+            "checkpoint of the run, with any number of processes"
+        ) from error
 
 
 def check_fabric(fabric: Fabric) -> None:
@@ -49,8 +141,8 @@ def rank_zero_result(fabric: Fabric, function: Callable[[], T]) -> T:
 
 
 def share_weights(fabric: Fabric, network: nn.Module) -> None:
-    """Give every process the weights and buffers of rank 0."""
-    if fabric.world_size > 1:
+    """Give every process the weights and buffers of rank 0; sharded ones are in their places already."""
+    if fabric.world_size > 1 and not any_sharded(network):
         weights = {name: tensor.cpu() for name, tensor in network.state_dict().items()}
         network.load_state_dict(fabric.broadcast(weights))
 
@@ -66,6 +158,20 @@ def mean_over_ranks(fabric: Fabric, metrics: Mapping[str, float], n_samples: int
     weighted = values * n_samples if n_samples else torch.zeros_like(values)
     dist.all_reduce(weighted)
     return dict(zip(metrics, (weighted[:-1] / weighted[-1]).tolist(), strict=True))
+
+
+def n_processes() -> int:
+    """How many processes work together, 1 without a process group."""
+    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+
+
+def sum_over_ranks(fabric: Fabric, integers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The exact sum of an array of each process."""
+    if fabric.world_size == 1:
+        return integers
+    tensor = torch.from_numpy(integers.astype(np.int64)).to(fabric.device)
+    dist.all_reduce(tensor)
+    return tensor.cpu().numpy().astype(np.uint64)
 
 
 def largest_over_ranks(fabric: Fabric, value: int) -> int:

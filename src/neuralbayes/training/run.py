@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from torch import nn
 
+from neuralbayes.sharding import gathered, load_network, load_optimizer
 from neuralbayes.training.batches import Batches
 from neuralbayes.training.callbacks import Callback
 from neuralbayes.training.checkpoint import FOLDER, load_checkpoint, save_checkpoint
@@ -91,16 +92,17 @@ class Run:
             return
         now = before_step or self._changed_by_forward()
         rng = gather(self._fabric, now["rng"])
+        state = self.state
+        weights, optimizer = gathered(state.network.state_dict()), gathered(state.optimizer.state_dict())
         if not self._fabric.is_global_zero:
             return
-        state = self.state
         MetricsFile(self._run_dir / METRICS_FILE).sync()
         content = {
             "step": state.step,
             "stop_reason": state.stop_reason,
             "batches": self._batches,
-            "network": state.network.state_dict() | now["network"],
-            "optimizer": state.optimizer.state_dict(),
+            "network": weights | now["network"],
+            "optimizer": optimizer,
             "stateful": now["stateful"],
             "callbacks": {name: callback.state_dict() for name, callback in self._callbacks.items()},
             "interval": self.interval.state_dict(),
@@ -127,8 +129,8 @@ class Run:
                 f"got {self._batches}; another run needs another `run_dir`"
             )
         try:
-            self.state.network.load_state_dict(saved["network"])
-            self.state.optimizer.load_state_dict(saved["optimizer"])
+            load_network(self.state.network, saved["network"])
+            load_optimizer(self.state.optimizer, saved["optimizer"])
             for name, item in self._stateful.items():
                 item.load_state_dict(saved["stateful"][name])
         except (RuntimeError, ValueError, KeyError) as error:
