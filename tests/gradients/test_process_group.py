@@ -1,11 +1,14 @@
 """Over a process group every rank ends with the gradient of the global batch, however it is split."""
 
+import gc
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import pytest
 import torch
@@ -22,11 +25,15 @@ if not dist.is_available() or not dist.is_gloo_available():
     pytest.skip("this torch has no gloo", allow_module_level=True)
 
 N = 36
-SHARDS = {
+SHARDS: dict[str, tuple[int, ...]] = {
     "uneven": (22, 14),
     "two-samples": (34, 2),  # fewer than there are micro-batches
     "one-is-empty": (0, 36),
+    "dealt": (2,),  # every second sample, as the training loop does it
+    "four": (11, 1, 0, 24),
+    "four-dealt": (4,),
 }
+"""How many samples each process has, or over how many they are dealt in turn."""
 
 
 @dataclass(frozen=True)
@@ -40,15 +47,31 @@ class Call:
     extra: str = ""
 
 
+NORMED = ("norm", "norm, R_c", "norm, a part of R_c", "norm, R_c, recompute")
+UNEVEN = ("uneven", "one-is-empty")
+BETWEEN_TWO = ("uneven", "two-samples", "one-is-empty", "dealt")
+
 CASES = [
-    *[(Call(name), shard) for name in OBJECTIVES for shard in SHARDS],
-    *[(Call(name, "minibatch", None), shard) for name in OBJECTIVES for shard in SHARDS],  # one global micro-batch
+    *[(Call(name), shard) for name in OBJECTIVES for shard in BETWEEN_TWO],
+    *[(Call(name, "minibatch", None), shard) for name in OBJECTIVES for shard in BETWEEN_TWO],  # one global micro-batch
     *[(Call(name, dtype=torch.float32), "uneven") for name in OBJECTIVES],
     *[(Call(name, "minibatch", None, torch.float32), "uneven") for name in OBJECTIVES],
     *[(Call(name, microbatch_size=None), "uneven") for name in OBJECTIVES],
     *[(Call(name, extra="weighted"), "uneven") for name in OBJECTIVES],
     *[(Call(name, extra="ddp"), "uneven") for name in OBJECTIVES],
     *[(Call(name, "running", None), "uneven") for name in OBJECTIVES],
+    # Batch normalisation sees all processes: one micro-batch of them all, or pieces that are the same samples.
+    *[(Call(name, "exact", None, extra=extra), shard) for name in OBJECTIVES for extra in NORMED for shard in UNEVEN],
+    *[(Call(name, marginal, 6, extra="norm"), "dealt") for name in OBJECTIVES for marginal in ("exact", "minibatch")],
+    *[(Call(name, "exact", None, torch.float32, "norm"), "uneven") for name in OBJECTIVES],
+    *[(Call(name, extra="fsdp2"), shard) for name in OBJECTIVES for shard in ("uneven", "one-is-empty")],
+    (Call("dml", "exact", None, extra="norm, fsdp2, R_c"), "uneven"),
+]
+FOUR = [
+    *[(Call(name), shard) for name in OBJECTIVES for shard in ("four", "four-dealt")],
+    *[(Call(name, dtype=torch.float32), "four") for name in OBJECTIVES],
+    *[(Call(name, "minibatch", None, extra="norm"), "four") for name in OBJECTIVES],
+    *[(Call(name, "exact", 12, extra="norm"), "four-dealt") for name in OBJECTIVES],
 ]
 
 
@@ -68,31 +91,70 @@ def weights() -> Tensor:
 
 
 def rows_of(rank: int, shard: str) -> slice:
-    first = SHARDS[shard][0]
-    return slice(0, first) if rank == 0 else slice(first, N)
+    sizes = SHARDS[shard]
+    if len(sizes) == 1:
+        return slice(rank, N, sizes[0])
+    return slice(sum(sizes[:rank]), sum(sizes[: rank + 1]))
 
 
-def run(case: Call, rows: slice) -> tuple[float, Tensor]:
-    """Loss and gradient of the rows that this process has."""
-    network: nn.Module = mlp(dtype=case.dtype)
-    if case.extra == "ddp" and dist.is_initialized():
+def normed(dtype: torch.dtype) -> nn.Sequential:
+    torch.manual_seed(3)
+    norms = nn.BatchNorm1d(8), nn.BatchNorm1d(6, momentum=None, affine=False)
+    return nn.Sequential(nn.Linear(5, 8), norms[0], nn.ReLU(), nn.Linear(8, 6), norms[1], nn.Linear(6, 4)).to(dtype)
+
+
+def one_direction(x: Tensor, n_directions: int, center: bool, generator: Any) -> Tensor:
+    return nn.functional.normalize(torch.arange(5, dtype=x.dtype), dim=0).expand(n_directions, 5)
+
+
+def halves(shard: str) -> Tensor:
+    """The first halves of all shards, and then the others."""
+    parts = [torch.arange(N)[rows_of(rank, shard)] for rank in range(2)]
+    firsts = [part[: len(part) // 2] for part in parts]
+    return torch.cat([*firsts, *(part[len(part) // 2 :] for part in parts)])
+
+
+def run(case: Call, rows: slice, shard: str) -> tuple[float, Tensor]:
+    """Loss and gradient of the rows that this process has, and what batch normalisation remembers."""
+    network: nn.Module = normed(case.dtype) if "norm" in case.extra else mlp(dtype=case.dtype)
+    alone = not dist.is_initialized()
+    if case.extra == "ddp" and not alone:
         network = nn.parallel.DistributedDataParallel(network)
+    if "fsdp2" in case.extra and not alone:
+        from torch.distributed.fsdp import fully_shard
+
+        fully_shard(network[0])
+        fully_shard(network)
+    smooth = Smoothness(0.5, of="logits", fraction=0.5 if "part" in case.extra else 1.0)
     running = RunningPrior(momentum=0.5)
     running.update(0, torch.tensor([0.1, 0.2, 0.3, 0.4], dtype=case.dtype))
-    loss = nb.backward(
-        OBJECTIVES[case.objective](),
-        network,
-        data(case.dtype)[rows],
-        microbatch_size=case.microbatch_size,
-        marginal=running if case.marginal == "running" else case.marginal,  # type: ignore[arg-type]
-        sample_weight=weights()[rows] if case.extra == "weighted" else None,
-    )
-    return loss.item(), grads(network)
+    size = case.microbatch_size
+    if "norm" in case.extra and size is not None and not alone:
+        size //= dist.get_world_size()
+    with (
+        # Perturbations that do not depend on who has a sample: the same step for all.
+        mock.patch("torch.randn", lambda *shape, **kind: torch.ones(*shape, dtype=kind.get("dtype"))),
+        mock.patch("torch.randperm", lambda n, **kind: halves(shard) if alone else torch.arange(n)),
+        mock.patch("neuralbayes.objectives.smoothness.span_directions", one_direction),
+    ):
+        loss = nb.backward(
+            OBJECTIVES[case.objective](),
+            network,
+            data(case.dtype)[rows],
+            microbatch_size=size,
+            marginal=running if case.marginal == "running" else case.marginal,  # type: ignore[arg-type]
+            smoothness=smooth if "R_c" in case.extra else None,
+            sample_weight=weights()[rows] if case.extra == "weighted" else None,
+            recompute="recompute" in case.extra,
+        )
+    gathered = [p.grad.full_tensor() if hasattr(p.grad, "full_tensor") else p.grad for p in network.parameters()]
+    remembered = [b.to(case.dtype) for b in network.buffers()]
+    return loss.item(), torch.cat([t.flatten() for t in [*gathered, *remembered]])
 
 
 @cache
-def on_one_process(call: Call) -> tuple[float, Tensor]:
-    return run(call, slice(0, N))
+def on_one_process(call: Call, shard: str) -> tuple[float, Tensor]:
+    return run(call, slice(0, N), shard)
 
 
 # What a process of the group does; results go to the tests through files
@@ -131,16 +193,18 @@ EXTRAS: dict[str, Callable[[slice], tuple[float, Tensor]]] = {
 }
 
 
-def process(rank: int, folder: str) -> None:
+def process(rank: int, folder: str, world_size: int) -> None:
     torch.set_num_threads(1)
-    meeting, patience = f"file://{folder}/meeting", timedelta(seconds=120)
-    dist.init_process_group("gloo", init_method=meeting, timeout=patience, rank=rank, world_size=2)
+    meeting, patience = f"file://{folder}/meeting-{world_size}", timedelta(seconds=120)
+    dist.init_process_group("gloo", init_method=meeting, timeout=patience, rank=rank, world_size=world_size)
     try:
-        results = {str(case): run(case[0], rows_of(rank, case[1])) for case in CASES}
-        for name, function in EXTRAS.items():
+        cases = CASES if world_size == 2 else FOUR
+        results = {str(case): run(case[0], rows_of(rank, case[1]), case[1]) for case in cases}
+        for name, function in EXTRAS.items() if world_size == 2 else ():
             results[name] = function(rows_of(rank, "uneven"))
-        torch.save(results, f"{folder}/{rank}.pt")
+        torch.save(results, f"{folder}/{rank}-of-{world_size}.pt")
     finally:
+        gc.collect()  # what FSDP2 has started ends before the group does
         dist.destroy_process_group()
 
 
@@ -148,24 +212,38 @@ Results = list[dict[str, tuple[float, Tensor]]]
 
 
 @pytest.fixture(scope="module")
-def ranks(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    """What each of two processes got in every case. They are started once, also under pytest-xdist."""
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What processes got in every case. They are started once, also under pytest-xdist."""
     base = tmp_path_factory.getbasetemp()
     folder: Path = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "processes"
     with FileLock(f"{folder}.lock"):
         if not (folder / "done").exists():
             folder.mkdir()
-            mp.spawn(process, (str(folder),), nprocs=2)
+            for world_size in (2, 4):
+                mp.spawn(process, (str(folder), world_size), nprocs=world_size)
             (folder / "done").touch()
-    return [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in (0, 1)]
+    return folder
 
 
+def results_of(folder: Path, world_size: int) -> Results:
+    return [torch.load(folder / f"{rank}-of-{world_size}.pt", weights_only=True) for rank in range(world_size)]
+
+
+@pytest.fixture(scope="module")
+def ranks(folder: Path) -> Results:
+    return results_of(folder, 2)
+
+
+@pytest.mark.parametrize(("world_size", "cases"), [(2, CASES), (4, FOUR)])
 @pytest.mark.parametrize("name", OBJECTIVES)
-def test_every_rank_ends_with_the_gradient_of_the_global_batch(name: str, ranks: Results) -> None:
-    """To 1e-10 in float64 and 1e-6 in float32, for every split, marginal and micro-batch size."""
+def test_every_rank_ends_with_the_gradient_of_the_global_batch(
+    name: str, world_size: int, cases: list[tuple[Call, str]], folder: Path
+) -> None:
+    """To 1e-10 in float64 and 1e-6 in float32, for every split, marginal, micro-batch size and kind of network."""
     wrong = []
-    for call, shard in (case for case in CASES if case[0].objective == name):
-        value, gradient = on_one_process(call)
+    ranks = results_of(folder, world_size)
+    for call, shard in (case for case in cases if case[0].objective == name):
+        value, gradient = on_one_process(call, shard)
         tolerance = 1e-10 if call.dtype == torch.float64 else 1e-6
         for rank, results in enumerate(ranks):
             loss, ours = results[str((call, shard))]
@@ -176,7 +254,7 @@ def test_every_rank_ends_with_the_gradient_of_the_global_batch(name: str, ranks:
 
 def test_a_prior_of_each_ranks_own_would_be_seen(ranks: Results) -> None:
     """The average of what each rank gets from its own p(z) is another gradient: the test above can fail."""
-    _, gradient = on_one_process(Call("dml"))
+    _, gradient = on_one_process(Call("dml"), "uneven")
     averaged = sum(results["own prior"][1] for results in ranks)
     assert relative_error(averaged, gradient) > 0.1
 
