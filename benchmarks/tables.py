@@ -1,4 +1,4 @@
-"""Write the tables of README.md and docs/images.md from the committed results.
+"""Write the tables of README.md, docs/images.md and docs/scaling.md from the committed results.
 
 A table stands between two marks, the first of which names what it is made from.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("README.md", "docs/images.md")
+PAGES = ("README.md", "docs/images.md", "docs/scaling.md")
 MARKED = re.compile(r"(<!-- results/(\S+), by benchmarks/tables\.py -->\n).*?(<!-- end -->)", re.DOTALL)
 
 PUBLISHED = {
@@ -121,12 +121,78 @@ def step_table() -> str:
     return "\n".join(lines) + "\n"
 
 
+def traffic_table() -> str:
+    """What a process sends in a step of the paper's encoder."""
+    traffic = _read("processes.json")["traffic"]
+    lines = ["| sum of | bytes |", "| --- | ---: |", *(f"| {name} | {n:,} |" for name, n in traffic.items())]
+    return "\n".join(lines) + "\n"
+
+
+def processes_table() -> str:
+    """Two processes against one."""
+    lines = [
+        "| encoder | batch | one process | two | two against one | sent by each | messages |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for name, row in _read("processes.json")["measured"].items():
+        cells = (
+            name,
+            row["batch"],
+            f"{1000 * row['seconds_one']:.0f} ms",
+            f"{1000 * row['seconds_two']:.0f} ms",
+            f"{row['ratio']:.2f} ({row['ratio_low']:.2f} to {row['ratio_high']:.2f})",
+            f"{row['bytes'] / 1e6:.2f} MB",
+            row["messages"],
+        )
+        lines.append(f"| {' | '.join(map(str, cells))} |")
+    return "\n".join(lines) + "\n"
+
+
+def assumptions_table() -> str:
+    """What the model of many cards assumes."""
+    result = _read("processes.json")
+    a = result["assumed"]
+    rows = {
+        "$b$": f"{a['images_per_gpu']} images on each card",
+        "$F$": f"{a['flops_per_image'] / 1e9:.1f} billion operations an image: the paper's encoder, clean and "
+        "perturbed, forward and backward",
+        "$R$": f"{a['gpu_flops'] / 1e12:.0f} TFLOPS that a card really does",
+        "$S$": f"{sum(result['traffic'].values()) / 1e6:.1f} MB, the table above; a ring sends them twice",
+        "$W$": f"{a['gpu_link'] / 1e9:.0f} GB/s between the {a['gpus_per_node']} cards of a node, "
+        f"{a['node_link'] / 1e9:.0f} GB/s for each card between nodes",
+        "$m$": f"{result['model_messages']} messages",
+        "$\\ell$": f"{1e6 * a['latency']:.0f} microseconds for each doubling of the cards",
+    }
+    lines = ["| | assumed |", "| --- | --- |", *(f"| {name} | {text} |" for name, text in rows.items())]
+    return "\n".join(lines) + "\n"
+
+
+def model_table() -> str:
+    """The model, up to 1,024 cards."""
+    lines = [
+        "| cards | step | of it messages | images/s | a billion images |",
+        "| ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for row in _read("processes.json")["model"]:
+        hours = row["hours_per_billion"]
+        time = f"{hours:.1f} h" if hours >= 1 else f"{60 * hours:.0f} min"
+        lines.append(
+            f"| {row['gpus']:,} | {row['milliseconds']:.0f} ms | {row['communication']:.0%} "
+            f"| {row['images_per_second']:,.0f} | {time} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "demo.json": demo_tables,
     "images/*.json": image_tables,
     "images/cifar10.json": partial(image_tables, "cifar10.json"),
     "images/*.json#runs": run_table,
     "step.json": step_table,
+    "processes.json#traffic": traffic_table,
+    "processes.json#measured": processes_table,
+    "processes.json#assumed": assumptions_table,
+    "processes.json#model": model_table,
 }
 """What makes each table, by the name in its mark."""
 

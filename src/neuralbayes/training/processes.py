@@ -56,7 +56,10 @@ def default_fabric(*, shard: bool = False) -> Fabric:
         nodes, per_node = layout
         strategy = _sharding(nodes * per_node) if shard else "ddp"
         fabric = Fabric(accelerator="auto", strategy=strategy, devices=per_node, num_nodes=nodes)
-    fabric.launch()
+        # Threads that wait for each other on the same cores are slower than one: no more of them than cores.
+        torch.set_num_threads(min(torch.get_num_threads(), max(1, (os.cpu_count() or 1) // per_node)))
+    if os.environ.get("LT_CLI_USED") != "1":  # `fabric run` has launched it when it was made
+        fabric.launch()
     return fabric
 
 
