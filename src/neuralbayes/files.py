@@ -49,6 +49,12 @@ def atomic_write(path: str | Path) -> Iterator[Path]:
     _sync_folder(path.parent)
 
 
+def remove_temporaries(folder: str | Path) -> None:
+    """Delete what writers left in `folder` that were killed: nobody else must be writing there."""
+    for path in Path(folder).glob(".*.tmp*"):
+        path.unlink(missing_ok=True)
+
+
 def write_json(path: str | Path, value: Any) -> None:
     """Write `value` as indented JSON, atomically. NaN and infinity are refused: they are not JSON."""
     text = json.dumps(value, indent=2, allow_nan=False) + "\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -156,7 +157,7 @@ def train(
 
     state = TrainingState(network, optimizer, len(batches), total_steps)
     run = Run(state, batches, callbacks, stateful or {}, None if run_dir is None else Path(run_dir), fabric)
-    with scheduled(optimizer, schedule, total_steps) as set_rate:
+    with closing(run), scheduled(optimizer, schedule, total_steps) as set_rate:
         run.resume()
         shown = verbose and fabric.is_global_zero
         with (

@@ -8,8 +8,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from filelock import FileLock, Timeout
 from torch import nn
 
+from neuralbayes.files import remove_temporaries
 from neuralbayes.sharding import gathered, load_network, load_optimizer
 from neuralbayes.training.batches import Batches
 from neuralbayes.training.callbacks import Callback
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
 METRICS_FILE = "metrics.jsonl"
+LOCK_FILE = ".lock"
 RESERVED = ("step", "epoch", "lr")
 
 
@@ -53,7 +56,13 @@ class Run:
         self._callbacks = _named(callbacks)
         self._stateful = stateful
         self._run_dir = run_dir
+        self._lock: FileLock | None = None
         self._fabric = fabric
+
+    def close(self) -> None:
+        """Let others have the folder."""
+        if self._lock is not None:
+            self._lock.release()
 
     def resume(self) -> None:
         """Go to the newest checkpoint of the folder; where there is none, all processes start from one network."""
@@ -116,9 +125,17 @@ class Run:
         run_dir = self._run_dir or Path()
         try:
             (run_dir / FOLDER).mkdir(parents=True, exist_ok=True)
+            self._lock = FileLock(run_dir / LOCK_FILE, timeout=0)  # the system lifts it from a process that dies
+            self._lock.acquire()
+            for folder in (run_dir, run_dir / FOLDER):
+                remove_temporaries(folder)
             saved = load_checkpoint(run_dir)
             # Without a checkpoint the run starts again, and so do its metrics.
             return saved, MetricsFile(run_dir / METRICS_FILE).cut(saved["step"] if saved else 0)
+        except Timeout as error:
+            raise BlockingIOError(
+                f"`run_dir` must be a folder that no other process trains in, got {run_dir}, where one does right now"
+            ) from error
         except OSError as error:
             raise OSError(f"`run_dir` must be a folder that can be written, got {run_dir}: {error}") from error
 

@@ -1,0 +1,165 @@
+"""Kill a training process without warning, again and again, and see whether it ends as if nothing had happened.
+
+A small network with dropout, batch normalisation and a running p(z) is trained by `neuralbayes.training.train`, which
+writes a checkpoint every other step. The process is killed by SIGKILL: half of the times at a random moment, half of
+the times while it writes (before bytes reach the disk, before a file gets its name, right after). Each time the run
+goes on in a new process. In the end weights and metrics.jsonl are compared, byte for byte, with those of a run that
+nobody touched.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+import neuralbayes as nb
+from neuralbayes.files import read_tensors, write_json
+from neuralbayes.training import Batches, StopOnNaN, cosine, train
+
+N_SAMPLES, BATCH, STEPS = 200, 32, 600
+WRITING = ("fsync", "replace", "after replace", "unlink")
+"""Where a process kills itself while it writes: before the call, or after it."""
+
+
+def training(folder: Path) -> None:
+    """A run in `folder`, which goes on where it was."""
+    torch.set_num_threads(1)
+    for seed in (torch.manual_seed, np.random.seed, random.seed):
+        seed(0)
+    x = torch.randn(N_SAMPLES, 6)
+    layers = [nn.Linear(6, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.2), nn.Linear(16, 4)]
+    network = nn.Sequential(*layers)
+    objective = nb.MIM()
+
+    def step(network: nn.Module, batch: Tensor) -> dict[str, Tensor]:
+        smoothness = nb.Smoothness(0.1, of="logits")
+        return {"loss": nb.backward(objective, network, batch, marginal="running", smoothness=smoothness)}
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of a damaged checkpoint, which is counted by its effect
+        train(
+            network,
+            step,
+            Batches(N_SAMPLES, BATCH),
+            fetch=lambda indices: x[indices] + 0.01 * torch.randn(len(indices), 6),
+            optimizer=torch.optim.Adam(network.parameters(), lr=0.01),
+            schedule=cosine(),
+            max_steps=STEPS,
+            callbacks=[StopOnNaN()],
+            stateful={"objective": objective},
+            run_dir=folder,
+            log_every=3,
+            checkpoint_every=2,
+        )
+
+
+def forked(work: Callable[[], None]) -> int:
+    """Number of a new process that does `work`; torch is there already, so it starts at once."""
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+        except BaseException as error:
+            print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
+            os._exit(1)
+        os._exit(0)
+    return child
+
+
+def killed_while_writing(where: str, count: int, folder: Path) -> None:
+    """Train, and die at the `count`-th call of what belongs to writing."""
+    name = where.removeprefix("after ")
+    real = getattr(os, name)
+    calls = 0
+
+    def deadly(*arguments: Any, **options: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == count and not where.startswith("after"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        result = real(*arguments, **options)
+        if calls == count:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result
+
+    setattr(os, name, deadly)
+    training(folder)
+
+
+def crash(n_kills: int, folder: Path, seed: int = 0) -> dict[str, Any]:
+    """Kill a run `n_kills` times and compare it with one that was left alone."""
+    rng = random.Random(seed)
+    unbroken, broken = folder / "unbroken", folder / "broken"
+    start = time.perf_counter()
+    assert os.waitpid(forked(lambda: training(unbroken)), 0)[1] == 0
+    duration = time.perf_counter() - start
+    kills: dict[str, int] = {}
+    while sum(kills.values()) < n_kills:
+        where = rng.choice(WRITING) if sum(kills.values()) % 2 else "at random"
+        if where == "at random":
+            child = forked(lambda: training(broken))
+            time.sleep(rng.uniform(0.0, 2.0 * duration / n_kills))
+            os.kill(child, signal.SIGKILL)
+        else:
+            child = forked(lambda where=where: killed_while_writing(where, rng.randint(1, 12), broken))  # type: ignore[misc]
+        _, status = os.waitpid(child, 0)
+        if os.WIFSIGNALED(status):
+            kills[where] = kills.get(where, 0) + 1
+        elif os.WEXITSTATUS(status):
+            raise RuntimeError("a run that was killed could not go on")
+        else:  # it had ended before: the next round starts from the beginning
+            raise RuntimeError(f"the run ended after {sum(kills.values())} kills; it must be longer")
+    assert os.waitpid(forked(lambda: training(broken)), 0)[1] == 0
+    ends = [_digests(run) for run in (unbroken, broken)]
+    return {
+        "kills": n_kills,
+        "where": dict(sorted(kills.items())),
+        "steps": STEPS,
+        "same_weights": ends[0]["weights"] == ends[1]["weights"],
+        "same_metrics": ends[0]["metrics"] == ends[1]["metrics"],
+        "left_behind": sorted(path.name for path in broken.rglob("*") if ".tmp" in path.name),
+    }
+
+
+def _digests(run: Path) -> dict[str, str]:
+    """Of all that the last checkpoint holds, and of the metrics."""
+    newest = max((run / "checkpoints").iterdir(), key=lambda path: path.name)
+    _, metadata = read_tensors(newest)
+    return {
+        "weights": metadata["sha256"],
+        "metrics": hashlib.sha256((run / "metrics.jsonl").read_bytes()).hexdigest(),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--record", type=Path)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        found = crash(arguments.kills, Path(folder))
+    print(f"{found['kills']} kills ({', '.join(f'{n} {where}' for where, n in found['where'].items())})")
+    print(f"same weights: {found['same_weights']}; same metrics.jsonl: {found['same_metrics']}")
+    print(f"temporary files left behind: {len(found['left_behind'])}")
+    if arguments.record is not None:
+        write_json(arguments.record, {"command": "python benchmarks/guarantees/crashes.py"} | found)
+    if not (found["same_weights"] and found["same_metrics"]) or found["left_behind"]:
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+"""The folder of a run: one process trains in it, and finds it tidy."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from neuralbayes.training import Batches, Callback, train
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(folder, callbacks=()):
+    x = torch.linspace(-1, 1, 8).reshape(8, 1)
+    network = nn.Linear(1, 1)
+
+    def step(network, batch):
+        loss = network(batch).square().mean()
+        loss.backward()
+        return {"loss": loss}
+
+    return train(
+        network,
+        step,
+        Batches(8, 4),
+        fetch=lambda i: x[i],
+        optimizer=torch.optim.SGD(network.parameters(), lr=0.1),
+        max_epochs=2,
+        callbacks=callbacks,
+        run_dir=folder,
+    )
+
+
+class SecondRun(Callback):
+    """Starts another run in the same folder while this one goes on."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def on_step_end(self, state, metrics):
+        with pytest.raises(BlockingIOError, match="`run_dir` must be a folder that no other process trains in"):
+            run(self.folder)
+
+
+def test_two_runs_do_not_share_a_folder(tmp_path):
+    alone = run(tmp_path / "alone")
+    shared = run(tmp_path / "shared", [SecondRun(tmp_path / "shared")])
+    assert (shared.step, shared.finished) == (alone.step, True)
+    assert run(tmp_path / "shared").step == 4  # the folder is free again
+
+
+def test_what_a_killed_writer_left_is_removed(tmp_path):
+    run(tmp_path)
+    left = [tmp_path / ".metrics.x1.tmp.jsonl", tmp_path / "checkpoints" / ".step-000000002.x2.tmp.safetensors"]
+    for path in left:
+        path.write_bytes(b"half")
+    run(tmp_path)
+    assert not any(path.exists() for path in left)
+
+
+def test_a_run_that_is_killed_again_and_again_ends_as_if_it_had_not_been():
+    """Ten times here; `python benchmarks/guarantees/crashes.py` does it fifty times."""
+    command = [sys.executable, "-W", "error", str(ROOT / "benchmarks" / "guarantees" / "crashes.py"), "--kills", "10"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "same weights: True; same metrics.jsonl: True" in done.stdout
