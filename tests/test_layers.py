@@ -19,6 +19,7 @@ LAYERS = [
     "report",
     "estimators",
     "baselines",
+    "sweeps",  # many runs over processes and machines, and the search of `pretrain`
     "pretraining",
     "encoder_training",  # what pretraining and the baselines have in common: settings, the folder of a run
     "rows",  # the same for tables
@@ -26,6 +27,7 @@ LAYERS = [
     "export",
     "probes",
     "encoder",  # what pretrain makes and probes look at
+    "parts",  # results in parts, by several processes
     "datasets",  # the public face of data
     "data",
     "training",
@@ -35,7 +37,9 @@ LAYERS = [
     "objectives",
     "networks",
     "bayes",
+    "sharding",  # tensors of which each process has a piece
     "neighbors",  # graphs of points: tensors and networks are unknown to it
+    "launch",  # which process this is, of how many
     "files",
 ]
 """From the top down. A layer may import those below it, and itself."""

@@ -30,12 +30,12 @@ import neuralbayes as nb
 from neuralbayes.files import read_tensors, write_json
 from neuralbayes.training import Batches, StopOnNaN, cosine, train
 
-N_SAMPLES, BATCH, STEPS = 200, 32, 600
+N_SAMPLES, BATCH, STEPS_A_KILL = 200, 32, 12
 WRITING = ("fsync", "replace", "after replace", "unlink")
 """Where a process kills itself while it writes: before the call, or after it."""
 
 
-def training(folder: Path) -> None:
+def training(folder: Path, n_steps: int) -> None:
     """A run in `folder`, which goes on where it was."""
     torch.set_num_threads(1)
     for seed in (torch.manual_seed, np.random.seed, random.seed):
@@ -58,7 +58,7 @@ def training(folder: Path) -> None:
             fetch=lambda indices: x[indices] + 0.01 * torch.randn(len(indices), 6),
             optimizer=torch.optim.Adam(network.parameters(), lr=0.01),
             schedule=cosine(),
-            max_steps=STEPS,
+            max_steps=n_steps,
             callbacks=[StopOnNaN()],
             stateful={"objective": objective},
             run_dir=folder,
@@ -80,7 +80,7 @@ def forked(work: Callable[[], None]) -> int:
     return child
 
 
-def killed_while_writing(where: str, count: int, folder: Path) -> None:
+def killed_while_writing(where: str, count: int, folder: Path, n_steps: int) -> None:
     """Train, and die at the `count`-th call of what belongs to writing."""
     name = where.removeprefix("after ")
     real = getattr(os, name)
@@ -97,25 +97,26 @@ def killed_while_writing(where: str, count: int, folder: Path) -> None:
         return result
 
     setattr(os, name, deadly)
-    training(folder)
+    training(folder, n_steps)
 
 
 def crash(n_kills: int, folder: Path, seed: int = 0) -> dict[str, Any]:
     """Kill a run `n_kills` times and compare it with one that was left alone."""
     rng = random.Random(seed)
+    n_steps = STEPS_A_KILL * n_kills
     unbroken, broken = folder / "unbroken", folder / "broken"
     start = time.perf_counter()
-    assert os.waitpid(forked(lambda: training(unbroken)), 0)[1] == 0
+    assert os.waitpid(forked(lambda: training(unbroken, n_steps)), 0)[1] == 0
     duration = time.perf_counter() - start
     kills: dict[str, int] = {}
     while sum(kills.values()) < n_kills:
         where = rng.choice(WRITING) if sum(kills.values()) % 2 else "at random"
         if where == "at random":
-            child = forked(lambda: training(broken))
+            child = forked(lambda: training(broken, n_steps))
             time.sleep(rng.uniform(0.0, 2.0 * duration / n_kills))
             os.kill(child, signal.SIGKILL)
         else:
-            child = forked(lambda where=where: killed_while_writing(where, rng.randint(1, 12), broken))  # type: ignore[misc]
+            child = forked(lambda where=where: killed_while_writing(where, rng.randint(1, 12), broken, n_steps))  # type: ignore[misc]
         _, status = os.waitpid(child, 0)
         if os.WIFSIGNALED(status):
             kills[where] = kills.get(where, 0) + 1
@@ -123,12 +124,12 @@ def crash(n_kills: int, folder: Path, seed: int = 0) -> dict[str, Any]:
             raise RuntimeError("a run that was killed could not go on")
         else:  # it had ended before: the next round starts from the beginning
             raise RuntimeError(f"the run ended after {sum(kills.values())} kills; it must be longer")
-    assert os.waitpid(forked(lambda: training(broken)), 0)[1] == 0
+    assert os.waitpid(forked(lambda: training(broken, n_steps)), 0)[1] == 0
     ends = [_digests(run) for run in (unbroken, broken)]
     return {
         "kills": n_kills,
         "where": dict(sorted(kills.items())),
-        "steps": STEPS,
+        "steps": n_steps,
         "same_weights": ends[0]["weights"] == ends[1]["weights"],
         "same_metrics": ends[0]["metrics"] == ends[1]["metrics"],
         "left_behind": sorted(path.name for path in broken.rglob("*") if ".tmp" in path.name),

@@ -113,7 +113,10 @@ class ImageEncoder(nn.Module):
             with progress(len(starts), description="batches of features", enabled=verbose) as display:
                 for start in starts:
                     indices = np.arange(start, min(start + batch_size, len(source)))
-                    part = flat_state(layers(self.prepare(source.read(indices)).to(device)), max_size)
+                    images = source.read(indices)
+                    if len(images) == 1:  # alone it would be summed in another order than among others
+                        images = np.repeat(images, 2, axis=0)
+                    part = flat_state(layers(self.prepare(images).to(device)), max_size)[: len(indices)]
                     if features is None:
                         features = np.empty((len(source), part.shape[1]), dtype=np.float32)
                     features[indices] = part.cpu().numpy()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from numpy.lib.format import open_memmap
+from numpy.lib import format as npy
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -22,14 +22,18 @@ from neuralbayes.data.normalize import whitened
 from neuralbayes.data.sources import ArraySource, ImageSource, SubsetSource
 from neuralbayes.encoder import ImageEncoder, flat_state
 from neuralbayes.files import atomic_write
+from neuralbayes.parts import Parts
 from neuralbayes.training.progress import progress
 
 MAX_FEATURES = 4096
 TOLERANCE = 1e-4
 """Largest difference to the original that an exported network may have, relative to its largest feature or to 1."""
 
-BLOCK = 1000  # images whose features are in memory at a time
+BLOCK = 1000  # images whose features are in memory at a time; whole batches, so that no bit depends on the cut
 SUFFIXES = (".parquet", ".npy")
+
+Piece = tuple[slice, NDArray[np.float32]]
+"""Rows and their features."""
 
 
 class FeatureNetwork(nn.Module):
@@ -118,6 +122,7 @@ def write_features(
     labels: NDArray[np.int64] | None = None,
     names: Sequence[str] | None = None,
     verbose: bool = False,
+    parts: Parts | None = None,
 ) -> tuple[int, int]:
     """Write the features of all images to a file, piece by piece, in the order of the images.
 
@@ -133,16 +138,30 @@ def write_features(
     names : sequence of str, optional
         For instance the files that the images were read from.
     verbose : bool, default=False
+    parts : Parts, optional
+        Where finished pieces are kept, so that a call that was interrupted goes on, and several processes share the
+        work. All of them make this call; process 0 writes the file.
 
     Returns
     -------
     n_images, n_features : int
     """
     check_features_path(path)
-    suffix = Path(path).suffix.lower()
-    pieces = _pieces(encoder, source, state, verbose)
+
+    def features(rows: slice) -> NDArray[np.float32]:
+        piece = SubsetSource(source, np.arange(rows.start, rows.stop))
+        return encoder.features(piece, state, max_size=MAX_FEATURES)
+
+    pieces: Iterable[Piece]
+    if parts is None:
+        pieces = _pieces(features, len(source), verbose)
+    else:
+        _fill(parts, features, verbose)
+        if parts.share.rank:
+            return parts.n_rows, parts.n_columns
+        pieces = parts
     with atomic_write(path) as temporary:
-        if suffix == ".npy":
+        if Path(path).suffix.lower() == ".npy":
             return _write_npy(temporary, pieces, len(source))
         return _write_parquet(temporary, pieces, len(source), labels, names)
 
@@ -156,31 +175,38 @@ def check_features_path(path: str | Path) -> None:
         raise ImportError("Parquet files need pyarrow: pip install 'neuralbayes[table]'")
 
 
-def _pieces(
-    encoder: ImageEncoder, source: ImageSource, state: str, verbose: bool
-) -> Iterator[tuple[slice, NDArray[np.float32]]]:
-    starts = range(0, len(source), BLOCK)
+def _pieces(features: Callable[[slice], NDArray[np.float32]], n_images: int, verbose: bool) -> Iterator[Piece]:
+    starts = range(0, n_images, BLOCK)
     with progress(len(starts), description="thousands of images", enabled=verbose) as display:
         for start in starts:
-            rows = slice(start, min(start + BLOCK, len(source)))
-            part = SubsetSource(source, np.arange(rows.start, rows.stop))
-            yield rows, encoder.features(part, state, max_size=MAX_FEATURES)
-            display.advance(samples=len(part))
+            rows = slice(start, min(start + BLOCK, n_images))
+            yield rows, features(rows)
+            display.advance(samples=rows.stop - rows.start)
 
 
-def _write_npy(path: Path, pieces: Iterator[tuple[slice, NDArray[np.float32]]], n_images: int) -> tuple[int, int]:
-    stored: Any = None
-    for rows, features in pieces:
-        if stored is None:
-            stored = open_memmap(path, "w+", np.float32, (n_images, features.shape[1]))
-        stored[rows] = features
-    stored.flush()
-    return n_images, int(stored.shape[1])
+def _fill(parts: Parts, features: Callable[[slice], NDArray[np.float32]], verbose: bool) -> None:
+    there = parts.n_finished() if verbose else 0
+    with progress(len(parts), description="thousands of images", completed=there, enabled=verbose) as display:
+        for n_images in parts.fill(features):
+            display.advance(samples=n_images)
+
+
+def _write_npy(path: Path, pieces: Iterable[Piece], n_images: int) -> tuple[int, int]:
+    n_features = 0
+    with open(path, "wb") as file:
+        for rows, features in pieces:
+            if rows.start == 0:
+                n_features = features.shape[1]
+                description = npy.dtype_to_descr(features.dtype)
+                header = {"descr": description, "fortran_order": False, "shape": (n_images, n_features)}
+                npy.write_array_header_1_0(file, header)
+            file.write(np.ascontiguousarray(features).data)
+    return n_images, n_features
 
 
 def _write_parquet(
     path: Path,
-    pieces: Iterator[tuple[slice, NDArray[np.float32]]],
+    pieces: Iterable[Piece],
     n_images: int,
     labels: NDArray[np.int64] | None,
     names: Sequence[str] | None,

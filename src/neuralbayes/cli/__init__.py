@@ -40,6 +40,9 @@ EXAMPLES = """[bold]Examples[/bold]
   Learn features of unlabelled images: a named set, a folder of pictures, or an array:
   [cyan]neuralbayes pretrain my_images/ --out run/[/cyan]
 
+  Search the settings of that for those with the best features:
+  [cyan]neuralbayes sweep cifar10 --search alpha=0:10 learning_rate=1e-4:1e-1:log --out sweep/[/cyan]
+
   See how good the features are, with labels, against a random encoder and the pixels:
   [cyan]neuralbayes probe run/ --data cifar10 --baselines[/cyan]
 
@@ -64,6 +67,7 @@ app = App(
     suppress_keyboard_interrupt=False,  # `main` says one line about it
 )
 app.command("neuralbayes.cli.pretrain:app", name="pretrain", help="Learn features of unlabelled images.")
+app.command("neuralbayes.cli.sweep:app", name="sweep", help="Search the settings of pretrain.")
 app.command("neuralbayes.cli.probe:app", name="probe", help="Tell how good the features of an encoder are.")
 app.command("neuralbayes.cli.embed:app", name="embed", help="Write the features of images to a file.")
 app.command("neuralbayes.cli.export:app", name="export", help="Write an encoder for other programs.")

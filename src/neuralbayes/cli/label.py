@@ -8,26 +8,31 @@ import warnings
 from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 from rich.console import Console
 
 from neuralbayes.cli.busy import busy
-from neuralbayes.cli.label_summary import Labeling, LabelOutputs, shortened, summarize
+from neuralbayes.cli.label_model import ModelOrder, help_label, label_with_model, with_names
+from neuralbayes.cli.label_summary import Labeling, LabelOutputs, summarize
 from neuralbayes.cli.outputs import check_model_folder, check_target
-
-if TYPE_CHECKING:
-    from neuralbayes.data.tables import Table
+from neuralbayes.cli.workers import check_workers, command_words, lead, resumable
+from neuralbayes.launch import launched_share
 
 EXAMPLES = """Writes the table again with a label for each row and the probabilities p_0, p_1, ... of all labels, \
 draws a picture, and says whether the manifolds are certified disjoint.
+
+With --model a long table is done in parts, which are kept beside the output until it is whole: interrupted, the same \
+command goes on. --workers shares the parts among processes; so do torchrun and Slurm's srun, on several machines that \
+see the same folder. The output is the same for any number of processes.
 
 [bold]Examples[/bold]
 
   [cyan]neuralbayes label data.csv --clusters 3[/cyan]
   [cyan]neuralbayes label data.parquet --columns height,weight --save model/[/cyan]
   [cyan]neuralbayes label new.parquet --model model/ --out labelled.csv[/cyan]
+  [cyan]neuralbayes label large.npy --model model/ --workers 8[/cyan]
   [cyan]neuralbayes label arrays.npz --key X --clusters auto --no-picture --json[/cyan]
 """
 
@@ -49,6 +54,7 @@ def label(
     seed: int | None = None,
     save: Path | None = None,
     model: Path | None = None,
+    workers: int = 1,
     picture: Path | None = None,
     no_picture: Flag = False,
     force: Flag = False,
@@ -81,12 +87,14 @@ def label(
         Folder to save the trained model in.
     model
         Folder of a saved model: label with it instead of training one.
+    workers
+        With --model: processes of this machine that share the work; they share the cores.
     picture
         Where the picture goes: .png, .svg or .pdf. By default beside the labels.
     no_picture
         Draw no picture.
     force
-        Replace files that exist.
+        Replace files that exist, and parts of another job.
     json_
         Print one JSON object and nothing else.
     quiet
@@ -101,22 +109,41 @@ def label(
         raise ValueError("--picture and --no-picture contradict each other")
     n_clusters = _n_clusters("auto" if clusters is None else clusters)
     names = None if columns is None else next(csv.reader([columns]))  # quotes allow commas in names
-    outputs = _outputs(file, out, save, picture, draw=not no_picture, force=force)
+    share = launched_share()
+    check_workers(workers, share)
+    if workers > 1 and model is None:
+        raise ValueError("--workers is for labelling with --model; training takes a single process")
+    table = file.with_name(f"{file.stem}-labels{file.suffix}") if out is None else out
+    order = None if model is None else ModelOrder(model, file, names, key, table)
+
+    if order is not None and (workers > 1 or share.rank):
+        with resumable(order.folder, quiet=quiet or json_):
+            if share.rank:
+                help_label(order, share)
+            else:
+                options = {"columns": columns, "key": key, "picture": picture, "no_picture": no_picture}
+                options |= {"force": force, "json": json_, "quiet": quiet}
+                lead(command_words("label", file, out=table, model=model, **options), workers)
+        return
+    outputs = _outputs(file, table, save, picture, draw=not no_picture, force=force)
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)  # of which ConvergenceWarning is one
         with busy("labelling" if model else "training", enabled=not (quiet or json_)):
-            if model is None:
+            if order is None:
                 settings = {"n_clusters": n_clusters, "standardize": standardize, "random_state": seed or 0}
                 settings |= {} if neighbors is None else {"n_neighbors": neighbors}
-                labeling = _train(file, names, key, settings)
+                labeling, parts = _train(file, names, key, settings), None
             else:
-                labeling = _apply(model, file, names, key)
+                with resumable(order.folder, quiet=quiet or json_):
+                    labeling, parts = label_with_model(order, share, force=force)
     notes = list(dict.fromkeys(str(warning.message) for warning in caught))
 
     if outputs.model is not None:  # first: it is what took the time
         labeling.estimator.save(outputs.model)
     new_columns = _write(outputs.table, labeling)
+    if parts is not None:
+        parts.remove()
     if outputs.picture is not None:
         _draw(outputs.picture, labeling)
     elif not no_picture:
@@ -138,13 +165,12 @@ def _n_clusters(text: str) -> int | Literal["auto"]:
 
 
 def _outputs(
-    file: Path, out: Path | None, save: Path | None, picture: Path | None, *, draw: bool, force: bool
+    file: Path, table: Path, save: Path | None, picture: Path | None, *, draw: bool, force: bool
 ) -> LabelOutputs:
     """Where everything goes, checked before anything is computed."""
     from neuralbayes.data.table_formats import check_format
 
     check_format(file)
-    table = file.with_name(f"{file.stem}-labels{file.suffix}") if out is None else out
     check_format(table)
     check_target(table, option="--out", force=force, source=file)
     if picture is not None:
@@ -165,46 +191,9 @@ def _train(file: Path, names: list[str] | None, key: str | None, settings: dict[
     from neuralbayes.data.tables import read_table
 
     table = read_table(file, columns=names, key=key)
-    X = _with_names(table, table.feature_names) if table.named else table.X
+    X = with_names(table, table.feature_names) if table.named else table.X
     estimator = neuralbayes.ManifoldLabeler(**settings).fit(X)
     return Labeling(estimator, table, estimator.labels_, estimator.predict_proba(X), trained=True)
-
-
-def _apply(model: Path, file: Path, names: list[str] | None, key: str | None) -> Labeling:
-    """Label `file` with a saved model, by the columns that the model was trained on."""
-    import neuralbayes
-    from neuralbayes.data.table_formats import ARRAY_SUFFIXES
-    from neuralbayes.data.tables import read_table
-
-    estimator = neuralbayes.load(model)
-    if not isinstance(estimator, neuralbayes.ManifoldLabeler):
-        raise ValueError(f"{model} must hold a ManifoldLabeler, got {type(estimator).__name__}")
-    trained_on = getattr(estimator, "feature_names_in_", None)
-    expected = None if trained_on is None else [str(name) for name in trained_on]
-    if expected is not None and file.suffix.lower() not in ARRAY_SUFFIXES:
-        if names is not None and names != expected:
-            raise ValueError(f"{model} was trained on the columns {shortened(expected)}; leave --columns out")
-        names = expected
-    try:
-        table = read_table(file, columns=names, key=key)
-    except ValueError as error:
-        if expected is None:
-            raise
-        raise ValueError(f"{error} ({model} was trained on the columns {shortened(expected)})") from error
-    if table.X.shape[1] != estimator.n_features_in_:
-        raise ValueError(
-            f"{model} was trained on {estimator.n_features_in_} columns, but {file} gives {table.X.shape[1]}: "
-            f"{shortened(table.feature_names)}; choose the right ones with --columns"
-        )
-    X = table.X if expected is None else _with_names(table, expected)
-    return Labeling(estimator, table, estimator.predict(X), estimator.predict_proba(X), trained=False)
-
-
-def _with_names(table: Table, names: list[str]) -> Any:
-    """The features as a DataFrame, by which an estimator learns and checks their names."""
-    from neuralbayes.data.table_formats import import_pandas
-
-    return import_pandas().DataFrame(table.X, columns=names, copy=False)
 
 
 def _write(path: Path, labeling: Labeling) -> list[str]:

@@ -37,6 +37,9 @@ kept and not repeated.
   A part of it, by the names of its runs:
   [cyan]neuralbayes reproduce table-classification --only '*rotation*'[/cyan]
 
+  Together with all other processes, on any machine, that name the same file:
+  [cyan]neuralbayes reproduce all --scale laptop --storage shared/journal.log[/cyan]
+
   What the paper did: the cost on this machine is measured first.
   [cyan]neuralbayes reproduce fig-ablation --scale paper --yes[/cyan]
 """
@@ -55,6 +58,7 @@ def reproduce(
     scale: Literal["smoke", "laptop", "paper"] = "smoke",
     seeds: int | None = None,
     workers: int | None = None,
+    storage: Annotated[str | None, Parameter(metavar="FILE|URL")] = None,
     out: Annotated[Path, Parameter(name=["--out", "-o"])] = Path("reproduce"),
     record: Path | None = None,
     only: Annotated[str | None, Parameter(metavar="PATTERN")] = None,
@@ -75,6 +79,10 @@ def reproduce(
     workers
         Processes that run side by side, by default one a core; they share the cores. The same number gives the same
         numbers.
+    storage
+        Share the runs with others that give the same: the path of a journal, which all can write, or the address of a
+        database, such as postgresql://user@host/name. Each run is done by one of them, what a process that dies was at
+        is taken up by another, and all end with the results of all.
     out
         Folder of the runs, one folder each, and of the tables and pictures.
     record
@@ -89,14 +97,13 @@ def reproduce(
         Print nothing but errors.
     """
     from neuralbayes.reproduce.images import fetch
-    from neuralbayes.reproduce.sweep import n_cores, sweep
+    from neuralbayes.reproduce.sweep import sweep
+    from neuralbayes.sweeps.crew import n_workers
 
     names = _names(name)
-    workers = n_cores() if workers is None else workers
-    for option, value, most in (("--seeds", seeds, None), ("--workers", workers, n_cores())):
-        if value is not None and (value < 1 or (most is not None and value > most)):
-            limit = f"from 1 to the number of cores, {most}" if most else "at least 1"
-            raise ValueError(f"{option} must be {limit}, got {value}")
+    workers = n_workers(workers)
+    if seeds is not None and seeds < 1:
+        raise ValueError(f"--seeds must be at least 1, got {seeds}")
     jobs = _jobs(names, scale, seeds, only)
     console = Console(highlight=False)
     if list_:
@@ -112,7 +119,16 @@ def reproduce(
     fetch({data for _, run in left for data in run.data_names}, progress=not quiet)
     failed: dict[str, str] = {}
     try:
-        failed = sweep(jobs, out, scale=scale, seeds=seeds, workers=workers, verbose=not quiet)
+        failed = sweep(
+            jobs,
+            out,
+            scale=scale,
+            seeds=seeds,
+            workers=workers,
+            verbose=not quiet,
+            storage=storage,
+            study=_command(name, scale, seeds),
+        )
     except KeyboardInterrupt:
         if not quiet:
             done = sum(run.finished(out) for _, run in jobs)
@@ -129,6 +145,10 @@ def _names(name: str) -> tuple[str, ...]:
     if name != "all" and name not in NAMES:
         raise ValueError(f"NAME must be all or one of {', '.join(NAMES)}, got {name!r}")
     return NAMES if name == "all" else (name,)
+
+
+def _command(name: str, scale: Scale, seeds: int | None) -> str:
+    return f"neuralbayes reproduce {name} --scale {scale}" + (f" --seeds {seeds}" if seeds else "")
 
 
 def _jobs(names: tuple[str, ...], scale: Scale, seeds: int | None, only: str | None) -> list[Job]:
@@ -170,8 +190,8 @@ def _cost(jobs: list[Job], workers: int) -> float:
     """Expected seconds of all runs by so many workers, from steps that are timed with the threads of one."""
     import torch
 
+    from neuralbayes.launch import n_threads
     from neuralbayes.reproduce import load_experiment
-    from neuralbayes.reproduce.sweep import n_threads
 
     threads = torch.get_num_threads()
     torch.set_num_threads(n_threads(workers))
@@ -207,7 +227,7 @@ def _finish(
     from neuralbayes.reproduce.records import Recorded
 
     for name in names:
-        command = f"neuralbayes reproduce {name} --scale {scale}" + (f" --seeds {seeds}" if seeds else "")
+        command = _command(name, scale, seeds)
         recorded = Recorded.collect(name, scale, command, load_experiment(name).runs(scale, seeds), out)
         if not recorded.records:
             continue

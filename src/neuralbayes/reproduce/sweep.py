@@ -1,45 +1,35 @@
-"""Many runs over several processes: each worker is a process of its own with its share of the cores.
-
-A worker reads orders from its standard input and answers on its standard output. When its input ends, because this
-process is done, was interrupted or died, it saves what it is training and leaves: there is one way to stop, and none
-that leaves a worker behind.
-"""
+"""Many runs over several processes of this machine, or of all machines that share a storage."""
 
 from __future__ import annotations
 
-import json
-import os
-import selectors
-import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
+from neuralbayes.files import read_json, write_json
 from neuralbayes.reproduce.experiment import Run, Scale
-from neuralbayes.training.progress import progress
+from neuralbayes.sweeps.crew import work
+from neuralbayes.sweeps.jobs import Job as Task
+from neuralbayes.sweeps.jobs import Jobs, LocalJobs
 
 Job = tuple[str, Run]
 """The experiment that asks for a run, and the run."""
 
 WORKER = [sys.executable, "-W", "ignore", "-m", "neuralbayes.reproduce.worker"]
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-
-
-def n_cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def n_threads(workers: int) -> int:
-    """Threads of each of so many workers: a share of the cores, and no more than OMP_NUM_THREADS where it is set."""
-    given = os.environ.get("OMP_NUM_THREADS", "")
-    share = max(1, n_cores() // workers)
-    return min(share, int(given)) if given.isdecimal() and int(given) > 0 else share
 
 
 def sweep(
-    jobs: Sequence[Job], out: Path, *, scale: Scale, seeds: int | None, workers: int, verbose: bool
+    jobs: Sequence[Job],
+    out: Path,
+    *,
+    scale: Scale,
+    seeds: int | None,
+    workers: int,
+    verbose: bool,
+    storage: str | None = None,
+    study: str = "",
 ) -> dict[str, str]:
     """Do all runs that are not finished.
 
@@ -54,80 +44,50 @@ def sweep(
         Processes; each gets as many threads as there are cores for it.
     verbose : bool
         Show how many runs are done and how long the others will take.
+    storage : str, optional
+        What this process shares with others, as :func:`neuralbayes.sweeps.storage.open_storage` takes it: each run is
+        done by one of them, and `out` gets the results of all.
+    study : str
+        What the runs together are called there.
 
     Returns
     -------
     dict of str to str
         What went wrong, by the label of the run.
     """
-    waiting = [job for job in jobs if not job[1].finished(out)]
-    failed: dict[str, str] = {}
-    if not waiting:
-        return failed
-    # Not by how many runs are left: another number of threads rounds differently, and a run may be resumed.
-    environment = dict.fromkeys(THREAD_VARIABLES, str(n_threads(workers)))
-    done = len(jobs) - len(waiting)
-    with (
-        progress(len(jobs), description="runs", completed=done, enabled=verbose) as display,
-        _workers(min(workers, len(waiting)), environment) as (crew, selector),
-    ):
-        busy: dict[int, Job] = {}
+    asked = {run.key: (name, run) for name, run in jobs}
+    labels = {key: run.label for key, (_, run) in asked.items()}
 
-        def order(process: subprocess.Popen[str]) -> None:
-            name, run = busy[process.pid] = waiting.pop(0)
-            words = {"experiment": name, "scale": scale, "seeds": seeds, "run": run.key, "out": str(out.absolute())}
-            with suppress(BrokenPipeError):  # it has died: its answer will not come
-                print(json.dumps(words), file=process.stdin, flush=True)
+    def order(task: Task) -> dict[str, Any]:
+        name, run = asked[task.key]
+        return {"experiment": name, "scale": scale, "seeds": seeds, "run": run.key, "out": str(out.absolute())}
 
-        for process in crew:
-            order(process)
-        while busy:
-            for ready, _ in selector.select():
-                process = ready.data
-                answer = process.stdout.readline()
-                _, run = busy.pop(process.pid)
-                if not answer:  # killed, most likely for its memory
-                    raise ChildProcessError(
-                        f"a worker died with exit code {process.wait()} in the run {run.label!r}, perhaps for want of "
-                        "memory; the same command goes on, with fewer --workers in less memory"
-                    )
-                if error := json.loads(answer):
-                    failed[f"{run.experiment} {run.label}"] = error
-                display.advance()
-                if waiting:
-                    order(process)
-    return failed
+    with closing(_source(labels, storage, study)) as source:
+        for key, (_, run) in asked.items():
+            if run.finished(out):
+                source.tell(key, result_of(run, out))
+        work(source, WORKER, order, workers=workers, what="run", verbose=verbose)
+        for key, result in source.results.items():
+            _keep(asked[key][1], result, out)
+        return {f"{asked[key][1].experiment} {labels[key]}": error for key, error in source.failures.items()}
 
 
-@contextmanager
-def _workers(
-    n: int, environment: dict[str, str]
-) -> Iterator[tuple[list[subprocess.Popen[str]], selectors.BaseSelector]]:
-    """`n` worker processes, and what waits for an answer of one; they end with the block, whatever ends it."""
-    crew: list[subprocess.Popen[str]] = []
-    with selectors.DefaultSelector() as selector:
-        try:
-            for _ in range(n):
-                process = subprocess.Popen(
-                    WORKER,
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    text=True,
-                    env=os.environ | environment,
-                    start_new_session=True,  # Ctrl-C in the terminal is ours to pass on
-                )
-                crew.append(process)
-                selector.register(process.stdout, selectors.EVENT_READ, process)  # type: ignore[arg-type]
-            yield crew, selector
-        finally:
-            try:
-                for process in crew:
-                    with suppress(BrokenPipeError):
-                        process.stdin.close()  # type: ignore[union-attr]
-                for process in crew:
-                    process.wait()
-                    process.stdout.close()  # type: ignore[union-attr]
-            except KeyboardInterrupt:  # a second one does not wait
-                for process in crew:
-                    process.kill()
-                raise
+def _source(labels: Mapping[str, str], storage: str | None, study: str) -> Jobs:
+    if storage is None:
+        return LocalJobs(labels)
+    from neuralbayes.sweeps.shared import SharedJobs
+
+    return SharedJobs(storage, study, labels)
+
+
+def result_of(run: Run, out: Path) -> dict[str, Any]:
+    """What a finished run left in its folder; its value is the time it took."""
+    result: dict[str, Any] = read_json(run.folder(out) / "result.json")
+    return result | {"value": result["about"]["seconds"]}
+
+
+def _keep(run: Run, result: dict[str, Any], out: Path) -> None:
+    """Put the result of another machine into the folder that the run has here."""
+    if not run.finished(out):
+        write_json(run.folder(out) / "config.json", run.settings)
+        write_json(run.folder(out) / "result.json", {name: result[name] for name in ("values", "about")})
