@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import nn
 
-from neuralbayes.training import Batches, Callback, train
+from neuralbayes.files import read_tensors
+from neuralbayes.training import Batches, Callback, StopOnNaN, train
 
 ROOT = Path(__file__).parents[2]
 
@@ -59,6 +60,20 @@ def test_what_a_killed_writer_left_is_removed(tmp_path):
         path.write_bytes(b"half")
     run(tmp_path)
     assert not any(path.exists() for path in left)
+
+
+def test_the_batch_of_a_loss_that_is_not_a_number_is_kept(tmp_path):
+    class Poison(Callback):
+        def on_step_end(self, state, metrics):
+            if state.step == 2:
+                state.network.weight.data.fill_(float("nan"))
+
+    with pytest.raises(FloatingPointError, match="metric 'loss' is nan at step 3"):
+        run(tmp_path, [StopOnNaN(), Poison()])
+    tensors, metadata = read_tensors(tmp_path / "bad-batch-0.safetensors")
+    assert metadata == {"step": "3"}
+    x = torch.linspace(-1, 1, 8).reshape(8, 1)
+    assert torch.equal(tensors["batch"], x[tensors["indices"]])
 
 
 def test_a_run_that_is_killed_again_and_again_ends_as_if_it_had_not_been():

@@ -13,6 +13,8 @@ from sklearn.utils.validation import validate_data
 from neuralbayes.data.images import Images
 from neuralbayes.data.sources import ImageSource, as_source
 
+LARGEST = 1e150
+
 
 def as_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> NDArray[Any]:
     """`X` as a finite float32 or float64 array of shape (n_samples, n_features), which `estimator` notes or expects.
@@ -22,6 +24,9 @@ def as_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> NDArray[Any]:
     checked: NDArray[Any] = validate_data(
         estimator, _numpy(X), reset=reset, dtype=[np.float64, np.float32], ensure_min_samples=2 if reset else 1
     )
+    largest = max(-float(checked.min()), float(checked.max()))
+    if largest > LARGEST:
+        raise ValueError(f"`X` must have values of at most {LARGEST:g}, whose squares can be added, got {largest:g}")
     return checked
 
 

@@ -109,7 +109,8 @@ def train(
     Exception
         What `fetch`, `step` or a callback raises, with a note of the step. If it comes before the update, a
         checkpoint of the last whole step is written first (over several processes only for `on_gradients`, where
-        all fail alike).
+        all fail alike). With a FloatingPointError, as `StopOnNaN` raises it, or a ValueError the batch is kept in the run folder too:
+        bad-batch-0.safetensors has the indices and what `fetch` made of them, on rank 0.
 
     Notes
     -----
@@ -174,15 +175,19 @@ def train(
                 network.train()
                 optimizer.zero_grad()
                 agreed = fabric.world_size == 1
+                batch: Any = None
                 try:
+                    batch = fabric.to_device(fetch(part))
                     with fabric.autocast():
-                        local_metrics = _numbers(step(network, fabric.to_device(fetch(part))), "`step`")
+                        local_metrics = _numbers(step(network, batch), "`step`")
                     metrics = mean_over_ranks(fabric, local_metrics, len(part))
                     agreed = True
                     for callback in callbacks:
                         callback.on_gradients(state, metrics)
                 except Exception as error:
                     error.add_note(f"in training step {state.step + 1}")
+                    if isinstance(error, FloatingPointError | ValueError):
+                        run.keep_batch(part, batch)
                     if agreed:  # a process that fails alone would wait for what the others add to a checkpoint
                         run.save(before)
                     raise

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from filelock import FileLock, Timeout
-from torch import nn
+from torch import Tensor, nn
 
-from neuralbayes.files import remove_temporaries
+from neuralbayes.files import remove_temporaries, write_tensors
 from neuralbayes.sharding import gathered, load_network, load_optimizer
 from neuralbayes.training.batches import Batches
 from neuralbayes.training.callbacks import Callback
@@ -119,6 +119,26 @@ class Run:
             "rng": rng,
         }
         save_checkpoint(self._run_dir, state.step, content)
+
+    def keep_batch(self, indices: Tensor, batch: Any) -> None:
+        """Write the samples of a step that went wrong, for inspection; each process its own."""
+        if self._run_dir is None:
+            return
+        tensors: dict[str, Tensor] = {"indices": indices}
+
+        def collect(value: Any, name: str) -> None:
+            if isinstance(value, Tensor):
+                tensors[name] = value
+            elif isinstance(value, Mapping):
+                for key, item in value.items():
+                    collect(item, f"{name}.{key}")
+            elif isinstance(value, list | tuple):
+                for number, item in enumerate(value):
+                    collect(item, f"{name}.{number}")
+
+        collect(batch, "batch")
+        path = self._run_dir / f"bad-batch-{self._fabric.global_rank}.safetensors"
+        write_tensors(path, tensors, {"step": str(self.state.step + 1)})
 
     def _open_folder(self) -> tuple[dict[str, Any] | None, list[dict[str, float]]]:
         """Rank 0: the newest checkpoint, and the lines of metrics up to it. Found unwritable now, not in an hour."""
