@@ -109,8 +109,8 @@ def train(
     Exception
         What `fetch`, `step` or a callback raises, with a note of the step. If it comes before the update, a
         checkpoint of the last whole step is written first (over several processes only for `on_gradients`, where
-        all fail alike). With a FloatingPointError, as `StopOnNaN` raises it, or a ValueError the batch is kept in the run folder too:
-        bad-batch-0.safetensors has the indices and what `fetch` made of them, on rank 0.
+        all fail alike). With a FloatingPointError, as `StopOnNaN` raises it, or a ValueError the batch is kept in the
+        run folder too: bad-batch-0.safetensors has the indices and what `fetch` made of them, on rank 0.
 
     Notes
     -----
