@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-slow lint bench docs clean
+.PHONY: help venv demo test test-slow lint bench fuzz docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -35,6 +35,10 @@ bench: $(READY)  ## speed and accuracy against the literal implementation and th
 	$(BIN)/python benchmarks/gradients.py
 	$(BIN)/python benchmarks/step.py
 	$(BIN)/python benchmarks/labeling.py
+
+fuzz: $(READY)  ## 200,000 mutated files for every reader of files: hours
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check atheris -c constraints.txt
+	$(BIN)/python fuzz/fuzz.py --record results/guarantees/fuzz.json
 
 docs: $(READY)  ## the documentation as HTML in docs/_build
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build
