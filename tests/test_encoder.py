@@ -32,6 +32,14 @@ def test_features_are_the_hidden_state_of_each_image_in_order(encoder, state):
     np.testing.assert_allclose(features, expected.numpy(), atol=1e-6)
 
 
+@pytest.mark.parametrize("state", STATES)
+def test_features_of_an_image_do_not_depend_on_how_many_are_read_with_it(encoder, state):
+    together = encoder.features(ArraySource(images(7)), state)
+    for batch_size in (1, 2, 3):  # the last batch is a single image
+        alone = encoder.features(ArraySource(images(7)), state, batch_size=batch_size)
+        np.testing.assert_array_equal(alone, together)
+
+
 def test_the_last_state_is_what_calling_the_encoder_gives(encoder):
     x = encoder.prepare(images())
     with torch.no_grad():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet
 import pytest
 import torch
 
@@ -86,6 +87,17 @@ def test_features_are_written_in_the_order_of_the_images(encoder, tmp_path, monk
     assert frame["path"].tolist() == names
     assert frame["label"].tolist() == labels.tolist()
     np.testing.assert_array_equal(frame.filter(like="f_").to_numpy(), np.load(tmp_path / "f.npy"))
+
+
+@pytest.mark.parametrize(("group_bytes", "groups"), [(1, [4, 4, 3]), (2**26, [11])])
+def test_row_groups_are_large_where_there_is_enough_to_write(tmp_path, monkeypatch, group_bytes, groups):
+    monkeypatch.setattr(export, "BLOCK", 4)
+    monkeypatch.setattr(export, "GROUP_BYTES", group_bytes)
+    encoder = ImageEncoder("tiny", SHAPE, Normalization.fit(images(30)))
+    write_features(encoder, ArraySource(images(11)), tmp_path / "f.parquet")
+    file = pyarrow.parquet.ParquetFile(tmp_path / "f.parquet")
+    assert [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)] == groups
+    assert file.read(columns=["index"])["index"].to_pylist() == list(range(11))
 
 
 def test_a_parquet_file_without_names_and_labels_has_no_such_columns(encoder, tmp_path):

@@ -30,6 +30,7 @@ TOLERANCE = 1e-4
 """Largest difference to the original that an exported network may have, relative to its largest feature or to 1."""
 
 BLOCK = 1000  # images whose features are in memory at a time; whole batches, so that no bit depends on the cut
+GROUP_BYTES = 2**26  # of a row group of Parquet: the writer keeps what it knows of each in memory to the end
 SUFFIXES = (".parquet", ".npy")
 
 Piece = tuple[slice, NDArray[np.float32]]
@@ -215,6 +216,7 @@ def _write_parquet(
     import pyarrow.parquet as pq
 
     writer: Any = None
+    group: list[Any] = []
     n_features = 0
     try:
         for rows, features in pieces:
@@ -223,10 +225,12 @@ def _write_parquet(
             columns |= {} if names is None else {"path": pa.array(names[rows], pa.string())}
             columns |= {} if labels is None else {"label": labels[rows]}
             columns |= {f"f_{i}": column for i, column in enumerate(np.ascontiguousarray(features.T))}
-            table = pa.table(columns)
+            group.append(pa.table(columns))
             if writer is None:
-                writer = pq.ParquetWriter(path, table.schema)
-            writer.write_table(table)
+                writer = pq.ParquetWriter(path, group[0].schema, use_dictionary=False)  # no value occurs often
+            if rows.stop == n_images or sum(table.nbytes for table in group) >= GROUP_BYTES:
+                writer.write_table(pa.concat_tables(group))
+                group = []
     finally:
         if writer is not None:
             writer.close()

@@ -113,13 +113,15 @@ class _Order:
 
     def to_dict(self) -> dict[str, Any]:
         """All that determines the features, as JSON can hold it."""
-        from neuralbayes.parts import contents
+        from neuralbayes.data.catalog import is_name
+        from neuralbayes.parts import contents, file_stamp
 
         return {
             "command": "embed",
             "encoder": contents(self.run / "encoder.json", self.run / "encoder.safetensors"),
             "layer": self.state,
             "images": data_name(self.data),
+            "file": None if is_name(self.data) else file_stamp(Path(self.data).expanduser()),
             "split": self.split,
             "limit": self.limit,
         }
@@ -161,19 +163,16 @@ def _begin(
 ) -> Parts | None:
     """Begin the parts, or go on with them; a single one by a single process needs no file."""
     from neuralbayes import export
-    from neuralbayes.data.catalog import is_name
     from neuralbayes.data.listed import listing_of
     from neuralbayes.data.sources import SubsetSource
     from neuralbayes.parts import begin, stamps
 
     if share.world == 1 and len(source) <= export.BLOCK:
         return None
-    # A named data set is always the same.
-    files = [] if is_name(order.data) else paths or [Path(order.data).expanduser()]
     return begin(
         order.folder,
         order.to_dict(),
-        data=stamps(files),
+        data=stamps(paths) if paths else None,
         n_rows=len(source),
         part_rows=export.BLOCK,
         like=encoder.features(SubsetSource(source, [0]), order.state, max_size=export.MAX_FEATURES),
