@@ -74,6 +74,8 @@ def slurm(script: Path, what: str, out: Path, rank: int, port: int) -> subproces
         "SLURM_NTASKS": "2",
         "SLURM_NTASKS_PER_NODE": "2",
         "SLURM_NNODES": "1",
+        "SLURM_STEP_NUM_TASKS": "2",
+        "SLURM_STEP_NUM_NODES": "1",
         "SLURM_PROCID": str(rank),
         "SLURM_LOCALID": str(rank),
         "SLURM_NODEID": "0",
@@ -104,10 +106,10 @@ def lines(run: Path) -> list[dict[str, float]]:
 
 
 def assert_equal_to(encoder: ImageEncoder, run: Path) -> None:
-    """Weights and statistics after all updates, but for rounding."""
+    """Weights and statistics after all updates, but for rounding, which Adam makes larger where a gradient is nearly 0."""
     ours = ImageEncoder.load(run).state_dict()
     for name, weight in encoder.state_dict().items():
-        torch.testing.assert_close(ours[name], weight, rtol=1e-5, atol=2e-5)
+        torch.testing.assert_close(ours[name], weight, rtol=1e-5, atol=1e-4)
 
 
 @pytest.mark.parametrize("what", ["plain", "shard"])

@@ -13,6 +13,7 @@ import torch.distributed as dist
 from numpy.typing import NDArray
 from torch import nn
 
+from neuralbayes.launch import launched_share, n_cores
 from neuralbayes.sharding import any_sharded
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def default_fabric(*, shard: bool = False) -> Fabric:
     1
     """
     from lightning_fabric import Fabric
+    from lightning_fabric.plugins.environments.lightning import LightningEnvironment
 
     layout = _layout()
     if layout is None:
@@ -51,13 +53,14 @@ def default_fabric(*, shard: bool = False) -> Fabric:
                 f"`fabric` must be given in a group of {dist.get_world_size()} processes that neither torchrun nor "
                 "Slurm has started: a launched lightning_fabric.Fabric that spans them"
             )
-        fabric = Fabric(accelerator="auto", devices=1)
+        # Said aloud, or Fabric would take a batch script of Slurm for one of many processes.
+        fabric = Fabric(accelerator="auto", devices=1, plugins=LightningEnvironment())
     else:
         nodes, per_node = layout
         strategy = _sharding(nodes * per_node) if shard else "ddp"
         fabric = Fabric(accelerator="auto", strategy=strategy, devices=per_node, num_nodes=nodes)
         # Threads that wait for each other on the same cores are slower than one: no more of them than cores.
-        torch.set_num_threads(min(torch.get_num_threads(), max(1, (os.cpu_count() or 1) // per_node)))
+        torch.set_num_threads(min(torch.get_num_threads(), max(1, n_cores() // per_node)))
     if os.environ.get("LT_CLI_USED") != "1":  # `fabric run` has launched it when it was made
         fabric.launch()
     return fabric
@@ -65,19 +68,16 @@ def default_fabric(*, shard: bool = False) -> Fabric:
 
 def _layout() -> tuple[int, int] | None:
     """Nodes, and processes on each, as a launcher has started them; None for a process alone."""
-    from lightning_fabric.plugins.environments.slurm import SLURMEnvironment
-    from lightning_fabric.plugins.environments.torchelastic import TorchElasticEnvironment
-
-    if TorchElasticEnvironment.detect():
-        size, per_node = int(os.environ["WORLD_SIZE"]), int(os.environ.get("LOCAL_WORLD_SIZE", 1))
-    elif SLURMEnvironment.detect():
-        size, nodes = int(os.environ["SLURM_NTASKS"]), int(os.environ.get("SLURM_NNODES", 1))
-        per_node = size // nodes
-    else:
+    size = launched_share().world
+    if size == 1:
         return None
+    if "LOCAL_WORLD_SIZE" in os.environ:
+        per_node = int(os.environ["LOCAL_WORLD_SIZE"])
+    else:
+        per_node = size // int(os.environ.get("SLURM_STEP_NUM_NODES", 1))
     if size % per_node:
         raise ValueError(f"every node must have as many processes as the others, got {size} in all and {per_node} here")
-    return (size // per_node, per_node) if size > 1 else None
+    return size // per_node, per_node
 
 
 def _sharding(n_processes: int) -> Strategy:
