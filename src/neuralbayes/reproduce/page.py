@@ -26,11 +26,14 @@ that the paper measured are multiples of 1/128. Published numbers are quoted as 
 
 A mean stands with half of its 95 % confidence interval over seeds (or over draws of the hyper-parameters, where the \
 text says so). A claim *holds* where the whole interval of every difference that it speaks of is on its side, by the \
-honest protocol; it holds *in part* where some mean is; else it does *not hold here*, at this scale."""
+honest protocol, and *in part* where that of some is. Else it is *undecided* where a mean is on its side, and does \
+*not hold here*, at this scale, where none is."""
 
 SCOPES: dict[Scale, str] = {
     "smoke": "Scale smoke: a few seconds on small digits, to see that everything runs. The numbers mean nothing.",
-    "laptop": "Scale laptop: narrow encoders, fewer images and epochs than the paper's, on two cores.",
+    "laptop": "Scale laptop: narrow encoders, fewer images and epochs than the paper's, on two cores; convolutional "
+    "encoders with the settings of this library's preset for it, which whitens images and keeps a running p(z) where an "
+    "experiment does not say otherwise.",
     "paper": "Scale paper: the paper's encoder, images and epochs.",
 }
 

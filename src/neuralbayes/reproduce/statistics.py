@@ -107,18 +107,21 @@ def difference(a: Sequence[float], b: Sequence[float]) -> Estimate:
 def verdict(differences: Sequence[Estimate]) -> Verdict:
     """What differences that a claim says are positive say of it.
 
-    It holds where all of their confidence intervals are above 0, in part where some mean is, and not where none is.
+    It holds where all of their confidence intervals are above 0 and in part where some are. Else it is undecided where
+    a mean is above 0, and does not hold where none is.
 
     Examples
     --------
-    >>> verdict([Estimate(0.1, 0.05)]), verdict([Estimate(0.1, 0.2)]), verdict([Estimate(-0.1)]), verdict([])
-    ('holds', 'holds in part', 'does not hold here', 'not run')
+    >>> up, unsure, down = Estimate(0.1, 0.05), Estimate(0.1, 0.2), Estimate(-0.1)
+    >>> verdict([up]), verdict([up, down]), verdict([unsure, down]), verdict([down]), verdict([])
+    ('holds', 'holds in part', 'undecided', 'does not hold here', 'not run')
     """
     if not differences:
         return "not run"
-    if all(d.positive for d in differences):
-        return "holds"
-    return "holds in part" if any(d.mean > 0 for d in differences) else "does not hold here"
+    sure = [d.positive for d in differences]
+    if any(sure):
+        return "holds" if all(sure) else "holds in part"
+    return "undecided" if any(d.mean > 0 for d in differences) else "does not hold here"
 
 
 def _quantile(freedom: float) -> float:
