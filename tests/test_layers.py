@@ -15,8 +15,10 @@ LAYERS = [
     "__main__",
     "cli",
     "demo",  # what `neuralbayes demo` computes
+    "doctor",  # what `neuralbayes doctor` finds out
     "reproduce",
     "report",
+    "plot",  # pictures of one thing each, for notebooks and for reports
     "estimators",
     "baselines",
     "sweeps",  # many runs over processes and machines, and the search of `pretrain`

@@ -1,5 +1,6 @@
 from . import baselines as baselines
 from . import datasets as datasets
+from . import plot as plot
 from .bayes import conditional_entropy as conditional_entropy
 from .bayes import density_ratio as density_ratio
 from .bayes import js_divergence as js_divergence

@@ -39,7 +39,7 @@ def test_help_names_every_command_with_an_example(capsys):
     out = said(capsys)[0]
     for name in app:
         if not name.startswith("-"):
-            assert f"neuralbayes {name} " in out
+            assert f"  neuralbayes {name}" in out
 
 
 def test_help_of_a_command_explains_its_options(capsys):
@@ -79,7 +79,7 @@ def test_piped_output_is_plain_and_python_m_works(tmp_path):
     ("words", "message"),
     [
         (["lable"], 'Did you mean "label"?'),
-        (["label"], "FILE requires an argument"),
+        (["label"], "`neuralbayes label` needs FILE. Such as: neuralbayes label data.csv --clusters 3."),
         (["label", "x.csv", "--cluster", "3"], "Did you mean --clusters?"),
         (["label", "x.csv", "--seed", "many"], "--seed"),
     ],
@@ -95,8 +95,8 @@ def test_a_misspelt_command_line_gets_a_hint(capsys, words, message):
 @pytest.mark.parametrize(
     ("error", "message"),
     [
-        (ValueError("`beta` must be positive,\n  got -1"), "error: `beta` must be positive, got -1. --debug"),
-        (TypeError("wrong"), "error: wrong. --debug shows where it happened."),
+        (ValueError("`beta` must be positive,\n  got -1"), "error: `beta` must be positive, got -1. `neura"),
+        (TypeError("wrong"), "error: wrong. `neuralbayes label --help` explains the options; --debug"),
         (FileNotFoundError(errno.ENOENT, "No such file or directory", "m"), "error: m: no such file or directory."),
         (PermissionError(errno.EACCES, "Permission denied", "/etc/x"), "error: /etc/x: permission denied. Choose"),
         (OSError(errno.ENOSPC, "No space left on device", "big"), "error: the disk is full (big: no space left"),

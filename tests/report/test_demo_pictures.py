@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
+from neuralbayes.plot.regions import PALE, map_colors
+from neuralbayes.plot.style import save_picture, state_color
 from neuralbayes.report.digits import draw_digits
-from neuralbayes.report.labels import save_picture, state_color
-from neuralbayes.report.manifolds import Panel, draw_manifolds, map_colors
+from neuralbayes.report.manifolds import Panel, draw_manifolds
 
 RNG = np.random.default_rng(0)
 POINTS = RNG.normal(size=(30, 2))
@@ -57,9 +58,9 @@ def test_a_state_without_points_is_no_error():
     assert [len(collection.get_offsets()) for collection in ax.collections] == [30, 0, 0]
 
 
-def test_the_map_is_paler_than_the_points_and_mixes_where_it_is_uncertain():
+def test_the_map_has_the_colours_of_the_points_and_mixes_where_it_is_uncertain():
     sure, other, unsure = map_colors(np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]))
-    assert (sure >= to_rgb(state_color(0))).all()
+    np.testing.assert_allclose(sure, to_rgb(state_color(0)))
     np.testing.assert_allclose(unsure, (sure + other) / 2)
 
 
@@ -67,7 +68,7 @@ def test_the_map_fades_away_from_the_points():
     corner = np.array([[-2.9, -2.9]])
     (ax,) = draw_manifolds([panel(points=corner, labels=np.zeros(1, np.int64))]).axes
     opacity = ax.images[0].get_array()[..., 3]
-    assert opacity[0, 0] == 1.0  # the first row is the bottom one
+    assert opacity[0, 0] == PALE  # the first row is the bottom one
     assert opacity[-1, -1] == 0.0
 
 
@@ -79,7 +80,7 @@ def test_no_panels_are_an_error():
 def test_curves_and_bounds_are_drawn_as_they_are():
     upper = digits_picture().axes[0]
     curves = {line.get_label(): list(line.get_ydata()) for line in upper.lines}
-    assert curves["relu1"] == [0.1, 0.5, 0.7]
+    assert curves["relu1: 0.70 of 1.40"] == [0.1, 0.5, 0.7]
     bounds = [line.get_ydata()[0] for line in upper.lines if line.get_label().startswith("_")]
     assert bounds == [1.4, 2.1]
     assert upper.get_ylim()[1] > 2.1

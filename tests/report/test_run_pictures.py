@@ -5,10 +5,11 @@ import math
 import numpy as np
 import pytest
 
+from neuralbayes.plot.filters import FiltersDisplay
+from neuralbayes.plot.style import save_picture
 from neuralbayes.pretraining import PretrainConfig, pretrain
 from neuralbayes.report.confusion import draw_confusion
-from neuralbayes.report.labels import save_picture
-from neuralbayes.report.run import draw_filters, draw_information, draw_run, draw_states
+from neuralbayes.report.run import draw_information, draw_run, draw_states
 
 
 def texts(ax):
@@ -34,7 +35,7 @@ def test_filters_are_scaled_one_by_one_and_the_loudest_comes_first(channels):
     weight = np.zeros((3, channels, 3, 3))
     weight[0, :, 0, 0] = -0.01
     weight[2, :, 1, 1] = 5.0
-    wall = draw_filters(weight).axes[0].images[0].get_array()
+    wall = FiltersDisplay(weight).plot().ax_.images[0].get_array()
     assert wall[:3, :3].shape == (3, 3, 3)
     np.testing.assert_allclose(wall[1, 1], 1.0)  # the largest weight of the loudest filter
     np.testing.assert_allclose(wall[0, 4], 0.0)  # the negative one of the faint filter is black all the same
@@ -42,10 +43,10 @@ def test_filters_are_scaled_one_by_one_and_the_loudest_comes_first(channels):
 
 
 def test_many_filters_are_cut_to_the_loudest():
-    figure = draw_filters(np.random.default_rng(0).normal(size=(300, 3, 3, 3)))
-    assert "the 200 loudest of 300" in figure.axes[0].get_title(loc="left")
+    display = FiltersDisplay(np.random.default_rng(0).normal(size=(300, 3, 3, 3))).plot()
+    assert "the 200 loudest of 300" in display.ax_.get_title(loc="left")
     with pytest.raises(ValueError, match="must have shape"):
-        draw_filters(np.zeros((3, 3)))
+        FiltersDisplay(np.zeros((3, 3)))
 
 
 def test_information_has_a_curve_and_a_bound_for_each_layer():

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-import io
 import os
 import signal
 import sys
 import traceback
+import warnings
 from collections.abc import Sequence
+from contextlib import suppress
+from itertools import dropwhile
+from pathlib import Path
+from typing import Annotated, Any
 
-from cyclopts import App
+from cyclopts import App, Group, Parameter
 from rich.console import Console
+from rich.text import Text
 
 from neuralbayes import __version__
+from neuralbayes.cli.characters import never_fail_to_print
+from neuralbayes.cli.config_file import options_from
 from neuralbayes.cli.errors import explain, paragraph
+from neuralbayes.cli.help import Flowing
+from neuralbayes.cli.options import check_numbers
 
 ABOUT = """Finds discrete structure in unlabelled data.
 
@@ -24,6 +33,9 @@ EXAMPLES = """[bold]Examples[/bold]
 
   See what it does, on data that need no download:
   [cyan]neuralbayes demo --out demo[/cyan]
+
+  Does everything work here, and how fast?
+  [cyan]neuralbayes doctor[/cyan]
 
   Label each row of a table with one of three manifolds:
   [cyan]neuralbayes label data.csv --clusters 3[/cyan]
@@ -37,45 +49,109 @@ EXAMPLES = """[bold]Examples[/bold]
   Which image data sets there are, and which are on this computer:
   [cyan]neuralbayes data list[/cyan]
 
-  Learn features of unlabelled images: a named set, a folder of pictures, or an array:
+  Learn features of unlabelled images: a named set, a folder, or an array:
   [cyan]neuralbayes pretrain my_images/ --out run/[/cyan]
 
   Search the settings of that for those with the best features:
-  [cyan]neuralbayes sweep cifar10 --search alpha=0:10 learning_rate=1e-4:1e-1:log --out sweep/[/cyan]
+  [cyan]neuralbayes sweep cifar10 --search alpha=0:10 --out sweep/[/cyan]
 
-  See how good the features are, with labels, against a random encoder and the pixels:
+  See how good the features are, with labels, and what pixels would give:
   [cyan]neuralbayes probe run/ --data cifar10 --baselines[/cyan]
 
   Write the features of new images, or the encoder itself for other programs:
   [cyan]neuralbayes embed run/ new_images/ --out features.parquet[/cyan]
   [cyan]neuralbayes export run/ --to onnx --out encoder.onnx[/cyan]
 
-  Run a table of the paper, and make a page of all results:
-  [cyan]neuralbayes reproduce table-batch --scale laptop --record results/[/cyan]
-  [cyan]neuralbayes report results/ --out page/[/cyan]
+  See what it learnt, on a page:
+  [cyan]neuralbayes report run/ --open[/cyan]
 
-COMMAND --help explains a command. --debug, anywhere, shows the traceback of an error.
+  Run a table of the paper:
+  [cyan]neuralbayes reproduce table-batch --scale laptop --record results/[/cyan]
+
+  Keep the options of a command in a file:
+  [cyan]neuralbayes config pretrain > run.toml[/cyan]
+  [cyan]neuralbayes pretrain --config run.toml[/cyan]
+
+COMMAND --help explains a command.
 """
+
+COMMANDS = {
+    "First steps": {
+        "demo": "Label manifolds and learn digits; write pictures.",
+        "doctor": "Tell what works on this computer, how fast, and what to change.",
+    },
+    "Tables": {
+        "label": "Label the rows of a table by the manifold they lie on.",
+    },
+    "Images": {
+        "data": "Named data sets: list, fetch, verify, find.",
+        "pretrain": "Learn features of unlabelled images.",
+        "sweep": "Search the settings of pretrain.",
+        "probe": "Tell how good the features of an encoder are.",
+        "embed": "Write the features of images to a file.",
+        "export": "Write an encoder for other programs.",
+    },
+    "Results": {
+        "report": "Make a page of what a run or a model learnt, or of what was reproduced.",
+        "reproduce": "Run the tables and figures of the paper.",
+    },
+    "Settings": {
+        "config": "Print an example of a config file.",
+    },
+}
+"""Each command with what it does, in groups, in the order in which a person meets them."""
+
+EVERYWHERE = Group("Everywhere", sort_key=len(COMMANDS))
+"""Options that every command takes."""
+
+NOBODY_READS = 128 + 13  # what a shell says of a program that SIGPIPE ended
 
 app = App(
     name="neuralbayes",
     help=ABOUT,
     help_epilogue=EXAMPLES,
     help_format="rich",
+    help_formatter=Flowing(),
     version=__version__,
+    default_parameter=Parameter(negative_iterable=()),
     result_action="return_value",
     suppress_keyboard_interrupt=False,  # `main` says one line about it
 )
-app.command("neuralbayes.cli.pretrain:app", name="pretrain", help="Learn features of unlabelled images.")
-app.command("neuralbayes.cli.sweep:app", name="sweep", help="Search the settings of pretrain.")
-app.command("neuralbayes.cli.probe:app", name="probe", help="Tell how good the features of an encoder are.")
-app.command("neuralbayes.cli.embed:app", name="embed", help="Write the features of images to a file.")
-app.command("neuralbayes.cli.export:app", name="export", help="Write an encoder for other programs.")
-app.command("neuralbayes.cli.data:app", name="data", help="Named data sets: list, fetch, verify, find.")
-app.command("neuralbayes.cli.demo:app", name="demo", help="Label manifolds and learn digits; write pictures.")
-app.command("neuralbayes.cli.reproduce:app", name="reproduce", help="Run the tables and figures of the paper.")
-app.command("neuralbayes.cli.report:app", name="report", help="Make a page of what was reproduced.")
-app.command("neuralbayes.cli.label:app", name="label", help="Label the rows of a table by the manifold they lie on.")
+
+
+def _register() -> None:
+    for place, (title, commands) in enumerate(COMMANDS.items()):
+        group = Group(title, sort_key=place)
+        for number, (name, text) in enumerate(commands.items()):
+            app.command(f"neuralbayes.cli.{name}:app", name=name, help=text, group=group, sort_key=number)
+    text = "Let the tab key complete commands, in bash, zsh or fish."
+    app.command("neuralbayes.cli.completion:app", name="--install-completion", help=text, group=group)
+    for flag in ("--help", "--version"):
+        app[flag].group = (group,)
+
+
+_register()
+app.meta.suppress_keyboard_interrupt = False
+app.meta.config = ()  # or it would take that of `app`
+
+
+@app.meta.default
+def _launch(
+    *tokens: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)],
+    config: Annotated[Path | None, Parameter(metavar="FILE", group=EVERYWHERE)] = None,
+    debug: Annotated[bool, Parameter(negative="", show_default=False, group=EVERYWHERE)] = False,
+) -> Any:
+    """Run a command with the options of the command line and of a file.
+
+    Parameters
+    ----------
+    config
+        Take options from a TOML or YAML file; those of the command line win.
+    debug
+        Show the traceback of an error.
+    """
+    app.config = (check_numbers, *(() if config is None else (options_from(config),)))
+    return app(tokens)
 
 
 def main(tokens: Sequence[str] | None = None) -> int:
@@ -89,24 +165,48 @@ def main(tokens: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0 on success, 2 if the user can mend what went wrong, 1 if not (a bug), 130 after Ctrl-C.
+        0 on success, 2 if the user can mend what went wrong, 1 if not (a bug), 130 after Ctrl-C, 141 when nobody reads
+        what is printed; or what the command returns.
     """
     words = list(sys.argv[1:] if tokens is None else tokens)
+    if words[:1] == ["help"]:
+        words = [*words[1:], "--help"]
     debug = "--debug" in words or os.environ.get("NEURALBAYES_DEBUG", "0") not in ("", "0")
-    words = [word for word in words if word != "--debug"]
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a name that the terminal cannot show must not stop a command
-            stream.reconfigure(errors="backslashreplace")
+    never_fail_to_print()
     stderr = Console(stderr=True, highlight=False)
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        stderr.print(Text(f"warning: {message}", style="yellow"), soft_wrap=not stderr.is_terminal)
+
     try:
-        app(words, error_console=stderr, print_error=False, exit_on_error=False)
+        with warnings.catch_warnings():
+            warnings.showwarning = show
+            code = app.meta(words, error_console=stderr, print_error=False, exit_on_error=False)
+        sys.stdout.flush()
     except KeyboardInterrupt:
         stderr.print("interrupted", style="yellow")
         return 128 + signal.SIGINT
-    except Exception as error:
+    except (Exception, SystemExit) as error:
+        if _nobody_reads(error):
+            return NOBODY_READS
+        if isinstance(error, SystemExit):
+            raise
         if debug:
             traceback.print_exception(error)
-        explanation = explain(error)
+        explanation = explain(error, list(dropwhile(lambda word: word not in app, words)))
         stderr.print(paragraph(explanation), soft_wrap=not stderr.is_terminal)
         return explanation.exit_code
-    return 0
+    return code if isinstance(code, int) else 0
+
+
+def _nobody_reads(error: BaseException) -> bool:
+    """Whether the reader of our output has left, as `head` does, of which rich makes a SystemExit.
+
+    What is left to be printed goes nowhere then.
+    """
+    cause = error.__context__ if isinstance(error, SystemExit) else error
+    if not isinstance(cause, BrokenPipeError):
+        return False
+    with suppress(OSError):  # an output that is no file
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return True

@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+import difflib
 import errno
+import os
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from cyclopts import CycloptsError
+from cyclopts import CycloptsError, MissingArgumentError, UnusedCliTokensError
 from rich.text import Text
 
 USER_ERROR = 2
 BUG = 1
+
+DAMAGED = ("BadZipFile", "SafetensorError", "EOFError", "LZMAError")
+"""What readers of files raise that is neither an OSError nor a ValueError: by name, for they are not imported."""
+
+SMALLER = {
+    "label": "Use fewer columns or rows, or with --model a .npy file, which is read piece by piece.",
+    "pretrain": "A smaller --microbatch takes less, so does --recompute, or a smaller --encoder.",
+    "sweep": "Fewer --workers take less, so does --set microbatch_size=50.",
+    "reproduce": "Fewer --workers take less.",
+    "embed": "Fewer --workers take less.",
+}
+"""What to do about too little memory."""
 
 
 @dataclass(frozen=True)
@@ -21,8 +38,14 @@ class Explanation:
     exit_code: int = USER_ERROR
 
 
-def explain(error: Exception) -> Explanation:
+def explain(error: Exception, words: Sequence[str] = ()) -> Explanation:
     """Put an error into words for somebody who does not read Python.
+
+    Parameters
+    ----------
+    error : Exception
+    words : sequence of str
+        The command line from the command on, for hints that fit it.
 
     Examples
     --------
@@ -32,28 +55,43 @@ def explain(error: Exception) -> Explanation:
     1
     """
     text = " ".join(str(error).split())  # scikit-learn's messages have several lines
+    command = words[0] if words else ""
+    page = " ".join(["neuralbayes", *words[:1], "--help"])
+    general = f"`{page}` explains the options; --debug shows where it happened."
     match error:
         case CycloptsError():
-            command = " ".join(["neuralbayes", *(error.command_chain or ()), "--help"])
-            return Explanation(text, f"`{command}` shows what can be given.")
+            page = " ".join(["neuralbayes", *(error.command_chain or ()), "--help"])
+            return Explanation(_usage_text(error, text), f"{_example(error)}`{page}` shows what can be given.")
         case ImportError():
-            return Explanation(text, "Install it into the environment that runs neuralbayes.")
+            return Explanation(text, _install_hint(error, text))
         case FileNotFoundError():
-            return Explanation(_file_text(error, text), "Check the spelling and the folder you are in.")
+            return Explanation(
+                _file_text(error, text), _near(words, text) or "Check the spelling and the folder you are in."
+            )
         case PermissionError():
             return Explanation(_file_text(error, text), "Choose a place where you may read and write.")
         case OSError(errno=errno.ENOSPC | errno.EDQUOT):
             hint = "Make room or write elsewhere; what was there before is unchanged."
             return Explanation(f"the disk is full ({_file_text(error, text)})", hint)
+        case RuntimeError() | OSError() if "EADDRINUSE" in text or getattr(error, "errno", 0) == errno.EADDRINUSE:
+            return _port_in_use(text)
+        case RuntimeError() if type(error).__name__ == "DistStoreError":
+            hint = "Start all of them, with the same MASTER_ADDR and MASTER_PORT, which this machine must reach."
+            return Explanation(f"the processes of this job did not come together ({text})", hint)
+        case ConnectionError():
+            hint = "The same command goes on from what is finished; --debug shows where it happened."
+            return Explanation(_file_text(error, text), hint)
         case OSError():
-            return Explanation(_file_text(error, text), "--debug shows where it happened.")
+            return Explanation(_file_text(error, text), general)
         case MemoryError() | RuntimeError() if isinstance(error, MemoryError) or _is_torch_memory(text):
-            hint = "Use fewer columns or rows, or a .npy file, which is read piece by piece."
+            hint = SMALLER.get(command, "Close other programs, or take a part of the data.")
             return Explanation(f"the memory is not enough{': ' if text else ''}{text}", hint)
+        case _ if type(error).__name__ in DAMAGED:
+            return Explanation(f"a file is damaged or cut short ({text})", "Make or fetch it again. " + general)
         case ValueError() | TypeError():
-            return Explanation(text, "--debug shows where it happened.")
+            return Explanation(text, general)
         case _:
-            hint = "This is a bug in neuralbayes: please report it with what --debug prints."
+            hint = "This is a bug in neuralbayes: please report it with what --debug and `neuralbayes doctor` print."
             return Explanation(f"{type(error).__name__}: {text}", hint, BUG)
 
 
@@ -65,6 +103,65 @@ def paragraph(explanation: Explanation) -> Text:
     return Text.assemble(("error: ", "bold red"), message, " ", (explanation.hint, "dim"))
 
 
+def _usage_text(error: CycloptsError, text: str) -> str:
+    """What is wrong with a command line."""
+    command = " ".join(["neuralbayes", *(error.command_chain or ())])
+    match error:
+        case UnusedCliTokensError(unused_tokens=[*tokens]):
+            return f"`{command}` does not know what to do with {', '.join(map(repr, tokens))}"
+        case MissingArgumentError(argument=argument, keyword=None) if argument is not None and not argument.tokens:
+            instead = re.search(r"Did you mean .*\?$", text)
+            return f"`{command}` needs {argument.name}. {instead.group() if instead else ''}".strip()
+        case MissingArgumentError(keyword=str(option)):
+            return f"{option} needs a value"
+        case _:
+            return text
+
+
+def _example(error: CycloptsError) -> str:
+    """How a command that lacks an argument is used."""
+    pages = (error.app.help_epilogue or "") if error.app is not None else ""
+    example = re.search(r"\[cyan\](neuralbayes .*?)\[/cyan\]", pages)
+    return f"Such as: {example.group(1)}. " if example and isinstance(error, MissingArgumentError) else ""
+
+
+def _install_hint(error: ImportError, text: str) -> str:
+    """How to get a package; nothing to add where the message says it."""
+    from neuralbayes.doctor.software import EXTRAS
+
+    if "pip install" in text:
+        return "Do it in the environment that runs neuralbayes."
+    missing = (error.name or "").partition(".")[0]
+    extra = next((name for name, extra in EXTRAS.items() if missing in extra.modules), None)
+    if extra is not None:
+        return f"pip install 'neuralbayes[{extra}]', in the environment that runs neuralbayes."
+    return "Install it into the environment that runs neuralbayes; `neuralbayes doctor` shows what is there."
+
+
+def _port_in_use(text: str) -> Explanation:
+    port = re.search(r"port: (\d+)", text)
+    number = port.group(1) if port else os.environ.get("MASTER_PORT", "")
+    other = f"torchrun takes --master-port {int(number) + 1}" if number else "torchrun takes --master-port"
+    message = f"port {number or 'of this job'} of this machine is in use, perhaps by another job"
+    return Explanation(message, f"Take another: {other}, other launchers take MASTER_PORT from the environment.")
+
+
+def _near(words: Sequence[str], text: str) -> str:
+    """The path or data set that was perhaps meant by a word in `text` which names none, as a question."""
+    from neuralbayes.data.catalog import names
+
+    for word in words[1:]:
+        path = Path(word).expanduser()
+        if word.startswith("-") or path.name not in text or path.exists():
+            continue
+        folder = path.parent
+        there = list(folder.iterdir()) if folder.is_dir() and os.access(folder, os.R_OK) else []
+        known = {name: name for name in names()} | {entry.stem: str(entry) for entry in there}
+        if close := difflib.get_close_matches(path.stem, known, n=1, cutoff=0.7):
+            return f"Did you mean {known[close[0]]}?"
+    return ""
+
+
 def _is_torch_memory(text: str) -> bool:
     """Whether a RuntimeError is torch's way of saying that the memory, or that of the graphics card, is full."""
     return "can't allocate memory" in text or "out of memory" in text
@@ -74,4 +171,5 @@ def _file_text(error: OSError, text: str) -> str:
     """``path: reason`` where the system raised the error, its own words where the library did."""
     if error.strerror is None or error.filename is None:
         return text
-    return f"{error.filename}: {error.strerror.lower()}"
+    path = re.sub(r"\.([^/\\]+)\.\w{8}\.tmp", r"\1", str(error.filename))  # that of a file which was to be written
+    return f"{path}: {error.strerror.lower()}"

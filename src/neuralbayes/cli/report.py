@@ -1,51 +1,302 @@
-"""``neuralbayes report``: the results page, from the numbers that `neuralbayes reproduce` recorded."""
+"""``neuralbayes report``: a page of what a run or a model learnt, or of what `neuralbayes reproduce` recorded."""
 
 from __future__ import annotations
 
+import csv
+import io
+import time
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 from rich.console import Console
+from rich.progress import Progress
 from rich.text import Text
 
-EXAMPLES = """Nothing is computed but means: the page says what the JSON files in the folder say.
+from neuralbayes.cli.busy import busy
+from neuralbayes.cli.runs import DataChoice, data_name, load_encoder, load_fitting
+
+if TYPE_CHECKING:
+    from neuralbayes.report.explorer import Samples, Side
+
+EXAMPLES = """FOLDER is that of a pretraining (neuralbayes pretrain --out), of a saved model (neuralbayes label --save), \
+or of what neuralbayes reproduce recorded. Of the first two it writes one HTML file that needs no network: what was \
+run, warnings in words, information, and an explorer of the states with their typical and borderline members.
 
 [bold]Examples[/bold]
 
+  [cyan]neuralbayes report run --open[/cyan]
+  [cyan]neuralbayes report run cifar10 --split test --out test.html[/cyan]
+  [cyan]neuralbayes report model data.csv --labels species[/cyan]
+  [cyan]neuralbayes report run --against other_run[/cyan]
   [cyan]neuralbayes report results/reproduce --out docs[/cyan]
-  [cyan]neuralbayes report reproduce --out page[/cyan]
 """
 
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 app = App(name="report", help_epilogue=EXAMPLES)
 
+MOST_SAMPLES = 20_000
+
 
 @app.default
 def report(
-    results: Path,
+    folder: Path,
+    data: str | None = None,
     /,
     *,
-    out: Annotated[Path, Parameter(name=["--out", "-o"])],
+    against: Path | None = None,
+    out: Annotated[Path | None, Parameter(name=["--out", "-o"])] = None,
+    split: Literal["train", "test", "unlabeled"] | None = None,
+    labels: Annotated[str | None, Parameter(metavar="COLUMN")] = None,
+    key: str | None = None,
+    samples: int = 5000,
+    map_: Annotated[Literal["tsne", "pca"], Parameter(name="--map")] = "tsne",
+    open_: Annotated[Flag, Parameter(name="--open")] = False,
     quiet: Flag = False,
 ) -> None:
-    """Write the results page: each claim of the paper in a line, tables and pictures.
+    """Make a page of what a run or a model learnt, or of what was reproduced.
 
     Parameters
     ----------
-    results
-        Folder that `neuralbayes reproduce` recorded into by --record, or its --out.
+    folder
+        A finished run, a saved model, or results of neuralbayes reproduce.
+    data
+        What to look at: images for a run, by default those that it was trained on; a table for a model.
+    against
+        Another run or model, to stand beside the first.
     out
-        Folder for results.md; pictures go into pictures/ in it.
+        The page, by default report.html; for results of neuralbayes reproduce a folder.
+    split
+        Which part of the images, by default that which the run was trained on.
+    labels
+        Column of a table with true classes, to hold the states against.
+    key
+        Which array of a .npz file to use.
+    samples
+        How many samples the page holds, at most: more take longer and make it larger.
+    map_
+        How the samples of an encoder are brought into the plane.
+    open_
+        Open the page in the browser.
     quiet
         Print nothing but errors.
     """
+    if not folder.is_dir():
+        raise FileNotFoundError(f"{folder} is not a folder of results, of a run or of a model")
+    kinds = {one: _kind(one) for one in (folder, against) if one is not None}
+    if kinds[folder] == "results":
+        options = {"DATA": data, "--against": against, "--split": split, "--labels": labels, "--key": key}
+        _results_page(folder, out, {name: value for name, value in options.items() if value is not None}, quiet)
+        return
+    if not 2 <= samples <= MOST_SAMPLES:
+        raise ValueError(f"--samples must be from 2 to {MOST_SAMPLES:,}, got {samples}")
+    page = Path("report.html") if out is None else out
+    _check_page(page)
+    start = time.perf_counter()
+    console = Console(highlight=False)
+    with busy("reading", enabled=not quiet) as shown:
+
+        def watch(doing: str) -> None:
+            if isinstance(shown, Progress):
+                shown.update(shown.task_ids[0], description=doing)
+
+        asked = _Asked(data, split, labels, key, progress=not quiet)
+        inputs = [_open(one, kind, asked) for one, kind in kinds.items()]
+        # Two that look at the same samples share their pictures; else each has its own, and fewer of them.
+        shared: dict[Any, Any] = {}
+        n = samples if len({one.looks_at for one in inputs}) == 1 else max(2, 3 * samples // 5)
+        sides = [one.side(n, shared, map_, watch) for one in inputs]
+        if len({side.title for side in sides}) < len(sides):
+            sides = [replace(side, title=str(one.folder)) for side, one in zip(sides, inputs, strict=True)]
+        watch("writing")
+        from neuralbayes.report.explorer import write_page
+
+        write_page(sides, page)
+    if not quiet:
+        seconds = time.perf_counter() - start
+        size = page.stat().st_size / 1e6
+        console.print(Text(f"{page} ({size:.1f} MB, {seconds:.0f} s)"), soft_wrap=True)
+        for side in sides:
+            for text in side.warnings:
+                console.print(Text(f"{side.title}: {text}", style="yellow"), soft_wrap=not console.is_terminal)
+    if open_:
+        import webbrowser
+
+        webbrowser.open(page.absolute().as_uri())
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What the command line says of the data."""
+
+    data: str | None
+    split: str | None
+    labels: str | None
+    key: str | None
+    progress: bool
+
+
+@dataclass(frozen=True)
+class _Images:
+    """An encoder of images, with the images to look at."""
+
+    folder: Path
+    encoder: Any  # ImageEncoder, or MIMEncoder of images
+    images: Any
+    data: str
+    limit: int | None
+    own_data: bool
+
+    @property
+    def looks_at(self) -> Any:
+        return self.data, self.images.split, self.limit, tuple(self.images.source.shape)
+
+    def side(self, n: int, shared: dict[Any, Samples], method: Any, watch: Any) -> Side:
+        from neuralbayes.encoder import ImageEncoder
+        from neuralbayes.report.explorer import encoder_side, image_model_side, image_samples
+
+        if self.looks_at not in shared:
+            shared[self.looks_at] = image_samples(self.images, f"{self.data}, {self.images.split}", n, self.limit)
+        samples = shared[self.looks_at]
+        if not isinstance(self.encoder, ImageEncoder):
+            return image_model_side(self.folder, self.encoder, samples, method=method, watch=watch)
+        return encoder_side(self.folder, self.encoder, samples, own_data=self.own_data, method=method, watch=watch)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """A model of rows, with the table to look at."""
+
+    folder: Path
+    estimator: Any
+    table: Any
+    key: str | None
+    classes: Any
+
+    @property
+    def looks_at(self) -> Any:
+        return str(self.table.path), tuple(self.table.feature_names)
+
+    def side(self, n: int, shared: dict[Any, Samples], method: Any, watch: Any) -> Side:
+        from neuralbayes.cli.label_model import with_names
+        from neuralbayes.report.explorer import chosen, row_samples, rows_side
+
+        table = self.table
+        if self.looks_at not in shared:
+            index = chosen(len(table.X), n)
+            shared[self.looks_at] = row_samples(table.X, str(table.path), table.feature_names, index, self.classes)
+        samples = shared[self.looks_at]
+        X: Any = table.X[samples.index]
+        names = getattr(self.estimator, "feature_names_in_", None)
+        if names is not None:
+            X = with_names(replace(table, X=X), [str(name) for name in names])
+        options = [] if self.key is None else ["--key", self.key]
+        options += ["--columns", _as_csv(table.feature_names)] if table.ignored else []
+        return rows_side(self.folder, self.estimator, X, samples, options=options, method=method, watch=watch)
+
+
+def _as_csv(names: list[str]) -> str:
+    """Names as --columns takes them: quotes where they hold commas."""
+    line = io.StringIO()
+    csv.writer(line).writerow(names)
+    return line.getvalue().strip()
+
+
+def _kind(folder: Path) -> Literal["model", "run", "results"]:
+    """What a folder holds, by the files in it."""
+    if (folder / "model.json").is_file():
+        return "model"
+    if (folder / "encoder.json").is_file() or (folder / "config.json").is_file():
+        return "run"
+    from neuralbayes.reproduce import NAMES
+
+    if any(path.is_file() for name in NAMES for path in (folder / name).glob("*.json")):
+        return "results"
+    raise FileNotFoundError(
+        f"{folder} holds no results: neither a run of neuralbayes pretrain (config.json), nor a model of neuralbayes "
+        "label --save (model.json), nor what neuralbayes reproduce recorded"
+    )
+
+
+def _results_page(folder: Path, out: Path | None, options: dict[str, Any], quiet: bool) -> None:
     from neuralbayes.reproduce.page import write_page
 
-    if not results.is_dir():
-        raise FileNotFoundError(f"{results} is not a folder of results")
-    written = write_page(results, out)
+    if options:
+        raise ValueError(f"{next(iter(options))} is for a run or a model, but {folder} holds results of reproduce")
+    if out is None:
+        raise ValueError(f"--out must name a folder for the results page of {folder}")
+    written = write_page(folder, out)
     if not quiet:
         console = Console(highlight=False)
         for path in written:
             console.print(Text(str(path)), soft_wrap=True)
+
+
+def _check_page(page: Path) -> None:
+    """Raise unless the page may be written there, before anything is computed."""
+    from neuralbayes.cli.outputs import check_target
+    from neuralbayes.plot.style import import_matplotlib
+    from neuralbayes.report.explorer.page import check_jinja, is_page
+
+    import_matplotlib()
+    check_jinja()
+    if page.is_file() and not is_page(page):
+        raise FileExistsError(f"{page} exists and is no report; choose another file with --out")
+    check_target(page, option="--out", force=True, source=page.with_suffix(".none"))
+
+
+def _open(folder: Path, kind: str, asked: _Asked) -> _Images | _Rows:
+    if kind == "results":
+        raise ValueError(f"--against must be a run or a model, but {folder} holds results of reproduce")
+    if kind == "run":
+        return _open_run(folder, asked)
+    import neuralbayes
+
+    estimator = neuralbayes.load(folder)
+    if asked.data is None:
+        raise ValueError(f"a model keeps no data: name them after {folder}, as in `neuralbayes report {folder} DATA`")
+    if getattr(estimator, "image_shape_", None) is not None:
+        images = load_fitting(estimator.module_, data_name(asked.data), asked.split or "train", progress=asked.progress)
+        return _Images(folder, estimator, images, data_name(asked.data), None, own_data=False)
+    return _open_table(folder, estimator, asked)
+
+
+def _open_run(folder: Path, asked: _Asked) -> _Images:
+    for option, value in {"--labels": asked.labels, "--key": asked.key}.items():
+        if value is not None:
+            raise ValueError(f"{option} is for tables, but {folder} is a run on images")
+    encoder = load_encoder(folder)
+    choice = DataChoice.of(folder)
+    if asked.data is None and choice is None:
+        raise ValueError(f"{folder} does not say which images it was trained on; name some after it")
+    own = choice is not None and (asked.data is None or data_name(asked.data) == choice.data)
+    data = choice.data if own and choice is not None else data_name(str(asked.data))
+    split = asked.split or (choice.split if own and choice is not None else "train")
+    own = own and choice is not None and split == choice.split
+    images = load_fitting(encoder, data, split, progress=asked.progress)
+    return _Images(folder, encoder, images, data, choice.limit if own and choice is not None else None, own)
+
+
+def _open_table(folder: Path, estimator: Any, asked: _Asked) -> _Rows:
+    from neuralbayes.cli.label_summary import shortened
+    from neuralbayes.data.table_formats import ARRAY_SUFFIXES
+    from neuralbayes.data.tables import read_table
+
+    file = Path(str(asked.data))
+    names = getattr(estimator, "feature_names_in_", None)
+    trained_on = None if names is None else [str(name) for name in names]
+    table = read_table(file, columns=None if file.suffix.lower() in ARRAY_SUFFIXES else trained_on, key=asked.key)
+    if table.X.shape[1] != estimator.n_features_in_:
+        raise ValueError(
+            f"{folder} was trained on {estimator.n_features_in_} columns, but {file} gives {table.X.shape[1]}: "
+            f"{shortened(table.feature_names)}"
+        )
+    classes = None
+    if asked.labels is not None:
+        columns = table.own_columns()
+        if asked.labels not in columns:
+            known = shortened([str(name) for name in columns])
+            raise ValueError(f"--labels must be a column of {file}, one of {known}, got {asked.labels!r}")
+        classes = columns[asked.labels].to_numpy()
+    return _Rows(folder, estimator, table, asked.key, classes)

@@ -44,7 +44,13 @@ kept and not repeated.
   [cyan]neuralbayes reproduce fig-ablation --scale paper --yes[/cyan]
 """
 
-STYLES = {"holds": "green", "holds in part": "yellow", "does not hold here": "red", "not run": "dim"}
+STYLES = {
+    "holds": "green",
+    "holds in part": "yellow",
+    "undecided": "yellow",
+    "does not hold here": "red",
+    "not run": "dim",
+}
 
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 app = App(name="reproduce", help_epilogue=EXAMPLES)
@@ -192,11 +198,13 @@ def _cost(jobs: list[Job], workers: int) -> float:
 
     from neuralbayes.launch import n_threads
     from neuralbayes.reproduce import load_experiment
+    from neuralbayes.sweeps.crew import on_its_own
 
     threads = torch.get_num_threads()
     torch.set_num_threads(n_threads(workers))
     try:
-        return sum(load_experiment(run.experiment).cost(run) for _, run in jobs) / workers
+        with on_its_own():
+            return sum(load_experiment(run.experiment).cost(run) for _, run in jobs) / workers
     finally:
         torch.set_num_threads(threads)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from neuralbayes.report.frames import quiet_frame
-from neuralbayes.report.labels import COLORS, new_picture
+from neuralbayes.plot.curves import CurvesDisplay
+from neuralbayes.plot.members import MembersDisplay
+from neuralbayes.plot.style import COLORS, new_picture, quiet_frame
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,14 +45,19 @@ def draw_digits(
     Returns
     -------
     matplotlib Figure
-        For :func:`neuralbayes.report.labels.save_picture`.
+        For :func:`neuralbayes.plot.save_picture`.
     """
     figure, first = new_picture()
     first.remove()
     figure.set_size_inches(11.5, 5.6)
     left, right = figure.subfigures(1, 2, squeeze=False, width_ratios=(1.0, 1.25))[0]
     upper, lower = left.subplots(2, 1)
-    plot_information(information, bounds, upper)
+    CurvesDisplay(
+        {name: (range(len(curve)), curve) for name, curve in information.items()},
+        bounds=dict(zip(information, bounds, strict=True)),
+        title="I(x; z) in nats; its bound log K: {bounds}",
+        xlabel="epoch",
+    ).plot(ax=upper, legend="inside")
     plot_accuracy(accuracy, lower)
     right.suptitle(
         "states of the last layer: images of largest p(x|z) / p(x), with its range",
@@ -59,25 +65,9 @@ def draw_digits(
         x=0.02,
         ha="left",
     )
-    rows = right.subplots(max(len(members), 1), 1, squeeze=False)[:, 0]
-    for ax in rows:
-        ax.set_axis_off()
-    for ax, state in zip(rows, members, strict=False):
-        plot_members(state, ax)
+    names, images, ratios = zip(*members, strict=True) if members else ((), (), ())
+    MembersDisplay(images, names, ratios).plot(ax=right.subplots(), cmap="gray_r")
     return figure
-
-
-def plot_information(information: Mapping[str, Sequence[float]], bounds: Sequence[float], ax: Axes) -> None:
-    """I(x; z) of each layer against epochs, with its bound log n_states as a dotted line."""
-    for i, ((name, curve), bound) in enumerate(zip(information.items(), bounds, strict=True)):
-        color = COLORS[i % len(COLORS)]
-        ax.plot(curve, color=color, linewidth=1.8, label=name)
-        ax.axhline(bound, color=color, linewidth=1.0, linestyle=(i, (1, 3)))
-    ax.set_ylim(0.0, 1.06 * max(bounds))
-    ax.set_xlabel("epoch", fontsize=8, color="#555555")
-    ax.set_title("I(x; z) in nats; dotted: its bound log K", loc="left", fontsize=10)
-    ax.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(0.01, 0.84))
-    quiet_frame(ax)
 
 
 def plot_accuracy(accuracy: Mapping[str, Mapping[str, float]], ax: Axes) -> None:
@@ -99,18 +89,3 @@ def plot_accuracy(accuracy: Mapping[str, Mapping[str, float]], ax: Axes) -> None
     ax.set_title("linear probe, % of test images right (axis cut)", loc="left", fontsize=10)
     ax.legend(frameon=False, fontsize=8, loc="upper left", ncols=len(kinds), bbox_to_anchor=(0.0, -0.12))
     quiet_frame(ax)
-
-
-def plot_members(state: Members, ax: Axes) -> None:
-    """The images of one state side by side, its name before them, their ratios after."""
-    name, images, ratio = state
-    n, height, width = images.shape
-    gap = max(1, width // 8)
-    strip = np.full((height, n * (width + gap) - gap), np.nan)
-    for i, image in enumerate(images):
-        strip[:, i * (width + gap) : i * (width + gap) + width] = image
-    ax.imshow(strip, cmap="gray_r", vmin=0, vmax=255, interpolation="nearest")
-    style: dict[str, Any] = {"fontsize": 8, "color": "#555555", "va": "center"}
-    middle = (height - 1) / 2
-    ax.text(-2 * gap, middle, name, ha="right", **style)
-    ax.text(strip.shape[1] + gap, middle, f"{ratio[0]:.0f} to {ratio[-1]:.0f}", ha="left", **style)

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from neuralbayes.report.frames import quiet_frame
-from neuralbayes.report.labels import COLORS, new_picture
-from neuralbayes.report.run import tile_wall
+from neuralbayes.plot.filters import tile_wall
+from neuralbayes.plot.style import COLORS, new_picture, quiet_frame
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,15 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from neuralbayes.files import atomic_write
-from neuralbayes.report.labels import save_picture
+from neuralbayes.plot.style import save_picture
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Verdict = Literal["holds", "holds in part", "does not hold here", "not run"]
+Verdict = Literal["holds", "holds in part", "undecided", "does not hold here", "not run"]
 VERDICTS: dict[Verdict, str] = {
     "holds": "hold",
     "holds in part": "hold in part",
+    "undecided": "stay undecided",
     "does not hold here": "do not hold here",
     "not run": "were not run",
 }
@@ -37,7 +38,7 @@ class Claim:
     text : str
     where : str
         In the paper.
-    verdict : {"holds", "holds in part", "does not hold here", "not run"}
+    verdict : {"holds", "holds in part", "undecided", "does not hold here", "not run"}
     numbers : str
         On which the verdict rests.
     """

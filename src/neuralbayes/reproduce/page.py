@@ -32,8 +32,8 @@ honest protocol, and *in part* where that of some is. Else it is *undecided* whe
 SCOPES: dict[Scale, str] = {
     "smoke": "Scale smoke: a few seconds on small digits, to see that everything runs. The numbers mean nothing.",
     "laptop": "Scale laptop: narrow encoders, fewer images and epochs than the paper's, on two cores; convolutional "
-    "encoders with the settings of this library's preset for it, which whitens images and keeps a running p(z) where an "
-    "experiment does not say otherwise.",
+    "encoders with the settings of this library's preset for it, which whitens images and keeps a running p(z) where "
+    "an experiment does not say otherwise.",
     "paper": "Scale paper: the paper's encoder, images and epochs.",
 }
 
