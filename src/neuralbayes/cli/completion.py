@@ -1,0 +1,57 @@
+"""``neuralbayes --install-completion``: the tab key completes commands, options and their choices."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import App, Parameter
+
+EXAMPLES = """Writes a script for the shell, which needs no Python while you type, and names it in the shell's startup \
+file. After an upgrade of neuralbayes, run it again.
+
+[bold]Examples[/bold]
+
+  [cyan]neuralbayes --install-completion[/cyan]
+  [cyan]neuralbayes --install-completion --shell fish[/cyan]
+  [cyan]neuralbayes --install-completion --shell bash --out completion.bash[/cyan]
+"""
+
+LOADED_BY = {
+    "bash": "`source {}`",
+    "zsh": "`compinit`, once it lies in a folder of fpath under the name _neuralbayes",
+    "fish": "`source {}`",
+    "powershell": "`. {}`",
+}
+
+app = App(name="--install-completion", help_epilogue=EXAMPLES)
+
+
+@app.default
+def install_completion(
+    *,
+    shell: Literal["bash", "zsh", "fish", "powershell"] | None = None,
+    out: Annotated[Path | None, Parameter(name=["--out", "-o"])] = None,
+) -> None:
+    """Let the tab key complete commands.
+
+    Parameters
+    ----------
+    shell
+        Which shell; by default the one that this is started from.
+    out
+        Write the script to this file, and leave the startup file as it is.
+    """
+    from cyclopts.completion import detect_shell
+    from cyclopts.completion.detect import ShellDetectionError
+
+    from neuralbayes.cli import app as root
+
+    if shell is None:
+        try:
+            shell = detect_shell()
+        except ShellDetectionError as error:
+            raise ValueError(f"--shell must be given, one of {', '.join(LOADED_BY)}: this one is not known") from error
+    script = root.install_completion(shell=shell, output=out, add_to_startup=out is None)
+    when = "in every new shell" if out is None else f"after {LOADED_BY[shell].format(script)}"
+    print(f"{script}: the tab key completes neuralbayes in {shell} {when}")

@@ -1,0 +1,119 @@
+"""Options of a command from a TOML or YAML file. A file holds values and nothing else: no tags, includes, variables."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Callable, Sequence
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cyclopts import CycloptsError, Token
+
+from neuralbayes.cli.options import Kind, key_of
+
+if TYPE_CHECKING:
+    from cyclopts import App, ArgumentCollection
+
+Source = Callable[["App", tuple[str, ...], "ArgumentCollection"], None]
+
+
+def options_from(path: Path) -> Source:
+    """What gives a command the options in the file `path`, in the form of cyclopts' `App.config`."""
+    return partial(_fill, path)
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """The keys and values of a config file.
+
+    Raises
+    ------
+    CycloptsError
+        Unless it is TOML or YAML, as its suffix says, with keys at its top.
+    ImportError
+        Where the file is YAML and PyYAML is not installed.
+    """
+    readers = {".toml": _read_toml, ".yaml": _read_yaml, ".yml": _read_yaml}
+    reader = readers.get(path.suffix.lower())
+    if reader is None:
+        raise CycloptsError(msg=f"--config must be a file that ends in {', '.join(readers)}, got {path}")
+    try:
+        content = reader(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        kind = "TOML, in which text needs quotes" if reader is _read_toml else "YAML"
+        raise CycloptsError(msg=f"{path} is not valid {kind}: {error}") from error
+    if not isinstance(content, dict):
+        raise CycloptsError(msg=f"{path} must hold keys and values, got {_shown(content)}")
+    return content
+
+
+def _read_toml(text: str) -> Any:
+    return tomllib.loads(text)
+
+
+def _read_yaml(text: str) -> Any:
+    try:
+        yaml = import_module("yaml")
+    except ImportError as error:
+        raise ImportError("a config file in YAML needs PyYAML, one in TOML does not", name="yaml") from error
+
+    class Loader(yaml.SafeLoader):  # type: ignore[misc, name-defined]
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            keys = [key.value for key, _ in node.value]
+            if len(keys) > len(set(map(str, keys))):
+                again = next(key for key in keys if keys.count(key) > 1)
+                raise ValueError(f"the key {again!r} is there twice")
+            return super().construct_mapping(node, deep)
+
+    try:
+        content = yaml.load(text, Loader)
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from error
+    return {} if content is None else content
+
+
+def _fill(path: Path, app: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
+    """Give each argument that the command line leaves open its value in the file."""
+    known = {key_of(argument): argument for argument in arguments if argument.parse}
+    for key, value in read_config(path).items():
+        argument = known.get(str(key).replace("-", "_"))
+        if argument is None:
+            raise CycloptsError(msg=_unknown(str(key), value, path, [*known]))
+        kind = Kind.of(argument.hint)
+        if value is None:  # YAML's way to leave an option as it is
+            continue
+        if not kind.accepts(value):
+            meant = _meant(str(value), kind.choices) if isinstance(value, str) else ""
+            raise CycloptsError(msg=f"{key} in {path} must be {kind.words()}, got {_shown(value)}{meant}")
+        if not argument.has_tokens:
+            for index, item in enumerate(value if isinstance(value, list) else [value]):
+                argument.append(Token(keyword=str(key), value=str(item), source=str(path), index=index))
+
+
+def _unknown(key: str, value: object, path: Path, known: list[str]) -> str:
+    if isinstance(value, dict):
+        return f"{path} must have the options at its top, got a table [{key}]"
+    meant = _meant(key.replace("-", "_"), known)
+    return f"{path} has the key {key!r}, which is no option of this command{meant}"
+
+
+def _meant(word: str, known: Sequence[Any]) -> str:
+    close = difflib.get_close_matches(word, [str(name) for name in known], n=3)
+    return f"; did you mean {' or '.join(close)}?" if close else ""
+
+
+def _shown(value: object) -> str:
+    """A value in a message; of a container only what it is, for it can be large."""
+    match value:
+        case dict():
+            return "a table"
+        case list():
+            return "a list"
+        case bool():
+            return str(value).lower()
+        case str() | int() | float():
+            return repr(value)
+        case _:
+            return f"a {type(value).__name__}"

@@ -1,0 +1,162 @@
+"""`--config FILE`: options of any command from TOML or YAML."""
+
+import sys
+import tomllib
+from functools import wraps
+from typing import get_args
+
+import numpy as np
+import pytest
+
+import neuralbayes.cli
+from neuralbayes.cli import COMMANDS, main
+from neuralbayes.cli.config import Command
+
+
+@pytest.fixture
+def given(monkeypatch):
+    """What a stand-in for `neuralbayes pretrain` was called with."""
+    seen = {}
+    pretrain = neuralbayes.cli.app["pretrain"]
+
+    @wraps(pretrain.default_command)
+    def stand_in(*args, **options):
+        seen.clear()
+        seen.update(options, data=args[0])
+
+    monkeypatch.setattr(pretrain, "default_command", stand_in)
+    return seen
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(text, name="run.toml"):
+        (tmp_path / name).write_text(text)
+        return str(tmp_path / name)
+
+    return write
+
+
+def err(capsys):
+    return " ".join(capsys.readouterr().err.split())
+
+
+TOML = 'data = "digits"\nout = "run"\nalpha = 3\nlearning-rate = 1e-3\nepochs = 4\nrecompute = false\nscales = "1,2"\n'
+YAML = "data: digits\nout: run\nalpha: 3\nlearning_rate: 1e-3\nepochs: 4\nrecompute: no\nscales: 1,2\nseed: null\n"
+
+
+@pytest.mark.parametrize(("text", "name"), [(TOML, "run.toml"), (YAML, "run.yaml"), (YAML, "run.yml")])
+def test_a_file_gives_what_the_command_line_would(given, file, text, name):
+    assert main(["pretrain", "--config", file(text, name)]) == 0
+    assert {
+        "data": "digits",
+        "alpha": 3.0,
+        "learning_rate": 1e-3,
+        "epochs": 4,
+        "scales": "1,2",
+    }.items() <= given.items()
+    assert str(given["out"]) == "run"
+    assert given["recompute"] is False
+    assert "seed" not in given
+
+
+def test_the_command_line_wins(given, file):
+    path = file(TOML)
+    assert main(["pretrain", "mnist", "--config", path, "--epochs", "9", "--recompute"]) == 0
+    assert (given["data"], given["epochs"], given["recompute"], given["alpha"]) == ("mnist", 9, True, 3.0)
+
+
+def test_a_file_is_forgotten_after_its_command(given, file, capsys):
+    assert main(["pretrain", "--config", file(TOML)]) == 0
+    assert main(["pretrain"]) == 2
+    assert "needs DATA" in err(capsys)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        (
+            "a.toml",
+            "alphaa = 2",
+            "a.toml has the key 'alphaa', which is no option of this command; did you mean alpha?",
+        ),
+        ("a.toml", 'epochs = "many"', "epochs in a.toml must be a whole number, got 'many'."),
+        ("a.toml", "epochs = 2.5", "epochs in a.toml must be a whole number, got 2.5."),
+        ("a.toml", "epochs = true", "epochs in a.toml must be a whole number, got true."),
+        ("a.toml", "epochs = [1, 2]", "epochs in a.toml must be a whole number, got a list."),
+        ("a.toml", "alpha = 2020-01-01", "alpha in a.toml must be a number, got a date."),
+        ("a.toml", "recompute = 1", "recompute in a.toml must be true or false, got 1."),
+        ("a.toml", "out = 1", "out in a.toml must be a path, got 1."),
+        (
+            "a.toml",
+            'encoder = "smal"',
+            "encoder in a.toml must be one of paper, small, tiny, got 'smal'; did you mean small?",
+        ),
+        ("a.toml", "[pretrain]\nout = 'x'", "a.toml must have the options at its top, got a table [pretrain]."),
+        (
+            "a.toml",
+            "out = run",
+            "a.toml is not valid TOML, in which text needs quotes: Invalid value (at line 1, column 7).",
+        ),
+        ("a.yaml", "epochs: 1\nepochs: 2", "a.yaml is not valid YAML: the key 'epochs' is there twice."),
+        ("a.yaml", "- 1", "a.yaml must hold keys and values, got a list."),
+        ("a.yaml", "out: !!python/name:os.system", "a.yaml is not valid YAML: could not determine a constructor"),
+        ("a.yaml", "epochs: &a [*a]", "a.yaml must be a whole number, got a list."),
+        ("a.yaml", "a: {", "a.yaml is not valid YAML: while parsing"),
+        ("a.json", "{}", "--config must be a file that ends in .toml, .yaml, .yml, got a.json."),
+        ("a.toml", None, "a.toml: no such file or directory."),
+    ],
+)
+def test_a_mistake_in_a_file_is_named_with_the_file(tmp_path, monkeypatch, capsys, name, text, message):
+    monkeypatch.chdir(tmp_path)
+    if text is not None:
+        (tmp_path / name).write_text(text)
+    assert main(["pretrain", "digits", "--out", "run", "--config", name]) == 2
+    assert message in err(capsys)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_file_holds_no_variables_of_the_environment(given, file):
+    assert main(["pretrain", "--config", file("data: $HOME\nout: ${HOME}/run", "a.yaml")]) == 0
+    assert (given["data"], str(given["out"])) == ("$HOME", "${HOME}/run")
+
+
+def test_yaml_without_its_package_names_the_extra(file, monkeypatch, capsys):
+    path = file(YAML, "run.yaml")
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    assert main(["pretrain", "--config", path]) == 2
+    assert "pip install 'neuralbayes[yaml]'" in err(capsys)
+
+
+def test_lists_positions_and_flags_come_from_files_too(file, tmp_path, capsys):
+    np.save(tmp_path / "x.npy", np.eye(3))
+    text = f'file = "{tmp_path}/x.npy"\nclusters = 1\nno_picture = true\n'
+    assert main(["label", "--config", file(text)]) == 2
+    assert "--clusters must be a whole number of at least 2, or auto, got '1'" in err(capsys)
+    assert main(["data", "get", "--config", file('names = ["cifar11", "mnist"]\noffline = true\n', "get.toml")]) == 2
+    assert "got 'cifar11'" in err(capsys)
+
+
+@pytest.mark.parametrize("command", get_args(Command))
+def test_the_example_of_a_file_sets_nothing_and_is_valid_with_its_defaults(command, capsys, tmp_path):
+    assert main(["config", command]) == 0
+    text = capsys.readouterr().out
+    assert tomllib.loads(text) == {}
+    options = [line for line in text.splitlines() if line.startswith("#") and not line.startswith("# ")]
+    with_default = [line for line in options if not line.endswith("=")]
+    assert set(tomllib.loads("\n".join(line[1:] for line in with_default))) >= {"quiet"}
+    assert f"neuralbayes {command} --config" in text
+
+
+def test_every_command_with_options_of_its_own_has_an_example():
+    assert set(get_args(Command)) == {name for group in COMMANDS.values() for name in group} - {"config", "data"}
+
+
+def test_defaults_of_an_example_are_those_of_the_command(given, file, capsys):
+    main(["config", "pretrain"])
+    lines = [
+        line for line in capsys.readouterr().out.splitlines() if line.startswith("#") and not line.startswith("# ")
+    ]
+    text = "\n".join(line[1:] for line in lines if not line.endswith("="))
+    assert main(["pretrain", "digits", "--out", "run", "--config", file(text)]) == 0
+    assert (given["preset"], given["split"], given["shard"], given["quiet"]) == ("laptop", "train", False, False)

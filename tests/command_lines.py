@@ -1,0 +1,17 @@
+"""Command lines that are read but not run."""
+
+import shlex
+
+from neuralbayes.cli import app
+from neuralbayes.cli.config_file import options_from
+from neuralbayes.cli.options import check_numbers
+
+
+def parse(line):
+    """Read a line of a shell that calls neuralbayes as `main` would; it is an error if `main` would refuse it."""
+    words = shlex.split(line.split(" > ")[0].split(" | ")[0].replace("\\\n", " "), comments=True)
+    quiet = {"print_error": False, "exit_on_error": False}
+    _, bound, _ = app.meta.parse_args(words[words.index("neuralbayes") + 1 :], **quiet)
+    file = bound.arguments.get("config")
+    app.config = (check_numbers, *(() if file is None else (options_from(file),)))
+    return app.parse_args(bound.arguments.get("tokens", ()), **quiet)
