@@ -1,0 +1,203 @@
+"""``neuralbayes sweep``: search the settings of `pretrain`."""
+
+from __future__ import annotations
+
+import shlex
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import App, Parameter
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from neuralbayes.cli.runs import DataChoice, data_name
+
+if TYPE_CHECKING:
+    from neuralbayes.sweeps.search import Outcome, Plan
+
+EXAMPLES = """DATA is what `neuralbayes pretrain` takes, and settings have the names of its options. Interrupted, the \
+same command goes on; so it does with more --trials. The test part of DATA is never looked at.
+
+[bold]Examples[/bold]
+
+  Twenty short trainings, of which each is to tell the next where to look:
+  [cyan]neuralbayes sweep cifar10 --search alpha=0:10 learning_rate=1e-4:1e-1:log --set epochs=3 --out sweep[/cyan]
+
+  Choices, and images that are too small as they are:
+  [cyan]neuralbayes sweep digits --size 24 --search beta=0,0.5,2 encoder=tiny,small scales=1,1+2 --out sweep[/cyan]
+
+  Pictures without labels; trials that fall behind are ended early:
+  [cyan]neuralbayes sweep my_images/ --size 32 --metric information --search alpha=0:10 --prune --out sweep[/cyan]
+
+  The same sweep on several machines, each with this command:
+  [cyan]neuralbayes sweep cifar10 --search alpha=0:10 --trials 100 --storage /shared/journal.log --out sweep[/cyan]
+"""
+
+SHOWN = 8  # trials in the table
+MEANINGS = {"probe": "accuracy of a linear probe", "information": "I(x; z) of the last layer in nats"}
+OPTIONS = {"batch_size": "batch", "microbatch_size": "microbatch"}
+
+Flag = Annotated[bool, Parameter(negative="", show_default=False)]
+app = App(name="sweep", help_epilogue=EXAMPLES)
+
+
+@app.default
+def sweep(
+    data: str,
+    /,
+    *,
+    out: Annotated[Path, Parameter(name=["--out", "-o"])],
+    search: Annotated[list[str], Parameter(consume_multiple=True, negative="", metavar="NAME=VALUES")],
+    set_: Annotated[
+        list[str] | None, Parameter(name="--set", consume_multiple=True, negative="", metavar="NAME=VALUE")
+    ] = None,
+    preset: Literal["laptop", "paper"] = "laptop",
+    trials: int = 20,
+    metric: Literal["probe", "information"] = "probe",
+    prune: Flag = False,
+    workers: int | None = None,
+    storage: Annotated[str | None, Parameter(metavar="FILE|URL")] = None,
+    seed: int = 0,
+    split: Literal["train", "test", "unlabeled"] = "train",
+    limit: int | None = None,
+    size: int | None = None,
+    channels: Literal[1, 3] | None = None,
+    quiet: Flag = False,
+) -> None:
+    """Search the settings of `pretrain` for those with the best features.
+
+    Parameters
+    ----------
+    data
+        A data set (see `neuralbayes data list`), a folder of pictures, a .npy or a .npz.
+    out
+        Folder of the sweep: one folder a trial, sweep.json, sweep.png.
+    search
+        What to search, each as NAME=LOW:HIGH, NAME=LOW:HIGH:log or NAME=A,B,... A tuple is written 1+2.
+    set_
+        Settings that all trials have, where they are not those of the preset.
+    preset
+        Where the other settings come from.
+    trials
+        How many there are to be in all.
+    metric
+        What is to be large: the accuracy of a linear probe of the last layer on a fifth of the labelled training
+        images; or I(x; z) of the last layer, which needs no labels but says less: it is what training maximises, and a
+        wider encoder can have more of it.
+    prune
+        Judge after each epoch too, and end a trial that is worse than the median of the others was then.
+    workers
+        Processes that run side by side, by default one a core; they share the cores.
+    storage
+        Share the trials with others that give the same: the path of a journal, which all can write, or the address of a
+        database, such as postgresql://user@host/name. By default a journal in the folder of the sweep.
+    seed
+        Of the search and of each training.
+    split
+        Which part of DATA to learn from; the labels are those of its training part.
+    limit
+        Take the first N images only.
+    size
+        Cut and scale images to this many pixels a side, at least 22; by default they stay as they are.
+    channels
+        1 for grey, 3 for colours; by default as they are.
+    quiet
+        Print nothing but errors.
+    """
+    from dataclasses import replace
+
+    from neuralbayes.pretraining import PRESETS
+    from neuralbayes.sweeps.crew import n_workers
+    from neuralbayes.sweeps.search import Plan
+    from neuralbayes.sweeps.search import search as run
+    from neuralbayes.sweeps.space import parse
+    from neuralbayes.sweeps.trial import Pictures
+
+    space, config = parse(search, set_ or [], replace(PRESETS[preset], seed=seed))
+    plan = Plan(Pictures(data_name(data), split, limit, size, channels), space, config, metric, prune)
+    try:
+        outcomes = run(plan, out, trials=trials, workers=n_workers(workers), storage=storage, verbose=not quiet)
+    except KeyboardInterrupt:
+        if not quiet:
+            kept = f"{out} keeps what is done; the same command goes on with the other trials"
+            Console(stderr=True, highlight=False).print(kept, soft_wrap=True)
+        raise
+    for outcome in outcomes:
+        if (out / outcome.trial / "config.json").is_file():  # else it was done on another machine
+            DataChoice(plan.pictures.data, split, limit, size, channels).keep(out / outcome.trial)
+    if outcomes[0].value is None:
+        raise ValueError(f"no trial was finished; {outcomes[0].trial}: {outcomes[0].note}")
+    picture = _draw(out, outcomes, plan)
+    if not quiet:
+        console = Console(highlight=False)
+        _table(outcomes, plan, console)
+        again = " ".join(map(shlex.quote, _again(data, preset, plan, outcomes[0].settings)))
+        for name, text in {"numbers": str(out / "sweep.json"), "picture": picture, "the best": again}.items():
+            console.print(Text.assemble((f"{name:<10}", "dim"), text), soft_wrap=True)
+
+
+def _draw(out: Path, outcomes: list[Outcome], plan: Plan) -> str:
+    if find_spec("matplotlib") is None:
+        return "none: it needs matplotlib, pip install 'neuralbayes[report]'"
+    from neuralbayes.plot.style import save_picture
+    from neuralbayes.report.sweeps import draw_sweep
+
+    save_picture(draw_sweep(outcomes, plan.space, MEANINGS[plan.metric]), out / "sweep.png")
+    return str(out / "sweep.png")
+
+
+def _table(outcomes: list[Outcome], plan: Plan, console: Console) -> None:
+    """The best trials, and how many came to nothing."""
+    finished = [outcome for outcome in outcomes if outcome.value is not None]
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, caption_justify="left")
+    for name in ("trial", MEANINGS[plan.metric], *plan.space, "seconds"):
+        table.add_column(name, justify="left" if name == "trial" else "right")
+    for outcome in finished[:SHOWN]:
+        percent = f"{100 * (outcome.value or 0.0):.2f} %" if plan.metric == "probe" else f"{outcome.value:.3f}"
+        chosen = [_text(outcome.settings[name]) for name in plan.space]
+        table.add_row(outcome.trial, percent, *chosen, f"{outcome.seconds:.0f}")
+    others = {state: sum(outcome.state == state for outcome in outcomes) for state in ("ended early", "failed")}
+    table.caption = ", ".join([f"{len(finished)} finished", *(f"{n} {state}" for state, n in others.items() if n)])
+    console.print(table)
+    for outcome in outcomes:
+        if outcome.state == "failed":
+            console.print(Text(f"{outcome.trial} failed: {outcome.note}", style="yellow"), soft_wrap=True)
+
+
+def _again(data: str, preset: str, plan: Plan, settings: dict[str, Any]) -> list[str]:
+    """The words of the command that trains with `settings` on all images, with as many epochs as the preset has."""
+    from dataclasses import asdict
+
+    from neuralbayes.pretraining import PRESETS
+
+    usual = asdict(PRESETS[preset])
+    given = {name: value for name, value in asdict(plan.config).items() if value != usual[name]}
+    if given.get("epochs", usual["epochs"]) < usual["epochs"]:
+        del given["epochs"]
+    given |= settings
+    given |= {"split": plan.pictures.split} if plan.pictures.split != "train" else {}
+    given |= {"size": plan.pictures.size, "channels": plan.pictures.channels}
+    words = ["neuralbayes", "pretrain", data, *(["--preset", preset] if preset != "laptop" else [])]
+    for name, value in given.items():
+        option = OPTIONS.get(name, name).replace("_", "-")
+        if isinstance(value, bool):
+            words.append(f"--{option}" if value else f"--no-{option}")
+        elif value is not None:
+            words += [f"--{option}", _text(value)]
+    return [*words, "--out", "best"]
+
+
+def _text(value: Any) -> str:
+    """A setting as the options of `neuralbayes pretrain` take it.
+
+    Examples
+    --------
+    >>> _text(0.03), _text((1, 2)), _text("tiny")
+    ('0.03', '1,2', 'tiny')
+    """
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
+    return f"{value:g}" if isinstance(value, float) else str(value)

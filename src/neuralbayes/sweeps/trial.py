@@ -1,0 +1,169 @@
+"""One trial of a sweep: a pretraining in a folder of its own, and the number by which it is judged."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from neuralbayes.data.images import Images, load_images
+from neuralbayes.data.normalize import Normalization
+from neuralbayes.data.sources import ImageSource, SubsetSource
+from neuralbayes.encoder import STATES, ImageEncoder, state_use
+from neuralbayes.files import read_json, write_json
+from neuralbayes.networks.hidden import HiddenStates
+from neuralbayes.pretraining import PretrainConfig, pretrain
+from neuralbayes.probes import probe
+from neuralbayes.probes.features import checked_labels
+from neuralbayes.sweeps.worker import Report, serve
+from neuralbayes.training import Callback
+
+Metric = Literal["probe", "information"]
+METRICS: tuple[Metric, ...] = ("probe", "information")
+LAST = STATES[-1]
+HELD_OUT = 0.2
+"""Share of the labelled training images on which a probe is judged."""
+TRIAL_FILE = "trial.json"
+"""Written last: where it is, the trial is done."""
+PRUNED = "worse than the median of the other trials"
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """Which images the trials learn from, and which labels judge them: always those of the training part.
+
+    Attributes
+    ----------
+    data : str
+        A name or a path, as :func:`neuralbayes.data.images.load_images` takes it.
+    split : str
+    limit : int, optional
+        The first `limit` images only.
+    size, channels : int, optional
+    """
+
+    data: str
+    split: str = "train"
+    limit: int | None = None
+    size: int | None = None
+    channels: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.limit is not None and self.limit < 1:
+            raise ValueError(f"`limit` must be at least 1, got {self.limit}")
+
+    def load(self, split: str | None = None, *, progress: bool = False) -> Images:
+        """The images of a part; by default of that to learn from."""
+        images = load_images(
+            self.data, split=split or self.split, size=self.size, channels=self.channels, progress=progress
+        )
+        if self.limit is None or self.limit >= len(images):
+            return images
+        labels = None if images.labels is None else images.labels[: self.limit]
+        return replace(images, source=SubsetSource(images.source, np.arange(self.limit)), labels=labels)
+
+
+def run_trial(order: Mapping[str, Any], report: Report) -> dict[str, Any]:
+    """Train, or go on, and judge.
+
+    Parameters
+    ----------
+    order : mapping
+        "pictures", "config", "metric", "prune" and "folder", as JSON has them.
+    report : callable
+        Told the value after each epoch where "prune" is true.
+
+    Returns
+    -------
+    dict
+        "value" is None where the trial was ended early or diverged, which "note" says.
+    """
+    folder = Path(order["folder"])
+    if (kept := _kept(folder, order["config"])) is not None:
+        return kept
+    source, judge = _opened(Pictures(**order["pictures"]), order["metric"])
+    config = PretrainConfig(**order["config"] | {"scales": tuple(order["config"]["scales"])})
+    callbacks = [_Epochs(source, config, judge, report)] if order["prune"] else []
+    try:
+        encoder = pretrain(source, config, out=folder, callbacks=callbacks)
+    except (FloatingPointError, ValueError) as error:
+        if not (isinstance(error, FloatingPointError) or "must be finite" in str(error)):  # as objectives put it
+            raise
+        return {"value": None, "note": f"diverged: {error}", "seconds": None, "host": socket.gethostname()}
+    trained = read_json(folder / "result.json")
+    pruned = trained["stop_reason"] == PRUNED
+    result = {
+        "value": None if pruned else judge(encoder),
+        "note": PRUNED if pruned else "",
+        "seconds": trained["seconds"],
+        "host": socket.gethostname(),
+    }
+    write_json(folder / TRIAL_FILE, {"config": order["config"], "result": result})
+    shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+    return result
+
+
+def check_pictures(pictures: Pictures, metric: Metric, *, progress: bool) -> Images:
+    """The images to learn from; raise unless a sweep can learn from them and judge by them."""
+    images = pictures.load(progress=progress)
+    if metric == "probe":
+        labelled = images if pictures.split == "train" else pictures.load("train", progress=progress)
+        if labelled.labels is None:
+            raise ValueError(f"the metric probe needs labels, and {pictures.data} has none; information needs none")
+    return images
+
+
+def _kept(folder: Path, config: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The result of a trial with these settings that was finished in `folder` before."""
+    if not (folder / TRIAL_FILE).is_file():
+        return None
+    kept = read_json(folder / TRIAL_FILE)
+    return kept["result"] if kept["config"] == config else None
+
+
+class _Epochs(Callback):
+    """Reports what an encoder is worth after each epoch but the last, and ends the training if so told."""
+
+    def __init__(
+        self, source: ImageSource, config: PretrainConfig, judge: Callable[[ImageEncoder], float], report: Report
+    ) -> None:
+        normalization = Normalization.fit(source, per=config.normalize, progress=False)
+        self._encoder = ImageEncoder(config.encoder, source.shape, normalization)
+        self._judge = judge
+        self._report = report
+
+    def on_epoch_end(self, state: Any, metrics: Mapping[str, float]) -> None:
+        if state.finished:
+            return
+        (states,) = (module for module in state.network.modules() if isinstance(module, HiddenStates))
+        self._encoder.network.load_state_dict(states.network.state_dict())
+        if self._report(state.epoch, self._judge(self._encoder)):
+            state.stop(PRUNED)
+
+
+@cache
+def _opened(pictures: Pictures, metric: Metric) -> tuple[ImageSource, Callable[[ImageEncoder], float]]:
+    """The images to learn from and what judges an encoder: read once for all trials of a worker."""
+    images = pictures.load()
+    if metric == "information":
+        return images.source, lambda encoder: state_use(encoder, images.source)[LAST].information
+    labelled = images if pictures.split == "train" else pictures.load("train")
+    labels = checked_labels(labelled.labels, len(labelled), "train")
+    order = np.random.default_rng(0).permutation(len(labels))
+    held_out, fit = np.split(order, [max(1, round(HELD_OUT * len(order)))])
+
+    def accuracy(encoder: ImageEncoder) -> float:
+        features = encoder.features(labelled.source, LAST)
+        return probe((features[fit], labels[fit]), (features[held_out], labels[held_out]), head="linear", seeds=1).mean
+
+    return images.source, accuracy
+
+
+if __name__ == "__main__":
+    serve(run_trial)
