@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-slow lint bench fuzz docs clean
+.PHONY: help venv demo test test-slow browser lint bench fuzz docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -25,6 +25,12 @@ test: $(READY) lint  ## lint, types and the whole test suite but the slow tests
 
 test-slow: $(READY)  ## the tests that take minutes
 	$(BIN)/pytest -m slow
+
+browser: $(READY)  ## the report in chromium: each control, no error, no request
+	@command -v chromium || command -v chromium-browser || command -v google-chrome || \
+	  { echo "make browser needs chromium: apt install chromium (Debian, Ubuntu), or see https://www.chromium.org"; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[browser]' -c constraints.txt
+	$(BIN)/pytest -m browser tests/browser
 
 lint: $(READY)
 	$(BIN)/ruff check .

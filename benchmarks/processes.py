@@ -34,7 +34,7 @@ from neuralbayes.networks.hidden import HiddenStates
 STATES = ("relu1", "relu2", "relu3", "relu4")
 CASES = {"a quarter of the width": (0.25, 100), "the paper's width": (1.0, 64)}
 """Width of the encoder and images in a batch."""
-ROUNDS, STEPS = 5, 4
+ROUNDS, STEPS = 5, 2
 
 GPU_FLOPS = 6e13
 GPU_LINK, NODE_LINK = 2.0e11, 2.5e10
@@ -75,7 +75,11 @@ def worker(width: float, batch: int) -> dict[str, float]:
     start = time.perf_counter()
     for _ in range(STEPS):
         step()
-    return {"seconds": (time.perf_counter() - start) / STEPS, "messages": len(sent), "bytes": sum(sent)}
+    found = {"seconds": (time.perf_counter() - start) / STEPS, "messages": len(sent), "bytes": sum(sent)}
+    if size > 1:
+        dist.barrier()
+        dist.destroy_process_group()
+    return found
 
 
 def start(size: int, width: float, batch: int) -> dict[str, float]:

@@ -106,7 +106,7 @@ def lines(run: Path) -> list[dict[str, float]]:
 
 
 def assert_equal_to(encoder: ImageEncoder, run: Path) -> None:
-    """Weights and statistics after all updates, but for rounding, which Adam makes larger where a gradient is nearly 0."""
+    """Weights and statistics after all updates, but for rounding: Adam makes it larger where a gradient is nearly 0."""
     ours = ImageEncoder.load(run).state_dict()
     for name, weight in encoder.state_dict().items():
         torch.testing.assert_close(ours[name], weight, rtol=1e-5, atol=1e-4)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 from rich.console import Console
@@ -15,14 +13,11 @@ from rich.progress import Progress
 from rich.text import Text
 
 from neuralbayes.cli.busy import busy
-from neuralbayes.cli.runs import DataChoice, data_name, load_encoder, load_fitting
+from neuralbayes.cli.report_inputs import Asked, open_input
 
-if TYPE_CHECKING:
-    from neuralbayes.report.explorer import Samples, Side
-
-EXAMPLES = """FOLDER is that of a pretraining (neuralbayes pretrain --out), of a saved model (neuralbayes label --save), \
-or of what neuralbayes reproduce recorded. Of the first two it writes one HTML file that needs no network: what was \
-run, warnings in words, information, and an explorer of the states with their typical and borderline members.
+EXAMPLES = """FOLDER is that of a pretraining (neuralbayes pretrain --out), of a saved model (neuralbayes label \
+--save) or of what neuralbayes reproduce recorded. Of the first two it writes one HTML file that needs no network: \
+what was run, warnings in words, information, and an explorer of the states with their typical and borderline members.
 
 [bold]Examples[/bold]
 
@@ -82,10 +77,8 @@ def report(
     quiet
         Print nothing but errors.
     """
-    if not folder.is_dir():
-        raise FileNotFoundError(f"{folder} is not a folder of results, of a run or of a model")
-    kinds = {one: _kind(one) for one in (folder, against) if one is not None}
-    if kinds[folder] == "results":
+    kinds = [(one, _kind(one)) for one in (folder, against) if one is not None]
+    if kinds[0][1] == "results":
         options = {"DATA": data, "--against": against, "--split": split, "--labels": labels, "--key": key}
         _results_page(folder, out, {name: value for name, value in options.items() if value is not None}, quiet)
         return
@@ -101,8 +94,8 @@ def report(
             if isinstance(shown, Progress):
                 shown.update(shown.task_ids[0], description=doing)
 
-        asked = _Asked(data, split, labels, key, progress=not quiet)
-        inputs = [_open(one, kind, asked) for one, kind in kinds.items()]
+        asked = Asked(data, split, labels, key, progress=not quiet)
+        inputs = [open_input(one, kind, asked) for one, kind in kinds]
         # Two that look at the same samples share their pictures; else each has its own, and fewer of them.
         shared: dict[Any, Any] = {}
         n = samples if len({one.looks_at for one in inputs}) == 1 else max(2, 3 * samples // 5)
@@ -126,85 +119,10 @@ def report(
         webbrowser.open(page.absolute().as_uri())
 
 
-@dataclass(frozen=True)
-class _Asked:
-    """What the command line says of the data."""
-
-    data: str | None
-    split: str | None
-    labels: str | None
-    key: str | None
-    progress: bool
-
-
-@dataclass(frozen=True)
-class _Images:
-    """An encoder of images, with the images to look at."""
-
-    folder: Path
-    encoder: Any  # ImageEncoder, or MIMEncoder of images
-    images: Any
-    data: str
-    limit: int | None
-    own_data: bool
-
-    @property
-    def looks_at(self) -> Any:
-        return self.data, self.images.split, self.limit, tuple(self.images.source.shape)
-
-    def side(self, n: int, shared: dict[Any, Samples], method: Any, watch: Any) -> Side:
-        from neuralbayes.encoder import ImageEncoder
-        from neuralbayes.report.explorer import encoder_side, image_model_side, image_samples
-
-        if self.looks_at not in shared:
-            shared[self.looks_at] = image_samples(self.images, f"{self.data}, {self.images.split}", n, self.limit)
-        samples = shared[self.looks_at]
-        if not isinstance(self.encoder, ImageEncoder):
-            return image_model_side(self.folder, self.encoder, samples, method=method, watch=watch)
-        return encoder_side(self.folder, self.encoder, samples, own_data=self.own_data, method=method, watch=watch)
-
-
-@dataclass(frozen=True)
-class _Rows:
-    """A model of rows, with the table to look at."""
-
-    folder: Path
-    estimator: Any
-    table: Any
-    key: str | None
-    classes: Any
-
-    @property
-    def looks_at(self) -> Any:
-        return str(self.table.path), tuple(self.table.feature_names)
-
-    def side(self, n: int, shared: dict[Any, Samples], method: Any, watch: Any) -> Side:
-        from neuralbayes.cli.label_model import with_names
-        from neuralbayes.report.explorer import chosen, row_samples, rows_side
-
-        table = self.table
-        if self.looks_at not in shared:
-            index = chosen(len(table.X), n)
-            shared[self.looks_at] = row_samples(table.X, str(table.path), table.feature_names, index, self.classes)
-        samples = shared[self.looks_at]
-        X: Any = table.X[samples.index]
-        names = getattr(self.estimator, "feature_names_in_", None)
-        if names is not None:
-            X = with_names(replace(table, X=X), [str(name) for name in names])
-        options = [] if self.key is None else ["--key", self.key]
-        options += ["--columns", _as_csv(table.feature_names)] if table.ignored else []
-        return rows_side(self.folder, self.estimator, X, samples, options=options, method=method, watch=watch)
-
-
-def _as_csv(names: list[str]) -> str:
-    """Names as --columns takes them: quotes where they hold commas."""
-    line = io.StringIO()
-    csv.writer(line).writerow(names)
-    return line.getvalue().strip()
-
-
 def _kind(folder: Path) -> Literal["model", "run", "results"]:
     """What a folder holds, by the files in it."""
+    if not folder.is_dir():
+        raise FileNotFoundError(f"{folder} is not a folder of results, of a run or of a model")
     if (folder / "model.json").is_file():
         return "model"
     if (folder / "encoder.json").is_file() or (folder / "config.json").is_file():
@@ -244,59 +162,3 @@ def _check_page(page: Path) -> None:
     if page.is_file() and not is_page(page):
         raise FileExistsError(f"{page} exists and is no report; choose another file with --out")
     check_target(page, option="--out", force=True, source=page.with_suffix(".none"))
-
-
-def _open(folder: Path, kind: str, asked: _Asked) -> _Images | _Rows:
-    if kind == "results":
-        raise ValueError(f"--against must be a run or a model, but {folder} holds results of reproduce")
-    if kind == "run":
-        return _open_run(folder, asked)
-    import neuralbayes
-
-    estimator = neuralbayes.load(folder)
-    if asked.data is None:
-        raise ValueError(f"a model keeps no data: name them after {folder}, as in `neuralbayes report {folder} DATA`")
-    if getattr(estimator, "image_shape_", None) is not None:
-        images = load_fitting(estimator.module_, data_name(asked.data), asked.split or "train", progress=asked.progress)
-        return _Images(folder, estimator, images, data_name(asked.data), None, own_data=False)
-    return _open_table(folder, estimator, asked)
-
-
-def _open_run(folder: Path, asked: _Asked) -> _Images:
-    for option, value in {"--labels": asked.labels, "--key": asked.key}.items():
-        if value is not None:
-            raise ValueError(f"{option} is for tables, but {folder} is a run on images")
-    encoder = load_encoder(folder)
-    choice = DataChoice.of(folder)
-    if asked.data is None and choice is None:
-        raise ValueError(f"{folder} does not say which images it was trained on; name some after it")
-    own = choice is not None and (asked.data is None or data_name(asked.data) == choice.data)
-    data = choice.data if own and choice is not None else data_name(str(asked.data))
-    split = asked.split or (choice.split if own and choice is not None else "train")
-    own = own and choice is not None and split == choice.split
-    images = load_fitting(encoder, data, split, progress=asked.progress)
-    return _Images(folder, encoder, images, data, choice.limit if own and choice is not None else None, own)
-
-
-def _open_table(folder: Path, estimator: Any, asked: _Asked) -> _Rows:
-    from neuralbayes.cli.label_summary import shortened
-    from neuralbayes.data.table_formats import ARRAY_SUFFIXES
-    from neuralbayes.data.tables import read_table
-
-    file = Path(str(asked.data))
-    names = getattr(estimator, "feature_names_in_", None)
-    trained_on = None if names is None else [str(name) for name in names]
-    table = read_table(file, columns=None if file.suffix.lower() in ARRAY_SUFFIXES else trained_on, key=asked.key)
-    if table.X.shape[1] != estimator.n_features_in_:
-        raise ValueError(
-            f"{folder} was trained on {estimator.n_features_in_} columns, but {file} gives {table.X.shape[1]}: "
-            f"{shortened(table.feature_names)}"
-        )
-    classes = None
-    if asked.labels is not None:
-        columns = table.own_columns()
-        if asked.labels not in columns:
-            known = shortened([str(name) for name in columns])
-            raise ValueError(f"--labels must be a column of {file}, one of {known}, got {asked.labels!r}")
-        classes = columns[asked.labels].to_numpy()
-    return _Rows(folder, estimator, table, asked.key, classes)

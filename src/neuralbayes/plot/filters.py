@@ -1,0 +1,99 @@
+"""The kernels of a convolution as small pictures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from neuralbayes.plot.style import given_or_new
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from neuralbayes.encoder import ImageEncoder
+
+MAX_FILTERS = 200
+GAP = (0.86, 0.91, 0.97)
+
+
+class FiltersDisplay:
+    """Convolution kernels side by side, the loudest first.
+
+    Parameters
+    ----------
+    weight : array-like of shape (n_filters, C, h, w)
+        In colours for three channels, in grey otherwise, then the mean over channels. Each filter is scaled to its own
+        largest weight; middle grey is 0.
+
+    Attributes
+    ----------
+    tiles : ndarray of shape (n_shown, h, w, 3)
+        In [0, 1], at most 200.
+    n_filters : int
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import neuralbayes as nb
+    >>> weight = np.random.default_rng(0).normal(size=(12, 3, 3, 3))
+    >>> nb.plot.FiltersDisplay(weight).plot().ax_.get_title(loc="left")
+    '12 filters of the first layer, each scaled to its largest weight'
+    """
+
+    def __init__(self, weight: ArrayLike) -> None:
+        kernels = np.asarray(weight, dtype=np.float64)
+        if kernels.ndim != 4 or 0 in kernels.shape:
+            raise ValueError(f"`weight` must have shape (n_filters, C, h, w), got {kernels.shape}")
+        self.n_filters = len(kernels)
+        kernels = kernels[np.argsort(-np.square(kernels).sum(axis=(1, 2, 3)), kind="stable")[:MAX_FILTERS]]
+        if kernels.shape[1] != 3:
+            kernels = np.repeat(kernels.mean(axis=1, keepdims=True), 3, axis=1)
+        largest = np.abs(kernels).max(axis=(1, 2, 3), keepdims=True)
+        self.tiles = (0.5 + 0.5 * kernels / np.maximum(largest, 1e-12)).transpose(0, 2, 3, 1)
+
+    @classmethod
+    def from_encoder(cls, encoder: ImageEncoder, *, ax: Axes | None = None) -> Self:
+        """Draw the first layer of an image encoder."""
+        return cls(encoder.network.state_dict()["conv1.weight"].cpu().numpy()).plot(ax=ax)
+
+    @property
+    def caption(self) -> str:
+        """What is drawn, in words."""
+        n = len(self.tiles)
+        shown = f"the {n} loudest of {self.n_filters}" if n < self.n_filters else f"{n}"
+        return f"{shown} filters of the first layer, each scaled to its largest weight"
+
+    def wall(self, *, clear: bool = False) -> NDArray[np.float64]:
+        """All tiles in one picture, wider than high: (H, W, 3), or with a transparent gap between them (H, W, 4)."""
+        columns = math.ceil(math.sqrt(1.6 * len(self.tiles)))
+        if not clear:
+            return tile_wall(self.tiles, columns)
+        opaque = np.concatenate([self.tiles, np.ones((*self.tiles.shape[:3], 1))], axis=3)
+        return tile_wall(opaque, columns, gap=(0.0, 0.0, 0.0, 0.0))
+
+    def plot(self, *, ax: Axes | None = None) -> Self:
+        """Draw into `ax`, by default into a new figure; returns self."""
+        wall = self.wall()
+        ax, self.figure_ = given_or_new(ax, (7.2, 0.9 + 7.0 * wall.shape[0] / wall.shape[1]))
+        self.ax_ = ax
+        ax.imshow(wall, interpolation="nearest")
+        ax.set_axis_off()
+        ax.set_title(self.caption, loc="left", fontsize=10)
+        return self
+
+
+def tile_wall(tiles: NDArray[np.float64], columns: int, gap: Sequence[float] = GAP) -> NDArray[np.float64]:
+    """Tiles (n, h, w, C) side by side with a gap between them, pale blue, which no grey can be taken for: (H, W, C)."""
+    n, height, width, channels = tiles.shape
+    rows = math.ceil(n / columns)
+    wall = np.full((rows * (height + 1) - 1, columns * (width + 1) - 1, channels), gap)
+    for i, tile in enumerate(tiles):
+        top, left = i // columns * (height + 1), i % columns * (width + 1)
+        wall[top : top + height, left : left + width] = tile
+    return wall

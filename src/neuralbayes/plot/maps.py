@@ -1,0 +1,255 @@
+"""Labelled rows as points in the plane, with the regions of the states behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from neuralbayes.plot.plane import Plane, plane
+from neuralbayes.plot.regions import Regions
+from neuralbayes.plot.style import COLORS, MARKERS, current_theme, given_or_new, state_color
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MAX_POINTS = 20_000  # drawn
+MAX_LEGEND = 14
+
+
+class StateMapDisplay:
+    """Rows as points, coloured by state.
+
+    Rows with one or two features are drawn as they are, others by their first two principal components. Of more than
+    20,000 rows a random part is drawn, and the picture says so.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_rows, n_features)
+        May be memory-mapped: only the rows that are drawn are read.
+    labels : array-like of int of shape (n_rows,)
+    proba : array-like of shape (n_rows, n_states), optional
+        p(z|x); the less certain a row is of its label, the paler its point.
+    feature_names : sequence of str, optional
+        For the axes.
+    regions : Regions, optional
+        p(z|x) over the plane, for rows with two features.
+
+    Attributes
+    ----------
+    points : ndarray of shape (n_drawn, 2)
+    labels : ndarray of shape (n_drawn,)
+        States of the points.
+    counts : ndarray of shape (n_states,)
+        Rows in each state, drawn or not.
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import neuralbayes as nb
+    >>> display = nb.plot.StateMapDisplay(np.eye(4, 2), [0, 1, 1, 1]).plot(title="four rows")
+    >>> [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    ['state 0: 25.0 %', 'state 1: 75.0 %']
+    """
+
+    def __init__(
+        self,
+        X: ArrayLike,
+        labels: ArrayLike,
+        *,
+        proba: ArrayLike | None = None,
+        feature_names: Sequence[str] | None = None,
+        regions: Regions | None = None,
+    ) -> None:
+        rows, states, posteriors = _checked(X, labels, proba)
+        if regions is not None and rows.shape[1] != 2:
+            raise ValueError(f"`regions` must belong to rows with two features, got {rows.shape[1]}")
+        self.n_rows = len(rows)
+        self.counts = np.bincount(states, minlength=1 if posteriors is None else posteriors.shape[1])
+        rng = np.random.default_rng(0)
+        # In random order, so that no state covers the others for having the largest number.
+        drawn = rng.permutation(len(rows))[:MAX_POINTS]
+        self.plane: Plane = plane(_read(rows, drawn), feature_names, rng)
+        self.labels = states[drawn]
+        self.regions = regions
+        self._has_proba = posteriors is not None
+        self._alpha = _alpha(self.labels, None if posteriors is None else posteriors[drawn])
+
+    @property
+    def points(self) -> NDArray[np.float64]:
+        """The points that are drawn, (n_drawn, 2)."""
+        return self.plane.points
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        *,
+        regions: bool = True,
+        title: str | None = None,
+        ax: Axes | None = None,
+    ) -> Self:
+        """Draw rows with the states that an estimator gives them.
+
+        Parameters
+        ----------
+        estimator : fitted estimator with `predict_proba`, such as :class:`neuralbayes.ManifoldLabeler`
+        X : array-like or DataFrame of shape (n_rows, n_features)
+        regions : bool, default=True
+            Draw p(z|x) over the plane too, where there are two features.
+        title : str, optional
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        StateMapDisplay
+
+        Examples
+        --------
+        >>> import neuralbayes as nb
+        >>> from neuralbayes.data.toys import make_moons
+        >>> X, _ = make_moons(300, random_state=0)
+        >>> labeler = nb.ManifoldLabeler(n_clusters=2, n_init=2, random_state=0).fit(X)
+        >>> nb.plot.StateMapDisplay.from_estimator(labeler, X).regions.p_zx.shape
+        (160, 160, 2)
+        """
+        proba = np.asarray(estimator.predict_proba(X))
+        names = getattr(estimator, "feature_names_in_", None)
+        rows = np.asarray(X)
+        found = None
+        if regions and rows.ndim == 2 and rows.shape[1] == 2:
+            found = Regions.of(lambda grid: estimator.predict_proba(_like(X, grid)), rows)
+        return cls(rows, proba.argmax(axis=1), proba=proba, feature_names=names, regions=found).plot(ax=ax, title=title)
+
+    def plot(self, *, ax: Axes | None = None, title: str | None = None) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            By default those of a new figure that no pyplot window knows of.
+        title : str, optional
+
+        Returns
+        -------
+        self
+        """
+        ax, self.figure_ = given_or_new(ax)
+        self.ax_ = ax
+        if self.regions is not None:
+            image = self.regions.image(self.points)
+            ax.imshow(image, extent=self.regions.extent, origin="lower", aspect="auto", zorder=1)
+        _scatter(ax, self.points, self.labels, self._alpha)
+        _legend(ax, self.counts)
+        n = len(self.points)
+        part = f"{n:,} of {self.n_rows:,} rows" if n < self.n_rows else f"{n:,} rows"
+        pale = "; pale where uncertain" if self._has_proba else ""
+        _frame(ax, self.plane, title, f"{part}{self.plane.how}{pale}")
+        return self
+
+
+def _checked(
+    X: ArrayLike, labels: ArrayLike, proba: ArrayLike | None
+) -> tuple[NDArray[Any], NDArray[np.intp], NDArray[Any] | None]:
+    X = X if isinstance(X, np.ndarray) else np.asarray(X)
+    labels = np.asarray(labels)
+    if X.ndim != 2 or 0 in X.shape:
+        raise ValueError(f"`X` must have shape (n_rows, n_features), got {X.shape}")
+    if labels.shape != X.shape[:1] or labels.dtype.kind not in "iu" or labels.min() < 0:
+        raise ValueError(f"`labels` must be {len(X)} non-negative integers, got {labels.dtype} of shape {labels.shape}")
+    if proba is not None:
+        proba = np.asarray(proba)
+        if proba.ndim != 2 or len(proba) != len(X) or proba.shape[1] <= labels.max():
+            raise ValueError(
+                f"`proba` must have shape ({len(X)}, n_states) with n_states > {labels.max()}, got {proba.shape}"
+            )
+    return X, labels.astype(np.intp), proba
+
+
+def _read(rows: NDArray[Any], drawn: NDArray[np.intp]) -> NDArray[np.float64]:
+    """The rows `drawn`, fetched from a memory-mapped file in the order in which they lie there."""
+    order = np.argsort(drawn)
+    picked = np.empty((len(drawn), rows.shape[1]))
+    picked[order] = rows[drawn[order]]
+    return picked
+
+
+def _like(X: Any, grid: NDArray[np.float64]) -> Any:
+    """The grid as an estimator expects it that was fitted on what `X` is: with the same columns, if it has any."""
+    return type(X)(grid, columns=X.columns) if hasattr(X, "columns") else grid
+
+
+def _alpha(labels: NDArray[np.intp], proba: NDArray[Any] | None) -> NDArray[np.float64]:
+    """Opacity of each point: from 0.15 where the label is a guess to 0.85 where it is certain."""
+    if proba is None:
+        return np.full(len(labels), 0.85)
+    chance = 1.0 / proba.shape[1]
+    certainty = (proba[np.arange(len(labels)), labels] - chance) / max(1.0 - chance, chance)
+    return np.asarray(0.15 + 0.7 * np.clip(certainty, 0.0, 1.0), dtype=np.float64)
+
+
+def _scatter(ax: Axes, points: NDArray[np.float64], labels: NDArray[np.intp], alpha: NDArray[np.float64]) -> None:
+    from matplotlib.colors import to_rgba_array
+
+    colors = to_rgba_array([state_color(k) for k in range(labels.max() + 1)])[labels]
+    colors[:, 3] = alpha
+    size = float(np.clip(30_000 / len(points), 4.0, 30.0))
+    rounds = labels // len(COLORS) % len(MARKERS)
+    for shape in np.unique(rounds):
+        x, y = points[rounds == shape].T
+        color = colors[rounds == shape]
+        ax.scatter(x, y, s=size, c=color, marker=MARKERS[shape], linewidths=0, rasterized=True, zorder=2)
+
+
+def _legend(ax: Axes, counts: NDArray[np.intp]) -> None:
+    """One entry for each state with its share of all rows, the largest if there are too many."""
+    from matplotlib.lines import Line2D
+
+    shown = np.sort(np.argsort(-counts, kind="stable")[:MAX_LEGEND])
+    handles = [
+        Line2D(
+            [],
+            [],
+            linestyle="",
+            marker=MARKERS[k // len(COLORS) % len(MARKERS)],
+            color=state_color(int(k)),
+            markersize=7,
+            label=f"state {k}: {100 * counts[k] / counts.sum():.1f} %",
+        )
+        for k in shown
+    ]
+    hidden = len(counts) - len(shown)
+    ax.legend(
+        handles=handles,
+        title=f"the largest {MAX_LEGEND} of {len(counts)}" if hidden else None,
+        loc="center left",
+        bbox_to_anchor=(1.0, 0.5),
+        frameon=False,
+        handletextpad=0.2,
+    )
+
+
+def _frame(ax: Axes, drawn: Plane, title: str | None, caption: str) -> None:
+    colors = current_theme()
+    ax.set_xlabel(drawn.axis_names[0])
+    ax.set_ylabel(drawn.axis_names[1])
+    if not drawn.axis_names[1]:
+        ax.set_yticks([])
+    extent = np.ptp(drawn.points, axis=0)
+    if drawn.axis_names[1] and extent.min() > extent.max() / 8:  # very different units would become a line
+        ax.set_aspect("equal", adjustable="datalim")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.spines[["left", "bottom"]].set_color(colors.line)
+    ax.tick_params(color=colors.line, labelcolor=colors.muted)
+    ax.grid(color=colors.grid, zorder=0)
+    ax.set_axisbelow(True)
+    ax.set_title(caption, loc="left", fontsize=9, color=colors.muted)
+    if title is not None:
+        ax.annotate(
+            title, (0, 1), (0, 24), xycoords="axes fraction", textcoords="offset points", fontsize=13, weight="bold"
+        )

@@ -1,0 +1,160 @@
+"""How all pictures look: colours that everybody can tell apart, quiet frames, light and dark, new figures and files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from neuralbayes.files import atomic_write
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Okabe and Ito 2008, told apart with every kind of colour vision; its yellow is too pale for points on white.
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#555555")
+MARKERS = "os^DvPX"  # one for each round through the colours
+DEAD_COLOR = "#cc0000"
+SUFFIXES = (".png", ".svg", ".pdf")
+
+
+@dataclass(frozen=True)
+class Theme:
+    """Colours of everything that is not data."""
+
+    ink: str = "#222222"
+    muted: str = "#555555"
+    line: str = "#999999"
+    grid: str = "#eeeeee"
+    ground: str = "#ffffff"
+    dead: str = DEAD_COLOR
+    colors: tuple[str, ...] = COLORS
+
+
+LIGHT = Theme()
+DARK = Theme(
+    ink="#e8ebf0",
+    muted="#aeb6c2",
+    line="#5d6775",
+    grid="#2b323c",
+    ground="#161b22",
+    dead="#ff6b6b",
+    colors=(*COLORS[:-1], "#b8bec8"),
+)
+_current: ContextVar[Theme] = ContextVar("theme", default=LIGHT)
+
+
+def current_theme() -> Theme:
+    """The colours in use: those of the innermost :func:`theme`, or light ones."""
+    return _current.get()
+
+
+@contextmanager
+def theme(name: Literal["light", "dark"], *, transparent: bool = False) -> Iterator[None]:
+    """Draw in light or dark colours inside the block.
+
+    Parameters
+    ----------
+    name : {"light", "dark"}
+    transparent : bool, default=False
+        Leave the ground of new figures out, for pages that have their own.
+
+    Examples
+    --------
+    >>> import neuralbayes as nb
+    >>> with nb.plot.theme("dark"):
+    ...     display = nb.plot.StatesDisplay([0.5, 0.3, 0.2]).plot()
+    >>> display.figure_.get_facecolor()[0] < 0.2
+    True
+    """
+    if name not in ("light", "dark"):
+        raise ValueError(f"`name` must be 'light' or 'dark', got {name!r}")
+    import_matplotlib()
+    from matplotlib import rc_context
+
+    chosen = DARK if name == "dark" else LIGHT
+    ground = "none" if transparent else chosen.ground
+    colors: Any = {
+        "text.color": chosen.ink,
+        "axes.labelcolor": chosen.ink,
+        "axes.edgecolor": chosen.line,
+        "axes.facecolor": ground,
+        "figure.facecolor": ground,
+        "savefig.facecolor": ground,
+        "xtick.color": chosen.muted,
+        "ytick.color": chosen.muted,
+    }
+    token = _current.set(chosen)
+    try:
+        with rc_context(colors):
+            yield
+    finally:
+        _current.reset(token)
+
+
+def state_color(state: int) -> str:
+    """The colour of a state, as in ``#0072B2``; they repeat after the seventh, where the markers change.
+
+    Examples
+    --------
+    >>> state_color(0) == state_color(7)
+    True
+    """
+    colors = current_theme().colors
+    return colors[state % len(colors)]
+
+
+def import_matplotlib() -> None:
+    """Raise an ImportError that names the extra, unless matplotlib is installed."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise ImportError("pictures need matplotlib: pip install 'neuralbayes[report]'") from error
+
+
+def new_picture() -> tuple[Figure, Axes]:
+    """An empty figure with one pair of axes, to draw into and give to :func:`save_picture`."""
+    import_matplotlib()
+    from matplotlib.figure import Figure  # not pyplot: it would choose a global backend and keep the figure alive
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    figure = Figure(figsize=(7.2, 5.4), layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.12))
+    return figure, figure.add_subplot()
+
+
+def given_or_new(ax: Axes | None, size: tuple[float, float] | None = None) -> tuple[Axes, Figure]:
+    """`ax` with its whole figure, or those of :func:`new_picture`, then of the size given in inches."""
+    if ax is not None:
+        return ax, ax.figure.figure
+    figure, ax = new_picture()
+    if size is not None:
+        figure.set_size_inches(*size)
+    return ax, figure
+
+
+def save_picture(figure: Figure, path: str | Path) -> None:
+    """Write `figure` atomically as .png, .svg or .pdf, by the suffix of `path`; the global backend is left alone."""
+    check_picture(path)
+    with atomic_write(path) as temporary:
+        figure.savefig(temporary, dpi=160, format=Path(path).suffix.lower().removeprefix("."))
+
+
+def check_picture(path: str | Path) -> None:
+    """Raise unless matplotlib is installed and the suffix of `path` is one that it is asked to write."""
+    import_matplotlib()
+    if Path(path).suffix.lower() not in SUFFIXES:
+        raise ValueError(f"a picture must end in one of {', '.join(SUFFIXES)}, got {str(path)!r}")
+
+
+def quiet_frame(ax: Axes) -> None:
+    """Grey axes at the left and below, and faint horizontal lines behind the data."""
+    colors = current_theme()
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.spines[["left", "bottom"]].set_color(colors.line)
+    ax.tick_params(color=colors.line, labelcolor=colors.muted, labelsize=8)
+    ax.grid(axis="y", color=colors.grid, zorder=0)
+    ax.set_axisbelow(True)

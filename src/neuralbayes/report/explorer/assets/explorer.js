@@ -1,0 +1,188 @@
+// One explorer: what is chosen, and everything that shows it.
+const STEPS = 1000; // of the threshold
+
+class Explorer {
+  constructor(root, side, samples, changed) {
+    this.root = root;
+    this.side = side;
+    this.samples = samples;
+    this.changed = changed;
+    this.id = `side-${root.dataset.side}`;
+    this.layers = side.layers.map(openLayer);
+    this.layer = this.layers.at(-1);
+    this.state = this.layer.first;
+    const typical = membersOf(this.layer, this.state, "typical").map((member) => member.sample);
+    this.sample = typical.find((i) => this.layer.mapped[i]) ?? typical[0];
+    this.threshold = 0;
+    this.colouring = "state";
+    this.map = new StateMap(this);
+    this.states = new States(this);
+    this.members = new Members(this);
+    this.panel = new SamplePanel(this);
+    for (const radio of root.querySelectorAll(".layers input")) {
+      radio.addEventListener("change", () => this.chooseLayer(Number(radio.value)));
+    }
+    this.part("threshold").addEventListener("input", () => this.drag());
+    this.part("search").addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.find(this.part("find").value);
+    });
+    this.part("previous").addEventListener("click", () => this.step(-1));
+    this.part("next").addEventListener("click", () => this.step(1));
+    this.part("colour")?.addEventListener("change", (event) => {
+      this.colouring = event.target.value;
+      this.map.draw();
+      this.drawLegend();
+    });
+    root.addEventListener("keydown", (event) => {
+      if (event.key === "Escape" && this.sample !== null) this.chooseSample(null);
+    });
+    this.showLayer();
+  }
+
+  part(name) {
+    return this.root.querySelector(`[data-part="${name}"]`);
+  }
+
+  // To whoever listens to the page rather than looks at it.
+  say(text) {
+    this.part("live").textContent = text;
+  }
+
+  sentence(i) {
+    const p = this.layer.certainty[i].toFixed(2);
+    return `${described(this.samples, i)}: state ${this.layer.claim[i]}, p = ${p}`;
+  }
+
+  chooseLayer(number) {
+    this.layer = this.layers[number];
+    this.state = this.sample === null ? this.layer.first : this.layer.claim[this.sample];
+    this.threshold = 0;
+    this.part("threshold").value = 0;
+    this.showLayer();
+    this.say(`Layer ${this.layer.name}, ${this.layer.nStates} states; state ${this.state} chosen.`);
+  }
+
+  showLayer() {
+    this.members.shown = FIRST;
+    this.states.build();
+    this.part("caption").textContent = `${this.layer.caption}.`;
+    this.drawLegend();
+    this.drawAll();
+    this.showThreshold();
+    this.changed?.();
+  }
+
+  chooseState(k) {
+    this.state = k;
+    this.members.shown = FIRST;
+    this.drawAll();
+    this.showThreshold();
+    const { layer } = this;
+    this.say(
+      `State ${k}: p(z) ${percent(layer.prior[k])}, claims ${count(layer.claimed[k])} of ` +
+        `${count(this.samples.length)} ${this.samples.noun}s${layer.dead.has(k) ? ", dead" : ""}.`,
+    );
+  }
+
+  chooseSample(i, { withState = false } = {}) {
+    this.sample = i;
+    if (i !== null) this.part("find").value = this.samples.index[i];
+    if (withState && this.layer.claim[i] !== this.state) {
+      this.state = this.layer.claim[i];
+      this.members.shown = FIRST;
+      this.drawAll();
+      this.showThreshold();
+    } else {
+      this.map.draw();
+      this.panel.draw();
+      this.members.mark();
+    }
+    this.part("found").textContent = "";
+    this.say(i === null ? "No sample chosen." : `${this.sentence(i)}.`);
+  }
+
+  find(text) {
+    const index = Number(text);
+    const { samples } = this;
+    if (text === "" || !Number.isInteger(index) || index < 0 || index >= samples.nAll) {
+      this.tell(`An index is a whole number from 0 to ${count(samples.nAll - 1)}.`);
+      return;
+    }
+    const i = samples.place.get(index);
+    if (i !== undefined) {
+      this.chooseSample(i, { withState: true });
+      return;
+    }
+    const after = samples.index.findIndex((value) => value > index);
+    const near = after < 0 ? samples.length - 1 : after;
+    this.tell(
+      `${samples.noun} ${count(index)} is not in this page, which holds ${count(samples.length)} of ` +
+        `${count(samples.nAll)}; the next is ${count(samples.index[near])}.`,
+    );
+    this.part("find").value = index;
+  }
+
+  // Says it where everybody can see it, too.
+  tell(text) {
+    this.part("found").textContent = text;
+    this.say(text);
+  }
+
+  step(by) {
+    const n = this.samples.length;
+    const i = this.sample === null ? (by > 0 ? 0 : n - 1) : (this.sample + by + n) % n;
+    this.chooseSample(i, { withState: true });
+  }
+
+  drag() {
+    // The range ends where the surest sample is, so that all of it is of use.
+    this.threshold = (Number(this.part("threshold").value) / STEPS) * this.layer.largest;
+    this.members.draw();
+    this.map.draw();
+    this.showThreshold();
+  }
+
+  showThreshold() {
+    const { layer, samples, threshold, state } = this;
+    let kept = 0;
+    let own = 0;
+    for (let i = 0; i < layer.claim.length; i++) {
+      if (layer.certainty[i] < threshold) continue;
+      kept += 1;
+      if (layer.claim[i] === state) own += 1;
+    }
+    this.part("threshold-value").textContent = threshold.toFixed(2);
+    const text =
+      `${count(kept)} of ${count(samples.length)} ${samples.noun}s remain, ` +
+      `${count(own)} of ${count(layer.claimed[state])} in state ${state}`;
+    this.part("remain").textContent = text;
+    this.part("threshold").setAttribute("aria-valuetext", `${threshold.toFixed(2)}: ${text}`);
+  }
+
+  drawLegend() {
+    const { layer, samples } = this;
+    const legend = this.part("legend");
+    if (this.colouring === "class") {
+      const entries = samples.classNames.map((name, k) => {
+        const swatch = make("span", { className: "swatch" });
+        swatch.style.background = `var(--c${k % N_COLORS})`;
+        const shape = SHAPES[Math.floor(k / N_COLORS) % SHAPES.length];
+        if (shape === "square") swatch.style.borderRadius = "0";
+        if (shape === "triangle") swatch.style.clipPath = "polygon(50% 0, 100% 100%, 0 100%)";
+        return make("span", {}, swatch, name);
+      });
+      legend.replaceChildren(...entries.slice(0, 3 * N_COLORS));
+    } else if (layer.nStates <= N_COLORS) {
+      legend.replaceChildren("Coloured by state, pale where uncertain; the chosen one has an edge.");
+    } else legend.replaceChildren("Orange: the chosen state. Grey: all others, pale where uncertain.");
+  }
+
+  drawAll() {
+    this.states.mark();
+    this.states.draw();
+    this.map.draw();
+    this.members.draw();
+    this.panel.draw();
+  }
+}

@@ -1,0 +1,192 @@
+// The panel of the chosen state: what it is, its typical and borderline members, all that it claims.
+const FIRST = 24; // images that are shown before somebody asks for more
+const FIRST_ROWS = 6; // and rows, which are taller
+const LISTS = [
+  ["typical", "Most typical", "largest p(x|z)/p(x), which stands below"],
+  ["borderline", "Borderline", "claimed by this state with the largest entropy of p(z|x), in nats below"],
+  ["all", "All that it claims", "the surest first, with p(z|x) below"],
+];
+
+class Members {
+  constructor(explorer) {
+    this.explorer = explorer;
+    this.root = explorer.part("members");
+    this.shown = FIRST;
+    this.width = 0;
+    new ResizeObserver(() => {
+      // A table takes as many columns as fit.
+      if (this.explorer.samples.values && Math.abs(this.root.clientWidth - this.width) > 24) this.draw();
+    }).observe(this.root);
+  }
+
+  draw() {
+    const { explorer } = this;
+    const { layer, samples, state } = explorer;
+    this.width = this.root.clientWidth;
+    this.root.replaceChildren(this.head(layer, samples, state));
+    if (layer.classes && layer.claimed[state] > 0) this.root.append(this.classes(layer, samples, state));
+    if (layer.profile && layer.claimed[state] > 0) this.root.append(...this.profile(layer, samples, state));
+    for (const [which, title, about] of LISTS) this.root.append(...this.list(which, title, about));
+  }
+
+  head(layer, samples, state) {
+    const { explorer } = this;
+    const title = make("h4", { text: `State ${state}` });
+    if (layer.nStates <= N_COLORS) {
+      const swatch = make("span", { className: "swatch" });
+      swatch.style.background = `var(--c${state % N_COLORS})`;
+      title.prepend(swatch);
+    }
+    const step = (by, label, text) =>
+      make("button", {
+        type: "button",
+        className: "step",
+        text,
+        label,
+        "data-step": by,
+        on: {
+          click: () => {
+            explorer.chooseState((state + by + layer.nStates) % layer.nStates);
+            this.root.querySelector(`[data-step="${by}"]`).focus();
+          },
+        },
+      });
+    const steps = make("div", { className: "steps" }, step(-1, "The state before", "←"), step(1, "The next state", "→"));
+    const facts = [
+      `p(z) = ${percent(layer.prior[state])}, ${(layer.prior[state] * layer.nStates).toFixed(2)} of the equal share`,
+      `claims ${count(layer.claimed[state])} of ${count(samples.length)} ${samples.noun}s`,
+    ];
+    if (layer.dead.has(state)) facts.push("dead");
+    if (layer.separation && layer.nStates > 1) {
+      const value = layer.separation[state];
+      const size = value === null ? "unknown" : `${percent(value / Math.log(2))} of log 2`;
+      facts.push(`separation ${size}: ${layer.disjoint[state] ? "certified disjoint" : "not certified"}`);
+    }
+    return make(
+      "div",
+      {},
+      make("div", { className: "heading" }, title, steps),
+      make("p", { className: "about", text: facts.join(" · ") }),
+    );
+  }
+
+  classes(layer, samples, state) {
+    const lines = classesOf(layer, samples, state).flatMap(({ name, share }) => barLine(nameCell(`class ${name}`), share, percent(share)));
+    return make("div", { className: "bar-list", "data-list": "classes" }, ...lines);
+  }
+
+  // How the rows of a state differ from all rows.
+  profile(layer, samples, state) {
+    const columns = this.telling(layer, samples, state).slice(0, 8);
+    const d = samples.columns.length;
+    const lines = columns.flatMap((j) => {
+      const z = layer.profile[state * d + j];
+      return signedLine(nameCell(samples.columns[j].name), z / 3, `${signed(z)} sd`);
+    });
+    return [
+      make("h5", { text: "How its rows differ from the mean" }),
+      make("p", { className: "small", text: "in standard deviations of each column; bars end at 3" }),
+      make("div", { className: "bar-list", "data-list": "profile" }, ...lines),
+    ];
+  }
+
+  // Columns, first those in which the state is furthest from the mean.
+  telling(layer, samples, state) {
+    const d = samples.columns.length;
+    const size = (j) => Math.abs(layer.profile[state * d + j]);
+    return Array.from({ length: d }, (_, j) => j).sort((a, b) => size(b) - size(a));
+  }
+
+  list(which, title, about) {
+    const { explorer } = this;
+    const { layer, samples, state, threshold } = explorer;
+    const every = membersOf(layer, state, which);
+    const kept = every.filter(({ p }) => p >= threshold);
+    const parts = [
+      make("h5", { text: threshold > 0 ? `${title}: ${count(kept.length)} of ${count(every.length)}` : title }),
+      make("p", { className: "small", text: about }),
+    ];
+    const most = samples.sheet ? this.shown : (this.shown / FIRST) * FIRST_ROWS;
+    const shown = kept.slice(0, which === "all" ? most : samples.sheet ? kept.length : FIRST_ROWS);
+    if (shown.length === 0) {
+      const why = every.length ? "None reaches the threshold." : "No sample here has this as its most probable state.";
+      return [...parts, make("p", { className: "empty", text: why })];
+    }
+    const value = (member) => {
+      if (which === "typical") return `×${short(member.p / Math.max(layer.prior[state], 1e-12))}`;
+      return which === "borderline" ? member.entropy.toFixed(2) : member.p.toFixed(2);
+    };
+    parts.push(samples.sheet ? this.thumbs(shown, value, which) : this.table(shown, value, which));
+    if (which === "all" && shown.length < kept.length) {
+      const more = () => {
+        this.shown += 4 * FIRST;
+        this.draw();
+      };
+      const text = `Show more (${count(kept.length - shown.length)} left)`;
+      parts.push(make("button", { type: "button", className: "more", text, on: { click: more } }));
+    }
+    return parts;
+  }
+
+  thumbs(members, value, which) {
+    const { samples, sample } = this.explorer;
+    const buttons = members.map((member) =>
+      make(
+        "button",
+        {
+          type: "button",
+          className: "thumb",
+          "aria-pressed": String(member.sample === sample),
+          "data-sample": member.sample,
+          label: `${described(samples, member.sample)}, ${value(member)}`,
+          on: { click: () => this.explorer.chooseSample(member.sample) },
+        },
+        thumbnail(samples, member.sample),
+        make("span", { text: value(member) }),
+      ),
+    );
+    return make("div", { className: "thumbs", "data-list": which }, ...buttons);
+  }
+
+  table(members, value, which) {
+    const { layer, samples, state } = this.explorer;
+    const room = Math.max(1, Math.floor((this.width - 175) / 88));
+    const columns = this.telling(layer, samples, state).slice(0, room);
+    const d = samples.columns.length;
+    const heading = { typical: "p(x|z)/p(x)", borderline: "entropy", all: "p(z|x)" }[which];
+    const rows = members.map((member) => {
+      const cells = columns.map((j) => {
+        const { mean, std } = samples.columns[j];
+        const found = samples.values[member.sample * d + j];
+        const z = std > 0 ? (found - mean) / std : 0;
+        const cell = make("td", { className: z < 0 ? "below" : "above", text: short(found) });
+        cell.append(make("small", { text: `${signed(z)} sd` }));
+        return cell;
+      });
+      const button = make("button", {
+        type: "button",
+        text: count(samples.index[member.sample]),
+        label: described(samples, member.sample),
+        "data-sample": member.sample,
+        on: { click: () => this.explorer.chooseSample(member.sample) },
+      });
+      const first = make("th", { scope: "row" }, button);
+      return make("tr", {}, first, make("td", { text: value(member) }), ...cells);
+    });
+    const names = ["row", heading, ...columns.map((j) => samples.columns[j].name)];
+    const head = names.map((text) => make("th", { scope: "col", text, title: text }));
+    return make(
+      "div",
+      { className: "scroll", "data-list": which },
+      make("table", {}, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...rows)),
+    );
+  }
+
+  // Marks the chosen sample where it stands.
+  mark() {
+    const { sample } = this.explorer;
+    for (const button of this.root.querySelectorAll("[aria-pressed]")) {
+      button.setAttribute("aria-pressed", String(Number(button.dataset.sample) === sample));
+    }
+  }
+}

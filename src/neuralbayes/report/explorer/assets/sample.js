@@ -1,0 +1,81 @@
+// The panel of one sample: its picture or values, its posterior, where it is.
+class SamplePanel {
+  constructor(explorer) {
+    this.explorer = explorer;
+    this.root = explorer.part("sample");
+  }
+
+  draw() {
+    const { explorer } = this;
+    const { layer, samples, sample } = explorer;
+    if (sample === null) {
+      this.root.replaceChildren(
+        make("h4", { text: `One ${samples.noun}` }),
+        make("p", { className: "empty", text: `Click a point or a member, or find a ${samples.noun} by its index.` }),
+      );
+      return;
+    }
+    const title = `${samples.noun[0].toUpperCase()}${samples.noun.slice(1)} ${count(samples.index[sample])}`;
+    const facts = [];
+    if (samples.names) facts.push(samples.names[sample]);
+    if (samples.classes) facts.push(`class ${className(samples, sample)}`);
+    facts.push(`entropy of p(z|x) ${((layer.entropy[sample] / WHOLE) * layer.bound).toFixed(2)} nats`);
+    facts.push(
+      layer.mapped[sample] ? "on the map at the ring" : "not among the points of the map: the ring is its nearest",
+    );
+    const right = make("div", {}, make("p", { className: "about", text: facts.join(" · ") }), this.posterior());
+    const left = samples.sheet ? thumbnail(samples, sample) : null;
+    if (left) {
+      left.setAttribute("role", "img");
+      left.removeAttribute("aria-hidden");
+      left.setAttribute("aria-label", described(samples, sample));
+    }
+    this.root.replaceChildren(
+      make("div", { className: "heading" }, make("h4", { text: title })),
+      make("div", { className: "specimen" }, left, right),
+    );
+    if (samples.values) this.root.append(...this.values());
+  }
+
+  posterior() {
+    const { explorer } = this;
+    const { layer, sample, state } = explorer;
+    const start = sample * layer.nTop;
+    const largest = layer.topP[start];
+    let rest = WHOLE;
+    const lines = [];
+    for (let j = 0; j < layer.nTop; j++) {
+      const [k, p] = [layer.top[start + j], layer.topP[start + j]];
+      rest -= p;
+      const name = make("button", {
+        type: "button",
+        text: `state ${k}`,
+        "data-state": k,
+        on: { click: () => explorer.chooseState(k) },
+      });
+      lines.push(...barLine(name, p / largest, (p / WHOLE).toFixed(3), k === state ? "chosen" : ""));
+    }
+    const others = layer.nStates - layer.nTop;
+    if (others > 0) {
+      const value = (Math.max(0, rest) / WHOLE).toFixed(3);
+      lines.push(nameCell(`${count(others)} others`), make("span"), make("span", { className: "value", text: value }));
+    }
+    return make("div", { className: "bar-list", role: "group", label: "p(z|x)", "data-list": "posterior" }, ...lines);
+  }
+
+  values() {
+    const { samples, sample } = this.explorer;
+    const d = samples.columns.length;
+    const z = samples.columns.map(({ mean, std }, j) =>
+      std > 0 ? (samples.values[sample * d + j] - mean) / std : 0,
+    );
+    const lines = samples.columns.flatMap(({ name }, j) => {
+      const value = `${short(samples.values[sample * d + j])} (${signed(z[j])} sd)`;
+      return signedLine(nameCell(name), z[j] / 3, value);
+    });
+    return [
+      make("p", { className: "small", text: "Values, and how far from the mean in standard deviations; bars end at 3" }),
+      make("div", { className: "bar-list", "data-list": "values" }, ...lines),
+    ];
+  }
+}

@@ -1,0 +1,147 @@
+"""Pictures inside the page: those of :mod:`neuralbayes.plot` in light and dark, sheets of thumbnails, plain pixels."""
+
+from __future__ import annotations
+
+import base64
+import io
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from neuralbayes.plot.style import new_picture, theme
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+THUMBNAILS = (48, 32, 24)
+"""Pixels along the longer side, at most: larger pictures are scaled down, to the less the more of them there are."""
+
+BLOCK = 16  # pixels that WebP codes together: thumbnails that share a block would run into each other
+QUALITIES = (82, 60, 35)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture as addresses that hold it, and in words.
+
+    Attributes
+    ----------
+    title, text : str
+        The heading, and what stands for the picture where it cannot be seen.
+    light, dark : str
+        Addresses; the same one for both where its colours mean something.
+    pixelated : bool
+        Whether it is enlarged without smoothing.
+    """
+
+    title: str
+    text: str
+    light: str
+    dark: str
+    pixelated: bool = False
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """Thumbnails in one picture.
+
+    Attributes
+    ----------
+    address : str
+    columns : int
+        Thumbnails in a row.
+    cell : int
+        Pixels from one to the next.
+    width, height : int
+        Of a thumbnail.
+    """
+
+    address: str
+    columns: int
+    cell: int
+    width: int
+    height: int
+
+
+def drawn(title: str, text: str, draw: Callable[[Axes], Any], size: tuple[float, float] = (3.9, 2.8)) -> Picture:
+    """What `draw` draws into axes, as SVG in light and dark colours."""
+    addresses = []
+    for name in ("light", "dark"):
+        with theme(name, transparent=True):
+            figure, ax = new_picture()
+            figure.set_size_inches(*size)
+            draw(ax)
+            file = io.BytesIO()
+            figure.savefig(file, format="svg", dpi=160, metadata={"Date": None, "Creator": None})
+        addresses.append(data_address(file.getvalue(), "image/svg+xml"))
+    return Picture(title, text, addresses[0], addresses[1])
+
+
+def pixels(title: str, text: str, wall: NDArray[np.float64]) -> Picture:
+    """A picture (H, W, 3) or (H, W, 4) of numbers in [0, 1], one pixel each."""
+    address = png_address((255.0 * np.clip(wall, 0.0, 1.0)).round().astype(np.uint8))
+    return Picture(title, text, address, address, pixelated=True)
+
+
+def png_address(array: NDArray[np.uint8]) -> str:
+    """An image (H, W, C) as the address of a PNG."""
+    file = io.BytesIO()
+    Image.fromarray(array).save(file, "PNG", optimize=True)
+    return data_address(file.getvalue(), "image/png")
+
+
+def sheet(pictures: NDArray[np.uint8], budget: int) -> Sheet:
+    """Thumbnails of pictures (n, H, W, C) in one WebP file.
+
+    Parameters
+    ----------
+    pictures : ndarray of uint8 and shape (n, H, W, C)
+    budget : int
+        Bytes that the file may have: grey ones without loss where that fits, then in falling quality, then smaller.
+        What is smallest is taken whatever its size.
+    """
+    smallest: Sheet
+    for longest in THUMBNAILS:
+        thumbnails = np.stack([_thumbnail(picture, longest) for picture in pictures])
+        # Drawn figures, such as digits, are smaller and sharper without loss.
+        grey = bool((thumbnails == thumbnails[..., :1]).all())
+        options: list[dict[str, Any]] = [{"lossless": True}] if grey else []
+        for option in [*options, *({"quality": quality} for quality in QUALITIES)]:
+            content, smallest = _encoded(thumbnails, option)
+            if len(content) <= budget:
+                return smallest
+    return smallest
+
+
+def _encoded(thumbnails: NDArray[np.uint8], option: dict[str, Any]) -> tuple[bytes, Sheet]:
+    """Thumbnails (n, h, w, 3) as WebP."""
+    n, height, width = thumbnails.shape[:3]
+    cell = BLOCK * math.ceil(max(height, width) / BLOCK)
+    columns = math.ceil(math.sqrt(n))  # no side may be longer than 16,383 pixels
+    rows = math.ceil(n / columns)
+    # Edges are repeated to the end of the cell, so that a neighbour does not shine through.
+    padded = np.pad(thumbnails, ((0, rows * columns - n), (0, cell - height), (0, cell - width), (0, 0)), mode="edge")
+    wall = padded.reshape(rows, columns, cell, cell, 3).transpose(0, 2, 1, 3, 4).reshape(rows * cell, columns * cell, 3)
+    file = io.BytesIO()
+    Image.fromarray(wall).save(file, "WEBP", method=4, **option)
+    return file.getvalue(), Sheet(data_address(file.getvalue(), "image/webp"), columns, cell, width, height)
+
+
+def data_address(content: bytes, kind: str) -> str:
+    """Content as an address that holds it."""
+    return f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"
+
+
+def _thumbnail(picture: NDArray[np.uint8], most: int) -> NDArray[np.uint8]:
+    """In colours, the longer side no longer than `most`: (H, W, C) -> (h, w, 3)."""
+    colors = np.repeat(picture, 3, axis=2) if picture.shape[2] == 1 else picture
+    longest = max(colors.shape[:2])
+    if longest <= most:
+        return colors
+    height, width = (max(1, round(side * most / longest)) for side in colors.shape[:2])
+    return np.asarray(Image.fromarray(colors).resize((width, height), Image.Resampling.LANCZOS))

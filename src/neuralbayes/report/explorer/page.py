@@ -1,0 +1,165 @@
+"""The page: template, style and script in one file that asks for nothing from anywhere."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import time
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from neuralbayes.files import atomic_write
+from neuralbayes.report.explorer.figures import Sheet, sheet
+from neuralbayes.report.explorer.payload import MEMBERS, TOP, columns_shown, layer_payload, safe_json, samples_payload
+from neuralbayes.report.explorer.samples import MAX_COLUMNS, Samples
+from neuralbayes.report.explorer.side import Side
+
+ASSETS = Path(__file__).parent / "assets"
+SCRIPTS = (
+    "data.js",
+    "elements.js",
+    "map.js",
+    "states.js",
+    "members.js",
+    "sample.js",
+    "explorer.js",
+    "compare.js",
+    "boot.js",
+)
+GENERATOR = "neuralbayes report"
+SHEET_BUDGET = 2_400_000
+"""Bytes of all thumbnails: with the rest, and in base64, the page stays below 5 MB."""
+
+
+def write_page(sides: Sequence[Side], out: Path) -> Path:
+    """Write one half, or two side by side, as a page of its own.
+
+    Parameters
+    ----------
+    sides : sequence of one or two Side
+        Where both have the same `samples` (the very object), the page shows which of them the two group differently.
+    out : Path
+        The file.
+
+    Returns
+    -------
+    Path
+    """
+    if len(sides) not in (1, 2):
+        raise ValueError(f"`sides` must be one or two, got {len(sides)}")
+    with atomic_write(out) as temporary:
+        temporary.write_text(page_text(sides), encoding="utf-8")
+    return out
+
+
+def page_text(sides: Sequence[Side]) -> str:
+    """The HTML of the page."""
+    groups = _sample_groups(sides)
+    sheets = _sheets(groups)
+    own = [next(i for i, group in enumerate(groups) if group is side.samples) for side in sides]
+    shown = [columns_shown(group, sides[own.index(i)].layers[-1]) for i, group in enumerate(groups)]
+    payload = {
+        "samples": [
+            samples_payload(group, columns, found) for group, columns, found in zip(groups, shown, sheets, strict=True)
+        ],
+        "sides": [
+            {
+                "title": side.title,
+                "samples": i,
+                "layers": [layer_payload(layer, side.samples, shown[i]) for layer in side.layers],
+                "background": None if side.background is None else {"extent": side.background[1]},
+            }
+            for side, i in zip(sides, own, strict=True)
+        ],
+    }
+    style, theme = _asset("page.css"), _asset("theme.js")
+    script = "(() => {\n'use strict';\n" + "\n".join(_asset(name) for name in SCRIPTS) + "\n})();\n"
+    template = _environment().get_template("page.html")
+    return str(
+        template.render(
+            sides=sides,
+            sheets=sheets,
+            payload=_markup(safe_json(payload)),
+            style=_markup(style),
+            theme=_markup(theme),
+            script=_markup(script),
+            policy=policy(scripts=(theme, script), styles=(style,)),
+            generator=GENERATOR,
+            version=version("neuralbayes"),
+            written=time.strftime("%Y-%m-%d %H:%M"),
+            same_samples=len(sides) == 2 and len(groups) == 1,
+            n_top=TOP,
+            n_members=MEMBERS,
+            max_columns=MAX_COLUMNS,
+        )
+    )
+
+
+def policy(*, scripts: Sequence[str], styles: Sequence[str]) -> str:
+    """A Content-Security-Policy that allows these inline texts, pictures inside the page, and nothing else."""
+    return "; ".join(
+        [
+            "default-src 'none'",
+            f"script-src {' '.join(map(_hash, scripts))}",
+            f"style-src {' '.join(map(_hash, styles))}",
+            "img-src data:",
+            "base-uri 'none'",
+            "form-action 'none'",
+        ]
+    )
+
+
+def is_page(path: Path) -> bool:
+    """Whether a file is a page that this module wrote, which may be replaced by a newer one."""
+    with open(path, "rb") as file:
+        return f'content="{GENERATOR}"'.encode() in file.read(4096)
+
+
+def check_jinja() -> None:
+    """Raise an ImportError that names the extra, unless jinja2 is installed."""
+    try:
+        import jinja2  # noqa: F401
+    except ImportError as error:
+        raise ImportError("a report needs jinja2: pip install 'neuralbayes[report]'") from error
+
+
+def _sample_groups(sides: Sequence[Side]) -> list[Samples]:
+    groups: list[Samples] = []
+    for side in sides:
+        if not any(group is side.samples for group in groups):
+            groups.append(side.samples)
+    return groups
+
+
+def _sheets(groups: Sequence[Samples]) -> list[Sheet | None]:
+    budget = SHEET_BUDGET // len(groups)
+    return [None if group.pictures is None else sheet(group.pictures, budget) for group in groups]
+
+
+def _environment() -> Any:
+    check_jinja()
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    return Environment(
+        loader=FileSystemLoader(ASSETS),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _markup(text: str) -> Any:
+    from markupsafe import Markup
+
+    return Markup(text)  # our own files, and JSON made safe
+
+
+def _asset(name: str) -> str:
+    return (ASSETS / name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}'"

@@ -1,0 +1,91 @@
+"""Where samples stand on the map."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+MAX_MAPPED = 1500
+"""Points that t-SNE is given: some seconds."""
+
+ITERATIONS = 500
+COMPONENTS = 30  # principal components that t-SNE sees
+Method = Literal["tsne", "pca"]
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Samples in the plane.
+
+    Attributes
+    ----------
+    points : ndarray of shape (n, 2)
+    mapped : ndarray of bool and shape (n,)
+        Those that are drawn; any other has the place of the drawn one that is most like it.
+    axis_names : tuple of two str
+    caption : str
+        What the map is.
+    """
+
+    points: NDArray[np.float64]
+    mapped: NDArray[np.bool_]
+    axis_names: tuple[str, str]
+    caption: str
+
+
+def posterior_places(p_zx: NDArray[Any], method: Method) -> Places:
+    """Samples by their posteriors: near each other where p(z|x) is alike in Hellinger distance.
+
+    Parameters
+    ----------
+    p_zx : array of shape (n, n_states)
+    method : {"tsne", "pca"}
+
+    Examples
+    --------
+    >>> places = posterior_places(np.eye(3)[[0, 0, 1, 2]], "pca")
+    >>> np.allclose(places.points[0], places.points[1])
+    True
+    """
+    from sklearn.decomposition import PCA
+
+    roots = np.sqrt(np.asarray(p_zx, dtype=np.float64))  # whose Euclidean distance is Hellinger's
+    n, d = roots.shape
+    order = np.random.default_rng(0).permutation(n)[:MAX_MAPPED]
+    mapped = np.zeros(n, dtype=bool)
+    mapped[order] = True
+    drawn = roots[mapped]
+    part = f"{len(drawn):,} of {n:,} samples" if len(drawn) < n else f"{n:,} samples"
+    if min(drawn.shape) < 2 or drawn.std(axis=0).max() < 1e-6:  # nothing to be told apart
+        return _placed(np.zeros((len(drawn), 2)), roots, mapped, ("", ""), f"{part}: their posteriors are all alike")
+    reduced = PCA(min(COMPONENTS, len(drawn), d), random_state=0, svd_solver="full").fit(drawn)
+    components = reduced.transform(drawn)
+    if method == "pca" or len(drawn) < 10:
+        shares = [100 * share for share in reduced.explained_variance_ratio_[:2]]
+        names = (f"principal component 1 ({shares[0]:.0f} %)", f"principal component 2 ({shares[1]:.0f} %)")
+        return _placed(components[:, :2], roots, mapped, names, f"PCA of the square roots of p(z|x) of {part}")
+    from sklearn.manifold import TSNE
+
+    tsne = TSNE(perplexity=min(30.0, (len(drawn) - 1) / 3), init="pca", max_iter=ITERATIONS, random_state=0)
+    points = np.asarray(tsne.fit_transform(components), dtype=np.float64)
+    return _placed(points, roots, mapped, ("", ""), f"t-SNE of p(z|x) of {part}: only nearness has a meaning")
+
+
+def _placed(
+    points: NDArray[np.float64],
+    rows: NDArray[np.float64],
+    mapped: NDArray[np.bool_],
+    axis_names: tuple[str, str],
+    caption: str,
+) -> Places:
+    """Give each row that is not mapped the place of its nearest neighbour among those that are."""
+    from sklearn.metrics import pairwise_distances_argmin
+
+    places = np.empty((len(rows), 2))
+    places[mapped] = points
+    if not mapped.all():
+        places[~mapped] = points[pairwise_distances_argmin(rows[~mapped], rows[mapped])]
+    return Places(places, mapped, axis_names, caption)

@@ -1,0 +1,76 @@
+"""What ``neuralbayes probe`` left in the folder of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neuralbayes.files import read_json
+from neuralbayes.plot.crosstab import CrosstabDisplay
+from neuralbayes.report.explorer.figures import Picture, drawn
+from neuralbayes.report.explorer.side import Grid
+
+PROTOCOLS = ("validation", "paper")
+
+
+def probe_grid(folder: Path) -> Grid | None:
+    """All probes in a table; None where there are none."""
+    rows = []
+    for data, row in _results(folder):
+        found = {p: row[p] for p in PROTOCOLS if p in row}
+        first = next(iter(found.values()))
+        cells = [_accuracy(found[p]) if p in found else "" for p in PROTOCOLS]
+        rows.append((str(row["features"]), str(first["head"]), data, f"{first['n_features']:,}", *cells))
+    if not rows:
+        return None
+    return Grid(
+        "Probes: a small classifier on the features, % right",
+        ("features", "classifier", "data", "number", "all test images", "best epoch on 128 *"),
+        rows,
+        "* the paper's protocol: the epoch is chosen and judged on the first 128 test images, so it is too high.",
+    )
+
+
+def probe_pictures(folder: Path, class_names: Sequence[str]) -> list[Picture]:
+    """The confusion matrix of the encoder's best layer."""
+    found = [
+        (row[protocol], str(row["features"]))
+        for _, row in _results(folder)
+        for protocol in PROTOCOLS[:1]
+        if protocol in row and str(row["features"]).startswith("encoder") and row[protocol].get("confusion")
+    ]
+    if not found:
+        return []
+    best, features = max(found, key=lambda pair: pair[0]["mean"])
+    counts = np.asarray(best["confusion"], dtype=np.float64)
+    names = list(class_names) if len(class_names) == len(counts) else None
+    side = float(np.clip(2.2 + 0.26 * len(counts), 3.2, 6.0))
+    return [
+        drawn(
+            f"Probe of {features}: taken for",
+            f"Confusion matrix of the {best['head']} probe of {features}: {100 * best['mean']:.1f} % of "
+            f"{best['n_test']:,} test images right.",
+            lambda ax: CrosstabDisplay(counts, row_names=names, column_names=names).plot(ax=ax),
+            (side + 0.6, side),
+        )
+    ]
+
+
+def _results(folder: Path) -> list[tuple[str, dict[str, Any]]]:
+    """The data and the row of each probe, in the order of the files."""
+    rows = []
+    for path in sorted(folder.glob("probe-*.json")):
+        try:
+            content = read_json(path)
+            rows += [(Path(str(content["data"])).name, dict(row)) for row in content["results"]]
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"{path} does not hold the results of a probe ({error!r})") from error
+    return rows
+
+
+def _accuracy(found: dict[str, Any]) -> str:
+    spread = f" ± {100 * found['std']:.2f}" if len(found.get("accuracies", [])) > 1 else ""
+    return f"{100 * found['mean']:.2f}{spread}"

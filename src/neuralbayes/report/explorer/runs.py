@@ -1,0 +1,229 @@
+"""The half of the page that shows an image encoder: what its run wrote down, and what it makes of images."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from neuralbayes.bayes import posterior
+from neuralbayes.data.sources import ArraySource
+from neuralbayes.encoder import STATES, ImageEncoder, state_use
+from neuralbayes.estimators import MIMEncoder
+from neuralbayes.files import read_json
+from neuralbayes.networks.hidden import HiddenStates
+from neuralbayes.plot.filters import FiltersDisplay
+from neuralbayes.report.explorer.classes import agreement, crosstab_picture
+from neuralbayes.report.explorer.commands import pretrain_command
+from neuralbayes.report.explorer.figures import Picture, pixels
+from neuralbayes.report.explorer.places import Method, posterior_places
+from neuralbayes.report.explorer.probed import probe_grid, probe_pictures
+from neuralbayes.report.explorer.samples import Samples
+from neuralbayes.report.explorer.side import Layer, Side
+from neuralbayes.report.explorer.training import information_grid, loss_pictures, training_pictures
+from neuralbayes.report.explorer.words import layer_warnings
+from neuralbayes.training.metrics import read_metrics
+
+BATCH = 250  # images that pass through the network at a time
+
+Watch = Callable[[str], None]
+"""Told what is being done."""
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """What a run wrote down about itself, as far as it did."""
+
+    config: Mapping[str, Any]
+    result: Mapping[str, Any]
+    data: Mapping[str, Any] | None
+    metrics: list[dict[str, float]]
+
+    @classmethod
+    def read(cls, folder: Path) -> RunRecord:
+        """From the files in `folder`."""
+
+        def known(name: str) -> Any:
+            return read_json(folder / name) if (folder / name).is_file() else None
+
+        for name in ("config.json", "result.json", "data.json"):
+            if not isinstance(known(name), Mapping | None):
+                raise ValueError(f"{folder / name} must hold a JSON object")
+        return cls(
+            known("config.json") or {},
+            known("result.json") or {},
+            known("data.json"),
+            read_metrics(folder / "metrics.jsonl"),
+        )
+
+
+def encoder_side(
+    folder: Path,
+    encoder: ImageEncoder,
+    samples: Samples,
+    *,
+    own_data: bool,
+    method: Method = "tsne",
+    watch: Watch = lambda doing: None,
+) -> Side:
+    """What is to be said of an encoder.
+
+    Parameters
+    ----------
+    folder : Path
+        Of its run.
+    encoder : ImageEncoder
+    samples : Samples
+        Images of the size that it takes.
+    own_data : bool
+        Whether they are of those that it was trained on.
+    method : {"tsne", "pca"}
+        Of the maps.
+    watch : callable, optional
+    """
+    if samples.pictures is None or tuple(samples.pictures.shape[1:]) != tuple(encoder.shape):
+        got = "rows" if samples.pictures is None else f"images of shape {samples.pictures.shape[1:]}"
+        raise ValueError(f"`samples` must be images of the shape {encoder.shape} of the encoder, got {got}")
+    record = RunRecord.read(folder)
+    watch(f"encoding {len(samples):,} images")
+    posteriors = image_posteriors(encoder, samples.pictures)
+    known: Mapping[str, Any] = record.result.get("layers", {}) if own_data else {}
+    if set(known) != set(STATES):
+        use = state_use(encoder, ArraySource(samples.pictures, channels_first=False), len(samples))
+        known = {name: {"information": layer.information} for name, layer in use.items()}
+        n_informed = len(samples)
+    else:
+        n_informed = min(2048, int(record.result.get("images", 2048)))
+    layers = []
+    for name in STATES:
+        watch(f"the map of {name}")
+        places = posterior_places(posteriors[name], method)
+        layers.append(Layer(name, posteriors[name], places, float(known[name]["information"]), n_informed))
+    written = [str(text) for text in record.result.get("warnings", [])]
+    watch("drawing")
+    grids = [information_grid(layers)]
+    probes = probe_grid(folder)
+    against_classes = agreement(layers, samples)
+    return Side(
+        title=folder.resolve().name,
+        subtitle=f"{encoder.size} encoder, {Path(samples.data).name}",
+        samples=samples,
+        layers=layers,
+        facts=_facts(record, samples),
+        settings=[(name, _value(value)) for name, value in record.config.items()],
+        command=pretrain_command(record.config, record.data, str(folder)),
+        command_note=_command_note(record),
+        warnings=[*written, *layer_warnings(layers, "image")],
+        notes=_notes(folder, record, samples, own_data),
+        training=training_pictures(layers, record.metrics),
+        labels=[
+            *([picture] if (picture := crosstab_picture(layers[-1], samples)) else []),
+            *probe_pictures(folder, samples.class_names),
+        ],
+        grids={"training": grids, "labels": [grid for grid in (against_classes, probes) if grid]},
+        filters=filters_picture(encoder),
+    )
+
+
+def image_model_side(folder: Path, estimator: MIMEncoder, samples: Samples, **options: Any) -> Side:
+    """What is to be said of a saved estimator of images; options as in :func:`encoder_side`."""
+    side = encoder_side(folder, estimator.module_, samples, own_data=False, **options)
+    return replace(
+        side,
+        facts=[("data", samples.data), ("method", "MIMEncoder"), ("epochs", f"{estimator.n_iter_:,}")],
+        settings=[(name, str(value)) for name, value in estimator.get_params().items()],
+        command=repr(estimator),
+        command_note="In Python: a model does not keep the images, nor the time and memory that it took.",
+        training=[*side.training, *loss_pictures(estimator)],
+    )
+
+
+@torch.no_grad()
+def image_posteriors(encoder: ImageEncoder, pictures: NDArray[np.uint8]) -> dict[str, NDArray[np.float32]]:
+    """p(z|x) of each layer, averaged over positions: name -> (n, n_states)."""
+    states = HiddenStates(encoder.network, STATES, scales=(1,))
+    encoder.eval()
+    device = next(states.parameters()).device
+    found: dict[str, list[NDArray[np.float32]]] = {name: [] for name in STATES}
+    for part in np.array_split(pictures, math.ceil(len(pictures) / BATCH)):
+        for name, logits in states(encoder.prepare(part).to(device)).items():
+            found[name].append(posterior(logits).mean(dim=(2, 3)).cpu().numpy())
+    return {name: np.concatenate(parts) for name, parts in found.items()}
+
+
+def filters_picture(encoder: ImageEncoder) -> Picture:
+    """The first layer."""
+    display = FiltersDisplay(encoder.network.state_dict()["conv1.weight"].cpu().numpy())
+    caption = f"{display.caption[0].upper()}{display.caption[1:]}."
+    return pixels("Filters of the first layer", caption, display.wall(clear=True))
+
+
+def _facts(record: RunRecord, samples: Samples) -> list[tuple[str, str]]:
+    result, config = record.result, record.config
+    versions = result.get("versions", {})
+    facts = {
+        "data": samples.data,
+        "method": config.get("method"),
+        "images": _number(result.get("images")),
+        "epochs": _number(config.get("epochs")),
+        "updates": _number(result.get("steps")),
+        "ended": result.get("stop_reason") or result.get("ended"),
+        "time": _duration(result.get("seconds")),
+        "speed": f"{result['images_per_second']:,.0f} images/s" if "images_per_second" in result else None,
+        "peak memory": f"{result['peak_memory_mb']:,} MB" if "peak_memory_mb" in result else None,
+        "processes": _number(result.get("processes")),
+        "versions": ", ".join(f"{name} {version}" for name, version in versions.items()) or None,
+    }
+    return [(name, str(value)) for name, value in facts.items() if value is not None]
+
+
+def _command_note(record: RunRecord) -> str:
+    if not record.config:
+        return "The folder holds an encoder alone: nothing is known about how it was trained."
+    if record.config.get("method") != "mim":
+        return f"Trained by the method {record.config.get('method')!r}, which no single command runs."
+    if record.data is None:
+        return "The folder does not say which images were used; name them in place of DATA."
+    return "A finished run is left as it is: give another folder by --out to run it again."
+
+
+def _notes(folder: Path, record: RunRecord, samples: Samples, own_data: bool) -> list[str]:
+    notes = []
+    if not own_data and record.config:
+        notes.append(f"The images in this page, {samples.data}, may not be those that the encoder was trained on.")
+    if record.result.get("ended") == "early stop":
+        notes.append("The run ended before all its epochs: the loss got no better.")
+    if (folder / "skipped.txt").is_file():
+        lines = (folder / "skipped.txt").read_text(encoding="utf-8", errors="replace").splitlines()
+        notes.append(f"Skipped, since they could not be read: {len(lines):,} files, named in the run's skipped.txt.")
+    return notes
+
+
+def _number(value: Any) -> str | None:
+    return f"{value:,}" if isinstance(value, int) else None
+
+
+def _duration(seconds: Any) -> str | None:
+    """Seconds as people say them.
+
+    Examples
+    --------
+    >>> _duration(42.3), _duration(3660)
+    ('42 s', '1 h 01 min')
+    """
+    if not isinstance(seconds, int | float):
+        return None
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def _value(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

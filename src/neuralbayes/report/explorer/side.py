@@ -1,0 +1,124 @@
+"""One half of the page: a run or a model, with what it makes of some samples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neuralbayes.plot.states import DEAD
+from neuralbayes.report.explorer.figures import Picture
+from neuralbayes.report.explorer.places import Places
+from neuralbayes.report.explorer.samples import Samples
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """A discrete variable z: one layer of an encoder, or the states of a labeler.
+
+    Attributes
+    ----------
+    name : str
+    p_zx : ndarray of float32 and shape (n_samples, n_states)
+        p(z|x) of the samples in the page.
+    places : Places
+        Of the samples on the map.
+    information : float, or None
+        I(x; z) in nats.
+    n_informed : int
+        On how many samples it was measured.
+    separation : ndarray of shape (n_states,), or None
+        The certificate of a labeler, in nats.
+    disjoint : ndarray of bool and shape (n_states,), or None
+        Which states are certified.
+    """
+
+    name: str
+    p_zx: NDArray[np.float32]
+    places: Places
+    information: float | None = None
+    n_informed: int = 0
+    separation: NDArray[np.float64] | None = None
+    disjoint: NDArray[np.bool_] | None = None
+
+    @property
+    def n_states(self) -> int:
+        return int(self.p_zx.shape[1])
+
+    @property
+    def bound(self) -> float:
+        """log n_states."""
+        return float(np.log(self.n_states))
+
+    @cached_property
+    def p_z(self) -> NDArray[np.float64]:
+        """Over the samples in the page."""
+        return np.asarray(self.p_zx.mean(axis=0, dtype=np.float64))
+
+    @cached_property
+    def dead(self) -> NDArray[np.bool_]:
+        """States with less than a tenth of the equal share."""
+        return np.asarray(self.p_z < DEAD / self.n_states)
+
+    @cached_property
+    def claimed(self) -> NDArray[np.intp]:
+        """The most probable state of each sample."""
+        return np.asarray(self.p_zx.argmax(axis=1))
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table of text."""
+
+    caption: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    note: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """A run or a model as the page shows it.
+
+    Attributes
+    ----------
+    title : str
+    subtitle : str
+    samples : Samples
+    layers : list of Layer
+        The last is shown first.
+    facts : list of (str, str)
+        What was run: a name and a value each.
+    settings : list of (str, str)
+    command : str
+        What runs it again; empty where nothing is known that does.
+    command_note : str
+    warnings, notes : list of str
+        What a reader must know, and what is good to know.
+    training : list of Picture
+    labels : list of Picture
+    grids : dict of str to list of Grid
+        Tables by the section that they stand in: "training", "labels", "certificate".
+    filters : Picture, or None
+    background : (str, extent), or None
+        The regions of the states behind the map: the address of a picture, and left, right, bottom, top.
+    """
+
+    title: str
+    subtitle: str
+    samples: Samples
+    layers: list[Layer]
+    facts: list[tuple[str, str]]
+    settings: list[tuple[str, str]]
+    command: str
+    command_note: str
+    warnings: list[str]
+    notes: list[str]
+    training: list[Picture] = field(default_factory=list)
+    labels: list[Picture] = field(default_factory=list)
+    grids: dict[str, list[Grid]] = field(default_factory=dict)
+    filters: Picture | None = None
+    background: tuple[str, tuple[float, float, float, float]] | None = None

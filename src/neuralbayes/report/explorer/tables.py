@@ -1,0 +1,205 @@
+"""The half of the page that shows states of rows: a labeler with its certificate, or an encoder of rows."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neuralbayes.bayes import LOG_2
+from neuralbayes.estimators import ManifoldLabeler, MIMEncoder
+from neuralbayes.estimators.persistence import DESCRIPTION
+from neuralbayes.files import read_json
+from neuralbayes.plot.plane import plane
+from neuralbayes.plot.regions import Regions
+from neuralbayes.plot.style import COLORS
+from neuralbayes.report.explorer.classes import agreement, crosstab_picture
+from neuralbayes.report.explorer.commands import label_command
+from neuralbayes.report.explorer.figures import png_address
+from neuralbayes.report.explorer.places import Method, Places, posterior_places
+from neuralbayes.report.explorer.runs import Watch
+from neuralbayes.report.explorer.samples import Samples, standardized
+from neuralbayes.report.explorer.side import Grid, Layer, Side
+from neuralbayes.report.explorer.training import information_grid, loss_pictures, training_pictures
+from neuralbayes.report.explorer.words import certificate_warnings, layer_warnings
+
+
+def rows_side(
+    folder: Path,
+    estimator: Any,
+    X: Any,
+    samples: Samples,
+    *,
+    options: Sequence[str] = (),
+    method: Method = "tsne",
+    watch: Watch = lambda doing: None,
+) -> Side:
+    """What is to be said of a model of rows.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the model is saved.
+    estimator : ManifoldLabeler or MIMEncoder
+        Fitted on rows.
+    X : array or DataFrame of shape (n_samples, n_features)
+        The rows of `samples` as the estimator takes them.
+    samples : Samples
+    options : sequence of str
+        Words of `neuralbayes label` that say which part of the table is used.
+    method : {"tsne", "pca"}
+        Of the maps of an encoder's layers.
+    watch : callable, optional
+    """
+    if not isinstance(estimator, ManifoldLabeler | MIMEncoder):
+        raise TypeError(f"`estimator` must be a ManifoldLabeler or a MIMEncoder, got {type(estimator).__name__}")
+    if samples.values is None:
+        raise ValueError("`samples` must be rows, got images")
+    watch(f"looking at {len(samples):,} rows")
+    if isinstance(estimator, ManifoldLabeler):
+        layers, background = _labeler_layers(estimator, X, samples)
+        warnings = [*certificate_warnings(layers[0])]
+        grids = {"certificate": _certificate(estimator, layers[0])}
+        training = loss_pictures(estimator)
+    else:
+        layers, background = _encoder_layers(estimator, X, method, watch), None
+        warnings = layer_warnings(layers, "row")
+        grids = {"training": [information_grid(layers)]}
+        training = [*training_pictures(layers, []), *loss_pictures(estimator)]
+    watch("drawing")
+    against_classes = agreement(layers, samples)
+    grids["labels"] = [against_classes] if against_classes else []
+    params = estimator.get_params()
+    defaults = type(estimator)().get_params()
+    command = label_command(params, defaults, samples.data, str(folder), options) if "n_clusters" in params else ""
+    return Side(
+        title=folder.resolve().name,
+        subtitle=f"{type(estimator).__name__}, {Path(samples.data).name}",
+        samples=samples,
+        layers=layers,
+        facts=_facts(folder, estimator, samples),
+        settings=[(name, str(value)) for name, value in params.items()],
+        command=command or repr(estimator),
+        command_note=(
+            "The folder of the model is there already: add --force to replace it, or choose another."
+            if command
+            else "In Python: the settings have no options of the command line."
+        ),
+        warnings=warnings,
+        notes=_notes(estimator, layers[-1], samples),
+        training=training,
+        labels=[picture] if (picture := crosstab_picture(layers[-1], samples)) else [],
+        grids=grids,
+        background=background,
+    )
+
+
+def _labeler_layers(
+    labeler: ManifoldLabeler, X: Any, samples: Samples
+) -> tuple[list[Layer], tuple[str, tuple[float, float, float, float]] | None]:
+    """The states of a labeler, with a picture of its regions where the rows have two columns."""
+    p_zx = np.asarray(labeler.predict_proba(X), dtype=np.float32)
+    values: NDArray[np.float64] = samples.values  # type: ignore[assignment]
+    scaled = labeler.standardize and values.shape[1] > 2  # then distances are those that the labeler saw
+    rows = standardized(values) if scaled else values
+    order = np.random.default_rng(0).permutation(len(values))
+    drawn_in = plane(rows[order], samples.columns, np.random.default_rng(0))
+    unit = ", each divided by its standard deviation" if scaled else ""
+    points = np.empty_like(drawn_in.points)
+    points[order] = drawn_in.points
+    places = Places(
+        points, np.ones(len(values), bool), drawn_in.axis_names, f"{len(values):,} rows{drawn_in.how}{unit}"
+    )
+    layer = Layer(
+        "states", p_zx, places, separation=labeler.separation_, disjoint=np.asarray(labeler.disjoint_, dtype=bool)
+    )
+    if values.shape[1] != 2 or not 2 <= layer.n_states <= len(COLORS):  # of more, two would look the same
+        return [layer], None
+    names = getattr(labeler, "feature_names_in_", None)
+
+    def predict_proba(grid: NDArray[Any]) -> NDArray[Any]:
+        return labeler.predict_proba(grid if names is None else type(X)(grid, columns=names))
+
+    regions = Regions.of(predict_proba, values)
+    image = (255.0 * regions.image(values)[::-1]).round().astype(np.uint8)
+    return [layer], (png_address(image), regions.extent)
+
+
+def _encoder_layers(encoder: MIMEncoder, X: Any, method: Method, watch: Watch) -> list[Layer]:
+    layers = []
+    for i, information in enumerate(encoder.mutual_information_):
+        watch(f"the map of layer {i}")
+        chosen = copy.copy(encoder).set_params(layer=i)
+        p_zx = np.asarray(chosen.predict_proba(X), dtype=np.float32)
+        n = min(2000, len(X))
+        layers.append(Layer(f"layer {i}", p_zx, posterior_places(p_zx, method), float(information), n))
+    return layers
+
+
+def _certificate(labeler: ManifoldLabeler, layer: Layer) -> list[Grid]:
+    counts = np.bincount(layer.claimed, minlength=layer.n_states)
+    rows = []
+    for k, (separation, disjoint) in enumerate(zip(labeler.separation_, labeler.disjoint_, strict=True)):
+        percent = "unknown" if not math.isfinite(separation) else f"{100 * separation / LOG_2:.1f} %"
+        share = f"{100 * counts[k] / max(counts.sum(), 1):.1f} %"
+        rows.append((f"state {k}", f"{counts[k]:,}", share, percent, "yes" if disjoint else "no"))
+    grids = [
+        Grid(
+            "Certificate of separation",
+            ("", "rows here", "share", "separation, of log 2", "certified disjoint"),
+            rows,
+            "Separation: the Jensen-Shannon divergence of a state from the rest after a long random walk between "
+            "neighbouring rows, on rows held out when the model was trained. 100 % where no walk leaves the state; "
+            "from 90 % on it is certified.",
+        )
+    ]
+    selection = getattr(labeler, "selection_", None)
+    if selection:
+        tried = zip(*(selection[name] for name in ("n_clusters", "separation", "stability")), strict=True)
+        grids.append(
+            Grid(
+                "Numbers of states that were tried",
+                ("states", "least separation, of log 2", "agreement of resamples"),
+                [
+                    (str(n), f"{100 * separation / LOG_2:.1f} %", "not needed" if again is None else f"{again:.2f}")
+                    for n, separation, again in tried
+                ],
+                f"{labeler.n_clusters_} was taken: the largest number of states that are all certified and that "
+                "resamples find again (adjusted Rand index of at least 0.9).",
+            )
+        )
+    return grids
+
+
+def _facts(folder: Path, estimator: Any, samples: Samples) -> list[tuple[str, str]]:
+    description = read_json(folder / DESCRIPTION)
+    return [
+        ("data", samples.data),
+        ("method", type(estimator).__name__),
+        ("rows", f"{samples.n_all:,}"),
+        ("columns", f"{estimator.n_features_in_:,}"),
+        ("iterations", f"{estimator.n_iter_:,}"),
+        ("time, memory", "a model does not keep them"),
+        ("versions", f"neuralbayes {description['library']}"),
+    ]
+
+
+def _notes(estimator: Any, layer: Layer, samples: Samples) -> list[str]:
+    trained = getattr(estimator, "labels_", ())
+    if len(trained) == samples.n_all and np.array_equal(trained[samples.index], layer.claimed):
+        return []  # the rows that it was trained on, or rows that nobody could tell from them
+    notes = ["The rows in this page may not be those that the model was trained on."]
+    prior = getattr(estimator, "prior_", None)
+    if prior is not None and len(prior) > 1:
+        k = int(np.argmax(np.abs(layer.p_z - prior)))
+        if abs(layer.p_z[k] - prior[k]) > 0.1:
+            notes.append(
+                f"p(z) is another one here than in training: state {k} has {100 * layer.p_z[k]:.0f} % of the rows, "
+                f"then it had {100 * prior[k]:.0f} %."
+            )
+    return notes
