@@ -15,7 +15,7 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 from numpy.typing import NDArray
 
 from neuralbayes.data.toys import HARDER, PAPER
-from neuralbayes.report.labels import save_picture, state_color
+from neuralbayes.plot.style import save_picture, state_color
 
 OURS, THEIRS = "#0072B2", "#D55E00"
 N_TRAIN, N_FRESH = 1200, 10_000

@@ -1,12 +1,82 @@
-"""The explorer in a real browser: each control, and what it changes."""
+"""The explorer in a real browser, on pages of a real run and of labelled tables: each control, and what it changes."""
 
 import re
+import shutil
 from itertools import pairwise
 
 import pytest
-from report_cases import CLASS, SCRIPT
+from report_cases import CLASS, SCRIPT, make_model, make_run
+
+from neuralbayes.cli import main
 
 pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    """Two runs on the same images, and two labelers of the same table, in whose names there are scripts."""
+    folder = tmp_path_factory.mktemp("report")
+    for seed, name in enumerate(("run", "other")):
+        make_run(folder, seed=seed, name=name)
+    for clusters, name in ((3, "model"), (2, "two")):
+        make_model(folder, clusters=clusters, name=name)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def pages(folder):
+    """The pages by name."""
+    data = str(folder / "table.csv")
+    orders = {
+        "images": [folder / "run"],
+        "rows": [folder / "model", data, "--labels", "arm"],
+        "runs": [folder / "run", "--against", folder / "other", "--map", "pca"],
+        "models": [folder / "model", data, "--against", folder / "two"],
+    }
+    for name, words in orders.items():
+        out = folder / f"{name}.html"
+        assert main(["report", *map(str, words), "--out", str(out), "--quiet"]) == 0
+    return {name: folder / f"{name}.html" for name in orders}
+
+
+@pytest.fixture(scope="session")
+def browser():
+    from playwright.sync_api import sync_playwright
+
+    path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if path is None:
+        pytest.fail("these tests need chromium: apt install chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(browser, pages):
+    """Open a page by its name; afterwards no error was logged, and nothing was asked for but the page itself."""
+    contexts, logged, asked = [], [], []
+
+    def visit(name, *, width=1440, scheme="light"):
+        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        contexts.append(context)
+        page = context.new_page()
+        page.on(
+            "console", lambda message: logged.append(message.text) if message.type in ("error", "warning") else None
+        )
+        page.on("pageerror", lambda error: logged.append(str(error)))
+        page.on("request", lambda request: None if request.url.startswith("data:") else asked.append(request.url))
+        page.goto(pages[name].as_uri())
+        page.wait_for_selector("html[data-ready=yes]", state="attached")
+        return page
+
+    yield visit
+    visited = {url.rpartition("/")[2].split("#")[0] for url in asked}
+    for context in contexts:
+        context.close()
+    assert logged == []
+    assert all(url.startswith("file://") for url in asked)
+    assert len(asked) == len(contexts), visited
 
 
 def part(page, name, side=0):

@@ -40,10 +40,7 @@ def test_a_page_has_an_example_and_80_columns(words, capsys, monkeypatch):
     assert "--config FILE" in out
 
 
-LONG = pytest.mark.xfail(reason="its examples are to be broken by a backslash", strict=False)
-
-
-@pytest.mark.parametrize("name", ["", *(pytest.param(n, marks=LONG if n == "sweep" else ()) for n in NAMES)])
+@pytest.mark.parametrize("name", ["", *NAMES])
 def test_no_line_of_an_example_is_broken_in_80_columns(name):
     lines = [line for example in examples(name) for line in example.splitlines()]
     assert [line for line in lines if len(line) > 78] == []

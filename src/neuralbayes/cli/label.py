@@ -174,7 +174,7 @@ def _outputs(
     check_format(table)
     check_target(table, option="--out", force=force, source=file)
     if picture is not None:
-        from neuralbayes.report.labels import check_picture
+        from neuralbayes.plot.style import check_picture
 
         check_picture(picture)
     elif draw and find_spec("matplotlib"):
@@ -210,16 +210,10 @@ def _write(path: Path, labeling: Labeling) -> list[str]:
 
 
 def _draw(path: Path, labeling: Labeling) -> None:
-    from neuralbayes.report.labels import new_picture, plot_labels, save_picture
+    from neuralbayes.plot import StateMapDisplay, save_picture
 
     table = labeling.table
-    figure, axes = new_picture()
-    plot_labels(
-        table.X,
-        labeling.labels,
-        proba=labeling.proba,
-        feature_names=table.feature_names,
-        title=table.path.name,
-        ax=axes,
+    display = StateMapDisplay(table.X, labeling.labels, proba=labeling.proba, feature_names=table.feature_names).plot(
+        title=table.path.name
     )
-    save_picture(figure, path)
+    save_picture(display.figure_, path)

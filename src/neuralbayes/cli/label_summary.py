@@ -72,7 +72,7 @@ class LabelSummary:
 
     def print(self, stdout: Console, stderr: Console) -> None:
         """Print the summary to `stdout` and the notes to `stderr`."""
-        from neuralbayes.report.labels import state_color
+        from neuralbayes.plot.style import state_color
 
         stdout.print(Text(f"{self.input}: {self.rows} rows", style="bold"), soft_wrap=True)
         grid = Grid(box=box.SIMPLE_HEAD)

@@ -261,4 +261,5 @@ def _summarize(out: Path, pictures: list[Path], console: Console) -> None:
         console.print(Text.assemble((f"{name:<10}", "dim"), str(path)), soft_wrap=True)
     drawn = ", ".join(map(str, pictures)) or "none: they need matplotlib, pip install 'neuralbayes[report]'"
     console.print(Text.assemble((f"{'pictures':<10}", "dim"), drawn), soft_wrap=True)
-    console.print(Text.assemble((f"{'next':<10}", "dim"), f"neuralbayes probe {out} --baselines"), soft_wrap=True)
+    for name, command in (("next", f"neuralbayes report {out} --open"), ("", f"neuralbayes probe {out} --baselines")):
+        console.print(Text.assemble((f"{name:<10}", "dim"), command), soft_wrap=True)

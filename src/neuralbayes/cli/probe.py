@@ -136,8 +136,8 @@ def _draw(run: Path, stem: str, results: list[dict[str, Any]], class_names: tupl
     """One confusion matrix for each layer of the encoder, by the honest protocol where there is one."""
     if find_spec("matplotlib") is None:
         return []
+    from neuralbayes.plot.style import save_picture
     from neuralbayes.report.confusion import draw_confusion
-    from neuralbayes.report.labels import save_picture
 
     paths = []
     for result in results:

@@ -24,16 +24,20 @@ same command goes on; so it does with more --trials. The test part of DATA is ne
 [bold]Examples[/bold]
 
   Twenty short trainings, of which each is to tell the next where to look:
-  [cyan]neuralbayes sweep cifar10 --search alpha=0:10 learning_rate=1e-4:1e-1:log --set epochs=3 --out sweep[/cyan]
+  [cyan]neuralbayes sweep cifar10 --search alpha=0:10 learning_rate=1e-4:1e-1:log \\
+      --set epochs=3 --out sweep[/cyan]
 
   Choices, and images that are too small as they are:
-  [cyan]neuralbayes sweep digits --size 24 --search beta=0,0.5,2 encoder=tiny,small scales=1,1+2 --out sweep[/cyan]
+  [cyan]neuralbayes sweep digits --size 24 --out sweep \\
+      --search beta=0,0.5,2 encoder=tiny,small scales=1,1+2[/cyan]
 
   Pictures without labels; trials that fall behind are ended early:
-  [cyan]neuralbayes sweep my_images/ --size 32 --metric information --search alpha=0:10 --prune --out sweep[/cyan]
+  [cyan]neuralbayes sweep my_images/ --size 32 --metric information --prune \\
+      --search alpha=0:10 --out sweep[/cyan]
 
   The same sweep on several machines, each with this command:
-  [cyan]neuralbayes sweep cifar10 --search alpha=0:10 --trials 100 --storage /shared/journal.log --out sweep[/cyan]
+  [cyan]neuralbayes sweep cifar10 --search alpha=0:10 --trials 100 \\
+      --storage /shared/journal.log --out sweep[/cyan]
 """
 
 SHOWN = 8  # trials in the table

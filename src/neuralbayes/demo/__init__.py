@@ -85,8 +85,8 @@ def _counted(watch: Watch, part: str, total: int) -> Callable[[str], None]:
 
 
 def _draw(out: Path, labelled: list[ManifoldResult], learnt: DigitsResult) -> dict[str, Path]:
+    from neuralbayes.plot.style import save_picture
     from neuralbayes.report.digits import draw_digits
-    from neuralbayes.report.labels import save_picture
     from neuralbayes.report.manifolds import Panel, draw_manifolds
 
     panels = [

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from neuralbayes.files import atomic_write
-from neuralbayes.report.labels import save_picture
+from neuralbayes.plot.style import save_picture
 from neuralbayes.report.reproduced import draw_protocols
 from neuralbayes.report.results_page import Section, Table, write_results_page
 from neuralbayes.reproduce import NAMES, load_experiment
