@@ -1,13 +1,17 @@
 """Sphinx configuration."""
 
 import re
+import sys
 from importlib.metadata import version as package_version
+from pathlib import Path
 from typing import Any
 
 project = "neuralbayes"
 author = "the neuralbayes developers"
 copyright = "2026, the neuralbayes developers"
 version = release = package_version("neuralbayes")
+
+sys.path.insert(0, str(Path(__file__).parent))  # gallery_look
 
 extensions = [
     "myst_parser",
@@ -17,14 +21,53 @@ extensions = [
     "sphinx.ext.mathjax",
     "sphinx.ext.viewcode",
     "sphinx-mathjax-offline",  # formulas without a network
+    "sphinx_gallery.gen_gallery",
 ]
-myst_enable_extensions = ["dollarmath", "colon_fence"]
+myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3
 autosummary_generate = True
+autodoc_typehints = "none"  # the docstrings have them, in words
+autodoc_inherit_docstrings = False
+templates_path = ["templates"]
 numpydoc_show_class_members = False
-exclude_patterns = ["_build"]
+nitpicky = True  # a reference that leads nowhere is an error
+nitpick_ignore = [  # docstrings that name what is not public
+    ("py:class", "ImageEncoder"),
+    ("py:class", "ImsatTerms"),
+    ("py:class", "neuralbayes.data.folder.FolderSource"),
+    ("py:func", "adversarial_perturbation"),
+    ("py:func", "imsat"),
+    ("py:func", "interior_posterior"),
+    ("py:func", "scaled_channels"),
+    ("py:mod", "neuralbayes.labeling"),
+]
+exclude_patterns = ["_build", "gallery"]
 html_theme = "furo"
 html_title = "neuralbayes"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_theme_options = {
+    "light_css_variables": {"color-brand-primary": "#0072b2", "color-brand-content": "#0072b2"},
+    "dark_css_variables": {"color-brand-primary": "#56b4e9", "color-brand-content": "#56b4e9"},
+}
+
+sphinx_gallery_conf = {
+    "examples_dirs": "gallery",
+    "gallery_dirs": "examples",
+    "subsection_order": ["gallery/labels", "gallery/features", "gallery/objectives"],
+    "within_subsection_order": "FileNameSortKey",
+    "abort_on_example_error": True,
+    "reset_modules": ("matplotlib", "gallery_look.reset_pictures"),
+    "image_srcset": ["2x"],
+    "thumbnail_size": (640, 340),
+    "doc_module": ("neuralbayes",),
+    "backreferences_dir": "examples/of",
+    "remove_config_comments": True,
+    "show_signature": False,
+    "download_all_examples": False,
+    "min_reported_time": 10_000,  # how long an example takes says more of the machine than of it
+    "write_computation_times": False,
+}
 
 # Docstrings are written for readers of the code: (n, *spatial) and labels_ without the backslashes that
 # reStructuredText wants. They are added here, after numpydoc (500), outside of literals, strong text and examples.

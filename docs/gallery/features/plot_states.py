@@ -1,0 +1,59 @@
+"""
+What a state means: its typical and its doubtful members
+========================================================
+
+:math:`p(x|z) / p(x)` says how much more frequent an image is in a state than anywhere: the
+images with the largest ratio are typical of it, and show what the state stands for. The
+images among its own whose :math:`p(z|x)` is spread over several states are the doubtful
+ones. Both follow from the posterior; no centres and no distances are needed.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import torch
+
+import neuralbayes as nb
+
+digits = nb.datasets.load("digits").train
+images = digits.images[..., 0]
+rows = images.reshape(-1, 64) / 255
+encoder = nb.MIMEncoder(hidden=(256, 256, 16), standardize=False, random_state=0).fit(rows)
+p_zx = encoder.predict_proba(rows)  # of the last layer, with its 16 states
+
+ratio = nb.density_ratio(torch.from_numpy(p_zx)).numpy()  # p(x|z) / p(x), (n_images, 16)
+state = p_zx.argmax(axis=1)
+uncertainty = -(p_zx * np.log(p_zx)).sum(axis=1)  # nats
+
+# %%
+# For each state its eight most typical images, and the eight of its own that it is least
+# sure of. The numbers are :math:`p(x|z) / p(x)` of the first and the last:
+
+typical = [np.argsort(-ratio[:, k])[:8] for k in range(16)]
+doubtful = []
+for k in range(16):
+    members = np.flatnonzero(state == k)
+    doubtful.append(members[np.argsort(-uncertainty[members])[:8]])
+
+figure, axes = plt.subplots(1, 2, figsize=(11, 7.8))
+for ax, title, chosen in zip(
+    axes, ("typical", "doubtful"), (typical, doubtful), strict=True
+):
+    names = [f"state {k}" for k in range(16)]
+    ratios = [ratio[these, k].tolist() for k, these in enumerate(chosen)]
+    display = nb.plot.MembersDisplay([images[these] for these in chosen], names, ratios)
+    display.plot(ax=ax, cmap="gray_r").ax_.set_title(title)
+plt.show()
+
+# %%
+# Which digits are in which state, for which the labels are looked at for the first time:
+
+figure, ax = plt.subplots(figsize=(7.5, 4.8))
+nb.plot.CrosstabDisplay.from_labels(state, digits.labels, ax=ax)
+plt.show()
+
+# %%
+# On the left nearly every row is one digit, or one way to write it; on the right stand
+# those that could be taken for something else. Most digits have one or two states of their
+# own. MIM knows nothing of digits: it looks for sixteen groups, about equally large, that
+# can be told from the image, and some of them hold what merely looks alike, such as ones
+# and twos with a foot.

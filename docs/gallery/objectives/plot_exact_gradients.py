@@ -1,0 +1,93 @@
+"""
+Why small micro-batches want the exact p(z)
+===========================================
+
+Ordinary losses are means over samples: gradients of small batches can be added up.
+Objectives in p(z) are not, since p(z) of a piece is not p(z) of the whole.
+:func:`~neuralbayes.backward` computes p(z) of the whole batch first and then the gradient
+piece by piece, so that the size of a piece is a matter of memory and of nothing else.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import torch
+
+import neuralbayes as nb
+from neuralbayes.networks.encoders import mlp
+
+images = nb.datasets.load("digits").train.images
+x = torch.from_numpy(images).double().flatten(1)
+x = ((x - x.mean()) / x.std())[:256]
+objective = nb.MIM(alpha=0.0, version=1)  # minus the mutual information
+sizes = [2**i for i in range(1, 9)]
+
+
+def gradient(network, size, marginal):
+    """The value that the objective believes to have, and the gradient as one vector."""
+    network.zero_grad()
+    value = nb.backward(objective, network, x, microbatch_size=size, marginal=marginal)
+    return float(value), torch.cat([p.grad.flatten() for p in network.parameters()])
+
+
+torch.manual_seed(0)
+network = mlp((64, 128, 64)).double()  # 64 states
+update = torch.optim.Adam(network.parameters(), lr=3e-3)
+for _ in range(30):  # to somewhere in the middle of its training
+    gradient(network, len(x), "exact")
+    update.step()
+
+true_value, true_gradient = gradient(network, len(x), "exact")
+believed, angles, difference = [], [], []
+for size in sizes:
+    value, piecewise = gradient(network, size, "minibatch")
+    believed.append(-value)
+    cosine = torch.cosine_similarity(piecewise, true_gradient, dim=0).clamp(max=1.0)
+    angles.append(float(torch.rad2deg(torch.arccos(cosine))))
+    exact = gradient(network, size, "exact")[1]
+    difference.append(float((exact - true_gradient).abs().max()))
+print(f"largest difference of the exact gradients over all sizes: {max(difference):.1e}")
+
+# %%
+# And in training: micro-batches of 4, the same network, the same number of updates, three
+# ways to estimate p(z).
+
+
+def trained(marginal, size=4, steps=40):
+    """The true information while training with micro-batches."""
+    torch.manual_seed(0)
+    network = mlp((64, 128, 64)).double()
+    update = torch.optim.Adam(network.parameters(), lr=3e-3)
+    curve = []
+    for _ in range(steps):
+        gradient(network, size, marginal)
+        update.step()
+        with torch.no_grad():
+            curve.append(float(nb.mutual_information(network(x), from_logits=True)))
+    return curve
+
+
+curves = {marginal: trained(marginal) for marginal in ("exact", "running", "minibatch")}
+
+# %%
+figure, (left, middle, right) = plt.subplots(1, 3, figsize=(10, 3.6))
+left.plot(sizes, believed, marker="o", color="#D55E00", label="minibatch")
+left.axhline(-true_value, color="#0072B2", label="exact, at every size")
+left.set(xscale="log", xlabel="micro-batch", ylim=(0, None))
+left.set_title("information it believes in, nats")
+left.legend()
+middle.plot(sizes, angles, marker="o", color="#D55E00")
+middle.axhline(0.0, color="#0072B2")
+middle.set(xscale="log", xlabel="micro-batch", title="angle to the true gradient, degrees")
+for name, curve in curves.items():
+    right.plot(curve, label=name)
+right.axhline(np.log(64), color="#999999", linestyle=":")
+right.set(xlabel="updates", title="true information, micro-batches of 4")
+right.legend()
+plt.show()
+
+# %%
+# Left: a piece of two samples cannot carry more than log 2 nats, whatever the network does,
+# so that the mean over pieces believes in far too little. Middle: and its gradient points
+# elsewhere, by an angle that vanishes only as the piece becomes the whole. Right: trained
+# that way, a network ends with less information than its data would have allowed. The
+# running average over past pieces, one pass where the exact way takes two, lies between.
