@@ -50,4 +50,4 @@ docs: $(READY)  ## the documentation as HTML in docs/_build
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build
 
 clean:  ## remove what the other targets made
-	rm -rf .venv demo docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv demo docs/_build docs/api docs/examples .pytest_cache .mypy_cache .ruff_cache .hypothesis

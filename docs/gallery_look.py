@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from matplotlib import cycler, rcParams
+from cycler import cycler
+from matplotlib import rcParams
 
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#555555")
 

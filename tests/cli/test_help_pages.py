@@ -58,7 +58,8 @@ def test_every_example_is_a_command_line_that_can_be_read(name, tmp_path, monkey
 def test_a_description_flows_over_the_line_breaks_of_its_docstring(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "300")
     assert "weight of the smoothness" not in page(["pretrain"], capsys).split("Parameters")[0]
-    assert re.search(r"or take the correlations of neighbouring pixels away", page(["pretrain"], capsys))
+    shown = re.sub(r"[\s│|]+", " ", page(["pretrain"], capsys))  # a console that is narrower breaks lines of its own
+    assert "or take the correlations of neighbouring pixels away" in shown
 
 
 def test_help_is_a_command_too(capsys):
