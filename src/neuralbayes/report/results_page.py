@@ -18,7 +18,7 @@ Verdict = Literal["holds", "holds in part", "undecided", "does not hold here", "
 VERDICTS: dict[Verdict, str] = {
     "holds": "hold",
     "holds in part": "hold in part",
-    "undecided": "stay undecided",
+    "undecided": "undecided",
     "does not hold here": "do not hold here",
     "not run": "were not run",
 }
@@ -183,7 +183,11 @@ def write_results_page(
         align="left",
     )
     found = Counter(claim.verdict for claim in claims)
-    counts = ", ".join(f"{found[verdict]} {words}" for verdict, words in VERDICTS.items() if found[verdict])
+    counts = ", ".join(
+        f"{n} {verdict if n == 1 and verdict != 'not run' else words}"
+        for verdict, words in VERDICTS.items()
+        if (n := found[verdict])
+    )
     left = "\n".join(f"- {line}" for line in not_run) or "Everything was run."
     parts = [
         GENERATED,
