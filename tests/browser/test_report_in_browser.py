@@ -1,13 +1,15 @@
-"""The explorer in a real browser, on pages of a real run and of labelled tables: each control, and what it changes."""
+"""The pages in a real browser, of a real run, of labelled tables and of the demo: each control, and what it changes."""
 
 import re
 import shutil
 from itertools import pairwise
 
 import pytest
+from demo_cases import make_demo_result
 from report_cases import CLASS, SCRIPT, make_model, make_run
 
 from neuralbayes.cli import main
+from neuralbayes.demo.page import write_demo_page
 
 pytestmark = pytest.mark.browser
 
@@ -36,7 +38,8 @@ def pages(folder):
     for name, words in orders.items():
         out = folder / f"{name}.html"
         assert main(["report", *map(str, words), "--out", str(out), "--quiet"]) == 0
-    return {name: folder / f"{name}.html" for name in orders}
+    write_demo_page(make_demo_result(), folder / "demo.html", lambda what: None)
+    return {name: folder / f"{name}.html" for name in (*orders, "demo")}
 
 
 @pytest.fixture(scope="session")
@@ -130,7 +133,7 @@ def a_point(page, side=0):
     raise AssertionError("no point on the map")
 
 
-@pytest.mark.parametrize("name", ["images", "rows"])
+@pytest.mark.parametrize("name", ["images", "rows", "demo"])
 def test_a_chip_chooses_its_state(visit, name):
     page = visit(name)
     before = heading(page), drawing(page, "map"), drawing(page, "bars")
@@ -158,7 +161,7 @@ def test_a_bar_chooses_its_state_and_says_which_it_is(visit):
     assert seen == {"0", "1", "2"}
 
 
-@pytest.mark.parametrize("name", ["images", "rows"])
+@pytest.mark.parametrize("name", ["images", "rows", "demo"])
 def test_a_point_of_the_map_chooses_its_sample_and_its_state(visit, name):
     page = visit(name)
     x, y = a_point(page)
@@ -173,7 +176,7 @@ def test_a_point_of_the_map_chooses_its_sample_and_its_state(visit, name):
     assert not part(page, "tip").is_visible()
 
 
-@pytest.mark.parametrize("name", ["images", "rows"])
+@pytest.mark.parametrize("name", ["images", "rows", "demo"])
 def test_the_threshold_is_dragged_and_fewer_samples_remain(visit, name):
     page = visit(name)
     everything = remaining(page)
@@ -352,8 +355,9 @@ def test_the_threshold_and_the_layer_are_changed_by_keyboard(visit):
     assert text(page, "live").startswith("Layer relu3")
 
 
-def test_light_and_dark(visit):
-    page = visit("images")
+@pytest.mark.parametrize("name", ["images", "demo"])
+def test_light_and_dark(visit, name):
+    page = visit(name)
     root = page.locator("html")
     assert root.get_attribute("data-theme") == "light"
     ground = "getComputedStyle(document.body).backgroundColor"
@@ -367,7 +371,7 @@ def test_light_and_dark(visit):
     assert not page.locator("img.only-light").first.is_visible()
     page.get_by_role("button", name="Change to light colours").click()
     assert page.evaluate(ground) == light
-    assert visit("images", scheme="dark").locator("html").get_attribute("data-theme") == "dark"
+    assert visit(name, scheme="dark").locator("html").get_attribute("data-theme") == "dark"
 
 
 def test_two_runs_stand_side_by_side_with_controls_of_their_own(visit):
@@ -409,7 +413,7 @@ def test_another_layer_is_compared_anew(visit):
     assert "other, relu1" in summary.inner_text()
 
 
-@pytest.mark.parametrize("name", ["images", "rows", "runs", "models"])
+@pytest.mark.parametrize("name", ["images", "rows", "runs", "models", "demo"])
 @pytest.mark.parametrize("width", [390, 768, 1440])
 def test_nothing_is_wider_than_the_screen(visit, name, width):
     page = visit(name, width=width)
@@ -450,16 +454,21 @@ def test_the_policy_stops_what_should_not_be_there(browser, pages, tmp_path):
     page.close()
 
 
-def test_the_command_is_copied_or_selected(visit):
-    page = visit("images")
+@pytest.mark.parametrize(("name", "n_commands"), [("images", 1), ("demo", 4)])
+def test_each_command_is_copied_or_selected(visit, name, n_commands):
+    page = visit(name)
     from playwright.sync_api import expect
 
-    page.get_by_role("button", name="Copy").click()
-    expect(page.locator("[data-copy]")).to_have_text(re.compile("Copied|Selected"))
+    buttons = page.locator("[data-copy]")
+    expect(buttons).to_have_count(n_commands)
+    for i in range(n_commands):
+        buttons.nth(i).click()
+        expect(buttons.nth(i)).to_have_text(re.compile("Copied|Selected"))
 
 
-def test_every_picture_and_control_has_a_name(visit):
-    page = visit("images")
+@pytest.mark.parametrize("name", ["images", "demo"])
+def test_every_picture_and_control_has_a_name(visit, name):
+    page = visit(name)
     assert page.locator("img:not([alt])").count() == 0
     unnamed = page.evaluate(
         "[...document.querySelectorAll('button, input, select')].filter(e => !(e.textContent.trim()"
@@ -483,3 +492,22 @@ def test_the_page_prints_in_light_colours(visit):
     assert page.locator('[data-part="members"]').is_visible()
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert page.locator("html").get_attribute("data-theme") == "dark"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_demo_page_shows_its_pictures_and_leads_to_its_sections(visit, scheme):
+    page = visit("demo", scheme=scheme)
+    hidden = "light" if scheme == "dark" else "dark"
+    pictures = page.locator(f".story img:not(.only-{hidden})")
+    assert pictures.count() == 2 + 2
+    sizes = pictures.evaluate_all("images => images.map(image => [image.naturalWidth, image.offsetWidth])")
+    assert all(natural > 0 and shown > 100 for natural, shown in sizes)
+    for name in ("In short", "Manifolds", "Digits", "Your own data", "What was run"):
+        page.get_by_role("navigation").get_by_text(name, exact=True).click()
+        assert page.get_by_role("heading", name=name, exact=True).is_visible()
+
+
+def test_a_command_is_not_broken_within_a_word(visit):
+    page = visit("demo", width=390)
+    heights = page.locator(".command span").evaluate_all("words => words.map(word => word.offsetHeight)")
+    assert max(heights) == min(heights)

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 import neuralbayes as nb
 from neuralbayes.files import write_json
 from neuralbayes.plot.members import borderline, posterior_entropy, telling_states, typical
+from neuralbayes.plot.regions import PALE, Regions
 from neuralbayes.plot.style import DARK, current_theme
 
 RNG = np.random.default_rng(0)
@@ -43,6 +44,20 @@ def test_axes_go_in_and_come_out(draw):
 def test_a_picture_in_a_part_of_a_figure_has_the_whole_figure(draw):
     figure = Figure()
     assert draw(figure.subfigures(1, 2)[1].subplots()).figure_ is figure
+
+
+@pytest.mark.parametrize("draw", DISPLAYS.values(), ids=DISPLAYS)
+def test_a_notebook_shows_a_display_that_ends_a_cell(draw):
+    assert draw(None)._repr_png_().startswith(b"\x89PNG")
+
+
+def test_a_notebook_shows_no_display_that_is_not_drawn_or_that_pyplot_shows_already():
+    from matplotlib import pyplot
+
+    assert nb.plot.StatesDisplay([0.5, 0.5])._repr_png_() is None
+    figure, ax = pyplot.subplots()
+    assert nb.plot.StatesDisplay([0.5, 0.5]).plot(ax=ax)._repr_png_() is None
+    pyplot.close(figure)
 
 
 @pytest.mark.parametrize("draw", DISPLAYS.values(), ids=DISPLAYS)
@@ -192,6 +207,15 @@ def test_regions_belong_to_two_features():
     assert nb.plot.StateMapDisplay.from_estimator(labeler.fit(X), X).regions is None
     with pytest.raises(ValueError, match="`regions` must belong to rows with two features, got 3"):
         nb.plot.StateMapDisplay(X, np.zeros(60, int), regions=flat.regions)
+
+
+def test_regions_have_faded_at_their_edges():
+    points = RNG.normal(size=(200, 2)) * [3.0, 1.0]
+    regions = Regions.of(lambda grid: np.full((len(grid), 2), 0.5), points)
+    opacity = regions.image(points)[..., 3]
+    assert opacity.max() == pytest.approx(PALE)
+    for edge in (opacity[0], opacity[-1], opacity[:, 0], opacity[:, -1]):
+        np.testing.assert_allclose(edge, 0.0, atol=1e-9)
 
 
 def test_regions_of_a_table_with_names():

@@ -42,6 +42,23 @@ def test_two_features_are_drawn_as_they_are():
     assert "three" in [text.get_text() for text in ax.texts]
 
 
+def test_equal_units_leave_no_empty_room_and_allow_shared_axes():
+    flat = StateMapDisplay(POINTS * [4.0, 1.0], LABELS).plot()
+    square = StateMapDisplay(POINTS, LABELS).plot()
+    assert flat.figure_.get_figheight() < square.figure_.get_figheight()
+    limits = np.ptp(flat.ax_.get_xlim()) / np.ptp(flat.ax_.get_ylim())
+    flat.figure_.draw_without_rendering()
+    assert np.ptp(flat.ax_.get_xlim()) / np.ptp(flat.ax_.get_ylim()) == limits, "the data decide, not the figure"
+    figure = Figure()
+    for ax in figure.subplots(1, 2, sharex=True, sharey=True):
+        assert plot_labels(POINTS, LABELS, ax=ax).get_aspect() == 1.0
+    figure.draw_without_rendering()
+
+
+def test_different_units_are_not_made_equal():
+    assert plot_labels(POINTS * [1.0, 1000.0], LABELS).get_aspect() == "auto"
+
+
 def test_the_legend_gives_the_share_of_each_state_also_of_an_empty_one():
     assert legend(plot_labels(POINTS, LABELS)) == ["state 0: 16.7 %", "state 1: 33.3 %", "state 2: 50.0 %"]
     assert legend(plot_labels(POINTS, LABELS, proba=np.full((60, 4), 0.25)))[3] == "state 3: 0.0 %"
@@ -97,6 +114,10 @@ def test_the_less_certain_the_paler():
     certain = drawn(ax)[:, 0] < 30
     assert alphas(ax)[certain].min() > 2 * alphas(ax)[~certain].max()
     assert "pale where uncertain" in ax.get_title(loc="left")
+
+
+def test_a_single_state_is_certain():
+    assert alphas(plot_labels(POINTS, LABELS * 0, proba=np.ones((60, 1)))).min() == pytest.approx(0.85)
 
 
 def test_states_beyond_the_colours_get_another_marker_and_a_short_legend():

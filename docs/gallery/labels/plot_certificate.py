@@ -51,7 +51,6 @@ for ax, (name, (X, _)) in zip(axes.flat, sets.items(), strict=True):
     least = labelers[name].separation_.min() / np.log(2)
     ax.set_title(f"{name}: certified, at least {least:.1%} of log 2")
     ax.set(xlabel="", ylabel="", xticks=[], yticks=[])
-    ax.set_aspect("equal", adjustable="box")
     ax.get_legend().remove()
 plt.show()
 

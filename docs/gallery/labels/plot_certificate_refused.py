@@ -58,7 +58,6 @@ for ax, name in zip(maps, list(sets)[:4], strict=True):
     labeler = asked[name]
     nb.plot.StateMapDisplay.from_estimator(labeler, points[name], ax=ax)
     ax.get_legend().remove()
-    ax.set_aspect("equal", adjustable="box")
     ax.set_title(f"{name}:\n{'certified' if labeler.disjoint_.all() else 'refused'}")
     ax.set(xlabel="", ylabel="", xticks=[], yticks=[])
 

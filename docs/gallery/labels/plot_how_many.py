@@ -40,7 +40,6 @@ left.set_title("certified in the grey band; ring: taken")
 nb.plot.StateMapDisplay.from_estimator(labeler, X, ax=right)
 right.set_title("what it found")
 right.set(xlabel="", ylabel="", xticks=[], yticks=[])
-right.set_aspect("equal", adjustable="box")
 plt.show()
 
 # %%

@@ -7,6 +7,9 @@ weigh points by squared distance, or that want evenly filled clusters, cut the l
 in two. Whether two sets are disjoint does not depend on how many points each of them has.
 """
 
+import textwrap
+import warnings
+
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.cluster import KMeans
@@ -30,7 +33,6 @@ for row, ratio in zip(axes, ratios, strict=True):
         apart = np.mean(~holds_large[labels[y == 1]])
         nb.plot.StateMapDisplay(X, labels).plot(ax=ax)
         ax.get_legend().remove()
-        ax.set_aspect("equal", adjustable="box")
         ax.set_title(f"{name}, {np.sum(y == 1)} of {len(y)}: {apart:.0%} apart")
         ax.set(xlabel="", ylabel="", xticks=[], yticks=[])
 plt.show()
@@ -42,20 +44,23 @@ plt.show()
 #
 # There is a limit. A network is trained on ``max_samples`` rows, 2,000 by default; to be
 # found and found again by ``n_clusters="auto"`` a group should have some dozens of rows
-# among them. With 20 it is overlooked; with three times as many rows, all of them looked
-# at, it is found, and p(z) says how small it is.
+# among them. With 20 it is seen, but not in resamples, and a warning says so; with three
+# times as many rows, all of them looked at, it is found, and p(z) says how small it is.
 
 figure, axes = plt.subplots(1, 2, figsize=(7, 2.8))
 for ax, n in zip(axes, (2000, 6000), strict=True):
     X, _ = make_unequal(n, ratio=100, random_state=0)
-    labeler = nb.ManifoldLabeler("auto", max_samples=n, random_state=0).fit(X)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        labeler = nb.ManifoldLabeler("auto", max_samples=n, random_state=0).fit(X)
+    for warning in caught:
+        print(textwrap.fill(f"{n:,} rows: {warning.message}", 90))
     nb.plot.StateMapDisplay.from_estimator(labeler, X, ax=ax)
     ax.get_legend().remove()
-    ax.set_aspect("equal", adjustable="box")
     ax.set_title(f"{n:,} rows: p(z) = {labeler.prior_.round(3).tolist()}")
     ax.set(xlabel="", ylabel="", xticks=[], yticks=[])
 plt.show()
 
 # %%
-# Left one colour, right two. Which of your groups are too small to be seen is not something
-# that a fit can tell: more rows, or a larger ``max_samples``, can.
+# Left one colour, right two. Of groups that are smaller still a fit cannot tell anything:
+# more rows, or a larger ``max_samples``, can.

@@ -57,7 +57,6 @@ right.set_title("the largest p(z|x) over the plane")
 figure.colorbar(image, ax=right, shrink=0.8)
 for ax in (left, right):
     ax.set(xlabel="", ylabel="", xticks=[], yticks=[])
-    ax.set_aspect("equal", adjustable="box")
 plt.show()
 
 # %%

@@ -66,7 +66,6 @@ for ax, (name, network) in zip(axes, networks.items(), strict=True):
     information, chi = nb.mutual_information(p_zx), -ChiSquaredInformation()(logits)
     ax.set_title(f"{name}\nI = {information:.2f} nats, chi-squared {chi:.2f}")
     ax.set(xlabel="", ylabel="", xticks=[], yticks=[])
-    ax.set_aspect("equal", adjustable="box")
 plt.show()
 
 # %%

@@ -77,7 +77,7 @@ COMMAND --help explains a command.
 
 COMMANDS = {
     "First steps": {
-        "demo": "Label manifolds and learn digits; write pictures.",
+        "demo": "Label manifolds and learn digits; write a page of it.",
         "doctor": "Tell what works on this computer, how fast, and what to change.",
     },
     "Tables": {

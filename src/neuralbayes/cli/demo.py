@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,22 +15,28 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from neuralbayes.cli.browser import open_if_wanted
+from neuralbayes.cli.outputs import check_target
+
 if TYPE_CHECKING:
-    from neuralbayes.demo import DemoResult, Watch
+    from neuralbayes.demo import Watch
     from neuralbayes.demo.digits import DigitsResult
     from neuralbayes.demo.manifolds import ManifoldResult
+    from neuralbayes.demo.result import DemoResult
 
 EXAMPLES = """Labels the paper's four toy sets in 512 dimensions, and a ring that cannot be divided; then learns \
-features of handwritten digits without their labels. Everything is on this computer already.
+features of handwritten digits without their labels, and compares both with k-means. Everything is on this computer \
+already. What came out is on one HTML page that needs no network.
 
 [bold]Examples[/bold]
 
   [cyan]neuralbayes demo[/cyan]
-  [cyan]neuralbayes demo --out pictures/ --seed 7[/cyan]
+  [cyan]neuralbayes demo --open[/cyan]
+  [cyan]neuralbayes demo --out elsewhere/ --seed 7[/cyan]
   [cyan]neuralbayes demo --json[/cyan]
 """
 
-DOING = {"manifolds": "labelling manifolds", "digits": "learning digits"}
+DOING = {"manifolds": "labelling manifolds", "digits": "learning digits", "page": "writing the page"}
 
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 app = App(name="demo", help_epilogue=EXAMPLES)
@@ -42,17 +47,20 @@ def demo(
     *,
     out: Annotated[Path, Parameter(name=["--out", "-o"])] = Path("demo"),
     seed: int = 0,
+    open_: Annotated[bool | None, Parameter(name="--open", negative="--no-open", show_default=False)] = None,
     json_: Annotated[Flag, Parameter(name="--json")] = False,
     quiet: Flag = False,
 ) -> None:
-    """Label manifolds and learn digits, in less than a minute; write pictures.
+    """Label manifolds and learn digits, in less than a minute; write a page of it.
 
     Parameters
     ----------
     out
-        Folder for the pictures and result.json; those of an earlier demo are replaced.
+        Folder for demo.html, two pictures and result.json; those of an earlier demo are replaced.
     seed
         Seed of the data and of the training.
+    open_
+        Open the page in the browser; by default you are asked in a terminal.
     json_
         Print one JSON object and nothing else.
     quiet
@@ -60,12 +68,7 @@ def demo(
     """
     if seed < 0:
         raise ValueError(f"--seed must be 0 or more, got {seed}")
-    if out.exists() and not out.is_dir():
-        raise NotADirectoryError(f"{out} is a file; choose a folder with --out")
-    out.mkdir(parents=True, exist_ok=True)
-    if not os.access(out, os.W_OK):
-        raise PermissionError(f"no permission to write in {out}; choose another folder with --out")
-
+    _check_folder(out)
     with _bars(enabled=not (quiet or json_)) as watch:
         from neuralbayes.demo import run  # takes a second or two, in which the bars are there already
 
@@ -74,6 +77,27 @@ def demo(
         Console().out(json.dumps(result.to_dict(), indent=2, allow_nan=False), highlight=False)
     elif not quiet:
         _print(result, Console(highlight=False))
+    if "page" in result.files:
+        open_if_wanted(result.files["page"], False if open_ is None and (quiet or json_) else open_)
+
+
+def _check_folder(out: Path) -> None:
+    """Raise unless the demo may write there, before anything is computed."""
+    if out.exists() and not out.is_dir():
+        raise NotADirectoryError(f"{out} is a file; choose a folder with --out")
+    result, page = out / "result.json", out / "demo.html"
+    if result.is_file():
+        from neuralbayes.files import read_json
+
+        content = read_json(result)
+        if not (isinstance(content, dict) and {"manifolds", "digits"} <= content.keys()):
+            raise FileExistsError(f"{result} is of something else than a demo; choose another folder with --out")
+    elif page.is_file():
+        from neuralbayes.report.explorer.page import is_page
+
+        if not is_page(page):
+            raise FileExistsError(f"{page} exists and is no page of a demo; choose another folder with --out")
+    check_target(result, option="--out", force=True)
 
 
 @contextmanager
@@ -109,9 +133,17 @@ def _print(result: DemoResult, console: Console) -> None:
     console.print(_probe_table(digits))
     console.print(_information_table(digits))
     console.print(Text(_verdict(result), style="bold"), soft_wrap=not console.is_terminal)
+    # soft_wrap: a path that is broken over two lines cannot be copied
     for name, path in result.files.items():
-        # soft_wrap: a path that is broken over two lines cannot be copied
-        console.print(Text.assemble((f"{name:<10}", "dim"), str(path)), soft_wrap=True)
+        if name != "page":
+            console.print(Text.assemble((f"{name:<10}", "dim"), str(path)), soft_wrap=True)
+    page = result.files.get("page")
+    if page is None:
+        words = "No page: it needs matplotlib and jinja2. pip install 'neuralbayes[report]'"
+        console.print(Text(words, style="yellow"), soft_wrap=True)
+    else:
+        console.print(Text("All of it, with pictures and an explorer of the states, on one page:"), soft_wrap=True)
+        console.print(Text(str(page), style=f"bold cyan link {page.absolute().as_uri()}"), soft_wrap=True)
 
 
 def _heading(console: Console, text: str) -> None:
@@ -149,7 +181,8 @@ def _probe_table(digits: DigitsResult) -> Table:
         ]
         table.add_row(probe.features, str(probe.n_features), *cells)
     table.caption = (
-        f"{digits.n_test} test images, a linear classifier on frozen features; few labels: mean of several draws."
+        f"{digits.n_test} test images, a linear classifier on frozen features; few labels: mean of several draws. "
+        "k-means: how near as many centres are, learnt from the same images."
     )
     return table
 
@@ -175,4 +208,4 @@ def _verdict(result: DemoResult) -> str:
     refused = [r.name for r in result.manifolds if r.right is None and not r.certified]
     parts = [f"{perfect} of {len(whole)} sets labelled without an error and certified"]
     parts += [f"{', '.join(refused)} refused"] if refused else []
-    return f"{'; '.join(parts)}; {result.seconds:.0f} seconds in all."
+    return f"{'; '.join(parts)}; computed in {result.seconds:.0f} seconds."

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 
-def check_target(path: Path, *, option: str, force: bool, source: Path) -> None:
+def check_target(path: Path, *, option: str, force: bool, source: Path | None = None) -> None:
     """Raise unless a command may write the file `path`.
 
     Parameters
@@ -17,13 +17,13 @@ def check_target(path: Path, *, option: str, force: bool, source: Path) -> None:
         The option that chooses another path, for the message.
     force : bool
         Whether a file that is there may be replaced.
-    source : Path
+    source : Path, optional
         The input, which is never replaced, by whatever name it goes.
     """
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; choose a file with {option}")
     if path.exists():
-        if source.exists() and path.samefile(source):
+        if source is not None and source.exists() and path.samefile(source):
             raise ValueError(f"{path} is the input itself; choose another file with {option}")
         if not force:
             raise _exists(path, option)
@@ -36,8 +36,11 @@ def check_model_folder(folder: Path, *, option: str, force: bool) -> None:
         raise NotADirectoryError(f"{folder} is a file; choose a folder with {option}")
     if folder.is_dir() and any(folder.iterdir()):
         if not (folder / "model.json").is_file():
-            raise ValueError(f"{folder} holds other files than a model; choose a folder of its own with {option}")
-        if not force:
+            from neuralbayes.estimators.persistence import may_hold_model
+
+            if not may_hold_model(folder):
+                raise ValueError(f"{folder} holds other files than a model; choose a folder of its own with {option}")
+        elif not force:
             raise _exists(folder, option)
     _check_parent(folder)
 

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.text import Text
 
+from neuralbayes.cli.browser import open_if_wanted
 from neuralbayes.cli.busy import busy
 from neuralbayes.cli.report_inputs import Asked, open_input
 
@@ -114,9 +115,7 @@ def report(
             for text in side.warnings:
                 console.print(Text(f"{side.title}: {text}", style="yellow"), soft_wrap=not console.is_terminal)
     if open_:
-        import webbrowser
-
-        webbrowser.open(page.absolute().as_uri())
+        open_if_wanted(page, True)
 
 
 def _kind(folder: Path) -> Literal["model", "run", "results"]:
@@ -161,4 +160,4 @@ def _check_page(page: Path) -> None:
     check_jinja()
     if page.is_file() and not is_page(page):
         raise FileExistsError(f"{page} exists and is no report; choose another file with --out")
-    check_target(page, option="--out", force=True, source=page.with_suffix(".none"))
+    check_target(page, option="--out", force=True)

@@ -1,7 +1,9 @@
 """The second half of the demo: features of handwritten digits by MIM on the hidden states of a small network.
 
 The settings were chosen on the last fifth of the training images, with their labels; the test images were first
-looked at when the settings stood.
+looked at when the settings stood. There the features of k-means, learnt from the other images, were better as the
+"triangle" of Coates et al. 2011 than as distances to the centres: with 3, 10 and all labels a class 87.5, 92.8 and
+96.5 % right against 84.4, 91.3 and 93.6 %, means of the seeds 0 to 2.
 """
 
 from __future__ import annotations
@@ -14,17 +16,19 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sklearn.cluster import KMeans
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import normalize
 from torch import Tensor, nn
 
-from neuralbayes.bayes import density_ratio, mutual_information, posterior, prior
+from neuralbayes.bayes import mutual_information, posterior
 from neuralbayes.data.digits import read_digits
 from neuralbayes.data.normalize import Normalization
 from neuralbayes.gradients import backward
 from neuralbayes.networks.encoders import mlp
 from neuralbayes.networks.hidden import HiddenStates
 from neuralbayes.objectives import MIM, Smoothness
+from neuralbayes.plot.members import telling_states, typical
 from neuralbayes.training import Batches, Callback, TrainingState, train
 
 HIDDEN = (256, 256, 128)
@@ -37,6 +41,9 @@ EPOCHS = 40
 LABELS_PER_CLASS = (3, 10)
 DRAWS = 20
 """Draws of few labels that an accuracy is averaged over."""
+
+FEATURES = ("pixels", "random encoder", "k-means", "MIM encoder")
+"""What is compared, as it is called; ours last."""
 
 N_SHOWN_STATES = 8
 N_SHOWN_IMAGES = 10
@@ -86,9 +93,12 @@ class DigitsResult:
     probes: list[ProbeResult]
     layers: list[LayerResult]
     states: list[ShownState]
+    images: NDArray[np.uint8] = field(repr=False)  # (n_train, H, W, 1)
+    labels: NDArray[np.int64] = field(repr=False)  # (n_train,), which only the probes have seen
+    posteriors: dict[str, NDArray[np.float32]] = field(repr=False)  # p(z|x) of each layer: (n_train, n_states)
 
     def to_dict(self) -> dict[str, Any]:
-        """All but the images, as JSON knows it."""
+        """All but what is of each image, as JSON knows it."""
         settings = {
             "hidden": list(HIDDEN),
             "alpha": ALPHA,
@@ -98,6 +108,7 @@ class DigitsResult:
             "learning_rate": LEARNING_RATE,
             "epochs": EPOCHS,
             "draws": DRAWS,
+            "kmeans": "triangle",
         }
         return {
             "n_train": self.n_train,
@@ -123,40 +134,59 @@ def learn_digits(seed: int, done: Callable[[str], None]) -> DigitsResult:
         monitor = _Information(x_train, done)
         monitor.measure(encoder)
         _train(encoder, x_train, seed, monitor)
-    learnt = [_last(_states(encoder, x)) for x in (x_train, x_test)]
+    states = _states(encoder, x_train)
+    learnt = [_last(states), _last(_states(encoder, x_test))]
+    clusters = [torch.from_numpy(f) for f in triangle(x_train.numpy(), x_test.numpy(), HIDDEN[-1], seed)]
+    labels = data["train_labels"].astype(np.int64, copy=False)
     probes = []
-    for name, (f_train, f_test) in {
-        "pixels": (x_train, x_test),
-        "random encoder": random,
-        "MIM encoder": learnt,
-    }.items():
-        accuracy = _probe(f_train.numpy(), data["train_labels"], f_test.numpy(), data["test_labels"], seed)
+    for name, (f_train, f_test) in zip(FEATURES, ((x_train, x_test), random, clusters, learnt), strict=True):
+        accuracy = _probe(f_train.numpy(), labels, f_test.numpy(), data["test_labels"], seed)
         probes.append(ProbeResult(name, f_train.shape[1], accuracy))
-        done(f"linear probe of the {name}")
+        done(f"linear probe: {name}")
     layers = [LayerResult(name, n, curve[-1], curve) for name, (n, curve) in monitor.curves.items()]
-    shown = typical_images(posterior(learnt[0]), images[..., 0])
-    return DigitsResult(len(x_train), len(x_test), probes, layers, shown)
+    posteriors = {name: posterior(h).numpy() for name, h in states.items()}
+    shown = typical_images(posteriors[layers[-1].name], images[..., 0])
+    return DigitsResult(len(x_train), len(x_test), probes, layers, shown, images, labels, posteriors)
 
 
-def typical_images(p_zx: Tensor, images: NDArray[np.uint8]) -> list[ShownState]:
+def typical_images(p_zx: NDArray[np.float32], images: NDArray[np.uint8]) -> list[ShownState]:
     """The states that say most about x, each by its images of largest p(x|z) / p(x); no two show the same image.
 
     Parameters
     ----------
-    p_zx : Tensor of shape (n, n_states)
+    p_zx : ndarray of shape (n, n_states)
     images : ndarray of shape (n, H, W)
     """
-    p_z = prior(p_zx)
-    ratio = density_ratio(p_zx)
-    information = (p_zx * ratio.clamp_min(1e-12).log()).mean(dim=0)  # of each state: they add up to I(x; z)
+    p_z = p_zx.mean(axis=0, dtype=np.float64)
+    members = typical(p_zx, N_SHOWN_IMAGES)
     shown: list[ShownState] = []
     taken: set[int] = set()
-    for k in information.argsort(descending=True).tolist():
-        best = ratio[:, k].argsort(descending=True)[:N_SHOWN_IMAGES]
+    for k in telling_states(p_zx).tolist():
+        best = members[k]
         if len(shown) < N_SHOWN_STATES and taken.isdisjoint(best.tolist()):
-            shown.append(ShownState(k, float(p_z[k]), images[best.numpy()], ratio[best, k].tolist()))
+            shown.append(ShownState(k, float(p_z[k]), images[best], (p_zx[best, k] / p_z[k]).tolist()))
             taken.update(best.tolist())
     return shown
+
+
+def triangle(
+    x_train: NDArray[np.float32], x_test: NDArray[np.float32], n_centers: int, seed: int
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Features by k-means on `x_train`: how much nearer than the mean centre each centre is, 0 where it is further.
+
+    Examples
+    --------
+    >>> x = np.array([[0.0], [1.0], [5.0]], dtype=np.float32)
+    >>> triangle(x, x, 3, seed=0)[0].max(axis=1).tolist()  # each row is a centre: as far as the others in the mean
+    [2.0, 1.6666666269302368, 3.0]
+    """
+    kmeans = KMeans(n_centers, n_init=10, random_state=seed).fit(x_train)
+
+    def code(x: NDArray[np.float32]) -> NDArray[np.float32]:
+        distances = kmeans.transform(x)
+        return np.asarray(np.maximum(0.0, distances.mean(axis=1, keepdims=True) - distances), dtype=np.float32)
+
+    return code(x_train), code(x_test)
 
 
 def _random_encoder(x: Tensor) -> HiddenStates:

@@ -1,4 +1,4 @@
-"""Pictures of what was learnt, in scikit-learn's style: a Display holds what is drawn, its method `plot` draws it into
+"""Pictures of what was learnt, in scikit-learn's style: a display holds what is drawn, its method `plot` draws it into
 matplotlib axes, `ax_` and `figure_` are what it drew into. matplotlib is imported when something is drawn."""
 
 from neuralbayes.plot.crosstab import CrosstabDisplay

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from neuralbayes.plot.style import given_or_new
+from neuralbayes.plot.display import Display
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 MAX_NUMBERS = 20  # rows and columns up to which numbers and names are written
 
 
-class CrosstabDisplay:
+class CrosstabDisplay(Display):
     """A table of counts in colours, each row or each column in per cent of its sum.
 
     Parameters
@@ -124,8 +124,7 @@ class CrosstabDisplay:
         -------
         self
         """
-        ax, self.figure_ = given_or_new(ax)
-        self.ax_ = ax
+        ax = self._begin(ax)
         n_rows, n_columns = self.counts.shape
         square = n_columns <= 3 * n_rows
         image = ax.imshow(self.percent, cmap="Blues", vmin=0.0, vmax=100.0, aspect="equal" if square else "auto")

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from neuralbayes.files import read_json
-from neuralbayes.plot.style import current_theme, given_or_new, quiet_frame, state_color
+from neuralbayes.plot.display import Display
+from neuralbayes.plot.style import current_theme, quiet_frame, state_color
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,7 +24,7 @@ FEW = 20  # points, below which each gets a mark: one alone would not be seen
 LAYER = "mi/"  # what the metrics of a layer's information begin with
 
 
-class CurvesDisplay:
+class CurvesDisplay(Display):
     """Curves against updates or epochs, each with the bound that it cannot pass, if it has one.
 
     Parameters
@@ -153,8 +154,7 @@ class CurvesDisplay:
         -------
         self
         """
-        ax, self.figure_ = given_or_new(ax)
-        self.ax_ = ax
+        ax = self._begin(ax)
         several = len(self.curves) > 1 or bool(self.bounds)
         highest = max((value for _, y in self.curves.values() for value in y), default=0.0)
         # Curves far below their bounds would be flat at the foot of the picture.

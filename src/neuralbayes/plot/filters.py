@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from neuralbayes.plot.style import given_or_new
+from neuralbayes.plot.display import Display
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,7 +20,7 @@ MAX_FILTERS = 200
 GAP = (0.86, 0.91, 0.97)
 
 
-class FiltersDisplay:
+class FiltersDisplay(Display):
     """Convolution kernels side by side, the loudest first.
 
     Parameters
@@ -80,8 +80,7 @@ class FiltersDisplay:
     def plot(self, *, ax: Axes | None = None) -> Self:
         """Draw into `ax`, by default into a new figure; returns self."""
         wall = self.wall()
-        ax, self.figure_ = given_or_new(ax, (7.2, 0.9 + 7.0 * wall.shape[0] / wall.shape[1]))
-        self.ax_ = ax
+        ax = self._begin(ax, (7.2, 0.9 + 7.0 * wall.shape[0] / wall.shape[1]))
         ax.imshow(wall, interpolation="nearest")
         ax.set_axis_off()
         ax.set_title(self.caption, loc="left", fontsize=10)

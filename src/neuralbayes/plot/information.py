@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from neuralbayes.files import read_json
-from neuralbayes.plot.style import current_theme, given_or_new, quiet_frame, state_color
+from neuralbayes.plot.display import Display
+from neuralbayes.plot.style import current_theme, quiet_frame, state_color
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-class InformationDisplay:
+class InformationDisplay(Display):
     """A bar for each layer: I(x; z) in nats, inside its bound log n_states.
 
     Parameters
@@ -99,8 +100,7 @@ class InformationDisplay:
 
     def plot(self, *, ax: Axes | None = None) -> Self:
         """Draw into `ax`, by default into a new figure; returns self."""
-        ax, self.figure_ = given_or_new(ax)
-        self.ax_ = ax
+        ax = self._begin(ax)
         colors = current_theme()
         names = list(self.information)
         heights = np.arange(len(names))[::-1]

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from neuralbayes.plot.display import Display
 from neuralbayes.plot.plane import Plane, plane
 from neuralbayes.plot.regions import Regions
-from neuralbayes.plot.style import COLORS, MARKERS, current_theme, given_or_new, state_color
+from neuralbayes.plot.style import COLORS, MARKERS, current_theme, state_color
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,7 +20,7 @@ MAX_POINTS = 20_000  # drawn
 MAX_LEGEND = 14
 
 
-class StateMapDisplay:
+class StateMapDisplay(Display):
     """Rows as points, coloured by state.
 
     Rows with one or two features are drawn as they are, others by their first two principal components. Of more than
@@ -139,8 +140,7 @@ class StateMapDisplay:
         -------
         self
         """
-        ax, self.figure_ = given_or_new(ax)
-        self.ax_ = ax
+        ax = self._begin(ax, self._size())
         if self.regions is not None:
             image = self.regions.image(self.points)
             ax.imshow(image, extent=self.regions.extent, origin="lower", aspect="auto", zorder=1)
@@ -149,8 +149,22 @@ class StateMapDisplay:
         n = len(self.points)
         part = f"{n:,} of {self.n_rows:,} rows" if n < self.n_rows else f"{n:,} rows"
         pale = "; pale where uncertain" if self._has_proba else ""
+        if self._equal_units():
+            ax.set_aspect("equal", adjustable="box")
         _frame(ax, self.plane, title, f"{part}{self.plane.how}{pale}")
         return self
+
+    def _equal_units(self) -> bool:
+        """Whether the units of both axes are drawn in one length; very different ones would become a line."""
+        extent = np.ptp(self.points, axis=0)
+        return bool(self.plane.axis_names[1]) and bool(extent.min() > extent.max() / 8)
+
+    def _size(self) -> tuple[float, float] | None:
+        """Of a new figure, in inches: no higher than equal units, or the names beside them, need."""
+        if not self._equal_units():
+            return None
+        width, height = np.ptp(self.points, axis=0)
+        return 7.2, float(np.clip(1.4 + 4.8 * height / width, 3.4, 5.4))
 
 
 def _checked(
@@ -186,10 +200,10 @@ def _like(X: Any, grid: NDArray[np.float64]) -> Any:
 
 def _alpha(labels: NDArray[np.intp], proba: NDArray[Any] | None) -> NDArray[np.float64]:
     """Opacity of each point: from 0.15 where the label is a guess to 0.85 where it is certain."""
-    if proba is None:
+    if proba is None or proba.shape[1] == 1:
         return np.full(len(labels), 0.85)
     chance = 1.0 / proba.shape[1]
-    certainty = (proba[np.arange(len(labels)), labels] - chance) / max(1.0 - chance, chance)
+    certainty = (proba[np.arange(len(labels)), labels] - chance) / (1.0 - chance)
     return np.asarray(0.15 + 0.7 * np.clip(certainty, 0.0, 1.0), dtype=np.float64)
 
 
@@ -240,9 +254,6 @@ def _frame(ax: Axes, drawn: Plane, title: str | None, caption: str) -> None:
     ax.set_ylabel(drawn.axis_names[1])
     if not drawn.axis_names[1]:
         ax.set_yticks([])
-    extent = np.ptp(drawn.points, axis=0)
-    if drawn.axis_names[1] and extent.min() > extent.max() / 8:  # very different units would become a line
-        ax.set_aspect("equal", adjustable="datalim")
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_color(colors.line)
     ax.tick_params(color=colors.line, labelcolor=colors.muted)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from neuralbayes.plot.style import current_theme, given_or_new
+from neuralbayes.plot.display import Display
+from neuralbayes.plot.style import current_theme
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -68,7 +69,7 @@ def telling_states(p_zx: NDArray[Any]) -> NDArray[np.intp]:
     return np.argsort(-parts, kind="stable")
 
 
-class MembersDisplay:
+class MembersDisplay(Display):
     """A row of images for each state, its name before them, p(x|z) / p(x) of the first and the last after.
 
     Parameters
@@ -165,8 +166,7 @@ class MembersDisplay:
     def plot(self, *, ax: Axes | None = None, cmap: str = "gray") -> Self:
         """Draw into `ax`, by default into a new figure; `cmap` is for grey images. Returns self."""
         wall = self._wall()
-        ax, self.figure_ = given_or_new(ax, (7.2, 0.6 + 5.8 * wall.shape[0] / wall.shape[1]))
-        self.ax_ = ax
+        ax = self._begin(ax, (7.2, 0.6 + 5.8 * wall.shape[0] / wall.shape[1]))
         ax.set_axis_off()
         if not self.images:
             return self

@@ -20,8 +20,8 @@ FADE = (0.06, 0.14)
 GRID = 160
 """Points of the map along each side."""
 
-MARGIN = 0.08
-"""By how much the map is wider than the points, at each side."""
+MARGIN = FADE[1] / (1.0 - 2.0 * FADE[1])
+"""By how much the map is wider than the points, at each side, as a share of theirs: it has faded where it ends."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from neuralbayes.plot.style import current_theme, given_or_new, quiet_frame, state_color
+from neuralbayes.plot.display import Display
+from neuralbayes.plot.style import current_theme, quiet_frame, state_color
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,7 +17,7 @@ DEAD = 0.1
 """Share of 1 / n_states below which a state is called dead."""
 
 
-class StatesDisplay:
+class StatesDisplay(Display):
     """Bars of p(z), the commonest state first, in units of 1 / n_states; dead states are marked at the foot.
 
     Parameters
@@ -96,8 +97,7 @@ class StatesDisplay:
         -------
         self
         """
-        ax, self.figure_ = given_or_new(ax)
-        self.ax_ = ax
+        ax = self._begin(ax)
         colors = current_theme()
         n = len(self.p_z)
         shares = np.sort(self.p_z)[::-1] * n

@@ -126,18 +126,15 @@ def new_picture() -> tuple[Figure, Axes]:
     return figure, figure.add_subplot()
 
 
-def given_or_new(ax: Axes | None, size: tuple[float, float] | None = None) -> tuple[Axes, Figure]:
-    """`ax` with its whole figure, or those of :func:`new_picture`, then of the size given in inches."""
-    if ax is not None:
-        return ax, ax.figure.figure
-    figure, ax = new_picture()
-    if size is not None:
-        figure.set_size_inches(*size)
-    return ax, figure
-
-
 def save_picture(figure: Figure, path: str | Path) -> None:
-    """Write `figure` atomically as .png, .svg or .pdf, by the suffix of `path`; the global backend is left alone."""
+    """Write `figure` atomically as .png, .svg or .pdf, by the suffix of `path`; the global backend is left alone.
+
+    Examples
+    --------
+    >>> import neuralbayes as nb
+    >>> display = nb.plot.StatesDisplay([0.5, 0.3, 0.2]).plot()
+    >>> nb.plot.save_picture(display.figure_, "states.png")
+    """
     check_picture(path)
     with atomic_write(path) as temporary:
         figure.savefig(temporary, dpi=160, format=Path(path).suffix.lower().removeprefix("."))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from neuralbayes.plot.curves import CurvesDisplay
 from neuralbayes.plot.members import MembersDisplay
-from neuralbayes.plot.style import COLORS, new_picture, quiet_frame
+from neuralbayes.plot.style import current_theme, new_picture, quiet_frame, state_color
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Members = tuple[str, NDArray[np.uint8], Sequence[float]]
 """Name of a state, its images (n, H, W), and p(x|z) / p(x) of each."""
 
-GREYS = ("#bbbbbb", "#888888")
+GREYS = ("#c4c4c4", "#999999", "#6e6e6e")
 
 
 def draw_digits(
@@ -59,6 +59,7 @@ def draw_digits(
         xlabel="epoch",
     ).plot(ax=upper, legend="inside")
     plot_accuracy(accuracy, lower)
+    lower.set_title("linear probe, % of test images right (axis cut)", loc="left", fontsize=10)
     right.suptitle(
         "states of the last layer: images of largest p(x|z) / p(x), with its range",
         fontsize=10,
@@ -74,18 +75,18 @@ def plot_accuracy(accuracy: Mapping[str, Mapping[str, float]], ax: Axes) -> None
     """Bars of test accuracy, grouped by the number of labels a class."""
     kinds = list(accuracy)
     groups = list(accuracy[kinds[0]])
-    colors = [GREYS[i % len(GREYS)] for i in range(len(kinds) - 1)] + [COLORS[0]]
+    colors = [GREYS[i % len(GREYS)] for i in range(len(kinds) - 1)] + [state_color(0)]
     width = 0.8 / len(kinds)
     for i, (kind, color) in enumerate(zip(kinds, colors, strict=True)):
         heights = [100.0 * accuracy[kind][group] for group in groups]
         places = np.arange(len(groups)) + (i - (len(kinds) - 1) / 2) * width
         bars = ax.bar(places, heights, 0.92 * width, color=color, label=kind, zorder=2)
-        ax.bar_label(bars, fmt="%.1f", fontsize=7, color="#333333", padding=1)
+        ax.bar_label(bars, fmt="%.1f", fontsize=6.5, color=current_theme().ink, padding=1)
     lowest = min(min(values.values()) for values in accuracy.values())
     ax.set_ylim(max(0.0, 100.0 * lowest - 15.0), 104.0)
     ax.set_xticks(
         np.arange(len(groups)), [f"{group} labels a class" if group != "all" else "all labels" for group in groups]
     )
-    ax.set_title("linear probe, % of test images right (axis cut)", loc="left", fontsize=10)
-    ax.legend(frameon=False, fontsize=8, loc="upper left", ncols=len(kinds), bbox_to_anchor=(0.0, -0.12))
+    room = {"columnspacing": 1.2, "handlelength": 1.2, "handletextpad": 0.5}
+    ax.legend(frameon=False, fontsize=8, loc="upper center", ncols=len(kinds), bbox_to_anchor=(0.5, -0.12), **room)
     quiet_frame(ax)

@@ -67,15 +67,20 @@ def draw_manifolds(panels: Sequence[Panel], columns: int | None = None) -> Figur
 
 
 def plot_manifolds(panel: Panel, ax: Axes) -> None:
-    """One panel in the axes given."""
+    """One panel in the axes given, in a frame with its title and caption."""
+    plot_points(panel, ax)
+    ax.set_xticks([])
+    ax.set_yticks([])
+    ax.spines[:].set_color("#cccccc")
+    ax.set_title(panel.title, fontsize=11, weight="bold", color="#222222", pad=6)
+    ax.set_xlabel(panel.caption, fontsize=9, color="#00664d" if panel.certified else "#a34700", labelpad=5)
+
+
+def plot_points(panel: Panel, ax: Axes) -> None:
+    """The points of one panel on its map."""
     n_states = panel.decision_map.shape[2]
     image = Regions(panel.extent, panel.decision_map).image(panel.points)
     ax.imshow(image, extent=panel.extent, origin="lower", interpolation="bilinear", zorder=1)
     for k in range(n_states):
         x, y = panel.points[panel.labels == k].T
         ax.scatter(x, y, s=4.5, color=state_color(k), linewidths=0, rasterized=True, zorder=2)
-    ax.set_xticks([])
-    ax.set_yticks([])
-    ax.spines[:].set_color("#cccccc")
-    ax.set_title(panel.title, fontsize=11, weight="bold", color="#222222", pad=6)
-    ax.set_xlabel(panel.caption, fontsize=9, color="#00664d" if panel.certified else "#a34700", labelpad=5)

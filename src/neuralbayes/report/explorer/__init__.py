@@ -1,6 +1,6 @@
 """One page that shows what the states of a run or a model mean: what was learnt, in words, pictures and an explorer."""
 
-from neuralbayes.report.explorer.page import is_page, write_page
+from neuralbayes.report.explorer.page import write_page
 from neuralbayes.report.explorer.runs import encoder_side, image_model_side
 from neuralbayes.report.explorer.samples import Samples, chosen, image_samples, row_samples
 from neuralbayes.report.explorer.side import Side
@@ -13,7 +13,6 @@ __all__ = [
     "encoder_side",
     "image_model_side",
     "image_samples",
-    "is_page",
     "row_samples",
     "rows_side",
     "write_page",

@@ -23,6 +23,7 @@ THUMBNAILS = (48, 32, 24)
 
 BLOCK = 16  # pixels that WebP codes together: thumbnails that share a block would run into each other
 QUALITIES = (82, 60, 35)
+SQUARE = 2.1  # inches
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,10 @@ class Picture:
         The heading, and what stands for the picture where it cannot be seen.
     light, dark : str
         Addresses; the same one for both where its colours mean something.
+    caption : str
+        What stands below the picture.
+    verdict : bool, or None
+        Whether the caption says that something is as it should be, or is not.
     pixelated : bool
         Whether it is enlarged without smoothing.
     """
@@ -43,6 +48,8 @@ class Picture:
     text: str
     light: str
     dark: str
+    caption: str = ""
+    verdict: bool | None = None
     pixelated: bool = False
 
 
@@ -70,9 +77,11 @@ class Sheet:
 
 def drawn(title: str, text: str, draw: Callable[[Axes], Any], size: tuple[float, float] = (3.9, 2.8)) -> Picture:
     """What `draw` draws into axes, as SVG in light and dark colours."""
+    from matplotlib import rc_context
+
     addresses = []
     for name in ("light", "dark"):
-        with theme(name, transparent=True):
+        with theme(name, transparent=True), rc_context({"svg.hashsalt": "neuralbayes"}):  # the same names each time
             figure, ax = new_picture()
             figure.set_size_inches(*size)
             draw(ax)
@@ -85,7 +94,21 @@ def drawn(title: str, text: str, draw: Callable[[Axes], Any], size: tuple[float,
 def pixels(title: str, text: str, wall: NDArray[np.float64]) -> Picture:
     """A picture (H, W, 3) or (H, W, 4) of numbers in [0, 1], one pixel each."""
     address = png_address((255.0 * np.clip(wall, 0.0, 1.0)).round().astype(np.uint8))
-    return Picture(title, text, address, address, pixelated=True)
+    return Picture(title, text, address, address, caption=text, pixelated=True)
+
+
+def painted(title: str, text: str, draw: Callable[[Axes], Any], *, caption: str, verdict: bool | None) -> Picture:
+    """What `draw` draws into axes that fill a square, as one WebP for light and dark: it has no ground and no words."""
+    figure, ax = new_picture()
+    figure.set_layout_engine("none")
+    figure.set_size_inches(SQUARE, SQUARE)
+    ax.set_position((0.0, 0.0, 1.0, 1.0))
+    ax.set_axis_off()
+    draw(ax)
+    file = io.BytesIO()
+    figure.savefig(file, format="webp", dpi=220, transparent=True, pil_kwargs={"quality": 88, "method": 4})
+    address = data_address(file.getvalue(), "image/webp")
+    return Picture(title, text, address, address, caption, verdict)
 
 
 def png_address(array: NDArray[np.uint8]) -> str:

@@ -14,6 +14,7 @@ from neuralbayes.files import atomic_write
 from neuralbayes.report.explorer.figures import Sheet, sheet
 from neuralbayes.report.explorer.payload import MEMBERS, TOP, columns_shown, layer_payload, safe_json, samples_payload
 from neuralbayes.report.explorer.samples import MAX_COLUMNS, Samples
+from neuralbayes.report.explorer.sections import REPORT, Story
 from neuralbayes.report.explorer.side import Side
 
 ASSETS = Path(__file__).parent / "assets"
@@ -28,12 +29,14 @@ SCRIPTS = (
     "compare.js",
     "boot.js",
 )
-GENERATOR = "neuralbayes report"
+GENERATOR = b'name="generator" content="neuralbayes'
+"""What every page has near its beginning."""
+
 SHEET_BUDGET = 2_400_000
 """Bytes of all thumbnails: with the rest, and in base64, the page stays below 5 MB."""
 
 
-def write_page(sides: Sequence[Side], out: Path) -> Path:
+def write_page(sides: Sequence[Side], out: Path, story: Story = REPORT) -> Path:
     """Write one half, or two side by side, as a page of its own.
 
     Parameters
@@ -42,6 +45,8 @@ def write_page(sides: Sequence[Side], out: Path) -> Path:
         Where both have the same `samples` (the very object), the page shows which of them the two group differently.
     out : Path
         The file.
+    story : Story, optional
+        What stands before and after them.
 
     Returns
     -------
@@ -50,11 +55,11 @@ def write_page(sides: Sequence[Side], out: Path) -> Path:
     if len(sides) not in (1, 2):
         raise ValueError(f"`sides` must be one or two, got {len(sides)}")
     with atomic_write(out) as temporary:
-        temporary.write_text(page_text(sides), encoding="utf-8")
+        temporary.write_text(page_text(sides, story), encoding="utf-8")
     return out
 
 
-def page_text(sides: Sequence[Side]) -> str:
+def page_text(sides: Sequence[Side], story: Story = REPORT) -> str:
     """The HTML of the page."""
     groups = _sample_groups(sides)
     sheets = _sheets(groups)
@@ -80,13 +85,13 @@ def page_text(sides: Sequence[Side]) -> str:
     return str(
         template.render(
             sides=sides,
+            story=story,
             sheets=sheets,
             payload=_markup(safe_json(payload)),
             style=_markup(style),
             theme=_markup(theme),
             script=_markup(script),
             policy=policy(scripts=(theme, script), styles=(style,)),
-            generator=GENERATOR,
             version=version("neuralbayes"),
             written=time.strftime("%Y-%m-%d %H:%M"),
             same_samples=len(sides) == 2 and len(groups) == 1,
@@ -114,7 +119,7 @@ def policy(*, scripts: Sequence[str], styles: Sequence[str]) -> str:
 def is_page(path: Path) -> bool:
     """Whether a file is a page that this module wrote, which may be replaced by a newer one."""
     with open(path, "rb") as file:
-        return f'content="{GENERATOR}"'.encode() in file.read(4096)
+        return GENERATOR in file.read(4096)
 
 
 def check_jinja() -> None:

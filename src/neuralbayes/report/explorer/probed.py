@@ -13,7 +13,8 @@ from neuralbayes.plot.crosstab import CrosstabDisplay
 from neuralbayes.report.explorer.figures import Picture, drawn
 from neuralbayes.report.explorer.side import Grid
 
-PROTOCOLS = ("validation", "paper")
+HONEST = "validation"
+PROTOCOLS = (HONEST, "paper")
 
 
 def probe_grid(folder: Path) -> Grid | None:
@@ -37,10 +38,9 @@ def probe_grid(folder: Path) -> Grid | None:
 def probe_pictures(folder: Path, class_names: Sequence[str]) -> list[Picture]:
     """The confusion matrix of the encoder's best layer."""
     found = [
-        (row[protocol], str(row["features"]))
+        (row[HONEST], str(row["features"]))
         for _, row in _results(folder)
-        for protocol in PROTOCOLS[:1]
-        if protocol in row and str(row["features"]).startswith("encoder") and row[protocol].get("confusion")
+        if HONEST in row and str(row["features"]).startswith("encoder") and row[HONEST].get("confusion")
     ]
     if not found:
         return []
@@ -65,10 +65,22 @@ def _results(folder: Path) -> list[tuple[str, dict[str, Any]]]:
     for path in sorted(folder.glob("probe-*.json")):
         try:
             content = read_json(path)
-            rows += [(Path(str(content["data"])).name, dict(row)) for row in content["results"]]
+            found = [(Path(str(content["data"])).name, dict(row)) for row in content["results"]]
         except (KeyError, TypeError) as error:
             raise ValueError(f"{path} does not hold the results of a probe ({error!r})") from error
+        for _, row in found:
+            by_protocol = [row[p] for p in PROTOCOLS if p in row]
+            if "features" not in row or not by_protocol or not all(map(_is_result, by_protocol)):
+                raise ValueError(f"{path} does not hold the results of a probe: a row lacks its numbers")
+        rows += found
     return rows
+
+
+def _is_result(found: Any) -> bool:
+    """Whether JSON holds the numbers of a `ProbeResult`."""
+    if not isinstance(found, dict) or "head" not in found or not isinstance(found.get("accuracies"), list):
+        return False
+    return all(isinstance(found.get(name), int | float) for name in ("mean", "std", "n_features", "n_test"))
 
 
 def _accuracy(found: dict[str, Any]) -> str:

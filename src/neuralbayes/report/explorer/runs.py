@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,15 +25,22 @@ from neuralbayes.report.explorer.figures import Picture, pixels
 from neuralbayes.report.explorer.places import Method, posterior_places
 from neuralbayes.report.explorer.probed import probe_grid, probe_pictures
 from neuralbayes.report.explorer.samples import Samples
-from neuralbayes.report.explorer.side import Layer, Side
+from neuralbayes.report.explorer.side import Layer, Side, Watch
 from neuralbayes.report.explorer.training import information_grid, loss_pictures, training_pictures
 from neuralbayes.report.explorer.words import layer_warnings
 from neuralbayes.training.metrics import read_metrics
 
 BATCH = 250  # images that pass through the network at a time
 
-Watch = Callable[[str], None]
-"""Told what is being done."""
+RESULT: dict[str, Any] = {
+    "layers": dict,
+    "warnings": list,
+    "versions": dict,
+    "images": int,
+    "images_per_second": int | float,
+    "peak_memory_mb": int | float,
+}
+"""What result.json holds, as far as it is computed with."""
 
 
 @dataclass(frozen=True)
@@ -55,12 +62,15 @@ class RunRecord:
         for name in ("config.json", "result.json", "data.json"):
             if not isinstance(known(name), Mapping | None):
                 raise ValueError(f"{folder / name} must hold a JSON object")
-        return cls(
-            known("config.json") or {},
-            known("result.json") or {},
-            known("data.json"),
-            read_metrics(folder / "metrics.jsonl"),
-        )
+        result = known("result.json") or {}
+        for name, kind in RESULT.items():
+            if name in result and not isinstance(result[name], kind):
+                got = type(result[name]).__name__
+                raise ValueError(f"{folder / 'result.json'} is not the result of a run: {name!r} must not be a {got}")
+        for name, layer in result.get("layers", {}).items():
+            if not isinstance(layer, Mapping) or not isinstance(layer.get("information"), int | float):
+                raise ValueError(f"{folder / 'result.json'} must hold the information of the layer {name!r}")
+        return cls(known("config.json") or {}, result, known("data.json"), read_metrics(folder / "metrics.jsonl"))
 
 
 def encoder_side(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -13,6 +13,9 @@ from neuralbayes.plot.states import DEAD
 from neuralbayes.report.explorer.figures import Picture
 from neuralbayes.report.explorer.places import Places
 from neuralbayes.report.explorer.samples import Samples
+
+Watch = Callable[[str], None]
+"""Told what is being done while a side is made."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,12 +74,13 @@ class Layer:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table of text."""
+    """A table of text; `best` are the cells to be seen first, by row and column."""
 
     caption: str
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
     note: str = ""
+    best: Collection[tuple[int, int]] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from neuralbayes.bayes import LOG_2
 from neuralbayes.estimators import ManifoldLabeler, MIMEncoder
+from neuralbayes.estimators.mim_encoder import WATCHED
 from neuralbayes.estimators.persistence import DESCRIPTION
 from neuralbayes.files import read_json
 from neuralbayes.plot.plane import plane
@@ -22,9 +23,8 @@ from neuralbayes.report.explorer.classes import agreement, crosstab_picture
 from neuralbayes.report.explorer.commands import label_command
 from neuralbayes.report.explorer.figures import png_address
 from neuralbayes.report.explorer.places import Method, Places, posterior_places
-from neuralbayes.report.explorer.runs import Watch
 from neuralbayes.report.explorer.samples import Samples, standardized
-from neuralbayes.report.explorer.side import Grid, Layer, Side
+from neuralbayes.report.explorer.side import Grid, Layer, Side, Watch
 from neuralbayes.report.explorer.training import information_grid, loss_pictures, training_pictures
 from neuralbayes.report.explorer.words import certificate_warnings, layer_warnings
 
@@ -62,7 +62,7 @@ def rows_side(
         raise ValueError("`samples` must be rows, got images")
     watch(f"looking at {len(samples):,} rows")
     if isinstance(estimator, ManifoldLabeler):
-        layers, background = _labeler_layers(estimator, X, samples)
+        layers, background = _labeler_layers(estimator, X, samples.values, samples.columns)
         warnings = [*certificate_warnings(layers[0])]
         grids = {"certificate": _certificate(estimator, layers[0])}
         training = loss_pictures(estimator)
@@ -100,15 +100,14 @@ def rows_side(
 
 
 def _labeler_layers(
-    labeler: ManifoldLabeler, X: Any, samples: Samples
+    labeler: ManifoldLabeler, X: Any, values: NDArray[np.float64], columns: Sequence[str]
 ) -> tuple[list[Layer], tuple[str, tuple[float, float, float, float]] | None]:
     """The states of a labeler, with a picture of its regions where the rows have two columns."""
     p_zx = np.asarray(labeler.predict_proba(X), dtype=np.float32)
-    values: NDArray[np.float64] = samples.values  # type: ignore[assignment]
     scaled = labeler.standardize and values.shape[1] > 2  # then distances are those that the labeler saw
     rows = standardized(values) if scaled else values
     order = np.random.default_rng(0).permutation(len(values))
-    drawn_in = plane(rows[order], samples.columns, np.random.default_rng(0))
+    drawn_in = plane(rows[order], columns, np.random.default_rng(0))
     unit = ", each divided by its standard deviation" if scaled else ""
     points = np.empty_like(drawn_in.points)
     points[order] = drawn_in.points
@@ -136,7 +135,7 @@ def _encoder_layers(encoder: MIMEncoder, X: Any, method: Method, watch: Watch) -
         watch(f"the map of layer {i}")
         chosen = copy.copy(encoder).set_params(layer=i)
         p_zx = np.asarray(chosen.predict_proba(X), dtype=np.float32)
-        n = min(2000, len(X))
+        n = min(WATCHED, len(X))
         layers.append(Layer(f"layer {i}", p_zx, posterior_places(p_zx, method), float(information), n))
     return layers
 

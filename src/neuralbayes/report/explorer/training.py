@@ -30,8 +30,7 @@ def information_grid(layers: list[Layer]) -> Grid:
         ("layer", "states", "nats", "log K", "share", "dead"),
         rows,
         f"I(x; z) in nats, its bound log K, and its share of that. Measured on {n:,} samples, which can show at most "
-        f"log {n:,} = {math.log(max(n, 1)):.2f} nats; averaged over positions. Dead states are counted on the samples "
-        "in this page.",
+        f"log {n:,} = {math.log(max(n, 1)):.2f} nats. Dead states are counted on the samples in this page.",
     )
 
 

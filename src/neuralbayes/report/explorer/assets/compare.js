@@ -82,13 +82,5 @@ function compare(one, other, summary, list) {
     return make("tr", {}, first, ...cells.map((value) => make("td", { text: value })));
   });
   const head = ["row", `state of ${one.side.title}`, "p", `state of ${other.side.title}`, "p"];
-  list.replaceChildren(
-    title,
-    make(
-      "table",
-      {},
-      make("thead", {}, make("tr", {}, ...head.map((value) => make("th", { scope: "col", text: value })))),
-      make("tbody", {}, ...rows),
-    ),
-  );
+  list.replaceChildren(title, table(head, rows));
 }

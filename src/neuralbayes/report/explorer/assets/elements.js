@@ -35,6 +35,19 @@ function color(name) {
 const N_COLORS = 7;
 const stateColor = (k) => color(`c${k % N_COLORS}`);
 
+// A dot in the colour of a state or class.
+function swatch(k) {
+  const dot = make("span", { className: "swatch" });
+  dot.style.background = `var(--c${k % N_COLORS})`;
+  return dot;
+}
+
+// A table of headings and rows; the first cell of each row is its heading.
+function table(head, rows, ...caption) {
+  const headings = head.map((text) => make("th", { scope: "col", text, title: text }));
+  return make("table", {}, ...caption, make("thead", {}, make("tr", {}, ...headings)), make("tbody", {}, ...rows));
+}
+
 // A canvas of the size that it has on the screen, with sharp pixels; returns its context and size.
 function sharpened(canvas) {
   const { width, height } = canvas.getBoundingClientRect();

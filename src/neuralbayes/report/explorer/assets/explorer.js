@@ -165,12 +165,11 @@ class Explorer {
     const legend = this.part("legend");
     if (this.colouring === "class") {
       const entries = samples.classNames.map((name, k) => {
-        const swatch = make("span", { className: "swatch" });
-        swatch.style.background = `var(--c${k % N_COLORS})`;
+        const dot = swatch(k);
         const shape = SHAPES[Math.floor(k / N_COLORS) % SHAPES.length];
-        if (shape === "square") swatch.style.borderRadius = "0";
-        if (shape === "triangle") swatch.style.clipPath = "polygon(50% 0, 100% 100%, 0 100%)";
-        return make("span", {}, swatch, name);
+        if (shape === "square") dot.style.borderRadius = "0";
+        if (shape === "triangle") dot.style.clipPath = "polygon(50% 0, 100% 100%, 0 100%)";
+        return make("span", {}, dot, name);
       });
       legend.replaceChildren(...entries.slice(0, 3 * N_COLORS));
     } else if (layer.nStates <= N_COLORS) {

@@ -32,11 +32,7 @@ class Members {
   head(layer, samples, state) {
     const { explorer } = this;
     const title = make("h4", { text: `State ${state}` });
-    if (layer.nStates <= N_COLORS) {
-      const swatch = make("span", { className: "swatch" });
-      swatch.style.background = `var(--c${state % N_COLORS})`;
-      title.prepend(swatch);
-    }
+    if (layer.nStates <= N_COLORS) title.prepend(swatch(state));
     const step = (by, label, text) =>
       make("button", {
         type: "button",
@@ -51,7 +47,7 @@ class Members {
           },
         },
       });
-    const steps = make("div", { className: "steps" }, step(-1, "The state before", "←"), step(1, "The next state", "→"));
+    const [before, next] = [step(-1, "The state before", "←"), step(1, "The next state", "→")];
     const facts = [
       `p(z) = ${percent(layer.prior[state])}, ${(layer.prior[state] * layer.nStates).toFixed(2)} of the equal share`,
       `claims ${count(layer.claimed[state])} of ${count(samples.length)} ${samples.noun}s`,
@@ -65,13 +61,15 @@ class Members {
     return make(
       "div",
       {},
-      make("div", { className: "heading" }, title, steps),
+      make("div", { className: "heading" }, title, make("div", { className: "steps" }, before, next)),
       make("p", { className: "about", text: facts.join(" · ") }),
     );
   }
 
   classes(layer, samples, state) {
-    const lines = classesOf(layer, samples, state).flatMap(({ name, share }) => barLine(nameCell(`class ${name}`), share, percent(share)));
+    const lines = classesOf(layer, samples, state).flatMap(({ name, share }) =>
+      barLine(nameCell(`class ${name}`), share, percent(share)),
+    );
     return make("div", { className: "bar-list", "data-list": "classes" }, ...lines);
   }
 
@@ -174,12 +172,7 @@ class Members {
       return make("tr", {}, first, make("td", { text: value(member) }), ...cells);
     });
     const names = ["row", heading, ...columns.map((j) => samples.columns[j].name)];
-    const head = names.map((text) => make("th", { scope: "col", text, title: text }));
-    return make(
-      "div",
-      { className: "scroll", "data-list": which },
-      make("table", {}, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...rows)),
-    );
+    return make("div", { className: "scroll", "data-list": which }, table(names, rows));
   }
 
   // Marks the chosen sample where it stands.

@@ -74,7 +74,7 @@ class SamplePanel {
       return signedLine(nameCell(name), z[j] / 3, value);
     });
     return [
-      make("p", { className: "small", text: "Values, and how far from the mean in standard deviations; bars end at 3" }),
+      make("p", { className: "small", text: "Values, and standard deviations from the mean; bars end at 3" }),
       make("div", { className: "bar-list", "data-list": "values" }, ...lines),
     ];
   }

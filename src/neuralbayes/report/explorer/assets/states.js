@@ -37,9 +37,7 @@ class States {
         chip.title = `state ${k}: p(z) = ${percent(layer.prior[k])}${dead ? ", dead" : ""}`;
         chip.style.setProperty("--share", layer.prior[k] / largest);
         if (this.few) {
-          const swatch = make("span", { className: "swatch" });
-          swatch.style.background = `var(--c${k % N_COLORS})`;
-          chip.append(swatch, `state ${k} · ${percent(layer.prior[k])}`);
+          chip.append(swatch(k), `state ${k} · ${percent(layer.prior[k])}`);
         } else chip.textContent = dead ? `${k} †` : k;
         return chip;
       }),
@@ -68,15 +66,8 @@ class States {
       }
       return make("tr", {}, make("th", { scope: "row", text: k }), ...cells.map((text) => make("td", { text })));
     });
-    this.explorer.part("states-table").replaceChildren(
-      make(
-        "table",
-        {},
-        make("caption", { className: "unseen", text: "All states, the commonest first" }),
-        make("thead", {}, make("tr", {}, ...head.map((text) => make("th", { scope: "col", text })))),
-        make("tbody", {}, ...rows),
-      ),
-    );
+    const caption = make("caption", { className: "unseen", text: "All states, the commonest first" });
+    this.explorer.part("states-table").replaceChildren(table(head, rows, caption));
   }
 
   // Marks the chosen chip.
@@ -123,7 +114,7 @@ class States {
     if (width === 0) return;
     const n = layer.nStates;
     const floor = height - 14;
-    const highest = Math.max(1 / n, ...[layer.prior[layer.order[0]]]) * 1.08;
+    const highest = Math.max(1 / n, layer.prior[layer.order[0]]) * 1.08;
     const y = (p) => floor - (p / highest) * (floor - 4);
     this.step = width / n;
     const bar = Math.max(1, Math.min(this.step - (this.step > 4 ? 2 : 0), 64));
