@@ -1,4 +1,4 @@
-"""Write the tables of README.md, docs/images.md and docs/scaling.md from the committed results.
+"""Write the tables of README.md and of some pages of the documentation from the committed results.
 
 A table stands between two marks, the first of which names what it is made from.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("README.md", "docs/images.md", "docs/scaling.md")
+PAGES = ("README.md", "docs/images.md", "docs/scaling.md", "docs/guarantees.md")
 MARKED = re.compile(r"(<!-- results/(\S+), by benchmarks/tables\.py -->\n).*?(<!-- end -->)", re.DOTALL)
 
 PUBLISHED = {
@@ -183,6 +183,106 @@ def model_table() -> str:
     return "\n".join(lines) + "\n"
 
 
+def crashes_table() -> str:
+    """A run that is killed again and again."""
+    result = _read("guarantees/crashes.json")
+    moments = {
+        "at random": "at a random moment",
+        "fsync": "before data are forced to the disk",
+        "replace": "before a file gets its name",
+        "after replace": "right after a file got its name",
+        "unlink": "before an old checkpoint is deleted",
+    }
+    rows = [[moments[where], n] for where, n in sorted(result["where"].items(), key=lambda item: -item[1])]
+    same = "the same, bit for bit" if result["same_weights"] else "DIFFERENT"
+    lines = "the same, byte for byte" if result["same_metrics"] else "DIFFERENT"
+    rows += [["weights in the end", same], ["metrics.jsonl", lines], ["left behind", len(result["left_behind"])]]
+    return _table(["killed", f"of {result['kills']} times"], rows)
+
+
+def disks_table() -> str:
+    """What each command makes of a full disk and of a read-only one."""
+    rows = [
+        [
+            f"`{row['command']}`",
+            *(", ".join(row[trouble]["wrong"]) or "error, nothing lost" for trouble in ("full", "read-only")),
+            "goes on" if row["goes_on"] else "FAILS",
+        ]
+        for row in _read("guarantees/disks.json")["writers"]
+    ]
+    return _table(["command", "full", "read-only", "with room again"], rows, left=4)
+
+
+def fuzz_table() -> str:
+    """Mutated files for every reader."""
+    rows = [
+        [
+            row["reader"],
+            f"{row['inputs']:,}",
+            f"{row['read'] / row['inputs']:.1%}",
+            row["branches"],
+            f"{row['slowest_ms']} ms",
+            f"{row['peak_megabytes']} MB",
+        ]
+        for row in _read("guarantees/fuzz.json")["readers"]
+    ]
+    return _table(["reader", "files", "read", "branches reached", "slowest", "most memory"], rows)
+
+
+def objectives_table() -> str:
+    """Objectives on extreme logits."""
+    found = _read("guarantees/numerics.json")["objectives"]
+    names, types = (list(dict.fromkeys(row[column] for row in found)) for column in (0, 1))
+    rows = []
+    for name in names:
+        counts = []
+        for kind in types:
+            finite = sum(n for *key, n in found if key == [name, kind, "finite"])
+            counts.append(f"{finite} of {sum(n for *key, n in found if key[:2] == [name, kind])}")
+        rows.append([name, *counts])
+    return _table(["finite value and gradient", *types], rows)
+
+
+def estimators_table() -> str:
+    """Estimators on tables that nobody likes."""
+    found = _read("guarantees/numerics.json")["estimators"]
+    names = list(next(iter(found.values())))
+    rows = []
+    for table, outcomes in found.items():
+        errors = [text.removeprefix("error: ") for text in outcomes.values() if text.startswith("error: ")]
+        cells = ["refused" if text.startswith("error: ") else text for text in outcomes.values()]
+        rows.append([table, *cells, errors[0] if errors else ""])
+    return _table(["", *(f"`{name}`" for name in names), "in these words"], rows, left=len(names) + 2)
+
+
+def determinism_table() -> str:
+    """The same seed, again."""
+    rows = [
+        [
+            f"`{row['result']}`",
+            *(
+                {True: "same", False: "DIFFERENT", None: ""}[row[what]]
+                for what in ("again", "new_process", "other_hashes", "interrupted")
+            ),
+            f"{row['two_threads']:.0e}" if row["two_threads"] else "same",
+        ]
+        for row in _read("guarantees/determinism.json")["results"]
+    ]
+    heads = ["", "again", "in a new process", "other hashes", "interrupted", "two threads, difference"]
+    return _table(heads, rows, left=5)
+
+
+def leaks_table() -> str:
+    """What a process holds while it fits model after model."""
+    result = _read("guarantees/leaks.json")
+    rows = []
+    for name, row in result.items():
+        if isinstance(row, dict):
+            slope = f"{row['a_fit']:+.4f} ({row['low']:+.4f} to {row['high']:+.4f})"
+            rows.append([name, f"{row['first']:,.0f}", f"{row['last']:,.0f}", slope])
+    return _table(["", "after the warm-up", f"after {result['fits']:,} fits", "more with each fit (95 %)"], rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "demo.json": demo_tables,
     "images/*.json": image_tables,
@@ -193,6 +293,13 @@ TABLES: dict[str, Callable[[], str]] = {
     "processes.json#measured": processes_table,
     "processes.json#assumed": assumptions_table,
     "processes.json#model": model_table,
+    "guarantees/crashes.json": crashes_table,
+    "guarantees/disks.json": disks_table,
+    "guarantees/fuzz.json": fuzz_table,
+    "guarantees/numerics.json#objectives": objectives_table,
+    "guarantees/numerics.json#estimators": estimators_table,
+    "guarantees/determinism.json": determinism_table,
+    "guarantees/leaks.json": leaks_table,
 }
 """What makes each table, by the name in its mark."""
 
@@ -200,6 +307,12 @@ TABLES: dict[str, Callable[[], str]] = {
 def with_tables(page: str) -> str:
     """A page with its tables made anew."""
     return MARKED.sub(lambda found: found[1] + TABLES[found[2]]() + found[3], page)
+
+
+def _table(heads: list[str], rows: list[list[Any]], left: int = 1) -> str:
+    """A table whose first `left` columns are words and the others numbers."""
+    marks = ["---"] * left + ["---:"] * (len(heads) - left)
+    return "".join(f"| {' | '.join(map(str, cells))} |\n" for cells in (heads, marks, *rows))
 
 
 def _path(name: str) -> Path:

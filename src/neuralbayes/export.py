@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import io
 import logging
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -80,7 +81,7 @@ def export_encoder(
     to : {"onnx", "torch"}
         ONNX, which needs the extra ``export``, or a program for `torch.export.load`; neither is a pickle of classes.
     state : str, default="relu4"
-        Which hidden state it gives, as :meth:`ImageEncoder.features` does.
+        Which hidden state it gives, as :meth:`neuralbayes.ImageEncoder.features` does.
 
     Returns
     -------
@@ -91,6 +92,16 @@ def export_encoder(
     ------
     ValueError
         When that is too large; nothing is written then.
+
+    Examples
+    --------
+    >>> import neuralbayes as nb
+    >>> images = nb.datasets.load("digits").train.images[:40].repeat(3, axis=1).repeat(3, axis=2)  # of 24x24 pixels
+    >>> encoder = nb.baselines.random(images, nb.baselines.RandomConfig(encoder="tiny"))  # or nb.pretrain
+    >>> nb.export_encoder(encoder, "encoder.pt2", to="torch") < 1e-3
+    True
+    >>> torch.export.load("encoder.pt2").module()(torch.from_numpy(images)).shape
+    torch.Size([40, 80])
     """
     if to not in ("onnx", "torch"):
         raise ValueError(f"`to` must be onnx or torch, got {to!r}")
@@ -106,7 +117,9 @@ def export_encoder(
                 _write_onnx(network, images, temporary)
                 features = _run_onnx(temporary, images)
             else:
-                torch.export.save(_program(network, images), temporary)
+                program = io.BytesIO()  # torch's own writer of files ends the process on a full disk
+                torch.export.save(_program(network, images), program)
+                temporary.write_bytes(program.getbuffer())
                 features = torch.export.load(temporary).module()(torch.from_numpy(images)).detach().numpy()
         difference = float(np.abs(features - expected).max())
         if not difference <= TOLERANCE * max(1.0, float(np.abs(expected).max())):  # not: NaN fails every comparison
@@ -146,6 +159,16 @@ def write_features(
     Returns
     -------
     n_images, n_features : int
+
+    Examples
+    --------
+    >>> import neuralbayes as nb
+    >>> images = nb.datasets.load("digits").train.images[:40].repeat(3, axis=1).repeat(3, axis=2)  # of 24x24 pixels
+    >>> encoder = nb.baselines.random(images, nb.baselines.RandomConfig(encoder="tiny"))  # or nb.pretrain
+    >>> nb.write_features(encoder, ArraySource(images), "features.npy")
+    (40, 80)
+    >>> np.load("features.npy", mmap_mode="r").dtype
+    dtype('float32')
     """
     check_features_path(path)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -30,23 +32,38 @@ def atomic_write(path: str | Path) -> Iterator[Path]:
     '42'
     """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # The suffix is kept last: pandas and matplotlib choose the format by it.
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}.", suffix=f".tmp{path.suffix}")
-    os.close(handle)
-    temporary = Path(name)
+    with named_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # The suffix is kept last: pandas and matplotlib choose the format by it.
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}.", suffix=f".tmp{path.suffix}")
+        os.close(handle)
+        temporary = Path(name)
+        try:
+            yield temporary
+            with open(temporary, "rb+") as file:
+                os.fsync(file.fileno())
+            umask = os.umask(0)
+            os.umask(umask)
+            temporary.chmod(0o666 & ~umask)  # mkstemp makes private files
+            temporary.replace(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        _sync_folder(path.parent)
+
+
+@contextmanager
+def named_errors(path: Path) -> Iterator[None]:
+    """Let errors of writing `path` name it: a full disk names no file, other errors the temporary one."""
     try:
-        yield temporary
-        with open(temporary, "rb+") as file:
-            os.fsync(file.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        temporary.chmod(0o666 & ~umask)  # mkstemp makes private files
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
+        yield
+    except OSError as error:
+        if re.fullmatch(r"\d+ requested and \d+ written", str(error)):  # NumPy's words for a full disk
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path)) from error
+        unnamed = error.filename is None and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        if unnamed or re.fullmatch(rf"\.{re.escape(path.stem)}\..*\.tmp.*", Path(str(error.filename)).name):
+            error.filename = str(path)
         raise
-    _sync_folder(path.parent)
 
 
 def remove_temporaries(folder: str | Path) -> None:
@@ -73,6 +90,7 @@ def read_json(path: str | Path) -> Any:
 
 def write_tensors(path: str | Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
     """Write named tensors and text metadata as one safetensors file, atomically."""
+    from safetensors import SafetensorError
     from safetensors.torch import save_file
 
     stored: dict[str, Tensor] = {}
@@ -83,21 +101,29 @@ def write_tensors(path: str | Path, tensors: Mapping[str, Tensor], metadata: Map
         stored[name] = tensor.clone() if storage in storages else tensor  # the format knows no shared memory
         storages.add(storage)
     with atomic_write(path) as temporary:
-        save_file(stored, temporary, dict(metadata))
+        try:
+            save_file(stored, temporary, dict(metadata) or None)
+        except SafetensorError as error:  # which has the number of the system's error in its text alone
+            found = re.search(r"os error (\d+)", str(error))
+            number = int(found[1]) if found else errno.EIO
+            raise OSError(number, os.strerror(number), str(temporary)) from error
 
 
 def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     """Read what :func:`write_tensors` wrote; a damaged file gets a ValueError that names it."""
-    from safetensors import SafetensorError, safe_open
+    from safetensors import SafetensorError
+    from safetensors.torch import load
 
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"{path} does not exist")
+    content = path.read_bytes()  # not by safe_open, each of whose tensors leaves two Python objects behind
     try:
-        with safe_open(path, framework="pt") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}, dict(file.metadata() or {})  # noqa: SIM118
-    except SafetensorError as error:
+        tensors = load(content)
+    except (SafetensorError, KeyError) as error:  # KeyError: a kind of number that torch does not have
         raise ValueError(f"{path} is not a valid safetensors file ({error}); it may be damaged or cut short") from error
+    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+    return tensors, header.get("__metadata__") or {}
 
 
 def _sync_folder(folder: Path) -> None:

@@ -10,7 +10,7 @@ from PIL import Image
 
 import neuralbayes
 from neuralbayes.cli import main
-from neuralbayes.cli.runs import layer_names
+from neuralbayes.cli.runs import DataChoice, layer_names
 from neuralbayes.encoder import ImageEncoder
 from neuralbayes.training import Callback, WarnOnCollapse
 
@@ -155,6 +155,13 @@ def test_the_same_command_goes_on_and_ends_the_same(capsys, data, run, tmp_path,
 def test_another_command_on_the_same_folder_is_refused(capsys, data, run, words, message):
     assert main(["pretrain", str(data), *TINY, "--out", str(run), *words]) == 2
     assert message in said(capsys)[1]
+
+
+def test_what_a_killed_process_left_does_not_hinder_the_next(tmp_path):
+    for name in (".config.x1.tmp.json", ".data.x2.tmp.json", ".lock"):
+        (tmp_path / name).write_text("half")
+    DataChoice("digits", "train", None, None, None).keep(tmp_path)
+    assert (tmp_path / "data.json").is_file()
 
 
 def test_a_folder_of_other_things_is_not_written_to(capsys, data, tmp_path):

@@ -65,6 +65,14 @@ def test_a_save_that_fails_leaves_the_old_model(labeler, folder, monkeypatch):
     assert_array_equal(nb.load(folder).labels_, labeler.labels_)
 
 
+def test_a_save_that_was_killed_is_no_hindrance_to_the_next(labeler, tmp_path):
+    for name in ("weights-0123456789abcdef.safetensors", ".weights.x1.tmp.safetensors", ".model.x2.tmp.json"):
+        (tmp_path / name).write_text("half")
+    labeler.save(tmp_path)
+    assert len(list(tmp_path.iterdir())) == 2
+    nb.load(tmp_path)
+
+
 def test_an_unfitted_estimator_is_not_saved(tmp_path):
     with pytest.raises(NotFittedError):
         nb.ManifoldLabeler().save(tmp_path / "model")

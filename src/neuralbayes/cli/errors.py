@@ -68,7 +68,7 @@ def explain(error: Exception, words: Sequence[str] = ()) -> Explanation:
             return Explanation(
                 _file_text(error, text), _near(words, text) or "Check the spelling and the folder you are in."
             )
-        case PermissionError():
+        case PermissionError() | OSError(errno=errno.EROFS):
             return Explanation(_file_text(error, text), "Choose a place where you may read and write.")
         case OSError(errno=errno.ENOSPC | errno.EDQUOT):
             hint = "Make room or write elsewhere; what was there before is unchanged."

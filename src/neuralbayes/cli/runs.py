@@ -36,7 +36,9 @@ class DataChoice:
 
         # Without config.json no run has begun: an earlier try failed on its settings, or on its images.
         begun = (run / "config.json").is_file()
-        if not begun and run.is_dir() and {path.name for path in run.iterdir()} - {DATA_FILE, SKIPPED_FILE}:
+        # Names with a dot in front are the lock, and what a process that was killed had not finished writing.
+        there = {path.name for path in run.iterdir() if path.name[0] != "."} if run.is_dir() else set()
+        if not begun and there - {DATA_FILE, SKIPPED_FILE}:
             raise ValueError(f"{run} holds other files than a run; choose a folder of its own by --out")
         earlier = DataChoice.of(run) if begun else None
         if earlier is not None and earlier != self:
@@ -52,9 +54,14 @@ class DataChoice:
         if not (run / DATA_FILE).is_file():
             return None
         try:
-            return cls(**read_json(run / DATA_FILE))
+            choice = cls(**read_json(run / DATA_FILE))
         except TypeError as error:
             raise ValueError(f"{run / DATA_FILE} does not say which images were used ({error})") from error
+        numbers = (choice.limit, choice.size, choice.channels)
+        words = (choice.data, choice.split)
+        if not all(isinstance(w, str) for w in words) or not all(isinstance(n, int | None) for n in numbers):
+            raise ValueError(f"{run / DATA_FILE} does not say which images were used ({choice})")
+        return choice
 
 
 def data_name(data: str) -> str:

@@ -4,6 +4,7 @@ stranger can do no more than be wrong."""
 from __future__ import annotations
 
 import hashlib
+import re
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -15,7 +16,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from neuralbayes.files import read_json, read_tensors, write_json, write_tensors
+from neuralbayes.files import read_json, read_tensors, remove_temporaries, write_json, write_tensors
+from neuralbayes.networks.filling import fill
 
 FORMAT = 1
 DESCRIPTION = "model.json"
@@ -49,7 +51,7 @@ class SavedEstimator(BaseEstimator):  # type: ignore[misc]
         folder = Path(folder)
         if folder.exists() and not folder.is_dir():
             raise ValueError(f"`folder` must be a folder, got the file {folder}")
-        if folder.is_dir() and not all(_of_a_model(path) for path in folder.iterdir()):
+        if folder.is_dir() and not may_hold_model(folder):
             raise ValueError(f"`folder` must be empty or hold a saved model, got {folder} with other files in it")
         tensors: dict[str, torch.Tensor] = {}
         values: dict[str, Any] = {}
@@ -81,6 +83,7 @@ class SavedEstimator(BaseEstimator):  # type: ignore[misc]
         for stale in folder.glob("weights-*.safetensors"):
             if stale != weights:
                 stale.unlink()
+        remove_temporaries(folder)
 
     @classmethod
     def _restore(cls, description: dict[str, Any], tensors: dict[str, torch.Tensor]) -> Self:
@@ -93,8 +96,9 @@ class SavedEstimator(BaseEstimator):  # type: ignore[misc]
         attributes |= {k: t.numpy() for k, t in tensors.items() if not k.startswith("module_.")}
         for name, value in attributes.items():
             setattr(estimator, name, value)
-        estimator.module_ = estimator._make_module()
-        estimator.module_.load_state_dict(state)
+        with torch.device("meta"):
+            estimator.module_ = estimator._make_module()
+        fill(estimator.module_, state)
         return estimator
 
 
@@ -115,11 +119,21 @@ def load(folder: str | Path) -> Any:
         There is no model in `folder`.
     ValueError
         The model is damaged, or was written by a newer version of the library.
+
+    Examples
+    --------
+    >>> import neuralbayes as nb
+    >>> from neuralbayes.data.toys import make_unequal
+    >>> X, _ = make_unequal(400, random_state=0)
+    >>> nb.ManifoldLabeler(n_clusters=2, n_init=2, random_state=0).fit(X).save("moons")
+    >>> nb.load("moons").predict([[0.0, 1.0], [1.0, -0.5]])
+    array([0, 1])
     """
     folder = Path(folder)
     path = folder / DESCRIPTION
     if not path.is_file():
-        raise FileNotFoundError(f"`folder` must hold a saved model with its {DESCRIPTION}, got {folder}")
+        other = ", a run, whose encoder ImageEncoder.load reads" if (folder / "encoder.json").is_file() else ""
+        raise FileNotFoundError(f"`folder` must hold a saved model with its {DESCRIPTION}, got {folder}{other}")
     description = read_json(path)
     required = {"format", "library", "estimator", "params", "attributes", "weights", "sha256"}
     if not isinstance(description, dict) or not required <= description.keys():
@@ -130,14 +144,14 @@ def load(folder: str | Path) -> Any:
             f"it was written by version {description['library']}"
         )
     name, weights = description["estimator"], Path(str(description["weights"])).name
-    if name not in ESTIMATORS:
+    if not isinstance(name, str) or name not in ESTIMATORS:
         raise ValueError(f"{path} names the estimator {name!r}, which must be one of {sorted(ESTIMATORS)}")
     if not (folder / weights).is_file() or _sha256(folder / weights) != description["sha256"]:
         raise ValueError(f"{folder / weights} is missing or damaged: it is not what {DESCRIPTION} describes")
     tensors, _ = read_tensors(folder / weights)
     try:
         return getattr(import_module(ESTIMATORS[name]), name)._restore(description, tensors)
-    except (KeyError, TypeError, AttributeError, RuntimeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError) as error:
         raise ValueError(f"{path} does not fit its weights ({error}); it may be damaged") from error
 
 
@@ -150,8 +164,12 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, str | int | float | None) else None
 
 
-def _of_a_model(path: Path) -> bool:
-    return path.name == DESCRIPTION or (path.name.startswith("weights") and path.suffix == ".safetensors")
+def may_hold_model(folder: Path) -> bool:
+    """Whether there is nothing in `folder` but a model, or what a process left of one that was killed while saving."""
+    return all(
+        path.name == DESCRIPTION or re.fullmatch(r"weights.*\.safetensors|\.(weights|model)\..*\.tmp.*", path.name)
+        for path in folder.iterdir()
+    )
 
 
 def _sha256(path: Path) -> str:

@@ -159,7 +159,13 @@ def _read_job(folder: Path) -> Any:
         job = read_json(folder / JOB)
     except (OSError, ValueError):
         return None
-    return job if isinstance(job, dict) and job.get("format") == FORMAT and {"asked", "found"} <= job.keys() else None
+    if not isinstance(job, dict) or job.get("format") != FORMAT:
+        return None
+    asked, found = job.get("asked"), job.get("found")
+    if not isinstance(asked, dict) or not isinstance(found, dict) or not isinstance(found.get("dtype"), str):
+        return None
+    counts = [found.get(name) for name in ("rows", "rows of a part", "columns")]
+    return job if all(type(count) is int and count > 0 for count in counts) else None
 
 
 def _differences(earlier: Mapping[str, Any], job: Mapping[str, Any]) -> str:

@@ -19,6 +19,25 @@ class Callback:
     Every process calls them with the same numbers (metrics are averaged over processes), so what they decide
     must depend on nothing else. What a callback remembers from step to step belongs into its `state_dict`, or a
     resumed run will differ from an unbroken one.
+
+    Examples
+    --------
+    >>> from neuralbayes.training import Batches, train
+    >>> class StopBelow(Callback):
+    ...     def on_epoch_end(self, state, metrics):
+    ...         if metrics["loss"] < 0.01:
+    ...             state.stop("good enough")
+    >>> network = torch.nn.Linear(1, 1)
+    >>> def step(network, batch):
+    ...     loss = (network(batch) - 3 * batch).square().mean()
+    ...     loss.backward()
+    ...     return {"loss": loss}
+    >>> state = train(
+    ...     network, step, Batches(64, 16), fetch=lambda indices: indices[:, None] / 64, max_epochs=99,
+    ...     optimizer=torch.optim.SGD(network.parameters(), lr=0.3), callbacks=[StopBelow()],
+    ... )
+    >>> state.stop_reason, state.history[-1]["loss"] < 0.01
+    ('good enough', True)
     """
 
     def on_gradients(self, state: TrainingState, metrics: Mapping[str, float]) -> None:
@@ -51,6 +70,16 @@ class StopOnNaN(Callback):
 
     It looks before the update, so the weights are still good, and a run with a folder gets a checkpoint of the last
     good step.
+
+    Examples
+    --------
+    >>> network = torch.nn.Linear(2, 3)
+    >>> optimizer = torch.optim.SGD(network.parameters())
+    >>> state = TrainingState(network, optimizer, steps_per_epoch=10, total_steps=50)
+    >>> StopOnNaN().on_gradients(state, {"loss": math.nan})
+    Traceback (most recent call last):
+    ...
+    FloatingPointError: metric 'loss' is nan at step 1; the weights are those of step 0. ...
     """
 
     def on_gradients(self, state: TrainingState, metrics: Mapping[str, float]) -> None:
@@ -93,6 +122,17 @@ class EarlyStopping(Callback):
         The best value so far.
     n_bad_epochs : int
         Epochs since then.
+
+    Examples
+    --------
+    >>> network = torch.nn.Linear(2, 3)
+    >>> optimizer = torch.optim.SGD(network.parameters())
+    >>> state = TrainingState(network, optimizer, steps_per_epoch=10, total_steps=50)
+    >>> stopping = EarlyStopping(patience=2)
+    >>> for loss in (3.0, 2.0, 2.5, 2.1):
+    ...     stopping.on_epoch_end(state, {"loss": loss})
+    >>> state.stop_reason
+    'loss did not improve on 2.0 in 2 epochs'
     """
 
     def __init__(

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from torch import Tensor
 
 from neuralbayes.files import read_tensors, write_tensors
@@ -34,14 +33,20 @@ def save_checkpoint(run_dir: str | Path, step: int, state: Mapping[str, Any]) ->
     Returns
     -------
     Path of the file.
+
+    Examples
+    --------
+    >>> path = save_checkpoint("run", 100, {"weights": torch.ones(2), "epoch": 3})
+    >>> path.as_posix()
+    'run/checkpoints/step-000000100.safetensors'
     """
     path = Path(run_dir) / FOLDER / f"step-{step:09d}.safetensors"
     tensors: dict[str, Tensor] = {}
     tree = json.dumps(_pack(state, "", tensors), allow_nan=False)
     try:
         write_tensors(path, tensors, {"format": FORMAT, "tree": tree, "sha256": _digest(tensors, tree)})
-    except (OSError, SafetensorError) as error:
-        raise OSError(f"cannot write the checkpoint {path}: {error}") from error
+    except OSError as error:
+        raise OSError(error.errno, f"cannot write the checkpoint ({error.strerror})", str(path)) from error
     # Files of later steps than this are damaged ones that the run has gone back behind.
     files = _newest_first(run_dir)
     kept = [file for file in files if _step(file) <= step][:KEPT]
@@ -54,6 +59,14 @@ def load_checkpoint(run_dir: str | Path) -> dict[str, Any] | None:
     """Read the newest undamaged checkpoint of a run; None when there is no checkpoint.
 
     A damaged file is reported by a warning when an earlier one is whole, and by a ValueError when none is.
+
+    Examples
+    --------
+    >>> path = save_checkpoint("run", 100, {"weights": torch.ones(2), "epoch": 3})
+    >>> load_checkpoint("run")
+    {'weights': tensor([1., 1.]), 'epoch': 3}
+    >>> load_checkpoint("another") is None
+    True
     """
     damage: list[str] = []
     for path in _newest_first(run_dir):
@@ -74,13 +87,23 @@ def load_checkpoint(run_dir: str | Path) -> dict[str, Any] | None:
 
 
 def read_checkpoint(path: str | Path) -> dict[str, Any]:
-    """Read one checkpoint and verify its checksum; a damaged or foreign file gets a ValueError that names it."""
+    """Read one checkpoint and verify its checksum; a damaged or foreign file gets a ValueError that names it.
+
+    Examples
+    --------
+    >>> path = save_checkpoint("run", 100, {"weights": torch.ones(2), "epoch": 3})
+    >>> read_checkpoint(path)["epoch"]
+    3
+    """
     tensors, metadata = read_tensors(path)
     if metadata.get("format") != FORMAT or not {"tree", "sha256"} <= metadata.keys():
         raise ValueError(f"{path} is not a checkpoint in the format {FORMAT}")
     if _digest(tensors, metadata["tree"]) != metadata["sha256"]:
         raise ValueError(f"{path} is damaged: its content does not match its checksum")
-    state: dict[str, Any] = _unpack(json.loads(metadata["tree"]), tensors)
+    try:
+        state: dict[str, Any] = _unpack(json.loads(metadata["tree"]), tensors)
+    except (KeyError, TypeError, ValueError, RecursionError) as error:  # a checksum can be made for anything
+        raise ValueError(f"{path} does not hold the state of a run ({error!r})") from error
     return state
 
 

@@ -32,6 +32,20 @@ class WarnOnCollapse(Callback):
     ----------
     messages : dict of str to str
         The warnings so far, by layer.
+
+    Examples
+    --------
+    >>> import torch
+    >>> network = torch.nn.Linear(2, 3)
+    >>> optimizer = torch.optim.SGD(network.parameters())
+    >>> state = TrainingState(network, optimizer, steps_per_epoch=10, total_steps=50, step=7)
+    >>> guard = WarnOnCollapse("Try a larger alpha.", steps=2)
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     for _ in range(2):
+    ...         guard.on_step_end(state, {"mi/relu1": 0.002, "mi/relu2": 1.4})
+    >>> guard.messages
+    {'relu1': 'relu1 has said less than 0.01 nats about its input for 2 steps, up to step 7: ... Try a larger alpha.'}
     """
 
     def __init__(

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from neuralbayes.files import atomic_write
+from neuralbayes.files import atomic_write, named_errors
 
 
 class Means:
@@ -57,12 +57,12 @@ class MetricsFile:
 
     def append(self, record: Mapping[str, float]) -> None:
         values = {name: value if math.isfinite(value) else None for name, value in record.items()}
-        with open(self.path, "a", encoding="utf-8") as file:
+        with named_errors(self.path), open(self.path, "a", encoding="utf-8") as file:
             file.write(json.dumps(values, allow_nan=False) + "\n")
 
     def sync(self) -> None:
         """Bring all lines to the disk; done before a checkpoint that counts on them."""
-        with open(self.path, "a", encoding="utf-8") as file:
+        with named_errors(self.path), open(self.path, "a", encoding="utf-8") as file:
             os.fsync(file.fileno())
 
     def cut(self, step: int) -> list[dict[str, float]]:
@@ -80,6 +80,13 @@ def read_metrics(path: str | Path) -> list[dict[str, float]]:
 
     A last line cut short by a crash is left out. Any other damaged line gets a ValueError that names it. A file
     that is not there yet has no lines.
+
+    Examples
+    --------
+    >>> with open("metrics.jsonl", "w") as file:
+    ...     print('{"step": 20, "loss": 3.5}', '{"step": 40, "loss": null}', sep="\\n", file=file)
+    >>> read_metrics("metrics.jsonl")
+    [{'step': 20, 'loss': 3.5}, {'step': 40, 'loss': nan}]
     """
     path = Path(path)
     if not path.exists():
@@ -91,7 +98,9 @@ def read_metrics(path: str | Path) -> list[dict[str, float]]:
             values = json.loads(line)
             if not isinstance(values, dict) or not isinstance(values.get("step"), int):
                 raise ValueError("no object with a step")
-        except ValueError as error:
+            if not all(isinstance(value, int | float | None) for value in values.values()):
+                raise ValueError("a value that is no number")
+        except (ValueError, RecursionError) as error:
             if number == len(lines):
                 break
             raise ValueError(f"{path}, line {number} is not a line of metrics ({error})") from error

@@ -154,10 +154,12 @@ class Run:
             return saved, MetricsFile(run_dir / METRICS_FILE).cut(saved["step"] if saved else 0)
         except Timeout as error:
             raise BlockingIOError(
-                f"`run_dir` must be a folder that no other process trains in, got {run_dir}, where one does right now"
+                f"`run_dir` must be a folder that no other process trains in, got {run_dir}, where one does right now: "
+                "wait until it ends, or take another folder"
             ) from error
         except OSError as error:
-            raise OSError(f"`run_dir` must be a folder that can be written, got {run_dir}: {error}") from error
+            reason = f"`run_dir` must be a folder that can be written, got one that cannot ({error.strerror or error})"
+            raise OSError(error.errno, reason, str(run_dir)) from error
 
     def _load(self, saved: Mapping[str, Any]) -> None:
         if saved["batches"] != self._batches:

@@ -14,7 +14,13 @@ Schedule = Callable[[float], float]
 
 
 def constant(progress: float) -> float:
-    """The rate of the optimiser as it is: factor 1 throughout."""
+    """The rate of the optimiser as it is: factor 1 throughout.
+
+    Examples
+    --------
+    >>> [constant(t) for t in (0.0, 0.5, 1.0)]
+    [1.0, 1.0, 1.0]
+    """
     return 1.0
 
 

@@ -24,6 +24,18 @@ class TrainingState:
         Why a callback ended the run before `total_steps`.
     history : list of dict
         The lines of metrics.jsonl, those before a resumption included.
+
+    Examples
+    --------
+    >>> import torch
+    >>> network = torch.nn.Linear(2, 3)
+    >>> optimizer = torch.optim.SGD(network.parameters())
+    >>> state = TrainingState(network, optimizer, steps_per_epoch=10, total_steps=50, step=25)
+    >>> state.epoch, state.finished
+    (2, False)
+    >>> state.stop("good enough")
+    >>> state.finished
+    True
     """
 
     network: nn.Module

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from neuralbayes.files import named_errors
 from neuralbayes.training.callbacks import Callback
 from neuralbayes.training.state import TrainingState
 
@@ -22,6 +23,12 @@ class TensorBoard(Callback):
     Parameters
     ----------
     folder : path
+
+    Examples
+    --------
+    >>> callback = TensorBoard("run/tensorboard")  # for `callbacks` of `train` or of `pretrain`
+    >>> callback.folder.as_posix()
+    'run/tensorboard'
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -36,14 +43,15 @@ class TensorBoard(Callback):
             self._first_step = state.step
 
     def on_log(self, state: TrainingState, line: Mapping[str, float]) -> None:
-        if self._writer is None:
-            from torch.utils.tensorboard import SummaryWriter
+        with named_errors(self.folder):  # a full disk
+            if self._writer is None:
+                from torch.utils.tensorboard import SummaryWriter
 
-            # What an interrupted run wrote after its last checkpoint does not count any more.
-            self._writer = SummaryWriter(self.folder, purge_step=self._first_step)
-        for name, value in line.items():
-            if name != "step":
-                self._writer.add_scalar(name, value, int(line["step"]))
-        self._writer.flush()
-        if state.finished:
-            self._writer.close()
+                # What an interrupted run wrote after its last checkpoint does not count any more.
+                self._writer = SummaryWriter(self.folder, purge_step=self._first_step)
+            for name, value in line.items():
+                if name != "step":
+                    self._writer.add_scalar(name, value, int(line["step"]))
+            self._writer.flush()
+            if state.finished:
+                self._writer.close()

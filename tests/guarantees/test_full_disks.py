@@ -1,0 +1,111 @@
+"""A disk that is full, or that nobody may write on: an error that names the path, and nothing lost."""
+
+import errno
+import os
+import re
+import resource
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from image_cases import bars
+
+import neuralbayes as nb
+from neuralbayes.data.sources import ArraySource
+from neuralbayes.data.tables import write_table
+from neuralbayes.files import read_json, write_json, write_tensors
+from neuralbayes.training import read_metrics, save_checkpoint
+
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "guarantees" / "disks.py"
+CONFIG = nb.PretrainConfig(encoder="tiny", batch_size=16, microbatch_size=16, epochs=3, scales=(1,))
+
+
+@contextmanager
+def no_file_longer_than(n_bytes):
+    """Let the system refuse to write more, as it would on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    return nb.baselines.random(bars(8)[0], nb.baselines.RandomConfig(encoder="tiny"))
+
+
+NUMBERS = np.arange(4000.0)
+WRITERS = {
+    "result.json": lambda path, encoder: write_json(path, NUMBERS.tolist()),
+    "weights.safetensors": lambda path, encoder: write_tensors(path, {"x": torch.from_numpy(NUMBERS)}, {}),
+    "rows.csv": lambda path, encoder: write_table(path, {"x": NUMBERS}),
+    "rows.parquet": lambda path, encoder: write_table(path, {"x": np.sin(NUMBERS)}),
+    "rows.npy": lambda path, encoder: write_table(path, {"x": NUMBERS}),
+    "rows.npz": lambda path, encoder: write_table(path, {"x": NUMBERS}),
+    "features.npy": lambda path, encoder: nb.write_features(encoder, ArraySource(bars(8)[0]), path),
+    "features.parquet": lambda path, encoder: nb.write_features(encoder, ArraySource(bars(8)[0]), path),
+    "picture.png": lambda path, encoder: nb.plot.save_picture(
+        nb.plot.StatesDisplay(np.full(9, 1 / 9)).plot().figure_, path
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_writer_that_runs_out_of_room_names_the_file_and_leaves_the_old_one(name, encoder, tmp_path):
+    path = tmp_path / name
+    path.write_text("old")
+    with no_file_longer_than(1000), pytest.raises(OSError, match=re.escape(str(path))) as caught:
+        WRITERS[name](path, encoder)
+    assert caught.value.errno in (errno.ENOSPC, errno.EFBIG)
+    assert caught.value.filename == str(path)
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == [name]
+    WRITERS[name](path, encoder)  # with room again
+    assert path.stat().st_size > 1000
+
+
+def test_a_checkpoint_without_room_leaves_the_last_two(tmp_path):
+    weights = {"x": torch.from_numpy(NUMBERS)}
+    for step in (1, 2):
+        save_checkpoint(tmp_path, step, weights)
+    with no_file_longer_than(1000), pytest.raises(OSError, match=r"cannot write the checkpoint .*step-000000003"):
+        save_checkpoint(tmp_path, 3, weights)
+    names = sorted(path.name for path in (tmp_path / "checkpoints").iterdir())
+    assert names == ["step-000000001.safetensors", "step-000000002.safetensors"]
+
+
+def test_a_model_without_room_leaves_the_one_before(tmp_path):
+    X = np.r_[NUMBERS[:20], 100 + NUMBERS[:20]].reshape(-1, 1)
+    model = nb.ManifoldLabeler(2, n_init=1, max_iter=5, random_state=0).fit(X)
+    model.save(tmp_path / "model")
+    with no_file_longer_than(500), pytest.raises(OSError, match=r"model/weights\.safetensors"):
+        model.set_params(random_state=1).fit(X).save(tmp_path / "model")
+    assert nb.load(tmp_path / "model").random_state == 0
+
+
+@pytest.mark.parametrize("room", [100, 100_000], ids=["for no line of metrics", "for no checkpoint"])
+def test_a_run_without_room_goes_on_when_there_is_some(room, tmp_path):
+    images = bars(48)[0]
+    unbroken = nb.pretrain(images, CONFIG, out=tmp_path / "unbroken")
+    broken = tmp_path / "broken"
+    write_json(broken / "config.json", read_json(tmp_path / "unbroken" / "config.json"))
+    with no_file_longer_than(room), pytest.raises(OSError, match=str(broken)):
+        nb.pretrain(images, CONFIG, out=broken)
+    encoder = nb.pretrain(images, CONFIG, out=broken)
+    for one, other in zip(unbroken.parameters(), encoder.parameters(), strict=True):
+        assert torch.equal(one, other)
+    assert read_metrics(broken / "metrics.jsonl") == read_metrics(tmp_path / "unbroken" / "metrics.jsonl")
+
+
+@pytest.mark.slow
+def test_every_command_on_a_real_disk_that_is_full_or_read_only():
+    done = subprocess.run([sys.executable, str(SCRIPT)], capture_output=True, text=True)
+    if done.returncode == 77:
+        pytest.skip(done.stdout.strip())
+    assert done.returncode == 0, done.stdout + done.stderr

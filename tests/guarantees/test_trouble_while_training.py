@@ -1,0 +1,105 @@
+"""What may happen to a run from outside: its data vanish, the clock jumps, somebody starts another in its folder."""
+
+import ast
+import itertools
+import re
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from image_cases import bars
+from PIL import Image
+
+import neuralbayes as nb
+from neuralbayes.cli import main
+from neuralbayes.data.folder import FolderSource
+from neuralbayes.data.images import load_images
+from neuralbayes.training import Callback
+
+SOURCE = Path(nb.__file__).parent
+CONFIG = nb.PretrainConfig(encoder="tiny", batch_size=16, microbatch_size=16, epochs=2, scales=(1,))
+WALL_CLOCK = {"time", "time_ns", "now", "utcnow", "today", "localtime", "gmtime", "ctime"}
+
+
+class At(Callback):
+    """Do something after a step."""
+
+    def __init__(self, step, action):
+        self.step, self.action = step, action
+
+    def on_step_end(self, state, metrics):
+        if state.step == self.step:
+            self.action()
+
+
+@pytest.fixture(scope="module")
+def images():
+    return bars(48)[0]
+
+
+@pytest.fixture(scope="module")
+def unbroken(images, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("unbroken")
+    nb.pretrain(images, CONFIG, out=folder)
+    return folder
+
+
+def assert_same(run, unbroken):
+    for name in ("encoder.safetensors", "metrics.jsonl"):
+        assert (run / name).read_bytes() == (unbroken / name).read_bytes()
+
+
+def test_a_folder_of_pictures_that_vanishes_is_named_and_the_run_goes_on_when_it_is_back(images, unbroken, tmp_path):
+    folder, away, run = tmp_path / "pictures", tmp_path / "away", tmp_path / "run"
+    folder.mkdir()
+    for number, image in enumerate(images):
+        Image.fromarray(image[..., 0]).save(folder / f"{number:02d}.png")
+    streamed = FolderSource(folder, memory_limit=0, progress=False)
+    with pytest.raises(OSError, match=r"pictures/\d\d\.png could be read at the start .* bring it back"):
+        nb.pretrain(streamed, CONFIG, out=run, callbacks=[At(2, lambda: folder.rename(away))])
+    assert [path.stem for path in (run / "checkpoints").iterdir()] == ["step-000000002"]
+    away.rename(folder)
+    nb.pretrain(FolderSource(folder, memory_limit=0, progress=False), CONFIG, out=run)
+    assert_same(run, unbroken)
+
+
+def test_an_array_that_is_deleted_while_it_is_mapped_changes_nothing(images, unbroken, tmp_path):
+    path = tmp_path / "images.npy"
+    np.save(path, images)
+    mapped = load_images(str(path), progress=False)
+    nb.pretrain(mapped, CONFIG, out=tmp_path / "run", callbacks=[At(2, path.unlink)])
+    assert not path.exists()
+    assert_same(tmp_path / "run", unbroken)
+
+
+def test_a_clock_that_jumps_by_days_changes_nothing(images, unbroken, tmp_path, monkeypatch):
+    days = itertools.cycle([0, 3, -400, 30_000])
+    monkeypatch.setattr(time, "time", lambda: 1.7e9 + 86_400.0 * next(days))
+    nb.pretrain(images, CONFIG, out=tmp_path)
+    assert_same(tmp_path, unbroken)
+
+
+def test_nothing_in_the_library_asks_what_time_of_day_it_is():
+    """Durations come from clocks that do not jump, and leases and parts are told by change."""
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                assert not (node.value.id in ("time", "datetime", "date") and node.attr in WALL_CLOCK), path
+            if isinstance(node, ast.ImportFrom) and node.module in ("time", "datetime"):
+                assert not {alias.name for alias in node.names} & (WALL_CLOCK | {"datetime", "date"}), path
+
+
+def test_a_second_command_in_the_folder_of_a_run_is_refused_in_one_paragraph(images, unbroken, tmp_path, capsys):
+    np.save(tmp_path / "images.npy", images)
+    run = tmp_path / "run"
+    words = ["pretrain", str(tmp_path / "images.npy"), "--out", str(run), "--preset", "paper", "--encoder", "tiny"]
+    words += ["--batch", "16", "--microbatch", "16", "--scales", "1", "--epochs", "2", "--quiet"]
+    codes = []
+    second = At(2, lambda: codes.append(main(words)))
+    nb.pretrain(images, CONFIG, out=run, callbacks=[second])
+    said = capsys.readouterr().err
+    assert codes == [2]
+    assert re.fullmatch(r"error: [^\n]+\n", said)
+    assert f"got {run}, where one does right now: wait until it ends, or take another folder" in said
+    assert_same(run, unbroken)
