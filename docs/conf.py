@@ -31,16 +31,6 @@ autodoc_inherit_docstrings = False
 templates_path = ["templates"]
 numpydoc_show_class_members = False
 nitpicky = True  # a reference that leads nowhere is an error
-nitpick_ignore = [  # docstrings that name what is not public
-    ("py:class", "ImageEncoder"),
-    ("py:class", "ImsatTerms"),
-    ("py:class", "neuralbayes.data.folder.FolderSource"),
-    ("py:func", "adversarial_perturbation"),
-    ("py:func", "imsat"),
-    ("py:func", "interior_posterior"),
-    ("py:func", "scaled_channels"),
-    ("py:mod", "neuralbayes.labeling"),
-]
 exclude_patterns = ["_build", "gallery"]
 html_theme = "furo"
 html_title = "neuralbayes"

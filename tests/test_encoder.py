@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 import torch
 
+from neuralbayes.data.images import Images
 from neuralbayes.data.normalize import Normalization
 from neuralbayes.data.sources import ArraySource
 from neuralbayes.encoder import STATES, ImageEncoder, flat_state, is_dead, state_use
+from neuralbayes.estimators import load
 
 SHAPE = (22, 26, 3)
 
@@ -38,6 +40,15 @@ def test_features_of_an_image_do_not_depend_on_how_many_are_read_with_it(encoder
     for batch_size in (1, 2, 3):  # the last batch is a single image
         alone = encoder.features(ArraySource(images(7)), state, batch_size=batch_size)
         np.testing.assert_array_equal(alone, together)
+
+
+def test_features_are_taken_of_whatever_pretrain_takes(encoder):
+    array = images()
+    expected = encoder.features(ArraySource(array))
+    for given in (array, array.transpose(0, 3, 1, 2), Images("six", "train", ArraySource(array))):
+        np.testing.assert_array_equal(encoder.features(given), expected)
+    with pytest.raises(TypeError, match="`images` must be an array or have shape"):
+        encoder.features(list(array))
 
 
 def test_the_last_state_is_what_calling_the_encoder_gives(encoder):
@@ -95,7 +106,12 @@ def test_a_saved_encoder_comes_back_bit_for_bit(encoder, tmp_path):
 def test_a_folder_without_an_encoder_is_told_apart_from_a_damaged_one(encoder, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"encoder\.json"):
         ImageEncoder.load(tmp_path)
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(FileNotFoundError, match=r"the run in .* has not ended; pretrain goes on"):
+        ImageEncoder.load(tmp_path)
     encoder.save(tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"a run, whose encoder ImageEncoder\.load reads"):
+        load(tmp_path)
     weights = tmp_path / "encoder.safetensors"
     whole = weights.read_bytes()
     weights.write_bytes(whole[: len(whole) // 2])

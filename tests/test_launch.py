@@ -35,3 +35,10 @@ def test_workers_share_the_cores_and_keep_to_what_was_set(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     assert [n_threads(workers) for workers in (1, 2, 4)] == [3, 3, 2]
     assert n_cores() >= 1
+
+
+@pytest.mark.parametrize(("quota", "cores"), [(None, 8), (2.5, 3), (0.5, 1), (64.0, 8)])
+def test_a_container_that_gives_less_time_than_cores_gives_fewer_cores(quota, cores, monkeypatch):
+    monkeypatch.setattr("neuralbayes.launch.allowed_cores", lambda: 8)
+    monkeypatch.setattr("neuralbayes.launch.cpu_quota", lambda: quota)
+    assert n_cores() == cores

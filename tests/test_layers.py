@@ -42,6 +42,7 @@ LAYERS = [
     "sharding",  # tensors of which each process has a piece
     "neighbors",  # graphs of points: tensors and networks are unknown to it
     "launch",  # which process this is, of how many
+    "limits",  # what a container lets it have
     "files",
 ]
 """From the top down. A layer may import those below it, and itself."""

@@ -15,9 +15,10 @@ from torch import Tensor, nn
 
 from neuralbayes.bayes import conditional_entropy, entropy, posterior, prior
 from neuralbayes.data.normalize import Normalization
-from neuralbayes.data.sources import ImageSource
+from neuralbayes.data.sources import ImageSource, as_source
 from neuralbayes.files import read_json, read_tensors, write_json, write_tensors
 from neuralbayes.networks.encoders import PAPER_CHANNELS, convolutional_encoder, scaled_channels
+from neuralbayes.networks.filling import fill
 from neuralbayes.networks.hidden import HiddenStates
 from neuralbayes.training.progress import progress
 
@@ -42,6 +43,14 @@ class ImageEncoder(nn.Module):
         (H, W, C) of the images; H and W at least 22.
     normalization : Normalization
     batch_norm : bool, default=True
+
+    Examples
+    --------
+    >>> import neuralbayes as nb
+    >>> images = nb.datasets.load("digits").train.images[:40].repeat(3, axis=1).repeat(3, axis=2)  # of 24x24 pixels
+    >>> encoder = nb.baselines.random(images, nb.baselines.RandomConfig(encoder="tiny"), out="run")  # or nb.pretrain
+    >>> nb.ImageEncoder.load("run").features(images, "relu4").shape
+    (40, 80)
     """
 
     def __init__(
@@ -74,7 +83,7 @@ class ImageEncoder(nn.Module):
     @torch.no_grad()
     def features(
         self,
-        source: ImageSource,
+        images: ImageSource | NDArray[np.generic],
         state: str = "relu4",
         *,
         max_size: int = 4096,
@@ -85,7 +94,8 @@ class ImageEncoder(nn.Module):
 
         Parameters
         ----------
-        source : ImageSource
+        images : Images, ImageSource or ndarray of shape (n, H, W), (n, H, W, C) or (n, C, H, W)
+            Of the size and the colours that the encoder was trained on.
         state : str, default="relu4"
             One of relu1 to relu4.
         max_size : int, default=4096
@@ -97,12 +107,13 @@ class ImageEncoder(nn.Module):
         -------
         ndarray of shape (n_images, n_features), float32
         """
+        source = as_source(images)
         if tuple(source.shape) != tuple(self.shape):
             raise ValueError(
                 f"images must have the shape {self.shape} that the encoder was trained on, got {source.shape}"
             )
         if len(source) == 0:
-            raise ValueError("`source` must hold at least one image")
+            raise ValueError("`images` must hold at least one image")
         layers = self.layers(state)
         device = next(self.network.parameters()).device
         starts = range(0, len(source), batch_size)
@@ -113,10 +124,10 @@ class ImageEncoder(nn.Module):
             with progress(len(starts), description="batches of features", enabled=verbose) as display:
                 for start in starts:
                     indices = np.arange(start, min(start + batch_size, len(source)))
-                    images = source.read(indices)
-                    if len(images) == 1:  # alone it would be summed in another order than among others
-                        images = np.repeat(images, 2, axis=0)
-                    part = flat_state(layers(self.prepare(images).to(device)), max_size)[: len(indices)]
+                    batch = source.read(indices)
+                    if len(batch) == 1:  # alone it would be summed in another order than among others
+                        batch = np.repeat(batch, 2, axis=0)
+                    part = flat_state(layers(self.prepare(batch).to(device)), max_size)[: len(indices)]
                     if features is None:
                         features = np.empty((len(source), part.shape[1]), dtype=np.float32)
                     features[indices] = part.cpu().numpy()
@@ -153,6 +164,11 @@ class ImageEncoder(nn.Module):
         """Read what `save` wrote; a damaged or foreign file gets a ValueError that names it."""
         folder = Path(folder)
         if not (folder / "encoder.json").is_file():
+            if (folder / "config.json").is_file():
+                raise FileNotFoundError(
+                    f"`folder` must hold a trained encoder, but the run in {folder} has not ended; pretrain goes on "
+                    "with it when called with the same settings"
+                )
             raise FileNotFoundError(f"`folder` must hold a trained encoder with its encoder.json, got {folder}")
         description: Any = read_json(folder / "encoder.json")
         if not isinstance(description, Mapping) or description.get("format") != FORMAT:
@@ -162,12 +178,12 @@ class ImageEncoder(nn.Module):
             arrays = {k.removeprefix("normalization."): t.numpy() for k, t in tensors.items() if k.startswith("norm")}
             normalization = Normalization.from_dict(description["normalization"], arrays)
             height, width, channels = (int(n) for n in description["shape"])
-            encoder = cls(
-                description["size"], (height, width, channels), normalization, bool(description["batch_norm"])
-            )
+            shape, batch_norm = (height, width, channels), bool(description["batch_norm"])
+            with torch.device("meta"):
+                encoder = cls(description["size"], shape, normalization, batch_norm)
             weights = {k.removeprefix("network."): t for k, t in tensors.items() if k.startswith("network.")}
-            encoder.network.load_state_dict(weights)
-        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            fill(encoder.network, weights)
+        except (KeyError, TypeError, ValueError, RuntimeError, OverflowError) as error:
             raise ValueError(f"{folder} does not hold a whole encoder ({error}); it may be damaged") from error
         return encoder.eval()
 

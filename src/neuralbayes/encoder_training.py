@@ -178,7 +178,7 @@ def train_encoder(
     ImageEncoder
         In evaluation mode.
     """
-    source = images.source if isinstance(images, Images) else as_source(images)
+    source = as_source(images)
     folder = None if out is None else Path(out)
     fabric = default_fabric() if fabric is None else fabric
     with seeded_globally(config.seed):

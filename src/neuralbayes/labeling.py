@@ -128,7 +128,8 @@ def select(
     Returns
     -------
     labeling : Labeling
-        With one state where no larger number passes.
+        With one state where no larger number passes; with `max_states` where these are certified and none is found
+        again: then there are more groups than states, which share them by chance.
     selection : dict of lists
         For each number tried: "n_clusters", "objective", "separation" (the smallest over the states), "stability" (the
         adjusted Rand index between two resamples; None where it was not needed).
@@ -154,7 +155,9 @@ def select(
         "separation": [float(labeling.separation.min()) for labeling in tried],
         "stability": stability,
     }
-    return chosen or single_state(geometry), selection
+    if chosen is None:
+        chosen = tried[-1] if tried[-1].disjoint.all() else single_state(geometry)
+    return chosen, selection
 
 
 def single_state(geometry: Geometry) -> Labeling:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+from neuralbayes.limits import cpu_quota
 
 LAUNCHERS = (("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"))
 """What torchrun sets, and Slurm's srun. Not SLURM_NTASKS: a batch script that starts a single process has it too."""
@@ -40,9 +43,25 @@ def launched_share(environment: Mapping[str, str] = os.environ) -> Share:
     return Share()
 
 
-def n_cores() -> int:
-    """Cores that this process may use."""
+def allowed_cores() -> int:
+    """Cores that this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def usable_cores(allowed: int, quota: float | None) -> int:
+    """Threads that can run at a time on so many cores, with so many cores' worth of time; None is no limit.
+
+    Examples
+    --------
+    >>> usable_cores(8, None), usable_cores(8, 2.5), usable_cores(8, 0.5)
+    (8, 3, 1)
+    """
+    return allowed if quota is None else max(1, min(allowed, math.ceil(quota)))
+
+
+def n_cores() -> int:
+    """Cores that this process may use: those it may run on, as far as a container gives it their time."""
+    return usable_cores(allowed_cores(), cpu_quota())
 
 
 def n_threads(workers: int) -> int:

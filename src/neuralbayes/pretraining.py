@@ -74,6 +74,13 @@ class PretrainConfig(EncoderConfig):
         that it works and is faster, and `beta` is 0: R_c is a small difference of two passes, which bfloat16 rounds
         away. A run keeps what it began with.
     seed : int
+
+    Examples
+    --------
+    >>> import neuralbayes as nb
+    >>> config = nb.PretrainConfig(encoder="small", beta=0.5, epochs=12)
+    >>> config.batch_size, config.scales
+    (4000, (1, 2))
     """
 
     method: ClassVar[str] = "mim"
@@ -161,6 +168,15 @@ def pretrain(
     (``mi/relu1``) and the share of its states that have less than a tenth of their share of the mass (``dead/relu1``).
     A layer that stays without information, or nearly all of whose states stay dead, is named in a warning and under
     "warnings" in result.json, where "ended" says whether the run had all its epochs or an "early stop".
+
+    Examples
+    --------
+    >>> import neuralbayes as nb
+    >>> images = nb.datasets.load("digits").train.images[:40].repeat(3, axis=1).repeat(3, axis=2)  # of 24x24 pixels
+    >>> config = nb.PretrainConfig(encoder="tiny", epochs=1, batch_size=20, microbatch_size=20)
+    >>> encoder = nb.pretrain(images, config)  # for a real run: config="laptop", out="run"
+    >>> encoder.features(images).shape
+    (40, 80)
     """
     config = _config(config)
     config = replace(config, precision=_precision(config, out))

@@ -101,7 +101,7 @@ def test_a_file_is_forgotten_after_its_command(given, file, capsys):
         ("a.yaml", "epochs: 1\nepochs: 2", "a.yaml is not valid YAML: the key 'epochs' is there twice."),
         ("a.yaml", "- 1", "a.yaml must hold keys and values, got a list."),
         ("a.yaml", "out: !!python/name:os.system", "a.yaml is not valid YAML: could not determine a constructor"),
-        ("a.yaml", "epochs: &a [*a]", "a.yaml must be a whole number, got a list."),
+        ("a.yaml", "epochs: &a [*a]", "a.yaml is not valid YAML: *aliases are not read: write the value out."),
         ("a.yaml", "a: {", "a.yaml is not valid YAML: while parsing"),
         ("a.json", "{}", "--config must be a file that ends in .toml, .yaml, .yml, got a.json."),
         ("a.toml", None, "a.toml: no such file or directory."),

@@ -21,8 +21,8 @@ class SignLabeler:
     disjoint = True
     made = None
 
-    def __init__(self, n_clusters=2, standardize=False, n_neighbors=15, random_state=None):
-        self.n_clusters, self.random_state = n_clusters, random_state
+    def __init__(self, n_clusters=2, standardize=False, n_neighbors=15, random_state=None, max_clusters=8):
+        self.n_clusters, self.random_state, self.max_clusters = n_clusters, random_state, max_clusters
         self.standardize, self.n_neighbors = standardize, n_neighbors
         type(self).made = self
 
@@ -161,6 +161,21 @@ def test_options_of_the_geometry_reach_the_estimator(table):
     assert (SignLabeler.made.standardize, SignLabeler.made.n_neighbors) == (True, 5)
 
 
+def test_the_largest_number_to_try_reaches_the_estimator_and_is_for_auto(table, capsys):
+    main(["label", str(table), "--max-clusters", "20", "--quiet", "--no-picture"])
+    assert (SignLabeler.made.n_clusters, SignLabeler.made.max_clusters) == ("auto", 20)
+    assert main(["label", str(table), "--clusters", "3", "--max-clusters", "20"]) == 2
+    assert "--max-clusters is for --clusters auto, but --clusters is 3" in said(capsys)[1]
+
+
+def test_a_saved_model_is_named_in_the_command_to_look_at_it(table, capsys):
+    data, folder = table.rename(table.with_name("my data.csv")), table.parent / "model"
+    assert main(["label", str(data), "--clusters", "2", "--save", str(folder), "--no-picture"]) == 0
+    assert said(capsys)[0].splitlines()[-1] == f"next     neuralbayes report {folder} '{data}' --open"
+    assert main(["label", str(data), "--clusters", "2", "--no-picture", "--force"]) == 0
+    assert "neuralbayes report" not in said(capsys)[0]
+
+
 def test_the_number_of_clusters_is_auto_and_the_seed_0_by_default(table):
     assert main(["label", str(table), "--quiet", "--no-picture"]) == 0
     assert (SignLabeler.made.n_clusters, SignLabeler.made.random_state) == ("auto", 0)
@@ -256,7 +271,9 @@ def test_a_model_of_named_columns_takes_an_array_of_as_many(table, capsys):
     assert "was trained on 2 columns, but" in said(capsys)[1]
 
 
-@pytest.mark.parametrize("option", [["--clusters", "3"], ["--seed", "0"], ["--save", "x"], ["--standardize"]])
+@pytest.mark.parametrize(
+    "option", [["--clusters", "3"], ["--max-clusters", "9"], ["--seed", "0"], ["--save", "x"], ["--standardize"]]
+)
 def test_options_of_training_are_refused_with_a_model(table, capsys, option):
     assert main(["label", str(table), "--model", "model", *option]) == 2
     assert f"{option[0]} is for training a model, but with --model none is trained" in said(capsys)[1]

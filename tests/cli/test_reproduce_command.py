@@ -36,7 +36,7 @@ def test_list_shows_all_experiments_or_the_runs_of_one(capsys, tmp_path, monkeyp
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["tables"], "NAME must be all or one of table-classification"),
+        (["table-btch"], 'Did you mean "table-batch"?'),
         (["all", "--workers", "0"], f"--workers must be from 1 to the number of cores, {n_cores()}, got 0"),
         (["all", "--workers", str(n_cores() + 1)], f"--workers must be from 1 to the number of cores, {n_cores()}"),
         (["all", "--seeds", "0"], "--seeds must be at least 1, got 0"),

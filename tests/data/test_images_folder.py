@@ -129,6 +129,23 @@ def test_transparent_parts_become_white(tmp_path: Path) -> None:
     assert tuple(image[1, 1]) == (255, 255, 255)
 
 
+@pytest.mark.parametrize("mode", ["RGBA", "LA", "P"])
+def test_transparent_pictures_are_the_same_in_strips_as_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    colours = picture("RGBA")
+    colours.putalpha(picture("L", seed=1))
+    if mode == "P":
+        picture("P").save(tmp_path / "a.png", transparency=3)
+    else:
+        colours.convert(mode).save(tmp_path / "a.png")
+    with Image.open(tmp_path / "a.png") as opened:
+        whole = opened.convert("RGBA")
+    expected = np.asarray(Image.alpha_composite(Image.new("RGBA", whole.size, "white"), whole).convert("RGB"))
+    monkeypatch.setattr("neuralbayes.data.pictures.STRIP_PIXELS", 5 * 32)
+    np.testing.assert_array_equal(read_picture(tmp_path / "a.png", (32, 32), 3), expected)
+
+
 def test_the_turn_of_the_camera_is_undone(tmp_path: Path) -> None:
     pixels = np.zeros((8, 16, 3), np.uint8)
     pixels[:, :8] = 255  # white on the left
@@ -216,6 +233,13 @@ def test_bombs_are_refused_by_their_header(tmp_path: Path, width: int, height: i
     (tmp_path / "bomb.png").write_bytes(claim_png(width, height))
     with pytest.raises(PictureError, match="pixels"):
         read_picture(tmp_path / "bomb.png", (32, 32), 3)
+
+
+def test_a_large_run_length_coded_bmp_is_refused(tmp_path: Path) -> None:
+    header = struct.pack("<IiiHHIIiiII", 40, 4000, 4000, 1, 8, 1, 0, 0, 0, 1, 1)
+    (tmp_path / "a.bmp").write_bytes(b"BM" + struct.pack("<IHHI", 60, 0, 0, 58) + header + bytes(4) + b"\0\0\0\1")
+    with pytest.raises(PictureError, match="run-length coded BMP of 4000 x 4000 pixels, more than 4000000"):
+        read_picture(tmp_path / "a.bmp", (32, 32), 3)
 
 
 def test_a_folder_without_a_readable_picture_says_what_it_found(tmp_path: Path) -> None:

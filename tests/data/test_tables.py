@@ -198,6 +198,25 @@ def test_flipped_bytes_in_an_archive_are_noticed(tmp_path):
         read_table(path)
 
 
+def test_an_archive_that_unpacks_to_more_than_the_memory_holds_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("neuralbayes.data.table_formats.MAX_PACKED_BYTES", 1000)
+    path = tmp_path / "t.npz"
+    np.savez_compressed(path, X=np.zeros((500, 2)))
+    with pytest.raises(ValueError, match=r"'X' unpacks to 8128 bytes, more than 1000; store it by numpy\.savez"):
+        read_table(path)
+    np.savez(path, X=np.zeros((500, 2)))
+    assert read_table(path).X.shape == (500, 2)
+
+
+def test_parquet_that_claims_far_more_than_its_bytes_is_refused(tmp_path, monkeypatch):
+    path = write_file(tmp_path / "t.parquet", np.zeros((5000, 2)))
+    assert read_table(path).X.shape == (5000, 2)
+    monkeypatch.setattr("neuralbayes.data.table_formats.MAX_PACKED_BYTES", 1000)
+    monkeypatch.setattr("neuralbayes.data.table_formats.MAX_PARQUET_RATIO", 1)
+    with pytest.raises(ValueError, match="it claims 5000 rows, which unpack to 80000 bytes: refused"):
+        read_table(path)
+
+
 class Bomb:
     def __reduce__(self):
         return sys.exit, ("unpickled",)
@@ -322,7 +341,7 @@ def test_arrays_are_written_without_the_input(tmp_path):
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
     path = tmp_path / "out.npz"
     path.write_text("old")
-    with pytest.raises(ValueError, match="allow_pickle"):
+    with pytest.raises(ValueError, match="must not hold Python objects, which would be pickled, got 'x'"):
         write_table(path, {"x": np.array([object()])})
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]

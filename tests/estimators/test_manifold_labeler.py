@@ -96,6 +96,34 @@ def test_auto_says_one_where_nothing_is_disjoint():
     assert labeler.score(np.zeros((2, 2))) == 0.0
 
 
+def test_auto_with_more_manifolds_than_it_tries_says_so_and_gives_as_many_as_it_tried():
+    X, y = toys.make_blobs(240, n_blobs=6, scale=0.05, random_state=0)
+    with pytest.warns(ConvergenceWarning, match=r"max_clusters=3 .* there are more groups, .* Raise max_clusters"):
+        labeler = nb.ManifoldLabeler("auto", max_clusters=3, random_state=0).fit(X)
+    assert labeler.n_clusters_ == 3
+    assert labeler.disjoint_.all()
+    assert all(len(np.unique(labeler.labels_[y == k])) == 1 for k in range(6))  # no blob is cut
+    assert nb.ManifoldLabeler("auto", max_clusters=7, random_state=0).fit(X).n_clusters_ == 6
+
+
+def test_auto_as_large_as_it_may_be_is_an_answer_like_others():
+    X, _ = toys.make_blobs(150, n_blobs=3, scale=0.05, random_state=0)
+    assert nb.ManifoldLabeler("auto", max_clusters=3, random_state=0).fit(X).n_clusters_ == 3
+
+
+def test_auto_says_one_with_a_warning_where_what_is_certified_is_not_found_again(monkeypatch):
+    monkeypatch.setattr("neuralbayes.labeling._stability", lambda *_: 0.5)
+    X, _ = toys.make_moons(400, random_state=0)
+    for n_neighbors, hint in ((15, r"n_clusters\.$"), (7, "n_neighbors=7 is few")):
+        labeler = nb.ManifoldLabeler("auto", n_neighbors=n_neighbors, n_init=4, random_state=0)
+        with pytest.warns(
+            ConvergenceWarning, match=f"2 states are certified .* all are taken as one.*{hint}"
+        ) as caught:
+            labeler.fit(X)
+        assert labeler.n_clusters_ == 1
+        assert caught[0].filename == __file__  # the line that called `fit`
+
+
 def test_more_states_than_manifolds_names_what_to_do():
     X, _ = toys.make_blobs(random_state=0)
     with pytest.warns(ConvergenceWarning, match="n_clusters='auto' finds how many are"):

@@ -20,7 +20,7 @@ HEAD_FILE = "head.safetensors"
 class HeadedEncoder(ImageEncoder):
     """The paper's encoder with a linear layer on its last hidden state.
 
-    What an :class:`ImageEncoder` does it does too: its features are those below the linear layer, and
+    What an :class:`neuralbayes.ImageEncoder` does it does too: its features are those below the linear layer, and
     ``ImageEncoder.load`` reads its folder.
 
     Parameters
@@ -38,6 +38,16 @@ class HeadedEncoder(ImageEncoder):
     ----------
     head : nn.Sequential
         From the last hidden state to logits.
+
+    Examples
+    --------
+    >>> import neuralbayes as nb
+    >>> images = nb.datasets.load("digits").train.images[:40].repeat(3, axis=1).repeat(3, axis=2)  # of 24x24 pixels
+    >>> config = nb.baselines.RotationConfig(encoder="tiny", epochs=1)
+    >>> encoder = nb.baselines.rotation(images, config, out="run")
+    >>> loaded = nb.baselines.HeadedEncoder.load("run")
+    >>> np.array_equal(loaded.predict(images), encoder.predict(images))
+    True
     """
 
     def __init__(
@@ -99,7 +109,7 @@ class HeadedEncoder(ImageEncoder):
             encoder = cls(plain.size, plain.shape, plain.normalization, len(weights["2.bias"]), pooled)
             encoder.network.load_state_dict(plain.network.state_dict())
             encoder.head.load_state_dict(weights)
-        except (KeyError, RuntimeError) as error:
+        except (KeyError, TypeError, RuntimeError) as error:
             raise ValueError(f"{path} does not hold the head of this encoder ({error}); it may be damaged") from error
         return encoder.eval()
 

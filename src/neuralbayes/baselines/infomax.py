@@ -48,6 +48,12 @@ class InfoMaxConfig(EncoderConfig):
         Of the discriminators' hidden layers. The DIM paper takes 2048 for "dot" and 512 for "concat".
     encoder, normalize, augment, batch_size, epochs, patience, learning_rate, weight_decay, schedule, seed
         As in :class:`neuralbayes.PretrainConfig`; batch size and learning rate are those of the DIM paper.
+
+    Examples
+    --------
+    >>> import neuralbayes as nb
+    >>> nb.baselines.InfoMaxConfig(encoder="small", estimator="infonce").code_size
+    64
     """
 
     method: ClassVar[str] = "infomax"
@@ -124,6 +130,14 @@ def infomax(
     - With InfoNCE the others of a position are all positions of all other images, as in the authors' code; the paper's
       formula compares equal positions only.
     - The encoder matches the prior by the non-saturating loss, as in the authors' code; the paper has the minimax.
+
+    Examples
+    --------
+    >>> import neuralbayes as nb
+    >>> images = nb.datasets.load("digits").train.images[:40].repeat(3, axis=1).repeat(3, axis=2)  # of 24x24 pixels
+    >>> encoder = nb.baselines.infomax(images, nb.baselines.InfoMaxConfig(encoder="tiny", epochs=1))
+    >>> encoder.features(images).shape
+    (40, 80)
     """
 
     def learner(source: ImageSource, normalization: Normalization) -> Learner[ImageEncoder]:

@@ -29,6 +29,15 @@ class KMeansClusters:
     encoder : ImageEncoder or None
     state : str
         What the features are a hidden state of, and which.
+
+    Examples
+    --------
+    >>> import neuralbayes as nb
+    >>> from neuralbayes.data.toys import make_blobs
+    >>> X, _ = make_blobs(300, random_state=0)
+    >>> clusters = nb.baselines.kmeans(X, 3)
+    >>> clusters.centers.shape, np.array_equal(clusters.predict(X), clusters.labels)
+    ((3, 2), True)
     """
 
     model: KMeans | MiniBatchKMeans
@@ -114,5 +123,5 @@ def _features(data: Points, encoder: ImageEncoder | None, state: str) -> NDArray
         if encoder is not None:
             raise ValueError(f"`data` must be images where an encoder is given, got features of shape {data.shape}")
         return data
-    source = data.source if isinstance(data, Images) else as_source(data)
+    source = as_source(data)
     return pixels(source) if encoder is None else encoder.features(source, state)

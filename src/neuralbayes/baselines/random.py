@@ -34,6 +34,12 @@ class RandomConfig:
     n_images : int
         Images, the first ones, on which the statistics are estimated.
     seed : int
+
+    Examples
+    --------
+    >>> import neuralbayes as nb
+    >>> nb.baselines.RandomConfig(encoder="small", batch_norm=False).n_images
+    1000
     """
 
     method: ClassVar[str] = "random"
@@ -75,8 +81,16 @@ def random(
     Returns
     -------
     ImageEncoder
+
+    Examples
+    --------
+    >>> import neuralbayes as nb
+    >>> images = nb.datasets.load("digits").train.images[:40].repeat(3, axis=1).repeat(3, axis=2)  # of 24x24 pixels
+    >>> encoder = nb.baselines.random(images, nb.baselines.RandomConfig(encoder="tiny"))
+    >>> encoder.features(images).shape
+    (40, 80)
     """
-    source = images.source if isinstance(images, Images) else as_source(images)
+    source = as_source(images)
     normalization = Normalization.fit(source, per=config.normalize, progress=verbose)
     shape = ImageEncoder(config.encoder, source.shape, normalization, config.batch_norm)
     encoder = random_encoder(shape, source, config.seed, n_images=config.n_images)

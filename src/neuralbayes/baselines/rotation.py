@@ -34,6 +34,12 @@ class RotationConfig(EncoderConfig):
         Predict from the average of the last state over its positions, or from all of it.
     encoder, normalize, augment, epochs, patience, learning_rate, weight_decay, schedule, seed
         As in :class:`neuralbayes.PretrainConfig`.
+
+    Examples
+    --------
+    >>> import neuralbayes as nb
+    >>> nb.baselines.RotationConfig(encoder="small", epochs=20).batch_size
+    50
     """
 
     method: ClassVar[str] = "rotation"
@@ -72,6 +78,14 @@ def rotation(
 
     Images are rotated after they have been normalised. With a mean for each pixel, the other order would show the
     rotation by what the mean image leaves behind.
+
+    Examples
+    --------
+    >>> import neuralbayes as nb
+    >>> images = nb.datasets.load("digits").train.images[:40].repeat(3, axis=1).repeat(3, axis=2)  # of 24x24 pixels
+    >>> encoder = nb.baselines.rotation(images, nb.baselines.RotationConfig(encoder="tiny", epochs=1))
+    >>> encoder.predict_proba(images).shape  # of the four ways up
+    (40, 4)
     """
 
     def learner(source: ImageSource, normalization: Normalization) -> Learner[HeadedEncoder]:

@@ -60,6 +60,11 @@ def _read_yaml(text: str) -> Any:
         raise ImportError("a config file in YAML needs PyYAML, one in TOML does not", name="yaml") from error
 
     class Loader(yaml.SafeLoader):  # type: ignore[misc, name-defined]
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            if self.check_event(yaml.AliasEvent):  # of a few of them grows what no memory holds
+                raise ValueError("*aliases are not read: write the value out")
+            return super().compose_node(parent, index)
+
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:
             keys = [key.value for key, _ in node.value]
             if len(keys) > len(set(map(str, keys))):

@@ -14,6 +14,7 @@ EXAMPLES = """[bold]Examples[/bold]
   [cyan]neuralbayes data get mnist cifar10[/cyan]
   [cyan]neuralbayes data get stl10 --offline --root /my/data[/cyan]
   [cyan]neuralbayes data check[/cyan]
+  [cyan]neuralbayes data where cifar10[/cyan]
 """
 
 app = App(name="data", help="Named data sets: list, fetch, verify, find.", help_epilogue=EXAMPLES)

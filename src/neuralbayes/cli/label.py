@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shlex
 import warnings
 from dataclasses import asdict
 from importlib.util import find_spec
@@ -12,6 +13,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 from rich.console import Console
+from rich.text import Text
 
 from neuralbayes.cli.busy import busy
 from neuralbayes.cli.label_model import ModelOrder, help_label, label_with_model, with_names
@@ -46,6 +48,7 @@ def label(
     /,
     *,
     clusters: Annotated[str | None, Parameter(name=["--clusters", "-k"], metavar="N|auto")] = None,
+    max_clusters: int | None = None,
     out: Annotated[Path | None, Parameter(name=["--out", "-o"])] = None,
     columns: Annotated[str | None, Parameter(metavar="A,B,...")] = None,
     key: str | None = None,
@@ -69,6 +72,8 @@ def label(
         The table: .csv, .tsv, .parquet, .npy or .npz. Its numeric columns are used.
     clusters
         How many manifolds: a number of at least 2, or auto, the default, which lets the data decide.
+    max_clusters
+        The largest number that auto tries, 8 by default.
     out
         Where the labels go; the suffix chooses the format. By default beside FILE, with -labels after its name. A
         .npy file gets the labels alone, a .npz file labels and probabilities.
@@ -79,8 +84,8 @@ def label(
     standardize
         Divide each column by its standard deviation first, for columns of different units.
     neighbors
-        How many neighbours a row is joined to, 15 by default: fewer where manifolds nearly touch, more where one is
-        thinly sampled.
+        How many neighbours a row is joined to, 15 by default: fewer, such as 8, where manifolds nearly touch, more
+        where one is thinly sampled.
     seed
         Seed of the random numbers, 0 by default: the same seed gives the same labels.
     save
@@ -101,13 +106,16 @@ def label(
         Print nothing but errors.
     """
     if model is not None:
-        given = {"--clusters": clusters, "--neighbors": neighbors, "--seed": seed, "--save": save}
-        for option, value in {**given, "--standardize": standardize or None}.items():
+        given: dict[str, Any] = {"--clusters": clusters, "--max-clusters": max_clusters, "--neighbors": neighbors}
+        given |= {"--seed": seed, "--save": save, "--standardize": standardize or None}
+        for option, value in given.items():
             if value is not None:
                 raise ValueError(f"{option} is for training a model, but with --model none is trained")
     if picture is not None and no_picture:
         raise ValueError("--picture and --no-picture contradict each other")
     n_clusters = _n_clusters("auto" if clusters is None else clusters)
+    if max_clusters is not None and n_clusters != "auto":
+        raise ValueError(f"--max-clusters is for --clusters auto, but --clusters is {n_clusters}")
     names = None if columns is None else next(csv.reader([columns]))  # quotes allow commas in names
     share = launched_share()
     check_workers(workers, share)
@@ -133,6 +141,7 @@ def label(
             if order is None:
                 settings = {"n_clusters": n_clusters, "standardize": standardize, "random_state": seed or 0}
                 settings |= {} if neighbors is None else {"n_neighbors": neighbors}
+                settings |= {} if max_clusters is None else {"max_clusters": max_clusters}
                 labeling, parts = _train(file, names, key, settings), None
             else:
                 with resumable(order.folder, quiet=quiet or json_):
@@ -153,7 +162,15 @@ def label(
     if json_:
         Console().out(json.dumps(asdict(summary), indent=2, allow_nan=False), highlight=False)
     elif not quiet:
-        summary.print(Console(highlight=False), Console(stderr=True, highlight=False))
+        console = Console(highlight=False)
+        summary.print(console, Console(stderr=True, highlight=False))
+        if outputs.model is not None:
+            _tell_next(outputs.model, file, key, console)
+
+
+def _tell_next(model: Path, file: Path, key: str | None, console: Console) -> None:
+    words = ["neuralbayes", "report", str(model), str(file), *([] if key is None else ["--key", key]), "--open"]
+    console.print(Text.assemble((f"{'next':<9}", "dim"), shlex.join(words)), soft_wrap=True)
 
 
 def _n_clusters(text: str) -> int | Literal["auto"]:

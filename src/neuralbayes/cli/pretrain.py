@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import warnings
 from dataclasses import replace
 from importlib.util import find_spec
@@ -261,5 +262,6 @@ def _summarize(out: Path, pictures: list[Path], console: Console) -> None:
         console.print(Text.assemble((f"{name:<10}", "dim"), str(path)), soft_wrap=True)
     drawn = ", ".join(map(str, pictures)) or "none: they need matplotlib, pip install 'neuralbayes[report]'"
     console.print(Text.assemble((f"{'pictures':<10}", "dim"), drawn), soft_wrap=True)
-    for name, command in (("next", f"neuralbayes report {out} --open"), ("", f"neuralbayes probe {out} --baselines")):
+    run = shlex.quote(str(out))
+    for name, command in (("next", f"neuralbayes report {run} --open"), ("", f"neuralbayes probe {run} --baselines")):
         console.print(Text.assemble((f"{name:<10}", "dim"), command), soft_wrap=True)

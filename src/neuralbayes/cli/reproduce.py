@@ -20,8 +20,11 @@ if TYPE_CHECKING:
     from neuralbayes.reproduce.experiment import Scale
     from neuralbayes.reproduce.sweep import Job
 
-EXAMPLES = f"""NAME is one of {", ".join(NAMES)}, or all. Interrupted, the same command goes on: finished runs are \
-kept and not repeated.
+    Name = str
+else:
+    Name = Literal["all", *NAMES]  # for the help, completion, and a question where one is misspelt
+
+EXAMPLES = """Interrupted, the same command goes on: finished runs are kept and not repeated.
 
 [bold]Examples[/bold]
 
@@ -58,7 +61,7 @@ app = App(name="reproduce", help_epilogue=EXAMPLES)
 
 @app.default
 def reproduce(
-    name: str,
+    name: Name,
     /,
     *,
     scale: Literal["smoke", "laptop", "paper"] = "smoke",
@@ -106,7 +109,7 @@ def reproduce(
     from neuralbayes.reproduce.sweep import sweep
     from neuralbayes.sweeps.crew import n_workers
 
-    names = _names(name)
+    names = NAMES if name == "all" else (name,)
     workers = n_workers(workers)
     if seeds is not None and seeds < 1:
         raise ValueError(f"--seeds must be at least 1, got {seeds}")
@@ -145,12 +148,6 @@ def reproduce(
     if failed:
         what = "; ".join(f"{run} ({error})" for run, error in failed.items())
         raise ValueError(f"{len(failed)} of {len(jobs)} runs failed: {what}")
-
-
-def _names(name: str) -> tuple[str, ...]:
-    if name != "all" and name not in NAMES:
-        raise ValueError(f"NAME must be all or one of {', '.join(NAMES)}, got {name!r}")
-    return NAMES if name == "all" else (name,)
 
 
 def _command(name: str, scale: Scale, seeds: int | None) -> str:

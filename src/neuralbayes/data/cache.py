@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from neuralbayes.data.arrays import DAMAGE
 from neuralbayes.data.layout import Arrays
 from neuralbayes.data.verify import sha256
 from neuralbayes.files import atomic_write, read_json, write_json
@@ -80,7 +81,7 @@ def read_cache(folder: Path, names: list[str], *, memory_map: bool = False) -> A
             if not isinstance(array, np.ndarray):  # a .npz under the name of a .npy
                 raise ValueError("it is not one array")
             arrays[name] = array
-        except (OSError, EOFError, ValueError) as error:
+        except DAMAGE as error:
             raise ValueError(f"{path} is damaged ({error})") from error
     return arrays
 

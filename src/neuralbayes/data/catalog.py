@@ -211,7 +211,13 @@ CATALOG: dict[str, Entry] = {entry.name: entry for entry in _ENTRIES}
 
 
 def names() -> tuple[str, ...]:
-    """The names of the data sets, smallest first."""
+    """The names of the data sets, smallest first.
+
+    Examples
+    --------
+    >>> names()
+    ('digits', 'mnist', 'fashion-mnist', 'cifar10', 'cifar100', 'stl10')
+    """
     return tuple(CATALOG)
 
 

@@ -17,6 +17,13 @@ class Split:
     images : ndarray of uint8 and shape (n, H, W, C)
     labels : ndarray of int64 and shape (n,), or None
         None for images without labels.
+
+    Examples
+    --------
+    >>> import neuralbayes as nb
+    >>> part = nb.datasets.load("digits").test
+    >>> part, part.images.shape, part.labels[:3]
+    (Split(360 images, labeled), (360, 8, 8, 1), array([2, 3, 4]))
     """
 
     images: NDArray[np.uint8]
@@ -43,6 +50,13 @@ class Dataset:
         The part without labels, which only STL-10 has.
     source : str
         Where the data came from when they were first read.
+
+    Examples
+    --------
+    >>> import neuralbayes as nb
+    >>> data = nb.datasets.load("digits")
+    >>> data.shape, len(data.train), len(data.test), data.class_names[:3]
+    ((8, 8, 1), 1437, 360, ('0', '1', '2'))
     """
 
     name: str

@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from neuralbayes.data.pictures import PictureError, picture_header, read_picture
+from neuralbayes.data.pictures import PictureError, no_longer_readable, picture_header, read_picture
 from neuralbayes.data.progress import late_bar
 from neuralbayes.data.scan import Skipped, class_of, find_classes, scan_folder
 from neuralbayes.data.sources import check_indices
@@ -108,7 +108,7 @@ class FolderSource:
         paths = [self.paths[i] for i in checked]
         for i, result in enumerate(_parallel(self._read_one, paths)):
             if isinstance(result, PictureError):
-                raise OSError(f"{paths[i]} could be read at the start and cannot now: {result}")
+                raise no_longer_readable(paths[i], result)
             batch[i] = result
         return batch
 

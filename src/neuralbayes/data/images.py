@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from neuralbayes.data.arrays import npz_keys, open_npy, open_npz
 from neuralbayes.data.catalog import is_name, names
@@ -30,7 +30,7 @@ LABEL_KEYS = ("labels", "y", "target", "targets")
 
 @dataclass(frozen=True, eq=False)
 class Images:
-    """Images, with their labels if they have any.
+    """Images, with their labels if they have any; taken wherever an :class:`~neuralbayes.data.sources.ImageSource` is.
 
     Attributes
     ----------
@@ -44,6 +44,14 @@ class Images:
     class_names : tuple of str, or None
     skipped : list of (Path, str)
         Files that could not be read, and why.
+
+    Examples
+    --------
+    >>> images = load_images("digits")
+    >>> len(images), images.shape, images.labels[:3]
+    (1437, (8, 8, 1), array([0, 1, 2]))
+    >>> images.read([5, 2]).shape
+    (2, 8, 8, 1)
     """
 
     name: str
@@ -53,12 +61,21 @@ class Images:
     class_names: tuple[str, ...] | None = field(default=None, repr=False)
     skipped: list[Skipped] = field(default_factory=list, repr=False)
 
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(H, W, C) of one image."""
+        return self.source.shape
+
     def __len__(self) -> int:
         return len(self.source)
 
+    def read(self, indices: ArrayLike) -> NDArray[np.uint8]:
+        """Images at `indices` in uint8, shape (m, H, W, C)."""
+        return self.source.read(indices)
+
 
 def load_images(
-    path_or_name: str | Path,
+    data: str | Path,
     *,
     split: str = "train",
     size: int | tuple[int, int] | None = None,
@@ -72,7 +89,7 @@ def load_images(
 
     Parameters
     ----------
-    path_or_name : str or path
+    data : str or path
         A name such as ``"cifar10"`` wins over a folder of that name; write ``"./cifar10"`` for the folder. A ``.npz``
         holds "images" and perhaps "labels", or "train_images", "test_labels" and so on; "x_train", "y_test" do as well.
     split : {"train", "test", "unlabeled"}, default="train"
@@ -84,7 +101,8 @@ def load_images(
     channels : {1, 3}, optional
         Grey or RGB; by default as they are.
     class_folders : bool, optional
-        See :class:`~neuralbayes.data.folder.FolderSource`.
+        Whether the sub-folders of a folder are classes. By default they are when there are two or more and every
+        picture lies in one.
     root, offline, progress
         See :func:`neuralbayes.datasets.load`.
 
@@ -94,18 +112,17 @@ def load_images(
 
     Examples
     --------
-    >>> import tempfile
-    >>> images = load_images("digits", split="test", root=tempfile.mkdtemp())
+    >>> images = load_images("digits", split="test")
     >>> len(images), images.source.shape, images.labels[:3]
     (360, (8, 8, 1), array([2, 3, 4]))
     """
     if split not in SPLITS:
         raise ValueError(f"`split` must be one of {', '.join(SPLITS)}, got {split!r}")
     wanted_size, wanted_channels = check_size(size), check_channels(channels)
-    if isinstance(path_or_name, str) and is_name(path_or_name):
-        images = _named(path_or_name, split, root, offline, progress)
+    if isinstance(data, str) and is_name(data):
+        images = _named(data, split, root, offline, progress)
     else:
-        path = Path(path_or_name).expanduser()
+        path = Path(data).expanduser()
         if path.is_dir():
             return _folder(path, split, wanted_size, wanted_channels, class_folders, progress)
         images = _file(path, split)
@@ -152,7 +169,7 @@ def _folder(
 def _file(path: Path, split: str) -> Images:
     if not path.exists():
         raise FileNotFoundError(
-            f"`path_or_name` must be a data set ({', '.join(names())}), a folder, a .npy or a .npz, "
+            f"`data` must be a data set ({', '.join(names())}), a folder, a .npy or a .npz, "
             f"got {str(path)!r}, which does not exist"
         )
     if path.suffix == ".npy":
@@ -160,7 +177,7 @@ def _file(path: Path, split: str) -> Images:
             raise ValueError(f"{path} has no split {split!r}: a .npy is one array")
         return Images(str(path), split, ArraySource(open_npy(path)))
     if path.suffix != ".npz":
-        raise ValueError(f"`path_or_name` must be a folder, a .npy or a .npz, got the file {path}")
+        raise ValueError(f"`data` must be a folder, a .npy or a .npz, got the file {path}")
     image_keys = (f"{split}_images", f"x_{split}", f"X_{split}", *(IMAGE_KEYS if split == "train" else ()))
     label_keys = (f"{split}_labels", f"y_{split}", *(LABEL_KEYS if split == "train" else ()))
     keys = npz_keys(path)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from neuralbayes.data.pictures import PictureError, read_picture
+from neuralbayes.data.pictures import PictureError, no_longer_readable, read_picture
 from neuralbayes.data.sources import check_indices
 
 
@@ -52,10 +52,11 @@ class ListedSource:
         checked = check_indices(indices, len(self))
         batch = np.empty((len(checked), *self._shape), np.uint8)
         for i, index in enumerate(checked):
+            path = Path(self._paths[index])
             try:
-                batch[i] = read_picture(Path(self._paths[index]), self._shape[:2], self._shape[2])
+                batch[i] = read_picture(path, self._shape[:2], self._shape[2])
             except PictureError as error:
-                raise OSError(f"{self._paths[index]} could be read at the start and cannot now: {error}") from error
+                raise no_longer_readable(path, error) from error
         return batch
 
 

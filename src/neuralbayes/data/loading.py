@@ -46,8 +46,7 @@ def load(name: str, *, root: str | Path | None = None, offline: bool = False, pr
 
     Examples
     --------
-    >>> import tempfile
-    >>> data = load("digits", root=tempfile.mkdtemp())
+    >>> data = load("digits")
     >>> data.train.images.shape, data.test.labels[:5]
     ((1437, 8, 8, 1), array([2, 3, 4, 5, 6]))
     """

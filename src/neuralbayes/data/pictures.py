@@ -22,6 +22,8 @@ OTHER_SUFFIXES = frozenset({".tif", ".tiff", ".heic", ".heif", ".avif", ".jp2", 
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP")
 MAX_PIXELS = 64_000_000  # below what Pillow itself warns of; 200 MB unpacked
 MAX_FILE_BYTES = 256 * 2**20
+MAX_RLE_PIXELS = 4_000_000  # Pillow decodes such a BMP in Python, a byte at a time
+STRIP_PIXELS = 2**20
 
 #: What Pillow raises on files that are not pictures, or damaged ones.
 DAMAGE = (
@@ -58,6 +60,14 @@ _TURNS = {
 
 class PictureError(ValueError):
     """A file that cannot be read as a picture; the message is the reason."""
+
+
+def no_longer_readable(path: Path, reason: PictureError) -> OSError:
+    """What to raise of a picture that could be read at the start and has gone or changed since."""
+    return OSError(
+        f"{path} could be read at the start and cannot now: {reason}; bring it back, and what was begun goes on where "
+        "it was"
+    )
 
 
 def picture_header(path: Path) -> tuple[tuple[int, int], int]:
@@ -133,7 +143,16 @@ def _open(path: Path) -> Iterator[Image.Image]:
         with Image.open(file, formats=FORMATS) as picture:
             if picture.width * picture.height > MAX_PIXELS:
                 raise PictureError(f"it unpacks to {picture.width} x {picture.height} pixels, more than {MAX_PIXELS}")
+            if picture.format == "BMP" and picture.width * picture.height > MAX_RLE_PIXELS and _is_run_length(picture):
+                raise PictureError(
+                    f"it is a run-length coded BMP of {picture.width} x {picture.height} pixels, more than "
+                    f"{MAX_RLE_PIXELS}"
+                )
             yield picture
+
+
+def _is_run_length(picture: Image.Image) -> bool:
+    return any(tile[0] == "bmp_rle" for tile in getattr(picture, "tile", ()))
 
 
 def _reason(error: BaseException) -> PictureError:
@@ -163,10 +182,21 @@ def _plain(picture: Image.Image, channels: int) -> Image.Image:
     mode = "L" if channels == 1 else "RGB"
     if picture.mode == "I" or picture.mode.startswith("I;16"):
         # Pillow clips 16 bits at 255; the upper byte is meant.
-        values = np.asarray(picture).astype(np.int64).clip(0, 65_535) >> 8
+        values = np.asarray(picture).clip(0, 65_535)
+        values >>= 8
         picture = Image.fromarray(values.astype(np.uint8))
     if picture.mode in ("RGBA", "RGBa", "LA", "La", "PA") or "transparency" in picture.info:
-        picture = picture.convert("RGBA")
-        white = Image.new("RGBA", picture.size, "white")
-        picture = Image.alpha_composite(white, picture)
+        picture = _on_white(picture)
     return picture if picture.mode == mode else picture.convert(mode)
+
+
+def _on_white(picture: Image.Image) -> Image.Image:
+    """`picture` in mode RGB with white behind it, some rows at a time: all at once would take a gigabyte."""
+    result = Image.new("RGB", picture.size)
+    rows = max(1, STRIP_PIXELS // picture.width)
+    for top in range(0, picture.height, rows):
+        box = (0, top, picture.width, min(top + rows, picture.height))
+        strip = picture.crop(box).convert("RGBA")
+        white = Image.new("RGBA", strip.size, "white")
+        result.paste(Image.alpha_composite(white, strip).convert("RGB"), box)
+    return result

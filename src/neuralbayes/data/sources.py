@@ -15,6 +15,18 @@ class ImageSource(Protocol):
     """What training asks of images: how many, how large, and some of them.
 
     Any object with these three is accepted wherever the library takes images.
+
+    Examples
+    --------
+    >>> class Stripes:
+    ...     shape = (32, 32, 1)
+    ...     def __len__(self):
+    ...         return 100
+    ...     def read(self, indices):
+    ...         rows = np.arange(32)[:, None, None] // (1 + np.asarray(indices)[:, None, None, None] % 16) % 2
+    ...         return np.broadcast_to(255 * rows, (len(indices), *self.shape)).astype(np.uint8)
+    >>> isinstance(Stripes(), ImageSource), Stripes().read([3, 50]).shape
+    (True, (2, 32, 32, 1))
     """
 
     @property

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import warnings
 import zipfile
-import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from neuralbayes.data.arrays import DAMAGE, MAX_PACKED_BYTES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 ARRAY_SUFFIXES = frozenset({".npy", ".npz"})  # one dtype, no column names
 SUFFIXES = (".csv", ".tsv", ".parquet", ".npy", ".npz")
+MAX_PARQUET_RATIO = 1000  # bytes in memory by bytes of the file, above 1 GB: numbers that say something pack less well
 
 
 def table_suffix(path: str | Path) -> str:
@@ -57,7 +59,9 @@ def read_npy(path: Path) -> NDArray[Any]:
     """The array of a .npy file, memory-mapped."""
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+    except OSError:
+        raise
+    except DAMAGE as error:
         if "Python objects in dtype" in str(error):
             raise _object_array(path) from error
         raise _damaged(path, "NPY", error) from error
@@ -77,9 +81,12 @@ def read_npz(path: Path, key: str | None) -> NDArray[Any]:
             names = archive.files
             if key is None and len(names) == 1:
                 key = names[0]
-            if key in names:
+            if key is not None and key in names:
+                _check_unpacked(archive.zip, key)
                 return np.asarray(archive[key])
-    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error, RuntimeError) as error:
+    except DAMAGE as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
         if "Object arrays" in str(error):
             raise _object_array(path) from error
         raise _damaged(path, "NPZ", error) from error
@@ -126,8 +133,9 @@ def read_parquet(path: Path) -> pd.DataFrame:
     pandas = import_pandas()
     import_pyarrow()
     try:
+        _check_cells(path)
         frame: pd.DataFrame = pandas.read_parquet(path, engine="pyarrow")
-    except (ValueError, OSError) as error:  # pyarrow uses both for damaged contents
+    except Exception as error:  # whatever pyarrow and pandas stumble over in damaged contents
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise _damaged(path, "Parquet", error) from error
@@ -141,6 +149,27 @@ def is_number(value: Any) -> bool:
     except (TypeError, ValueError):
         return False
     return True
+
+
+def _check_unpacked(archive: zipfile.ZipFile, key: str) -> None:
+    """Raise if an array of a few bytes unpacks to more than the memory may hold."""
+    for member in archive.infolist():
+        named = member.filename.removesuffix(".npy") == key
+        if named and member.compress_type != zipfile.ZIP_STORED and member.file_size > MAX_PACKED_BYTES:
+            raise ValueError(
+                f"{key!r} unpacks to {member.file_size} bytes, more than {MAX_PACKED_BYTES}; store it by numpy.savez, "
+                "which does not pack, or as .npy"
+            )
+
+
+def _check_cells(path: Path) -> None:
+    """Raise if a Parquet file claims far more numbers than its bytes can be meant to hold."""
+    import pyarrow.parquet
+
+    metadata = pyarrow.parquet.read_metadata(path)
+    n_bytes = 8 * metadata.num_rows * metadata.num_columns
+    if n_bytes > max(MAX_PACKED_BYTES, MAX_PARQUET_RATIO * path.stat().st_size):
+        raise ValueError(f"it claims {metadata.num_rows} rows, which unpack to {n_bytes} bytes: refused")
 
 
 def _object_array(path: Path) -> ValueError:

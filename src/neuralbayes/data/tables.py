@@ -129,7 +129,10 @@ def write_table(path: str | Path, columns: Mapping[str, NDArray[Any]], *, beside
             if suffix == ".npy":
                 np.save(file, next(iter(columns.values())), allow_pickle=False)
                 return []
-            np.savez(file, allow_pickle=False, **columns)
+            for name, array in columns.items():  # numpy before 2.2 takes `allow_pickle` for the name of an array
+                if array.dtype.hasobject:
+                    raise ValueError(f"`columns` must not hold Python objects, which would be pickled, got {name!r}")
+            np.savez(file, **columns)  # type: ignore[arg-type]
             return list(columns)
     frame, names = _joined(beside, columns)
     with atomic_write(path) as temporary:

@@ -64,6 +64,14 @@ def make_moons(
     -------
     X : ndarray of shape (n_samples, 2)
     y : ndarray of shape (n_samples,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from neuralbayes.data.toys import make_moons
+    >>> X, y = make_moons(300, random_state=0)
+    >>> X.shape, np.bincount(y)
+    ((300, 2), array([150, 150]))
     """
     rng = check_random_state(random_state)
     a, b = (rng.uniform(0, np.pi, n) for n in _sizes(n_samples, shares))
@@ -94,6 +102,14 @@ def make_circles(
     -------
     X : ndarray of shape (n_samples, 2)
     y : ndarray of shape (n_samples,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from neuralbayes.data.toys import make_circles
+    >>> X, y = make_circles(300, radii=(0.5, 1.0, 2.0), random_state=0)
+    >>> [float(np.linalg.norm(X[y == k], axis=1).mean().round(1)) for k in range(3)]
+    [0.5, 1.0, 2.0]
     """
     rng = check_random_state(random_state)
     sizes = _sizes(n_samples, [1.0] * len(radii) if shares is None else shares)
@@ -119,6 +135,14 @@ def make_spirals(
     -------
     X : ndarray of shape (n_samples, 2)
     y : ndarray of shape (n_samples,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from neuralbayes.data.toys import make_spirals
+    >>> X, y = make_spirals(300, n_arms=4, random_state=0)
+    >>> X.shape, np.bincount(y)
+    ((300, 2), array([75, 75, 75, 75]))
     """
     rng = check_random_state(random_state)
     parts = []
@@ -145,6 +169,16 @@ def make_blobs(
     -------
     X : ndarray of shape (n_samples, 2)
     y : ndarray of shape (n_samples,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from neuralbayes.data.toys import make_blobs
+    >>> X, y = make_blobs(300, random_state=0)
+    >>> np.array([X[y == k].mean(axis=0) for k in range(3)]).round(1) + 0.0
+    array([[ 1. ,  0. ],
+           [-0.5,  0.8],
+           [-0.5, -0.9]])
     """
     rng = check_random_state(random_state)
     corners = _arc(2 * np.pi * np.arange(n_blobs) / n_blobs)
@@ -153,7 +187,16 @@ def make_blobs(
 
 
 def make_unequal(n_samples: int = 1200, *, ratio: float = 10.0, random_state: Seed = None) -> tuple[Points, Labels]:
-    """Two moons of which one has ``ratio`` times the points of the other."""
+    """Two moons of which one has ``ratio`` times the points of the other.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from neuralbayes.data.toys import make_unequal
+    >>> X, y = make_unequal(1100, ratio=10, random_state=0)
+    >>> np.bincount(y)
+    array([1000,  100])
+    """
     return make_moons(n_samples, shares=(ratio, 1.0), random_state=random_state)
 
 
@@ -173,6 +216,14 @@ def make_interlocked_rings(
     -------
     X : ndarray of shape (n_samples, 3)
     y : ndarray of shape (n_samples,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from neuralbayes.data.toys import make_interlocked_rings
+    >>> X, y = make_interlocked_rings(300, random_state=0)
+    >>> X.shape, np.bincount(y)
+    ((300, 3), array([100, 100, 100]))
     """
     rng = check_random_state(random_state)
     parts = []
@@ -201,6 +252,14 @@ def make_nested_spheres(
     -------
     X : ndarray of shape (n_samples, 3)
     y : ndarray of shape (n_samples,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from neuralbayes.data.toys import make_nested_spheres
+    >>> X, y = make_nested_spheres(340, random_state=0)
+    >>> X.shape, np.bincount(y)
+    ((340, 3), array([100, 240]))
     """
     rng = check_random_state(random_state)
     sizes = _sizes(n_samples, radii)
@@ -222,6 +281,14 @@ def make_roll_and_plane(
     -------
     X : ndarray of shape (n_samples, 3)
     y : ndarray of shape (n_samples,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from neuralbayes.data.toys import make_roll_and_plane
+    >>> X, y = make_roll_and_plane(300, random_state=0)
+    >>> X.shape, np.bincount(y)
+    ((300, 3), array([200, 100]))
     """
     rng = check_random_state(random_state)
     n_roll, n_plane = _sizes(n_samples, (2.0, 1.0))
@@ -249,6 +316,14 @@ def make_noisy_moons(
     -------
     X : ndarray of shape (n_samples, 2 + n_noise)
     y : ndarray of shape (n_samples,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from neuralbayes.data.toys import make_noisy_moons
+    >>> X, y = make_noisy_moons(300, n_noise=4, random_state=0)
+    >>> X.shape, X.std(axis=0).round(1)
+    ((300, 6), array([0.9, 0.5, 0.1, 0.1, 0.1, 0.1]))
     """
     rng = check_random_state(random_state)
     X, y = make_moons(n_samples, random_state=rng)
@@ -268,6 +343,14 @@ def make_five(n_samples: int = 1200, *, noise: float = 0.03, random_state: Seed 
     -------
     X : ndarray of shape (n_samples, 2)
     y : ndarray of shape (n_samples,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from neuralbayes.data.toys import make_five
+    >>> X, y = make_five(500, random_state=0)
+    >>> X.shape, np.bincount(y)
+    ((500, 2), array([120,  60, 100, 100, 120]))
     """
     rng = check_random_state(random_state)
     ring, blob, upper, lower, wave = _sizes(n_samples, (1.2, 0.6, 1.0, 1.0, 1.2))
@@ -283,24 +366,60 @@ def make_five(n_samples: int = 1200, *, noise: float = 0.03, random_state: Seed 
 
 
 def make_gaussian(n_samples: int = 1200, *, dim: int = 2, random_state: Seed = None) -> tuple[Points, Labels]:
-    """One Gaussian: nothing to tell apart."""
+    """One Gaussian: nothing to tell apart.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from neuralbayes.data.toys import make_gaussian
+    >>> X, y = make_gaussian(300, dim=5, random_state=0)
+    >>> X.shape, np.unique(y)
+    ((300, 5), array([0]))
+    """
     return check_random_state(random_state).standard_normal((n_samples, dim)), np.zeros(n_samples, np.int64)
 
 
 def make_ring(n_samples: int = 1200, *, noise: float = 0.05, random_state: Seed = None) -> tuple[Points, Labels]:
-    """One circle: nothing to tell apart."""
+    """One circle: nothing to tell apart.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from neuralbayes.data.toys import make_ring
+    >>> X, y = make_ring(300, random_state=0)
+    >>> X.shape, np.unique(y)
+    ((300, 2), array([0]))
+    """
     return make_circles(n_samples, radii=(1.0,), noise=noise, random_state=random_state)
 
 
 def make_square(n_samples: int = 1200, *, random_state: Seed = None) -> tuple[Points, Labels]:
-    """The unit square, filled evenly: nothing to tell apart."""
+    """The unit square, filled evenly: nothing to tell apart.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from neuralbayes.data.toys import make_square
+    >>> X, y = make_square(300, random_state=0)
+    >>> X.shape, np.unique(y)
+    ((300, 2), array([0]))
+    """
     return check_random_state(random_state).uniform(0, 1, (n_samples, 2)), np.zeros(n_samples, np.int64)
 
 
 def make_overlapping(
     n_samples: int = 1200, *, distance: float = 2.5, random_state: Seed = None
 ) -> tuple[Points, Labels]:
-    """Two Gaussians of unit variance whose means are ``distance`` apart: two clusters, one connected set."""
+    """Two Gaussians of unit variance whose means are ``distance`` apart: two clusters, one connected set.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from neuralbayes.data.toys import make_overlapping
+    >>> X, y = make_overlapping(300, distance=2.5, random_state=0)
+    >>> X.shape, np.bincount(y)
+    ((300, 2), array([150, 150]))
+    """
     rng = check_random_state(random_state)
     a, b = _sizes(n_samples, (1.0, 1.0))
     return _shuffled([rng.standard_normal((n, 2)) + np.array([c, 0.0]) for n, c in ((a, 0.0), (b, distance))], rng)
@@ -319,6 +438,15 @@ def rotate_into(X: Points, dim: int, random_state: Seed = None) -> Points:
     Returns
     -------
     ndarray of shape (n_samples, dim)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from neuralbayes.data.toys import make_moons, rotate_into
+    >>> X, _ = make_moons(300, random_state=0)
+    >>> rotated = rotate_into(X, 512, random_state=0)
+    >>> rotated.shape, np.allclose(np.linalg.norm(rotated, axis=1), np.linalg.norm(X, axis=1))
+    ((300, 512), True)
     """
     rng = check_random_state(random_state)
     basis, _ = np.linalg.qr(rng.standard_normal((dim, X.shape[1])))

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import os
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from neuralbayes.launch import THREAD_VARIABLES, n_cores
-
-CGROUPS = Path("/sys/fs/cgroup")
+from neuralbayes.launch import THREAD_VARIABLES, allowed_cores, usable_cores
+from neuralbayes.limits import cpu_quota, memory_limit, system_file
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,7 @@ class Machine:
     @property
     def usable(self) -> int:
         """The number of threads that can run at a time."""
-        return self.allowed if self.quota is None else max(1, min(self.allowed, math.ceil(self.quota)))
+        return usable_cores(self.allowed, self.quota)
 
 
 def this_machine() -> Machine:
@@ -58,7 +56,7 @@ def this_machine() -> Machine:
         system=f"{platform.system()} {platform.release()} {platform.machine()}",
         processor=_processor(),
         cores=os.cpu_count() or 1,
-        allowed=n_cores(),
+        allowed=allowed_cores(),
         quota=cpu_quota(),
         load=os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
         memory=memory,
@@ -67,54 +65,9 @@ def this_machine() -> Machine:
     )
 
 
-def cpu_quota(root: Path = CGROUPS, group: str | None = None) -> float | None:
-    """How many cores' worth of time the control groups of this process give it; None for all.
-
-    Parameters
-    ----------
-    root : Path
-        Where control groups are mounted.
-    group : str, optional
-        The group, below `root`; by default that of this process.
-    """
-    quotas = []
-    for folder in _groups(root, group):
-        match _read(folder / "cpu.max").split():  # version 2
-            case [quota, period] if quota.isdecimal():
-                quotas.append(int(quota) / int(period))
-        quota, period = (_read(folder / f"cpu.cfs_{name}_us").strip() for name in ("quota", "period"))  # version 1
-        if quota.isdecimal() and period.isdecimal():
-            quotas.append(int(quota) / int(period))
-    return min(quotas, default=None)
-
-
-def memory_limit(root: Path = CGROUPS, group: str | None = None) -> tuple[int, int] | None:
-    """Bytes that the control groups of this process may have, and bytes of those in use; None without a limit."""
-    found = []
-    for folder in _groups(root, group):
-        for limit_name, used_name in (
-            ("memory.max", "memory.current"),
-            ("memory.limit_in_bytes", "memory.usage_in_bytes"),
-        ):
-            limit, used = (_read(folder / name).strip() for name in (limit_name, used_name))
-            if limit.isdecimal() and used.isdecimal():
-                found.append((int(limit), int(used)))
-    return min(found, default=None)
-
-
-def _groups(root: Path, group: str | None) -> Iterator[Path]:
-    """The folder of each control group that this process is in, and of those around it."""
-    lines = _read(Path("/proc/self/cgroup")).splitlines() if group is None else [f"0::{group}"]
-    for line in lines:
-        _, controllers, path = line.split(":", 2)
-        base = root / controllers if controllers else root
-        below = Path(path.lstrip("/"))
-        yield from (base / part for part in (below, *below.parents))
-
-
 def _memory() -> tuple[int | None, int | None]:
     """Bytes in all, and bytes that are free or can be made so."""
-    lines = (line.split() for line in _read(Path("/proc/meminfo")).splitlines())
+    lines = (line.split() for line in system_file(Path("/proc/meminfo")).splitlines())
     kilobytes = {words[0].rstrip(":"): int(words[1]) for words in lines}
     total, free = (1024 * kilobytes[name] if name in kilobytes else None for name in ("MemTotal", "MemAvailable"))
     if total is None and hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
@@ -128,14 +81,8 @@ def _memory() -> tuple[int | None, int | None]:
 
 def _processor() -> str:
     names = [
-        line.partition(":")[2].strip() for line in _read(Path("/proc/cpuinfo")).splitlines() if "model name" in line
+        line.partition(":")[2].strip()
+        for line in system_file(Path("/proc/cpuinfo")).splitlines()
+        if "model name" in line
     ]
     return names[0] if names else platform.processor()
-
-
-def _read(path: Path) -> str:
-    """The text of a file of the system, empty where there is none."""
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""

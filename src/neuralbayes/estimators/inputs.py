@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from neuralbayes.data.images import Images
 from neuralbayes.data.sources import ImageSource, as_source
 
 LARGEST = 1e150
@@ -32,8 +31,6 @@ def as_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> NDArray[Any]:
 
 def as_images(X: Any) -> ImageSource | None:
     """`X` as a source of images where it is one, or an array of three or four dimensions; else None: it has rows."""
-    if isinstance(X, Images):
-        return X.source
     if isinstance(X, ImageSource):
         return X
     return as_source(_numpy(X)) if getattr(X, "ndim", 2) in (3, 4) else None

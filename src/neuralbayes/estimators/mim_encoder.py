@@ -196,7 +196,7 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
                 "The features carry no information: every layer has collapsed, or all rows of X are alike. Look at X, "
                 "then try a smaller beta, a larger alpha, or another learning_rate.",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=3,  # from where `fit` was called, past its decorator
             )
         return self
 

@@ -61,7 +61,7 @@ def labeling_network(
     n_states : int, default=10
     in_channels : int, default=1
     width : float, default=1.0
-        Channels against the paper's, rounded as by :func:`scaled_channels`.
+        Channels against the paper's, rounded to multiples of 16.
     batch_norm : bool, default=True
         After each convolution. Appendix H does not say; section 5.1 has it in all experiments with convolutions.
 

@@ -90,7 +90,7 @@ class Objective(nn.Module):
     def per_sample(self, p_zx: Tensor, p_z: Tensor) -> Tensor:
         """`sample_term`, its result checked and averaged over positions: (n_samples,).
 
-        `p_zx` is to come from :func:`interior_posterior`.
+        `p_zx` is to be strictly inside (0, 1), as the objective's own call on logits has it.
         """
         check_finite(p_z)
         value = self.sample_term(p_zx, interior(p_z))

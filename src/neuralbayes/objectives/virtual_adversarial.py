@@ -38,8 +38,12 @@ def virtual_adversarial(
         Length of the perturbations, non-negative.
     clean : Tensor of shape (n, n_states), optional
         ``function(x)`` where it is known already.
-    n_iterations, step, generator
-        As in :func:`adversarial_perturbation`.
+    n_iterations : int, default=1
+        Of the power iteration that looks for the perturbation, each a pass through the function and back.
+    step : float, default=0.1
+        Length of its small step, in units of `radius`.
+    generator : torch.Generator, optional
+        Where the first directions come from; the global generator by default.
 
     Returns
     -------
@@ -77,18 +81,8 @@ def adversarial_perturbation(
 
     Parameters
     ----------
-    function : callable
-        From (n, *features) to logits of shape (n, n_states).
-    x : Tensor of shape (n, *features)
-    radius : float or Tensor of shape (n,)
-    clean : Tensor of shape (n, n_states), optional
-        ``function(x)`` where it is known already.
-    n_iterations : int, default=1
-        Of the power iteration, each a pass through the function and back.
-    step : float, default=0.1
-        Length of the small step, in units of `radius`.
-    generator : torch.Generator, optional
-        Where the first directions come from; the global generator by default.
+    function, x, radius, clean, n_iterations, step, generator
+        As in :func:`virtual_adversarial`.
 
     Returns
     -------

@@ -37,6 +37,16 @@ def random_encoder(
     would be one without batch normalisation, as is the random encoder of the authors' code; the paper speaks of an
     "identical architecture". Here the statistics are averaged over images that pass through in training mode, which
     is what training would have left behind, had it not changed the weights.
+
+    Examples
+    --------
+    >>> import neuralbayes as nb
+    >>> images = nb.datasets.load("digits").train.images[:40].repeat(3, axis=1).repeat(3, axis=2)  # of 24x24 pixels
+    >>> config = nb.PretrainConfig(encoder="tiny", epochs=1, batch_size=20, microbatch_size=20)
+    >>> encoder = nb.pretrain(images, config)
+    >>> untrained = nb.random_encoder(encoder, images, seed=config.seed)  # where it started
+    >>> bool(np.allclose(untrained.features(images), encoder.features(images)))
+    False
     """
     source = as_source(images)
     if tuple(source.shape) != tuple(like.shape):

@@ -12,7 +12,7 @@ from neuralbayes.plot.style import save_picture
 from neuralbayes.report.reproduced import draw_protocols
 from neuralbayes.report.results_page import Section, Table, write_results_page
 from neuralbayes.reproduce import NAMES, load_experiment
-from neuralbayes.reproduce.experiment import Record, Scale
+from neuralbayes.reproduce.experiment import Experiment, Record, Scale
 from neuralbayes.reproduce.protocols import optimism, pairs
 from neuralbayes.reproduce.records import Recorded, read_results
 from neuralbayes.reproduce.table_classification import NAME as CLASSIFICATION
@@ -43,11 +43,18 @@ def section(name: str, recorded: Recorded | None) -> Section:
     experiment = load_experiment(name)
     if recorded is None or not recorded.records:
         return Section(name, experiment.title, experiment.about, experiment.claims([]), scope="Not run.")
+    try:
+        return _measured(experiment, recorded)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError, ArithmeticError) as error:
+        raise ValueError(f"the results of {name} are damaged, or not of this version ({error!r})") from error
+
+
+def _measured(experiment: Experiment, recorded: Recorded) -> Section:
     records = recorded.records
     hours = sum(record.about["seconds"] for record in records) / 3600
     done = f"{len(records)} of {recorded.n_runs} runs" if len(records) < recorded.n_runs else f"{len(records)} runs"
     return Section(
-        name,
+        experiment.name,
         experiment.title,
         experiment.about,
         experiment.claims(records),

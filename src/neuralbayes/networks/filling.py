@@ -1,0 +1,48 @@
+"""Weights from a file into a module, of which nothing is allocated before they are known to fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+
+def fill(module: nn.Module, weights: Mapping[str, Tensor]) -> None:
+    """Give a module that was made on the device "meta" its weights.
+
+    A file of a few bytes can describe a network of any size. Made on "meta", it has shapes and takes no memory.
+
+    Parameters
+    ----------
+    module : Module
+    weights : mapping of str to Tensor
+        As its `state_dict` names them.
+
+    Raises
+    ------
+    ValueError
+        When a tensor is missing, left over, or of another shape or dtype.
+
+    Examples
+    --------
+    >>> with torch.device("meta"):
+    ...     module = nn.Linear(10**9, 10**9)
+    >>> fill(module, {"weight": torch.ones(2, 2), "bias": torch.ones(2)})
+    Traceback (most recent call last):
+    ...
+    ValueError: 'weight' must be torch.float32 of shape (1000000000, 1000000000), got torch.float32 of shape (2, 2)
+    """
+    expected = module.state_dict()
+    for name in {**expected, **weights}:
+        if name not in weights or name not in expected:
+            raise ValueError(f"{name!r} is {'missing' if name in expected else 'no weight of this network'}")
+        want, got = expected[name], weights[name]
+        if (want.dtype, want.shape) != (got.dtype, got.shape):
+            raise ValueError(
+                f"{name!r} must be {want.dtype} of shape {tuple(want.shape)}, got {got.dtype} of shape "
+                f"{tuple(got.shape)}"
+            )
+    # Copies, in the memory format of the module: those of a file keep all of it in memory.
+    own = {name: torch.empty_like(expected[name], device="cpu").copy_(tensor) for name, tensor in weights.items()}
+    module.load_state_dict(own, assign=True)
