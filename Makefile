@@ -2,22 +2,30 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+# TORCH_CPU is the build without CUDA for Python 3.11 on Linux (x86-64), which PyPI does not have.
+TORCH := 2.13.0
+TORCH_CPU := 6746dbcbeb526eb61330b76b41ff1b4eb848951103a892eeb080dfa2b264667b
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-slow browser lint bench fuzz docs clean
+.PHONY: help venv demo test test-slow test-oldest test-newest browser lint lock audit bench fuzz docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch -c constraints.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test,docs,bench]' -c constraints.txt
+	# A torch that lies on this machine comes before that of PyPI, which on Linux brings gigabytes of CUDA.
+	sed -n '/^torch==/,/[0-9a-f]$$/p' constraints.txt > .venv/torch.txt
+	$(PIP) --no-index --require-hashes --no-deps -r .venv/torch.txt 2>/dev/null || true
+	$(PIP) --require-hashes --no-deps -r constraints.txt
+	$(PIP) --no-build-isolation -e .
 	@touch $@
 
 venv: $(READY)  ## make .venv with everything installed
 
-demo: $(READY)  ## label manifolds, learn digits, write pictures
+demo: $(READY)  ## label manifolds, learn digits, write one page
 	$(BIN)/neuralbayes demo --out demo
 
 test: $(READY) lint  ## lint, types and the whole test suite but the slow tests
@@ -29,8 +37,33 @@ test-slow: $(READY)  ## the tests that take minutes
 browser: $(READY)  ## the report in chromium: each control, no error, no request
 	@command -v chromium || command -v chromium-browser || command -v google-chrome || \
 	  { echo "make browser needs chromium: apt install chromium (Debian, Ubuntu), or see https://www.chromium.org"; exit 1; }
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[browser]' -c constraints.txt
+	$(PIP) --no-build-isolation -e '.[browser]'
 	$(BIN)/pytest -m browser tests/browser
+
+test-oldest:  ## the tests with the oldest versions that pyproject.toml allows (torch aside)
+test-newest:  ## the tests with the newest versions
+test-oldest: RESOLUTION := lowest-direct
+test-newest: RESOLUTION := highest
+test-oldest test-newest: $(READY)
+	$(PIP) uv
+	$(PYTHON) -m venv --clear .venv/$@
+	.venv/$@/bin/python -m pip install --quiet --disable-pip-version-check --no-deps torch==$(TORCH)
+	$(BIN)/uv pip install --quiet --python .venv/$@/bin/python --resolution $(RESOLUTION) \
+	  torch==$(TORCH) -e '.[test,docs,bench]'
+	.venv/$@/bin/pytest -n 2 -W default
+
+lock: $(READY)  ## constraints.txt anew: the newest versions that pyproject.toml allows, for all systems
+	$(PIP) uv
+	printf '%s\n' hatchling editables torch==$(TORCH) | \
+	  $(BIN)/uv pip compile pyproject.toml - --extra test --extra docs --extra bench --universal --python-version 3.11 \
+	  --fork-strategy fewest --upgrade --generate-hashes --no-annotate --no-header --quiet --output-file .venv/lock.txt
+	{ echo "# Made by \`make lock\`: what development and CI install."; \
+	  awk '/^[a-z]/ { cuda = /^(cuda|nvidia|triton)/ } !cuda' .venv/lock.txt \
+	  | sed '/^torch==/ s/$$/\n    --hash=sha256:$(TORCH_CPU) \\/'; } > constraints.txt
+
+audit: $(READY)  ## known weaknesses of what is pinned, from the database of PyPI
+	$(PIP) pip-audit
+	$(BIN)/pip-audit --strict --disable-pip -r constraints.txt
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -42,8 +75,8 @@ bench: $(READY)  ## speed and accuracy against the literal implementation and th
 	$(BIN)/python benchmarks/step.py
 	$(BIN)/python benchmarks/labeling.py
 
-fuzz: $(READY)  ## 200,000 mutated files for every reader of files: hours
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check atheris -c constraints.txt
+fuzz: $(READY)  ## 200,000 mutated files for every reader of files: more than an hour
+	$(PIP) --no-build-isolation -e '.[fuzz]'
 	$(BIN)/python fuzz/fuzz.py --record results/guarantees/fuzz.json
 
 docs: $(READY)  ## the documentation as HTML in docs/_build

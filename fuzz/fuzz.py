@@ -2,127 +2,188 @@
 
 Each reader runs in a process of its own under Atheris, which mutates whole files towards code that was not reached
 before. `python fuzz/fuzz.py csv parquet --inputs 1000` tries two readers; `--record FILE` keeps the figures. An input
-that breaks a reader is kept in fuzz/found/ and named.
+that breaks a reader is kept in fuzz/found/; when the reader is mended it moves to fuzz/corpus/, which is tried first.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import hashlib
+import io
 import json
 import os
+import re
 import resource
-import subprocess
 import sys
 import tempfile
 import time
+import traceback
 import warnings
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-SECONDS, MEGABYTES, LONGEST = 5, 1024, 8192
-DOCUMENTED = (ValueError, OSError)
+SECONDS, MEGABYTES = 5, 1024
 HERE = Path(__file__).parent
+CORPUS, FOUND = HERE / "corpus", HERE / "found"
+PARSERS = ["neuralbayes", "PIL", "zipfile", "tarfile", "gzip", "json", "tomllib", "yaml", "numpy.lib"]
+"""What is written in Python: the code that is to be reached."""
 
 
 def fuzz(name: str, n_inputs: int, folder: Path) -> None:
     """In a process of its own: hand mutated files to a reader, and count what it says."""
     import atheris
+    from cyclopts import CycloptsError
+    from mutations import mutate_json
+    from readers import READERS
 
-    with atheris.instrument_imports(include=["neuralbayes", "PIL", "zipfile", "tarfile", "gzip", "json", "numpy.lib"]):
-        from readers import READERS
-
-    warnings.simplefilter("ignore")
     reader = READERS[name]
+    warnings.simplefilter("ignore")
     corpus = folder / "corpus"
     corpus.mkdir()
-    for number, seed in enumerate(reader.seeds()):
+    for number, seed in enumerate([*reader.seeds, *(path.read_bytes() for path in _earlier(name))]):
         (corpus / f"seed-{number}").write_bytes(seed)
-        reader.read(_written(folder, reader.suffix, seed)) if number == 0 else None  # a whole file is read
-    counts = {"read": 0, "refused": 0}
+    counts = {"inputs": 0, "read": 0}
+    slowest = 0.0
+    path = folder / f"input{reader.suffix}"
 
     def one(data: bytes) -> None:
-        path = _written(folder, reader.suffix, data)
+        nonlocal slowest
+        path.write_bytes(reader.sealed(data))
+        start = time.perf_counter()
         try:
             reader.read(path)
-        except DOCUMENTED:
-            counts["refused"] += 1
-        else:
             counts["read"] += 1
-        if sum(counts.values()) % 1000 == 0 or sum(counts.values()) >= n_inputs:
+        except (ValueError, OSError, CycloptsError):
+            pass
+        except Exception:
+            (folder / f"bad-{hashlib.sha256(data).hexdigest()[:12]}").write_bytes(data)
+            raise
+        slowest = max(slowest, time.perf_counter() - start)
+        counts["inputs"] += 1
+        if counts["inputs"] == n_inputs:
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-            (folder / "counts.json").write_text(json.dumps(counts | {"peak_megabytes": peak}))
-        if sum(counts.values()) >= n_inputs:
+            figures = {"slowest_ms": round(1000 * slowest), "peak_megabytes": peak}
+            (folder / "counts.json").write_text(json.dumps(counts | figures))
             os._exit(0)  # the alarm of the fuzzer would ring while torch is taken down
 
     options = [
         f"-timeout={SECONDS}",
         f"-rss_limit_mb={MEGABYTES}",
-        f"-max_len={LONGEST}",
+        f"-max_len={reader.longest}",
+        "-len_control=0",
         f"-artifact_prefix={folder}/bad-",
         "-seed=1",
-        "-verbosity=0",
     ]
-    atheris.Setup([sys.argv[0], *options, str(corpus)], one)
+    mutator = {"custom_mutator": partial(mutate_json, reader.seeds)} if reader.json else {}
+    atheris.Setup([sys.argv[0], *options, str(corpus)], one, **mutator)
     atheris.Fuzz()
 
 
-def _written(folder: Path, suffix: str, data: bytes) -> Path:
-    path = folder / f"input{suffix}"
-    path.write_bytes(data)
-    return path
+def start(name: str, n_inputs: int, folder: Path) -> int:
+    """Begin to fuzz a reader in a copy of this process; its number."""
+    process = os.fork()
+    if process:
+        return process
+    log = os.open(folder / "log", os.O_WRONLY | os.O_CREAT)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    try:
+        fuzz(name, n_inputs, folder)
+    except BaseException:
+        traceback.print_exc()
+    os._exit(1)
 
 
-def run(name: str, n_inputs: int) -> dict[str, Any]:
-    """Fuzz a reader in a new process; what came of it."""
-    memory = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as temporary:
-        folder = Path(temporary)
-        start = time.perf_counter()
-        command = [sys.executable, __file__, name, "--inputs", str(n_inputs), "--one", temporary]
-        environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "ARROW_IO_THREADS": "1"}
-        done = subprocess.run(command, capture_output=True, text=True, env=environment, errors="replace")
-        counts = json.loads((folder / "counts.json").read_text()) if (folder / "counts.json").exists() else {}
-        found: dict[str, Any] = {"reader": name, **counts, "seconds": round(time.perf_counter() - start, 1)}
-        if done.returncode:
-            kept = HERE / "found"
-            kept.mkdir(exist_ok=True)
-            for bad in folder.glob("bad-*"):
-                (kept / f"{name.replace(' ', '-')}-{bad.name}").write_bytes(bad.read_bytes())
-            found["failure"] = "\n".join(line for line in done.stderr.splitlines() if line.strip())[-2000:]
+def outcome(name: str, folder: Path, seconds: float) -> dict[str, Any]:
+    """What came of it; a bad input is kept."""
+    log = (folder / "log").read_text(errors="replace")
+    counts = json.loads((folder / "counts.json").read_text()) if (folder / "counts.json").exists() else {}
+    code = [int(number) for number in re.findall(r"^#\d+\s+(?:INITED|NEW|REDUCE|pulse)\s+cov: (\d+)", log, re.M)]
+    grown = sum(not path.name.startswith("seed-") for path in (folder / "corpus").glob("*"))
+    found: dict[str, Any] = {"reader": name, **counts}
+    if code:
+        found |= {"branches_of_seeds": code[0], "branches": max(code), "inputs_that_reached_new_code": grown}
+    found["seconds"] = round(seconds, 1)
+    if not counts:
+        FOUND.mkdir(exist_ok=True)
+        for bad in folder.glob("bad-*"):
+            (FOUND / f"{name.replace(' ', '-')}.{bad.name[4:]}").write_bytes(bad.read_bytes())
+        found["failure"] = "\n".join(line for line in log.splitlines() if not line.startswith("#"))[-2000:]
     return found
+
+
+def run(names: list[str], n_inputs: int, workers: int) -> Iterator[dict[str, Any]]:
+    """Fuzz readers, so many at a time; what came of each as it ends."""
+    memory = Path("/dev/shm")
+    waiting, running = list(names), {}
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as temporary:
+        while waiting or running:
+            if waiting and len(running) < workers:
+                name = waiting.pop(0)
+                folder = Path(temporary) / name.replace(" ", "-")
+                folder.mkdir()
+                running[start(name, n_inputs, folder)] = name, folder, time.perf_counter()
+                continue
+            process, _ = os.wait()
+            name, folder, began = running.pop(process)
+            yield outcome(name, folder, time.perf_counter() - began)
+
+
+def _earlier(name: str) -> list[Path]:
+    """Inputs that broke a reader before."""
+    return sorted(path for folder in (CORPUS, FOUND) for path in folder.glob(f"{name.replace(' ', '-')}.*"))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("readers", nargs="*", help="names; all by default")
     parser.add_argument("--inputs", type=int, default=200_000)
+    parser.add_argument("--workers", type=int, default=1, help="readers at a time")
     parser.add_argument("--record", type=Path)
-    parser.add_argument("--one", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--resume", action="store_true", help="leave out readers that the record has with as many inputs"
+    )
     arguments = parser.parse_args()
-    if arguments.one is not None:
-        fuzz(arguments.readers[0], arguments.inputs, arguments.one)
-        return
-    from readers import READERS
+    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "ARROW_IO_THREADS"):
+        os.environ[variable] = "1"  # a copy of a process has none of its threads
+    import atheris
 
-    from neuralbayes.files import write_json
+    # Atheris names every module that it instruments.
+    with contextlib.redirect_stderr(io.StringIO()), atheris.instrument_imports(include=PARSERS):
+        import yaml  # noqa: F401
+        from readers import READERS
+
+        from neuralbayes.files import write_json
 
     unknown = set(arguments.readers) - set(READERS)
     if unknown:
         parser.error(f"no reader {', '.join(sorted(unknown))}; there are {', '.join(READERS)}")
-    results = []
-    for name in arguments.readers or READERS:
-        found = run(name, arguments.inputs)
-        results.append(found)
-        counts = f"{found.get('read', 0):,} read, {found.get('refused', 0):,} refused"
-        print(f"{name}: {counts}, {found.get('peak_megabytes', 0)} MB, {found['seconds']} s", flush=True)
+    rows: list[dict[str, Any]] = []
+    if arguments.record is not None and arguments.record.exists():
+        rows = json.loads(arguments.record.read_text())["readers"]
+    done = {row["reader"] for row in rows if row["inputs"] >= arguments.inputs} if arguments.resume else set()
+    failed = False
+    for found in run([n for n in arguments.readers or READERS if n not in done], arguments.inputs, arguments.workers):
+        name = found["reader"]
         if "failure" in found:
-            print(found["failure"], flush=True)
-        elif arguments.record is not None:  # as they come
-            there = json.loads(arguments.record.read_text()) if arguments.record.exists() else {"readers": []}
-            kept = [row for row in there["readers"] if row["reader"] != name]
-            write_json(arguments.record, {"command": "make fuzz", "readers": [*kept, found]})
-    if any("failure" in found for found in results):
-        sys.exit(1)
+            failed = True
+            print(f"{name}: {found['failure']}", flush=True)
+            continue
+        share = found["read"] / found["inputs"]
+        print(
+            f"{name}: {found['inputs']:,} inputs, {share:.1%} read, {found['branches']} branches, slowest "
+            f"{found['slowest_ms']} ms, {found['peak_megabytes']} MB, {found['seconds']} s",
+            flush=True,
+        )
+        if arguments.record is not None:  # as they come
+            rows = [row for row in rows if row["reader"] != name] + [found]
+            rows.sort(key=lambda row: [*READERS].index(row["reader"]))
+            limits = {"seconds": SECONDS, "megabytes": MEGABYTES}
+            write_json(arguments.record, {"command": "make fuzz", "limits": limits, "readers": rows})
+    sys.exit(failed)
 
 
 if __name__ == "__main__":

@@ -1,28 +1,47 @@
-"""Every reader of files that may come from strangers: how to call it, and whole files to start mutating from.
+"""Every reader of files that may come from strangers: how to call it, and inputs to start mutating from.
 
 A reader takes a path. What it may raise is in its documentation: ValueError for a file that is damaged, foreign or
-dangerous, OSError for one that cannot be read.
+dangerous, OSError for one that cannot be read, CycloptsError for a config file.
 """
 
 from __future__ import annotations
 
 import gzip
-import io
+import hashlib
 import json
-import tarfile
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import torch
-from PIL import Image
+import seeds
+from folders import (
+    ENCODER,
+    LABELER,
+    LABELER_WEIGHTS,
+    RECORD,
+    ROWS,
+    RUN,
+    TENSORS,
+    TREE,
+    checkpoint,
+    compact,
+    header_of,
+    with_header,
+)
+from mutations import png_sealed
 
 import neuralbayes as nb
-from neuralbayes.data.archives import open_file, tar_members
+from neuralbayes.cli import app
+from neuralbayes.cli.config_file import options_from
+from neuralbayes.cli.runs import DataChoice
+from neuralbayes.data.archives import named_damage, open_file, tar_members
 from neuralbayes.data.arrays import npz_keys, open_npy, open_npz
+from neuralbayes.data.cache import read_cache, read_manifest
 from neuralbayes.data.cifar import read_cifar, read_sheet, read_sheet_labels
 from neuralbayes.data.idx import read_idx
 from neuralbayes.data.images import load_images
@@ -31,8 +50,15 @@ from neuralbayes.data.stl import read_stl_images, read_stl_labels
 from neuralbayes.data.tables import read_table
 from neuralbayes.encoder import ImageEncoder
 from neuralbayes.files import read_json, read_tensors
+from neuralbayes.launch import Share
+from neuralbayes.parts import begin, job
+from neuralbayes.report.explorer import runs as explored
+from neuralbayes.report.explorer.commands import pretrain_command
+from neuralbayes.report.explorer.probed import probe_grid
+from neuralbayes.reproduce.page import section
+from neuralbayes.reproduce.records import Recorded
 from neuralbayes.training import read_metrics
-from neuralbayes.training.checkpoint import read_checkpoint, save_checkpoint
+from neuralbayes.training.checkpoint import read_checkpoint
 
 
 @dataclass(frozen=True)
@@ -44,194 +70,197 @@ class Reader:
     suffix : str
     read : callable
         Of the path of a file with that suffix.
-    seeds : callable
-        Whole files, as bytes.
+    seeds : list of bytes
+        Inputs to begin with.
+    sealed : callable
+        From an input to the bytes of the file: what makes lengths and checksums true again, so that more than the
+        first check is tried.
+    json : bool
+        Whether inputs are JSON, in which values are mutated and not only bytes.
+    longest : int
+        Bytes of an input.
     """
 
     suffix: str
     read: Callable[[Path], Any]
-    seeds: Callable[[], list[bytes]]
+    seeds: list[bytes]
+    sealed: Callable[[bytes], bytes] = bytes
+    json: bool = False
+    longest: int = 4096
 
 
-def _bytes(write: Callable[[Path], Any], suffix: str) -> bytes:
-    """What a writer of files writes."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"seed{suffix}"
-        write(path)
-        return path.read_bytes()
+def _stream(read: Callable[[Any], Any]) -> Callable[[Path], Any]:
+    """A reader of streams, as the named data sets are read."""
 
-
-def _npy(array: np.ndarray[Any, Any]) -> bytes:
-    buffer = io.BytesIO()
-    np.save(buffer, array)
-    return buffer.getvalue()
-
-
-def _npz(compressed: bool, **arrays: np.ndarray[Any, Any]) -> bytes:
-    buffer = io.BytesIO()
-    (np.savez_compressed if compressed else np.savez)(buffer, **arrays)  # type: ignore[arg-type]
-    return buffer.getvalue()
-
-
-def _arrays() -> list[bytes]:
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(4, 3))
-    return [_npy(a) for a in (X, X.astype(np.float32), np.arange(6).reshape(3, 2), np.asfortranarray(X), X[:0])]
-
-
-def _images() -> np.ndarray[Any, np.dtype[np.uint8]]:
-    return np.random.default_rng(0).integers(0, 256, (3, 8, 8, 3), dtype=np.uint8)
-
-
-def _archives() -> list[bytes]:
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(4, 3)), np.arange(4)
-    return [_npz(c, X=X) for c in (False, True)] + [_npz(c, images=_images(), labels=y[:3]) for c in (False, True)]
-
-
-def _parquet() -> list[bytes]:
-    import pandas as pd
-
-    frames = [
-        pd.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]}),
-        pd.DataFrame({"a": pd.array([1, None], dtype="Int64"), "t": pd.to_datetime(["2020-01-01", "2021-01-01"])}),
-    ]
-    return [_bytes(frame.to_parquet, ".parquet") for frame in frames]
-
-
-def _pictures() -> list[bytes]:
-    def encoded(kind: str, mode: str) -> bytes:
-        buffer = io.BytesIO()
-        Image.fromarray(_images()[0]).convert(mode).save(buffer, kind)
-        return buffer.getvalue()
-
-    kinds = [("PNG", "RGB"), ("PNG", "P"), ("JPEG", "RGB"), ("JPEG", "L"), ("BMP", "RGB"), ("GIF", "P")]
-    return [encoded(*kind) for kind in [*kinds, ("TIFF", "RGB"), ("WEBP", "RGB"), ("PPM", "RGB")]]
-
-
-def _idx() -> list[bytes]:
-    image = bytes([0, 0, 8, 3]) + b"".join(n.to_bytes(4, "big") for n in (2, 3, 3)) + bytes(range(18))
-    label = bytes([0, 0, 8, 1]) + (4).to_bytes(4, "big") + bytes(range(4))
-    return [image, label, gzip.compress(image), gzip.compress(label)]
-
-
-def _tar() -> list[bytes]:
-    def packed(mode: str) -> bytes:
-        buffer = io.BytesIO()
-        with tarfile.open(fileobj=buffer, mode=mode) as archive:  # type: ignore[call-overload]
-            for name in ("set/a.bin", "set/readme.txt"):
-                member = tarfile.TarInfo(name)
-                member.size = 20
-                archive.addfile(member, io.BytesIO(bytes(range(20))))
-        return buffer.getvalue()
-
-    return [packed("w"), packed("w:gz")]
-
-
-def _read_tar(path: Path) -> list[bytes]:
-    with open_file(path, 2**20) as stream:
-        return [member.read() for _, member in tar_members(stream, "set", {"a.bin": 64})]
-
-
-def _read_stream(read: Callable[[Any], Any]) -> Callable[[Path], Any]:
     def call(path: Path) -> Any:
-        with open_file(path, 2**20) as stream:
+        with named_damage(path.name), open_file(path, 2**20) as stream:
             return read(stream)
 
     return call
 
 
-def _sheet() -> list[bytes]:
-    pixels = np.random.default_rng(0).integers(0, 256, (2, 1024, 3), dtype=np.uint8)
-    buffer = io.BytesIO()
-    Image.fromarray(pixels).save(buffer, "PNG")
-    return [buffer.getvalue()]
-
-
-def _tensors() -> list[bytes]:
-    from neuralbayes.files import write_tensors
-
-    tensors = {"a": torch.arange(6.0).reshape(2, 3), "b": torch.tensor([1, 2])}
-    return [_bytes(lambda path: write_tensors(path, tensors, {"format": "1"}), ".safetensors")]
-
-
-def _checkpoints() -> list[bytes]:
-    with tempfile.TemporaryDirectory() as folder:
-        state = {
-            "step": 3,
-            "network": {"w": torch.ones(2, 2)},
-            "rng": [(1, torch.arange(3), None)],
-            "loss": float("nan"),
-        }
-        return [save_checkpoint(folder, 3, state).read_bytes()]
+def _tar(stream: Any) -> list[bytes]:
+    return [member.read() for _, member in tar_members(stream, "set/", {"a.bin": 64})]
 
 
 def _in_folder(name: str, others: dict[str, bytes], load: Callable[[Path], Any]) -> Callable[[Path], Any]:
     """A reader of a folder, one file of which is the input."""
 
     def read(path: Path) -> Any:
-        folder = path.parent / f"folder-{name}"
-        folder.mkdir(exist_ok=True)
-        for other, content in others.items():
-            if not (folder / other).exists():
+        folder = path.parent / "folder"
+        if not folder.is_dir():
+            folder.mkdir()
+            for other, content in others.items():
                 (folder / other).write_bytes(content)
-        (folder / name).write_bytes(path.read_bytes())
+        path.replace(folder / name)
         return load(folder)
 
     return read
 
 
-def _files(save: Callable[[Path], Any]) -> dict[str, bytes]:
+def _model_with(weights: bytes, folder: Path) -> Any:
+    """The labeler in `folder` with weights whose checksum fits."""
+    description = json.loads(LABELER["model.json"])
+    (folder / description["weights"]).write_bytes(weights)
+    description["sha256"] = hashlib.sha256(weights).hexdigest()
+    (folder / "model.json").write_text(json.dumps(description))
+    return nb.load(folder)
+
+
+PRETRAIN = app["pretrain"].assemble_argument_collection(parse_docstring=False)
+
+
+def _config(path: Path) -> None:
+    for argument in PRETRAIN:
+        argument.tokens.clear()
+    options_from(path)(app, ("pretrain",), PRETRAIN)
+
+
+job.version = cache(job.version)  # it looks through all that is installed
+
+
+def _begin(folder: Path) -> Any:
+    like = np.zeros((1, 4), np.float32)
+    return begin(folder, {"run": "a"}, n_rows=9, part_rows=3, like=like, share=Share(), force=False)
+
+
+def _job() -> list[bytes]:
     with tempfile.TemporaryDirectory() as folder:
-        save(Path(folder) / "saved")
-        return {path.name: path.read_bytes() for path in (Path(folder) / "saved").iterdir()}
+        _begin(Path(folder))
+        return compact(read_json(Path(folder) / "job.json"))
 
 
-def _model() -> dict[str, bytes]:
-    X = np.random.default_rng(0).normal(size=(30, 2)) + 5 * (np.arange(30) % 2)[:, None]
-    return _files(nb.ManifoldLabeler(2, random_state=0).fit(X).save)
+def _report(folder: Path) -> Any:
+    """What a report says of a run, without its pictures."""
+    record = explored.RunRecord.read(folder)
+    DataChoice.of(folder)
+    samples: Any = SimpleNamespace(data="digits, train")
+    return (
+        explored._facts(record, samples),
+        explored._command_note(record),
+        explored._notes(folder, record, samples, own_data=True),
+        pretrain_command(record.config, record.data, "run"),
+        probe_grid(folder),
+    )
 
 
-def _encoder() -> dict[str, bytes]:
-    from neuralbayes.data.normalize import Normalization
+def _run(path: Path) -> Any:
+    """A report of the run whose files the input holds by name; where it is no JSON, one of them is the input."""
+    folder = path.parent / "run"
+    folder.mkdir(exist_ok=True)
+    data = path.read_bytes()
+    try:
+        files = {name: json.dumps(json.loads(data)[name]).encode() for name in RUN}
+    except (ValueError, KeyError, TypeError, IndexError, RecursionError):
+        files = {[*RUN][len(data) % len(RUN)]: data}
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    return _report(folder)
 
-    images = np.random.default_rng(0).integers(0, 256, (3, 22, 22, 1), dtype=np.uint8)
-    return _files(ImageEncoder("tiny", (22, 22, 1), Normalization.fit(images, progress=False)).save)
-
-
-MODEL, ENCODER = _model(), _encoder()
 
 READERS = {
-    "csv": Reader(
-        ".csv", read_table, lambda: [b"a,b,c\n1,2,x\n3,4.5,y\n", b"1;2\n3;4\n", b'"a,""b",c\n-1e5,nan\n2,3\n']
-    ),
-    "tsv": Reader(".tsv", read_table, lambda: [b"a\tb\n1\t2\n3\t4\n"]),
-    "parquet": Reader(".parquet", read_table, _parquet),
-    "npy": Reader(".npy", read_table, _arrays),
-    "npz": Reader(".npz", read_table, _archives),
-    "npy images": Reader(".npy", open_npy, lambda: [_npy(_images())]),
-    "npz images": Reader(".npz", lambda path: [open_npz(path, key) for key in npz_keys(path)], _archives),
+    "csv": Reader(".csv", read_table, [b"a,b,c\n1,2,x\n3,4.5,y\n", b"1;2\n3;4\n", b'"a,""b",c\n-1e5,nan\n2,3\n']),
+    "parquet": Reader(".parquet", read_table, seeds.parquet()),
+    "npy": Reader(".npy", read_table, seeds.arrays()),
+    "npz": Reader(".npz", read_table, seeds.archives()),
+    "npy images": Reader(".npy", open_npy, [seeds.npy(seeds.images())]),
+    "npz images": Reader(".npz", lambda path: [open_npz(path, key) for key in npz_keys(path)], seeds.archives()),
     "images": Reader(
-        ".npz", lambda path: load_images(str(path), progress=False).source.read(np.arange(2)), lambda: _archives()[2:]
+        ".npz", lambda path: load_images(str(path), progress=False).source.read(np.arange(2)), seeds.archives()[2:]
     ),
-    "pictures": Reader(".png", lambda path: read_picture(path, (24, 24), 3), _pictures),
-    "idx": Reader(".gz", _read_stream(read_idx), _idx),
+    "pictures": Reader(".png", lambda path: read_picture(path, (24, 24), 3), seeds.pictures(), png_sealed),
+    "idx": Reader(".idx", _stream(read_idx), seeds.idx()),
+    "gzip": Reader(".gz", _stream(read_idx), [gzip.compress(seed) for seed in seeds.idx()]),
     "cifar": Reader(
         ".bin",
-        _read_stream(lambda stream: read_cifar(stream, label_bytes=1, n_classes=10)),
-        lambda: [bytes([3]) + bytes(3072), bytes([9]) + bytes(range(256)) * 12],
+        _stream(partial(read_cifar, label_bytes=1, n_classes=10)),
+        [bytes([3]) + bytes(3072), bytes([9]) + bytes(range(256)) * 12],
     ),
-    "cifar sheets": Reader(".png", _read_stream(read_sheet), _sheet),
-    "cifar labels": Reader(".json", _read_stream(read_sheet_labels), lambda: [b"[1, 2, 3]", b'{"labels": [1]}']),
-    "stl": Reader(".bin", _read_stream(read_stl_images), lambda: [bytes(27648)]),
-    "stl labels": Reader(".bin", _read_stream(read_stl_labels), lambda: [bytes([1, 2, 10])]),
-    "tar": Reader(".tar.gz", _read_tar, _tar),
-    "json": Reader(".json", read_json, lambda: [b'{"a": [1, 2.5, null, "x"]}', b"[[[[]]]]", json.dumps("x").encode()]),
-    "metrics": Reader(".jsonl", read_metrics, lambda: [b'{"step": 1, "loss": 2.0}\n{"step": 2, "loss": null}\n']),
-    "tensors": Reader(".safetensors", read_tensors, _tensors),
-    "checkpoint": Reader(".safetensors", read_checkpoint, _checkpoints),
-    "model.json": Reader(".json", _in_folder("model.json", MODEL, nb.load), lambda: [MODEL["model.json"]]),
-    "encoder.json": Reader(
-        ".json", _in_folder("encoder.json", ENCODER, ImageEncoder.load), lambda: [ENCODER["encoder.json"]]
+    "cifar sheets": Reader(".png", _stream(read_sheet), seeds.sheet(), png_sealed, longest=8192),
+    "cifar labels": Reader(".json", _stream(read_sheet_labels), compact([1, 2, 3], {"labels": [1]}), json=True),
+    "stl": Reader(".bin", _stream(read_stl_images), [bytes(27648)], longest=27648),
+    "stl labels": Reader(".bin", _stream(read_stl_labels), [bytes([1, 2, 10])]),
+    "tar": Reader(".tar", _stream(_tar), seeds.tar()),
+    "cache manifest": Reader(
+        ".json",
+        _in_folder("manifest.json", {}, read_manifest),
+        compact({"format": 1, "source": "x", "sha256": {"train_images": "0" * 64}}),
+        json=True,
+    ),
+    "cache array": Reader(
+        ".npy", _in_folder("train_images.npy", {}, lambda folder: read_cache(folder, ["train_images"])), seeds.arrays()
+    ),
+    "json": Reader(".json", read_json, compact({"a": [1, 2.5, None, "x"]}, [[[[]]]], "x"), json=True),
+    "toml config": Reader(
+        ".toml", _config, [b'data = "digits"\nalpha = 3\nlearning-rate = 1e-3\nrecompute = false\nscales = "1,2"\n']
+    ),
+    "yaml config": Reader(
+        ".yaml", _config, [b"data: digits\nalpha: 3\nlearning_rate: 1e-3\nrecompute: no\n", b"a: &x {b: 1}\nc: [*x]\n"]
+    ),
+    "metrics": Reader(
+        ".jsonl", read_metrics, [b'{"step": 1, "epoch": 0, "loss": 2.0}\n{"step": 2, "loss": null}\n'], json=True
+    ),
+    "tensors": Reader(".safetensors", read_tensors, [TENSORS]),
+    "tensor header": Reader(
+        ".safetensors", read_tensors, [header_of(TENSORS)], partial(with_header, TENSORS), json=True
+    ),
+    "checkpoint": Reader(".safetensors", read_checkpoint, [checkpoint(json.dumps(TREE))]),
+    "checkpoint tree": Reader(
+        ".safetensors",
+        read_checkpoint,
+        compact(TREE),
+        lambda data: checkpoint(data.decode(errors="replace")),
+        json=True,
+    ),
+    "labeler": Reader(
+        ".json", _in_folder("model.json", LABELER, nb.load), compact(json.loads(LABELER["model.json"])), json=True
+    ),
+    "labeler weights": Reader(
+        ".safetensors",
+        lambda path: _in_folder("input", LABELER, partial(_model_with, path.read_bytes()))(path),
+        [header_of(LABELER_WEIGHTS)],
+        partial(with_header, LABELER_WEIGHTS),
+        json=True,
+    ),
+    "row encoder": Reader(
+        ".json", _in_folder("model.json", ROWS, nb.load), compact(json.loads(ROWS["model.json"])), json=True
+    ),
+    "encoder": Reader(
+        ".json",
+        _in_folder("encoder.json", ENCODER, ImageEncoder.load),
+        compact(json.loads(ENCODER["encoder.json"])),
+        json=True,
+    ),
+    "encoder weights": Reader(
+        ".safetensors",
+        _in_folder("encoder.safetensors", ENCODER, ImageEncoder.load),
+        [header_of(ENCODER["encoder.safetensors"])],
+        partial(with_header, ENCODER["encoder.safetensors"]),
+        json=True,
+    ),
+    "parts": Reader(".json", _in_folder("job.json", {}, _begin), _job(), json=True),
+    "run": Reader(".json", _run, compact(RUN), json=True),
+    "records": Reader(
+        ".json", lambda path: section("table-classification", Recorded.read(path)), compact(RECORD), json=True
     ),
 }

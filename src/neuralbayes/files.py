@@ -84,7 +84,7 @@ def read_json(path: str | Path) -> Any:
     path = Path(path)
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is not a valid JSON file ({error}); it may be damaged or cut short") from error
 
 

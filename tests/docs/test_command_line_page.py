@@ -7,7 +7,6 @@ import pytest
 from command_lines import parse
 
 from neuralbayes.cli import COMMANDS, app
-from neuralbayes.cli.options import key_of
 
 TEXT = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text(encoding="utf-8")
 LINES = [line for block in re.findall(r"```console\n(.*?)```", TEXT, re.DOTALL) for line in block.splitlines()]
@@ -36,5 +35,5 @@ def test_each_command_has_an_example():
 def test_options_that_the_page_names_exist():
     owners = [app[name] for group in COMMANDS.values() for name in group if name != "data"]
     owners += [app["--install-completion"], app.meta]
-    known = {f"--{key_of(argument)}" for owner in owners for argument in owner.assemble_argument_collection()}
+    known = {name for owner in owners for argument in owner.assemble_argument_collection() for name in argument.names}
     assert set(re.findall(r"`(--[a-z-]+)", TEXT)) <= known | {"--help"}

@@ -135,6 +135,7 @@ def read_parquet(path: Path) -> pd.DataFrame:
     try:
         _check_cells(path)
         frame: pd.DataFrame = pandas.read_parquet(path, engine="pyarrow")
+        _check_text(frame)
     except Exception as error:  # whatever pyarrow and pandas stumble over in damaged contents
         if isinstance(error, OSError) and error.errno is not None:
             raise
@@ -170,6 +171,16 @@ def _check_cells(path: Path) -> None:
     n_bytes = 8 * metadata.num_rows * metadata.num_columns
     if n_bytes > max(MAX_PACKED_BYTES, MAX_PARQUET_RATIO * path.stat().st_size):
         raise ValueError(f"it claims {metadata.num_rows} rows, which unpack to {n_bytes} bytes: refused")
+
+
+def _check_text(frame: pd.DataFrame) -> None:
+    """Raise if text is not UTF-8, which pandas would find out when somebody looks at it."""
+    import pyarrow
+
+    for i in range(frame.shape[1]):
+        values = frame.iloc[:, i].array
+        if hasattr(values, "__arrow_array__"):
+            pyarrow.array(values).validate(full=True)
 
 
 def _object_array(path: Path) -> ValueError:

@@ -98,8 +98,9 @@ def read_metrics(path: str | Path) -> list[dict[str, float]]:
             values = json.loads(line)
             if not isinstance(values, dict) or not isinstance(values.get("step"), int):
                 raise ValueError("no object with a step")
-            if not all(isinstance(value, int | float | None) for value in values.values()):
-                raise ValueError("a value that is no number")
+            for value in values.values():
+                if not isinstance(value, float | None) and not (isinstance(value, int) and abs(value) < 2**63):
+                    raise ValueError("a value that is no number")
         except (ValueError, RecursionError) as error:
             if number == len(lines):
                 break

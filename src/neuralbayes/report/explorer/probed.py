@@ -59,6 +59,11 @@ def probe_pictures(folder: Path, class_names: Sequence[str]) -> list[Picture]:
     ]
 
 
+def is_number(value: Any) -> bool:
+    """Whether `value`, from JSON, is a number to compute with: finite, and no integer of a thousand digits."""
+    return isinstance(value, int | float) and abs(value) < 1e15
+
+
 def _results(folder: Path) -> list[tuple[str, dict[str, Any]]]:
     """The data and the row of each probe, in the order of the files."""
     rows = []
@@ -80,7 +85,7 @@ def _is_result(found: Any) -> bool:
     """Whether JSON holds the numbers of a `ProbeResult`."""
     if not isinstance(found, dict) or "head" not in found or not isinstance(found.get("accuracies"), list):
         return False
-    return all(isinstance(found.get(name), int | float) for name in ("mean", "std", "n_features", "n_test"))
+    return all(is_number(found.get(name)) for name in ("mean", "std", "n_features", "n_test"))
 
 
 def _accuracy(found: dict[str, Any]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from neuralbayes.report.explorer.classes import agreement, crosstab_picture
 from neuralbayes.report.explorer.commands import pretrain_command
 from neuralbayes.report.explorer.figures import Picture, pixels
 from neuralbayes.report.explorer.places import Method, posterior_places
-from neuralbayes.report.explorer.probed import probe_grid, probe_pictures
+from neuralbayes.report.explorer.probed import is_number, probe_grid, probe_pictures
 from neuralbayes.report.explorer.samples import Samples
 from neuralbayes.report.explorer.side import Layer, Side, Watch
 from neuralbayes.report.explorer.training import information_grid, loss_pictures, training_pictures
@@ -32,15 +32,13 @@ from neuralbayes.training.metrics import read_metrics
 
 BATCH = 250  # images that pass through the network at a time
 
-RESULT: dict[str, Any] = {
-    "layers": dict,
-    "warnings": list,
-    "versions": dict,
-    "images": int,
-    "images_per_second": int | float,
-    "peak_memory_mb": int | float,
+RESULT: dict[str, Callable[[Any], bool]] = {
+    "layers": lambda value: isinstance(value, Mapping) and all(map(_is_layer, value.values())),
+    "warnings": lambda value: isinstance(value, list),
+    "versions": lambda value: isinstance(value, Mapping),
+    **dict.fromkeys(("images", "seconds", "images_per_second", "peak_memory_mb"), is_number),
 }
-"""What result.json holds, as far as it is computed with."""
+"""What result.json may hold, as far as it is computed with."""
 
 
 @dataclass(frozen=True)
@@ -63,13 +61,9 @@ class RunRecord:
             if not isinstance(known(name), Mapping | None):
                 raise ValueError(f"{folder / name} must hold a JSON object")
         result = known("result.json") or {}
-        for name, kind in RESULT.items():
-            if name in result and not isinstance(result[name], kind):
-                got = type(result[name]).__name__
-                raise ValueError(f"{folder / 'result.json'} is not the result of a run: {name!r} must not be a {got}")
-        for name, layer in result.get("layers", {}).items():
-            if not isinstance(layer, Mapping) or not isinstance(layer.get("information"), int | float):
-                raise ValueError(f"{folder / 'result.json'} must hold the information of the layer {name!r}")
+        for name, fits in RESULT.items():
+            if name in result and not fits(result[name]):
+                raise ValueError(f"{folder / 'result.json'} is not the result of a run: its {name!r} is damaged")
         return cls(known("config.json") or {}, result, known("data.json"), read_metrics(folder / "metrics.jsonl"))
 
 
@@ -213,6 +207,10 @@ def _notes(folder: Path, record: RunRecord, samples: Samples, own_data: bool) ->
         lines = (folder / "skipped.txt").read_text(encoding="utf-8", errors="replace").splitlines()
         notes.append(f"Skipped, since they could not be read: {len(lines):,} files, named in the run's skipped.txt.")
     return notes
+
+
+def _is_layer(value: Any) -> bool:
+    return isinstance(value, Mapping) and is_number(value.get("information"))
 
 
 def _number(value: Any) -> str | None:

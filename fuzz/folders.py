@@ -1,0 +1,118 @@
+"""What the library itself writes, small, to start mutating from: models, encoders, checkpoints, runs, records."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import save
+
+import neuralbayes as nb
+from neuralbayes.data.normalize import Normalization
+from neuralbayes.encoder import STATES, ImageEncoder
+from neuralbayes.pretraining import PRESETS
+from neuralbayes.training.checkpoint import FORMAT, _digest, _pack
+
+
+def compact(*documents: Any) -> list[bytes]:
+    """Each as one line of JSON."""
+    return [json.dumps(document).encode() for document in documents]
+
+
+def _folder(save: Callable[[Path], Any]) -> dict[str, bytes]:
+    """What is in the folder that a model is saved to."""
+    with tempfile.TemporaryDirectory() as folder:
+        save(Path(folder) / "saved")
+        return {path.name: path.read_bytes() for path in (Path(folder) / "saved").iterdir()}
+
+
+def header_of(file: bytes) -> bytes:
+    """The JSON at the beginning of a safetensors file."""
+    return file[8 : 8 + int.from_bytes(file[:8], "little")].strip()
+
+
+def with_header(file: bytes, header: bytes) -> bytes:
+    """A safetensors file with the numbers of another."""
+    return len(header).to_bytes(8, "little") + header + file[8 + int.from_bytes(file[:8], "little") :]
+
+
+def _model(estimator: Any) -> dict[str, bytes]:
+    X = np.random.default_rng(0).normal(size=(40, 2)) + 5 * (np.arange(40) % 2)[:, None]
+    return _folder(estimator.fit(X).save)
+
+
+def _encoder() -> dict[str, bytes]:
+    pixels = np.random.default_rng(0).integers(0, 256, (3, 22, 22, 1), dtype=np.uint8)
+    return _folder(ImageEncoder("tiny", (22, 22, 1), Normalization.fit(pixels, progress=False)).save)
+
+
+LABELER = _model(nb.ManifoldLabeler(2, n_hidden=8, random_state=0))
+ROWS = _model(nb.MIMEncoder((4, 4), max_epochs=1, random_state=0))
+ENCODER = _encoder()
+TENSORS = save({"a": torch.arange(6.0).reshape(2, 3), "b": torch.tensor([1, 2])}, {"format": "1"})
+STATE = {"step": 3, "network": {"w": torch.ones(2, 2)}, "rng": [(1, torch.arange(3), None)], "loss": float("nan")}
+TREE = _pack(STATE, "", {})
+
+
+def checkpoint(tree: str) -> bytes:
+    """A checkpoint with that tree and the checksum that fits."""
+    tensors: dict[str, torch.Tensor] = {}
+    _pack(STATE, "", tensors)
+    return save(tensors, {"format": FORMAT, "tree": tree, "sha256": _digest(tensors, tree)})
+
+
+LABELER_WEIGHTS = next(content for name, content in LABELER.items() if name != "model.json")
+
+LAYER = {"states": 16, "information": 1.5, "bound": 2.7, "dead": 0}
+PROBED = {"head": "linear", "mean": 0.5, "std": 0.1, "accuracies": [0.4, 0.6], "n_features": 64, "n_test": 10}
+RUN = {
+    "config.json": {"method": "mim"} | asdict(PRESETS["laptop"]),
+    "result.json": {
+        "layers": dict.fromkeys(STATES, LAYER),
+        "images": 100,
+        "steps": 5,
+        "seconds": 3.5,
+        "ended": "early stop",
+        "warnings": ["few images"],
+        "images_per_second": 30.5,
+        "peak_memory_mb": 400,
+        "processes": 1,
+        "versions": {"torch": "2.13.0"},
+    },
+    "data.json": {"data": "digits", "split": "train", "limit": None, "size": 32, "channels": None},
+    "probe-linear-relu4.json": {"data": "digits", "results": [{"features": "encoder relu4", "validation": PROBED}]},
+}
+RECORD = {
+    "experiment": "table-classification",
+    "scale": "laptop",
+    "command": "neuralbayes reproduce table-classification",
+    "n_runs": 2,
+    "records": [
+        {
+            "settings": {
+                "seed": 0,
+                "learn": {"name": "cifar10", "split": "train", "n": 100, "side": None},
+                "test": {"name": "cifar10", "split": "test", "n": None, "side": None},
+                "method": "random",
+                "training": {"encoder": "small"},
+                "layers": ["relu4"],
+            },
+            "values": {
+                "probes": {
+                    "relu4": {
+                        protocol: {"accuracies": [0.4], "epochs": [9], "curves": [[0.4]], "n_features": 9, "n_test": 8}
+                        for protocol in ("validation", "paper")
+                    }
+                },
+                "states": {"relu4": LAYER},
+            },
+            "about": {"seconds": 1.5},
+        }
+    ],
+}

@@ -1,0 +1,92 @@
+"""Whole files of the formats that other programs write, small, to start mutating from."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+
+def written(write: Callable[[Path], Any], suffix: str) -> bytes:
+    """What a writer of files writes."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"seed{suffix}"
+        write(path)
+        return path.read_bytes()
+
+
+def npy(array: np.ndarray[Any, Any]) -> bytes:
+    buffer = io.BytesIO()
+    np.save(buffer, array)
+    return buffer.getvalue()
+
+
+def _npz(compressed: bool, **arrays: np.ndarray[Any, Any]) -> bytes:
+    buffer = io.BytesIO()
+    (np.savez_compressed if compressed else np.savez)(buffer, **arrays)  # type: ignore[arg-type]
+    return buffer.getvalue()
+
+
+def arrays() -> list[bytes]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4, 3))
+    return [npy(a) for a in (X, X.astype(np.float32), np.arange(6).reshape(3, 2), np.asfortranarray(X), X[:0])]
+
+
+def images() -> np.ndarray[Any, np.dtype[np.uint8]]:
+    return np.random.default_rng(0).integers(0, 256, (3, 8, 8, 3), dtype=np.uint8)
+
+
+def archives() -> list[bytes]:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(4, 3)), np.arange(4)
+    return [_npz(c, X=X) for c in (False, True)] + [_npz(c, images=images(), labels=y[:3]) for c in (False, True)]
+
+
+def parquet() -> list[bytes]:
+    import pandas as pd
+
+    frames = [
+        pd.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]}),
+        pd.DataFrame({"a": pd.array([1, None], dtype="Int64"), "t": pd.to_datetime(["2020-01-01", "2021-01-01"])}),
+    ]
+    return [written(frame.to_parquet, ".parquet") for frame in frames]
+
+
+def pictures() -> list[bytes]:
+    def encoded(kind: str, mode: str) -> bytes:
+        buffer = io.BytesIO()
+        Image.fromarray(images()[0]).convert(mode).save(buffer, kind)
+        return buffer.getvalue()
+
+    kinds = [("PNG", "RGB"), ("PNG", "P"), ("JPEG", "RGB"), ("JPEG", "L"), ("BMP", "RGB"), ("GIF", "P")]
+    return [encoded(*kind) for kind in [*kinds, ("TIFF", "RGB"), ("WEBP", "RGB"), ("PPM", "RGB")]]
+
+
+def idx() -> list[bytes]:
+    image = bytes([0, 0, 8, 3]) + b"".join(n.to_bytes(4, "big") for n in (2, 3, 3)) + bytes(range(18))
+    label = bytes([0, 0, 8, 1]) + (4).to_bytes(4, "big") + bytes(range(4))
+    return [image, label]
+
+
+def tar() -> list[bytes]:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        for name in ("set/a.bin", "set/readme.txt"):
+            member = tarfile.TarInfo(name)
+            member.size = 20
+            archive.addfile(member, io.BytesIO(bytes(range(20))))
+    return [buffer.getvalue()[:3072]]  # without most of the zeros at the end
+
+
+def sheet() -> list[bytes]:
+    pixels = np.random.default_rng(0).integers(0, 256, (2, 1024, 3), dtype=np.uint8)
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, "PNG")
+    return [buffer.getvalue()]
