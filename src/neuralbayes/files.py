@@ -104,7 +104,7 @@ def write_tensors(path: str | Path, tensors: Mapping[str, Tensor], metadata: Map
         try:
             save_file(stored, temporary, dict(metadata) or None)
         except SafetensorError as error:  # which has the number of the system's error in its text alone
-            found = re.search(r"os error (\d+)", str(error))
+            found = re.search(r"(?:os error|code:) (\d+)", str(error))
             number = int(found[1]) if found else errno.EIO
             raise OSError(number, os.strerror(number), str(temporary)) from error
 

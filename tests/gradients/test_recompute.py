@@ -156,4 +156,4 @@ def test_the_memory_is_less_than_two_thirds() -> None:
         for recompute in ("no", "yes")
     ]
     assert kilobytes[0] > 30_000  # there is something to compare
-    assert kilobytes[1] < 0.66 * kilobytes[0]
+    assert kilobytes[1] < 2 / 3 * kilobytes[0]
