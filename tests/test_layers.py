@@ -24,6 +24,7 @@ LAYERS = [
     "sweeps",  # many runs over processes and machines, and the search of `pretrain`
     "pretraining",
     "encoder_training",  # what pretraining and the baselines have in common: settings, the folder of a run
+    "clustering",  # what ManifoldLabeler does with images
     "rows",  # the same for tables
     "labeling",  # what ManifoldLabeler does, as pretrain is what MIMEncoder does
     "export",
@@ -40,6 +41,7 @@ LAYERS = [
     "networks",
     "bayes",
     "sharding",  # tensors of which each process has a piece
+    "merging",  # small states into clusters: arrays only
     "neighbors",  # graphs of points: tensors and networks are unknown to it
     "launch",  # which process this is, of how many
     "limits",  # what a container lets it have

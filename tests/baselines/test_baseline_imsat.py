@@ -46,7 +46,7 @@ def test_the_loss_of_a_step_is_smoothness_and_information_by_their_weights():
     torch.testing.assert_close(network.norm1.running_mean, again.norm1.running_mean)  # moved by the clean samples alone
     p = logits.softmax(1)
     information = 3.0 * -(p.mean(0) * p.mean(0).log()).sum() + (p * p.log()).sum(1).mean()
-    change = virtual_adversarial(again, x, radius, clean=logits)
+    change = virtual_adversarial(again, x, radius, clean=logits, step=terms.step)
     loss = change - 0.2 * information
     loss.backward()
     torch.testing.assert_close(metrics["loss"], loss)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
+from neuralbayes.data.images import Images
 from neuralbayes.data.sources import ImageSource, as_source
+
+Rows = Images | ImageSource | ArrayLike
+"""What estimators take: rows of numbers, or images."""
 
 LARGEST = 1e150
 
@@ -34,6 +39,17 @@ def as_images(X: Any) -> ImageSource | None:
     if isinstance(X, ImageSource):
         return X
     return as_source(_numpy(X)) if getattr(X, "ndim", 2) in (3, 4) else None
+
+
+def as_fitted(estimator: BaseEstimator, X: Any, image_shape: Sequence[int] | None) -> NDArray[Any] | ImageSource:
+    """`X` as rows where `image_shape` is None, else as images; of the kind that `estimator` was fitted to."""
+    images = as_images(X)
+    if (images is None) != (image_shape is None):
+        fitted, got = ("images", "rows") if images is None else ("rows", "images")
+        raise ValueError(f"X must be {fitted}, as in fit, got {got}")
+    if images is not None and list(images.shape) != list(image_shape or ()):
+        raise ValueError(f"X must be images of shape {tuple(image_shape or ())}, as in fit, got {images.shape}")
+    return as_rows(estimator, X, reset=False) if images is None else images
 
 
 def _numpy(X: Any) -> Any:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import copy
+import inspect
+import math
 import warnings
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
@@ -16,13 +20,17 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
+from torch import Tensor, nn
 
 from neuralbayes.bayes import LOG_2, js_divergence
-from neuralbayes.estimators.inputs import as_rows
+from neuralbayes.clustering import BLOCK, N_STATES, ClusterOptions, Clusters, fit_clusters, state_mlp
+from neuralbayes.data.sources import ImageSource
+from neuralbayes.estimators.inputs import Rows, as_fitted, as_images, as_rows
 from neuralbayes.estimators.persistence import SavedEstimator
 from neuralbayes.labeling import (
     CERTIFIED,
     Geometry,
+    Labeling,
     Options,
     certified,
     fit_states,
@@ -31,6 +39,7 @@ from neuralbayes.labeling import (
     single_state,
 )
 from neuralbayes.networks.sines import SineNetwork
+from neuralbayes.networks.states import StateNetwork, WithStates
 
 Array = NDArray[Any]
 
@@ -39,40 +48,56 @@ FEW_NEIGHBORS = 8
 
 
 class ManifoldLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, SavedEstimator):  # type: ignore[misc]
-    """Label the disjoint manifolds that data lie on, and say whether they are disjoint.
+    """Label the manifolds that data lie on, and say whether they are disjoint.
 
-    A network is trained with the DML objective and a smoothness term (section 4 of the paper) from several starts, of
-    which the objective on rows held out chooses one. It labels new points, gives p(z|x), and certifies each state:
-    `separation_` is log 2 for a state that no walk between neighbouring points leaves. The cost is linear in the number
-    of rows.
+    **Rows.** A network is trained with the DML objective and a smoothness term (section 4 of the paper) from several
+    starts, of which the objective on rows held out chooses one. It labels new points, gives p(z|x), and certifies each
+    state: `separation_` is log 2 for a state that no walk between neighbouring points leaves. The cost is linear in the
+    number of rows.
+
+    **Images, and rows that touch** (`network`). Manifolds of images are not disjoint: a 4 can be drawn into a 9. A
+    network with several states for each cluster is trained to tell much about x and to keep p(z|x) from changing under
+    the worst small step, and states whose neighbours are alike are merged. Most of the cost is `max_iter` steps,
+    whatever the number of images.
 
     Parameters
     ----------
     n_clusters : int or "auto", default=2
-        Number of states. "auto" takes the largest number that are all certified disjoint and that resamples find again,
-        which is 1 where nothing is; see `max_clusters`.
+        Number of clusters. Of rows, "auto" takes the largest number that are all certified disjoint and that resamples
+        find again, which is 1 where nothing is; of images, the number below which mergers begin to cost. See
+        `max_clusters`.
+    network : "mlp" or torch.nn.Module, optional
+        For images, by default "mlp": two hidden layers on the principal components of the pixels. Your own module gets
+        float32 images (n, C, H, W), normalised, and returns features of any shape (n, ...); it is copied, and trained
+        together with a linear layer to the states. For rows, which it gets as (n, n_features), it asks for clusters
+        that may touch in the place of disjoint manifolds.
     beta : float, default=3e-4
-        Weight of the smoothness term, in units of what K disjoint manifolds would not have for free.
-    n_init : int, default=8
-        Starts, which train together.
+        Of rows without `network`: weight of the smoothness term, in units of what K disjoint manifolds would not have
+        for free.
+    n_init : int, optional
+        Starts, of which the objective takes the best. By default 8, which train together; with `network` or images 1.
     n_neighbors : int, default=15
         Neighbours that a point is joined to. Fewer, such as 8, tell apart manifolds that nearly touch, more keep one
         whole that is thinly sampled; with 5 thin ones fall apart.
-    n_hidden : int, default=256
-        Units of the hidden layer.
-    max_iter : int, default=60
-        Most steps from each start; held-out rows end it earlier.
+    n_states : int, optional
+        With `network` or images: states that are merged to clusters, by default four for each, 40 with "auto".
+    n_hidden : int, optional
+        Units of a hidden layer, by default 256; of "mlp" 512.
+    max_iter : int, optional
+        Most steps from each start, by default 60, where held-out rows may end it earlier; with `network` or images
+        all are done, by default 3000.
     tol : float, default=1e-3
-        Improvement of the held-out objective that counts as one.
-    max_samples : int, default=2000
-        Rows that the network is trained on, drawn at random; where there are twice as many, as many others judge it.
-        All rows are labelled. A manifold should have some dozens of rows among them.
-    max_clusters : int, default=8
-        Largest number that "auto" tries. Where there are more groups, that many states are certified but not found
-        again; if no smaller number is, they are what you get, with a warning.
+        Of rows without `network`: improvement of the held-out objective that counts as one.
+    max_samples : int, optional
+        Samples that the network is trained on, drawn at random, by default 2000; with `network` or images 60,000. All
+        are labelled. Where there are twice as many rows, as many others judge it. A manifold should have some dozens
+        of rows among them.
+    max_clusters : int, optional
+        Largest number that "auto" tries, by default 8, of images 20. Where there are more groups of rows, that many
+        states are certified but not found again; if no smaller number is, they are what you get, with a warning.
     standardize : bool, default=False
-        Divide each column by its standard deviation first. Wanted where columns have different units, not where
-        distances mean something already.
+        Divide each column of rows by its standard deviation first. Wanted where columns have different units, not
+        where distances mean something already.
     random_state : int, RandomState instance or None, default=None
     verbose : bool, default=False
         Show progress.
@@ -80,27 +105,32 @@ class ManifoldLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        State of each row, from 0 to n_clusters_ - 1, the largest first.
+        Cluster of each sample, from 0 to n_clusters_ - 1, the largest first.
     n_clusters_ : int
     n_dimensions_ : int
-        Dimension of the span of the data.
+        Dimension of the span of the data, or of the principal components that were taken.
     prior_ : ndarray of shape (n_clusters_,)
-        p(z) over the training rows.
+        p(z) over the training samples.
     separation_ : ndarray of shape (n_clusters_,)
-        Jensen-Shannon divergence in nats of each state from the rest on rows held out, after a long random walk between
-        neighbours: log 2 = 0.693 where the state is disjoint from the rest, less the more it is a cut through something
-        connected. With one state there is no rest: 0.
+        Jensen-Shannon divergence in nats of each cluster from the rest. Of rows, on some held out after a long random
+        walk between neighbours: log 2 = 0.693 where the state is disjoint from the rest, less the more it is a cut
+        through something connected. With `network` or images, of p(z|x) averaged over the neighbours of x: how
+        seldom they are of another cluster. With one cluster there is no rest: 0.
     disjoint_ : ndarray of shape (n_clusters_,), bool
-        Whether `separation_` is at least 90 % of log 2.
+        Whether `separation_` is at least 90 % of log 2; with `network` or images False, since nothing is certified.
     objective_ : float
-        DML + beta R_c on rows held out.
+        DML + beta R_c on rows held out; with `network` or images the loss over the last tenth of training.
     loss_curve_ : list of float
-        The best objective on rows held out, every fifth step.
+        The best objective on rows held out, every fifth step; with `network` or images the loss of each tenth.
     n_iter_ : int
     selection_ : dict of lists
-        With ``n_clusters="auto"``: "n_clusters", "objective", "separation" and "stability" of each number tried.
+        With ``n_clusters="auto"``: "n_clusters", "objective", "separation" and "stability" of each number tried; with
+        `network` or images "n_clusters", "loss", what the merger to one less would lose of the information about the
+        neighbours' states in nats, and "jump", how many times as much that is as the one before.
     module_ : torch.nn.Module
-        The network, from (n, n_features) to logits (n, n_clusters_).
+        The network, from (n, n_features), or images (n, C, H, W) in [0, 1], to logits (n, n_clusters_).
+    image_shape_ : list of int or None
+        (H, W, C) where images were fitted.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
 
@@ -112,7 +142,8 @@ class ManifoldLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
     Notes
     -----
     The paper regularises along random directions with a noise scale and a weight tuned for each data set. Here the
-    differences are taken between neighbours, which adapts both; see :doc:`/labeling`.
+    differences are taken between neighbours, which adapts both; see :doc:`/labeling`, and :doc:`/clustering` for
+    images.
 
     Examples
     --------
@@ -124,18 +155,28 @@ class ManifoldLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
     (2, True)
     >>> labeler.predict([[0.0, 1.0], [1.0, -0.5]])
     array([0, 1])
+
+    Images; the accuracy is that of the best match of clusters and digits:
+
+    >>> import neuralbayes as nb
+    >>> digits = nb.datasets.load("digits").train
+    >>> labeler = ManifoldLabeler(10, max_iter=300, random_state=0).fit(digits.images)
+    >>> nb.baselines.clustering_accuracy(labeler.labels_, digits.labels) > 0.8
+    True
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "network": [StrOptions({"mlp"}), nn.Module, None],
         "beta": [Interval(Real, 0, None, closed="left")],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "n_init": [Interval(Integral, 1, None, closed="left"), None],
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "n_hidden": [Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "n_states": [Interval(Integral, 2, None, closed="left"), None],
+        "n_hidden": [Interval(Integral, 1, None, closed="left"), None],
+        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "tol": [Interval(Real, 0, None, closed="left")],
-        "max_samples": [Interval(Integral, 2, None, closed="left")],
-        "max_clusters": [Interval(Integral, 2, None, closed="left")],
+        "max_samples": [Interval(Integral, 2, None, closed="left"), None],
+        "max_clusters": [Interval(Integral, 2, None, closed="left"), None],
         "standardize": ["boolean"],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
@@ -145,22 +186,26 @@ class ManifoldLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
         self,
         n_clusters: int | Literal["auto"] = 2,
         *,
+        network: Literal["mlp"] | nn.Module | None = None,
         beta: float = 3e-4,
-        n_init: int = 8,
+        n_init: int | None = None,
         n_neighbors: int = 15,
-        n_hidden: int = 256,
-        max_iter: int = 60,
+        n_states: int | None = None,
+        n_hidden: int | None = None,
+        max_iter: int | None = None,
         tol: float = 1e-3,
-        max_samples: int = 2000,
-        max_clusters: int = 8,
+        max_samples: int | None = None,
+        max_clusters: int | None = None,
         standardize: bool = False,
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
     ) -> None:
         self.n_clusters = n_clusters
+        self.network = network
         self.beta = beta
         self.n_init = n_init
         self.n_neighbors = n_neighbors
+        self.n_states = n_states
         self.n_hidden = n_hidden
         self.max_iter = max_iter
         self.tol = tol
@@ -171,53 +216,115 @@ class ManifoldLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Find the states.
+    def fit(self, X: Rows, y: object = None) -> Self:
+        """Find the clusters.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Numbers; a memory-mapped array is not copied.
+        X : array-like of shape (n_samples, n_features), or images
+            Numbers; a memory-mapped array is not copied. Images are an array of shape (n, H, W), (n, H, W, C) or
+            (n, C, H, W), uint8 or floating point in [0, 1], or what :func:`neuralbayes.pretrain` takes.
         y : ignored
 
         Returns
         -------
         self
         """
-        X = as_rows(self, X, reset=True)
+        images = as_images(X)
+        samples = as_rows(self, X, reset=True) if images is None else images
+        self.image_shape_ = None if images is None else list(images.shape)
+        if images is not None:
+            self.n_features_in_ = math.prod(images.shape)
+            self.__dict__.pop("feature_names_in_", None)
+        least = 1 if self.n_clusters == "auto" else self.n_clusters
+        if len(samples) < least:
+            raise ValueError(f"n_samples={len(samples)} should be >= n_clusters={least}.")
         rng = check_random_state(self.random_state)
+        if self.network is None and isinstance(samples, np.ndarray):
+            self._fit_manifolds(samples, rng)
+        else:
+            self._fit_clusters(samples, rng)
+        return self
+
+    def _fit_manifolds(self, X: Array, rng: np.random.RandomState) -> None:
+        """Disjoint manifolds of rows."""
+        self._refuse("n_states", "is for images, and for rows with a `network`")
         options = Options(
             beta=self.beta,
-            n_init=self.n_init,
+            n_init=self.n_init or 8,
             n_neighbors=self.n_neighbors,
-            n_hidden=self.n_hidden,
-            max_iter=self.max_iter,
+            n_hidden=self.n_hidden or 256,
+            max_iter=self.max_iter or 60,
             tol=self.tol,
-            max_samples=self.max_samples,
+            max_samples=self.max_samples or 2000,
             standardize=self.standardize,
             verbose=bool(self.verbose),
         )
         n_states = 1 if self.n_clusters == "auto" else self.n_clusters
-        if len(X) < n_states:
-            raise ValueError(f"n_samples={len(X)} should be >= n_clusters={n_states}.")
         with threadpool_limits(1):  # the sample is small: threads would spend their time waiting for each other
             geometry = Geometry(X, options, rng)
             if n_states > 1 and not geometry.basis.any():
                 raise ValueError(f"X has a single distinct row, but n_clusters={n_states} needs at least as many.")
             if self.n_clusters == "auto":
-                found, self.selection_ = select(X, geometry, min(self.max_clusters, len(X)), options, rng)
+                found, self.selection_ = select(X, geometry, min(self._most, len(X)), options, rng)
             elif n_states == 1:
                 found = single_state(geometry)
             else:
                 found = certified(fit_states(geometry, n_states, options, rng), X, geometry, options, rng)
         p_zx = softmax(logits(found.network, X, options.verbose), axis=1)
-        prior = p_zx.mean(axis=0, dtype=np.float64)
-        order = np.argsort(-prior, kind="stable")
+        order = self._keep(found, p_zx)
         with torch.no_grad():
             found.network.head.copy_(found.network.head[:, torch.from_numpy(order)])
-        self.module_ = found.network.requires_grad_(False)
+        self.n_hidden_, self.n_dimensions_ = options.n_hidden, found.network.basis.shape[1]
+        if self.n_clusters == "auto":
+            self._warn_of_selection()
+        elif n_states > 1 and not self.disjoint_.all():
+            self._warn_of_states()
+
+    def _fit_clusters(self, samples: Array | ImageSource, rng: np.random.RandomState) -> None:
+        """Clusters of images, or of rows, that may touch."""
+        for name in ("beta", "tol", *(() if self.image_shape_ is None else ("standardize",))):
+            self._refuse(name, "is for rows" if name == "standardize" else "is for rows without a `network`")
+        if len(samples) < 2:
+            raise ValueError(f"X must hold at least 2 images, got {len(samples)}")
+        n_clusters = None if self.n_clusters == "auto" else self.n_clusters
+        options = ClusterOptions(
+            n_clusters=n_clusters,
+            n_states=self.n_states or (N_STATES * n_clusters if n_clusters else 10 * N_STATES),
+            max_clusters=self._most,
+            n_init=self.n_init or 1,
+            n_neighbors=self.n_neighbors,
+            n_hidden=self.n_hidden or 512,
+            max_iter=self.max_iter or 3000,
+            max_samples=self.max_samples or 60_000,
+            standardize=self.standardize,
+            verbose=bool(self.verbose),
+        )
+        if options.n_states < (n_clusters or 2):
+            raise ValueError(f"`n_states` must be at least n_clusters={n_clusters}, got {options.n_states}")
+        body = self.network if isinstance(self.network, nn.Module) else None
+        found = fit_clusters(self._reader(samples), len(samples), body, options, rng)
+        p_zx = softmax(_outputs(found.network, self._reader(samples), len(samples)), axis=1)
+        order = self._keep(found, p_zx)
+        found.network.membership = found.network.membership[:, torch.from_numpy(order)]
+        self.n_hidden_, self.n_states_ = options.n_hidden, options.n_states
+        self.n_dimensions_ = found.n_dimensions
+        inner = found.network.network
+        self.n_network_features_ = inner.head.in_features if isinstance(inner, WithStates) else 0
+        if n_clusters is None:
+            tried = range(2, min(options.max_clusters, options.n_states - 1) + 1)
+            self.selection_ = {
+                "n_clusters": list(tried),
+                "loss": [float(found.merging.losses[-(n - 1)]) for n in tried],
+                "jump": [float(found.merging.jumps()[n - 2]) for n in tried],
+            }
+
+    def _keep(self, found: Labeling | Clusters, p_zx: Array) -> NDArray[np.intp]:
+        """Take over what was found, with the clusters in the order that is returned: the largest first."""
+        prior = p_zx.mean(axis=0, dtype=np.float64)
+        order = np.argsort(-prior, kind="stable")
+        self.module_: Any = found.network.requires_grad_(False)
         self.n_clusters_ = len(order)
-        self.n_dimensions_ = found.network.basis.shape[1]
         self.labels_ = p_zx[:, order].argmax(axis=1)
         self.prior_ = prior[order]
         self.separation_ = found.separation[order]
@@ -225,32 +332,49 @@ class ManifoldLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
         self.objective_ = found.objective
         self.loss_curve_ = found.loss_curve
         self.n_iter_ = found.n_iter
-        if self.n_clusters == "auto":
-            self._warn_of_selection()
-        elif n_states > 1 and not self.disjoint_.all():
-            self._warn_of_states()
-        return self
+        return order
 
-    def transform(self, X: ArrayLike) -> Array:
+    @property
+    def _most(self) -> int:
+        """Clusters that "auto" tries at most."""
+        return self.max_clusters or (8 if self.image_shape_ is None else 20)
+
+    def _refuse(self, name: str, why: str) -> None:
+        """Raise where a parameter is set that does nothing here."""
+        default = inspect.signature(type(self)).parameters[name].default
+        if getattr(self, name) != default:
+            raise ValueError(f"`{name}` {why}, and must be {default!r} here, got {getattr(self, name)!r}")
+
+    def _reader(self, samples: Array | ImageSource) -> Callable[[NDArray[np.int64]], Tensor]:
+        """From indices to what the network takes before it is normalised."""
+        if isinstance(samples, np.ndarray):
+            return lambda indices: torch.from_numpy(np.asarray(samples[indices]))
+        return lambda indices: torch.from_numpy(samples.read(indices)).permute(0, 3, 1, 2).float() / 255.0
+
+    def transform(self, X: Rows) -> Array:
         """Logits of p(z|x).
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : as in `fit`
 
         Returns
         -------
         ndarray of shape (n_samples, n_clusters_)
         """
         check_is_fitted(self)
-        return logits(self.module_, as_rows(self, X, reset=False))
+        samples = as_fitted(self, X, self.image_shape_)
+        if isinstance(self.module_, SineNetwork) and isinstance(samples, np.ndarray):
+            return logits(self.module_, samples)
+        values = _outputs(self.module_, self._reader(samples), len(samples))
+        return values.astype(samples.dtype) if isinstance(samples, np.ndarray) else values
 
-    def predict_proba(self, X: ArrayLike) -> Array:
+    def predict_proba(self, X: Rows) -> Array:
         """p(z|x).
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : as in `fit`
 
         Returns
         -------
@@ -259,12 +383,12 @@ class ManifoldLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
         p_zx: Array = softmax(self.transform(X), axis=1)
         return p_zx
 
-    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
-        """The most probable state of each row.
+    def predict(self, X: Rows) -> NDArray[np.int64]:
+        """The most probable cluster of each sample.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : as in `fit`
 
         Returns
         -------
@@ -273,12 +397,12 @@ class ManifoldLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
         labels: NDArray[np.int64] = self.transform(X).argmax(axis=1)
         return labels
 
-    def score(self, X: ArrayLike, y: object = None) -> float:
-        """Mean over the states of the Jensen-Shannon divergence of each from the rest on `X`: log 2 minus the DML loss.
+    def score(self, X: Rows, y: object = None) -> float:
+        """Mean Jensen-Shannon divergence of a cluster from the rest on `X`: log 2 minus the DML loss.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : as in `fit`
         y : ignored
 
         Returns
@@ -289,15 +413,23 @@ class ManifoldLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
         p_zx = torch.from_numpy(self.predict_proba(X))
         return float(js_divergence(p_zx).mean()) if self.n_clusters_ > 1 else 0.0
 
-    def _make_module(self) -> SineNetwork:
-        rank = self.n_dimensions_
-        return SineNetwork(
-            torch.empty(self.n_features_in_, dtype=torch.float64),
-            torch.empty(self.n_features_in_, rank, dtype=torch.float64),
-            torch.empty(rank, self.n_hidden, dtype=torch.float64),
-            torch.empty(self.n_hidden, dtype=torch.float64),
-            self.n_clusters_,
-        ).requires_grad_(False)
+    def _make_module(self) -> nn.Module:
+        n_features, rank, n_clusters = self.n_features_in_, self.n_dimensions_, self.n_clusters_
+        center = torch.empty(n_features, dtype=torch.float64)
+        if self.network is None and self.image_shape_ is None:
+            basis = torch.empty(n_features, rank, dtype=torch.float64)
+            frequency = torch.empty(rank, self.n_hidden_, dtype=torch.float64)
+            phase = torch.empty(self.n_hidden_, dtype=torch.float64)
+            return SineNetwork(center, basis, frequency, phase, n_clusters).requires_grad_(False)
+        network: nn.Module
+        if isinstance(self.network, nn.Module):
+            basis = torch.empty(n_features, dtype=torch.float64)
+            network = WithStates(copy.deepcopy(self.network), self.n_network_features_, self.n_states_)
+        else:
+            basis = torch.empty(n_features, rank, dtype=torch.float64)
+            network = state_mlp(rank, self.n_hidden_, self.n_states_)
+        membership = torch.empty(self.n_states_, n_clusters)
+        return StateNetwork(center, basis, network, membership).eval().requires_grad_(False)
 
     def _warn_of_states(self) -> None:
         """Say which states are not what was asked for, why that may be, and what to do."""
@@ -329,9 +461,9 @@ class ManifoldLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
         ]
         few = f"; n_neighbors={self.n_neighbors} is few: with more, thin manifolds do not fall apart"
         hint = few if self.n_neighbors < FEW_NEIGHBORS else ""
-        if self.max_clusters in not_again:
+        if self._most in not_again:
             _warn(
-                f"max_clusters={self.max_clusters} states are certified as disjoint, but resamples divide the rows in "
+                f"max_clusters={self._most} states are certified as disjoint, but resamples divide the rows in "
                 "other ways: there are more groups, and which of them share a state is a matter of chance. Raise "
                 f"max_clusters{hint}."
             )
@@ -347,4 +479,14 @@ class ManifoldLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
 
 
 def _warn(message: str) -> None:
-    warnings.warn(message, ConvergenceWarning, stacklevel=5)  # from where `fit` was called, past its decorator
+    warnings.warn(message, ConvergenceWarning, stacklevel=6)  # from where `fit` was called, past its decorator
+
+
+def _outputs(network: StateNetwork, read: Callable[[NDArray[np.int64]], Tensor], n_samples: int) -> Array:
+    """The network on all samples, a block at a time: (n_samples, n_clusters)."""
+    values = np.empty((n_samples, network.membership.shape[1]))
+    with torch.no_grad():
+        for start in range(0, n_samples, BLOCK):
+            part = np.arange(start, min(start + BLOCK, n_samples))
+            values[part] = network(read(part)).numpy()
+    return values

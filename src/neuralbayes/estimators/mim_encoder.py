@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
@@ -21,17 +21,15 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from neuralbayes.bayes import mutual_information
-from neuralbayes.data.images import Images
 from neuralbayes.data.normalize import Normalization, Per
 from neuralbayes.data.sources import ImageSource
 from neuralbayes.encoder import STATES, WIDTHS, ImageEncoder, state_use
-from neuralbayes.estimators.inputs import as_images, as_rows
+from neuralbayes.estimators.inputs import Rows, as_fitted, as_images, as_rows
 from neuralbayes.estimators.persistence import SavedEstimator
 from neuralbayes.pretraining import PRESETS, pretrain
 from neuralbayes.rows import LossCurve, RowsConfig, RowsEncoder, even_batches, rows_network, train_rows
 
 Array = NDArray[Any]
-Rows = Images | ImageSource | ArrayLike
 
 WATCHED = 2000
 """Rows or images on which the information is measured."""
@@ -269,14 +267,11 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
     def _states(self, X: Rows, max_size: int) -> Array:
         check_is_fitted(self)
         layer = self._check_layer(len(self.n_states_))
-        images = as_images(X)
-        if (images is None) != (self.image_shape_ is None):
-            fitted, got = ("images", "rows") if images is None else ("rows", "images")
-            raise ValueError(f"X must be {fitted}, as in fit, got {got}")
-        if images is not None:
-            features: Array = self.module_.features(images, STATES[layer], max_size=max_size)
-            return features
-        return RowsEncoder(self.module_, self.mean_, self.std_).states(as_rows(self, X, reset=False), layer)
+        samples = as_fitted(self, X, self.image_shape_)
+        if isinstance(samples, np.ndarray):
+            return RowsEncoder(self.module_, self.mean_, self.std_).states(samples, layer)
+        features: Array = self.module_.features(samples, STATES[layer], max_size=max_size)
+        return features
 
     def _make_module(self) -> nn.Module:
         with torch.random.fork_rng():  # the weights are drawn before they are filled in

@@ -27,6 +27,9 @@ ESTIMATORS = {
 }
 """The classes that a model file may name, and where they live."""
 
+OWN_NETWORK = "your own"
+"""What a model file says in the place of a module that was given as a parameter."""
+
 
 class SavedEstimator(BaseEstimator):  # type: ignore[misc]
     """A scikit-learn estimator that can be saved to a folder.
@@ -69,7 +72,7 @@ class SavedEstimator(BaseEstimator):  # type: ignore[misc]
         digest = _sha256(temporary)
         # The description names its weights by content and is replaced last: until then the old model is whole.
         weights = temporary.rename(folder / f"weights-{digest[:16]}.safetensors")
-        params = {name: _plain(value) for name, value in self.get_params().items()}
+        params = {name: _plain(value) for name, value in self.get_params(deep=False).items()}
         description = {
             "format": FORMAT,
             "library": version("neuralbayes"),
@@ -86,9 +89,11 @@ class SavedEstimator(BaseEstimator):  # type: ignore[misc]
         remove_temporaries(folder)
 
     @classmethod
-    def _restore(cls, description: dict[str, Any], tensors: dict[str, torch.Tensor]) -> Self:
+    def _restore(
+        cls, description: dict[str, Any], tensors: dict[str, torch.Tensor], network: nn.Module | None = None
+    ) -> Self:
         params = {k: tuple(v) if isinstance(v, list) else v for k, v in description["params"].items()}
-        estimator = cls(**params)
+        estimator = cls(**params if network is None else params | {"network": network})
         attributes = dict(description["attributes"])
         if "feature_names_in_" in attributes:
             attributes["feature_names_in_"] = np.array(attributes["feature_names_in_"], dtype=object)
@@ -102,12 +107,15 @@ class SavedEstimator(BaseEstimator):  # type: ignore[misc]
         return estimator
 
 
-def load(folder: str | Path) -> Any:
+def load(folder: str | Path, *, network: nn.Module | None = None) -> Any:
     """Read an estimator that was saved with its `save` method.
 
     Parameters
     ----------
     folder : str or Path
+    network : nn.Module, optional
+        For a :class:`neuralbayes.ManifoldLabeler` that was fitted with a network of your own: one of the same
+        architecture, which is copied and gets the saved weights. Code is not saved, so that none is run by loading.
 
     Returns
     -------
@@ -149,14 +157,20 @@ def load(folder: str | Path) -> Any:
     if not (folder / weights).is_file() or _sha256(folder / weights) != description["sha256"]:
         raise ValueError(f"{folder / weights} is missing or damaged: it is not what {DESCRIPTION} describes")
     tensors, _ = read_tensors(folder / weights)
+    own = isinstance(description["params"], dict) and description["params"].get("network") == OWN_NETWORK
+    if own != (network is not None):
+        wanted = "the architecture that it was fitted with" if own else "None: the model has a network of the library"
+        raise ValueError(f"`network` must be {wanted}, got {None if network is None else type(network).__name__}")
     try:
-        return getattr(import_module(ESTIMATORS[name]), name)._restore(description, tensors)
+        return getattr(import_module(ESTIMATORS[name]), name)._restore(description, tensors, network)
     except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError) as error:
         raise ValueError(f"{path} does not fit its weights ({error}); it may be damaged") from error
 
 
 def _plain(value: Any) -> Any:
     """A parameter as JSON can hold it, tuples as lists; None for what it cannot, such as a random generator."""
+    if isinstance(value, nn.Module):
+        return OWN_NETWORK
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, tuple | list):

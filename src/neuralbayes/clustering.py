@@ -1,0 +1,284 @@
+r"""Clusters of images, and of rows that touch: many small states that are informative and smooth, then merged.
+
+1. The data are divided by one number and taken to their principal components. Neighbours are found there.
+2. A network with a few times as many states as there are to be clusters maximises the information of its states about
+   x (MIM-v1 with alpha = mu - 1) while p(z|x) is kept from changing under the worst small step from each point, a
+   fraction of the distance to its neighbours long: the objective of IMSAT (Hu et al. 2017), with more states. With as
+   many states as clusters that objective ends in poor local optima, where one state holds halves of two kinds and
+   another kind has two states. Small states are pure, and how many share a kind follows from how many points it has.
+3. States whose neighbours are alike are merged; see :mod:`neuralbayes.merging`.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.decomposition import PCA
+from sklearn.neighbors import NearestNeighbors
+from threadpoolctl import threadpool_limits
+from torch import Tensor, nn
+
+from neuralbayes.bayes import js_divergence, mutual_information, posterior
+from neuralbayes.merging import Merging, merge_states, neighbor_joint
+from neuralbayes.networks.encoders import mlp
+from neuralbayes.networks.replay import frozen_buffers
+from neuralbayes.networks.states import StateNetwork, WithStates
+from neuralbayes.objectives import MIM
+from neuralbayes.objectives.virtual_adversarial import virtual_adversarial
+from neuralbayes.rows import SMALL, even_batches
+from neuralbayes.training import Batches, Callback, StopOnNaN, TrainingState, cosine, train
+from neuralbayes.training.progress import progress
+
+Array = NDArray[Any]
+Read = Callable[[NDArray[np.int64]], Tensor]
+"""Samples at some indices as the network's owner has them: (m, n_features) or (m, C, H, W)."""
+Step = Callable[[nn.Module, tuple[Tensor, Tensor]], dict[str, Tensor]]
+
+N_STATES = 4
+"""States for each cluster."""
+
+N_DIMENSIONS = 64
+"""Most principal components: directions beyond carry noise, which the worst step would go along."""
+
+RADIUS = 0.4
+"""Length of the worst step in units of the distance to the last of the neighbours."""
+
+SMALL_STEP = 4.0
+"""Length of the step at whose end the worst direction is looked for, in units of the radius."""
+
+INFORMATION, PRIOR = 0.1, 4.0
+"""lambda and mu, IMSAT's weights of the information and of H(z) in it."""
+
+BATCH_SIZE, LEARNING_RATE, HEAD = 250, 2e-3, 1e-4
+SPAN_NUMBERS = 2**27
+"""Numbers, half a gigabyte of them, from which the principal components are computed at most."""
+
+BLOCK = 2000
+"""Samples that are read, or pass through the network, at once."""
+
+
+@dataclass(frozen=True)
+class ClusterOptions:
+    """What a fit can be told; see :class:`neuralbayes.ManifoldLabeler`."""
+
+    n_clusters: int | None  # None: the number that stands out, up to `max_clusters`
+    n_states: int
+    max_clusters: int
+    n_init: int
+    n_neighbors: int
+    n_hidden: int
+    max_iter: int
+    max_samples: int
+    standardize: bool
+    verbose: bool
+
+
+@dataclass
+class Clusters:
+    """A network with its clusters, how they were merged, and how well it is trained."""
+
+    network: StateNetwork
+    n_dimensions: int  # of the principal components
+    merging: Merging
+    separation: NDArray[np.float64]  # (n_clusters,) in nats
+    objective: float
+    loss_curve: list[float]
+    n_iter: int
+
+    @property
+    def disjoint(self) -> NDArray[np.bool_]:
+        """That no cluster is certified: (n_clusters,)."""
+        return np.zeros(len(self.separation), bool)
+
+
+def fit_clusters(
+    read: Read, n_samples: int, body: nn.Module | None, options: ClusterOptions, rng: np.random.RandomState
+) -> Clusters:
+    """Train the small states from `n_init` starts, take the one with the best objective, and merge its states.
+
+    Parameters
+    ----------
+    read : callable
+    n_samples : int
+    body : nn.Module, optional
+        A network of the caller's that takes what `read` gives, normalised, and is copied; by default an MLP on the
+        principal components.
+    options : ClusterOptions
+    rng : RandomState
+
+    Returns
+    -------
+    Clusters
+    """
+    chosen = np.sort(rng.permutation(n_samples)[: options.max_samples])
+    center, scale, components = _span(read, chosen, options.standardize, rng)
+    projection = StateNetwork(center, scale[:, None] * components, nn.Identity(), torch.eye(1))
+    points = torch.cat([projection.normalize(x) for x in _blocks(read, chosen, options.verbose)])
+    distance, neighbors = _neighbors(points.numpy(), options)
+    radius = torch.from_numpy(RADIUS * distance[:, -1]).float()
+
+    if body is None:
+        fetch: Callable[[Tensor], Tensor] = points.__getitem__
+        frame = projection
+    else:
+        frame = StateNetwork(center, scale, nn.Identity(), torch.eye(1))
+        fetch = lambda indices: frame.normalize(read(chosen[indices.numpy()]))  # noqa: E731
+
+    best: _Trained | None = None
+    for _ in range(options.n_init):
+        few = BATCH_SIZE * (points.shape[1] + options.n_hidden + options.n_states) * options.n_hidden < SMALL
+        with torch.random.fork_rng(), threadpool_limits(1 if body is None and few else None):
+            torch.manual_seed(int(rng.randint(2**31 - 1)))
+            network = _network(body, fetch, points.shape[1], options)
+            trained = _train(network, fetch, radius, options)
+        best = trained if best is None or trained.objective < best.objective else best
+    assert best is not None
+    with torch.no_grad():
+        starts = range(0, len(chosen), BLOCK)
+        parts = (torch.arange(start, min(start + BLOCK, len(chosen))) for start in starts)
+        p_zx = torch.cat([posterior(best.network(fetch(part))) for part in parts]).numpy()
+    merging = merge_states(neighbor_joint(p_zx, neighbors))
+    n_clusters = options.n_clusters or _standing_out(merging, options.max_clusters)
+    membership = np.eye(n_clusters, dtype=np.float32)[merging.clusters(n_clusters)]
+    near = np.mean([p_zx[column] @ membership for column in neighbors.T], axis=0)
+    separation = js_divergence(torch.from_numpy(near)).double().numpy() if n_clusters > 1 else np.zeros(1)
+    network = StateNetwork(frame.center, frame.basis, best.network, torch.from_numpy(membership))
+    return Clusters(network, points.shape[1], merging, separation, best.objective, best.loss_curve, best.n_iter)
+
+
+def information_step(objective: MIM, weight: float, *, n_iterations: int = 1, step: float = 0.1) -> Step:
+    r"""A step of training by :math:`R_{VAT} + \text{weight} \cdot J(\text{logits})` on a batch (x, radius)."""
+
+    def train_step(network: nn.Module, batch: tuple[Tensor, Tensor]) -> dict[str, Tensor]:
+        x, radius = batch
+        logits = network(x)
+        with frozen_buffers(network):  # running statistics are those of the samples as they are
+            change = virtual_adversarial(network, x, radius, clean=logits, n_iterations=n_iterations, step=step)
+        loss = change + weight * objective(logits)
+        torch.autograd.backward(loss)
+        return {"loss": loss, "change": change, "mi": mutual_information(logits.detach(), from_logits=True)}
+
+    return train_step
+
+
+@dataclass
+class _Trained:
+    network: nn.Module
+    objective: float
+    loss_curve: list[float]
+    n_iter: int
+
+
+class _Losses(Callback):
+    """The loss of each step."""
+
+    def __init__(self) -> None:
+        self.values: list[float] = []
+
+    def on_step_end(self, state: TrainingState, metrics: Mapping[str, float]) -> None:
+        self.values.append(metrics["loss"])
+
+
+def _network(
+    body: nn.Module | None, fetch: Callable[[Tensor], Tensor], n_dimensions: int, options: ClusterOptions
+) -> nn.Module:
+    """A new network whose states are all alike but for a trace."""
+    if body is None:
+        return state_mlp(n_dimensions, options.n_hidden, options.n_states)
+    body = copy.deepcopy(body).train()
+    with torch.no_grad(), frozen_buffers(body):
+        n_features = body(fetch(torch.arange(2))).flatten(1).shape[1]
+    network = WithStates(body, n_features, options.n_states)
+    nn.init.zeros_(network.head.bias)
+    with torch.no_grad():
+        network.head.weight.mul_(HEAD)
+    return network
+
+
+def state_mlp(n_dimensions: int, n_hidden: int, n_states: int) -> nn.Sequential:
+    """The network for coordinates: two hidden layers with batch normalisation, and states that are alike at first."""
+    network = mlp((n_dimensions, n_hidden, n_hidden, n_states), batch_norm=True)
+    with torch.no_grad():
+        network[-1].weight.mul_(HEAD)  # type: ignore[operator]
+    return network
+
+
+def _train(network: nn.Module, fetch: Callable[[Tensor], Tensor], radius: Tensor, options: ClusterOptions) -> _Trained:
+    size = even_batches(len(radius), BATCH_SIZE)
+    losses = _Losses()
+    state = train(
+        network,
+        information_step(MIM(PRIOR - 1.0, version=1), INFORMATION, step=SMALL_STEP),
+        Batches(len(radius), size, seed=int(torch.randint(2**31, ())), drop_last=True),
+        fetch=lambda indices: (fetch(indices), radius[indices]),
+        optimizer=torch.optim.Adam(network.parameters(), lr=LEARNING_RATE),
+        schedule=cosine(),
+        max_steps=options.max_iter,
+        callbacks=(StopOnNaN(), losses),
+        verbose=options.verbose,
+    )
+    network.cpu().eval().requires_grad_(False)
+    tenth = max(1, len(losses.values) // 10)
+    curve = [float(np.mean(losses.values[i : i + tenth])) for i in range(0, len(losses.values), tenth)]
+    return _Trained(network, float(np.mean(losses.values[-tenth:])), curve, state.step)
+
+
+def _span(
+    read: Read, chosen: NDArray[np.int64], standardize: bool, rng: np.random.RandomState
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Center (n_features,), factors (n_features,) and principal components (n_features, n_dimensions), in double."""
+    n_features = read(chosen[:1])[0].numel()
+    few = rng.permutation(len(chosen))[: max(2, SPAN_NUMBERS // n_features)]
+    rows = np.concatenate([x.flatten(1).double().numpy() for x in _blocks(read, np.sort(chosen[few]), False)])
+    center = rows.mean(axis=0)
+    rows -= center
+    variance = np.square(rows).mean(axis=0)
+    if not variance.any():
+        raise ValueError("X has a single distinct sample: there is nothing to tell apart.")
+    deviation = np.sqrt(variance if standardize else np.full(n_features, variance.mean()))
+    scale = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 0.0)
+    rows *= scale
+    n_dimensions = min(N_DIMENSIONS, n_features, len(rows) - 1)
+    components = PCA(n_dimensions, random_state=rng).fit(rows).components_
+    return torch.from_numpy(center), torch.from_numpy(scale), torch.from_numpy(components.T.copy())
+
+
+def _blocks(read: Read, indices: NDArray[np.int64], verbose: bool) -> Iterator[Tensor]:
+    """The samples, a block at a time."""
+    starts = range(0, len(indices), BLOCK)
+    with progress(len(starts), description="parts read", enabled=verbose) as display:
+        for start in starts:
+            x = read(indices[start : start + BLOCK])
+            yield x
+            display.advance(samples=len(x))
+
+
+def _neighbors(points: Array, options: ClusterOptions) -> tuple[Array, NDArray[np.int64]]:
+    """Distances to the nearest neighbours of each point, and which they are: (n_points, n_neighbors) each."""
+    n_neighbors = min(options.n_neighbors, len(points) - 1)
+    index = NearestNeighbors(n_neighbors=n_neighbors).fit(points)
+    distances = np.empty((len(points), n_neighbors), points.dtype)
+    neighbors = np.empty((len(points), n_neighbors), np.int64)
+    starts = range(0, len(points), 2 * BLOCK)
+    with progress(len(starts), description="parts of the neighbours", enabled=options.verbose) as display:
+        for start in starts:
+            part = slice(start, start + 2 * BLOCK)
+            # Each point is its own nearest, unless others lie on it: take out one.
+            distance, near = index.kneighbors(points[part], n_neighbors + 1)
+            own = near == np.arange(start, start + len(near))[:, None]
+            own[~own.any(axis=1), -1] = True
+            distances[part] = distance[~own].reshape(-1, n_neighbors)
+            neighbors[part] = near[~own].reshape(-1, n_neighbors)
+            display.advance(samples=len(near))
+    return distances, neighbors
+
+
+def _standing_out(merging: Merging, max_clusters: int) -> int:
+    """The number of clusters after which a merger begins to cost."""
+    return int(np.argmax(merging.jumps()[: max_clusters - 1])) + 2

@@ -1,0 +1,70 @@
+"""A network whose small states make up clusters: p(cluster|x) is the sum of p(z|x) over its states."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+
+class StateNetwork(nn.Module):
+    """Inputs as they are, normalised, through a network to small states, and these into clusters.
+
+    Parameters
+    ----------
+    center : Tensor of shape (n_features,)
+    basis : Tensor of shape (n_features, n_dimensions) or (n_features,)
+        To coordinates that the network takes; or a factor for each feature, and the input keeps its shape.
+    network : nn.Module
+        From the coordinates (n, n_dimensions), or from the input, to logits (n, n_states).
+    membership : Tensor of shape (n_states, n_clusters)
+        1 where a state belongs to a cluster, else 0.
+    """
+
+    center: Tensor
+    basis: Tensor
+    membership: Tensor
+
+    def __init__(self, center: Tensor, basis: Tensor, network: nn.Module, membership: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("center", center)
+        self.register_buffer("basis", basis)
+        self.network = network
+        self.register_buffer("membership", membership)
+
+    def normalize(self, x: Tensor) -> Tensor:
+        """What the network takes, in float32: (n, n_dimensions), or the shape of `x`."""
+        # The origin may be far away compared with the extent of the data: subtract in double.
+        centered = x.flatten(1).double() - self.center
+        if self.basis.ndim == 2:
+            return (centered @ self.basis).float()
+        return (centered * self.basis).float().reshape(x.shape)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logarithms of p(cluster|x): (n, ...) -> (n, n_clusters)."""
+        log_p = self.network(self.normalize(x)).double().log_softmax(dim=1)
+        # Where a state is not a member it adds nothing; a sum of exponentials that are all 0 in double is kept finite.
+        p_zx: Tensor = log_p.exp() @ self.membership.double()
+        return p_zx.clamp_min(torch.finfo(torch.float64).tiny).log()
+
+
+class WithStates(nn.Module):
+    """Any network with a linear layer from what it returns to logits of states.
+
+    Parameters
+    ----------
+    body : nn.Module
+        Returns (n, ...), which is flattened.
+    n_features : int
+        How many numbers it returns for a sample.
+    n_states : int
+    """
+
+    def __init__(self, body: nn.Module, n_features: int, n_states: int) -> None:
+        super().__init__()
+        self.body = body
+        self.head = nn.Linear(n_features, n_states)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits: (n, ...) -> (n, n_states)."""
+        logits: Tensor = self.head(self.body(x).flatten(1))
+        return logits
