@@ -152,6 +152,17 @@ def fit_clusters(
     return Clusters(network, points.shape[1], merging, separation, best.objective, best.loss_curve, best.n_iter)
 
 
+def default_steps(n_samples: int) -> int:
+    """How long to train where nothing else is said: fifty epochs, but from 1000 to 3000 steps.
+
+    Examples
+    --------
+    >>> default_steps(1437), default_steps(10_000), default_steps(60_000)
+    (1000, 2000, 3000)
+    """
+    return int(np.clip(50 * n_samples // BATCH_SIZE, 1000, 3000))
+
+
 def information_step(objective: MIM, weight: float, *, n_iterations: int = 1, step: float = 0.1) -> Step:
     r"""A step of training by :math:`R_{VAT} + \text{weight} \cdot J(\text{logits})` on a batch (x, radius)."""
 

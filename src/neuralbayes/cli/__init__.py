@@ -81,7 +81,7 @@ COMMANDS = {
         "doctor": "Tell what works on this computer, how fast, and what to change.",
     },
     "Tables": {
-        "label": "Label the rows of a table by the manifold they lie on.",
+        "label": "Label the rows of a table by the manifold they lie on, or images by their cluster.",
     },
     "Images": {
         "data": "Named data sets: list, fetch, verify, find.",

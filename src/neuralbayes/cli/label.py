@@ -1,4 +1,4 @@
-"""``neuralbayes label``: label the rows of a table by the manifold they lie on."""
+"""``neuralbayes label``: label the rows of a table by the manifold they lie on, or images by their cluster."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.text import Text
 
 from neuralbayes.cli.busy import busy
+from neuralbayes.cli.label_images import image_order, label_images
 from neuralbayes.cli.label_model import ModelOrder, help_label, label_with_model, with_names
 from neuralbayes.cli.label_summary import Labeling, LabelOutputs, summarize
 from neuralbayes.cli.outputs import check_model_folder, check_target
@@ -24,6 +25,9 @@ from neuralbayes.launch import launched_share
 
 EXAMPLES = """Writes the table again with a label for each row and the probabilities p_0, p_1, ... of all labels, \
 draws a picture, and says whether the manifolds are certified disjoint.
+
+Images get a cluster each. The table has their index, path, label and probabilities, and the picture is a contact \
+sheet: a row of each cluster, from the image that is surest to be in it to the one that is least.
 
 With --model a long table is done in parts, which are kept beside the output until it is whole: interrupted, the same \
 command goes on. --workers shares the parts among processes; so do torchrun and Slurm's srun, on several machines that \
@@ -35,6 +39,8 @@ see the same folder. The output is the same for any number of processes.
   [cyan]neuralbayes label data.parquet --columns height,weight --save model/[/cyan]
   [cyan]neuralbayes label new.parquet --model model/ --out labelled.csv[/cyan]
   [cyan]neuralbayes label large.npy --model model/ --workers 8[/cyan]
+  [cyan]neuralbayes label my_images/ --clusters 10 --save model/[/cyan]
+  [cyan]neuralbayes label mnist --split test --model model/[/cyan]
   [cyan]neuralbayes label arrays.npz --key X --clusters auto --no-picture --json[/cyan]
 """
 
@@ -54,6 +60,8 @@ def label(
     key: str | None = None,
     standardize: Flag = False,
     neighbors: int | None = None,
+    split: Literal["train", "test", "unlabeled"] | None = None,
+    limit: int | None = None,
     seed: int | None = None,
     save: Path | None = None,
     model: Path | None = None,
@@ -64,16 +72,17 @@ def label(
     json_: Annotated[Flag, Parameter(name="--json")] = False,
     quiet: Flag = False,
 ) -> None:
-    """Label the rows of a table by the manifold they lie on.
+    """Label the rows of a table by the manifold they lie on, or images by their cluster.
 
     Parameters
     ----------
     file
-        The table: .csv, .tsv, .parquet, .npy or .npz. Its numeric columns are used.
+        The table: .csv, .tsv, .parquet, .npy or .npz. Its numeric columns are used. Or images: a data set such as
+        mnist, a folder of pictures, a .npy or a .npz.
     clusters
-        How many manifolds: a number of at least 2, or auto, the default, which lets the data decide.
+        How many manifolds or clusters: a number of at least 2, or auto, the default, which lets the data decide.
     max_clusters
-        The largest number that auto tries, 8 by default.
+        The largest number that auto tries, 8 by default, of images 20.
     out
         Where the labels go; the suffix chooses the format. By default beside FILE, with -labels after its name. A
         .npy file gets the labels alone, a .npz file labels and probabilities.
@@ -86,6 +95,10 @@ def label(
     neighbors
         How many neighbours a row is joined to, 15 by default: fewer, such as 8, where manifolds nearly touch, more
         where one is thinly sampled.
+    split
+        Of images: which part of them, train by default; what is not split is all train.
+    limit
+        Of images: take the first N only.
     seed
         Seed of the random numbers, 0 by default: the same seed gives the same labels.
     save
@@ -116,6 +129,24 @@ def label(
     n_clusters = _n_clusters("auto" if clusters is None else clusters)
     if max_clusters is not None and n_clusters != "auto":
         raise ValueError(f"--max-clusters is for --clusters auto, but --clusters is {n_clusters}")
+    if _is_images(file, key, {"--columns": columns, "--standardize": standardize or None}, workers):
+        images = image_order(
+            file,
+            split=split or "train",
+            limit=limit,
+            settings=_settings(n_clusters, max_clusters, neighbors, seed),
+            model=model,
+            save=save,
+            out=out,
+            picture=picture,
+            draw=not no_picture,
+            force=force,
+        )
+        label_images(images, draw=not no_picture, output="json" if json_ else "none" if quiet else "text")
+        return
+    for option, value in {"--split": split, "--limit": limit}.items():
+        if value is not None:
+            raise ValueError(f"{option} is for images, but {file} is a table")
     names = None if columns is None else next(csv.reader([columns]))  # quotes allow commas in names
     share = launched_share()
     check_workers(workers, share)
@@ -139,9 +170,7 @@ def label(
         warnings.simplefilter("always", UserWarning)  # of which ConvergenceWarning is one
         with busy("labelling" if model else "training", enabled=not (quiet or json_)):
             if order is None:
-                settings = {"n_clusters": n_clusters, "standardize": standardize, "random_state": seed or 0}
-                settings |= {} if neighbors is None else {"n_neighbors": neighbors}
-                settings |= {} if max_clusters is None else {"max_clusters": max_clusters}
+                settings = _settings(n_clusters, max_clusters, neighbors, seed) | {"standardize": standardize}
                 labeling, parts = _train(file, names, key, settings), None
             else:
                 with resumable(order.folder, quiet=quiet or json_):
@@ -171,6 +200,28 @@ def label(
 def _tell_next(model: Path, file: Path, key: str | None, console: Console) -> None:
     words = ["neuralbayes", "report", str(model), str(file), *([] if key is None else ["--key", key]), "--open"]
     console.print(Text.assemble((f"{'next':<9}", "dim"), shlex.join(words)), soft_wrap=True)
+
+
+def _settings(
+    n_clusters: int | Literal["auto"], max_clusters: int | None, neighbors: int | None, seed: int | None
+) -> dict[str, Any]:
+    settings = {"n_clusters": n_clusters, "random_state": seed or 0}
+    settings |= {} if neighbors is None else {"n_neighbors": neighbors}
+    return settings | ({} if max_clusters is None else {"max_clusters": max_clusters})
+
+
+def _is_images(file: Path, key: str | None, of_tables: dict[str, Any], workers: int) -> bool:
+    """Whether there are images to be labelled; then what is for tables is refused."""
+    from neuralbayes.data.images import holds_images
+
+    if key is not None or not holds_images(file):
+        return False
+    for option, value in of_tables.items():
+        if value is not None:
+            raise ValueError(f"{option} is for tables, but {file} holds images")
+    if workers > 1:
+        raise ValueError(f"--workers is for tables, but {file} holds images, which a single process labels")
+    return True
 
 
 def _n_clusters(text: str) -> int | Literal["auto"]:

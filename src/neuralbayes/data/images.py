@@ -134,6 +134,25 @@ def load_images(
     return Images(images.name, split, fitted, images.labels, images.class_names)
 
 
+def holds_images(data: str | Path) -> bool:
+    """Whether :func:`load_images` reads `data`: a named data set, a folder, or a file of arrays of three or four axes.
+
+    Examples
+    --------
+    >>> holds_images("mnist"), holds_images("table.csv")
+    (True, False)
+    """
+    path = Path(data).expanduser()
+    if is_name(str(data)) or path.is_dir():
+        return True
+    if path.suffix == ".npy" and path.is_file():
+        return open_npy(path).ndim in (3, 4)
+    if path.suffix == ".npz" and path.is_file():
+        keys = {f"{name}_{split}" for split in SPLITS for name in "xX"} | {f"{split}_images" for split in SPLITS}
+        return any(open_npz(path, key).ndim in (3, 4) for key in npz_keys(path) if key in keys.union(IMAGE_KEYS))
+    return False
+
+
 def _named(name: str, split: str, root: str | Path | None, offline: bool, progress: bool) -> Images:
     from neuralbayes.data.loading import load
 

@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
 from neuralbayes.bayes import LOG_2, js_divergence
-from neuralbayes.clustering import BLOCK, N_STATES, ClusterOptions, Clusters, fit_clusters, state_mlp
+from neuralbayes.clustering import BLOCK, N_STATES, ClusterOptions, Clusters, default_steps, fit_clusters, state_mlp
 from neuralbayes.data.sources import ImageSource
 from neuralbayes.estimators.inputs import Rows, as_fitted, as_images, as_rows
 from neuralbayes.estimators.persistence import SavedEstimator
@@ -85,7 +85,7 @@ class ManifoldLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
         Units of a hidden layer, by default 256; of "mlp" 512.
     max_iter : int, optional
         Most steps from each start, by default 60, where held-out rows may end it earlier; with `network` or images
-        all are done, by default 3000.
+        all are done, by default 1000, from 15,000 images on 3000, and between in proportion.
     tol : float, default=1e-3
         Of rows without `network`: improvement of the held-out objective that counts as one.
     max_samples : int, optional
@@ -295,7 +295,7 @@ class ManifoldLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
             n_init=self.n_init or 1,
             n_neighbors=self.n_neighbors,
             n_hidden=self.n_hidden or 512,
-            max_iter=self.max_iter or 3000,
+            max_iter=self.max_iter or default_steps(len(samples)),
             max_samples=self.max_samples or 60_000,
             standardize=self.standardize,
             verbose=bool(self.verbose),

@@ -33,6 +33,36 @@ def typical(p_zx: NDArray[Any], n: int) -> NDArray[np.intp]:
     return found
 
 
+def from_sure_to_unsure(p_zx: NDArray[Any], n: int) -> list[NDArray[np.intp]]:
+    """Members of each state, of which it is the likeliest, at even distances from the surest to the least sure.
+
+    Parameters
+    ----------
+    p_zx : ndarray of shape (n_samples, n_states)
+    n : int
+        Most members of a state.
+
+    Returns
+    -------
+    list of ndarray
+        For each state the indices of its members; none for a state that has none.
+
+    Examples
+    --------
+    >>> p = np.array([0.9, 0.6, 0.8, 0.1, 0.7])
+    >>> from_sure_to_unsure(np.stack([p, 1 - p], axis=1), 3)
+    [array([0, 2, 1]), array([3])]
+    """
+    labels = p_zx.argmax(axis=1)
+    chosen = []
+    for k in range(p_zx.shape[1]):
+        members = np.flatnonzero(labels == k)
+        members = members[np.argsort(-p_zx[members, k], kind="stable")]
+        places = np.linspace(0, len(members) - 1, min(n, len(members))) if len(members) else np.empty(0)
+        chosen.append(members[places.astype(np.intp)])
+    return chosen
+
+
 def borderline(p_zx: NDArray[Any], n: int) -> list[NDArray[np.intp]]:
     """The samples of largest posterior entropy among those that each state claims, at most `n` a state.
 

@@ -1,0 +1,261 @@
+"""``neuralbayes label`` on images: clusters, a contact sheet of each, and their match with classes that are known."""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from rich import box
+from rich.console import Console
+from rich.table import Table as Grid
+from rich.text import Text
+
+from neuralbayes.cli.outputs import check_model_folder, check_target
+from neuralbayes.cli.runs import data_name, limited, tell_skipped
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from neuralbayes.data.images import Images
+    from neuralbayes.data.sources import ImageSource
+
+SHOWN = 20
+"""Images in the row of a cluster."""
+
+
+@dataclass(frozen=True)
+class ImageOrder:
+    """What was asked for."""
+
+    data: str
+    split: str
+    limit: int | None
+    settings: dict[str, Any]  # of the estimator
+    model: Path | None
+    save: Path | None
+    table: Path
+    picture: Path | None
+
+    def load(self, *, verbose: bool) -> tuple[Any, Images]:
+        """The model that is to be used, or None, and the images, in its size."""
+        import neuralbayes
+        from neuralbayes.data.images import load_images
+
+        if self.model is None:
+            return None, load_images(self.data, split=self.split, progress=verbose)
+        estimator = neuralbayes.load(self.model)
+        shape = getattr(estimator, "image_shape_", None)
+        if not isinstance(estimator, neuralbayes.ManifoldLabeler) or shape is None:
+            raise ValueError(f"{self.model} must hold a ManifoldLabeler of images, got one of another kind")
+        height, width, channels = shape
+        images = load_images(self.data, split=self.split, size=(height, width), channels=channels, progress=verbose)
+        return estimator, images
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """One line of the summary."""
+
+    cluster: int
+    images: int
+    share: float
+    separation: float
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How clusters match the classes that the images came with, which nothing else has seen."""
+
+    accuracy: float
+    nmi: float
+    ari: float
+
+
+@dataclass(frozen=True)
+class ImagesSummary:
+    """Everything there is to say about clusters of images."""
+
+    input: str
+    images: int
+    n_clusters: int
+    clusters: list[Cluster]
+    trained: bool
+    agreement: Agreement | None
+    out: str
+    picture: str | None
+    model: str | None
+    notes: list[str]
+
+    def print(self, stdout: Console, stderr: Console) -> None:
+        """Print the summary to `stdout` and the notes to `stderr`."""
+        from neuralbayes.plot.style import state_color
+
+        stdout.print(Text(f"{self.input}: {self.images:,} images", style="bold"), soft_wrap=True)
+        grid = Grid(box=box.SIMPLE_HEAD)
+        for heading in ("cluster", "images", "share", "separation"):
+            grid.add_column(heading, justify="right")
+        for line in self.clusters:
+            grid.add_row(
+                Text(str(line.cluster), style=f"bold {state_color(line.cluster)}"),
+                f"{line.images:,}",
+                f"{100 * line.share:.1f} %",
+                f"{100 * line.separation / math.log(2):.0f} %",
+            )
+        stdout.print(grid)
+        stdout.print("Separation: 100 % where no neighbour of an image is in another cluster.")
+        if self.agreement is not None:
+            a = self.agreement
+            text = f"{100 * a.accuracy:.2f} % match the classes (NMI {a.nmi:.3f}, ARI {a.ari:.3f})"
+            stdout.print(
+                Text(f"{text}, which nothing but this line used", style="bold green"), soft_wrap=not stdout.is_terminal
+            )
+        for key, value in {"labels": self.out, "picture": self.picture, "model": self.model}.items():
+            if value:
+                stdout.print(Text.assemble((f"{key:<9}", "dim"), value), soft_wrap=True)
+        for note in self.notes:
+            stderr.print(Text.assemble(("note: ", "bold"), note, style="yellow"), soft_wrap=not stderr.is_terminal)
+
+
+def image_order(
+    data: Path,
+    *,
+    split: str,
+    limit: int | None,
+    settings: dict[str, Any],
+    model: Path | None,
+    save: Path | None,
+    out: Path | None,
+    picture: Path | None,
+    draw: bool,
+    force: bool,
+) -> ImageOrder:
+    """What is to be done, with all that would be written checked before anything is computed."""
+    from neuralbayes.data.catalog import is_name
+    from neuralbayes.data.table_formats import check_format
+
+    name = str(data)
+    source = None if is_name(name) else data
+    beside = data.absolute() if source is not None else Path(name)
+    table = beside.with_name(f"{beside.name if beside.is_dir() else beside.stem}-labels.csv") if out is None else out
+    check_format(table)
+    check_target(table, option="--out", force=force, source=source)
+    if picture is not None:
+        from neuralbayes.plot.style import check_picture
+
+        check_picture(picture)
+    elif draw and find_spec("matplotlib"):
+        picture = table.with_suffix(".png")
+    if picture is not None:
+        check_target(picture, option="--picture", force=force, source=source)
+    if save is not None:
+        check_model_folder(save, option="--save", force=force)
+    return ImageOrder(name, split, limit, settings, model, save, table, picture)
+
+
+def label_images(order: ImageOrder, *, draw: bool, output: Literal["text", "json", "none"]) -> None:
+    """Cluster the images, or label them with a model; write labels, model and contact sheet, and print a summary."""
+    import neuralbayes
+
+    verbose = output == "text"
+    estimator, images = order.load(verbose=verbose)
+    tell_skipped(images, kept_in=None, quiet=not verbose)
+    source = limited(images, order.limit)
+    classes = None if images.labels is None else images.labels[: len(source)]
+    if estimator is None:
+        estimator = neuralbayes.ManifoldLabeler(**order.settings, verbose=verbose).fit(source)
+    p_zx = estimator.predict_proba(source)
+    if order.save is not None:  # first: it is what took the time
+        estimator.save(order.save)
+    _write(order.table, p_zx, [str(path) for path in getattr(images.source, "paths", ())[: len(source)]], classes)
+    notes = []
+    if order.picture is not None:
+        _draw(order.picture, p_zx, source, images.name)
+    elif draw:
+        notes.append("No picture was drawn: that needs matplotlib, pip install 'neuralbayes[report]'.")
+    summary = _summary(order, estimator, p_zx, classes, notes)
+    if output == "json":
+        Console().out(json.dumps(asdict(summary), indent=2, allow_nan=False), highlight=False)
+    elif output == "text":
+        console = Console(highlight=False)
+        summary.print(console, Console(stderr=True, highlight=False))
+        if order.save is not None:
+            words = ["neuralbayes", "label", "MORE_IMAGES", "--model", str(order.save)]
+            console.print(Text.assemble((f"{'next':<9}", "dim"), shlex.join(words)), soft_wrap=True)
+
+
+def _write(path: Path, p_zx: NDArray[Any], names: list[str], classes: NDArray[np.int64] | None) -> None:
+    import numpy as np
+
+    from neuralbayes.data.tables import write_table
+
+    labels = p_zx.argmax(axis=1)
+    match path.suffix.lower():
+        case ".npy":
+            write_table(path, {"labels": labels})
+        case ".npz":
+            write_table(path, {"labels": labels, "probabilities": p_zx})
+        case _:
+            columns: dict[str, NDArray[Any]] = {"index": np.arange(len(labels))}
+            columns |= {"path": np.array(names, dtype=object)} if names else {}
+            columns |= {} if classes is None else {"class": classes}
+            write_table(path, columns | {"label": labels, "p": p_zx})
+
+
+def _draw(path: Path, p_zx: NDArray[Any], source: ImageSource, title: str) -> None:
+    """A row of each cluster, from the image that is surest to be in it to the one that is least."""
+    import numpy as np
+
+    from neuralbayes.plot import MembersDisplay, save_picture
+    from neuralbayes.plot.members import from_sure_to_unsure
+
+    members = from_sure_to_unsure(p_zx, SHOWN)
+    counts = np.bincount(p_zx.argmax(axis=1), minlength=p_zx.shape[1])
+    shown = [k for k in range(len(members)) if len(members[k])]
+    display = MembersDisplay(
+        [source.read(members[k]) for k in shown],
+        [f"{k}: {counts[k]:,}" for k in shown],
+        [(100.0 * p_zx[members[k], k]).tolist() for k in shown],
+    ).plot()
+    heading = f"{Path(title).name}: each cluster from its surest image to its least sure; right, p(z|x) in percent"
+    display.ax_.set_title(heading, fontsize=8)
+    save_picture(display.figure_, path)
+
+
+def _summary(
+    order: ImageOrder, estimator: Any, p_zx: NDArray[Any], classes: NDArray[np.int64] | None, notes: list[str]
+) -> ImagesSummary:
+    import numpy as np
+
+    labels = p_zx.argmax(axis=1)
+    counts = np.bincount(labels, minlength=p_zx.shape[1])
+    clusters = [Cluster(k, int(n), int(n) / len(labels), float(estimator.separation_[k])) for k, n in enumerate(counts)]
+    return ImagesSummary(
+        input=data_name(order.data),
+        images=len(labels),
+        n_clusters=len(counts),
+        clusters=clusters,
+        trained=order.model is None,
+        agreement=None if classes is None else _agreement(labels, classes),
+        out=str(order.table),
+        picture=None if order.picture is None else str(order.picture),
+        model=None if order.save is None else str(order.save),
+        notes=notes,
+    )
+
+
+def _agreement(labels: NDArray[Any], classes: NDArray[np.int64]) -> Agreement:
+    from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+
+    from neuralbayes.probes.clusters import clustering_accuracy
+
+    return Agreement(
+        clustering_accuracy(labels, classes),
+        float(normalized_mutual_info_score(classes, labels)),
+        float(adjusted_rand_score(classes, labels)),
+    )
