@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import torch
 from labeling_page import write_page
-from labeling_records import METHODS, Results, print_summary
+from labeling_records import METHODS, labeling_results, print_summary
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from sklearn.cluster import KMeans, SpectralClustering
@@ -243,13 +243,13 @@ def main() -> None:
     full = arguments.full
     out = arguments.out or (ROOT / "results" / "labeling" if full or arguments.page else None)
     if arguments.page:
-        write_page(Results(out, None), arguments.docs)
+        write_page(labeling_results(out, None), arguments.docs)
         return
     packages = ("neuralbayes", "torch", "numpy", "scipy", "scikit-learn", "hdbscan", "gemclus")
     versions = {"python": platform.python_version(), **{name: version(name) for name in packages}}
     n_seeds = arguments.seeds or (20 if full else 2)
     slow_seeds = arguments.slow_seeds if arguments.slow_seeds is not None else (2 if full else 0)
-    results = Results(out, versions)
+    results = labeling_results(out, versions)
     todo = list(jobs(n_seeds, slow_seeds, full))
     left = [job for job in todo if not results.has(job[0], job[1])]
     with progress(len(todo), description="measurement", completed=len(todo) - len(left)) as display:

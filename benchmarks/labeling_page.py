@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 from labeling_pictures import draw_sets, draw_time
-from labeling_records import METHODS, Record, Results, cost_ratio, scale_seconds, time_ratio
+from labeling_records import METHODS, cost_ratio, scale_seconds, time_ratio
+from records import Record, Results
 
 from neuralbayes.files import atomic_write
 from neuralbayes.labeling import CERTIFIED

@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from labeling_records import Results, scale_seconds
+from labeling_records import scale_seconds
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba_array
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, NullLocator
 from numpy.typing import NDArray
+from records import Results
 
 from neuralbayes.data.toys import HARDER, PAPER
 from neuralbayes.plot.style import save_picture, state_color

@@ -1,69 +1,22 @@
-"""What benchmarks/labeling.py measured: kept as JSON, one record a line, and put together over the seeds."""
+"""What benchmarks/labeling.py measured, put together over the seeds."""
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from records import Results
 from rich.console import Console
 from rich.table import Table
-
-from neuralbayes.files import atomic_write, read_json
-
-Record = dict[str, Any]
 
 METHODS = ("ours", "SpectralClustering", "HDBSCAN", "KMeans", "GaussianMixture", "GemClus")
 FILES = ("accuracy", "cost", "certificate", "auto", "scale")
 
 
-class Results:
-    """Records by file, written to `folder` as they come; None keeps them in memory.
-
-    Parameters
-    ----------
-    folder : Path or None
-    versions : dict or None
-        Of the packages that measure now. Records of other versions are refused; None reads any.
-    """
-
-    def __init__(self, folder: Path | None, versions: dict[str, str] | None) -> None:
-        self.folder = folder
-        self.versions = versions or {}
-        self.records: dict[str, list[Record]] = {name: [] for name in FILES}
-        for name in FILES if folder else ():
-            path = Path(folder or "", f"{name}.json")
-            if not path.exists():
-                continue
-            content = read_json(path)
-            if versions is not None and content["versions"] != versions:
-                raise ValueError(f"{path} was measured with {content['versions']}, now {versions}: remove it first")
-            self.versions = content["versions"]
-            self.records[name] = content["records"]
-
-    def has(self, name: str, key: Record) -> bool:
-        return any(key.items() <= record.items() for record in self.records[name] if record["seed"] == key["seed"])
-
-    def add(self, name: str, record: Record) -> None:
-        rounded = {key: float(f"{value:.6g}") if isinstance(value, float) else value for key, value in record.items()}
-        self.records[name].append(rounded)
-        if self.folder is None:
-            return
-        head = {"command": "python benchmarks/labeling.py --full", "threads": 1, "versions": self.versions}
-        lines = ",\n".join("    " + json.dumps(record, allow_nan=False) for record in self.records[name])
-        with atomic_write(self.folder / f"{name}.json") as temporary:
-            temporary.write_text(f'{json.dumps(head, indent=2)[:-2]},\n  "records": [\n{lines}\n  ]\n}}\n', "utf-8")
-
-    def column(self, name: str, field: str, **where: Any) -> dict[int, Any]:
-        """The field of the records that match, by seed."""
-        chosen = (record for record in self.records[name] if where.items() <= record.items())
-        return {record["seed"]: record[field] for record in chosen if record.get(field) is not None}
-
-    def names(self, name: str, field: str) -> list[Any]:
-        """Different values of a field, in the order in which they first come."""
-        return list(dict.fromkeys(record[field] for record in self.records[name]))
+def labeling_results(folder: Path | None, versions: dict[str, str] | None) -> Results:
+    """The records of the benchmark."""
+    return Results(folder, versions, FILES, "python benchmarks/labeling.py --full")
 
 
 def time_ratio(results: Results, field: str, method: str, name: str | None = None) -> float | None:

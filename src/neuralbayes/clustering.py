@@ -6,7 +6,7 @@ r"""Clusters of images, and of rows that touch: many small states that are infor
    fraction of the distance to its neighbours long: the objective of IMSAT (Hu et al. 2017), with more states. With as
    many states as clusters that objective ends in poor local optima, where one state holds halves of two kinds and
    another kind has two states. Small states are pure, and how many share a kind follows from how many points it has.
-3. States whose neighbours are alike are merged; see :mod:`neuralbayes.merging`.
+3. States whose points are neighbours are merged; see :mod:`neuralbayes.merging`.
 """
 
 from __future__ import annotations
@@ -37,27 +37,16 @@ from neuralbayes.training.progress import progress
 
 Array = NDArray[Any]
 Read = Callable[[NDArray[np.int64]], Tensor]
-"""Samples at some indices as the network's owner has them: (m, n_features) or (m, C, H, W)."""
+"""Samples at some indices as the caller has them: (m, n_features) or (m, C, H, W)."""
 Step = Callable[[nn.Module, tuple[Tensor, Tensor]], dict[str, Tensor]]
+"""As :func:`neuralbayes.training.train` takes it; a batch is x and the radius of each sample."""
 
 N_STATES = 4
 """States for each cluster."""
 
-N_DIMENSIONS = 64
-"""Most principal components: directions beyond carry noise, which the worst step would go along."""
-
-RADIUS = 0.4
-"""Length of the worst step in units of the distance to the last of the neighbours."""
-
-SMALL_STEP = 4.0
-"""Length of the step at whose end the worst direction is looked for, in units of the radius."""
-
-INFORMATION, PRIOR = 0.1, 4.0
-"""lambda and mu, IMSAT's weights of the information and of H(z) in it."""
-
-BATCH_SIZE, LEARNING_RATE, HEAD = 250, 2e-3, 1e-4
+BATCH_SIZE = 250
 SPAN_NUMBERS = 2**27
-"""Numbers, half a gigabyte of them, from which the principal components are computed at most."""
+"""Numbers, a gigabyte of them, from which the principal components are computed at most."""
 
 BLOCK = 2000
 """Samples that are read, or pass through the network, at once."""
@@ -65,18 +54,47 @@ BLOCK = 2000
 
 @dataclass(frozen=True)
 class ClusterOptions:
-    """What a fit can be told; see :class:`neuralbayes.ManifoldLabeler`."""
+    """What a fit can be told; :class:`neuralbayes.ManifoldLabeler` says more of those that it takes.
 
-    n_clusters: int | None  # None: the number that stands out, up to `max_clusters`
+    Attributes
+    ----------
+    n_clusters : int or None
+        None: the number that stands out, up to `max_clusters`.
+    n_states, max_iter, max_clusters, n_init, n_neighbors, n_hidden, max_samples : int
+    standardize, verbose : bool
+    n_dimensions : int
+        Most principal components: directions beyond carry noise, which the worst step would go along.
+    radius : float
+        Length of the worst step in units of the distance to the last of the neighbours.
+    small_step : float
+        Length of the step at whose end the worst direction is looked for, in units of the radius.
+    information, prior : float
+        lambda and mu, IMSAT's weights of the information and of H(z) in it.
+    head : float
+        Scale of the last layer at first.
+    batch_size : int
+    learning_rate : float
+        Of Adam, which half a cosine takes to 0.
+    """
+
+    n_clusters: int | None
     n_states: int
-    max_clusters: int
-    n_init: int
-    n_neighbors: int
-    n_hidden: int
     max_iter: int
-    max_samples: int
-    standardize: bool
-    verbose: bool
+    max_clusters: int = 20
+    n_init: int = 1
+    n_neighbors: int = 15
+    n_hidden: int = 512
+    max_samples: int = 60_000
+    standardize: bool = False
+    verbose: bool = False
+    n_dimensions: int = 64
+    radius: float = 0.4
+    small_step: float = 4.0
+    information: float = 0.1
+    prior: float = 4.0
+    head: float = 1e-4
+    batch_size: int = BATCH_SIZE
+    learning_rate: float = 2e-3
 
 
 @dataclass
@@ -98,7 +116,12 @@ class Clusters:
 
 
 def fit_clusters(
-    read: Read, n_samples: int, body: nn.Module | None, options: ClusterOptions, rng: np.random.RandomState
+    read: Read,
+    n_samples: int,
+    body: nn.Module | None,
+    options: ClusterOptions,
+    rng: np.random.RandomState,
+    step: Step | None = None,
 ) -> Clusters:
     """Train the small states from `n_init` starts, take the one with the best objective, and merge its states.
 
@@ -111,40 +134,41 @@ def fit_clusters(
         principal components.
     options : ClusterOptions
     rng : RandomState
+    step : callable, optional
+        Another objective than :func:`information_step`.
 
     Returns
     -------
     Clusters
     """
     chosen = np.sort(rng.permutation(n_samples)[: options.max_samples])
-    center, scale, components = _span(read, chosen, options.standardize, rng)
-    projection = StateNetwork(center, scale[:, None] * components, nn.Identity(), torch.eye(1))
-    points = torch.cat([projection.normalize(x) for x in _blocks(read, chosen, options.verbose)])
+    center, scale, components = _span(read, chosen, options, rng)
+    frame = StateNetwork(center, scale[:, None] * components, nn.Identity(), torch.eye(1))
+    points = torch.cat([frame.normalize(x) for x in _blocks(read, chosen, options.verbose)])
     distance, neighbors = _neighbors(points.numpy(), options)
-    radius = torch.from_numpy(RADIUS * distance[:, -1]).float()
-
-    if body is None:
-        fetch: Callable[[Tensor], Tensor] = points.__getitem__
-        frame = projection
-    else:
+    radius = torch.from_numpy(options.radius * distance[:, -1]).float()
+    if body is not None:
         frame = StateNetwork(center, scale, nn.Identity(), torch.eye(1))
-        fetch = lambda indices: frame.normalize(read(chosen[indices.numpy()]))  # noqa: E731
 
-    best: _Trained | None = None
+    def fetch(indices: Tensor) -> Tensor:
+        return points[indices] if body is None else frame.normalize(read(chosen[indices.numpy()]))
+
+    n_products = options.batch_size * (points.shape[1] + options.n_hidden + options.n_states) * options.n_hidden
+    n_threads = 1 if body is None and n_products < SMALL else None
+    tried = []
     for _ in range(options.n_init):
-        few = BATCH_SIZE * (points.shape[1] + options.n_hidden + options.n_states) * options.n_hidden < SMALL
-        with torch.random.fork_rng(), threadpool_limits(1 if body is None and few else None):
+        with torch.random.fork_rng(), threadpool_limits(n_threads):
             torch.manual_seed(int(rng.randint(2**31 - 1)))
             network = _network(body, fetch, points.shape[1], options)
-            trained = _train(network, fetch, radius, options)
-        best = trained if best is None or trained.objective < best.objective else best
-    assert best is not None
+            tried.append(_train(network, step or _step(options), fetch, radius, options))
+    best = min(tried, key=lambda trained: trained.objective)
+
     with torch.no_grad():
         starts = range(0, len(chosen), BLOCK)
         parts = (torch.arange(start, min(start + BLOCK, len(chosen))) for start in starts)
         p_zx = torch.cat([posterior(best.network(fetch(part))) for part in parts]).numpy()
     merging = merge_states(neighbor_joint(p_zx, neighbors))
-    n_clusters = options.n_clusters or _standing_out(merging, options.max_clusters)
+    n_clusters = options.n_clusters or merging.standing_out(options.max_clusters)
     membership = np.eye(n_clusters, dtype=np.float32)[merging.clusters(n_clusters)]
     near = np.mean([p_zx[column] @ membership for column in neighbors.T], axis=0)
     separation = js_divergence(torch.from_numpy(near)).double().numpy() if n_clusters > 1 else np.zeros(1)
@@ -164,7 +188,21 @@ def default_steps(n_samples: int) -> int:
 
 
 def information_step(objective: MIM, weight: float, *, n_iterations: int = 1, step: float = 0.1) -> Step:
-    r"""A step of training by :math:`R_{VAT} + \text{weight} \cdot J(\text{logits})` on a batch (x, radius)."""
+    r"""A step of training by :math:`R_{VAT} + \text{weight} \cdot J(\text{logits})` on a batch (x, radius).
+
+    Parameters
+    ----------
+    objective : MIM
+        J.
+    weight : float
+    n_iterations, step
+        As in :func:`neuralbayes.objectives.virtual_adversarial.virtual_adversarial`.
+
+    Returns
+    -------
+    callable
+        The metrics are "loss", "change", which is R_VAT, and "mi".
+    """
 
     def train_step(network: nn.Module, batch: tuple[Tensor, Tensor]) -> dict[str, Tensor]:
         x, radius = batch
@@ -178,11 +216,40 @@ def information_step(objective: MIM, weight: float, *, n_iterations: int = 1, st
     return train_step
 
 
+def state_mlp(n_dimensions: int, n_hidden: int, n_states: int) -> nn.Sequential:
+    """The network for coordinates: two hidden layers with batch normalisation."""
+    return mlp((n_dimensions, n_hidden, n_hidden, n_states), batch_norm=True)
+
+
+def _network(
+    body: nn.Module | None, fetch: Callable[[Tensor], Tensor], n_dimensions: int, options: ClusterOptions
+) -> nn.Module:
+    """A new network whose states are all alike but for a trace."""
+    network: nn.Module
+    if body is None:
+        network = state_mlp(n_dimensions, options.n_hidden, options.n_states)
+        head: Any = network[-1]
+    else:
+        body = copy.deepcopy(body).train()
+        with torch.no_grad(), frozen_buffers(body):
+            n_features = body(fetch(torch.arange(2))).flatten(1).shape[1]
+        network = WithStates(body, n_features, options.n_states)
+        head = network.head
+        nn.init.zeros_(head.bias)
+    with torch.no_grad():
+        head.weight.mul_(options.head)
+    return network
+
+
+def _step(options: ClusterOptions) -> Step:
+    return information_step(MIM(options.prior - 1.0, version=1), options.information, step=options.small_step)
+
+
 @dataclass
 class _Trained:
     network: nn.Module
-    objective: float
-    loss_curve: list[float]
+    objective: float  # over the last tenth
+    loss_curve: list[float]  # of each tenth
     n_iter: int
 
 
@@ -196,66 +263,45 @@ class _Losses(Callback):
         self.values.append(metrics["loss"])
 
 
-def _network(
-    body: nn.Module | None, fetch: Callable[[Tensor], Tensor], n_dimensions: int, options: ClusterOptions
-) -> nn.Module:
-    """A new network whose states are all alike but for a trace."""
-    if body is None:
-        return state_mlp(n_dimensions, options.n_hidden, options.n_states)
-    body = copy.deepcopy(body).train()
-    with torch.no_grad(), frozen_buffers(body):
-        n_features = body(fetch(torch.arange(2))).flatten(1).shape[1]
-    network = WithStates(body, n_features, options.n_states)
-    nn.init.zeros_(network.head.bias)
-    with torch.no_grad():
-        network.head.weight.mul_(HEAD)
-    return network
-
-
-def state_mlp(n_dimensions: int, n_hidden: int, n_states: int) -> nn.Sequential:
-    """The network for coordinates: two hidden layers with batch normalisation, and states that are alike at first."""
-    network = mlp((n_dimensions, n_hidden, n_hidden, n_states), batch_norm=True)
-    with torch.no_grad():
-        network[-1].weight.mul_(HEAD)  # type: ignore[operator]
-    return network
-
-
-def _train(network: nn.Module, fetch: Callable[[Tensor], Tensor], radius: Tensor, options: ClusterOptions) -> _Trained:
-    size = even_batches(len(radius), BATCH_SIZE)
+def _train(
+    network: nn.Module, step: Step, fetch: Callable[[Tensor], Tensor], radius: Tensor, options: ClusterOptions
+) -> _Trained:
     losses = _Losses()
+    size = even_batches(len(radius), options.batch_size)
     state = train(
         network,
-        information_step(MIM(PRIOR - 1.0, version=1), INFORMATION, step=SMALL_STEP),
+        step,
         Batches(len(radius), size, seed=int(torch.randint(2**31, ())), drop_last=True),
         fetch=lambda indices: (fetch(indices), radius[indices]),
-        optimizer=torch.optim.Adam(network.parameters(), lr=LEARNING_RATE),
+        optimizer=torch.optim.Adam(network.parameters(), lr=options.learning_rate),
         schedule=cosine(),
         max_steps=options.max_iter,
         callbacks=(StopOnNaN(), losses),
         verbose=options.verbose,
     )
     network.cpu().eval().requires_grad_(False)
-    tenth = max(1, len(losses.values) // 10)
-    curve = [float(np.mean(losses.values[i : i + tenth])) for i in range(0, len(losses.values), tenth)]
-    return _Trained(network, float(np.mean(losses.values[-tenth:])), curve, state.step)
+    tenths = np.array_split(losses.values, min(10, len(losses.values)))
+    curve = [float(np.mean(tenth)) for tenth in tenths]
+    return _Trained(network, curve[-1], curve, state.step)
 
 
 def _span(
-    read: Read, chosen: NDArray[np.int64], standardize: bool, rng: np.random.RandomState
+    read: Read, chosen: NDArray[np.int64], options: ClusterOptions, rng: np.random.RandomState
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Center (n_features,), factors (n_features,) and principal components (n_features, n_dimensions), in double."""
     n_features = read(chosen[:1])[0].numel()
     few = rng.permutation(len(chosen))[: max(2, SPAN_NUMBERS // n_features)]
-    rows = np.concatenate([x.flatten(1).double().numpy() for x in _blocks(read, np.sort(chosen[few]), False)])
+    blocks = _blocks(read, chosen[np.sort(few)], verbose=False)
+    rows = np.concatenate([x.flatten(1).double().numpy() for x in blocks])
     center = rows.mean(axis=0)
     rows -= center
     variance = np.square(rows).mean(axis=0)
     if not variance.any():
         raise ValueError("X has a single distinct sample: there is nothing to tell apart.")
-    deviation = np.sqrt(variance if standardize else np.full(n_features, variance.mean()))
+    deviation = np.sqrt(variance if options.standardize else np.full(n_features, variance.mean()))
     scale = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 0.0)
     rows *= scale
-    n_dimensions = min(N_DIMENSIONS, n_features, len(rows) - 1)
+    n_dimensions = min(options.n_dimensions, n_features, len(rows) - 1)
     components = PCA(n_dimensions, random_state=rng).fit(rows).components_
     return torch.from_numpy(center), torch.from_numpy(scale), torch.from_numpy(components.T.copy())
 
@@ -288,8 +334,3 @@ def _neighbors(points: Array, options: ClusterOptions) -> tuple[Array, NDArray[n
             neighbors[part] = near[~own].reshape(-1, n_neighbors)
             display.advance(samples=len(near))
     return distances, neighbors
-
-
-def _standing_out(merging: Merging, max_clusters: int) -> int:
-    """The number of clusters after which a merger begins to cost."""
-    return int(np.argmax(merging.jumps()[: max_clusters - 1])) + 2

@@ -1,9 +1,12 @@
-r"""Small states into few clusters, by what each tells about the states of the neighbours.
+r"""Small states into few clusters: those that are neighbours oftener than chance has it.
 
-A point x and one of its neighbours x' have states with the joint distribution
-:math:`p(z, z') = E[L(x) L(x')^T]`. States that belong together have neighbours of the same kinds: to merge them loses
-little of I(z; z'). The pair that loses least is merged, again and again; this is the agglomerative information
-bottleneck of Slonim and Tishby, "Agglomerative Information Bottleneck", NIPS 1999.
+A point x and one of its neighbours x' have states with the joint distribution :math:`p(z, z') = E[L(x) L(x')^T]`. The
+pair of clusters whose
+
+.. math:: \frac{p(z, z')}{p(z) \, p(z')}
+
+is largest is merged, again and again: how many times as often one is a neighbour of the other as it would be of any.
+Being a ratio, it does not favour large clusters over small ones.
 """
 
 from __future__ import annotations
@@ -12,7 +15,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import rel_entr
 
 Array = NDArray[np.float64]
 
@@ -53,12 +55,12 @@ class Merging:
     ----------
     pairs : ndarray of shape (n_states - 1, 2)
         The two clusters, each named by its first state, that became one in each step; the name of the first stays.
-    losses : ndarray of shape (n_states - 1,)
-        What each step lost of I(z; z') in nats.
+    ratios : ndarray of shape (n_states - 1,)
+        p(z, z') / p(z) p(z') of the two; 1 where one has no mass.
     """
 
     pairs: NDArray[np.int64]
-    losses: Array
+    ratios: Array
 
     @property
     def n_states(self) -> int:
@@ -75,19 +77,25 @@ class Merging:
         return np.unique(cluster, return_inverse=True)[1]
 
     def jumps(self) -> Array:
-        """How many times as much the step from K clusters to K - 1 loses as the step to K, K = 2, 3, ...
+        """How much less often than the pair before the next pair are neighbours, when K = 2, 3, ... clusters are left.
 
         Returns
         -------
         ndarray of shape (n_states - 2,)
-            The first is that of K = 2. A number of clusters that the data have stands out.
+            The ratio of the step to K clusters over that of the step to K - 1; the first is that of K = 2. A number of
+            clusters that the data have stands out.
         """
-        losses = np.maximum(self.losses[::-1], np.finfo(float).eps)
-        return losses[:-1] / losses[1:]
+        ratios = np.maximum(self.ratios[::-1], np.finfo(float).eps)
+        return ratios[1:] / ratios[:-1]
+
+    def standing_out(self, max_clusters: int) -> int:
+        """The number of clusters, from 2 to `max_clusters`, with the largest of the `jumps`; 1 where there is none."""
+        jumps = self.jumps()[: max_clusters - 1]
+        return int(np.argmax(jumps)) + 2 if len(jumps) else 1
 
 
 def merge_states(joint: Array) -> Merging:
-    """Merge the pair of clusters that loses least of I(z; z'), until one is left.
+    """Merge the two clusters that are neighbours most often compared with chance, until one is left.
 
     Parameters
     ----------
@@ -100,38 +108,25 @@ def merge_states(joint: Array) -> Merging:
 
     Examples
     --------
-    The neighbours of states 0 and 1 are of the same kinds, and so are those of 2 and 3: within these pairs nothing is
-    lost, between them all that is known, log 2.
+    States 0 and 1 are neighbours as often as of themselves, and so are 2 and 3; between these pairs there is nothing.
 
-    >>> joint = np.kron(np.eye(2), [[0.125, 0.125], [0.125, 0.125]])
-    >>> merging = merge_states(joint)
-    >>> merging.clusters(2), merging.losses.round(3)
-    (array([0, 0, 1, 1]), array([0.   , 0.   , 0.693]))
+    >>> merging = merge_states(np.kron(np.eye(2), np.full((2, 2), 0.125)))
+    >>> merging.clusters(2), merging.ratios
+    (array([0, 0, 1, 1]), array([2., 2., 0.]))
     """
-    rows = joint.astype(np.float64)
-    alive = np.ones(len(rows), bool)
-    cost = np.full(joint.shape, np.inf)
-    for i in range(len(rows) - 1):
-        cost[i, i + 1 :] = _loss(rows[i], rows[i + 1 :])
-    pairs, losses = [], []
-    for _ in range(len(rows) - 1):
-        kept, merged = np.unravel_index(np.argmin(cost), cost.shape)
+    joint = joint.astype(np.float64)
+    alive = np.ones(len(joint), bool)
+    pairs, ratios = [], []
+    for _ in range(len(joint) - 1):
+        mass = joint.sum(axis=1)
+        chance = np.outer(mass, mass)
+        # A state without mass is a neighbour of none: it goes first, wherever.
+        ratio = np.divide(joint, chance, out=np.full_like(joint, np.inf), where=chance > 0.0)
+        ratio[~np.triu(np.outer(alive, alive), 1)] = -1.0
+        kept, merged = np.unravel_index(np.argmax(ratio), ratio.shape)
         pairs.append((kept, merged))
-        losses.append(max(float(cost[kept, merged]), 0.0))
-        rows[kept] += rows[merged]
-        alive[merged] = False
-        cost[merged], cost[:, merged] = np.inf, np.inf
-        others = np.flatnonzero(alive & (np.arange(len(rows)) != kept))
-        cost[np.minimum(kept, others), np.maximum(kept, others)] = _loss(rows[kept], rows[others])
-    return Merging(np.array(pairs, dtype=np.int64).reshape(-1, 2), np.array(losses))
-
-
-def _loss(row: Array, others: Array) -> Array:
-    """What I(z; z') loses where a row of the joint is merged with each of others: (S,), (m, S) -> (m,).
-
-    It is the Jensen-Shannon divergence between the neighbours of the two, weighted by their masses and times their sum.
-    """
-    mass, masses = row.sum(), others.sum(axis=1, keepdims=True)
-    mean = (row + others) / np.maximum(mass + masses, np.finfo(float).tiny)
-    loss: Array = (rel_entr(row, mass * mean) + rel_entr(others, masses * mean)).sum(axis=1)
-    return loss
+        ratios.append(ratio[kept, merged] if chance[kept, merged] > 0.0 else 1.0)
+        joint[kept] += joint[merged]
+        joint[:, kept] += joint[:, merged]
+        joint[merged], joint[:, merged], alive[merged] = 0.0, 0.0, False
+    return Merging(np.array(pairs, dtype=np.int64).reshape(-1, 2), np.array(ratios))

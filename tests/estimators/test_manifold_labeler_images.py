@@ -108,7 +108,7 @@ def test_load_says_when_a_network_is_missing_or_too_many(digits, tmp_path):
     with pytest.raises(ValueError, match="does not fit its weights"):
         nb.load(tmp_path / "own", network=nn.Conv2d(1, 3, 3))
     nb.ManifoldLabeler(4, **QUICK).fit(digits.images[:200]).save(tmp_path / "mlp")
-    with pytest.raises(ValueError, match="`network` must be None.*got Sequential"):
+    with pytest.raises(ValueError, match=r"`network` must be None.*got Sequential"):
         nb.load(tmp_path / "mlp", network=convolution())
 
 
@@ -117,8 +117,8 @@ def test_auto_takes_the_number_that_stands_out(digits):
     jumps = labeler.selection_["jump"]
     assert labeler.selection_["n_clusters"] == list(range(2, 13))
     assert labeler.n_clusters_ == labeler.selection_["n_clusters"][int(np.argmax(jumps))]
-    losses = labeler.selection_["loss"]
-    assert_allclose(jumps[:-1], np.array(losses[:-1]) / losses[1:])
+    ratios = labeler.selection_["ratio"]
+    assert_allclose(jumps[:-1], np.array(ratios[1:]) / ratios[:-1])
 
 
 def test_rows_that_touch_get_clusters():

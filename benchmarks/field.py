@@ -1,0 +1,125 @@
+"""Clusterers beside each other on images and tables: accuracy, and what it took.
+
+    python benchmarks/field.py                  the tables, one seed, kept nowhere: minutes
+    python benchmarks/field.py --full           images too, five seeds, into results/field: hours; goes on where it was
+    python benchmarks/field.py --page           docs/clustering.md and its pictures from results/field
+
+Every fit is a process of its own, and its cost the processor time of it, loading excluded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import subprocess
+import sys
+import time
+import warnings
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+from field_methods import METHODS
+from field_page import print_summary, write_page
+from field_sets import IMAGES, TABLES
+from records import Record, Results
+from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+from threadpoolctl import threadpool_limits
+
+from neuralbayes.probes.clusters import clustering_accuracy
+from neuralbayes.training.progress import progress
+
+ROOT = Path(__file__).parents[1]
+FILE, COMMAND = "field", "python benchmarks/field.py --full"
+TIME_LIMIT = 45 * 60.0  # seconds for one fit
+SEEDS = 5
+FEWER = {"IMSAT": 1, "DEC": 2, "GemClus": 1, "HDBSCAN on UMAP": 2, "GMM on UMAP": 2}
+"""Seeds on images of what takes long."""
+PACKAGES = ("neuralbayes", "torch", "numpy", "scipy", "scikit-learn", "hdbscan", "umap-learn", "gemclus")
+
+
+def measure_one(name: str, method: str, seed: int, threads: int) -> Record:
+    """Fit a method to a set in this process."""
+    data = {**IMAGES, **TABLES}[name]()
+    _ = data.rows if method in ("IMSAT", "DEC") else data.coordinates  # not a part of the cost
+    torch.set_num_threads(threads)
+    with threadpool_limits(threads):
+        clock, processor = time.perf_counter(), time.process_time()
+        train, test = METHODS[method](data, seed)
+        seconds, processor_seconds = time.perf_counter() - clock, time.process_time() - processor
+    return {
+        "accuracy": clustering_accuracy(test.astype(int), data.test_classes),
+        "train_accuracy": clustering_accuracy(train.astype(int), data.train_classes),
+        "nmi": float(normalized_mutual_info_score(data.test_classes, test)),
+        "ari": float(adjusted_rand_score(data.test_classes, test)),
+        "found": len(set(train.tolist())),
+        "seconds": seconds,
+        "processor_seconds": processor_seconds,
+    }
+
+
+def in_child(name: str, method: str, seed: int, threads: int) -> Record:
+    """The same in a process of its own; only the time limit where it does not end in it, or the error it ends with."""
+    command = [sys.executable, __file__, "--one", name, method, str(seed), "--threads", str(threads)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TIME_LIMIT, check=False)
+    except subprocess.TimeoutExpired:
+        return {"failed": f"more than {TIME_LIMIT / 60:.0f} minutes"}
+    if done.returncode:
+        return {"failed": (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]}
+    record: Record = json.loads(done.stdout.strip().splitlines()[-1])
+    return record
+
+
+def jobs(full: bool, seeds: int) -> list[dict[str, Any]]:
+    """What is to be measured, the quick ones of each set first."""
+    sets = {**(IMAGES if full else {}), **TABLES}
+    return [
+        {"set": name, "method": method, "seed": seed}
+        for name in sets
+        for seed in range(seeds)
+        for method in METHODS
+        if seed < (FEWER.get(method, seeds) if name in IMAGES else seeds)
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--full", action="store_true", help="what is committed: images, five seeds")
+    parser.add_argument("--seeds", type=int, help=f"1, with --full {SEEDS}")
+    parser.add_argument("--only", nargs="+", metavar="SET", help="these sets alone")
+    parser.add_argument("--methods", nargs="+", metavar="METHOD", help="these methods alone")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--page", action="store_true", help="write docs/clustering.md from the JSON, measure nothing")
+    parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="folder of the page")
+    parser.add_argument("--one", nargs=3, metavar=("SET", "METHOD", "SEED"), help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    warnings.filterwarnings("ignore")  # peers warn of graphs in parts and of starts that did not converge
+    if arguments.one:
+        name, method, seed = arguments.one
+        print(json.dumps(measure_one(name, method, int(seed), arguments.threads)))
+        return
+    out = ROOT / "results" / "field" if arguments.full or arguments.page else None
+    if arguments.page:
+        write_page(Results(out, None, [FILE], COMMAND), arguments.docs)
+        return
+    versions = {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}}
+    results = Results(out, versions, [FILE], COMMAND, arguments.threads)
+    todo = [
+        job
+        for job in jobs(arguments.full, arguments.seeds or (SEEDS if arguments.full else 1))
+        if (not arguments.only or job["set"] in arguments.only)
+        and (not arguments.methods or job["method"] in arguments.methods)
+    ]
+    left = [job for job in todo if not results.has(FILE, job)]
+    with progress(len(todo), description="fit", completed=len(todo) - len(left)) as display:
+        for job in left:
+            results.add(FILE, {**job, **in_child(job["set"], job["method"], job["seed"], arguments.threads)})
+            display.advance()
+    print_summary(results)
+
+
+if __name__ == "__main__":
+    main()

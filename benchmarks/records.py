@@ -1,0 +1,73 @@
+"""What a benchmark measured: kept as JSON, one record a line, so that it goes on where it was interrupted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from neuralbayes.files import atomic_write, read_json
+
+Record = dict[str, Any]
+
+
+class Results:
+    """Records by file, written to `folder` as they come; None keeps them in memory.
+
+    Parameters
+    ----------
+    folder : Path or None
+    versions : dict or None
+        Of the packages that measure now. Records of other versions are refused; None reads any.
+    files : sequence of str
+        Names of the files, without their suffix.
+    command : str
+        What measures, to be kept with the records.
+    threads : int
+        On how many it runs.
+    """
+
+    def __init__(
+        self,
+        folder: Path | None,
+        versions: dict[str, str] | None,
+        files: Sequence[str],
+        command: str,
+        threads: int = 1,
+    ) -> None:
+        self.folder = folder
+        self.versions = versions or {}
+        self.records: dict[str, list[Record]] = {name: [] for name in files}
+        self._head = {"command": command, "threads": threads}
+        for name in files if folder else ():
+            path = Path(folder or "", f"{name}.json")
+            if not path.exists():
+                continue
+            content = read_json(path)
+            if versions is not None and content["versions"] != versions:
+                raise ValueError(f"{path} was measured with {content['versions']}, now {versions}: remove it first")
+            self.versions = content["versions"]
+            self.records[name] = content["records"]
+
+    def has(self, name: str, key: Record) -> bool:
+        return any(key.items() <= record.items() for record in self.records[name] if record["seed"] == key["seed"])
+
+    def add(self, name: str, record: Record) -> None:
+        rounded = {key: float(f"{value:.6g}") if isinstance(value, float) else value for key, value in record.items()}
+        self.records[name].append(rounded)
+        if self.folder is None:
+            return
+        head = {**self._head, "versions": self.versions}
+        lines = ",\n".join("    " + json.dumps(record, allow_nan=False) for record in self.records[name])
+        with atomic_write(self.folder / f"{name}.json") as temporary:
+            temporary.write_text(f'{json.dumps(head, indent=2)[:-2]},\n  "records": [\n{lines}\n  ]\n}}\n', "utf-8")
+
+    def column(self, name: str, field: str, **where: Any) -> dict[int, Any]:
+        """The field of the records that match, by seed."""
+        chosen = (record for record in self.records[name] if where.items() <= record.items())
+        return {record["seed"]: record[field] for record in chosen if record.get(field) is not None}
+
+    def names(self, name: str, field: str) -> list[Any]:
+        """Different values of a field, in the order in which they first come."""
+        return list(dict.fromkeys(record[field] for record in self.records[name]))
