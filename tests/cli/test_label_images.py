@@ -49,7 +49,7 @@ def test_a_folder_gets_a_table_with_paths_a_contact_sheet_and_a_model(folder, ca
     out, _ = said(capsys)
     assert "40 images" in out
     assert "match the classes" in out
-    assert "neuralbayes label MORE_IMAGES --model model" in out
+    assert f"neuralbayes report model {folder} --open" in out
 
 
 def test_a_model_labels_other_images_and_scales_them(folder, capsys, tmp_path):

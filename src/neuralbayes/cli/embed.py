@@ -136,7 +136,7 @@ def _write(order: _Order, share: Share, *, force: bool, quiet: bool) -> None:
     check_target(order.out, option="--out", force=force, source=Path(order.data))
     with announced(order.folder, share):
         encoder = load_encoder(order.run)
-        images = load_fitting(encoder, order.data, order.split, progress=not quiet)
+        images = load_fitting(encoder.shape, order.data, order.split, progress=not quiet)
         source = limited(images, order.limit)
         tell_skipped(images, kept_in=None, quiet=quiet)
         paths = getattr(images.source, "paths", ())[: len(source)]
@@ -196,7 +196,7 @@ def _help(order: _Order, share: Share) -> None:
     listing = parts.listing()
     source: ImageSource
     if listing is None:
-        source = limited(load_fitting(encoder, order.data, order.split, progress=False), order.limit)
+        source = limited(load_fitting(encoder.shape, order.data, order.split, progress=False), order.limit)
     else:
         source = ListedSource.from_listing(listing)
     write_features(encoder, source, order.out, state=order.state, parts=parts)

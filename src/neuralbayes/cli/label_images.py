@@ -16,7 +16,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from neuralbayes.cli.outputs import check_model_folder, check_target
-from neuralbayes.cli.runs import data_name, limited, tell_skipped
+from neuralbayes.cli.runs import data_name, limited, load_fitting, tell_skipped
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,17 +45,16 @@ class ImageOrder:
     def load(self, *, verbose: bool) -> tuple[Any, Images]:
         """The model that is to be used, or None, and the images, in its size."""
         import neuralbayes
-        from neuralbayes.data.images import load_images
 
         if self.model is None:
+            from neuralbayes.data.images import load_images
+
             return None, load_images(self.data, split=self.split, progress=verbose)
         estimator = neuralbayes.load(self.model)
         shape = getattr(estimator, "image_shape_", None)
         if not isinstance(estimator, neuralbayes.ManifoldLabeler) or shape is None:
             raise ValueError(f"{self.model} must hold a ManifoldLabeler of images, got one of another kind")
-        height, width, channels = shape
-        images = load_images(self.data, split=self.split, size=(height, width), channels=channels, progress=verbose)
-        return estimator, images
+        return estimator, load_fitting(shape, self.data, self.split, progress=verbose)
 
 
 @dataclass(frozen=True)
@@ -185,7 +184,8 @@ def label_images(order: ImageOrder, *, draw: bool, output: Literal["text", "json
         console = Console(highlight=False)
         summary.print(console, Console(stderr=True, highlight=False))
         if order.save is not None:
-            words = ["neuralbayes", "label", "MORE_IMAGES", "--model", str(order.save)]
+            split = [] if order.split == "train" else ["--split", order.split]
+            words = ["neuralbayes", "report", str(order.save), order.data, *split, "--open"]
             console.print(Text.assemble((f"{'next':<9}", "dim"), shlex.join(words)), soft_wrap=True)
 
 

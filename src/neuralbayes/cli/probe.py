@@ -83,7 +83,7 @@ def probe(
     encoder = load_encoder(run)
     chosen, own = _data(run, data)
     shown = not (quiet or json_)
-    train, test = (load_fitting(encoder, chosen, split, progress=shown) for split in ("train", "test"))
+    train, test = (load_fitting(encoder.shape, chosen, split, progress=shown) for split in ("train", "test"))
     protocols: tuple[Protocol, ...] = ("validation", "paper") if protocol == "both" else (protocol,)
     rows = _rows(encoder, train, states, baselines)
     settings: dict[str, Any] = {

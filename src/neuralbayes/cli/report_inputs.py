@@ -30,7 +30,7 @@ class ImageInput:
     """An encoder of images, with the images to look at."""
 
     folder: Path
-    encoder: Any  # ImageEncoder, or MIMEncoder of images
+    encoder: Any  # ImageEncoder, or an estimator of images
     images: Any
     data: str
     limit: int | None
@@ -42,11 +42,14 @@ class ImageInput:
 
     def side(self, n: int, shared: dict[Any, Samples], method: Any, watch: Any) -> Side:
         from neuralbayes.encoder import ImageEncoder
-        from neuralbayes.report.explorer import encoder_side, image_model_side, image_samples
+        from neuralbayes.estimators import ManifoldLabeler
+        from neuralbayes.report.explorer import clusters_side, encoder_side, image_model_side, image_samples
 
         if self.looks_at not in shared:
             shared[self.looks_at] = image_samples(self.images, f"{self.data}, {self.images.split}", n, self.limit)
         samples = shared[self.looks_at]
+        if isinstance(self.encoder, ManifoldLabeler):
+            return clusters_side(self.folder, self.encoder, samples, method=method, watch=watch)
         if not isinstance(self.encoder, ImageEncoder):
             return image_model_side(self.folder, self.encoder, samples, method=method, watch=watch)
         return encoder_side(self.folder, self.encoder, samples, own_data=self.own_data, method=method, watch=watch)
@@ -94,8 +97,9 @@ def open_input(folder: Path, kind: str, asked: Asked) -> ImageInput | RowInput:
     estimator = neuralbayes.load(folder)
     if asked.data is None:
         raise ValueError(f"a model keeps no data: name them after {folder}, as in `neuralbayes report {folder} DATA`")
-    if getattr(estimator, "image_shape_", None) is not None:
-        images = load_fitting(estimator.module_, data_name(asked.data), asked.split or "train", progress=asked.progress)
+    shape = getattr(estimator, "image_shape_", None)
+    if shape is not None:
+        images = load_fitting(shape, data_name(asked.data), asked.split or "train", progress=asked.progress)
         return ImageInput(folder, estimator, images, data_name(asked.data), None, own_data=False)
     return _open_table(folder, estimator, asked)
 
@@ -112,7 +116,7 @@ def _open_run(folder: Path, asked: Asked) -> ImageInput:
     data = choice.data if own and choice is not None else data_name(str(asked.data))
     split = asked.split or (choice.split if own and choice is not None else "train")
     own = own and choice is not None and split == choice.split
-    images = load_fitting(encoder, data, split, progress=asked.progress)
+    images = load_fitting(encoder.shape, data, split, progress=asked.progress)
     # Named data are taken whole: so two runs that saw different parts of them can be compared.
     limit = choice.limit if own and choice is not None and asked.data is None else None
     return ImageInput(folder, encoder, images, data, limit, own)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -80,11 +81,11 @@ def load_encoder(run: Path) -> ImageEncoder:
     return ImageEncoder.load(run)
 
 
-def load_fitting(encoder: ImageEncoder, data: str, split: str, *, progress: bool) -> Images:
-    """Images by name or path, in the size and the colours that the encoder takes."""
+def load_fitting(shape: Sequence[int], data: str, split: str, *, progress: bool) -> Images:
+    """Images by name or path, in the size and the colours, (H, W, C), that an encoder or a model takes."""
     from neuralbayes.data.images import load_images
 
-    height, width, channels = encoder.shape
+    height, width, channels = shape
     return load_images(data, split=split, size=(height, width), channels=channels, progress=progress)
 
 

@@ -1,5 +1,6 @@
 """One page that shows what the states of a run or a model mean: what was learnt, in words, pictures and an explorer."""
 
+from neuralbayes.report.explorer.clusters import clusters_side
 from neuralbayes.report.explorer.page import write_page
 from neuralbayes.report.explorer.runs import encoder_side, image_model_side
 from neuralbayes.report.explorer.samples import Samples, chosen, image_samples, row_samples
@@ -10,6 +11,7 @@ __all__ = [
     "Samples",
     "Side",
     "chosen",
+    "clusters_side",
     "encoder_side",
     "image_model_side",
     "image_samples",

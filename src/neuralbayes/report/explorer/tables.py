@@ -20,6 +20,7 @@ from neuralbayes.plot.plane import plane
 from neuralbayes.plot.regions import Regions
 from neuralbayes.plot.style import COLORS
 from neuralbayes.report.explorer.classes import agreement, crosstab_picture
+from neuralbayes.report.explorer.clusters import cluster_grids
 from neuralbayes.report.explorer.commands import label_command
 from neuralbayes.report.explorer.figures import png_address
 from neuralbayes.report.explorer.places import Method, Places, posterior_places
@@ -63,8 +64,12 @@ def rows_side(
     watch(f"looking at {len(samples):,} rows")
     if isinstance(estimator, ManifoldLabeler):
         layers, background = _labeler_layers(estimator, X, samples.values, samples.columns)
-        warnings = [*certificate_warnings(layers[0])]
-        grids = {"certificate": _certificate(estimator, layers[0])}
+        if estimator.network is None:
+            warnings = certificate_warnings(layers[0])
+            grids = {"certificate": _certificate(estimator, layers[0])}
+        else:
+            warnings = layer_warnings(layers, "row")
+            grids = {"training": cluster_grids(estimator, layers[0])}
         training = loss_pictures(estimator)
     else:
         layers, background = _encoder_layers(estimator, X, method, watch), None
@@ -114,9 +119,8 @@ def _labeler_layers(
     places = Places(
         points, np.ones(len(values), bool), drawn_in.axis_names, f"{len(values):,} rows{drawn_in.how}{unit}"
     )
-    layer = Layer(
-        "states", p_zx, places, separation=labeler.separation_, disjoint=np.asarray(labeler.disjoint_, dtype=bool)
-    )
+    disjoint = np.asarray(labeler.disjoint_, dtype=bool) if labeler.network is None else None
+    layer = Layer("states", p_zx, places, separation=labeler.separation_, disjoint=disjoint)
     if values.shape[1] != 2 or not 2 <= layer.n_states <= len(COLORS):  # of more, two would look the same
         return [layer], None
     names = getattr(labeler, "feature_names_in_", None)

@@ -56,7 +56,8 @@ class Members {
     if (layer.separation && layer.nStates > 1) {
       const value = layer.separation[state];
       const size = value === null ? "unknown" : `${percent(value / Math.log(2))} of log 2`;
-      facts.push(`separation ${size}: ${layer.disjoint[state] ? "certified disjoint" : "not certified"}`);
+      const verdict = layer.disjoint ? (layer.disjoint[state] ? ": certified disjoint" : ": not certified") : "";
+      facts.push(`separation ${size}${verdict}`);
     }
     return make(
       "div",

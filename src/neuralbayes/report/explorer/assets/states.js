@@ -52,13 +52,14 @@ class States {
 
   buildTable(layer, samples) {
     const head = ["state", "p(z)", `claims, ${samples.noun}s`];
-    if (layer.separation) head.push("separation, of log 2", "certified");
+    if (layer.separation) head.push("separation, of log 2", ...(layer.disjoint ? ["certified"] : []));
     if (layer.classes) head.push("commonest class");
     const rows = layer.order.map((k) => {
       const cells = [percent(layer.prior[k]) + (layer.dead.has(k) ? " †" : ""), count(layer.claimed[k])];
       if (layer.separation) {
         const value = layer.separation[k];
-        cells.push(value === null ? "unknown" : percent(value / Math.log(2)), layer.disjoint[k] ? "yes" : "no");
+        cells.push(value === null ? "unknown" : percent(value / Math.log(2)));
+        if (layer.disjoint) cells.push(layer.disjoint[k] ? "yes" : "no");
       }
       if (layer.classes) {
         const [best] = classesOf(layer, samples, k);

@@ -1,0 +1,115 @@
+"""The half of the page that shows a labeler of images: its clusters, and the small states that they are made of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from neuralbayes.bayes import LOG_2, mutual_information, posterior
+from neuralbayes.estimators import ManifoldLabeler
+from neuralbayes.report.explorer.classes import agreement, crosstab_picture
+from neuralbayes.report.explorer.commands import label_command
+from neuralbayes.report.explorer.places import Method, posterior_places
+from neuralbayes.report.explorer.samples import Samples
+from neuralbayes.report.explorer.side import Grid, Layer, Side, Watch
+from neuralbayes.report.explorer.training import loss_pictures
+from neuralbayes.report.explorer.words import layer_warnings
+
+
+def clusters_side(
+    folder: Path,
+    labeler: ManifoldLabeler,
+    samples: Samples,
+    *,
+    method: Method = "tsne",
+    watch: Watch = lambda doing: None,
+) -> Side:
+    """What is to be said of a labeler of images.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the model is saved.
+    labeler : ManifoldLabeler
+        Fitted on images.
+    samples : Samples
+        Images of the size that it takes.
+    method : {"tsne", "pca"}
+        Of the map.
+    watch : callable, optional
+    """
+    if samples.pictures is None or list(samples.pictures.shape[1:]) != labeler.image_shape_:
+        got = "rows" if samples.pictures is None else f"images of shape {samples.pictures.shape[1:]}"
+        raise ValueError(f"`samples` must be images of the shape {labeler.image_shape_} of the model, got {got}")
+    watch(f"looking at {len(samples):,} images")
+    module = labeler.module_
+    with torch.no_grad():
+        x = torch.from_numpy(samples.pictures).permute(0, 3, 1, 2).float() / 255.0
+        states = posterior(module.network(module.normalize(x)))
+    p_zx = labeler.predict_proba(samples.pictures).astype(np.float32)
+    watch("the map")
+    places = posterior_places(states.numpy(), method)  # the states tell more of what is near what than the clusters
+    n = len(samples)
+    layers = [
+        Layer("small states", states.numpy(), places, float(mutual_information(states)), n),
+        Layer("clusters", p_zx, places, float(mutual_information(torch.from_numpy(p_zx))), n, labeler.separation_),
+    ]
+    watch("drawing")
+    params, defaults = labeler.get_params(deep=False), type(labeler)().get_params()
+    command = label_command(params, defaults, samples.data, str(folder))
+    against_classes = agreement(layers, samples)
+    return Side(
+        title=folder.resolve().name,
+        subtitle=f"{labeler.n_clusters_} clusters, {Path(samples.data).name}",
+        samples=samples,
+        layers=layers,
+        facts=[
+            ("data", samples.data),
+            ("method", "ManifoldLabeler"),
+            ("images", f"{samples.n_all:,}"),
+            ("steps", f"{labeler.n_iter_:,}"),
+        ],
+        settings=[(name, str(value)) for name, value in params.items()],
+        command=command or repr(labeler),
+        command_note="A model keeps neither the images nor which part of them it was trained on.",
+        warnings=layer_warnings(layers, "image"),
+        notes=[],
+        training=loss_pictures(labeler),
+        labels=[picture] if (picture := crosstab_picture(layers[-1], samples)) else [],
+        grids={"training": cluster_grids(labeler, layers[-1]), "labels": [against_classes] if against_classes else []},
+    )
+
+
+def cluster_grids(labeler: ManifoldLabeler, layer: Layer) -> list[Grid]:
+    """Size and separation of each cluster, and the numbers of clusters that could have been."""
+    counts = np.bincount(layer.claimed, minlength=layer.n_states)
+    n_small = labeler.module_.membership.sum(dim=0).int().tolist()
+    rows = [
+        (f"cluster {k}", f"{counts[k]:,}", f"{100 * counts[k] / max(counts.sum(), 1):.1f} %", str(n_small[k]), percent)
+        for k, percent in enumerate(f"{100 * value / LOG_2:.0f} %" for value in labeler.separation_)
+    ]
+    grids = [
+        Grid(
+            "Clusters",
+            ("", "here", "share", "small states", "separation"),
+            rows,
+            "Separation: the Jensen-Shannon divergence of a cluster from the rest, of p(z|x) averaged over the "
+            "neighbours of x, as a share of log 2: 100 % where no neighbour is in another cluster.",
+        )
+    ]
+    selection = getattr(labeler, "selection_", None)
+    if selection:
+        tried = list(zip(selection["n_clusters"], selection["ratio"], selection["jump"], strict=True))
+        grids.append(
+            Grid(
+                "Numbers of clusters",
+                ("clusters", "neighbours against chance", "jump"),
+                [(str(n), f"{ratio:.3f}", f"{jump:.2f}") for n, ratio, jump in tried],
+                "How many times as often as by chance the two clusters that would be merged next are neighbours, and "
+                f"how much less that is than for the two merged before. {labeler.n_clusters_} stands out.",
+                [(i, 2) for i, (n, _, _) in enumerate(tried) if n == labeler.n_clusters_],
+            )
+        )
+    return grids

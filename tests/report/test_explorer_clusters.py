@@ -1,0 +1,70 @@
+"""The explorer of clusters of images, and of rows that touch."""
+
+import re
+
+import numpy as np
+import pytest
+
+import neuralbayes as nb
+from neuralbayes.cli import main
+from neuralbayes.data import toys
+from neuralbayes.data.images import load_images
+from neuralbayes.report.explorer import clusters_side, image_samples
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("clusters") / "model"
+    images = nb.datasets.load("digits").train.images[:200]
+    nb.ManifoldLabeler("auto", max_clusters=6, max_iter=30, n_hidden=32, random_state=0).fit(images).save(folder)
+    return folder
+
+
+def shown(path):
+    """The page without its scripts."""
+    return re.sub("<script.*?</script>", "", path.read_text("utf-8"), flags=re.DOTALL)
+
+
+def test_clusters_and_the_states_they_are_made_of_are_layers(model):
+    labeler = nb.load(model)
+    samples = image_samples(load_images("digits"), "digits, train", 120, None)
+    side = clusters_side(model, labeler, samples, method="pca")
+    assert [(layer.name, layer.n_states) for layer in side.layers] == [
+        ("small states", 40),
+        ("clusters", labeler.n_clusters_),
+    ]
+    membership = labeler.module_.membership.numpy()
+    np.testing.assert_allclose(side.layers[0].p_zx @ membership, side.layers[1].p_zx, atol=1e-5)
+    clusters, numbers = side.grids["training"]
+    assert sum(int(row[3]) for row in clusters.rows) == 40
+    assert [row[0] for row in numbers.rows] == ["2", "3", "4", "5", "6"]
+    (i, column), *others = numbers.best
+    assert not others
+    assert numbers.rows[i][0] == str(labeler.n_clusters_)
+    assert float(numbers.rows[i][column]) == max(float(row[2]) for row in numbers.rows)
+
+
+def test_other_samples_are_refused(model):
+    labeler = nb.load(model)
+    large = image_samples(load_images("digits", size=9), "digits, train", 20, None)
+    with pytest.raises(ValueError, match="`samples` must be images of the shape"):
+        clusters_side(model, labeler, large)
+
+
+def test_the_command_writes_a_page_of_clusters(model, tmp_path, capsys):
+    assert main(["report", str(model), "digits", "--out", str(tmp_path / "page.html"), "--quiet"]) == 0
+    page = shown(tmp_path / "page.html")
+    assert "small states" in page
+    assert "Numbers of clusters" in page
+    assert "certified disjoint" not in page
+
+
+def test_rows_with_a_network_are_not_said_to_lack_a_certificate(tmp_path, capsys):
+    X, _ = toys.make_blobs(200, random_state=0)
+    nb.ManifoldLabeler(3, network="mlp", max_iter=100, n_hidden=32, random_state=0).fit(X).save(tmp_path / "model")
+    np.save(tmp_path / "rows.npy", X)
+    words = ["report", str(tmp_path / "model"), str(tmp_path / "rows.npy"), "--out", str(tmp_path / "page.html")]
+    assert main([*words, "--quiet"]) == 0
+    page = shown(tmp_path / "page.html")
+    assert "Certificate" not in page
+    assert "small states" in page
