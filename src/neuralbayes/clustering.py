@@ -38,6 +38,8 @@ from neuralbayes.training.progress import progress
 Array = NDArray[Any]
 Read = Callable[[NDArray[np.int64]], Tensor]
 """Samples at some indices as the caller has them: (m, n_features) or (m, C, H, W)."""
+Fetch = Callable[[Tensor], Tensor]
+"""From indices to samples as the network takes them."""
 Step = Callable[[nn.Module, tuple[Tensor, Tensor]], dict[str, Tensor]]
 """As :func:`neuralbayes.training.train` takes it; a batch is x and the radius of each sample."""
 
@@ -115,13 +117,23 @@ class Clusters:
         return np.zeros(len(self.separation), bool)
 
 
+@dataclass
+class Trained:
+    """A network, its loss over each tenth of the steps, and that over the last of them."""
+
+    network: nn.Module
+    objective: float
+    loss_curve: list[float]
+    n_iter: int
+
+
 def fit_clusters(
     read: Read,
     n_samples: int,
     body: nn.Module | None,
     options: ClusterOptions,
     rng: np.random.RandomState,
-    step: Step | None = None,
+    train_network: Callable[[nn.Module, Fetch, Tensor, ClusterOptions], Trained] | None = None,
 ) -> Clusters:
     """Train the small states from `n_init` starts, take the one with the best objective, and merge its states.
 
@@ -134,8 +146,8 @@ def fit_clusters(
         principal components.
     options : ClusterOptions
     rng : RandomState
-    step : callable, optional
-        Another objective than :func:`information_step`.
+    train_network : callable, optional
+        In the place of :func:`train_states`.
 
     Returns
     -------
@@ -160,7 +172,7 @@ def fit_clusters(
         with torch.random.fork_rng(), threadpool_limits(n_threads):
             torch.manual_seed(int(rng.randint(2**31 - 1)))
             network = _network(body, fetch, points.shape[1], options)
-            tried.append(_train(network, step or _step(options), fetch, radius, options))
+            tried.append((train_network or train_states)(network, fetch, radius, options))
     best = min(tried, key=lambda trained: trained.objective)
 
     with torch.no_grad():
@@ -221,9 +233,7 @@ def state_mlp(n_dimensions: int, n_hidden: int, n_states: int) -> nn.Sequential:
     return mlp((n_dimensions, n_hidden, n_hidden, n_states), batch_norm=True)
 
 
-def _network(
-    body: nn.Module | None, fetch: Callable[[Tensor], Tensor], n_dimensions: int, options: ClusterOptions
-) -> nn.Module:
+def _network(body: nn.Module | None, fetch: Fetch, n_dimensions: int, options: ClusterOptions) -> nn.Module:
     """A new network whose states are all alike but for a trace."""
     network: nn.Module
     if body is None:
@@ -241,18 +251,6 @@ def _network(
     return network
 
 
-def _step(options: ClusterOptions) -> Step:
-    return information_step(MIM(options.prior - 1.0, version=1), options.information, step=options.small_step)
-
-
-@dataclass
-class _Trained:
-    network: nn.Module
-    objective: float  # over the last tenth
-    loss_curve: list[float]  # of each tenth
-    n_iter: int
-
-
 class _Losses(Callback):
     """The loss of each step."""
 
@@ -263,9 +261,28 @@ class _Losses(Callback):
         self.values.append(metrics["loss"])
 
 
-def _train(
-    network: nn.Module, step: Step, fetch: Callable[[Tensor], Tensor], radius: Tensor, options: ClusterOptions
-) -> _Trained:
+def train_states(
+    network: nn.Module, fetch: Fetch, radius: Tensor, options: ClusterOptions, step: Step | None = None
+) -> Trained:
+    """Train a network with small states.
+
+    Parameters
+    ----------
+    network : nn.Module
+    fetch : callable
+        From indices to what the network takes.
+    radius : Tensor of shape (n_samples,)
+    options : ClusterOptions
+    step : callable, optional
+        Another objective than :func:`information_step` with the weights in `options`.
+
+    Returns
+    -------
+    Trained
+    """
+    if step is None:
+        objective = MIM(options.prior - 1.0, version=1)
+        step = information_step(objective, options.information, step=options.small_step)
     losses = _Losses()
     size = even_batches(len(radius), options.batch_size)
     state = train(
@@ -282,7 +299,7 @@ def _train(
     network.cpu().eval().requires_grad_(False)
     tenths = np.array_split(losses.values, min(10, len(losses.values)))
     curve = [float(np.mean(tenth)) for tenth in tenths]
-    return _Trained(network, curve[-1], curve, state.step)
+    return Trained(network, curve[-1], curve, state.step)
 
 
 def _span(

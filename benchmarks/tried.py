@@ -1,0 +1,258 @@
+"""What was tried to cluster MNIST: one change at a time of the recipe of ManifoldLabeler on images.
+
+    python benchmarks/tried.py                  all changes, two seeds each, into results/field/tried.json: hours
+    python benchmarks/tried.py --only NAME      one of them
+
+All 60,000 training images, ten clusters, accuracy on all test images. Classes are used for nothing but that. It goes on
+where it was interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import platform
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from records import Record, Results
+from torch import Tensor, nn
+
+import neuralbayes as nb
+from neuralbayes.clustering import (
+    ClusterOptions,
+    Fetch,
+    Step,
+    Trained,
+    fit_clusters,
+    information_step,
+    train_states,
+)
+from neuralbayes.networks.replay import frozen_buffers
+from neuralbayes.objectives import DML, MIM, smoothness
+from neuralbayes.objectives.running import RunningPrior
+from neuralbayes.objectives.virtual_adversarial import virtual_adversarial
+from neuralbayes.probes.clusters import clustering_accuracy
+from neuralbayes.training.progress import progress
+
+ROOT = Path(__file__).parents[1]
+FILE, COMMAND = "tried", "python benchmarks/tried.py"
+N_CLUSTERS = 10
+SEEDS = 2
+DEFAULT = ClusterOptions(n_clusters=N_CLUSTERS, n_states=40, max_iter=3000)
+
+
+@dataclass(frozen=True)
+class Change:
+    """Other options, or another way to train the network."""
+
+    options: dict[str, Any] = field(default_factory=dict)
+    train: Callable[[nn.Module, Fetch, Tensor, ClusterOptions], Trained] | None = None
+
+
+def regularized(of: str, weight: float) -> Step:
+    """R_c of the paper, on logits or on p(z|x), in the place of the worst step."""
+    objective = MIM(DEFAULT.prior - 1.0, version=1)
+
+    def step(network: nn.Module, batch: tuple[Tensor, Tensor]) -> dict[str, Tensor]:
+        x, radius = batch
+        logits = network(x)
+
+        def function(inputs: Tensor) -> Tensor:
+            outputs: Tensor = network(inputs)
+            return outputs.softmax(dim=1) if of == "posterior" else outputs
+
+        with frozen_buffers(network):
+            clean = logits.softmax(dim=1) if of == "posterior" else logits
+            rough = smoothness(function, x, float(radius.mean()), clean=clean, center=True)
+        loss = weight * float(radius.mean()) ** 2 * rough + DEFAULT.information * objective(logits)
+        torch.autograd.backward(loss)
+        return {"loss": loss}
+
+    return step
+
+
+def with_objective(objective: Callable[[Tensor], Tensor]) -> Step:
+    """Another objective beside the worst step."""
+
+    def step(network: nn.Module, batch: tuple[Tensor, Tensor]) -> dict[str, Tensor]:
+        x, radius = batch
+        logits = network(x)
+        with frozen_buffers(network):
+            change = virtual_adversarial(network, x, radius, clean=logits, step=DEFAULT.small_step)
+        loss = change + objective(logits)
+        torch.autograd.backward(loss)
+        return {"loss": loss}
+
+    return step
+
+
+def informative(logits: Tensor) -> Tensor:
+    return DEFAULT.information * MIM(DEFAULT.prior - 1.0, version=1)(logits)
+
+
+def running_information() -> Callable[[Tensor], Tensor]:
+    """The default objective with p(z) as a running average, which has the gradient of the batch."""
+    running = RunningPrior()
+
+    def objective(logits: Tensor) -> Tensor:
+        log_p = logits.log_softmax(dim=1)
+        p_zx = log_p.exp()
+        batch = p_zx.mean(dim=0)
+        p_z = running.update(0, batch) + batch - batch.detach()
+        h_zx = -(p_zx * log_p).sum(dim=1).mean()
+        h_z = -(p_z * p_z.clamp_min(1e-12).log()).sum()
+        return DEFAULT.information * (h_zx - DEFAULT.prior * h_z)
+
+    return objective
+
+
+def unregularized(network: nn.Module, batch: tuple[Tensor, Tensor]) -> dict[str, Tensor]:
+    """Information alone."""
+    loss = informative(network(batch[0]))
+    torch.autograd.backward(loss)
+    return {"loss": loss}
+
+
+def averaged(network: nn.Module, fetch: Fetch, radius: Tensor, options: ClusterOptions) -> Trained:
+    """Weights and running statistics averaged over the last quarter of training."""
+    mean = copy.deepcopy(network)
+    inner = information_step(MIM(options.prior - 1.0, version=1), options.information, step=options.small_step)
+    done = {"steps": 0, "averaged": 0}
+
+    def step(network: nn.Module, batch: tuple[Tensor, Tensor]) -> dict[str, Tensor]:
+        done["steps"] += 1
+        if done["steps"] > 0.75 * options.max_iter:
+            done["averaged"] += 1
+            with torch.no_grad():
+                for ours, theirs in zip(mean.state_dict().values(), network.state_dict().values(), strict=True):
+                    if ours.is_floating_point():
+                        ours.lerp_(theirs, 1.0 / done["averaged"])
+        return inner(network, batch)
+
+    trained = train_states(network, fetch, radius, options, step)
+    return replace(trained, network=mean.eval().requires_grad_(False))
+
+
+def self_trained(network: nn.Module, fetch: Fetch, radius: Tensor, options: ClusterOptions) -> Trained:
+    """After two thirds of the steps, confident samples of a batch also learn their own label."""
+    inner = information_step(MIM(options.prior - 1.0, version=1), options.information, step=options.small_step)
+    done = {"steps": 0}
+
+    def step(network: nn.Module, batch: tuple[Tensor, Tensor]) -> dict[str, Tensor]:
+        done["steps"] += 1
+        metrics = inner(network, batch)
+        if 3 * done["steps"] > 2 * options.max_iter:
+            with frozen_buffers(network):
+                logits = network(batch[0])
+            sure, label = logits.detach().softmax(dim=1).max(dim=1)
+            loss = 0.1 * (nn.functional.cross_entropy(logits, label, reduction="none") * (sure > 0.9)).mean()
+            torch.autograd.backward(loss)
+        return metrics
+
+    return train_states(network, fetch, radius, options, step)
+
+
+def trained_by(step: Step) -> Change:
+    return Change(train=partial(train_states, step=step))
+
+
+CHANGES: dict[str, Callable[[], Change]] = {
+    "default": Change,
+    "10 states, as many as clusters": lambda: Change({"n_states": 10}),
+    "20 states": lambda: Change({"n_states": 20}),
+    "80 states": lambda: Change({"n_states": 80}),
+    "160 states": lambda: Change({"n_states": 160}),
+    "all pixels": lambda: Change({"n_dimensions": 784}),
+    "32 components": lambda: Change({"n_dimensions": 32}),
+    "128 components": lambda: Change({"n_dimensions": 128}),
+    "no smoothness": lambda: trained_by(unregularized),
+    "R_c on logits, weight 0.1": lambda: trained_by(regularized("logits", 0.1)),
+    "R_c on logits, weight 1": lambda: trained_by(regularized("logits", 1.0)),
+    "R_c on p(z|x), weight 1": lambda: trained_by(regularized("posterior", 1.0)),
+    "R_c on p(z|x), weight 10": lambda: trained_by(regularized("posterior", 10.0)),
+    "radius 0.2": lambda: Change({"radius": 0.2}),
+    "radius 0.3": lambda: Change({"radius": 0.3}),
+    "radius 0.6": lambda: Change({"radius": 0.6}),
+    "small step 0.1": lambda: Change({"small_step": 0.1}),
+    "small step 1": lambda: Change({"small_step": 1.0}),
+    "DML in the place of MIM": lambda: trained_by(with_objective(DML())),
+    "DML and MIM": lambda: trained_by(with_objective(lambda logits: informative(logits) + 0.1 * DML()(logits))),
+    "running p(z)": lambda: trained_by(with_objective(running_information())),
+    "batches of 1000, as many images": lambda: Change({"batch_size": 1000, "max_iter": 750}),
+    "batches of 1000, as many steps": lambda: Change({"batch_size": 1000}),
+    "750 steps": lambda: Change({"max_iter": 750}),
+    "1500 steps": lambda: Change({"max_iter": 1500}),
+    "6000 steps": lambda: Change({"max_iter": 6000}),
+    "256 hidden units": lambda: Change({"n_hidden": 256}),
+    "1200 hidden units": lambda: Change({"n_hidden": 1200}),
+    "weights averaged": lambda: Change(train=averaged),
+    "self-training": lambda: Change(train=self_trained),
+}
+
+
+def measure(name: str, seed: int, data: Any) -> Record:
+    change = CHANGES[name]()
+
+    def read(images: Any, indices: Any) -> Tensor:
+        return torch.from_numpy(images[indices]).permute(0, 3, 1, 2).float() / 255.0
+
+    train, test = data.train, data.test
+    start = time.process_time()
+    found = fit_clusters(
+        partial(read, train.images),
+        len(train.images),
+        None,
+        replace(DEFAULT, **change.options),
+        np.random.RandomState(seed),
+        change.train,
+    )
+    seconds = time.process_time() - start
+    with torch.no_grad():
+        parts = np.array_split(np.arange(len(test.images)), 10)
+        x = [found.network.normalize(read(test.images, part)) for part in parts]
+        states = torch.cat([found.network.network(part) for part in x]).softmax(dim=1).numpy()
+    clusters = (states @ found.network.membership.numpy()).argmax(axis=1)
+    table = np.zeros((states.shape[1], N_CLUSTERS))
+    np.add.at(table, (states.argmax(axis=1), test.labels), 1)
+    return {
+        "accuracy": clustering_accuracy(clusters, test.labels),
+        "purity": float(table.max(axis=1).sum() / table.sum()),
+        "standing_out": found.merging.standing_out(20),
+        "objective": found.objective,
+        "processor_seconds": seconds,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", choices=list(CHANGES), metavar="NAME", help="these changes alone")
+    parser.add_argument("--seeds", type=int, default=SEEDS)
+    parser.add_argument("--threads", type=int, default=1)
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    versions = {
+        "python": platform.python_version(),
+        **{name: version(name) for name in ("neuralbayes", "torch", "numpy", "scikit-learn")},
+    }
+    results = Results(ROOT / "results" / "field", versions, [FILE], COMMAND, arguments.threads)
+    data = nb.datasets.load("mnist")
+    todo = [{"change": name, "seed": s} for s in range(arguments.seeds) for name in arguments.only or CHANGES]
+    left = [job for job in todo if not results.has(FILE, job)]
+    with progress(len(todo), description="fit", completed=len(todo) - len(left)) as display:
+        for job in left:
+            record = measure(job["change"], job["seed"], data)
+            results.add(FILE, {**job, **record})
+            print(f"{job['change']}, seed {job['seed']}: {100 * record['accuracy']:.2f} %", flush=True)
+            display.advance()
+
+
+if __name__ == "__main__":
+    main()
