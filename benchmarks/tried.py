@@ -95,7 +95,8 @@ def with_objective(objective: Callable[[Tensor], Tensor]) -> Step:
 
 
 def informative(logits: Tensor) -> Tensor:
-    return DEFAULT.information * MIM(DEFAULT.prior - 1.0, version=1)(logits)
+    value: Tensor = DEFAULT.information * MIM(DEFAULT.prior - 1.0, version=1)(logits)
+    return value
 
 
 def running_information() -> Callable[[Tensor], Tensor]:
@@ -244,7 +245,7 @@ def main() -> None:
     }
     results = Results(ROOT / "results" / "field", versions, [FILE], COMMAND, arguments.threads)
     data = nb.datasets.load("mnist")
-    todo = [{"change": name, "seed": s} for s in range(arguments.seeds) for name in arguments.only or CHANGES]
+    todo: list[Record] = [{"change": name, "seed": s} for s in range(arguments.seeds) for name in arguments.only or CHANGES]
     left = [job for job in todo if not results.has(FILE, job)]
     with progress(len(todo), description="fit", completed=len(todo) - len(left)) as display:
         for job in left:
