@@ -245,7 +245,8 @@ def main() -> None:
     }
     results = Results(ROOT / "results" / "field", versions, [FILE], COMMAND, arguments.threads)
     data = nb.datasets.load("mnist")
-    todo: list[Record] = [{"change": name, "seed": s} for s in range(arguments.seeds) for name in arguments.only or CHANGES]
+    names, seeds = arguments.only or CHANGES, range(arguments.seeds)
+    todo: list[Record] = [{"change": name, "seed": seed} for seed in seeds for name in names]
     left = [job for job in todo if not results.has(FILE, job)]
     with progress(len(todo), description="fit", completed=len(todo) - len(left)) as display:
         for job in left:

@@ -142,8 +142,8 @@ class ManifoldLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
     Notes
     -----
     The paper regularises along random directions with a noise scale and a weight tuned for each data set. Here the
-    differences are taken between neighbours, which adapts both; see :doc:`/labeling`, and :doc:`/clustering` for
-    images.
+    differences are taken between neighbours, which adapts both; see :doc:`/labeling`, and :doc:`/images` for clusters
+    of images.
 
     Examples
     --------
