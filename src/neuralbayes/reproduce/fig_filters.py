@@ -200,9 +200,8 @@ def tables(results: Results) -> list[Table]:
 
 def draw(results: Results) -> Figure:
     walls = {
-        f"{SETTINGS[setting]}, {NORMS[norm]}: {100 * _dead(record, 'relu1'):.0f} % of the filters dead": _unpacked(
-            record
-        )
+        f"{SETTINGS[setting]}, {NORMS[norm]}; dead: {100 * _dead(record, 'relu1'):.0f} % of these filters, "
+        f"{100 * _mean_dead(record):.0f} % of the states of all layers": _unpacked(record)
         for (norm, setting), found in _groups(results).items()
         for record in found
         if "filters" in record.values
@@ -214,7 +213,7 @@ def claims(results: Results) -> list[Claim]:
     groups = _groups(results)
     figure = "section 5.1.1, figure 1"
     return [
-        _claim(groups, "alpha > 0 prevents dead filters", figure, (NO_ALPHA, FULL), "dead, %", _mean_dead, 100.0),
+        _claim(groups, "alpha > 0 prevents dead filters", figure, (NO_ALPHA, FULL), DEAD, _mean_dead, 100.0),
         _claim(
             groups,
             "beta > 0 prevents the memorisation of inputs",
@@ -229,13 +228,14 @@ def claims(results: Results) -> list[Claim]:
             "Version 1 has more dead filters than version 2",
             "appendix C.2, figure 5",
             (FIRST, FULL),
-            "dead, %",
+            DEAD,
             _mean_dead,
             100.0,
         ),
     ]
 
 
+DEAD = "dead in all layers, %"
 Groups = dict[tuple[bool, Setting], list[Record]]
 
 
