@@ -139,7 +139,8 @@ def averaged(network: nn.Module, fetch: Fetch, radius: Tensor, options: ClusterO
         return inner(network, batch)
 
     trained = train_states(network, fetch, radius, options, step)
-    return replace(trained, network=mean.eval().requires_grad_(False))
+    network.load_state_dict(mean.state_dict())
+    return trained
 
 
 def self_trained(network: nn.Module, fetch: Fetch, radius: Tensor, options: ClusterOptions) -> Trained:

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import seeds
 from folders import (
+    CLUSTERS,
     ENCODER,
     LABELER,
     LABELER_WEIGHTS,
@@ -234,6 +235,9 @@ READERS = {
     ),
     "labeler": Reader(
         ".json", _in_folder("model.json", LABELER, nb.load), compact(json.loads(LABELER["model.json"])), json=True
+    ),
+    "labeler of clusters": Reader(
+        ".json", _in_folder("model.json", CLUSTERS, nb.load), compact(json.loads(CLUSTERS["model.json"])), json=True
     ),
     "labeler weights": Reader(
         ".safetensors",

@@ -33,6 +33,7 @@ from neuralbayes.objectives import MIM
 from neuralbayes.objectives.virtual_adversarial import virtual_adversarial
 from neuralbayes.rows import SMALL, even_batches
 from neuralbayes.training import Batches, Callback, StopOnNaN, TrainingState, cosine, train
+from neuralbayes.training.precision import InBfloat16, choose_precision
 from neuralbayes.training.progress import progress
 
 Array = NDArray[Any]
@@ -45,6 +46,9 @@ Step = Callable[[nn.Module, tuple[Tensor, Tensor]], dict[str, Tensor]]
 
 N_STATES = 4
 """States for each cluster."""
+
+LARGE = 1e11
+"""Multiplications in a fit from which on it is worth to find out, for seconds, whether bfloat16 is faster."""
 
 BATCH_SIZE = 250
 SPAN_NUMBERS = 2**27
@@ -119,9 +123,8 @@ class Clusters:
 
 @dataclass
 class Trained:
-    """A network, its loss over each tenth of the steps, and that over the last of them."""
+    """The loss of a network over the last tenth of the steps, and over each."""
 
-    network: nn.Module
     objective: float
     loss_curve: list[float]
     n_iter: int
@@ -167,25 +170,27 @@ def fit_clusters(
 
     n_products = options.batch_size * (points.shape[1] + options.n_hidden + options.n_states) * options.n_hidden
     n_threads = 1 if body is None and n_products < SMALL else None
+    half = body is None and n_products * options.max_iter > LARGE and choose_precision("auto") == "bfloat16"
     tried = []
     for _ in range(options.n_init):
         with torch.random.fork_rng(), threadpool_limits(n_threads):
             torch.manual_seed(int(rng.randint(2**31 - 1)))
             network = _network(body, fetch, points.shape[1], options)
-            tried.append((train_network or train_states)(network, fetch, radius, options))
-    best = min(tried, key=lambda trained: trained.objective)
+            trained = InBfloat16(network) if half else network
+            tried.append((network, (train_network or train_states)(trained, fetch, radius, options)))
+    network, best = min(tried, key=lambda one: one[1].objective)
 
     with torch.no_grad():
         starts = range(0, len(chosen), BLOCK)
         parts = (torch.arange(start, min(start + BLOCK, len(chosen))) for start in starts)
-        p_zx = torch.cat([posterior(best.network(fetch(part))) for part in parts]).numpy()
+        p_zx = torch.cat([posterior(network(fetch(part))) for part in parts]).numpy()
     merging = merge_states(neighbor_joint(p_zx, neighbors))
     n_clusters = options.n_clusters or merging.standing_out(options.max_clusters)
     membership = np.eye(n_clusters, dtype=np.float32)[merging.clusters(n_clusters)]
     near = np.mean([p_zx[column] @ membership for column in neighbors.T], axis=0)
     separation = js_divergence(torch.from_numpy(near)).double().numpy() if n_clusters > 1 else np.zeros(1)
-    network = StateNetwork(frame.center, frame.basis, best.network, torch.from_numpy(membership))
-    return Clusters(network, points.shape[1], merging, separation, best.objective, best.loss_curve, best.n_iter)
+    merged = StateNetwork(frame.center, frame.basis, network, torch.from_numpy(membership))
+    return Clusters(merged, points.shape[1], merging, separation, best.objective, best.loss_curve, best.n_iter)
 
 
 def default_steps(n_samples: int) -> int:
@@ -264,7 +269,7 @@ class _Losses(Callback):
 def train_states(
     network: nn.Module, fetch: Fetch, radius: Tensor, options: ClusterOptions, step: Step | None = None
 ) -> Trained:
-    """Train a network with small states.
+    """Train a network with small states, and leave it in evaluation mode.
 
     Parameters
     ----------
@@ -299,7 +304,7 @@ def train_states(
     network.cpu().eval().requires_grad_(False)
     tenths = np.array_split(losses.values, min(10, len(losses.values)))
     curve = [float(np.mean(tenth)) for tenth in tenths]
-    return Trained(network, curve[-1], curve, state.step)
+    return Trained(curve[-1], curve, state.step)
 
 
 def _span(

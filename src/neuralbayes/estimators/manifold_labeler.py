@@ -143,7 +143,8 @@ class ManifoldLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
     -----
     The paper regularises along random directions with a noise scale and a weight tuned for each data set. Here the
     differences are taken between neighbours, which adapts both; see :doc:`/labeling`, and :doc:`/images` for clusters
-    of images.
+    of images. Large fits of these run in bfloat16 where that works and is faster: the same seed may then give other
+    labels on another machine.
 
     Examples
     --------
