@@ -47,7 +47,7 @@ def measure_one(name: str, method: str, seed: int, threads: int) -> Record:
     torch.set_num_threads(threads)
     with threadpool_limits(threads):
         clock, processor = time.perf_counter(), time.process_time()
-        train, test = METHODS[method](data, seed)
+        train, test, *more = METHODS[method](data, seed)
         seconds, processor_seconds = time.perf_counter() - clock, time.process_time() - processor
     return {
         "accuracy": clustering_accuracy(test.astype(int), data.test_classes),
@@ -57,6 +57,7 @@ def measure_one(name: str, method: str, seed: int, threads: int) -> Record:
         "found": len(set(train.tolist())),
         "seconds": seconds,
         "processor_seconds": processor_seconds,
+        **(more[0]() if more else {}),
     }
 
 
@@ -91,7 +92,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, help=f"1, with --full {SEEDS}")
     parser.add_argument("--only", nargs="+", metavar="SET", help="these sets alone")
     parser.add_argument("--methods", nargs="+", metavar="METHOD", help="these methods alone")
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--page", action="store_true", help="write docs/clustering.md from the JSON, measure nothing")
     parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="folder of the page")
     parser.add_argument("--one", nargs=3, metavar=("SET", "METHOD", "SEED"), help=argparse.SUPPRESS)

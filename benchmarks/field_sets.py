@@ -47,6 +47,11 @@ class Data:
         return int(self.train_classes.max()) + 1
 
     @property
+    def scored(self) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+        """Train and test, each with its classes."""
+        return (self.train, self.train_classes), (self.test, self.test_classes)
+
+    @property
     def is_images(self) -> bool:
         return self.train.ndim == 4
 
