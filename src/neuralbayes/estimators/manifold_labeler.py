@@ -40,6 +40,7 @@ from neuralbayes.labeling import (
 )
 from neuralbayes.networks.sines import SineNetwork
 from neuralbayes.networks.states import StateNetwork, WithStates
+from neuralbayes.training.progress import progress
 
 Array = NDArray[Any]
 
@@ -305,7 +306,7 @@ class ManifoldLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
             raise ValueError(f"`n_states` must be at least n_clusters={n_clusters}, got {options.n_states}")
         body = self.network if isinstance(self.network, nn.Module) else None
         found = fit_clusters(self._reader(samples), len(samples), body, options, rng)
-        p_zx = softmax(_outputs(found.network, self._reader(samples), len(samples)), axis=1)
+        p_zx = softmax(_outputs(found.network, self._reader(samples), len(samples), options.verbose), axis=1)
         order = self._keep(found, p_zx)
         found.network.membership = found.network.membership[:, torch.from_numpy(order)]
         self.n_hidden_, self.n_states_ = options.n_hidden, options.n_states
@@ -324,7 +325,7 @@ class ManifoldLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
         """Take over what was found, with the clusters in the order that is returned: the largest first."""
         prior = p_zx.mean(axis=0, dtype=np.float64)
         order = np.argsort(-prior, kind="stable")
-        self.module_: Any = found.network.requires_grad_(False)
+        self.module_: Any = found.network.eval().requires_grad_(False)
         self.n_clusters_ = len(order)
         self.labels_ = p_zx[:, order].argmax(axis=1)
         self.prior_ = prior[order]
@@ -483,11 +484,15 @@ def _warn(message: str) -> None:
     warnings.warn(message, ConvergenceWarning, stacklevel=6)  # from where `fit` was called, past its decorator
 
 
-def _outputs(network: StateNetwork, read: Callable[[NDArray[np.int64]], Tensor], n_samples: int) -> Array:
+def _outputs(
+    network: StateNetwork, read: Callable[[NDArray[np.int64]], Tensor], n_samples: int, verbose: bool = False
+) -> Array:
     """The network on all samples, a block at a time: (n_samples, n_clusters)."""
     values = np.empty((n_samples, network.membership.shape[1]))
-    with torch.no_grad():
-        for start in range(0, n_samples, BLOCK):
+    starts = range(0, n_samples, BLOCK)
+    with torch.no_grad(), progress(len(starts), description="parts labelled", enabled=verbose) as display:
+        for start in starts:
             part = np.arange(start, min(start + BLOCK, n_samples))
             values[part] = network(read(part)).numpy()
+            display.advance(samples=len(part))
     return values
