@@ -51,8 +51,8 @@ LARGE = 1e11
 """Multiplications in a fit from which on it is worth to find out, for seconds, whether bfloat16 is faster."""
 
 BATCH_SIZE = 250
-SPAN_NUMBERS = 2**27
-"""Numbers, a gigabyte of them, from which the principal components are computed at most."""
+SPAN_NUMBERS = 2**25
+"""Numbers, a quarter of a gigabyte of them, from which the principal components are computed at most."""
 
 BLOCK = 2000
 """Samples that are read, or pass through the network, at once."""
