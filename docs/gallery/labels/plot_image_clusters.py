@@ -49,3 +49,7 @@ for ax, (name, fitted) in zip(
     )
     ax.set_title(name)
 plt.show()
+
+# %%
+# What is left are ones that look like eights, as thick as they are on so few pixels. On
+# MNIST, with more images and more pixels, each digit gets a cluster of its own.

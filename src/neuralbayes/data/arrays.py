@@ -59,6 +59,17 @@ def npz_keys(path: Path) -> tuple[str, ...]:
         raise ValueError(f"{path} is not a readable .npz archive ({error})") from error
 
 
+def npz_shape(path: Path, key: str) -> tuple[int, ...]:
+    """The shape of the array `key` of a ``.npz`` file, of which nothing but its header is read."""
+    try:
+        with zipfile.ZipFile(path) as archive, archive.open(f"{key}.npy") as stream:
+            return _header(cast(BinaryIO, stream))[0]
+    except FileNotFoundError:
+        raise
+    except DAMAGE as error:
+        raise ValueError(f"{path} has no readable array {key!r} ({error})") from error
+
+
 def open_npz(path: Path, key: str) -> NDArray[np.generic]:
     """The array `key` of a ``.npz`` file: mapped when it is stored as it is, unpacked into memory otherwise."""
     try:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from neuralbayes.data.arrays import npz_keys, open_npy, open_npz
+from neuralbayes.data.arrays import npz_keys, npz_shape, open_npy, open_npz
 from neuralbayes.data.catalog import is_name, names
 from neuralbayes.data.folder import FolderSource, check_channels, check_size
 from neuralbayes.data.sources import ArraySource, FittedSource, ImageSource
@@ -145,12 +145,16 @@ def holds_images(data: str | Path) -> bool:
     path = Path(data).expanduser()
     if is_name(str(data)) or path.is_dir():
         return True
-    if path.suffix == ".npy" and path.is_file():
-        return open_npy(path).ndim in (3, 4)
-    if path.suffix == ".npz" and path.is_file():
-        keys = {f"{name}_{split}" for split in SPLITS for name in "xX"} | {f"{split}_images" for split in SPLITS}
-        return any(open_npz(path, key).ndim in (3, 4) for key in npz_keys(path) if key in keys.union(IMAGE_KEYS))
-    return False
+    if path.suffix not in (".npy", ".npz") or not path.is_file():
+        return False
+    try:
+        if path.suffix == ".npy":
+            return open_npy(path).ndim in (3, 4)
+        split_keys = [key for split in SPLITS for key in (f"{split}_images", f"x_{split}", f"X_{split}")]
+        keys = set(npz_keys(path)).intersection([*split_keys, *IMAGE_KEYS])
+        return any(len(npz_shape(path, key)) in (3, 4) for key in keys)
+    except ValueError:  # damaged: whoever reads it says so
+        return False
 
 
 def _named(name: str, split: str, root: str | Path | None, offline: bool, progress: bool) -> Images:
