@@ -28,8 +28,8 @@ plt.show()
 
 # %%
 # Behind the ten clusters are forty small states, four for each, of which those that are
-# often neighbours were merged. Had there been ten from the start, one of them would hold
-# halves of two digits, and another digit would have two of them:
+# often neighbours were merged. With ten from the start it is likelier that one of them
+# holds two digits while another digit has two:
 
 few = nb.ManifoldLabeler(n_clusters=10, n_states=10, random_state=0).fit(digits.images)
 for name, fitted in {"40 states, merged to 10": labeler, "10 states": few}.items():
@@ -51,5 +51,6 @@ for ax, (name, fitted) in zip(
 plt.show()
 
 # %%
-# What is left are ones that look like eights, as thick as they are on so few pixels. On
-# MNIST, with more images and more pixels, each digit gets a cluster of its own.
+# A row with two dark cells is a digit in two clusters, a column with two a cluster of two
+# digits. Here there are few images of few pixels; on MNIST, with more of both, each digit
+# gets a cluster of its own.
