@@ -32,8 +32,8 @@ def convolution():
 
 def test_digits_are_found(digits, labeler):
     test = nb.datasets.load("digits").test
-    assert nb.baselines.clustering_accuracy(labeler.labels_, digits.labels) > 0.8
-    assert nb.baselines.clustering_accuracy(labeler.predict(test.images), test.labels) > 0.75
+    assert nb.baselines.clustering_accuracy(labeler.labels_, digits.labels) > 0.75
+    assert nb.baselines.clustering_accuracy(labeler.predict(test.images), test.labels) > 0.7
 
 
 def test_attributes_of_images_are_consistent(digits, labeler):
