@@ -7,7 +7,6 @@ import json
 import shlex
 import warnings
 from dataclasses import asdict
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -18,8 +17,7 @@ from rich.text import Text
 from neuralbayes.cli.busy import busy
 from neuralbayes.cli.label_images import image_order, label_images
 from neuralbayes.cli.label_model import ModelOrder, help_label, label_with_model, with_names
-from neuralbayes.cli.label_summary import Labeling, LabelOutputs, summarize
-from neuralbayes.cli.outputs import check_model_folder, check_target
+from neuralbayes.cli.label_summary import Labeling, label_outputs, summarize
 from neuralbayes.cli.workers import check_workers, command_words, lead, resumable
 from neuralbayes.launch import launched_share
 
@@ -164,7 +162,10 @@ def label(
                 options |= {"force": force, "json": json_, "quiet": quiet}
                 lead(command_words("label", file, out=table, model=model, **options), workers)
         return
-    outputs = _outputs(file, table, save, picture, draw=not no_picture, force=force)
+    from neuralbayes.data.table_formats import check_format
+
+    check_format(file)
+    outputs = label_outputs(table, file, save, picture, draw=not no_picture, force=force)
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)  # of which ConvergenceWarning is one
@@ -230,28 +231,6 @@ def _n_clusters(text: str) -> int | Literal["auto"]:
     if text.isdecimal() and int(text) >= 2:
         return int(text)
     raise ValueError(f"--clusters must be a whole number of at least 2, or auto, got {text!r}")
-
-
-def _outputs(
-    file: Path, table: Path, save: Path | None, picture: Path | None, *, draw: bool, force: bool
-) -> LabelOutputs:
-    """Where everything goes, checked before anything is computed."""
-    from neuralbayes.data.table_formats import check_format
-
-    check_format(file)
-    check_format(table)
-    check_target(table, option="--out", force=force, source=file)
-    if picture is not None:
-        from neuralbayes.plot.style import check_picture
-
-        check_picture(picture)
-    elif draw and find_spec("matplotlib"):
-        picture = table.with_suffix(".png")
-    if picture is not None:
-        check_target(picture, option="--picture", force=force, source=file)
-    if save is not None:
-        check_model_folder(save, option="--save", force=force)
-    return LabelOutputs(table, picture, save)
 
 
 def _train(file: Path, names: list[str] | None, key: str | None, settings: dict[str, Any]) -> Labeling:

@@ -6,7 +6,6 @@ import json
 import math
 import shlex
 from dataclasses import asdict, dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,7 +14,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from neuralbayes.cli.outputs import check_model_folder, check_target
+from neuralbayes.cli.label_summary import LabelOutputs, label_outputs
 from neuralbayes.cli.runs import data_name, limited, load_fitting, tell_skipped
 
 if TYPE_CHECKING:
@@ -38,9 +37,7 @@ class ImageOrder:
     limit: int | None
     settings: dict[str, Any]  # of the estimator
     model: Path | None
-    save: Path | None
-    table: Path
-    picture: Path | None
+    outputs: LabelOutputs
 
     def load(self, *, verbose: bool) -> tuple[Any, Images]:
         """The model that is to be used, or None, and the images, in its size."""
@@ -136,25 +133,13 @@ def image_order(
 ) -> ImageOrder:
     """What is to be done, with all that would be written checked before anything is computed."""
     from neuralbayes.data.catalog import is_name
-    from neuralbayes.data.table_formats import check_format
 
     name = str(data)
     source = None if is_name(name) else data
     beside = data.absolute() if source is not None else Path(name)
     table = beside.with_name(f"{beside.name if beside.is_dir() else beside.stem}-labels.csv") if out is None else out
-    check_format(table)
-    check_target(table, option="--out", force=force, source=source)
-    if picture is not None:
-        from neuralbayes.plot.style import check_picture
-
-        check_picture(picture)
-    elif draw and find_spec("matplotlib"):
-        picture = table.with_suffix(".png")
-    if picture is not None:
-        check_target(picture, option="--picture", force=force, source=source)
-    if save is not None:
-        check_model_folder(save, option="--save", force=force)
-    return ImageOrder(name, split, limit, settings, model, save, table, picture)
+    outputs = label_outputs(table, source, save, picture, draw=draw, force=force)
+    return ImageOrder(name, split, limit, settings, model, outputs)
 
 
 def label_images(order: ImageOrder, *, draw: bool, output: Literal["text", "json", "none"]) -> None:
@@ -169,12 +154,14 @@ def label_images(order: ImageOrder, *, draw: bool, output: Literal["text", "json
     if estimator is None:
         estimator = neuralbayes.ManifoldLabeler(**order.settings, verbose=verbose).fit(source)
     p_zx = estimator.predict_proba(source)
-    if order.save is not None:  # first: it is what took the time
-        estimator.save(order.save)
-    _write(order.table, p_zx, [str(path) for path in getattr(images.source, "paths", ())[: len(source)]], classes)
+    if order.outputs.model is not None:  # first: it is what took the time
+        estimator.save(order.outputs.model)
+    _write(
+        order.outputs.table, p_zx, [str(path) for path in getattr(images.source, "paths", ())[: len(source)]], classes
+    )
     notes = []
-    if order.picture is not None:
-        _draw(order.picture, p_zx, source, images.name)
+    if order.outputs.picture is not None:
+        _draw(order.outputs.picture, p_zx, source, images.name)
     elif draw:
         notes.append("No picture was drawn: that needs matplotlib, pip install 'neuralbayes[report]'.")
     summary = _summary(order, estimator, p_zx, classes, notes)
@@ -183,9 +170,9 @@ def label_images(order: ImageOrder, *, draw: bool, output: Literal["text", "json
     elif output == "text":
         console = Console(highlight=False)
         summary.print(console, Console(stderr=True, highlight=False))
-        if order.save is not None:
+        if order.outputs.model is not None:
             split = [] if order.split == "train" else ["--split", order.split]
-            words = ["neuralbayes", "report", str(order.save), order.data, *split, "--open"]
+            words = ["neuralbayes", "report", str(order.outputs.model), order.data, *split, "--open"]
             console.print(Text.assemble((f"{'next':<9}", "dim"), shlex.join(words)), soft_wrap=True)
 
 
@@ -242,9 +229,9 @@ def _summary(
         clusters=clusters,
         trained=order.model is None,
         agreement=None if classes is None else _agreement(labels, classes),
-        out=str(order.table),
-        picture=None if order.picture is None else str(order.picture),
-        model=None if order.save is None else str(order.save),
+        out=str(order.outputs.table),
+        picture=None if order.outputs.picture is None else str(order.outputs.picture),
+        model=None if order.outputs.model is None else str(order.outputs.model),
         notes=notes,
     )
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.table import Table as Grid
 from rich.text import Text
+
+from neuralbayes.cli.outputs import check_model_folder, check_target
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,6 +40,27 @@ class LabelOutputs:
     table: Path
     picture: Path | None
     model: Path | None
+
+
+def label_outputs(
+    table: Path, source: Path | None, save: Path | None, picture: Path | None, *, draw: bool, force: bool
+) -> LabelOutputs:
+    """Where everything goes, checked before anything is computed; `source` is the input, which stays as it is."""
+    from neuralbayes.data.table_formats import check_format
+
+    check_format(table)
+    check_target(table, option="--out", force=force, source=source)
+    if picture is not None:
+        from neuralbayes.plot.style import check_picture
+
+        check_picture(picture)
+    elif draw and find_spec("matplotlib"):
+        picture = table.with_suffix(".png")
+    if picture is not None:
+        check_target(picture, option="--picture", force=force, source=source)
+    if save is not None:
+        check_model_folder(save, option="--save", force=force)
+    return LabelOutputs(table, picture, save)
 
 
 @dataclass(frozen=True)
