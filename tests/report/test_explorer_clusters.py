@@ -28,7 +28,7 @@ def shown(path):
 def test_clusters_and_the_states_they_are_made_of_are_layers(model):
     labeler = nb.load(model)
     samples = image_samples(load_images("digits"), "digits, train", 120, None)
-    side = clusters_side(model, labeler, samples, method="pca")
+    side = clusters_side(model, labeler, samples, data="digits", method="pca")
     assert [(layer.name, layer.n_states) for layer in side.layers] == [
         ("small states", 40),
         ("clusters", labeler.n_clusters_),
@@ -44,11 +44,18 @@ def test_clusters_and_the_states_they_are_made_of_are_layers(model):
     assert float(numbers.rows[i][column]) == max(float(row[2]) for row in numbers.rows)
 
 
+def test_the_command_names_the_images_as_the_command_line_does(model):
+    labeler = nb.load(model).set_params(max_iter=None, n_hidden=None, max_clusters=None)
+    samples = image_samples(load_images("digits", split="test"), "digits, test", 50, None)
+    side = clusters_side(model, labeler, samples, data="digits", split="test", method="pca")
+    assert side.command == f"neuralbayes label digits --split test --clusters auto --save {model}"
+
+
 def test_other_samples_are_refused(model):
     labeler = nb.load(model)
     large = image_samples(load_images("digits", size=9), "digits, train", 20, None)
     with pytest.raises(ValueError, match="`samples` must be images of the shape"):
-        clusters_side(model, labeler, large)
+        clusters_side(model, labeler, large, data="digits")
 
 
 def test_the_command_writes_a_page_of_clusters(model, tmp_path, capsys):

@@ -49,7 +49,10 @@ class ImageInput:
             shared[self.looks_at] = image_samples(self.images, f"{self.data}, {self.images.split}", n, self.limit)
         samples = shared[self.looks_at]
         if isinstance(self.encoder, ManifoldLabeler):
-            return clusters_side(self.folder, self.encoder, samples, method=method, watch=watch)
+            split = self.images.split
+            return clusters_side(
+                self.folder, self.encoder, samples, data=self.data, split=split, method=method, watch=watch
+            )
         if not isinstance(self.encoder, ImageEncoder):
             return image_model_side(self.folder, self.encoder, samples, method=method, watch=watch)
         return encoder_side(self.folder, self.encoder, samples, own_data=self.own_data, method=method, watch=watch)

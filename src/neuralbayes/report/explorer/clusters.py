@@ -23,6 +23,8 @@ def clusters_side(
     labeler: ManifoldLabeler,
     samples: Samples,
     *,
+    data: str,
+    split: str = "train",
     method: Method = "tsne",
     watch: Watch = lambda doing: None,
 ) -> Side:
@@ -36,6 +38,8 @@ def clusters_side(
         Fitted on images.
     samples : Samples
         Images of the size that it takes.
+    data, split : str
+        What the command line calls them.
     method : {"tsne", "pca"}
         Of the map.
     watch : callable, optional
@@ -58,7 +62,8 @@ def clusters_side(
     ]
     watch("drawing")
     params, defaults = labeler.get_params(deep=False), type(labeler)().get_params()
-    command = label_command(params, defaults, samples.data, str(folder))
+    part = [] if split == "train" else ["--split", split]
+    command = label_command(params, defaults, data, str(folder), part)
     against_classes = agreement(layers, samples)
     return Side(
         title=folder.resolve().name,
