@@ -2,7 +2,7 @@
 
     python benchmarks/field.py                  the tables, one seed, kept nowhere: minutes
     python benchmarks/field.py --full           images too, five seeds, into results/field: hours; goes on where it was
-    python benchmarks/field.py --page           docs/clustering.md and its pictures from results/field
+    python benchmarks/field.py --page           docs/clustering.md and its pictures, from it and from tried.py
 
 Every fit is a process of its own, and its cost the processor time of it, loading excluded.
 """
@@ -22,9 +22,10 @@ from typing import Any
 
 import torch
 from field_methods import METHODS
-from field_page import print_summary, write_page
+from field_page import write_page
+from field_records import FIELD, field_results, print_summary, tried_results
 from field_sets import IMAGES, TABLES
-from records import Record, Results
+from records import Record
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 from threadpoolctl import threadpool_limits
 
@@ -32,7 +33,6 @@ from neuralbayes.probes.clusters import clustering_accuracy
 from neuralbayes.training.progress import progress
 
 ROOT = Path(__file__).parents[1]
-FILE, COMMAND = "field", "python benchmarks/field.py --full"
 TIME_LIMIT = 45 * 60.0  # seconds for one fit
 SEEDS = 5
 FEWER = {"IMSAT": 1, "DEC": 2, "GemClus": 1, "HDBSCAN on UMAP": 2, "GMM on UMAP": 2}
@@ -104,20 +104,20 @@ def main() -> None:
         return
     out = ROOT / "results" / "field" if arguments.full or arguments.page else None
     if arguments.page:
-        write_page(Results(out, None, [FILE], COMMAND), arguments.docs)
+        write_page(field_results(out, None), tried_results(out, None), arguments.docs)
         return
     versions = {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}}
-    results = Results(out, versions, [FILE], COMMAND, arguments.threads)
+    results = field_results(out, versions, arguments.threads)
     todo = [
         job
         for job in jobs(arguments.full, arguments.seeds or (SEEDS if arguments.full else 1))
         if (not arguments.only or job["set"] in arguments.only)
         and (not arguments.methods or job["method"] in arguments.methods)
     ]
-    left = [job for job in todo if not results.has(FILE, job)]
+    left = [job for job in todo if not results.has(FIELD, job)]
     with progress(len(todo), description="fit", completed=len(todo) - len(left)) as display:
         for job in left:
-            results.add(FILE, {**job, **in_child(job["set"], job["method"], job["seed"], arguments.threads)})
+            results.add(FIELD, {**job, **in_child(job["set"], job["method"], job["seed"], arguments.threads)})
             display.advance()
     print_summary(results)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from labeling_pictures import draw_sets, draw_time
 from labeling_records import METHODS, cost_ratio, scale_seconds, time_ratio
+from pages import table
 from records import Record, Results
 
 from neuralbayes.files import atomic_write
@@ -86,11 +87,6 @@ def write_page(results: Results, docs: Path) -> None:
     ]
     with atomic_write(docs / "labeling.md") as temporary:
         temporary.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] + ["---:"] * (len(head) - 1), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def title(method: str) -> str:

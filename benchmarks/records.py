@@ -38,6 +38,7 @@ class Results:
     ) -> None:
         self.folder = folder
         self.versions = versions or {}
+        self.command = command
         self.records: dict[str, list[Record]] = {name: [] for name in files}
         self._head = {"command": command, "threads": threads}
         for name in files if folder else ():

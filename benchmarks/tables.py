@@ -12,6 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from pages import table
+
 ROOT = Path(__file__).parents[1]
 PAGES = ("README.md", "docs/images.md", "docs/scaling.md", "docs/guarantees.md")
 MARKED = re.compile(r"(<!-- results/(\S+), by benchmarks/tables\.py -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -197,7 +199,7 @@ def crashes_table() -> str:
     same = "the same, bit for bit" if result["same_weights"] else "DIFFERENT"
     lines = "the same, byte for byte" if result["same_metrics"] else "DIFFERENT"
     rows += [["weights in the end", same], ["metrics.jsonl", lines], ["left behind", len(result["left_behind"])]]
-    return _table(["killed", f"of {result['kills']} times"], rows)
+    return table(["killed", f"of {result['kills']} times"], rows) + "\n"
 
 
 def disks_table() -> str:
@@ -210,7 +212,7 @@ def disks_table() -> str:
         ]
         for row in _read("guarantees/disks.json")["writers"]
     ]
-    return _table(["command", "full", "read-only", "with room again"], rows, left=4)
+    return table(["command", "full", "read-only", "with room again"], rows, left=4) + "\n"
 
 
 def fuzz_table() -> str:
@@ -226,7 +228,7 @@ def fuzz_table() -> str:
         ]
         for row in _read("guarantees/fuzz.json")["readers"]
     ]
-    return _table(["reader", "files", "read", "branches reached", "slowest", "most memory"], rows)
+    return table(["reader", "files", "read", "branches reached", "slowest", "most memory"], rows) + "\n"
 
 
 def objectives_table() -> str:
@@ -240,7 +242,7 @@ def objectives_table() -> str:
             finite = sum(n for *key, n in found if key == [name, kind, "finite"])
             counts.append(f"{finite} of {sum(n for *key, n in found if key[:2] == [name, kind])}")
         rows.append([name, *counts])
-    return _table(["finite value and gradient", *types], rows)
+    return table(["finite value and gradient", *types], rows) + "\n"
 
 
 def estimators_table() -> str:
@@ -248,11 +250,11 @@ def estimators_table() -> str:
     found = _read("guarantees/numerics.json")["estimators"]
     names = list(next(iter(found.values())))
     rows = []
-    for table, outcomes in found.items():
+    for kind, outcomes in found.items():
         errors = [text.removeprefix("error: ") for text in outcomes.values() if text.startswith("error: ")]
         cells = ["refused" if text.startswith("error: ") else text for text in outcomes.values()]
-        rows.append([table, *cells, errors[0] if errors else ""])
-    return _table(["", *(f"`{name}`" for name in names), "in these words"], rows, left=len(names) + 2)
+        rows.append([kind, *cells, errors[0] if errors else ""])
+    return table(["", *(f"`{name}`" for name in names), "in these words"], rows, left=len(names) + 2) + "\n"
 
 
 def determinism_table() -> str:
@@ -269,7 +271,7 @@ def determinism_table() -> str:
         for row in _read("guarantees/determinism.json")["results"]
     ]
     heads = ["", "again", "in a new process", "other hashes", "interrupted", "two threads, difference"]
-    return _table(heads, rows, left=5)
+    return table(heads, rows, left=5) + "\n"
 
 
 def leaks_table() -> str:
@@ -280,7 +282,7 @@ def leaks_table() -> str:
         if isinstance(row, dict):
             slope = f"{row['a_fit']:+.4f} ({row['low']:+.4f} to {row['high']:+.4f})"
             rows.append([name, f"{row['first']:,.0f}", f"{row['last']:,.0f}", slope])
-    return _table(["", "after the warm-up", f"after {result['fits']:,} fits", "more with each fit (95 %)"], rows)
+    return table(["", "after the warm-up", f"after {result['fits']:,} fits", "more with each fit (95 %)"], rows) + "\n"
 
 
 TABLES: dict[str, Callable[[], str]] = {
@@ -307,12 +309,6 @@ TABLES: dict[str, Callable[[], str]] = {
 def with_tables(page: str) -> str:
     """A page with its tables made anew."""
     return MARKED.sub(lambda found: found[1] + TABLES[found[2]]() + found[3], page)
-
-
-def _table(heads: list[str], rows: list[list[Any]], left: int = 1) -> str:
-    """A table whose first `left` columns are words and the others numbers."""
-    marks = ["---"] * left + ["---:"] * (len(heads) - left)
-    return "".join(f"| {' | '.join(map(str, cells))} |\n" for cells in (heads, marks, *rows))
 
 
 def _path(name: str) -> Path:

@@ -22,7 +22,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from records import Record, Results
+from field_records import TRIED, tried_results
+from records import Record
 from torch import Tensor, nn
 
 import neuralbayes as nb
@@ -43,7 +44,6 @@ from neuralbayes.probes.clusters import clustering_accuracy
 from neuralbayes.training.progress import progress
 
 ROOT = Path(__file__).parents[1]
-FILE, COMMAND = "tried", "python benchmarks/tried.py"
 N_CLUSTERS = 10
 SEEDS = 2
 DEFAULT = ClusterOptions(n_clusters=N_CLUSTERS, n_states=40, max_iter=3000)
@@ -244,15 +244,15 @@ def main() -> None:
         "python": platform.python_version(),
         **{name: version(name) for name in ("neuralbayes", "torch", "numpy", "scikit-learn")},
     }
-    results = Results(ROOT / "results" / "field", versions, [FILE], COMMAND, arguments.threads)
+    results = tried_results(ROOT / "results" / "field", versions, arguments.threads)
     data = nb.datasets.load("mnist")
     names, seeds = arguments.only or CHANGES, range(arguments.seeds)
     todo: list[Record] = [{"change": name, "seed": seed} for seed in seeds for name in names]
-    left = [job for job in todo if not results.has(FILE, job)]
+    left = [job for job in todo if not results.has(TRIED, job)]
     with progress(len(todo), description="fit", completed=len(todo) - len(left)) as display:
         for job in left:
             record = measure(job["change"], job["seed"], data)
-            results.add(FILE, {**job, **record})
+            results.add(TRIED, {**job, **record})
             print(f"{job['change']}, seed {job['seed']}: {100 * record['accuracy']:.2f} %", flush=True)
             display.advance()
 

@@ -1,0 +1,74 @@
+"""Pictures of what benchmarks/field.py and benchmarks/tried.py measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from field_methods import METHODS
+from field_records import FIELD, OURS, TRIED, cost, values
+from field_sets import IMAGES
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from records import Results
+
+from neuralbayes.plot.style import COLORS, save_picture
+
+THEIRS = "#777777"
+GRID = "#e5e5e5"
+
+
+def draw_field(results: Results, path: Path) -> None:
+    """Accuracy against processor time, a panel for each set of images; a step joins those that nothing beats."""
+    names = [name for name in IMAGES if name in results.names(FIELD, "set")]
+    figure = Figure(figsize=(4.2 * len(names), 4.0), layout="constrained")
+    for ax, name in zip(np.atleast_1d(figure.subplots(1, len(names))), names, strict=True):
+        points = {}
+        for method in METHODS:
+            seconds = cost(results, name, method)
+            if seconds is not None:
+                points[method] = (seconds, 100 * float(np.mean(values(results, name, method))))
+        _draw_front(ax, list(points.values()))
+        for method, (seconds, accuracy) in points.items():
+            color = COLORS[0] if method == OURS else THEIRS
+            ax.plot(seconds, accuracy, "o", color=color, markersize=6)
+            ax.annotate(method, (seconds, accuracy), (5, 4), textcoords="offset points", fontsize=7.5, color=color)
+        ax.set_xscale("log")
+        ax.set_title(name, fontsize=10)
+        ax.set_xlabel("processor seconds of a fit")
+        ax.margins(x=0.3, y=0.12)
+        _quiet(ax)
+    figure.axes[0].set_ylabel("clustering accuracy on the test set, %")
+    save_picture(figure, path)
+
+
+def _draw_front(ax: Axes, points: list[tuple[float, float]]) -> None:
+    """The best accuracy that can be had for each cost."""
+    points = sorted(points)
+    best = np.maximum.accumulate([accuracy for _, accuracy in points])
+    ax.step([seconds for seconds, _ in points], best, where="post", color=COLORS[0], linewidth=1, alpha=0.5)
+
+
+def draw_tried(results: Results, path: Path) -> None:
+    """Accuracy of the recipe with one change at a time, the best mean on top."""
+    accuracies = {
+        name: [100 * value for value in results.column(TRIED, "accuracy", change=name).values()]
+        for name in results.names(TRIED, "change")
+    }
+    order = sorted(accuracies, key=lambda name: float(np.mean(accuracies[name])))
+    figure = Figure(figsize=(7.0, 0.24 * len(order) + 0.8), layout="constrained")
+    ax = figure.subplots()
+    for height, name in enumerate(order):
+        color = COLORS[0] if name == "default" else THEIRS
+        ax.plot(accuracies[name], [height] * len(accuracies[name]), "o", color=color, markersize=5)
+    ax.set_yticks(range(len(order)), order, fontsize=8)
+    ax.set_xlabel("clustering accuracy on all test images of MNIST, %")
+    ax.set_ylim(-0.7, len(order) - 0.3)
+    ax.grid(axis="x", color=GRID)
+    ax.set_axisbelow(True)
+    _quiet(ax)
+    save_picture(figure, path)
+
+
+def _quiet(ax: Axes) -> None:
+    ax.spines[["top", "right"]].set_visible(False)

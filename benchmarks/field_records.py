@@ -1,0 +1,63 @@
+"""What benchmarks/field.py and benchmarks/tried.py measured: numbers out of it, and a table for the terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from field_methods import METHODS
+from records import Results
+from rich.console import Console
+from rich.table import Table
+
+FIELD, FIELD_COMMAND = "field", "python benchmarks/field.py --full"
+TRIED, TRIED_COMMAND = "tried", "python benchmarks/tried.py"
+OURS = "ManifoldLabeler"
+NOT_MEASURED = "-"
+
+
+def field_results(folder: Path | None, versions: dict[str, str] | None, threads: int = 1) -> Results:
+    return Results(folder, versions, [FIELD], FIELD_COMMAND, threads)
+
+
+def tried_results(folder: Path | None, versions: dict[str, str] | None, threads: int = 1) -> Results:
+    return Results(folder, versions, [TRIED], TRIED_COMMAND, threads)
+
+
+def values(results: Results, name: str, method: str, field: str = "accuracy") -> list[float]:
+    """One for each seed."""
+    return list(results.column(FIELD, field, set=name, method=method).values())
+
+
+def cost(results: Results, name: str, method: str) -> float | None:
+    """Median processor time of a fit in seconds."""
+    seconds = values(results, name, method, "processor_seconds")
+    return float(np.median(seconds)) if seconds else None
+
+
+def percent(shares: list[float]) -> str:
+    """Mean and standard deviation in percent; a dash where nothing was measured."""
+    if not shares:
+        return NOT_MEASURED
+    spread = f" ± {100 * np.std(shares, ddof=1):.1f}" if len(shares) > 1 else ""
+    return f"{100 * np.mean(shares):.1f}{spread}"
+
+
+def print_summary(results: Results) -> None:
+    """Accuracy and cost on the terminal, and what failed."""
+    names = results.names(FIELD, "set")
+    table = Table(title="Accuracy in percent, processor seconds")
+    table.add_column("method")
+    for name in names:
+        table.add_column(name, justify="right")
+    for method in METHODS:
+        seconds = [cost(results, name, method) for name in names]
+        cells = [
+            percent(values(results, name, method)) + (f"\n{second:.0f} s" if second is not None else "")
+            for name, second in zip(names, seconds, strict=True)
+        ]
+        table.add_row(method, *cells)
+    Console().print(table)
+    for record in results.records[FIELD]:
+        if "failed" in record:
+            Console().print(f"{record['set']}, {record['method']}, seed {record['seed']}: {record['failed']}")
