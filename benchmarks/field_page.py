@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 from field_methods import GEMCLUS_ROWS, METHODS, SPECTRAL_ROWS
 from field_pictures import draw_field, draw_tried
-from field_records import FIELD, NOT_MEASURED, OURS, TRIED, cost, percent, values
+from field_records import FIELD, NOT_MEASURED, OURS, TRIED, UNEQUAL, changes, cost, percent, values
 from field_sets import IMAGES, N_COMPONENTS, TABLES
 from pages import table
 from records import Results
+from tried_mergings import MERGINGS
 
 from neuralbayes.files import atomic_write
 
@@ -84,6 +85,8 @@ def write_page(field: Results, tried: Results, docs: Path) -> None:
         tried_text(tried),
         "![Accuracy with one change at a time](pictures/tried.png)",
         tried_table(tried),
+        "The same states merged in other ways; ours takes the pair that are neighbours most often against chance.",
+        mergings_table(tried),
         "## Where it loses, and what to know",
         "\n".join([*losses(field), KNOW]),
         f"Measured by `{field.command}` and `{tried.command}` with {versions}. The machine had other work at the same "
@@ -183,7 +186,7 @@ def tried_text(results: Results) -> str:
 def tried_table(results: Results) -> str:
     default = float(np.mean(list(results.column(TRIED, "accuracy", change="default").values())))
     rows = []
-    for name in results.names(TRIED, "change"):
+    for name in changes(results):
         columns = {
             field: list(results.column(TRIED, field, change=name).values())
             for field in ("accuracy", "purity", "processor_seconds")
@@ -198,6 +201,15 @@ def tried_table(results: Results) -> str:
             ]
         )
     return table(["", "accuracy, %", "against the default", "purity, %", "s"], rows)
+
+
+def mergings_table(results: Results) -> str:
+    fields = {"ours": "accuracy", **{name: f"merged by {name}" for name in MERGINGS}}
+    rows = []
+    for name, field in fields.items():
+        columns = (results.column(TRIED, field, change=change) for change in ("default", UNEQUAL))
+        rows.append([name, *(percent(list(column.values())) for column in columns)])
+    return table(["", "MNIST, %", f"{UNEQUAL}, %"], rows)
 
 
 def losses(results: Results) -> list[str]:

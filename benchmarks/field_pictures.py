@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 from field_methods import METHODS
-from field_records import FIELD, OURS, TRIED, cost, values
+from field_records import FIELD, OURS, TRIED, changes, cost, values
 from field_sets import IMAGES
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -53,7 +53,7 @@ def draw_tried(results: Results, path: Path) -> None:
     """Accuracy of the recipe with one change at a time, the best mean on top."""
     accuracies = {
         name: [100 * value for value in results.column(TRIED, "accuracy", change=name).values()]
-        for name in results.names(TRIED, "change")
+        for name in changes(results)
     }
     order = sorted(accuracies, key=lambda name: float(np.mean(accuracies[name])))
     figure = Figure(figsize=(7.0, 0.24 * len(order) + 0.8), layout="constrained")

@@ -12,6 +12,8 @@ from rich.table import Table
 
 FIELD, FIELD_COMMAND = "field", "python benchmarks/field.py --full"
 TRIED, TRIED_COMMAND = "tried", "python benchmarks/tried.py"
+UNEQUAL = "MNIST 1:10"
+"""The name of the change that is one of the data."""
 OURS = "ManifoldLabeler"
 NOT_MEASURED = "-"
 
@@ -22,6 +24,11 @@ def field_results(folder: Path | None, versions: dict[str, str] | None, threads:
 
 def tried_results(folder: Path | None, versions: dict[str, str] | None, threads: int = 1) -> Results:
     return Results(folder, versions, [TRIED], TRIED_COMMAND, threads)
+
+
+def changes(results: Results) -> list[str]:
+    """Those of the recipe that were tried, the default among them."""
+    return [name for name in results.names(TRIED, "change") if name != UNEQUAL]
 
 
 def values(results: Results, name: str, method: str, field: str = "accuracy") -> list[float]:

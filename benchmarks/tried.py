@@ -11,22 +11,24 @@ from __future__ import annotations
 
 import argparse
 import copy
+import itertools
 import platform
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from field_records import TRIED, tried_results
+from field_records import TRIED, UNEQUAL, tried_results
+from field_sets import IMAGES, Data
 from records import Record
 from torch import Tensor, nn
+from tried_mergings import MERGINGS
 
-import neuralbayes as nb
 from neuralbayes.clustering import (
     ClusterOptions,
     Fetch,
@@ -51,15 +53,17 @@ DEFAULT = ClusterOptions(n_clusters=N_CLUSTERS, n_states=40, max_iter=3000)
 
 @dataclass(frozen=True)
 class Change:
-    """Other options, or another way to train the network."""
+    """Other options, another way to train the network, or other data."""
 
     options: dict[str, Any] = field(default_factory=dict)
     train: Callable[[nn.Module, Fetch, Tensor, ClusterOptions], Trained] | None = None
+    set: str = "MNIST"
 
 
-def regularized(of: str, weight: float) -> Step:
-    """R_c of the paper, on logits or on p(z|x), in the place of the worst step."""
+def regularized(of: str, weight: float, rising: bool = False) -> Step:
+    """R_c of the paper, on logits or on p(z|x), in the place of the worst step; its weight may rise from 0."""
     objective = MIM(DEFAULT.prior - 1.0, version=1)
+    steps = itertools.count(1)
 
     def step(network: nn.Module, batch: tuple[Tensor, Tensor]) -> dict[str, Tensor]:
         x, radius = batch
@@ -72,7 +76,8 @@ def regularized(of: str, weight: float) -> Step:
         with frozen_buffers(network):
             clean = logits.softmax(dim=1) if of == "posterior" else logits
             rough = smoothness(function, x, float(radius.mean()), clean=clean, center=True)
-        loss = weight * float(radius.mean()) ** 2 * rough + DEFAULT.information * objective(logits)
+        share = next(steps) / DEFAULT.max_iter if rising else 1.0
+        loss = share * weight * float(radius.mean()) ** 2 * rough + DEFAULT.information * objective(logits)
         torch.autograd.backward(loss)
         return {"loss": loss}
 
@@ -178,8 +183,11 @@ CHANGES: dict[str, Callable[[], Change]] = {
     "no smoothness": lambda: trained_by(unregularized),
     "R_c on logits, weight 0.1": lambda: trained_by(regularized("logits", 0.1)),
     "R_c on logits, weight 1": lambda: trained_by(regularized("logits", 1.0)),
-    "R_c on p(z|x), weight 1": lambda: trained_by(regularized("posterior", 1.0)),
+    "R_c on logits, weight 10": lambda: trained_by(regularized("logits", 10.0)),
+    "R_c on logits, weight rising to 1": lambda: trained_by(regularized("logits", 1.0, rising=True)),
     "R_c on p(z|x), weight 10": lambda: trained_by(regularized("posterior", 10.0)),
+    "R_c on p(z|x), weight 100": lambda: trained_by(regularized("posterior", 100.0)),
+    "R_c on p(z|x), weight 1000": lambda: trained_by(regularized("posterior", 1000.0)),
     "radius 0.2": lambda: Change({"radius": 0.2}),
     "radius 0.3": lambda: Change({"radius": 0.3}),
     "radius 0.6": lambda: Change({"radius": 0.6}),
@@ -189,6 +197,7 @@ CHANGES: dict[str, Callable[[], Change]] = {
     "DML and MIM": lambda: trained_by(with_objective(lambda logits: informative(logits) + 0.1 * DML()(logits))),
     "running p(z)": lambda: trained_by(with_objective(running_information())),
     "batches of 1000, as many images": lambda: Change({"batch_size": 1000, "max_iter": 750}),
+    "batches of 5000, as many images": lambda: Change({"batch_size": 5000, "max_iter": 150}),
     "batches of 1000, as many steps": lambda: Change({"batch_size": 1000}),
     "750 steps": lambda: Change({"max_iter": 750}),
     "1500 steps": lambda: Change({"max_iter": 1500}),
@@ -197,20 +206,24 @@ CHANGES: dict[str, Callable[[], Change]] = {
     "1200 hidden units": lambda: Change({"n_hidden": 1200}),
     "weights averaged": lambda: Change(train=averaged),
     "self-training": lambda: Change(train=self_trained),
+    UNEQUAL: lambda: Change(set="MNIST 1:10"),
 }
 
 
-def measure(name: str, seed: int, data: Any) -> Record:
+load = cache(lambda name: IMAGES[name]())
+
+
+def measure(name: str, seed: int) -> Record:
     change = CHANGES[name]()
+    data: Data = load(change.set)
 
     def read(images: Any, indices: Any) -> Tensor:
         return torch.from_numpy(images[indices]).permute(0, 3, 1, 2).float() / 255.0
 
-    train, test = data.train, data.test
     start = time.process_time()
     found = fit_clusters(
-        partial(read, train.images),
-        len(train.images),
+        partial(read, data.train),
+        len(data.train),
         None,
         replace(DEFAULT, **change.options),
         np.random.RandomState(seed),
@@ -218,14 +231,16 @@ def measure(name: str, seed: int, data: Any) -> Record:
     )
     seconds = time.process_time() - start
     with torch.no_grad():
-        parts = np.array_split(np.arange(len(test.images)), 10)
-        x = [found.network.normalize(read(test.images, part)) for part in parts]
+        parts = np.array_split(np.arange(len(data.test)), 10)
+        x = [found.network.normalize(read(data.test, part)) for part in parts]
         states = torch.cat([found.network.network(part) for part in x]).softmax(dim=1).numpy()
     clusters = (states @ found.network.membership.numpy()).argmax(axis=1)
     table = np.zeros((states.shape[1], N_CLUSTERS))
-    np.add.at(table, (states.argmax(axis=1), test.labels), 1)
+    np.add.at(table, (states.argmax(axis=1), data.test_classes), 1)
+    others = {name: merge(found.joint, N_CLUSTERS)[states.argmax(axis=1)] for name, merge in MERGINGS.items()}
     return {
-        "accuracy": clustering_accuracy(clusters, test.labels),
+        "accuracy": clustering_accuracy(clusters, data.test_classes),
+        **{f"merged by {name}": clustering_accuracy(labels, data.test_classes) for name, labels in others.items()},
         "purity": float(table.max(axis=1).sum() / table.sum()),
         "standing_out": found.merging.standing_out(20),
         "objective": found.objective,
@@ -245,13 +260,12 @@ def main() -> None:
         **{name: version(name) for name in ("neuralbayes", "torch", "numpy", "scikit-learn")},
     }
     results = tried_results(ROOT / "results" / "field", versions, arguments.threads)
-    data = nb.datasets.load("mnist")
     names, seeds = arguments.only or CHANGES, range(arguments.seeds)
     todo: list[Record] = [{"change": name, "seed": seed} for seed in seeds for name in names]
     left = [job for job in todo if not results.has(TRIED, job)]
     with progress(len(todo), description="fit", completed=len(todo) - len(left)) as display:
         for job in left:
-            record = measure(job["change"], job["seed"], data)
+            record = measure(job["change"], job["seed"])
             results.add(TRIED, {**job, **record})
             print(f"{job['change']}, seed {job['seed']}: {100 * record['accuracy']:.2f} %", flush=True)
             display.advance()

@@ -109,6 +109,7 @@ class Clusters:
 
     network: StateNetwork
     n_dimensions: int  # of the principal components
+    joint: NDArray[np.float64]  # (n_states, n_states): p(z, z') of neighbours
     merging: Merging
     separation: NDArray[np.float64]  # (n_clusters,) in nats
     objective: float
@@ -184,13 +185,14 @@ def fit_clusters(
         starts = range(0, len(chosen), BLOCK)
         parts = (torch.arange(start, min(start + BLOCK, len(chosen))) for start in starts)
         p_zx = torch.cat([posterior(network(fetch(part))) for part in parts]).numpy()
-    merging = merge_states(neighbor_joint(p_zx, neighbors))
+    joint = neighbor_joint(p_zx, neighbors)
+    merging = merge_states(joint)
     n_clusters = options.n_clusters or merging.standing_out(options.max_clusters)
     membership = np.eye(n_clusters, dtype=np.float32)[merging.clusters(n_clusters)]
     near = np.mean([p_zx[column] @ membership for column in neighbors.T], axis=0)
     separation = js_divergence(torch.from_numpy(near)).double().numpy() if n_clusters > 1 else np.zeros(1)
     merged = StateNetwork(frame.center, frame.basis, network, torch.from_numpy(membership))
-    return Clusters(merged, points.shape[1], merging, separation, best.objective, best.loss_curve, best.n_iter)
+    return Clusters(merged, points.shape[1], joint, merging, separation, best.objective, best.loss_curve, best.n_iter)
 
 
 def default_steps(n_samples: int) -> int:

@@ -76,10 +76,17 @@ def train_network(
 
 
 def network_seconds(network: nn.Module, objective: Objective, shape: tuple[int, ...], config: NetworkConfig) -> float:
-    """Expected seconds that a sample of a shape takes in an epoch, from a few samples of noise that are timed."""
-    few = NetworkConfig(TIMED, epochs=1, beta=config.beta, of=config.of)
-    noise = torch.randn(4 * TIMED, *shape)
-    return seconds_per_sample(lambda clock: train_network(network, objective, noise, few, callbacks=[clock]))
+    """Expected seconds that a sample of a shape takes in an epoch, from some samples of noise that are timed.
+
+    They are few where they are images; of rows, the change of the weights may cost more than a few, and they are as
+    many as in a batch.
+    """
+    n_samples = config.batch_size if len(shape) == 1 else TIMED
+    timed = NetworkConfig(n_samples, epochs=1, beta=config.beta, of=config.of)
+    noise = torch.randn(3 * n_samples, *shape)
+    return seconds_per_sample(
+        lambda clock: train_network(network, objective, noise, timed, callbacks=[clock]), n_samples
+    )
 
 
 @torch.no_grad()

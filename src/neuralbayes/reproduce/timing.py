@@ -27,8 +27,8 @@ class StepClock(Callback):
         self._last = now
 
 
-def seconds_per_sample(train: Callable[[StepClock], object]) -> float:
-    """Of a training that is given a clock and does two steps or more, each of `TIMED` samples."""
+def seconds_per_sample(train: Callable[[StepClock], object], n_samples: int = TIMED) -> float:
+    """Of a training that is given a clock and does two steps or more, each of `n_samples`."""
     clock = StepClock()
     train(clock)
-    return clock.seconds / TIMED
+    return clock.seconds / n_samples

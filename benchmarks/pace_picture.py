@@ -1,0 +1,60 @@
+"""The picture of what benchmarks/pace.py measured, and what it says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from records import Results
+
+from neuralbayes.plot.style import COLORS, save_picture
+
+PACE, COMMAND = "pace", "python benchmarks/pace.py"
+NAMES = {"ours": "preset laptop", "paper": "the paper's recipe"}
+
+
+def pace_results(folder: Path | None, versions: dict[str, str] | None, threads: int = 2) -> Results:
+    return Results(folder, versions, [PACE], COMMAND, threads)
+
+
+def curve(results: Results, recipe: str) -> NDArray[Any]:
+    """Images processed, accuracy in percent and processor seconds after each epoch with a probe: (n, 3)."""
+    records = sorted((r for r in results.records[PACE] if r["recipe"] == recipe), key=lambda r: int(r["epoch"]))
+    return np.array([(r["images"], 100 * r["accuracy"], r["processor_seconds"]) for r in records]).reshape(-1, 3)
+
+
+def draw(results: Results, path: Path) -> None:
+    """Accuracy against images processed, and a line at the best of the paper's recipe."""
+    figure = Figure(figsize=(7.0, 4.0), layout="constrained")
+    ax = figure.subplots()
+    for color, (recipe, name) in zip(COLORS, NAMES.items(), strict=False):
+        images, accuracy, _ = curve(results, recipe).T
+        ax.plot(images, accuracy, "o-", color=color, label=name, markersize=4)
+    best = curve(results, "paper")[:, 1].max()
+    ax.axhline(best, color=COLORS[1], linewidth=0.8, linestyle=":")
+    ax.set_xscale("log")
+    ax.set_xlabel("images processed")
+    ax.set_ylabel("accuracy of an MLP probe on all test images, %")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(axis="y", color="#e5e5e5")
+    ax.set_axisbelow(True)
+    ax.legend(frameon=False)
+    save_picture(figure, path)
+
+
+def caption(results: Results) -> str:
+    """Where ours first has what the paper's recipe has at its best."""
+    paper, ours = curve(results, "paper"), curve(results, "ours")
+    images, best, seconds = paper[paper[:, 1].argmax()]
+    start = f"The paper's recipe is best after {images:,.0f} images, with {best:.1f} %"
+    reached = ours[ours[:, 1] >= best]
+    if not len(reached):
+        return f"{start}; ours ends below it, with {ours[-1, 1]:.1f} % after {ours[-1, 0]:,.0f}."
+    first = reached[0]
+    return (
+        f"{start}. Ours is past it after {first[0]:,.0f}, with {first[1]:.1f} %: {images / first[0]:.0f} times fewer "
+        f"images, {seconds / first[2]:.0f} times less processor time; at its end it has {ours[-1, 1]:.1f} %."
+    )
