@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from field_methods import METHODS
 from records import Results
 from rich.console import Console
 from rich.table import Table
@@ -38,8 +37,8 @@ def values(results: Results, name: str, method: str, field: str = "accuracy") ->
 
 def cost(results: Results, name: str, method: str) -> float | None:
     """Median processor time of a fit in seconds."""
-    seconds = values(results, name, method, "processor_seconds")
-    return float(np.median(seconds)) if seconds else None
+    measured = values(results, name, method, "processor_seconds")
+    return float(np.median(measured)) if measured else None
 
 
 def percent(shares: list[float]) -> str:
@@ -50,6 +49,10 @@ def percent(shares: list[float]) -> str:
     return f"{100 * np.mean(shares):.1f}{spread}"
 
 
+def seconds(value: float | None) -> str:
+    return NOT_MEASURED if value is None else f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
+
+
 def print_summary(results: Results) -> None:
     """Accuracy and cost on the terminal, and what failed."""
     names = results.names(FIELD, "set")
@@ -57,12 +60,10 @@ def print_summary(results: Results) -> None:
     table.add_column("method")
     for name in names:
         table.add_column(name, justify="right")
-    for method in METHODS:
-        seconds = [cost(results, name, method) for name in names]
-        cells = [
-            percent(values(results, name, method)) + (f"\n{second:.0f} s" if second is not None else "")
-            for name, second in zip(names, seconds, strict=True)
-        ]
+    for method in results.names(FIELD, "method"):
+        cells = (
+            f"{percent(values(results, name, method))}\n{seconds(cost(results, name, method))} s" for name in names
+        )
         table.add_row(method, *cells)
     Console().print(table)
     for record in results.records[FIELD]:
