@@ -74,6 +74,7 @@ bench: $(READY)  ## speed and accuracy against the literal implementation and th
 	$(BIN)/python benchmarks/gradients.py
 	$(BIN)/python benchmarks/step.py
 	$(BIN)/python benchmarks/labeling.py
+	$(BIN)/python benchmarks/field.py
 
 fuzz: $(READY)  ## 200,000 mutated files for every reader of files: more than an hour
 	$(PIP) --no-build-isolation -e '.[fuzz]'

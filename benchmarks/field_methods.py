@@ -18,6 +18,7 @@ from torch import Tensor, nn
 import neuralbayes as nb
 from neuralbayes.networks.encoders import mlp
 from neuralbayes.training import Batches, train
+from neuralbayes.training.precision import InBfloat16, choose_precision
 
 Array = NDArray[Any]
 Labels = tuple[Array, Array] | tuple[Array, Array, Callable[[], dict[str, float]]]
@@ -113,7 +114,8 @@ def imsat(data: Data, seed: int) -> Labels:
 def dec(data: Data, seed: int) -> Labels:
     """Deep embedded clustering (Xie et al. 2016): autoencoder, k-means on its code, clusters that sharpen themselves.
 
-    The network is that of the paper, d-500-500-2000-10, without its layers trained one by one before.
+    The network is that of the paper, d-500-500-2000-10, without its layers trained one by one before; in bfloat16 where
+    that is faster, as ours.
     """
     train_rows, test_rows = (torch.from_numpy(np.asarray(x, np.float32)) for x in data.rows)
     torch.manual_seed(seed)
@@ -164,8 +166,9 @@ class _Soft(nn.Module):
 
 def _train(network: nn.Module, step: Any, rows: Any, epochs: int, seed: int) -> None:
     n_rows = len(rows[0]) if isinstance(rows, tuple) else len(rows)
+    half = n_rows > 10_000 and choose_precision("auto") == "bfloat16"
     train(
-        network,
+        InBfloat16(network) if half else network,
         step,
         Batches(n_rows, min(256, n_rows), seed=seed),
         fetch=lambda indices: tuple(part[indices] for part in rows) if isinstance(rows, tuple) else rows[indices],

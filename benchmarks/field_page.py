@@ -63,7 +63,7 @@ def write_page(field: Results, tried: Results, docs: Path) -> None:
         "*Up and left is better. The line is the best accuracy to be had for a cost.*",
         "## Images",
         "Trained on the training images, scored on all test images: accuracy in %, mean and standard deviation over "
-        "seeds, and the processor seconds of a fit on one thread, reading excluded.",
+        "seeds, where there is more than one, and the processor seconds of a fit on one thread, reading excluded.",
         images_table(field),
         PEERS,
         "## MNIST",
