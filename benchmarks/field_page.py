@@ -31,8 +31,8 @@ INTRODUCTION = """<!-- Generated from results/field/*.json by benchmarks/field.p
 
 # Clusters of images, measured
 
-[`ManifoldLabeler` on images](images.md#clusters) trains a network with four states for each cluster, and merges those
-that have the same neighbours. Here it stands beside other clusterers on the same data, with what each costs.
+[`ManifoldLabeler` on images](images.md#clusters) trains a network with four states for each cluster, and merges the
+states that are neighbours most often. Here it stands beside other clusterers on the same data, with what each costs.
 Classes are used for nothing but scores: clusters are matched with them one to one."""
 
 PEERS = f"""Peers get what our own network gets, the first {N_COMPONENTS} principal components of the pixels, IMSAT and
@@ -48,8 +48,8 @@ KNOW = """- The radius of the worst step, the number of states and the way of me
   the tables were looked at too, but the defaults were left as MNIST has them.
 - What makes two images neighbours is their distance in principal components. Where that says little about their kind,
   as with photographs, give features of another network, or a `network` that is right for them.
-- The objective would have states of equal size, and merging spares large clusters more than small ones: a class with
-  a tenth of the images of the others can end up in a cluster of two."""
+- Merging asks which states touch, not how large they are, and the objective would have states of equal size: a class
+  with a tenth of the images of the others can end up in a cluster of two."""
 
 
 def write_page(field: Results, tried: Results, docs: Path) -> None:
@@ -85,8 +85,7 @@ def write_page(field: Results, tried: Results, docs: Path) -> None:
         tried_text(tried),
         "![Accuracy with one change at a time](pictures/tried.png)",
         tried_table(tried),
-        "The same states merged in other ways. Ours takes the pair that loses least of the information about the "
-        "state of a neighbour, divided by the fourth root of their share.",
+        "The same states merged in other ways; ours takes the pair that are neighbours most often against chance.",
         mergings_table(tried),
         "## Where it loses, and what to know",
         "\n".join([*losses(field), KNOW]),

@@ -41,11 +41,6 @@ def lost_information(rows: Array, both: Array, i: int, j: int) -> float:
     return float(rel_entr(rows[i], expected[0]).sum() + rel_entr(rows[j], expected[1]).sum())
 
 
-def against_chance(rows: Array, both: Array, i: int, j: int) -> float:
-    """How seldom the two are neighbours, compared with what their sizes would give by chance."""
-    return -float(both[i, j] / max(rows[i].sum() * rows[j].sum(), np.finfo(float).tiny))
-
-
 def share_of_smaller(rows: Array, both: Array, i: int, j: int) -> float:
     """How seldom a neighbour of the smaller of the two is of the larger."""
     return -float(both[i, j] / max(min(rows[i].sum(), rows[j].sum()), np.finfo(float).tiny))
@@ -57,8 +52,7 @@ def spectral(joint: Array, n_clusters: int) -> Array:
 
 
 MERGINGS: dict[str, Callable[[Array, int], Array]] = {
-    "least information lost, whatever the size": lambda joint, n: merged_by(lost_information, joint, n),
-    "most often neighbours against chance": lambda joint, n: merged_by(against_chance, joint, n),
+    "least information lost": lambda joint, n: merged_by(lost_information, joint, n),
     "largest share of the smaller's neighbours": lambda joint, n: merged_by(share_of_smaller, joint, n),
     "spectral clustering of the states": spectral,
 }

@@ -6,7 +6,7 @@ r"""Clusters of images, and of rows that touch: many small states that are infor
    fraction of the distance to its neighbours long: the objective of IMSAT (Hu et al. 2017), with more states. With as
    many states as clusters that objective ends in poor local optima, where one state holds halves of two kinds and
    another kind has two states. Small states are pure, and how many share a kind follows from how many points it has.
-3. States whose points have the same neighbours are merged; see :mod:`neuralbayes.merging`.
+3. States whose points are neighbours are merged; see :mod:`neuralbayes.merging`.
 """
 
 from __future__ import annotations

@@ -1,15 +1,12 @@
-r"""Small states into few clusters: those whose neighbours are of the same states.
+r"""Small states into few clusters: those that are neighbours oftener than chance has it.
 
-A point x and one of its neighbours x' have states with the joint distribution :math:`p(z, z') = E[L(x) L(x')^T]`. A
-cluster is worth knowing for what it tells about the state of a neighbour, :math:`I(c; z')`. To merge clusters a and b
-loses
+A point x and one of its neighbours x' have states with the joint distribution :math:`p(z, z') = E[L(x) L(x')^T]`. The
+pair of clusters whose
 
-.. math:: \Delta I = \sum_{z'} p(a, z') \log \frac{p(z' \mid a)}{p(z' \mid a \cup b)}
-    + p(b, z') \log \frac{p(z' \mid b)}{p(z' \mid a \cup b)}
+.. math:: \frac{p(z, z')}{p(z) \, p(z')}
 
-(the agglomerative information bottleneck of Slonim and Tishby 1999), and the pair is merged that has the least
-:math:`\Delta I / (p(a) + p(b))^{1/4}`, again and again. By :math:`\Delta I` alone small clusters would go first,
-whatever they are; without any weight of size, a few odd points would be kept as a cluster. The exponent is between.
+is largest is merged, again and again: how many times as often one is a neighbour of the other as it would be of any.
+Being a ratio, it does not favour large clusters over small ones.
 """
 
 from __future__ import annotations
@@ -18,12 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import xlogy
 
 Array = NDArray[np.float64]
-
-SIZE = 0.25
-"""Power of the size of a pair that what it loses is divided by."""
 
 
 def neighbor_joint(p_zx: NDArray[np.floating], neighbors: NDArray[np.integer]) -> Array:
@@ -62,12 +55,12 @@ class Merging:
     ----------
     pairs : ndarray of shape (n_states - 1, 2)
         The two clusters, each named by its first state, that became one in each step; the name of the first stays.
-    costs : ndarray of shape (n_states - 1,)
-        What each step lost, as the module defines it; 0 where one of the two has no mass.
+    ratios : ndarray of shape (n_states - 1,)
+        p(z, z') / p(z) p(z') of the two; 1 where one has no mass.
     """
 
     pairs: NDArray[np.int64]
-    costs: Array
+    ratios: Array
 
     @property
     def n_states(self) -> int:
@@ -84,16 +77,16 @@ class Merging:
         return np.unique(cluster, return_inverse=True)[1]
 
     def jumps(self) -> Array:
-        """How many times as much the next step would lose as the last one did, when K = 2, 3, ... clusters are left.
+        """How much less often than the pair before the next pair are neighbours, when K = 2, 3, ... clusters are left.
 
         Returns
         -------
         ndarray of shape (n_states - 2,)
-            The cost of the step to K - 1 clusters over that of the step to K; the first is that of K = 2. A number of
+            The ratio of the step to K clusters over that of the step to K - 1; the first is that of K = 2. A number of
             clusters that the data have stands out.
         """
-        costs = np.maximum(self.costs[::-1], np.finfo(float).eps)
-        return costs[:-1] / costs[1:]
+        ratios = np.maximum(self.ratios[::-1], np.finfo(float).eps)
+        return ratios[1:] / ratios[:-1]
 
     def standing_out(self, max_clusters: int) -> int:
         """The number of clusters, from 2 to `max_clusters`, with the largest of the `jumps`; 1 where there is none."""
@@ -102,7 +95,7 @@ class Merging:
 
 
 def merge_states(joint: Array) -> Merging:
-    """Merge the two clusters that lose least by it, until one is left.
+    """Merge the two clusters that are neighbours most often compared with chance, until one is left.
 
     Parameters
     ----------
@@ -115,37 +108,25 @@ def merge_states(joint: Array) -> Merging:
 
     Examples
     --------
-    States 0 and 1 have the same neighbours, and so have 2 and 3; between these pairs there is nothing, and to merge
-    them loses log 2.
+    States 0 and 1 are neighbours as often as of themselves, and so are 2 and 3; between these pairs there is nothing.
 
     >>> merging = merge_states(np.kron(np.eye(2), np.full((2, 2), 0.125)))
-    >>> merging.clusters(2), merging.costs.round(3)
-    (array([0, 0, 1, 1]), array([0.   , 0.   , 0.693]))
+    >>> merging.clusters(2), merging.ratios
+    (array([0, 0, 1, 1]), array([2., 2., 0.]))
     """
-    rows = joint.astype(np.float64)  # p(cluster, z') in the row of the first state of a cluster
-    cost = np.full(rows.shape, np.inf)
-    left = np.arange(len(rows))
-    for state in left:
-        cost[state, state + 1 :] = _lost(rows[state], rows[state + 1 :])
-    pairs, costs = [], []
-    while len(left) > 1:
-        kept, merged = np.unravel_index(np.argmin(cost), cost.shape)
+    joint = joint.astype(np.float64)
+    alive = np.ones(len(joint), bool)
+    pairs, ratios = [], []
+    for _ in range(len(joint) - 1):
+        mass = joint.sum(axis=1)
+        chance = np.outer(mass, mass)
+        # A state without mass is a neighbour of none: it goes first, wherever.
+        ratio = np.divide(joint, chance, out=np.full_like(joint, np.inf), where=chance > 0.0)
+        ratio[~np.triu(np.outer(alive, alive), 1)] = -1.0
+        kept, merged = np.unravel_index(np.argmax(ratio), ratio.shape)
         pairs.append((kept, merged))
-        costs.append(cost[kept, merged])
-        rows[kept] += rows[merged]
-        cost[merged], cost[:, merged] = np.inf, np.inf
-        left = left[left != merged]
-        others = left[left != kept]
-        cost[np.minimum(kept, others), np.maximum(kept, others)] = _lost(rows[kept], rows[others])
-    return Merging(np.array(pairs, dtype=np.int64).reshape(-1, 2), np.array(costs))
-
-
-def _lost(row: Array, others: Array) -> Array:
-    """What a cluster with p(cluster, z') as in `row` and each of the others lose by being merged: (n_others,)."""
-    both = row + others
-    size, other_sizes, sizes = row.sum(), others.sum(axis=1), both.sum(axis=1)
-    entropies = xlogy(row, row).sum() + xlogy(others, others).sum(axis=1) - xlogy(both, both).sum(axis=1)
-    lost = entropies - xlogy(size, size) - xlogy(other_sizes, other_sizes) + xlogy(sizes, sizes)
-    lost = np.where((size > 0.0) & (other_sizes > 0.0), np.maximum(lost, 0.0), 0.0)
-    cost: Array = np.divide(lost, sizes**SIZE, out=np.zeros_like(lost), where=sizes > 0.0)
-    return cost
+        ratios.append(ratio[kept, merged] if chance[kept, merged] > 0.0 else 1.0)
+        joint[kept] += joint[merged]
+        joint[:, kept] += joint[:, merged]
+        joint[merged], joint[:, merged], alive[merged] = 0.0, 0.0, False
+    return Merging(np.array(pairs, dtype=np.int64).reshape(-1, 2), np.array(ratios))

@@ -117,8 +117,8 @@ def test_auto_takes_the_number_that_stands_out(digits):
     jumps = labeler.selection_["jump"]
     assert labeler.selection_["n_clusters"] == list(range(2, 13))
     assert labeler.n_clusters_ == labeler.selection_["n_clusters"][int(np.argmax(jumps))]
-    costs = labeler.selection_["cost"]
-    assert_allclose(jumps[:-1], np.array(costs[:-1]) / costs[1:])
+    ratios = labeler.selection_["ratio"]
+    assert_allclose(jumps[:-1], np.array(ratios[1:]) / ratios[:-1])
 
 
 def test_rows_that_touch_get_clusters():

@@ -27,8 +27,8 @@ nb.plot.MembersDisplay.from_estimator(
 plt.show()
 
 # %%
-# Behind the ten clusters are forty small states, four for each, of which those with the
-# same neighbours were merged. With ten from the start it is likelier that one of them
+# Behind the ten clusters are forty small states, four for each, of which those that are
+# often neighbours were merged. With ten from the start it is likelier that one of them
 # holds two digits while another digit has two:
 
 few = nb.ManifoldLabeler(n_clusters=10, n_states=10, random_state=0).fit(digits.images)

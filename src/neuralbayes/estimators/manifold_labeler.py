@@ -58,15 +58,15 @@ class ManifoldLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
 
     **Images, and rows that touch** (`network`). Manifolds of images are not disjoint: a 4 can be drawn into a 9. A
     network with several states for each cluster is trained to tell much about x and to keep p(z|x) from changing under
-    the worst small step, and states that have the same neighbours are merged. Most of the cost is `max_iter` steps,
+    the worst small step, and states that are often neighbours are merged. Most of the cost is `max_iter` steps,
     whatever the number of images.
 
     Parameters
     ----------
     n_clusters : int or "auto", default=2
         Number of clusters. Of rows, "auto" takes the largest number that are all certified disjoint and that resamples
-        find again, which is 1 where nothing is; of images, the number from which on the next merging would lose much
-        more than the last one did. See `max_clusters`.
+        find again, which is 1 where nothing is; of images, the number from which on those that would be merged are
+        neighbours much less often than those that were. See `max_clusters`.
     network : "mlp" or torch.nn.Module, optional
         For images, by default "mlp": two hidden layers on the principal components of the pixels. Your own module gets
         float32 images (n, C, H, W), normalised, and returns features of any shape (n, ...); it is copied, and trained
@@ -126,8 +126,8 @@ class ManifoldLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
     n_iter_ : int
     selection_ : dict of lists
         With ``n_clusters="auto"``: "n_clusters", "objective", "separation" and "stability" of each number tried; with
-        `network` or images "n_clusters", "cost", what the next merging would lose of the information about neighbours
-        for its size, in nats, and "jump", how many times as much that is as the last one lost.
+        `network` or images "n_clusters", "ratio", how many times as often as by chance the two clusters that would be
+        merged next are neighbours, and "jump", how much less that is than for those merged before.
     module_ : torch.nn.Module
         The network, from (n, n_features), or images (n, C, H, W) in [0, 1], to logits (n, n_clusters_).
     image_shape_ : list of int or None
@@ -317,7 +317,7 @@ class ManifoldLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
             tried = range(2, min(options.max_clusters, options.n_states - 1) + 1)
             self.selection_ = {
                 "n_clusters": list(tried),
-                "cost": [float(found.merging.costs[-(n - 1)]) for n in tried],
+                "ratio": [float(found.merging.ratios[-(n - 1)]) for n in tried],
                 "jump": [float(found.merging.jumps()[n - 2]) for n in tried],
             }
 

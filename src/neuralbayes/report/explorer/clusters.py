@@ -106,15 +106,14 @@ def cluster_grids(labeler: ManifoldLabeler, layer: Layer) -> list[Grid]:
     ]
     selection = getattr(labeler, "selection_", None)
     if selection:
-        tried = list(zip(selection["n_clusters"], selection["cost"], selection["jump"], strict=True))
+        tried = list(zip(selection["n_clusters"], selection["ratio"], selection["jump"], strict=True))
         grids.append(
             Grid(
                 "Numbers of clusters",
-                ("clusters", "lost by the next", "jump"),
-                [(str(n), f"{cost:.3f}", f"{jump:.2f}") for n, cost, jump in tried],
-                "What merging two of so many clusters would lose of the information about the state of a neighbour, "
-                "in nats over the fourth root of their share, and how many times as much that is as the merging "
-                f"before lost. {labeler.n_clusters_} stands out.",
+                ("clusters", "neighbours against chance", "jump"),
+                [(str(n), f"{ratio:.3f}", f"{jump:.2f}") for n, ratio, jump in tried],
+                "How many times as often as by chance the two clusters that would be merged next are neighbours, and "
+                f"how much less that is than for the two merged before. {labeler.n_clusters_} stands out.",
                 [(i, 2) for i, (n, _, _) in enumerate(tried) if n == labeler.n_clusters_],
             )
         )
