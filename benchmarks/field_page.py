@@ -63,8 +63,8 @@ def write_page(field: Results, tried: Results, docs: Path) -> None:
         "*Up and left is better. The line is the best accuracy to be had for a cost.*",
         "## Images",
         "Trained on the training images, scored on all test images: accuracy in %, mean and standard deviation over "
-        "seeds, where there is more than one, and the processor seconds of a fit on one thread, reading excluded. A dash: not "
-        "measured.",
+        "seeds, where there is more than one, and the processor seconds of a fit on one thread, reading excluded. A "
+        "dash: not measured.",
         images_table(field),
         PEERS,
         "## MNIST",
@@ -176,7 +176,8 @@ def tried_text(results: Results) -> str:
     return (
         f"The recipe with one change at a time, {n_seeds} seed{'s' * (n_seeds > 1)} each, all training images, "
         "accuracy on all test images. Purity is the share of images in the class of most of their state, before states "
-        "are merged: about what the best merging would have. R_c is the paper's smoothness, in the place of the worst step."
+        "are merged: about what the best merging would have. R_c is the paper's smoothness, in the place of the worst "
+        "step."
     )
 
 
