@@ -74,15 +74,16 @@ def in_child(name: str, method: str, seed: int, threads: int) -> Record:
     return record
 
 
-def jobs(full: bool, seeds: int) -> list[dict[str, Any]]:
-    """What is to be measured, the quick ones of each set first."""
+def jobs(full: bool, seeds: int | None) -> list[dict[str, Any]]:
+    """What is to be measured, with as many seeds as are told, or else as it is worth."""
+    of_images, of_tables = seeds or SEEDS, seeds or (SEEDS_OF_TABLES if full else 1)
     sets = {**(IMAGES if full else {}), **TABLES}
     return [
         {"set": name, "method": method, "seed": seed}
         for name in sets
-        for seed in range(seeds)
+        for seed in range(of_images if name in IMAGES else of_tables)
         for method in METHODS
-        if seed < (FEWER.get(method, seeds) if name in IMAGES else SEEDS_OF_TABLES)
+        if name in TABLES or seed < FEWER.get(method, of_images)
     ]
 
 
@@ -110,7 +111,7 @@ def main() -> None:
     results = field_results(out, versions, arguments.threads)
     todo = [
         job
-        for job in jobs(arguments.full, arguments.seeds or (SEEDS if arguments.full else 1))
+        for job in jobs(arguments.full, arguments.seeds)
         if (not arguments.only or job["set"] in arguments.only)
         and (not arguments.methods or job["method"] in arguments.methods)
     ]
