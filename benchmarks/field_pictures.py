@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -10,20 +11,27 @@ from field_records import FIELD, OURS, TRIED, changes, cost, values
 from field_sets import IMAGES
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.text import Annotation
+from matplotlib.transforms import Bbox
 from records import Results
 
 from neuralbayes.plot.style import COLORS, save_picture
 
 THEIRS = "#777777"
 GRID = "#e5e5e5"
+Point = tuple[float, float]
+SIDES = {6: "left", -6: "right", 0: "center"}
+HEIGHTS = {3: "bottom", -3: "top", 9: "bottom", -9: "top"}
+"""Where a name can stand: offsets from its point in points, and which side of it is there."""
 
 
 def draw_field(results: Results, path: Path) -> None:
     """Accuracy against processor time, a panel for each set of images; a step joins those that nothing beats."""
     names = [name for name in IMAGES if name in results.names(FIELD, "set")]
     figure = Figure(figsize=(4.2 * len(names), 4.0), layout="constrained")
+    panels: list[tuple[Axes, dict[str, Point]]] = []
     for ax, name in zip(np.atleast_1d(figure.subplots(1, len(names))), names, strict=True):
-        points = {}
+        points: dict[str, Point] = {}
         for method in METHODS:
             seconds = cost(results, name, method)
             if seconds is not None:
@@ -32,17 +40,49 @@ def draw_field(results: Results, path: Path) -> None:
         for method, (seconds, accuracy) in points.items():
             color = COLORS[0] if method == OURS else THEIRS
             ax.plot(seconds, accuracy, "o", color=color, markersize=6)
-            ax.annotate(method, (seconds, accuracy), (5, 4), textcoords="offset points", fontsize=7.5, color=color)
         ax.set_xscale("log")
         ax.set_title(name, fontsize=10)
         ax.set_xlabel("processor seconds of a fit")
-        ax.margins(x=0.3, y=0.12)
+        ax.margins(x=0.2, y=0.12)
         _quiet(ax)
+        panels.append((ax, points))
     figure.axes[0].set_ylabel("clustering accuracy on the test set, %")
+    figure.draw_without_rendering()  # places the panels, which say where there is room for names
+    figure.set_layout_engine("none")
+    for ax, points in panels:
+        _write_names(ax, points)
     save_picture(figure, path)
 
 
-def _draw_front(ax: Axes, points: list[tuple[float, float]]) -> None:
+def _write_names(ax: Axes, points: dict[str, Point]) -> None:
+    """A name beside each point, where it covers no other point and no other name."""
+    taken = [Bbox.from_bounds(x - 6, y - 6, 12, 12) for x, y in ax.transData.transform(list(points.values()))]
+    for method, point in points.items():
+        color = COLORS[0] if method == OURS else THEIRS
+        tried: list[tuple[int, int, Annotation, Bbox]] = []
+        for (dx, side), (dy, height) in itertools.product(SIDES.items(), HEIGHTS.items()):
+            text = ax.annotate(
+                method,
+                point,
+                (dx, dy),
+                textcoords="offset points",
+                fontsize=7.5,
+                color=color,
+                horizontalalignment=side,
+                verticalalignment=height,
+                bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5},
+            )
+            box = text.get_window_extent()
+            outside = not (ax.bbox.x0 <= box.x0 and box.x1 <= ax.bbox.x1)
+            tried.append((int(outside) + sum(box.overlaps(other) for other in taken), len(tried), text, box))
+        _, best, _, box = min(tried, key=lambda one: one[:2])
+        taken.append(box)
+        for _, number, text, _ in tried:
+            if number != best:
+                text.remove()
+
+
+def _draw_front(ax: Axes, points: list[Point]) -> None:
     """The best accuracy that can be had for each cost."""
     points = sorted(points)
     best = np.maximum.accumulate([accuracy for _, accuracy in points])

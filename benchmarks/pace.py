@@ -1,10 +1,12 @@
 """How soon features get good on CIFAR-10: a probe against images processed, by the paper's recipe and by ours.
 
-    python benchmarks/pace.py               both recipes, into results/pace/pace.json; goes on where it was interrupted
-    python benchmarks/pace.py --picture     docs/pictures/pace.png from it
+    python benchmarks/pace.py               both recipes, into results/pace/pace.json
+    python benchmarks/pace.py --changes     ours, short, one change at a time, into results/pace/changes.json
+    python benchmarks/pace.py --picture     docs/pictures/pace.png from what was measured
 
-Both train the same narrow encoder on all 50,000 images. The paper's recipe is 100 epochs of batches of 4,000; the probe
-is its classifier, the epoch of which a tenth of the training images chooses, on all test images.
+It goes on where it was interrupted. All train on all 50,000 images, a narrow encoder. The paper's recipe is 100 epochs
+of batches of 4,000; the probe is its classifier, the epoch of which a tenth of the training images chooses, on all test
+images.
 """
 
 from __future__ import annotations
@@ -12,14 +14,17 @@ from __future__ import annotations
 import argparse
 import platform
 import time
+from collections.abc import Callable, Collection
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import torch
-from pace_picture import PACE, caption, draw, pace_results
-from records import Results
+from pace_page import CHANGED, PACE, caption, draw, pace_results
+from records import Record, Results
+from torch import Tensor, nn
 
 import neuralbayes as nb
 from neuralbayes.data.normalize import Normalization
@@ -27,40 +32,66 @@ from neuralbayes.data.sources import as_source
 from neuralbayes.encoder import ImageEncoder
 from neuralbayes.pretraining import PRESETS, PretrainConfig
 from neuralbayes.training import Callback
+from neuralbayes.training.progress import progress
 
 ROOT = Path(__file__).parents[1]
-ENCODER = "tiny"
-EPOCHS = (1, 2, 3, 5, 7, 10, 20, 40, 60, 80, 100)
-"""After which there is a probe."""
+OURS = replace(PRESETS["laptop"], encoder="tiny", epochs=10)
 RECIPES = {
-    "paper": replace(PRESETS["paper"], encoder=ENCODER, recompute=False),  # the same gradients in less time
-    "ours": replace(PRESETS["laptop"], encoder=ENCODER, epochs=10),
+    "paper": replace(PRESETS["paper"], encoder="tiny", recompute=False),  # the same gradients in less time
+    "ours": OURS,
+}
+EPOCHS = (0, 1, 2, 3, 5, 7, 10, 20, 40, 60, 80, 100)
+"""After which there is a probe."""
+
+SHORT = 3
+"""Epochs of a training with a change."""
+SEEDS = 2
+SMALLER = "24x24 pixels in the first half"
+CHANGES: dict[str, dict[str, Any]] = {
+    "none": {},
+    "every pixel normalised by itself, as in the paper": {"normalize": "dimension"},
+    "normalised by channel": {"normalize": "channel"},
+    "learning rate 0.001, constant, as in the paper": {"learning_rate": 0.001, "schedule": "constant"},
+    "learning rate 0.01, constant": {"schedule": "constant"},
+    "batches of 32": {"batch_size": 32, "microbatch_size": 32},
+    "batches of 400": {"batch_size": 400, "microbatch_size": 400},
+    "batches of 4000, as in the paper": {"batch_size": 4000, "microbatch_size": 500},
+    "p(z) of the batch, as in the paper": {"marginal": "minibatch"},
+    "R_c on all images with weight 4, as in the paper": {"beta": 4.0, "smooth_fraction": 1.0},
+    "without R_c": {"beta": 0.0},
+    "the first version of MIM": {"version": 1},
+    "images mirrored and shifted": {"augment": True},
+    SMALLER: {},
+    "three times the width, one epoch": {"encoder": "small", "epochs": 1},
 }
 
 
 class Probed(Callback):
-    """A probe of the encoder after some epochs, recorded."""
+    """A probe of the encoder after some epochs, handed to `record` with the processor time of training."""
 
-    def __init__(self, name: str, config: PretrainConfig, data: Any, results: Results) -> None:
+    def __init__(
+        self, config: PretrainConfig, data: Any, epochs: Collection[int], record: Callable[[Record], None]
+    ) -> None:
         source = as_source(data.train.images)
         normalization = Normalization.fit(source, per=config.normalize, progress=False)
-        self._encoder = ImageEncoder(config.encoder, source.shape, normalization)
-        self._name, self._data, self._results = name, data, results
+        torch.manual_seed(config.seed)
+        self._encoder = ImageEncoder(config.encoder, source.shape, normalization).eval()
+        self._data, self._epochs, self._record = data, epochs, record
         self._processor, self._last = 0.0, time.process_time()
+        if 0 in epochs:
+            self._probe(0)
+
+    def _probe(self, epoch: int) -> None:
+        with torch.random.fork_rng():
+            probe = nb.probe(self._data.train, self._data.test, encoder=self._encoder, seeds=1)
+        images = len(self._data.train.images) * epoch
+        self._record({"epoch": epoch, "images": images, "processor_seconds": self._processor, "accuracy": probe.mean})
 
     def on_epoch_end(self, state: Any, metrics: Any) -> None:
         self._processor += time.process_time() - self._last
-        key = {"recipe": self._name, "epoch": state.epoch, "seed": 0}
-        if state.epoch in EPOCHS and not self._results.has(PACE, key):
+        if state.epoch in self._epochs:
             self._encoder.network.load_state_dict(state.network.network.state_dict())
-            self._encoder.eval()
-            with torch.random.fork_rng():
-                probe = nb.probe(self._data.train, self._data.test, encoder=self._encoder, seeds=1)
-            n_images = len(self._data.train.images) * state.epoch
-            self._results.add(
-                PACE, key | {"images": n_images, "processor_seconds": self._processor, "accuracy": probe.mean}
-            )
-            print(f"{self._name}, {state.epoch} epochs: {100 * probe.mean:.2f} %", flush=True)
+            self._probe(state.epoch)
         self._last = time.process_time()
 
     def state_dict(self) -> dict[str, Any]:
@@ -70,17 +101,65 @@ class Probed(Callback):
         self._processor, self._last = state["processor"], time.process_time()
 
 
+class FirstSmaller(Callback):
+    """The network sees images at three quarters of their size in the first half of training."""
+
+    def __init__(self) -> None:
+        self._hook: Any = None
+
+    def on_step_end(self, state: Any, metrics: Any) -> None:
+        if self._hook is None and 2 * state.step < state.total_steps:
+            self._hook = state.network.register_forward_pre_hook(self._smaller)
+        elif self._hook is not None and 2 * state.step >= state.total_steps:
+            self._hook.remove()
+
+    @staticmethod
+    def _smaller(network: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        return nn.functional.interpolate(inputs[0], scale_factor=0.75, mode="area"), *inputs[1:]
+
+
+def follow(data: Any, arguments: argparse.Namespace, results: Results) -> None:
+    """Both recipes to their end, with probes on the way."""
+    for name, config in RECIPES.items():
+        if arguments.only in (None, name):
+            key = {"recipe": name, "seed": config.seed}
+            epochs = [n for n in EPOCHS if n <= config.epochs and not results.has(PACE, {**key, "epoch": n})]
+            probed = Probed(config, data, epochs, partial(record, results, PACE, key))
+            out = arguments.runs / f"pace-{name}"
+            nb.pretrain(data.train.images, config, out=out, callbacks=(probed,), verbose=True)
+
+
+def change(data: Any, arguments: argparse.Namespace, results: Results) -> None:
+    """Short trainings of ours, each with a change."""
+    jobs: list[Record] = [{"change": name, "seed": seed} for seed in range(arguments.seeds) for name in CHANGES]
+    left = [job for job in jobs if not results.has(CHANGED, job)]
+    with progress(len(jobs), description="training", completed=len(jobs) - len(left)) as display:
+        for job in left:
+            config = replace(OURS, **{"epochs": SHORT, **CHANGES[job["change"]], "seed": job["seed"]})
+            probed = Probed(config, data, [config.epochs], partial(record, results, CHANGED, job))
+            smaller = [FirstSmaller()] if job["change"] == SMALLER else []
+            nb.pretrain(data.train.images, config, callbacks=(*smaller, probed))
+            display.advance()
+
+
+def record(results: Results, file: str, key: Record, found: Record) -> None:
+    results.add(file, {**key, **found})
+    print(f"{', '.join(map(str, key.values()))}, {found['epoch']} epochs: {100 * found['accuracy']:.2f} %", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=list(RECIPES), help="one recipe alone")
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--changes", action="store_true", help="short trainings of ours, one change at a time")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="of those; %(default)s")
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--picture", action="store_true", help="draw what was measured, and measure nothing")
     parser.add_argument("--runs", type=Path, default=ROOT / "runs", help="where the folders of the runs are")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     folder = ROOT / "results" / "pace"
     if arguments.picture:
-        results = pace_results(folder, None)
+        results = pace_results(PACE, folder, None)
         draw(results, ROOT / "docs" / "pictures" / "pace.png")
         print(caption(results))
         return
@@ -88,13 +167,9 @@ def main() -> None:
         "python": platform.python_version(),
         **{name: version(name) for name in ("neuralbayes", "torch", "numpy")},
     }
-    results = pace_results(folder, versions, arguments.threads)
     data = nb.datasets.load("cifar10")
-    for name, config in RECIPES.items():
-        if arguments.only in (None, name):
-            probed = Probed(name, config, data, results)
-            out = arguments.runs / f"pace-{name}"
-            nb.pretrain(data.train.images, config, out=out, callbacks=(probed,), verbose=True)
+    run, file = (change, CHANGED) if arguments.changes else (follow, PACE)
+    run(data, arguments, pace_results(file, folder, versions, arguments.threads))
 
 
 if __name__ == "__main__":

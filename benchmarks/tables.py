@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from field_records import FIELD, OURS, cost, field_results, percent, seconds, values
+from pace_page import CHANGED, PACE, caption, changes_table, pace_results
 from pages import table
 
 ROOT = Path(__file__).parents[1]
@@ -99,6 +100,16 @@ def clusters_table() -> str:
     return (
         table(["clustering accuracy", *(head for name in names for head in (f"{name}, %", "processor s"))], rows) + "\n"
     )
+
+
+def pace_caption() -> str:
+    """How soon ours has the accuracy of the paper's recipe."""
+    return caption(pace_results(PACE, _path("pace"), None)) + "\n"
+
+
+def pace_changes() -> str:
+    """One change at a time of a short training."""
+    return changes_table(pace_results(CHANGED, _path("pace"), None)) + "\n"
 
 
 def run_table() -> str:
@@ -315,6 +326,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "processes.json#assumed": assumptions_table,
     "processes.json#model": model_table,
     "field/field.json": clusters_table,
+    "pace/pace.json": pace_caption,
+    "pace/changes.json": pace_changes,
     "guarantees/crashes.json": crashes_table,
     "guarantees/disks.json": disks_table,
     "guarantees/fuzz.json": fuzz_table,

@@ -1,4 +1,4 @@
-"""The picture of what benchmarks/pace.py measured, and what it says."""
+"""What benchmarks/pace.py measured: a picture, what it says, and a table of changes."""
 
 from __future__ import annotations
 
@@ -6,18 +6,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from field_records import percent, seconds
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
+from pages import table
 from records import Results
 
 from neuralbayes.plot.style import COLORS, save_picture
 
-PACE, COMMAND = "pace", "python benchmarks/pace.py"
+PACE, CHANGED = "pace", "changes"
+COMMANDS = {PACE: "python benchmarks/pace.py", CHANGED: "python benchmarks/pace.py --changes"}
 NAMES = {"ours": "preset laptop", "paper": "the paper's recipe"}
 
 
-def pace_results(folder: Path | None, versions: dict[str, str] | None, threads: int = 2) -> Results:
-    return Results(folder, versions, [PACE], COMMAND, threads)
+def pace_results(file: str, folder: Path, versions: dict[str, str] | None, threads: int = 1) -> Results:
+    return Results(folder, versions, [file], COMMANDS[file], threads)
 
 
 def curve(results: Results, recipe: str) -> NDArray[Any]:
@@ -31,8 +34,10 @@ def draw(results: Results, path: Path) -> None:
     figure = Figure(figsize=(7.0, 4.0), layout="constrained")
     ax = figure.subplots()
     for color, (recipe, name) in zip(COLORS, NAMES.items(), strict=False):
-        images, accuracy, _ = curve(results, recipe).T
+        images, accuracy, _ = curve(results, recipe)[1:].T
         ax.plot(images, accuracy, "o-", color=color, label=name, markersize=4)
+        start = curve(results, recipe)[0, 1]
+        ax.axhline(start, color=color, linewidth=0.8, linestyle="--")
     best = curve(results, "paper")[:, 1].max()
     ax.axhline(best, color=COLORS[1], linewidth=0.8, linestyle=":")
     ax.set_xscale("log")
@@ -58,3 +63,15 @@ def caption(results: Results) -> str:
         f"{start}. Ours is past it after {first[0]:,.0f}, with {first[1]:.1f} %: {images / first[0]:.0f} times fewer "
         f"images, {seconds / first[2]:.0f} times less processor time; at its end it has {ours[-1, 1]:.1f} %."
     )
+
+
+def changes_table(results: Results) -> str:
+    """What each change does to a short training: accuracy and cost."""
+    rows = []
+    for change in results.names(CHANGED, "change"):
+        accuracy, cost, images = (
+            list(results.column(CHANGED, field, change=change).values())
+            for field in ("accuracy", "processor_seconds", "images")
+        )
+        rows.append([change, percent(accuracy), f"{images[0]:,}", seconds(float(np.median(cost)))])
+    return table(["change", "MLP probe, % right", "images", "processor s"], rows)
