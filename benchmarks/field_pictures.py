@@ -12,6 +12,7 @@ from field_sets import IMAGES
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Annotation
+from matplotlib.ticker import FixedLocator, NullLocator, PercentFormatter
 from matplotlib.transforms import Bbox
 from records import Results
 
@@ -90,19 +91,24 @@ def _draw_front(ax: Axes, points: list[Point]) -> None:
 
 
 def draw_tried(results: Results, path: Path) -> None:
-    """Accuracy of the recipe with one change at a time, the best mean on top."""
-    accuracies = {
-        name: [100 * value for value in results.column(TRIED, "accuracy", change=name).values()]
+    """Errors of the recipe with one change at a time, the fewest on top."""
+    errors = {
+        name: [100 * (1 - value) for value in results.column(TRIED, "accuracy", change=name).values()]
         for name in changes(results)
     }
-    order = sorted(accuracies, key=lambda name: float(np.mean(accuracies[name])))
-    figure = Figure(figsize=(7.0, 0.24 * len(order) + 0.8), layout="constrained")
+    order = sorted(errors, key=lambda name: -float(np.mean(errors[name])))
+    figure = Figure(figsize=(7.0, 0.22 * len(order) + 0.8), layout="constrained")
     ax = figure.subplots()
     for height, name in enumerate(order):
         color = COLORS[0] if name == "default" else THEIRS
-        ax.plot(accuracies[name], [height] * len(accuracies[name]), "o", color=color, markersize=5)
+        ax.plot(errors[name], [height] * len(errors[name]), "o", color=color, markersize=5)
+    ax.axvline(float(np.mean(errors["default"])), color=COLORS[0], linewidth=0.8, alpha=0.5)
     ax.set_yticks(range(len(order)), order, fontsize=8)
-    ax.set_xlabel("clustering accuracy on all test images of MNIST, %")
+    ax.set_xscale("log")
+    ax.xaxis.set_major_locator(FixedLocator([1, 2, 5, 10, 20, 50, 100]))
+    ax.xaxis.set_major_formatter(PercentFormatter(decimals=0))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.set_xlabel("test images of MNIST in the wrong cluster")
     ax.set_ylim(-0.7, len(order) - 0.3)
     ax.grid(axis="x", color=GRID)
     ax.set_axisbelow(True)

@@ -11,8 +11,8 @@ from rich.table import Table
 
 FIELD, FIELD_COMMAND = "field", "python benchmarks/field.py --full"
 TRIED, TRIED_COMMAND = "tried", "python benchmarks/tried.py"
-UNEQUAL = "MNIST 1:10"
-"""The name of the change that is one of the data."""
+OTHER_SETS = ("MNIST 1:10", "Fashion-MNIST", "iris", "wine", "breast cancer", "digits")
+"""Changes of the data, under which no more than the way of merging is looked at."""
 OURS = "ManifoldLabeler"
 NOT_MEASURED = "-"
 
@@ -27,7 +27,7 @@ def tried_results(folder: Path | None, versions: dict[str, str] | None, threads:
 
 def changes(results: Results) -> list[str]:
     """Those of the recipe that were tried, the default among them."""
-    return [name for name in results.names(TRIED, "change") if name != UNEQUAL]
+    return [name for name in results.names(TRIED, "change") if name not in OTHER_SETS]
 
 
 def values(results: Results, name: str, method: str, field: str = "accuracy") -> list[float]:
