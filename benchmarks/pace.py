@@ -40,8 +40,8 @@ RECIPES = {
     "paper": replace(PRESETS["paper"], encoder="tiny", recompute=False),  # the same gradients in less time
     "ours": OURS,
 }
-EPOCHS = (0, 1, 2, 3, 5, 7, 10, 20, 40, 60, 80, 100)
-"""After which there is a probe."""
+SEEN = (0, 4, 12, 24, 50, 100, 150, 250, 350, 500, 1000, 2000, 3000, 4000, 5000)
+"""Thousands of images after which there is a probe."""
 
 SHORT = 3
 """Epochs of a training with a change."""
@@ -67,31 +67,33 @@ CHANGES: dict[str, dict[str, Any]] = {
 
 
 class Probed(Callback):
-    """A probe of the encoder after some epochs, handed to `record` with the processor time of training."""
+    """A probe of the encoder after so many images, handed to `record` with the processor time of training so far."""
 
     def __init__(
-        self, config: PretrainConfig, data: Any, epochs: Collection[int], record: Callable[[Record], None]
+        self, config: PretrainConfig, data: Any, seen: Collection[int], record: Callable[[Record], None]
     ) -> None:
         source = as_source(data.train.images)
         normalization = Normalization.fit(source, per=config.normalize, progress=False)
         torch.manual_seed(config.seed)
         self._encoder = ImageEncoder(config.encoder, source.shape, normalization).eval()
-        self._data, self._epochs, self._record = data, epochs, record
+        self._batch_size, self._n_images = config.batch_size, len(source)
+        self._data, self._seen, self._record = data, seen, record
         self._processor, self._last = 0.0, time.process_time()
-        if 0 in epochs:
+        if 0 in seen:
             self._probe(0)
 
-    def _probe(self, epoch: int) -> None:
+    def _probe(self, images: int) -> None:
         with torch.random.fork_rng():
             probe = nb.probe(self._data.train, self._data.test, encoder=self._encoder, seeds=1)
-        images = len(self._data.train.images) * epoch
-        self._record({"epoch": epoch, "images": images, "processor_seconds": self._processor, "accuracy": probe.mean})
+        self._record({"images": images, "processor_seconds": self._processor, "accuracy": probe.mean})
 
-    def on_epoch_end(self, state: Any, metrics: Any) -> None:
+    def on_step_end(self, state: Any, metrics: Any) -> None:
         self._processor += time.process_time() - self._last
-        if state.epoch in self._epochs:
+        epochs, steps = divmod(state.step, state.steps_per_epoch)
+        images = epochs * self._n_images + steps * self._batch_size
+        if images in self._seen:
             self._encoder.network.load_state_dict(state.network.network.state_dict())
-            self._probe(state.epoch)
+            self._probe(images)
         self._last = time.process_time()
 
     def state_dict(self) -> dict[str, Any]:
@@ -123,8 +125,8 @@ def follow(data: Any, arguments: argparse.Namespace, results: Results) -> None:
     for name, config in RECIPES.items():
         if arguments.only in (None, name):
             key = {"recipe": name, "seed": config.seed}
-            epochs = [n for n in EPOCHS if n <= config.epochs and not results.has(PACE, {**key, "epoch": n})]
-            probed = Probed(config, data, epochs, partial(record, results, PACE, key))
+            seen = [1000 * n for n in SEEN if not results.has(PACE, {**key, "images": 1000 * n})]
+            probed = Probed(config, data, seen, partial(record, results, PACE, key))
             out = arguments.runs / f"pace-{name}"
             nb.pretrain(data.train.images, config, out=out, callbacks=(probed,), verbose=True)
 
@@ -136,7 +138,9 @@ def change(data: Any, arguments: argparse.Namespace, results: Results) -> None:
     with progress(len(jobs), description="training", completed=len(jobs) - len(left)) as display:
         for job in left:
             config = replace(OURS, **{"epochs": SHORT, **CHANGES[job["change"]], "seed": job["seed"]})
-            probed = Probed(config, data, [config.epochs], partial(record, results, CHANGED, job))
+            probed = Probed(
+                config, data, [config.epochs * len(data.train.images)], partial(record, results, CHANGED, job)
+            )
             smaller = [FirstSmaller()] if job["change"] == SMALLER else []
             nb.pretrain(data.train.images, config, callbacks=(*smaller, probed))
             display.advance()
@@ -144,7 +148,9 @@ def change(data: Any, arguments: argparse.Namespace, results: Results) -> None:
 
 def record(results: Results, file: str, key: Record, found: Record) -> None:
     results.add(file, {**key, **found})
-    print(f"{', '.join(map(str, key.values()))}, {found['epoch']} epochs: {100 * found['accuracy']:.2f} %", flush=True)
+    print(
+        f"{', '.join(map(str, key.values()))}, {found['images']:,} images: {100 * found['accuracy']:.2f} %", flush=True
+    )
 
 
 def main() -> None:
