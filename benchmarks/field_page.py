@@ -219,7 +219,7 @@ def tried_summary(results: Results) -> str:
         f"({mean['10 states, as many as clusters']:.1f} with ten), principal components ({mean['all pixels']:.1f} with "
         f"all pixels), and enough updates ({mean['750 steps']:.1f} with 750). The best of all, {best}, has "
         f"{mean[best]:.2f}; averaged weights, self-training, DML beside MIM and a running p(z) do not help, and are "
-        "not in the recipe."
+        "not in the recipe. Differences of a few tenths are within what seeds do."
     )
 
 
