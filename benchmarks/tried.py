@@ -49,8 +49,9 @@ from neuralbayes.training.progress import progress
 
 ROOT = Path(__file__).parents[1]
 SEEDS = 2
-DEFAULT = ClusterOptions(n_clusters=10, n_states=40, max_iter=3000)
+DEFAULT = ClusterOptions(n_clusters=10, n_states=40, max_iter=6000)
 """For MNIST."""
+Train = Callable[[nn.Module, Fetch, Tensor, ClusterOptions], Trained]
 
 
 @dataclass(frozen=True)
@@ -58,11 +59,11 @@ class Change:
     """Other options, another way to train the network, or other data."""
 
     options: dict[str, Any] = field(default_factory=dict)
-    train: Callable[[nn.Module, Fetch, Tensor, ClusterOptions], Trained] | None = None
+    train: Train = train_states
     set: str = "MNIST"
 
 
-def regularized(of: str, weight: float, rising: bool = False) -> Step:
+def regularized(of: str, weight: float, options: ClusterOptions, rising: bool = False) -> Step:
     """R_c of the paper, on logits or on p(z|x), in the place of the worst step; its weight may rise from 0."""
     objective = MIM(DEFAULT.prior - 1.0, version=1)
     steps = itertools.count(1)
@@ -78,7 +79,7 @@ def regularized(of: str, weight: float, rising: bool = False) -> Step:
         with frozen_buffers(network):
             clean = logits.softmax(dim=1) if of == "posterior" else logits
             rough = smoothness(function, x, float(radius.mean()), clean=clean, center=True)
-        share = next(steps) / DEFAULT.max_iter if rising else 1.0
+        share = next(steps) / options.max_iter if rising else 1.0
         loss = share * weight * float(radius.mean()) ** 2 * rough + DEFAULT.information * objective(logits)
         torch.autograd.backward(loss)
         return {"loss": loss}
@@ -169,8 +170,21 @@ def self_trained(network: nn.Module, fetch: Fetch, radius: Tensor, options: Clus
     return train_states(network, fetch, radius, options, step)
 
 
-def trained_by(step: Step) -> Change:
-    return Change(train=partial(train_states, step=step))
+def trained_by(make_step: Callable[[ClusterOptions], Step]) -> Change:
+    """Another step, made anew for the states and for the clusters."""
+
+    def train(network: nn.Module, fetch: Fetch, radius: Tensor, options: ClusterOptions) -> Trained:
+        return train_states(network, fetch, radius, options, make_step(options))
+
+    return Change(train=train)
+
+
+def roughness(of: str, weight: float, rising: bool = False) -> Callable[[], Change]:
+    return lambda: trained_by(lambda options: regularized(of, weight, options, rising))
+
+
+def beside(make_objective: Callable[[], Callable[[Tensor], Tensor]]) -> Callable[[], Change]:
+    return lambda: trained_by(lambda _: with_objective(make_objective()))
 
 
 CHANGES: dict[str, Callable[[], Change]] = {
@@ -182,31 +196,31 @@ CHANGES: dict[str, Callable[[], Change]] = {
     "all pixels": lambda: Change({"n_dimensions": 784}),
     "32 components": lambda: Change({"n_dimensions": 32}),
     "128 components": lambda: Change({"n_dimensions": 128}),
-    "no smoothness": lambda: trained_by(unregularized),
-    "R_c on logits, weight 0.001": lambda: trained_by(regularized("logits", 0.001)),
-    "R_c on logits, weight 0.01": lambda: trained_by(regularized("logits", 0.01)),
-    "R_c on logits, weight 0.1": lambda: trained_by(regularized("logits", 0.1)),
-    "R_c on logits, weight 1": lambda: trained_by(regularized("logits", 1.0)),
-    "R_c on logits, weight 10": lambda: trained_by(regularized("logits", 10.0)),
-    "R_c on logits, weight rising to 1": lambda: trained_by(regularized("logits", 1.0, rising=True)),
-    "R_c on p(z|x), weight 1": lambda: trained_by(regularized("posterior", 1.0)),
-    "R_c on p(z|x), weight 10": lambda: trained_by(regularized("posterior", 10.0)),
-    "R_c on p(z|x), weight 100": lambda: trained_by(regularized("posterior", 100.0)),
-    "R_c on p(z|x), weight 1000": lambda: trained_by(regularized("posterior", 1000.0)),
+    "no smoothness": lambda: trained_by(lambda _: unregularized),
+    "R_c on logits, weight 0.001": roughness("logits", 0.001),
+    "R_c on logits, weight 0.01": roughness("logits", 0.01),
+    "R_c on logits, weight 0.1": roughness("logits", 0.1),
+    "R_c on logits, weight 1": roughness("logits", 1.0),
+    "R_c on logits, weight 10": roughness("logits", 10.0),
+    "R_c on logits, weight rising to 1": roughness("logits", 1.0, rising=True),
+    "R_c on p(z|x), weight 1": roughness("posterior", 1.0),
+    "R_c on p(z|x), weight 10": roughness("posterior", 10.0),
+    "R_c on p(z|x), weight 100": roughness("posterior", 100.0),
+    "R_c on p(z|x), weight 1000": roughness("posterior", 1000.0),
     "radius 0.2": lambda: Change({"radius": 0.2}),
     "radius 0.3": lambda: Change({"radius": 0.3}),
     "radius 0.6": lambda: Change({"radius": 0.6}),
     "small step 0.1": lambda: Change({"small_step": 0.1}),
     "small step 1": lambda: Change({"small_step": 1.0}),
-    "DML in the place of MIM": lambda: trained_by(with_objective(DML())),
-    "DML and MIM": lambda: trained_by(with_objective(lambda logits: informative(logits) + 0.1 * DML()(logits))),
-    "running p(z)": lambda: trained_by(with_objective(running_information())),
-    "batches of 1000, as many images": lambda: Change({"batch_size": 1000, "max_iter": 750}),
-    "batches of 5000, as many images": lambda: Change({"batch_size": 5000, "max_iter": 150}),
+    "DML in the place of MIM": beside(DML),
+    "DML and MIM": beside(lambda: lambda logits: informative(logits) + 0.1 * DML()(logits)),
+    "running p(z)": beside(running_information),
+    "batches of 1000, as many images": lambda: Change({"batch_size": 1000, "max_iter": 1500}),
+    "batches of 5000, as many images": lambda: Change({"batch_size": 5000, "max_iter": 300}),
     "batches of 1000, as many steps": lambda: Change({"batch_size": 1000}),
-    "750 steps": lambda: Change({"max_iter": 750}),
     "1500 steps": lambda: Change({"max_iter": 1500}),
-    "6000 steps": lambda: Change({"max_iter": 6000}),
+    "3000 steps": lambda: Change({"max_iter": 3000}),
+    "12000 steps": lambda: Change({"max_iter": 12_000}),
     "256 hidden units": lambda: Change({"n_hidden": 256}),
     "1200 hidden units": lambda: Change({"n_hidden": 1200}),
     "weights averaged": lambda: Change(train=averaged),
@@ -224,6 +238,13 @@ def measure(name: str, seed: int) -> Record:
     train, test = (torch.from_numpy(rows) for rows in data.rows)
     n_clusters, n_steps = data.n_clusters, default_steps(len(train))
     options = replace(DEFAULT, n_clusters=n_clusters, n_states=N_STATES * n_clusters, max_iter=n_steps)
+    after_states: list[nn.Module] = []
+
+    def watched(network: nn.Module, fetch: Fetch, radius: Tensor, options: ClusterOptions) -> Trained:
+        trained = change.train(network, fetch, radius, options)
+        after_states.append(copy.deepcopy(network))
+        return trained
+
     start = time.process_time()
     found = fit_clusters(
         lambda indices: train[indices],
@@ -231,19 +252,20 @@ def measure(name: str, seed: int) -> Record:
         None,
         replace(options, **change.options),
         np.random.RandomState(seed),
-        change.train,
+        watched,
     )
     seconds = time.process_time() - start
     with torch.no_grad():
-        parts = [found.network.network(found.network.normalize(part)) for part in test.tensor_split(10)]
+        clusters = torch.cat([found.network(part) for part in test.tensor_split(10)]).argmax(dim=1).numpy()
+        parts = [after_states[0](found.network.normalize(part)) for part in test.tensor_split(10)]
         states = torch.cat(parts).softmax(dim=1).numpy()
-    clusters = (states @ found.network.membership.numpy()).argmax(axis=1)
     table = np.zeros((states.shape[1], n_clusters))
     np.add.at(table, (states.argmax(axis=1), data.test_classes), 1)
-    others = {name: merge(found.joint, n_clusters)[states.argmax(axis=1)] for name, merge in MERGINGS.items()}
+    merged = {name: merge(found.joint, n_clusters)[states.argmax(axis=1)] for name, merge in MERGINGS.items()}
+    merged["ours"] = (states @ found.network.membership.numpy()).argmax(axis=1)
     return {
         "accuracy": clustering_accuracy(clusters, data.test_classes),
-        **{f"merged by {name}": clustering_accuracy(labels, data.test_classes) for name, labels in others.items()},
+        **{f"merged by {name}": clustering_accuracy(labels, data.test_classes) for name, labels in merged.items()},
         "purity": float(table.max(axis=1).sum() / table.sum()),
         "standing_out": found.merging.standing_out(20),
         "objective": found.objective,

@@ -7,13 +7,16 @@ r"""Clusters of images, and of rows that touch: many small states that are infor
    many states as clusters that objective ends in poor local optima, where one state holds halves of two kinds and
    another kind has two states. Small states are pure, and how many share a kind follows from how many points it has.
 3. States whose points are neighbours are merged; see :mod:`neuralbayes.merging`.
+4. The network goes on with the same objective over clusters: p(cluster|x) is the sum of p(z|x) over its states. From
+   where merging has brought it, the optimum is a good one.
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,7 +31,7 @@ from neuralbayes.bayes import js_divergence, mutual_information, posterior
 from neuralbayes.merging import Merging, merge_states, neighbor_joint
 from neuralbayes.networks.encoders import mlp
 from neuralbayes.networks.replay import frozen_buffers
-from neuralbayes.networks.states import StateNetwork, WithStates
+from neuralbayes.networks.states import MergedStates, StateNetwork, WithStates
 from neuralbayes.objectives import MIM
 from neuralbayes.objectives.virtual_adversarial import virtual_adversarial
 from neuralbayes.rows import SMALL, even_batches
@@ -66,7 +69,9 @@ class ClusterOptions:
     ----------
     n_clusters : int or None
         None: the number that stands out, up to `max_clusters`.
-    n_states, max_iter, max_clusters, n_init, n_neighbors, n_hidden, max_samples : int
+    max_iter : int
+        Steps: half for the states, half for the clusters.
+    n_states, max_clusters, n_init, n_neighbors, n_hidden, max_samples : int
     standardize, verbose : bool
     n_dimensions : int
         Most principal components: directions beyond carry noise, which the worst step would go along.
@@ -115,6 +120,7 @@ class Clusters:
     objective: float
     loss_curve: list[float]
     n_iter: int
+    n_iter_states: int  # of these
 
     @property
     def disjoint(self) -> NDArray[np.bool_]:
@@ -124,11 +130,15 @@ class Clusters:
 
 @dataclass
 class Trained:
-    """The loss of a network over the last tenth of the steps, and over each."""
+    """The loss of a network over the last tenth of the steps, and over each tenth."""
 
     objective: float
     loss_curve: list[float]
     n_iter: int
+
+    def then(self, other: Trained) -> Trained:
+        """Both, one after the other."""
+        return Trained(other.objective, self.loss_curve + other.loss_curve, self.n_iter + other.n_iter)
 
 
 def fit_clusters(
@@ -139,7 +149,10 @@ def fit_clusters(
     rng: np.random.RandomState,
     train_network: Callable[[nn.Module, Fetch, Tensor, ClusterOptions], Trained] | None = None,
 ) -> Clusters:
-    """Train the small states from `n_init` starts, take the one with the best objective, and merge its states.
+    """Train small states from `n_init` starts, merge them, train the clusters, and take those with the least loss.
+
+    Where the number of clusters is not given, the states with the least loss are taken, and the number that stands out
+    among them.
 
     Parameters
     ----------
@@ -151,12 +164,13 @@ def fit_clusters(
     options : ClusterOptions
     rng : RandomState
     train_network : callable, optional
-        In the place of :func:`train_states`.
+        In the place of :func:`train_states`, for the states and for the clusters.
 
     Returns
     -------
     Clusters
     """
+    train_network = train_network or train_states
     chosen = np.sort(rng.permutation(n_samples)[: options.max_samples])
     center, scale, components = _span(read, chosen, options, rng)
     frame = StateNetwork(center, scale[:, None] * components, nn.Identity(), torch.eye(1))
@@ -172,38 +186,87 @@ def fit_clusters(
     n_products = options.batch_size * (points.shape[1] + options.n_hidden + options.n_states) * options.n_hidden
     n_threads = 1 if body is None and n_products < SMALL else None
     half = body is None and n_products * options.max_iter > LARGE and choose_precision("auto") == "bfloat16"
-    tried = []
-    for _ in range(options.n_init):
+    merges = options.n_clusters not in (1, options.n_states)
+    for_clusters = replace(options, max_iter=merges * (options.max_iter // 2))
+    for_states = replace(options, max_iter=options.max_iter - for_clusters.max_iter)
+
+    @contextmanager
+    def seeded() -> Iterator[None]:
         with torch.random.fork_rng(), threadpool_limits(n_threads):
             torch.manual_seed(int(rng.randint(2**31 - 1)))
-            network = _network(body, fetch, points.shape[1], options)
-            trained = InBfloat16(network) if half else network
-            tried.append((network, (train_network or train_states)(trained, fetch, radius, options)))
-    network, best = min(tried, key=lambda one: one[1].objective)
+            yield
 
+    starts = []
+    for _ in range(options.n_init):
+        with seeded():
+            network = _network(body, fetch, points.shape[1], options)
+            called = InBfloat16(network) if half else network
+            trained = train_network(called, fetch, radius, for_states)
+        joint = neighbor_joint(_posteriors(network, fetch, len(chosen)), neighbors)
+        starts.append(_Start(network, called, joint, merge_states(joint), trained))
+    if options.n_clusters is None:  # losses over different numbers could not be compared
+        starts = [min(starts, key=_objective)]
+    n_clusters = options.n_clusters or starts[0].merging.standing_out(options.max_clusters)
+    if for_clusters.max_iter and n_clusters > 1:
+        for start in starts:
+            clusters = MergedStates(start.called, start.membership(n_clusters))
+            with seeded():
+                start.trained = start.trained.then(train_network(clusters, fetch, radius, for_clusters))
+
+    best = min(starts, key=_objective)
+    membership = best.membership(n_clusters)
+    separation = np.zeros(1)
+    if n_clusters > 1:
+        p_zx = _posteriors(MergedStates(best.network, membership), fetch, len(chosen))
+        near = np.mean([p_zx[column] for column in neighbors.T], axis=0)
+        separation = js_divergence(torch.from_numpy(near)).double().numpy()
+    return Clusters(
+        StateNetwork(frame.center, frame.basis, best.network, membership),
+        n_dimensions=points.shape[1],
+        joint=best.joint,
+        merging=best.merging,
+        separation=separation,
+        objective=best.trained.objective,
+        loss_curve=best.trained.loss_curve,
+        n_iter=best.trained.n_iter,
+        n_iter_states=for_states.max_iter,
+    )
+
+
+@dataclass
+class _Start:
+    """A network to small states, as it is and as it is called in training, and how its states were merged."""
+
+    network: nn.Module
+    called: nn.Module
+    joint: NDArray[np.float64]
+    merging: Merging
+    trained: Trained
+
+    def membership(self, n_clusters: int) -> Tensor:
+        return torch.eye(n_clusters)[torch.from_numpy(self.merging.clusters(n_clusters))]
+
+
+def _objective(start: _Start) -> float:
+    return start.trained.objective
+
+
+def _posteriors(network: nn.Module, fetch: Fetch, n_samples: int) -> Array:
+    """p(z|x) of all samples, a block at a time: (n_samples, n_states)."""
     with torch.no_grad():
-        starts = range(0, len(chosen), BLOCK)
-        parts = (torch.arange(start, min(start + BLOCK, len(chosen))) for start in starts)
-        p_zx = torch.cat([posterior(network(fetch(part))) for part in parts]).numpy()
-    joint = neighbor_joint(p_zx, neighbors)
-    merging = merge_states(joint)
-    n_clusters = options.n_clusters or merging.standing_out(options.max_clusters)
-    membership = np.eye(n_clusters, dtype=np.float32)[merging.clusters(n_clusters)]
-    near = np.mean([p_zx[column] @ membership for column in neighbors.T], axis=0)
-    separation = js_divergence(torch.from_numpy(near)).double().numpy() if n_clusters > 1 else np.zeros(1)
-    merged = StateNetwork(frame.center, frame.basis, network, torch.from_numpy(membership))
-    return Clusters(merged, points.shape[1], joint, merging, separation, best.objective, best.loss_curve, best.n_iter)
+        parts = (torch.arange(start, min(start + BLOCK, n_samples)) for start in range(0, n_samples, BLOCK))
+        return torch.cat([posterior(network(fetch(part))) for part in parts]).numpy()
 
 
 def default_steps(n_samples: int) -> int:
-    """How long to train where nothing else is said: fifty epochs, but from 1000 to 3000 steps.
+    """How long to train where nothing else is said: a hundred epochs, but from 2000 to 6000 steps.
 
     Examples
     --------
     >>> default_steps(1437), default_steps(10_000), default_steps(60_000)
-    (1000, 2000, 3000)
+    (2000, 4000, 6000)
     """
-    return int(np.clip(50 * n_samples // BATCH_SIZE, 1000, 3000))
+    return int(np.clip(100 * n_samples // BATCH_SIZE, 2000, 6000))
 
 
 def information_step(objective: MIM, weight: float, *, n_iterations: int = 1, step: float = 0.1) -> Step:
@@ -271,7 +334,7 @@ class _Losses(Callback):
 def train_states(
     network: nn.Module, fetch: Fetch, radius: Tensor, options: ClusterOptions, step: Step | None = None
 ) -> Trained:
-    """Train a network with small states, and leave it in evaluation mode.
+    """Train a network to states or clusters, and leave it in evaluation mode.
 
     Parameters
     ----------
@@ -303,7 +366,7 @@ def train_states(
         callbacks=(StopOnNaN(), losses),
         verbose=options.verbose,
     )
-    network.cpu().eval().requires_grad_(False)
+    network.cpu().eval()
     tenths = np.array_split(losses.values, min(10, len(losses.values)))
     curve = [float(np.mean(tenth)) for tenth in tenths]
     return Trained(curve[-1], curve, state.step)

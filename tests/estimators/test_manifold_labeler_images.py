@@ -12,6 +12,7 @@ from torch import nn
 import neuralbayes as nb
 from neuralbayes.data import toys
 from neuralbayes.data.sources import ArraySource
+from neuralbayes.networks.states import MergedStates
 
 QUICK = {"max_iter": 40, "n_hidden": 32, "random_state": 0}
 
@@ -46,7 +47,10 @@ def test_attributes_of_images_are_consistent(digits, labeler):
     assert labeler.n_features_in_ == 64
     assert labeler.n_dimensions_ == 64
     assert labeler.n_iter_ == 400
-    assert labeler.loss_curve_[-1] == labeler.objective_ < labeler.loss_curve_[0]
+    assert labeler.n_iter_states_ == 200
+    states, clusters = labeler.loss_curve_[:10], labeler.loss_curve_[10:]
+    assert states[-1] < states[0]
+    assert clusters[-1] == labeler.objective_ < clusters[0]
     assert ((labeler.separation_ > 0) & (labeler.separation_ < np.log(2))).all()
     assert not labeler.disjoint_.any()
     images = torch.from_numpy(digits.images[:5]).reshape(5, 1, 8, 8) / 255
@@ -60,6 +64,59 @@ def test_p_of_a_cluster_is_the_sum_over_its_states(digits, labeler):
     states = module.network(module.normalize(x)).softmax(dim=1).numpy()
     slow = [[sum(p[s] for s in range(40) if module.membership[s, k]) for k in range(10)] for p in states]
     assert_allclose(labeler.predict_proba(digits.images[:7]), slow, atol=1e-6)
+
+
+def test_clusters_are_trained_on_after_states_were_merged(digits, monkeypatch):
+    from neuralbayes import clustering
+
+    seen = []
+    inner = clustering.train_states
+
+    def watched(network, fetch, radius, options):
+        with torch.no_grad():
+            seen.append((options.max_iter, network(fetch(torch.arange(5))).shape[1]))
+        return inner(network, fetch, radius, options)
+
+    monkeypatch.setattr(clustering, "train_states", watched)
+    for settings, expected in (
+        ({"n_clusters": 3}, [(20, 12), (20, 3)]),
+        ({"n_clusters": 3, "max_iter": 5}, [(3, 12), (2, 3)]),
+        ({"n_clusters": 3, "max_iter": 1}, [(1, 12)]),
+        ({"n_clusters": 3, "n_states": 3}, [(40, 3)]),
+        ({"n_clusters": 1}, [(40, 4)]),
+        ({"n_clusters": 3, "n_init": 2}, [(20, 12), (20, 12), (20, 3), (20, 3)]),
+    ):
+        seen.clear()
+        labeler = nb.ManifoldLabeler(**QUICK | settings).fit(digits.images[:100])
+        assert seen == expected
+        assert labeler.n_iter_ == settings.get("max_iter", 40)
+        assert labeler.n_iter_states_ == expected[0][0]
+    seen.clear()
+    labeler = nb.ManifoldLabeler("auto", n_init=2, **QUICK).fit(digits.images[:100])
+    assert seen == [(20, 40), (20, 40), (20, labeler.n_clusters_)]
+
+
+def test_merged_states_are_the_sum_over_members_and_have_its_gradient():
+    torch.manual_seed(0)
+    network = nn.Linear(4, 5).double()
+    membership = torch.eye(2)[[0, 1, 1, 0, 1]].double()
+    merged = MergedStates(network, membership)
+    x = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
+    p_zx = network(x).softmax(dim=1)
+    slow = [[sum(p[s] for s in range(5) if membership[s, k]).log().item() for k in range(2)] for p in p_zx]
+    assert_allclose(merged(x).detach(), slow, rtol=1e-12)
+    assert torch.autograd.gradcheck(merged, (x,))
+    far = MergedStates(nn.Identity(), torch.eye(2))(torch.tensor([[0.0, 500.0]]))  # exp(-500) is 0 in float32
+    assert torch.isfinite(far).all()
+
+
+def test_layers_that_are_frozen_stay_so(digits):
+    network = convolution()
+    network[0].requires_grad_(False)
+    before = network[0].weight.clone()
+    labeler = nb.ManifoldLabeler(3, network=network, **QUICK).fit(digits.images[:100])
+    assert_array_equal(labeler.module_.network.body[0].weight, before)
+    assert not any(parameter.requires_grad for parameter in labeler.module_.parameters())
 
 
 def test_images_of_all_kinds_are_the_same_images(digits, labeler):

@@ -58,8 +58,8 @@ class ManifoldLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
 
     **Images, and rows that touch** (`network`). Manifolds of images are not disjoint: a 4 can be drawn into a 9. A
     network with several states for each cluster is trained to tell much about x and to keep p(z|x) from changing under
-    the worst small step, and states that are often neighbours are merged. Most of the cost is `max_iter` steps,
-    whatever the number of images.
+    the worst small step, states that are often neighbours are merged, and the clusters are trained on. Most of the cost
+    is `max_iter` steps, whatever the number of images.
 
     Parameters
     ----------
@@ -77,6 +77,7 @@ class ManifoldLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
         for free.
     n_init : int, optional
         Starts, of which the objective takes the best. By default 8, which train together; with `network` or images 1.
+        With "auto" these are starts of the states, one of which becomes clusters.
     n_neighbors : int, default=15
         Neighbours that a point is joined to. Fewer, such as 8, tell apart manifolds that nearly touch, more keep one
         whole that is thinly sampled; with 5 thin ones fall apart.
@@ -85,8 +86,9 @@ class ManifoldLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
     n_hidden : int, optional
         Units of a hidden layer, by default 256; of "mlp" 512.
     max_iter : int, optional
-        Most steps from each start, by default 60, where held-out rows may end it earlier; with `network` or images
-        all are done, by default 1000, from 15,000 images on 3000, and between in proportion.
+        Most steps from each start, by default 60, where held-out rows may end it earlier. With `network` or images
+        all are done, half of them for the states and half for the clusters: by default 2000, from 15,000 images on
+        6000, and between in proportion.
     tol : float, default=1e-3
         Of rows without `network`: improvement of the held-out objective that counts as one.
     max_samples : int, optional
@@ -120,10 +122,14 @@ class ManifoldLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
     disjoint_ : ndarray of shape (n_clusters_,), bool
         Whether `separation_` is at least 90 % of log 2; with `network` or images False, since nothing is certified.
     objective_ : float
-        DML + beta R_c on rows held out; with `network` or images the loss over the last tenth of training.
+        DML + beta R_c on rows held out; with `network` or images the loss of the clusters over the last tenth of
+        their steps.
     loss_curve_ : list of float
-        The best objective on rows held out, every fifth step; with `network` or images the loss of each tenth.
+        The best objective on rows held out, every fifth step; with `network` or images the loss of each tenth of the
+        steps for the states, then for the clusters.
     n_iter_ : int
+    n_iter_states_ : int
+        With `network` or images: those of `n_iter_` that were for the states; the others were for the clusters.
     selection_ : dict of lists
         With ``n_clusters="auto"``: "n_clusters", "objective", "separation" and "stability" of each number tried; with
         `network` or images "n_clusters", "ratio", how many times as often as by chance the two clusters that would be
@@ -162,7 +168,7 @@ class ManifoldLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
 
     >>> import neuralbayes as nb
     >>> digits = nb.datasets.load("digits").train
-    >>> labeler = ManifoldLabeler(10, max_iter=300, random_state=0).fit(digits.images)
+    >>> labeler = ManifoldLabeler(10, max_iter=400, random_state=0).fit(digits.images)
     >>> nb.baselines.clustering_accuracy(labeler.labels_, digits.labels) > 0.7
     True
     """
@@ -310,6 +316,7 @@ class ManifoldLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
         order = self._keep(found, p_zx)
         found.network.membership = found.network.membership[:, torch.from_numpy(order)]
         self.n_hidden_, self.n_states_ = options.n_hidden, options.n_states
+        self.n_iter_states_ = found.n_iter_states
         self.n_dimensions_ = found.n_dimensions
         inner = found.network.network
         self.n_network_features_ = inner.head.in_features if isinstance(inner, WithStates) else 0

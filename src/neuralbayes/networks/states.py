@@ -41,10 +41,30 @@ class StateNetwork(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Logarithms of p(cluster|x): (n, ...) -> (n, n_clusters)."""
-        log_p = self.network(self.normalize(x)).double().log_softmax(dim=1)
-        # Where a state is not a member it adds nothing; a sum of exponentials that are all 0 in double is kept finite.
-        p_zx: Tensor = log_p.exp() @ self.membership.double()
-        return p_zx.clamp_min(torch.finfo(torch.float64).tiny).log()
+        return _merged(self.network(self.normalize(x)).double(), self.membership.double())
+
+
+class MergedStates(nn.Module):
+    """A network to small states as one to clusters.
+
+    Parameters
+    ----------
+    network : nn.Module
+        To logits (n, n_states).
+    membership : Tensor of shape (n_states, n_clusters)
+        1 where a state belongs to a cluster, else 0.
+    """
+
+    membership: Tensor
+
+    def __init__(self, network: nn.Module, membership: Tensor) -> None:
+        super().__init__()
+        self.network = network
+        self.register_buffer("membership", membership)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logarithms of p(cluster|x): (n, ...) -> (n, n_clusters)."""
+        return _merged(self.network(x), self.membership)
 
 
 class WithStates(nn.Module):
@@ -68,3 +88,9 @@ class WithStates(nn.Module):
         """Logits: (n, ...) -> (n, n_states)."""
         logits: Tensor = self.head(self.body(x).flatten(1))
         return logits
+
+
+def _merged(logits: Tensor, membership: Tensor) -> Tensor:
+    """From logits of states to logarithms of p(cluster|x), finite also where p is too small to be told from 0."""
+    p_zx: Tensor = logits.softmax(dim=1) @ membership
+    return p_zx.clamp_min(torch.finfo(p_zx.dtype).tiny).log()

@@ -135,10 +135,7 @@ class CurvesDisplay(Display):
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Axes | None = None) -> Self:
         """Draw the `loss_curve_` of a :class:`neuralbayes.ManifoldLabeler` or a :class:`neuralbayes.MIMEncoder`."""
-        curve = list(estimator.loss_curve_)
-        every = max(1, round(estimator.n_iter_ / max(len(curve), 1)))  # the labeler notes every fifth step
-        places = [every * (i + 1) for i in range(len(curve))]
-        return cls({"loss": (places, curve)}, title="objective; lower is better", xlabel="iterations").plot(ax=ax)
+        return cls(loss_curves(estimator), title="objective; lower is better", xlabel="iterations").plot(ax=ax)
 
     def plot(self, *, ax: Axes | None = None, legend: Legend = "outside") -> Self:
         """Draw.
@@ -187,6 +184,18 @@ _LEGENDS: dict[Legend, dict[str, Any]] = {
     "inside": {"loc": "upper left", "bbox_to_anchor": (0.01, 0.84)},
     "below": {"loc": "upper center", "bbox_to_anchor": (0.5, -0.26), "ncols": 2},
 }
+
+
+def loss_curves(estimator: Any) -> dict[str, Curve]:
+    """The `loss_curve_` of an estimator against iterations: that of the states and of the clusters, or one loss."""
+    curve = list(estimator.loss_curve_)
+    every = max(1, round(estimator.n_iter_ / max(len(curve), 1)))  # the labeler of rows notes every fifth step
+    places = [every * (i + 1) for i in range(len(curve))]
+    n_iter_states = getattr(estimator, "n_iter_states_", estimator.n_iter_)
+    if n_iter_states == estimator.n_iter_:
+        return {"loss": (places, curve)}
+    n = round(len(curve) * n_iter_states / estimator.n_iter_)
+    return {"states": (places[:n], curve[:n]), "clusters": (places[n:], curve[n:])}
 
 
 def _column(metrics: Sequence[Mapping[str, float]], name: str) -> Curve:

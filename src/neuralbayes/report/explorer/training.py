@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from neuralbayes.plot.curves import LAYER, CurvesDisplay
+from neuralbayes.plot.curves import LAYER, CurvesDisplay, loss_curves
 from neuralbayes.plot.information import InformationDisplay
 from neuralbayes.report.explorer.figures import Picture, drawn
 from neuralbayes.report.explorer.side import Grid, Layer
@@ -74,13 +74,17 @@ def training_pictures(layers: list[Layer], metrics: list[dict[str, float]]) -> l
 
 def loss_pictures(estimator: Any) -> list[Picture]:
     """The loss curve of an estimator, where it has more than a point."""
-    curve = [float(value) for value in estimator.loss_curve_ if value is not None]
-    if len(curve) < 2:
+    if len(estimator.loss_curve_) < 2:
         return []
+    curves = loss_curves(estimator)
+    words = (
+        f"{'' if name == 'loss' else f'of the {name} '}from {curve[0]:.4f} to {curve[-1]:.4f}"
+        for name, (_, curve) in curves.items()
+    )
     return [
         drawn(
             "Loss while training",
-            f"The objective: from {curve[0]:.4f} to {curve[-1]:.4f}.",
+            f"The objective: {', '.join(words)}.",
             lambda ax: _untitled(CurvesDisplay.from_estimator(estimator, ax=ax)),
         )
     ]
