@@ -28,7 +28,7 @@ plt.show()
 
 # %%
 # Behind the ten clusters are forty small states, four for each, of which those that are
-# often neighbours were merged. With ten from the start it is likelier that one of them
+# often neighbours were merged before the clusters were trained on. With ten from the start it is likelier that one of them
 # holds two digits while another digit has two:
 
 few = nb.ManifoldLabeler(n_clusters=10, n_states=10, random_state=0).fit(digits.images)

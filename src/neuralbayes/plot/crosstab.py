@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from neuralbayes.plot.display import Display
+from neuralbayes.plot.style import current_theme
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -124,10 +125,14 @@ class CrosstabDisplay(Display):
         -------
         self
         """
-        ax = self._begin(ax)
+        ax = self._begin(ax)  # says so where there is no matplotlib
+        from matplotlib.colors import LinearSegmentedColormap
+
         n_rows, n_columns = self.counts.shape
         square = n_columns <= 3 * n_rows
-        image = ax.imshow(self.percent, cmap="Blues", vmin=0.0, vmax=100.0, aspect="equal" if square else "auto")
+        theme = current_theme()
+        shades = LinearSegmentedColormap.from_list("shades", theme.shades)
+        image = ax.imshow(self.percent, cmap=shades, vmin=0.0, vmax=100.0, aspect="equal" if square else "auto")
         bar = ax.figure.colorbar(image, ax=ax, label=f"% of {of}", shrink=0.8)
         bar.outline.set_visible(False)
         ax.set_xlabel(column_label)
@@ -150,7 +155,7 @@ class CrosstabDisplay(Display):
         )
         for i, j in np.ndindex(n_rows, n_columns):
             if self.percent[i, j] >= 0.5 and n_rows <= MAX_NUMBERS:
-                color = "white" if self.percent[i, j] > 55 else "#333333"
+                color = theme.ground if self.percent[i, j] > 55 else theme.ink
                 ax.text(j, i, f"{self.percent[i, j]:.0f}", ha="center", va="center", fontsize=8, color=color)
         return self
 

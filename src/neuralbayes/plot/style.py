@@ -24,7 +24,7 @@ SUFFIXES = (".png", ".svg", ".pdf")
 
 @dataclass(frozen=True)
 class Theme:
-    """Colours of everything that is not data."""
+    """Colours of everything that is not data, of states, and from little to much."""
 
     ink: str = "#222222"
     muted: str = "#555555"
@@ -33,6 +33,7 @@ class Theme:
     ground: str = "#ffffff"
     dead: str = DEAD_COLOR
     colors: tuple[str, ...] = COLORS
+    shades: tuple[str, ...] = ("#f7fbff", "#6baed6", "#08306b")
 
 
 LIGHT = Theme()
@@ -44,6 +45,7 @@ DARK = Theme(
     ground="#161b22",
     dead="#ff6b6b",
     colors=(*COLORS[:-1], "#b8bec8"),
+    shades=("#1c232c", "#2a6496", "#b3d9f5"),
 )
 _current: ContextVar[Theme] = ContextVar("theme", default=LIGHT)
 
