@@ -365,6 +365,7 @@ def train_states(
         max_steps=options.max_iter,
         callbacks=(StopOnNaN(), losses),
         verbose=options.verbose,
+        description="step of the clusters" if isinstance(network, MergedStates) else "step of the states",
     )
     network.cpu().eval()
     tenths = np.array_split(losses.values, min(10, len(losses.values)))

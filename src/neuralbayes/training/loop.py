@@ -53,6 +53,7 @@ def train(
     log_every: int | None = None,
     checkpoint_every: int | None = None,
     verbose: bool = False,
+    description: str = "step",
     fabric: Fabric | None = None,
 ) -> TrainingState:
     """Train `network` in place.
@@ -93,6 +94,8 @@ def train(
         Steps between checkpoints, by default an epoch. There is always one at the end.
     verbose : bool, default=False
         Show progress.
+    description : str, default="step"
+        What the progress calls a step.
     fabric : lightning_fabric.Fabric, optional
         Launched, with precision "32-true" or "bf16-mixed"; by default all processes that torchrun, `fabric run` or
         Slurm has started, or one on the best device there is.
@@ -164,7 +167,7 @@ def train(
         with (
             lost_peers_explained(fabric),
             deferred_signals() as interrupt,
-            progress(total_steps, completed=state.step, enabled=shown) as display,
+            progress(total_steps, description=description, completed=state.step, enabled=shown) as display,
         ):
             asked_to_end = 0  # a signal that all processes know of; another may reach one of them at any moment
             while not state.finished and not asked_to_end:
