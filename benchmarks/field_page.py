@@ -48,6 +48,8 @@ KNOW = """- The radius of the worst step and the number of states were chosen wh
   recipe that suits them. Iris, wine and breast cancer were looked at, and nothing was changed for them.
 - What makes two images neighbours is their distance in principal components. Where that says little about their kind,
   as with photographs, give features of another network, or a `network` that is right for them.
+- Clusters are what is apart, and classes need not be. On phishing the two clusters are a rare value of one column, with
+  a gap around it, and the rest.
 - Merging asks which states touch, not how large they are, and the objective would have states of equal size: a class
   with a tenth of the images of the others can end up in a cluster of two."""
 

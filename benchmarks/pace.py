@@ -46,7 +46,7 @@ SEEN = (0, 4, 12, 24, 50, 100, 150, 250, 350, 500, 1000, 2000, 3000, 4000, 5000)
 SHORT = 1
 """Epochs of a training with a change."""
 SEEDS = 2
-SMALLER = "24x24 pixels in the first half"
+SMALLER = "24x24 pixels in the first half, p(z) of the batch"
 CHANGES: dict[str, dict[str, Any]] = {
     "none": {},
     "every pixel normalised by itself, as in the paper": {"normalize": "dimension"},
@@ -61,7 +61,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "without R_c": {"beta": 0.0},
     "the first version of MIM": {"version": 1},
     "images mirrored and shifted": {"augment": True},
-    SMALLER: {},
+    SMALLER: {"marginal": "minibatch"},  # an average over batches is of one size
     "three times the width": {"encoder": "small"},
 }
 
