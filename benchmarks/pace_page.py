@@ -81,9 +81,8 @@ def changes_table(results: Results) -> str:
     """What each change does to a short training: accuracy and cost."""
     rows = []
     for change in results.names(CHANGED, "change"):
-        accuracy, cost, images = (
-            list(results.column(CHANGED, field, change=change).values())
-            for field in ("accuracy", "processor_seconds", "images")
+        accuracy, cost = (
+            list(results.column(CHANGED, field, change=change).values()) for field in ("accuracy", "processor_seconds")
         )
-        rows.append([change, percent(accuracy), f"{images[0]:,}", seconds(float(np.median(cost)))])
-    return table(["change", "MLP probe, % right", "images", "processor s"], rows)
+        rows.append([change, percent(accuracy), seconds(float(np.median(cost)))])
+    return table(["change", "MLP probe, % right", "processor s"], rows)

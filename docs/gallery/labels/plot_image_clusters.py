@@ -28,8 +28,8 @@ plt.show()
 
 # %%
 # Behind the ten clusters are forty small states, four for each, of which those that are
-# often neighbours were merged before the clusters were trained on. With ten from the start it is likelier that one of them
-# holds two digits while another digit has two:
+# often neighbours were merged before the clusters were trained on. With ten from the
+# start it is likelier that one of them holds two digits while another digit has two:
 
 few = nb.ManifoldLabeler(n_clusters=10, n_states=10, random_state=0).fit(digits.images)
 for name, fitted in {"40 states, merged to 10": labeler, "10 states": few}.items():
