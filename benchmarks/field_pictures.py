@@ -44,7 +44,7 @@ def draw_field(results: Results, path: Path) -> None:
         ax.set_xscale("log")
         ax.set_title(name, fontsize=10)
         ax.set_xlabel("processor seconds of a fit")
-        ax.margins(x=0.2, y=0.12)
+        ax.margins(x=0.24, y=0.12)
         _quiet(ax)
         panels.append((ax, points))
     figure.axes[0].set_ylabel("clustering accuracy on the test set, %")
@@ -74,7 +74,7 @@ def _write_names(ax: Axes, points: dict[str, Point]) -> None:
                 bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5},
             )
             box = text.get_window_extent()
-            outside = not (ax.bbox.x0 <= box.x0 and box.x1 <= ax.bbox.x1)
+            outside = not (ax.bbox.x0 + 4 <= box.x0 and box.x1 <= ax.bbox.x1)  # clear of the axis too
             tried.append((int(outside) + sum(box.overlaps(other) for other in taken), len(tried), text, box))
         _, best, _, box = min(tried, key=lambda one: one[:2])
         taken.append(box)
