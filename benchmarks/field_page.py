@@ -201,7 +201,9 @@ def tried_table(results: Results) -> str:
             [
                 name,
                 ", ".join(f"{100 * value:.2f}" for value in columns["accuracy"]),
-                "" if name == "default" else f"{100 * (float(np.mean(columns['accuracy'])) - default):+.1f}",
+                ""
+                if name == "default"
+                else f"{round(100 * (float(np.mean(columns['accuracy'])) - default), 1) + 0.0:+.1f}",
                 percent(columns["merged by ours"]),
                 percent(columns["purity"]),
                 seconds(float(np.median(columns["processor_seconds"]))),
