@@ -78,9 +78,10 @@ class Probed(Callback):
         self._encoder = ImageEncoder(config.encoder, source.shape, normalization).eval()
         self._batch_size, self._n_images = config.batch_size, len(source)
         self._data, self._seen, self._record = data, seen, record
-        self._processor, self._last = 0.0, time.process_time()
+        self._processor = 0.0
         if 0 in seen:
             self._probe(0)
+        self._last = time.process_time()
 
     def _probe(self, images: int) -> None:
         with torch.random.fork_rng():
