@@ -42,10 +42,10 @@ def cost(results: Results, name: str, method: str) -> float | None:
 
 
 def percent(shares: list[float]) -> str:
-    """Mean and standard deviation in percent; a dash where nothing was measured."""
+    """Mean and standard deviation in percent, on one line; a dash where nothing was measured."""
     if not shares:
         return NOT_MEASURED
-    spread = f" ± {100 * np.std(shares, ddof=1):.1f}" if len(shares) > 1 else ""
+    spread = f"\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}{100 * np.std(shares, ddof=1):.1f}" if len(shares) > 1 else ""
     return f"{100 * np.mean(shares):.1f}{spread}"
 
 
