@@ -96,6 +96,15 @@ def test_clusters_are_trained_on_after_states_were_merged(digits, monkeypatch):
     assert seen == [(20, 40), (20, 40), (20, labeler.n_clusters_)]
 
 
+def test_the_picture_of_the_loss_tells_states_from_clusters(labeler):
+    curves = nb.plot.CurvesDisplay.from_estimator(labeler).curves
+    assert {name: (places[0], places[-1]) for name, (places, _) in curves.items()} == {
+        "states": (20, 200),
+        "clusters": (220, 400),
+    }
+    assert curves["clusters"][1][-1] == labeler.objective_
+
+
 def test_merged_states_are_the_sum_over_members_and_have_its_gradient():
     torch.manual_seed(0)
     network = nn.Linear(4, 5).double()
