@@ -105,6 +105,13 @@ def test_the_picture_of_the_loss_tells_states_from_clusters(labeler):
     assert curves["clusters"][1][-1] == labeler.objective_
 
 
+def test_a_fit_of_disjoint_rows_forgets_the_steps_of_states():
+    X, _ = toys.make_blobs(90, random_state=0)
+    labeler = nb.ManifoldLabeler(3, network="mlp", **QUICK).fit(X)
+    labeler.set_params(network=None).fit(X)
+    assert list(nb.plot.CurvesDisplay.from_estimator(labeler).curves) == ["loss"]
+
+
 def test_merged_states_are_the_sum_over_members_and_have_its_gradient():
     torch.manual_seed(0)
     network = nn.Linear(4, 5).double()

@@ -244,6 +244,7 @@ class ManifoldLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
         if images is not None:
             self.n_features_in_ = math.prod(images.shape)
             self.__dict__.pop("feature_names_in_", None)
+        self.__dict__.pop("n_iter_states_", None)  # of an earlier fit
         least = 1 if self.n_clusters == "auto" else self.n_clusters
         if len(samples) < least:
             raise ValueError(f"n_samples={len(samples)} should be >= n_clusters={least}.")
