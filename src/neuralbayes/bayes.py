@@ -12,9 +12,12 @@ promoted to float32: a prior of 1/1000 does not survive a sum in bfloat16.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
+
+from neuralbayes.autocast import without_autocast
 
 LOG_2 = math.log(2.0)
 
@@ -246,12 +249,34 @@ def sample_mean(values: Tensor, sample_weight: Tensor | None) -> Tensor:
 
 
 def weighted_sum(weight: Tensor, values: Tensor) -> Tensor:
-    """Sum over the samples: (n,), (n, *rest) -> (*rest)."""
-    weight = weight.to(values.dtype)
-    if values.ndim > 2 and values.movedim(1, -1).is_contiguous():  # channels_last: flatten without a copy
-        states_last = values.movedim(1, -1)
-        return (weight @ states_last.reshape(len(values), -1)).reshape(states_last.shape[1:]).movedim(-1, 0)
-    return (weight @ values.reshape(len(values), -1)).reshape(values.shape[1:])
+    """Sum over the samples: (n,), (n, *rest) -> (*rest), in the dtype of `values` inside autocast too."""
+    total: Tensor = _WeightedSum.apply(weight.to(values.dtype), values)  # type: ignore[no-untyped-call]
+    return total
+
+
+class _WeightedSum(torch.autograd.Function):
+    """A matrix product that autocast leaves alone, forward and, where the caller is still inside it, backward."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(weight: Tensor, values: Tensor) -> Tensor:
+        with without_autocast(values.device):
+            if values.ndim > 2 and values.movedim(1, -1).is_contiguous():  # channels_last: flatten without a copy
+                states_last = values.movedim(1, -1)
+                return (weight @ states_last.reshape(len(values), -1)).reshape(states_last.shape[1:]).movedim(-1, 0)
+            return (weight @ values.reshape(len(values), -1)).reshape(values.shape[1:])
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
+        weight, values = inputs
+        ctx.save_for_backward(weight, values if weight.requires_grad else None)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor]:
+        weight, values = ctx.saved_tensors
+        of_weight = None if values is None else (values * grad).flatten(1).sum(1)
+        return of_weight, weight.reshape(-1, *[1] * grad.ndim) * grad
 
 
 def normalized_weight(sample_weight: Tensor, like: Tensor) -> Tensor:

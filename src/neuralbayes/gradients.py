@@ -21,8 +21,8 @@ from typing import Literal
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.nn.modules.dropout import _DropoutNd
 
+from neuralbayes.autocast import within_autocast, without_autocast
 from neuralbayes.bayes import weighted_sum
 from neuralbayes.microbatches import Microbatch, Processes, microbatches
 from neuralbayes.networks.hidden import last_state_only
@@ -35,12 +35,11 @@ from neuralbayes.networks.replay import (
     seeded,
     shared_statistics,
 )
-from neuralbayes.objectives.base import Objective, check_finite, interior_posterior
+from neuralbayes.objectives.base import Objective, interior_posterior
 from neuralbayes.objectives.running import RunningPrior
 from neuralbayes.objectives.smoothness import Smoothness
 from neuralbayes.objectives.weighted import Outputs, WeightedSum, as_list
 from neuralbayes.passes import Passed, Term, lean, sample_slope, slope
-from neuralbayes.sharding import is_sharded
 
 Marginal = Literal["minibatch", "running", "exact"]
 
@@ -105,8 +104,13 @@ def backward(
     Batch normalisation keeps the statistics of its micro-batch, which over several processes is that of all of them
     together. All passes over a micro-batch see the same network: the same dropout, and running statistics that move
     once. With ``smoothness.fraction < 1`` the perturbed samples are normalised with the statistics of the whole
-    micro-batch, and a network with dropout is refused. Dropout and the directions of R_c are drawn on each process from
-    its own generator: seed them differently.
+    micro-batch, and a network that draws random numbers, as dropout does, is refused. Dropout and the directions of
+    R_c are drawn on each process from its own generator: seed them differently.
+
+    A call that fails, or is interrupted, leaves gradients, buffers and running averages as they were.
+
+    Inside `torch.autocast` the network alone runs in half precision, its backward pass in the precision of the forward
+    one; p(z), the terms of the objective and R_c keep the digits of float32.
 
     Examples
     --------
@@ -124,13 +128,13 @@ def backward(
     if isinstance(network, nn.parallel.DistributedDataParallel):
         network = network.module  # its averaging over processes is replaced by the sum below
     if smoothness is not None:
-        _check_smoothness(smoothness, network)
+        _check_smoothness(smoothness)
     running = _running_prior(objective, marginal)
     processes = Processes(process_group)
-    run = _Run(weighted, network, smoothness, monitor, processes, recompute)
     chunks = microbatches(network, batch, microbatch_size, sample_weight, processes)
+    run = _Run(weighted, network, within_autocast(network, batch.device), smoothness, monitor, processes, recompute)
     exact = marginal == "exact" and len(chunks) > 1  # a single micro-batch is the whole batch
-    with run.summed_gradients():
+    with without_autocast(batch.device), run.all_or_nothing(running):
         return run.two_passes(chunks) if exact else run.one_pass(chunks, running)
 
 
@@ -141,6 +145,7 @@ class _Run:
         self,
         objective: WeightedSum,
         network: nn.Module,
+        call: Callable[[Tensor], Outputs],
         smoothness: Smoothness | None,
         monitor: Callable[[Sequence[Tensor]], None] | None,
         processes: Processes,
@@ -148,6 +153,7 @@ class _Run:
     ) -> None:
         self.objective = objective
         self.network = network
+        self.call = call  # the network, in the autocast of the caller
         self.smoothness = smoothness
         self.monitor = monitor
         self.processes = processes
@@ -164,10 +170,7 @@ class _Run:
             share = chunk.weight / total
             priors = self.processes.sum_all([term.prior(share) for term in passed.terms])
             for i, (term, p_z) in enumerate(zip(passed.terms, priors, strict=True)):
-                if running is not None:
-                    check_finite(p_z)
-                    p_z = running.update(i, p_z)
-                term.p_z = p_z
+                term.p_z = p_z = p_z if running is None else running.update(i, p_z)
                 value, term.slope = slope(term.objective.of_prior, p_z)
                 loss = loss + total * term.factor * value / self.processes.size
             coupled = [term for term in passed.terms if _depends_on_prior(term.objective, term.p_z)]
@@ -230,7 +233,7 @@ class _Run:
         with frozen_buffers(self.network):
             for chunk in chunks:
                 with torch.no_grad(), seeded(chunk.seed, chunk.x.device), self.shared(chunk):
-                    posteriors = [interior_posterior(x) for x in as_list(self.network(chunk.x))]
+                    posteriors = [interior_posterior(x) for x in as_list(self.call(chunk.x), len(chunk.x))]
                 yield chunk, posteriors
 
     def forward(self, chunk: Microbatch) -> Passed:
@@ -241,11 +244,12 @@ class _Run:
         with (
             recorded_statistics(self.network, partial and self.processes.size == 1) as own,
             self.shared(chunk) as shared,
-            seeded(chunk.seed, chunk.x.device),
+            seeded(chunk.seed, chunk.x.device) as drawn,
         ):
-            outputs = self.network(chunk.x)
+            outputs = self.call(chunk.x)
+            random = partial and drawn()
         statistics = (own or shared) if partial else {}
-        tensors = as_list(outputs)
+        tensors = as_list(outputs, len(chunk.x))
         if self.monitor is not None:
             self.monitor([interior_posterior(x.detach()) for x in tensors])
         terms = [
@@ -256,6 +260,12 @@ class _Run:
         idle = self.processes.size == 1 and float(chunk.weight.sum()) == 0.0  # others may wait for its statistics
         if smoothness is None or smoothness.beta == 0 or idle:
             return passed
+        if random:
+            # Masks for a part of the batch would be other masks, and the difference would be theirs.
+            raise ValueError(
+                "`smoothness.fraction` must be 1 for a network that draws random numbers, as dropout does, "
+                f"got {smoothness.fraction}"
+            )
 
         def perturbed(x: Tensor) -> Outputs:
             # From the buffers that the clean pass started from: else the difference would hold what it did to them.
@@ -265,8 +275,7 @@ class _Run:
                 given_statistics(statistics) if statistics else self.shared(chunk),
                 last_state_only(self.network) if smoothness.of_last else nullcontext(),
             ):
-                result: Outputs = self.network(x)
-            return result
+                return self.call(x)
 
         function = lean(perturbed) if self.recompute else perturbed
         passed.add_smoothness(smoothness, outputs, function, chunk, linked=bool(statistics))
@@ -277,27 +286,27 @@ class _Run:
         return shared_statistics(self.network, self.processes.sum if self.processes.size > 1 else None, chunk.present)
 
     @contextmanager
-    def summed_gradients(self) -> Iterator[None]:
-        """With several processes: sum over them the gradients made inside, and those only."""
-        if self.processes.size == 1:
-            yield
-            return
+    def all_or_nothing(self, running: RunningPrior | None) -> Iterator[None]:
+        """Add the gradients made inside to those that were there; after an error, leave everything as it was."""
         parameters = [p for p in self.network.parameters() if p.requires_grad]
         before = [p.grad for p in parameters]
-        for p in parameters:
-            p.grad = None
+        buffers = BufferState(self.network, *([] if running is None else [running]))
         try:
+            for p in parameters:
+                p.grad = None
             yield
+            made = self.processes.summed_gradients(parameters)
         except BaseException:
+            buffers.restore()
+            raise
+        finally:
             for p, old in zip(parameters, before, strict=True):
                 p.grad = old
-            raise
-        made = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
-        totals = iter(self.processes.sum_all([gradient for gradient in made if not is_sharded(gradient)]))
-        for p, gradient, old in zip(parameters, made, before, strict=True):
-            # FSDP2 has averaged those of sharded parameters over the processes when it scattered them.
-            new = gradient * self.processes.size if is_sharded(gradient) else next(totals)
-            p.grad = new if old is None else old + new
+        for p, old, new in zip(parameters, before, made, strict=True):
+            if old is None:
+                p.grad = new
+            elif new is not None:
+                old.detach().add_(new)  # in place: an optimiser may hold it
 
 
 def _depends_on_prior(objective: Objective, p_z: Tensor) -> bool:
@@ -315,13 +324,9 @@ def _checked(objective: Objective | WeightedSum) -> WeightedSum:
     return objective if isinstance(objective, WeightedSum) else WeightedSum(objective)
 
 
-def _check_smoothness(smoothness: Smoothness, network: nn.Module) -> None:
+def _check_smoothness(smoothness: Smoothness) -> None:
     if not isinstance(smoothness, Smoothness):
         raise TypeError(f"`smoothness` must be a Smoothness, got {type(smoothness).__name__}")
-    dropout = any(isinstance(m, _DropoutNd) and m.training and m.p > 0 for m in network.modules())
-    if smoothness.fraction < 1.0 and dropout:
-        # Masks for a part of the batch would be other masks, and the difference would be theirs.
-        raise ValueError(f"`smoothness.fraction` must be 1 for a network with dropout, got {smoothness.fraction}")
 
 
 def _running_prior(objective: Objective | WeightedSum, marginal: Marginal | RunningPrior) -> RunningPrior | None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+
+from neuralbayes.sharding import is_sharded
 
 BUCKET_BYTES = 2**25
 """Most that one message holds: what is copied into it is in memory twice."""
@@ -49,6 +52,15 @@ class Processes:
             sums += [piece.reshape(tensor.shape) for piece, tensor in zip(pieces, bucket, strict=True)]
         return sums
 
+    def summed_gradients(self, parameters: Sequence[nn.Parameter]) -> list[Tensor | None]:
+        """The gradients of the parameters, summed over the processes."""
+        if self.size == 1:
+            return [p.grad for p in parameters]
+        made = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
+        totals = iter(self.sum_all([gradient for gradient in made if not is_sharded(gradient)]))
+        # FSDP2 has averaged those of sharded parameters over the processes when it scattered them.
+        return [gradient * self.size if is_sharded(gradient) else next(totals) for gradient in made]
+
     def largest(self, number: int, device: torch.device) -> int:
         """The largest of the numbers that the processes bring."""
         if self.size == 1:
@@ -77,7 +89,7 @@ def microbatches(
     if largest == 0:
         raise ValueError(f"`batch` must have at least one sample, got shape {tuple(batch.shape)}")
     size = largest if microbatch_size is None else microbatch_size
-    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+    if isinstance(size, bool) or not isinstance(size, Integral) or size < 1:
         raise ValueError(f"`microbatch_size` must be an integer of at least 1, got {microbatch_size!r}")
     weight = torch.ones(len(batch), device=batch.device, dtype=_weight_dtype(network, batch))
     if sample_weight is not None:
@@ -90,7 +102,7 @@ def microbatches(
     total = processes.sum(weight.sum())
     if not (bool(torch.isfinite(total)) and float(total) > 0):
         raise ValueError("`sample_weight` must be finite and have a positive sum")
-    n_chunks = -(-largest // size)
+    n_chunks = -(-largest // int(size))
     seeds = torch.randint(2**62, (n_chunks,)).tolist()
     n = len(batch)
     if n < n_chunks:

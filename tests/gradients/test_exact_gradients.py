@@ -181,3 +181,27 @@ def test_bfloat16_logits_are_worked_on_in_float32() -> None:
     assert loss.dtype == torch.float32
     assert loss.item() == pytest.approx(value, abs=1e-6)
     assert relative_error(grads(network), gradient) < 2e-2  # the gradient itself passes through bfloat16
+
+
+def test_a_network_inside_distributed_data_parallel_is_taken_out_of_it() -> None:
+    """Its own averaging over processes would count twice; here it has not been set up, and fails if it is called."""
+    network = mlp()
+    wrapped = nn.parallel.DistributedDataParallel.__new__(nn.parallel.DistributedDataParallel)
+    nn.Module.__init__(wrapped)
+    wrapped.module = network
+    nb.backward(DML(), wrapped, points(), microbatch_size=7)
+    found = grads(network)
+    network.zero_grad()
+    DML()(network(points())).backward()
+    torch.testing.assert_close(found, grads(network), rtol=0, atol=1e-12)
+
+
+def test_samples_may_be_numbers() -> None:
+    """A batch of indices, as that of an embedding, has one dimension."""
+    torch.manual_seed(1)
+    network, batch = nn.Embedding(6, 3).double(), torch.tensor([0, 1, 2, 3, 4, 5, 0, 2])
+    nb.backward(DML(), network, batch, microbatch_size=3)
+    found = grads(network)
+    network.zero_grad()
+    DML()(network(batch)).backward()
+    torch.testing.assert_close(found, grads(network), rtol=0, atol=1e-12)

@@ -1,5 +1,6 @@
 """Bad input to `backward`: an error that names the argument, what it must be and what it got."""
 
+import numpy as np
 import pytest
 import torch
 from gradient_cases import mlp, points
@@ -65,6 +66,41 @@ def test_a_network_that_returns_no_tensors(junk: object) -> None:
         nb.backward(MIM(), Returns(junk), torch.ones(5, 3))
 
 
+class Recurrent(nn.Module):
+    """What torch's recurrent networks return, as it is."""
+
+    def __init__(self, make: type[nn.GRU] | type[nn.LSTM]) -> None:
+        super().__init__()
+        self.layers = make(3, 4, num_layers=3, batch_first=True)
+
+    def forward(self, x: Tensor) -> object:
+        return self.layers(x)
+
+
+@every_marginal
+@with_and_without_pieces
+def test_a_gru_whose_hidden_state_has_layers_before_samples(marginal: str, size: int | None) -> None:
+    """The error names the shapes that came, and how many samples there were."""
+    n = 6 if size is None else 2
+    network, batch = Recurrent(nn.GRU), torch.randn(6, 5, 3)
+    got = rf"n_samples = {n}, got tuple of \({n}, 5, 4\), \(3, {n}, 4\)"
+    with pytest.raises(ValueError, match=r"`network` must return .* \(n_samples, n_states, \*spatial\).*" + got):
+        nb.backward(MIM(), network, batch, marginal=marginal, microbatch_size=size)
+
+
+def test_an_lstm_with_a_tuple_in_its_tuple() -> None:
+    got = r"got tuple of \(6, 5, 4\), tuple of \(3, 6, 4\), \(3, 6, 4\)"
+    with pytest.raises(TypeError, match=r"`network` must return a tensor of logits, .*" + got):
+        nb.backward(MIM(), Recurrent(nn.LSTM), torch.randn(6, 5, 3))
+
+
+@pytest.mark.parametrize("value", [torch.tensor(1.0), torch.ones(7, 3)], ids=["scalar", "another number"])
+def test_outputs_that_are_not_of_the_samples(value: Tensor) -> None:
+    got = rf"n_samples = 5, got list of \({', '.join(map(str, value.shape))}\)"
+    with pytest.raises(ValueError, match="`network` must return .*" + got):
+        nb.backward(MIM(), Returns([value]), torch.ones(5, 3))
+
+
 def test_a_network_that_is_no_module() -> None:
     with pytest.raises(TypeError, match=r"`network` must be a torch\.nn\.Module, .* got function"):
         nb.backward(MIM(), lambda x: x, torch.ones(5, 3))  # type: ignore[arg-type]
@@ -84,10 +120,17 @@ def test_a_batch_that_is_none(batch: Tensor) -> None:
         nb.backward(MIM(), mlp(), batch)
 
 
-@pytest.mark.parametrize("size", [0, -3, True, 2.5, "7"], ids=repr)
+@pytest.mark.parametrize("size", [0, -3, True, 2.5, "7", np.int64(0), np.bool_(True), np.float64(7.0)], ids=repr)
 def test_a_micro_batch_size_that_cannot_be(size: int) -> None:
     with pytest.raises(ValueError, match="`microbatch_size` must be an integer of at least 1, got"):
         nb.backward(MIM(), mlp(), points(10), microbatch_size=size)
+
+
+@pytest.mark.parametrize("size", [np.int64(7), np.uint8(7), np.array([7])[0]], ids=repr)
+def test_a_micro_batch_size_of_numpy(size: int) -> None:
+    seen: list[int] = []
+    nb.backward(MIM(), mlp(), points(20), microbatch_size=size, monitor=lambda p: seen.append(len(p[0])))
+    assert seen == [7, 7, 6]
 
 
 BAD_WEIGHTS = {
@@ -195,3 +238,18 @@ def test_an_objective_with_parameters_to_train_is_refused() -> None:
 def test_a_smoothness_that_is_none_is_refused() -> None:
     with pytest.raises(TypeError, match="`smoothness` must be a Smoothness, got float"):
         nb.backward(nb.DML(), nn.Linear(3, 2), torch.zeros(4, 3), smoothness=2.0)
+
+
+@every_marginal
+def test_a_network_that_loses_a_sample_of_a_piece(marginal: str) -> None:
+    class Shorter(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.network = mlp()
+
+        def forward(self, x: Tensor) -> Tensor:
+            result: Tensor = self.network(x[1:])
+            return result
+
+    with pytest.raises(ValueError, match=r"`network` must return .* with n_samples = 5, got Tensor of \(4, 4\)"):
+        nb.backward(MIM(), Shorter(), points(10), microbatch_size=5, marginal=marginal)

@@ -161,11 +161,33 @@ def on_one_process(call: Call, shard: str) -> tuple[float, Tensor]:
 
 
 def kept_gradients(rows: slice) -> tuple[float, Tensor]:
-    """`backward` where every parameter has a gradient of 1 already."""
+    """`backward` where every parameter has a gradient of 1 already; 1 where it is still the same tensor."""
     network = mlp()
     for p in network.parameters():
         p.grad = torch.ones_like(p)
-    return nb.backward(DML(), network, data(torch.float64)[rows], microbatch_size=7).item(), grads(network)
+    before = [p.grad for p in network.parameters()]
+    nb.backward(DML(), network, data(torch.float64)[rows], microbatch_size=7)
+    same = all(p.grad is old for p, old in zip(network.parameters(), before, strict=True))
+    return float(same), grads(network)
+
+
+def failed(rows: slice) -> tuple[float, Tensor]:
+    """Gradients and running statistics after an error in the pass that makes gradients."""
+    network = normed(torch.float64)
+    for p in network.parameters():
+        p.grad = torch.ones_like(p)
+    n_calls = 0
+
+    def fail(*_: Any) -> None:
+        nonlocal n_calls
+        n_calls += 1
+        if n_calls > 5:
+            raise RuntimeError("in the middle")
+
+    network[-1].register_forward_pre_hook(fail)
+    with pytest.raises(RuntimeError, match="in the middle"):
+        nb.backward(DML(), network, data(torch.float64)[rows], microbatch_size=7)
+    return float(n_calls), torch.cat([grads(network), *(b.double().flatten() for b in network.buffers())])
 
 
 def stretched(rows: slice) -> tuple[float, Tensor]:
@@ -186,10 +208,39 @@ def own_prior(rows: slice) -> tuple[float, Tensor]:
     return 0.0, grads(network) * len(x) / N
 
 
+class Switched(nn.Module):
+    """Another layer for samples of the one kind than for those of the other, and one that is frozen."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(3)
+        self.frozen = nn.Linear(5, 5).double().requires_grad_(False)
+        self.right, self.left = nn.Linear(5, 4).double(), nn.Linear(5, 4).double()
+
+    def forward(self, x: Tensor) -> Tensor:
+        layer = self.right if float(x[:, 0].mean()) > 0 else self.left
+        result: Tensor = layer(self.frozen(x))
+        return result
+
+
+def switched(rows: slice) -> tuple[float, Tensor]:
+    """`backward` where each process trains a layer that the other does not use; 1 where the frozen one has no gradient.
+
+    The groups of points stand one after the other: a process, or a half of the batch on one process, has one of them.
+    """
+    network = Switched()
+    half = slice(N // 2) if rows.start == 0 else slice(N // 2, N)
+    x = data(torch.float64)
+    nb.backward(DML(), network, x[half] if dist.is_initialized() else x, microbatch_size=N // 2)
+    return float(network.frozen.weight.grad is None), grads(network)
+
+
 EXTRAS: dict[str, Callable[[slice], tuple[float, Tensor]]] = {
     "kept": kept_gradients,
+    "failed": failed,
     "stretched": stretched,
     "own prior": own_prior,
+    "switched": switched,
 }
 
 
@@ -263,6 +314,24 @@ def test_gradients_that_were_there_are_not_summed_over_processes(ranks: Results)
     _, expected = kept_gradients(slice(0, N))
     for results in ranks:
         torch.testing.assert_close(results["kept"][1], expected, rtol=0, atol=1e-10)
+        assert results["kept"][0] == 1.0
+
+
+def test_a_layer_that_one_process_alone_uses_gets_its_gradient_everywhere(ranks: Results) -> None:
+    _, expected = switched(slice(0, N))
+    for results in ranks:
+        torch.testing.assert_close(results["switched"][1], expected, rtol=0, atol=1e-10)
+        assert results["switched"][0] == 1.0
+
+
+def test_a_call_that_fails_on_every_rank_leaves_gradients_and_statistics_alone(ranks: Results) -> None:
+    """Of 22 and 14 samples in pieces of up to 7: four pieces for p(z), and the second one of the next pass fails."""
+    untouched = normed(torch.float64)
+    state = [torch.ones_like(p) for p in untouched.parameters()] + [b.double() for b in untouched.buffers()]
+    expected = torch.cat([t.flatten() for t in state]).detach()
+    for n_calls, found in (results["failed"] for results in ranks):
+        assert n_calls == 6.0
+        assert torch.equal(found, expected)
 
 
 def test_smoothness_is_a_mean_over_the_samples_of_all_processes(ranks: Results) -> None:

@@ -157,3 +157,39 @@ def test_the_memory_is_less_than_two_thirds() -> None:
     ]
     assert kilobytes[0] > 30_000  # there is something to compare
     assert kilobytes[1] < 2 / 3 * kilobytes[0]
+
+
+class Calls(nn.Module):
+    """How often a network is called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.network, self.n = mlp(), 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.n += 1
+        result: Tensor = self.network(x)
+        return result
+
+
+@pytest.mark.parametrize(("options", "calls"), [({}, 2), ({"recompute": False}, 2), ({"recompute": True}, 3)], ids=str)
+def test_the_perturbed_pass_is_made_again_where_asked_for(options: dict[str, bool], calls: int) -> None:
+    network = Calls()
+    nb.backward(nb.DML(), network, points(), smoothness=nb.Smoothness(), **options)
+    assert network.n == calls
+
+
+@pytest.mark.parametrize("recompute", [False, True])
+@pytest.mark.parametrize("marginal", ["exact", "minibatch"])
+def test_gradients_in_outputs_wait_where_asked_for(
+    recompute: bool, marginal: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lazy = []
+
+    def backward(passed: passes.Passed, value: bool) -> Tensor:
+        lazy.append(value)
+        return torch.zeros(())
+
+    monkeypatch.setattr(passes.Passed, "backward", backward)
+    nb.backward(nb.DML(), mlp(), points(), microbatch_size=50, marginal=marginal, recompute=recompute)
+    assert lazy == [recompute] * 2

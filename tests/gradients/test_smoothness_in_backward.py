@@ -154,10 +154,54 @@ def test_smoothness_has_a_limit_as_the_step_goes_to_0(make: type[nn.Module], fra
     assert smaller == pytest.approx(small, rel=0.2)
 
 
-def test_a_part_of_the_batch_under_dropout_is_refused() -> None:
+class Drawing(nn.Module):
+    """A network that draws random numbers in one of many ways."""
+
+    def __init__(self, way: str) -> None:
+        super().__init__()
+        torch.manual_seed(1)
+        self.way = way
+        self.attention = nn.MultiheadAttention(4, 2, dropout=0.1 if way == "attention" else 0.0, batch_first=True)
+        self.first, self.last = nn.Linear(5, 12), nn.Linear(4, 4)
+        self.module = {"module": nn.Dropout(0.1), "rrelu": nn.RReLU()}.get(way, nn.Identity())
+        self.double()
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.module(self.first(x)).reshape(len(x), 3, 4)
+        h = self.attention(h, h, h, need_weights=False)[0].mean(1)
+        if self.way == "function":
+            h = nn.functional.dropout(h, 0.1, self.training)
+        if self.way == "noise":
+            h = h + 0.1 * torch.randn_like(h)
+        if self.way == "choice":
+            h = h * (1.0 + 0.1 * int(torch.randint(2, ())))
+        result: Tensor = self.last(h)
+        return result
+
+
+@pytest.mark.parametrize("way", ["module", "function", "attention", "rrelu", "noise", "choice"])
+@pytest.mark.parametrize("size", [None, 7])
+def test_a_part_of_the_batch_is_refused_where_the_network_draws_random_numbers(way: str, size: int | None) -> None:
     """The part would have masks of its own, and R_c would measure the difference between masks."""
-    with pytest.raises(ValueError, match=r"`smoothness\.fraction` must be 1 for a network with dropout, got 0\.5"):
-        penalty(plain_dropout_network(), points(40), 0.1, 0.5)
+    network = Drawing(way)
+    with pytest.raises(ValueError, match=r"`smoothness\.fraction` must be 1 .* random numbers.* dropout.* got 0\.5"):
+        nb.backward(DML(), network, points(40), microbatch_size=size, smoothness=Smoothness(fraction=0.5))
+    assert all(p.grad is None for p in network.parameters())
+
+
+@pytest.mark.parametrize(
+    "dropout", [nn.Dropout(0.0), nn.Dropout(0.5).eval(), nn.Dropout(1.0)], ids=["p=0", "evaluation", "p=1"]
+)
+def test_dropout_that_draws_nothing_is_accepted(dropout: nn.Module) -> None:
+    torch.manual_seed(1)
+    network = nn.Sequential(nn.Linear(5, 12), dropout, nn.Linear(12, 4)).double()
+    small, smaller = penalty(network, points(40), 1e-2, 0.5), penalty(network, points(40), 1e-5, 0.5)
+    assert smaller == pytest.approx(small, rel=1e-3, abs=1e-12)
+
+
+def test_a_network_that_draws_is_accepted_where_nothing_is_perturbed() -> None:
+    loss = nb.backward(DML(), Drawing("noise"), points(40), smoothness=Smoothness(beta=0.0, fraction=0.5))
+    assert 0.0 < loss.item() < 0.7
 
 
 @pytest.mark.parametrize("make", [mlp, batch_norm_network, convolutional_batch_norm_network])

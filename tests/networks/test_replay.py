@@ -1,5 +1,7 @@
 """Calling a network again and finding it the same: buffers, random numbers, batch statistics."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -50,6 +52,15 @@ def test_frozen_buffers_that_were_assigned_anew_are_put_back() -> None:
     assert float(network.count) == 0.0
 
 
+def test_frozen_buffers_that_were_not_there_are_taken_away_and_none_stays_none() -> None:
+    network = nn.Module()
+    network.register_buffer("empty", None)
+    with frozen_buffers(network):
+        network.register_buffer("new", torch.ones(1))
+        network.empty = torch.ones(1)
+    assert network._buffers == {"empty": None}
+
+
 # Random numbers
 
 
@@ -71,6 +82,26 @@ def test_other_seeds_draw_other_numbers() -> None:
     with seeded(2, CPU):
         second = torch.rand(5)
     assert not torch.equal(first, second)
+
+
+@pytest.mark.parametrize(
+    ("draw", "expected"),
+    [
+        (lambda: torch.rand(1), True),
+        (lambda: torch.randn(1), True),
+        (lambda: torch.randint(2, ()), True),
+        (lambda: nn.functional.dropout(torch.ones(1), 0.5), True),
+        (lambda: nn.functional.dropout(torch.ones(1), 0.0), False),
+        (lambda: torch.rand(1, generator=torch.Generator()), False),
+        (lambda: torch.ones(1), False),
+    ],
+)
+def test_seeded_says_whether_random_numbers_were_drawn(draw: Callable[[], Tensor], expected: bool) -> None:
+    torch.randn(3)  # an odd number of normals: the generator keeps one back
+    with seeded(7, CPU) as drawn:
+        assert not drawn()
+        draw()
+        assert drawn() is expected
 
 
 # Batch statistics
@@ -160,3 +191,20 @@ def test_a_batch_normalisation_without_running_statistics_is_recorded_in_evaluat
         expected = network(x)
     with given_statistics(statistics):
         torch.testing.assert_close(network(x[:1]), expected[:1])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["autocast", "whole network"])
+def test_statistics_of_half_precision_are_float32(dtype: torch.dtype) -> None:
+    """Autocast leaves the weights in float32 where the input is bfloat16; a whole network may be bfloat16 too."""
+    network, x = nn.Sequential(nn.BatchNorm1d(3)).to(dtype), (torch.randn(50, 3) + 3.0).bfloat16().requires_grad_()
+    with recorded_statistics(network) as statistics:
+        expected = network(x)
+    (((mean, variance),),) = statistics.values()
+    torch.testing.assert_close(mean.double(), x.double().mean(0), rtol=1e-6, atol=0.0)
+    torch.testing.assert_close(variance.double(), x.double().var(0, correction=0), rtol=1e-5, atol=0.0)
+    with given_statistics(statistics):
+        ours = network(x[:5].detach())
+    torch.testing.assert_close(ours, expected[:5], rtol=2e-2, atol=2e-2)
+    (gradient,) = torch.autograd.grad(ours[:, 0].float().sum(), x)
+    assert gradient.dtype == torch.bfloat16
+    assert float(gradient[5:, 0].abs().min()) > 0.0

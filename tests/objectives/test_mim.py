@@ -206,3 +206,16 @@ def test_alpha_that_turns_the_prior_term_off_or_round_is_refused(alpha: float) -
 def test_an_unknown_version_is_refused() -> None:
     with pytest.raises(ValueError, match="`version` must be 1 or 2, got 3"):
         MIM(version=3)  # type: ignore[arg-type]
+
+
+def test_the_term_of_a_sample_has_the_gradient_of_the_entropy_in_each_probability() -> None:
+    """-(log p + 1), which the softmax before it does not tell from -log p."""
+    p_zx = random_logits(4, 3).softmax(dim=1).requires_grad_()
+    (gradient,) = torch.autograd.grad(MIM().sample_term(p_zx, p_zx.mean(0)).sum(), p_zx)
+    torch.testing.assert_close(gradient, -(p_zx.detach().log() + 1), rtol=0, atol=1e-12)
+
+
+def test_a_target_that_is_rounded_is_made_to_sum_to_1() -> None:
+    target = MIM(target_prior=[0.5, 0.25, 0.2499995]).target_prior
+    assert target is not None
+    assert target.tolist() == pytest.approx([0.5 / 0.9999995, 0.25 / 0.9999995, 0.2499995 / 0.9999995], abs=1e-15)

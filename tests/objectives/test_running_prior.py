@@ -67,3 +67,11 @@ def test_another_shape_is_refused() -> None:
 def test_a_momentum_that_never_learns_or_never_settles_is_refused(momentum: float) -> None:
     with pytest.raises(ValueError, match=r"`momentum` must be in \[0, 1\), got"):
         RunningPrior(momentum)
+
+
+def test_the_average_is_kept_without_gaps_whatever_the_layout_of_the_prior() -> None:
+    """A prior of a network in channels_last has its states next to each other."""
+    p_z = torch.rand(2, 2, 3).movedim(-1, 0)
+    running = RunningPrior()
+    assert torch.equal(running.update(0, p_z), p_z)
+    assert running.get_buffer("p_z_0").is_contiguous()

@@ -99,3 +99,23 @@ def test_bad_options_are_named(option: str, value: object) -> None:
 def test_bad_options_of_the_module_are_named(option: str, value: object) -> None:
     with pytest.raises(ValueError, match=f"`{option}` must be .* got {value!r}"):
         Smoothness(**{option: value})
+
+
+def test_pooling_is_over_all_positions_of_a_sequence_too() -> None:
+    last = random_batch(4, 3, 5)
+    torch.testing.assert_close(Smoothness(of="pooled").select(last), last.mean(dim=2))
+    assert torch.equal(Smoothness(of="pooled").select(last[:, :, 0]), last[:, :, 0])
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.5, 3.0])
+def test_any_weight_that_is_not_negative_is_taken(beta: float) -> None:
+    """R_c of the identity is 1."""
+    assert float(Smoothness(beta, of="logits")(nn.Identity(), random_batch(4, 3))) == pytest.approx(beta, abs=1e-9)
+
+
+def test_weights_of_samples_reach_the_sum() -> None:
+    """A map that stretches the first sample only, in which all the weight is."""
+    x = torch.eye(4, dtype=torch.float64)
+    stretch = torch.tensor([3.0, 0.0, 0.0, 0.0], dtype=torch.float64)[:, None]
+    value = Smoothness(of="logits")(lambda batch: stretch * batch, x, sample_weight=torch.tensor([1.0, 0.0, 0.0, 0.0]))
+    assert float(value) == pytest.approx(9.0, rel=1e-9)

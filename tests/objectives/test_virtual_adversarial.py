@@ -119,3 +119,58 @@ def test_the_gradient_is_that_of_finite_differences_at_a_fixed_perturbation():
 def test_a_wrong_parameter_is_named(settings, message):
     with pytest.raises(ValueError, match=message):
         virtual_adversarial(lambda x: x, torch.randn(2, 3), **settings)
+
+
+class Recorder:
+    """A function, and what it was called with."""
+
+    def __init__(self, function):
+        self.function = function
+        self.inputs = []
+
+    def __call__(self, x):
+        self.inputs.append(x.detach())
+        return self.function(x)
+
+
+@pytest.mark.parametrize("n_iterations", [1, 3])
+def test_the_clean_output_is_made_once_and_not_at_all_where_it_is_given(n_iterations):
+    _, function = linear(3, 4)
+    x = torch.randn(5, 4, dtype=torch.float64)
+    for entry, passes in ((adversarial_perturbation, n_iterations), (virtual_adversarial, n_iterations + 1)):
+        given, made = Recorder(function), Recorder(function)
+        entry(given, x, 1.0, clean=function(x), n_iterations=n_iterations)
+        entry(made, x, 1.0, n_iterations=n_iterations)
+        assert (len(given.inputs), len(made.inputs)) == (passes, passes + 1)
+
+
+def test_small_steps_and_lengths_have_all_digits_of_the_type_of_the_samples():
+    """0.1 in float32 is 0.10000000149."""
+    function = Recorder(linear(3, 4)[1])
+    x = torch.randn(5, 4, dtype=torch.float64)
+    r = adversarial_perturbation(function, x, 0.1, clean=function(x), step=0.5)
+    assert r.norm(dim=1).tolist() == pytest.approx([0.1] * 5, abs=1e-15)
+    assert (function.inputs[1] - x).norm(dim=1).tolist() == pytest.approx([0.05] * 5, abs=1e-15)
+
+
+def test_the_search_starts_with_a_small_step_from_the_samples_in_a_random_direction():
+    function, x = Recorder(linear(3, 4)[1]), torch.randn(5, 4, dtype=torch.float64)
+    adversarial_perturbation(function, x, 2.0, clean=function(x), step=0.5, generator=torch.Generator().manual_seed(7))
+    random = torch.randn(5, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(7))
+    torch.testing.assert_close(function.inputs[1], x + nn.functional.normalize(random), rtol=0, atol=1e-12)
+
+
+def test_a_sharp_softmax_has_a_direction_beside_one_that_is_not():
+    """The gradients of the two samples differ by 26 powers of ten, and the square of the smaller one is 0."""
+    r = adversarial_perturbation(
+        lambda x: torch.cat([torch.zeros_like(x), -x], dim=1), torch.tensor([[0.0], [60.0]]), 1.0
+    )
+    assert r.abs().flatten().tolist() == pytest.approx([1.0, 1.0])
+
+
+@pytest.mark.parametrize("entry", [adversarial_perturbation, virtual_adversarial])
+def test_the_search_starts_where_it_is_told_to(entry):
+    function, x = Recorder(linear(3, 4)[1]), torch.randn(5, 4, dtype=torch.float64)
+    start = torch.randn(5, 4, dtype=torch.float64)
+    entry(function, x, 2.0, clean=function(x), step=0.5, start=start)
+    torch.testing.assert_close(function.inputs[1], x + nn.functional.normalize(start), rtol=0, atol=1e-12)

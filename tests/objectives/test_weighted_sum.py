@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from neuralbayes import DML, MIM, Objective, WeightedSum
+from neuralbayes.objectives.weighted import as_list
 
 
 def outputs() -> list[Tensor]:
@@ -73,3 +74,40 @@ def test_what_is_no_objective_is_refused(objectives: list[Objective]) -> None:
 def test_outputs_that_are_no_tensors_are_refused(junk: object) -> None:
     with pytest.raises(TypeError, match="`network` must return a tensor of logits, or a sequence or mapping of them"):
         WeightedSum(MIM())(junk)
+
+
+def test_outputs_of_different_numbers_of_samples_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"n_samples = 8, got list of \(8, 4\), \(2, 8, 4\)"):
+        WeightedSum(MIM())([torch.zeros(8, 4), torch.zeros(2, 8, 4)])
+
+
+def test_a_number_is_no_row_of_logits_for_each_sample() -> None:
+    with pytest.raises(ValueError, match=r"`network` must return .* \*spatial\), got Tensor of \(\)"):
+        WeightedSum(MIM())(torch.tensor(1.0))
+
+
+def test_tensors_are_taken_whatever_follows_their_samples() -> None:
+    rows, numbers = torch.zeros(6, 4), torch.zeros(6)
+    assert as_list([rows, numbers])[1] is numbers
+    assert as_list(numbers, 6)[0] is numbers
+
+
+def test_what_a_network_returned_is_named_down_to_its_shapes() -> None:
+    """A recurrent network returns its outputs and, beside them, its last states."""
+    outputs = (torch.zeros(6, 4), (torch.zeros(1, 6, 4), None))
+    with pytest.raises(TypeError, match=r"got tuple of \(6, 4\), tuple of \(1, 6, 4\), NoneType"):
+        as_list(outputs)
+    with pytest.raises(ValueError, match=r"n_samples = 5, got Tensor of \(6, 4\)"):
+        as_list(torch.zeros(6, 4), 5)
+
+
+def test_a_sum_keeps_running_averages_of_its_own() -> None:
+    trained, fresh = WeightedSum(DML()), WeightedSum(DML())
+    trained.running_prior.update(0, torch.tensor([0.3, 0.7]))
+    fresh.load_state_dict(trained.state_dict())
+    assert torch.equal(fresh.running_prior.get_buffer("p_z_0"), torch.tensor([0.3, 0.7]))
+
+
+def test_a_vector_says_how_many_samples_there_are():
+    """Several outputs of one dimension each, such as energies, have as many samples as the first."""
+    assert [len(t) for t in as_list([torch.zeros(5), torch.zeros(5)])] == [5, 5]

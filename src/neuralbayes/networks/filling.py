@@ -8,6 +8,30 @@ import torch
 from torch import Tensor, nn
 
 
+def check_finite(tensors: Mapping[str, Tensor], *, own: str | None = None) -> None:
+    """Raise a ValueError unless all numbers are finite.
+
+    Parameters
+    ----------
+    tensors : mapping of str to Tensor
+    own : str, optional
+        How the names of a network of the user's own begin, which may hold infinity, as masks do, but no NaN.
+
+    Examples
+    --------
+    >>> check_finite({"weight": torch.tensor([1.0, float("nan")])})
+    Traceback (most recent call last):
+    ...
+    ValueError: 'weight' must be finite, got 1 value that is not
+    """
+    for name, tensor in tensors.items():
+        bad = tensor.isnan() if own is not None and name.startswith(own) else ~tensor.isfinite()
+        if count := int(bad.sum()):
+            raise ValueError(
+                f"{name!r} must be finite, got {count} value{'s' * (count > 1)} that {'are' if count > 1 else 'is'} not"
+            )
+
+
 def fill(module: nn.Module, weights: Mapping[str, Tensor]) -> None:
     """Give a module that was made on the device "meta" its weights.
 

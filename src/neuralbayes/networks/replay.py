@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -12,36 +11,36 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from neuralbayes.autocast import widened
+
 _EPSILON = 1e-12
 
 Statistics = dict[_BatchNorm, list[tuple[Tensor, Tensor]]]
 """Mean and variance in each batch normalisation, in the order of its calls."""
 
 
-@dataclass
-class _Buffer:
-    owner: nn.Module
-    name: str
-    tensor: Tensor
-    value: Tensor
-
-
 class BufferState:
-    """The buffers of a network as they are now, such as the running statistics of batch normalisation."""
+    """The buffers of networks as they are now, such as the running statistics of batch normalisation."""
 
-    def __init__(self, network: nn.Module) -> None:
-        self._buffers = [
-            _Buffer(module, name, tensor, tensor.detach().clone())
-            for module in network.modules()
-            for name, tensor in module.named_buffers(recurse=False)
+    def __init__(self, *networks: nn.Module) -> None:
+        self._owners = [(module, dict(module._buffers)) for network in networks for module in network.modules()]
+        self._values = [
+            (tensor, tensor.detach().clone())
+            for _, buffers in self._owners
+            for tensor in buffers.values()
+            if tensor is not None
         ]
 
     def restore(self) -> None:
-        """Put every buffer back, also one that was assigned anew."""
-        for buffer in self._buffers:
+        """Put every buffer back, also one that was assigned anew, and take away those that were not there."""
+        for tensor, value in self._values:
             # Through `.data`: a graph that still waits for its backward pass must not see a new version.
-            buffer.tensor.data.copy_(buffer.value)
-            setattr(buffer.owner, buffer.name, buffer.tensor)
+            tensor.data.copy_(value)
+        for module, buffers in self._owners:
+            for name in module._buffers.keys() - buffers.keys():
+                delattr(module, name)
+            for name, buffer in buffers.items():
+                setattr(module, name, buffer)
 
 
 @contextmanager
@@ -57,14 +56,26 @@ def frozen_buffers(network: nn.Module, at: BufferState | None = None) -> Iterato
 
 
 @contextmanager
-def seeded(seed: int, device: torch.device) -> Iterator[None]:
-    """Draw dropout masks and the like from `seed`, leaving the global generators as they were."""
+def seeded(seed: int, device: torch.device) -> Iterator[Callable[[], bool]]:
+    """Draw dropout masks and the like from `seed`, leaving the global generators as they were.
+
+    Yields
+    ------
+    callable
+        Whether any random numbers have been drawn inside, on the CPU or on `device`.
+    """
     cuda = [device] if device.type == "cuda" else []
+
+    def drawn() -> bool:
+        states = [torch.get_rng_state(), *map(torch.cuda.get_rng_state, cuda)]
+        fresh = [torch.Generator(d).manual_seed(seed).get_state() for d in (torch.device("cpu"), *cuda)]
+        return not all(map(torch.equal, states, fresh))
+
     with torch.random.fork_rng(devices=cuda):
         torch.default_generator.manual_seed(seed)  # torch.manual_seed would ask every backend there could be
         if cuda:
             torch.cuda.manual_seed(seed)
-        yield
+        yield drawn
 
 
 @contextmanager
@@ -163,7 +174,7 @@ class _Moments(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, total: Callable[[Tensor], Tensor], present: bool) -> tuple[Tensor, ...]:
         # Mean and 1 / deviation come with the normalised values: several times as fast as `torch.var_mean` over
         # channels that lie next to each other in memory.
-        _, own_mean, inverse = torch.native_batch_norm(x, None, None, None, None, True, 0.0, _EPSILON)
+        _, own_mean, inverse = torch.native_batch_norm(widened(x), None, None, None, None, True, 0.0, _EPSILON)
         first, second = own_mean.double(), (inverse.double().pow(-2) - _EPSILON).clamp_min(0.0)
         own = x.numel() // x.shape[1] if present else 0
         # In double, the squares lose nothing to the mean that is in them.
@@ -185,8 +196,8 @@ class _Moments(torch.autograd.Function):
             return torch.zeros_like(x), None, None
         slope = 2.0 * grad_variance
         offset = grad_mean - slope * mean
-        result: Tensor = torch.addcmul(_along_channels(offset, x), x, _along_channels(slope, x))
-        return result.div_(count.to(x.dtype)), None, None
+        result: Tensor = torch.addcmul(_along_channels(offset, x), widened(x), _along_channels(slope, x))
+        return result.div_(count.to(result.dtype)).to(x.dtype), None, None
 
 
 class _Normalized(torch.autograd.Function):
@@ -195,6 +206,8 @@ class _Normalized(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> Tensor:
         x, mean, variance, weight, bias, eps = inputs
+        if weight is not None:  # of half precision where the whole network is, as autocast does not have it
+            mean, variance = mean.to(weight.dtype), variance.to(weight.dtype)
         ctx.save_for_backward(x, mean, variance, weight)
         ctx.eps = eps
         return nn.functional.batch_norm(x, mean, variance, weight, bias, training=False, eps=eps)

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from neuralbayes.autocast import without_autocast
 from neuralbayes.bayes import check_states, posterior, prior, sample_mean
 from neuralbayes.objectives.running import RunningPrior
 
@@ -84,8 +85,9 @@ class Objective(nn.Module):
         Scalar tensor.
         """
         p_zx = interior_posterior(logits)
-        p_z = prior(p_zx, sample_weight=sample_weight)
-        return sample_mean(self.per_sample(p_zx, p_z), sample_weight) + self.of_prior(p_z)
+        with without_autocast(p_zx.device):
+            p_z = prior(p_zx, sample_weight=sample_weight)
+            return sample_mean(self.per_sample(p_zx, p_z), sample_weight) + self.of_prior(p_z)
 
     def per_sample(self, p_zx: Tensor, p_z: Tensor) -> Tensor:
         """`sample_term`, its result checked and averaged over positions: (n_samples,).

@@ -9,6 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from neuralbayes.autocast import widened, within_autocast, without_autocast
 from neuralbayes.bayes import normalized_weight, posterior
 from neuralbayes.objectives.weighted import Outputs, as_list
 
@@ -76,18 +77,20 @@ def smoothness(
     _check_options(scale, fraction, zeta)
     n = len(x)
     m = math.ceil(fraction * n)
-    clean = function(x) if clean is None else clean
-    chosen = slice(None) if m == n else torch.randperm(n, generator=generator, device=x.device)[:m]
-    weight = x.new_full((n,), 1.0 / n) if sample_weight is None else normalized_weight(sample_weight, x)
+    function = within_autocast(function, x.device)
+    with without_autocast(x.device):
+        clean = function(x) if clean is None else clean
+        chosen = slice(None) if m == n else torch.randperm(n, generator=generator, device=x.device)[:m]
+        weight = x.new_full((n,), 1.0 / n) if sample_weight is None else normalized_weight(sample_weight, x)
 
-    direction = span_directions(x, m, center, generator)
-    steps = torch.randn(m if zeta == "sample" else 1, generator=generator, device=x.device, dtype=x.dtype)
-    steps = scale * torch.where(steps < 0, steps.clamp_max(-1e-3), steps.clamp_min(1e-3))
-    perturbed = x[chosen] + steps.reshape(-1, *[1] * (x.ndim - 1)) * direction
-    difference = (clean[chosen] - function(perturbed)).flatten(1)
-    # Each sample is drawn with probability m / n, so that dividing by it makes the sum unbiased.
-    per_sample = difference.square().sum(dim=1) / steps.square()
-    return (n / m) * (weight[chosen] * per_sample).sum()
+        direction = span_directions(x, m, center, generator)
+        steps = torch.randn(m if zeta == "sample" else 1, generator=generator, device=x.device, dtype=x.dtype)
+        steps = scale * torch.where(steps < 0, steps.clamp_max(-1e-3), steps.clamp_min(1e-3))
+        perturbed = x[chosen] + steps.reshape(-1, *[1] * (x.ndim - 1)) * direction
+        difference = (clean[chosen] - function(perturbed)).flatten(1)
+        # Each sample is drawn with probability m / n, so that dividing by it makes the sum unbiased.
+        per_sample = difference.square().sum(dim=1) / steps.square()
+        return (n / m) * (weight[chosen] * per_sample).sum()
 
 
 def span_directions(x: Tensor, n_directions: int, center: bool, generator: torch.Generator | None) -> Tensor:
@@ -164,16 +167,18 @@ class Smoothness(nn.Module):
         sample_weight: Tensor | None = None,
     ) -> Tensor:
         """beta * R_c of `network` on `x`, reusing its outputs `clean` if given: a scalar."""
-        return self.beta * smoothness(
-            lambda batch: self.select(network(batch)),
-            x,
-            self.scale,
-            clean=None if clean is None else self.select(clean),
-            fraction=self.fraction,
-            zeta=self.zeta,
-            center=self.center,
-            sample_weight=sample_weight,
-        )
+        network = within_autocast(network, x.device)
+        with without_autocast(x.device):
+            return self.beta * smoothness(
+                lambda batch: self.select(network(batch)),
+                x,
+                self.scale,
+                clean=None if clean is None else self.select(widened(clean)),
+                fraction=self.fraction,
+                zeta=self.zeta,
+                center=self.center,
+                sample_weight=sample_weight,
+            )
 
     def extra_repr(self) -> str:
         return f"beta={self.beta}, of={self.of!r}, scale={self.scale}, fraction={self.fraction}"

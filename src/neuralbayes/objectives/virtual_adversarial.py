@@ -10,6 +10,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from neuralbayes.autocast import widened, within_autocast, without_autocast
+
 Logits = Callable[[Tensor], Tensor]
 
 
@@ -21,6 +23,7 @@ def virtual_adversarial(
     clean: Tensor | None = None,
     n_iterations: int = 1,
     step: float = 0.1,
+    start: Tensor | None = None,
     generator: torch.Generator | None = None,
 ) -> Tensor:
     r"""How much p(z|x) changes under the worst perturbation of each sample.
@@ -42,8 +45,10 @@ def virtual_adversarial(
         Of the power iteration that looks for the perturbation, each a pass through the function and back.
     step : float, default=0.1
         Length of its small step, in units of `radius`.
+    start : Tensor of the shape of `x`, optional
+        The first directions, of any lengths; random by default.
     generator : torch.Generator, optional
-        Where the first directions come from; the global generator by default.
+        Where random directions come from; the global generator by default.
 
     Returns
     -------
@@ -57,11 +62,13 @@ def virtual_adversarial(
     >>> virtual_adversarial(two_states, torch.zeros(1, 1), radius=1.0)
     tensor(0.1201)
     """
-    clean = (function(x) if clean is None else clean).detach()
-    r = adversarial_perturbation(
-        function, x, radius, clean=clean, n_iterations=n_iterations, step=step, generator=generator
-    )
-    return divergence(clean, function(x.detach() + r)).mean()
+    function = within_autocast(function, x.device)
+    with without_autocast(x.device):
+        clean = (function(x) if clean is None else clean).detach()
+        r = adversarial_perturbation(
+            function, x, radius, clean=clean, n_iterations=n_iterations, step=step, start=start, generator=generator
+        )
+        return divergence(clean, function(x.detach() + r)).mean()
 
 
 def adversarial_perturbation(
@@ -72,6 +79,7 @@ def adversarial_perturbation(
     clean: Tensor | None = None,
     n_iterations: int = 1,
     step: float = 0.1,
+    start: Tensor | None = None,
     generator: torch.Generator | None = None,
 ) -> Tensor:
     """The perturbation of each sample, `radius` long, that changes p(z|x) most, by power iteration.
@@ -81,7 +89,7 @@ def adversarial_perturbation(
 
     Parameters
     ----------
-    function, x, radius, clean, n_iterations, step, generator
+    function, x, radius, clean, n_iterations, step, start, generator
         As in :func:`virtual_adversarial`.
 
     Returns
@@ -97,14 +105,18 @@ def adversarial_perturbation(
         raise ValueError(f"`step` must be positive, got {step!r}")
     lengths = lengths.reshape(-1, *[1] * (x.ndim - 1))
     x = x.detach()
-    clean = (function(x) if clean is None else clean).detach()
-    direction = _unit(torch.randn(x.shape, generator=generator, device=x.device, dtype=x.dtype))
-    for _ in range(n_iterations):
-        with torch.enable_grad():
-            small = (step * lengths * direction).requires_grad_()
-            rise = divergence(clean, function(x + small)).sum()
-        direction = _unit(torch.autograd.grad(rise, small)[0])
-    return lengths * direction
+    function = within_autocast(function, x.device)
+    with without_autocast(x.device):
+        clean = (function(x) if clean is None else clean).detach()
+        if start is None:
+            start = torch.randn(x.shape, generator=generator, device=x.device, dtype=x.dtype)
+        direction = _unit(start)
+        for _ in range(n_iterations):
+            with torch.enable_grad():
+                small = (step * lengths * direction).requires_grad_()
+                rise = divergence(clean, function(x + small)).sum()
+            direction = _unit(torch.autograd.grad(rise, small)[0])
+        return lengths * direction
 
 
 def divergence(logits: Tensor, others: Tensor) -> Tensor:
@@ -115,7 +127,7 @@ def divergence(logits: Tensor, others: Tensor) -> Tensor:
     >>> divergence(torch.zeros(1, 2), torch.tensor([[0.0, 1.0]]))
     tensor([0.1201])
     """
-    log_p, log_q = logits.log_softmax(dim=1), others.log_softmax(dim=1)
+    log_p, log_q = widened(logits).log_softmax(dim=1), widened(others).log_softmax(dim=1)
     return (log_p.exp() * (log_p - log_q)).sum(dim=1)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -61,14 +62,34 @@ class WeightedSum(nn.Module):
         return [(w, o) for w, o in zip(weights, objectives, strict=True) if isinstance(o, Objective)]
 
 
-def as_list(outputs: Outputs) -> list[Tensor]:
-    """What a network returned, as a list of tensors."""
+def as_list(outputs: Outputs, n_samples: int | None = None) -> list[Tensor]:
+    """What a network returned, as a list of tensors; each must have `n_samples`, or as many samples as the first."""
+    tensors = _members(outputs)
+    tensors_only = bool(tensors) and all(isinstance(t, Tensor) for t in tensors)
+    if tensors_only and n_samples is None and tensors[0].ndim > 0:
+        n_samples = len(tensors[0])
+    if not tensors_only or any(t.shape[:1] != (n_samples,) for t in tensors):
+        number = "" if n_samples is None else f" with n_samples = {n_samples}"
+        raise (ValueError if tensors_only else TypeError)(
+            "`network` must return a tensor of logits, or a sequence or mapping of them, each of shape (n_samples, "
+            f"n_states, *spatial){number}, got {_described(outputs)}; put a module around it that returns logits alone"
+        )
+    return tensors
+
+
+def _members(outputs: Any) -> list[Any]:
     if isinstance(outputs, Tensor):
         return [outputs]
     values = outputs.values() if isinstance(outputs, Mapping) else outputs
-    tensors = list(values) if isinstance(values, Iterable) else []
-    if not tensors or not all(isinstance(t, Tensor) for t in tensors):
-        raise TypeError(
-            f"`network` must return a tensor of logits, or a sequence or mapping of them, got {type(outputs).__name__}"
-        )
-    return tensors
+    return list(values) if isinstance(values, Iterable) else []
+
+
+def _described(outputs: Any) -> str:
+    """The type of what a network returned, with the shapes of the tensors in it."""
+    kind = type(outputs).__name__
+    if isinstance(outputs, Tensor):
+        return f"{kind} of {tuple(outputs.shape)}"
+    if not isinstance(outputs, Mapping | list | tuple) or not outputs:
+        return kind
+    shapes = (str(tuple(x.shape)) if isinstance(x, Tensor) else _described(x) for x in _members(outputs))
+    return f"{kind} of {', '.join(shapes)}"

@@ -1,0 +1,109 @@
+"""Objectives, R_c and virtual adversarial smoothness inside autocast: the same numbers as outside of it."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from objective_cases import Case, every_objective
+from torch import Tensor
+
+from neuralbayes import Objective, smoothness
+from neuralbayes.objectives.virtual_adversarial import adversarial_perturbation, divergence, virtual_adversarial
+
+
+def rows(*shape: int) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(3))
+
+
+def in_and_out(compute: Callable[[], Tensor]) -> tuple[Tensor, Tensor]:
+    """What a function gives inside autocast, and outside of it, with the same random numbers."""
+    found = []
+    for enabled in (True, False):
+        torch.manual_seed(5)
+        with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
+            found.append(compute())
+    return found[0], found[1]
+
+
+@every_objective
+@pytest.mark.parametrize("shape", [(50, 3), (50, 3, 4)], ids=["vector", "positions"])
+def test_value_and_gradient_of_an_objective(case: Case, shape: tuple[int, ...]) -> None:
+    """The backward pass inside autocast too, as a step of the training loop has it."""
+    logits = rows(*shape)
+
+    def compute() -> Tensor:
+        leaf = logits.clone().requires_grad_()
+        value = case.objective()(leaf, torch.linspace(0.1, 1.0, 50))
+        value.backward()
+        return torch.cat([value.detach().reshape(1), leaf.grad.flatten()])
+
+    inside, outside = in_and_out(compute)
+    assert inside.dtype == torch.float32
+    assert torch.equal(inside, outside)
+
+
+class ByProducts(Objective):
+    """Terms written with matrix products, which autocast would make in half precision."""
+
+    def sample_term(self, p_zx: Tensor, p_z: Tensor) -> Tensor:
+        return p_zx @ p_z.log()
+
+    def prior_term(self, p_z: Tensor) -> Tensor:
+        return p_z @ p_z.log()
+
+
+def test_terms_of_a_users_objective_are_made_outside_of_autocast() -> None:
+    inside, outside = in_and_out(lambda: ByProducts()(rows(50, 3)))
+    assert inside.dtype == torch.float32
+    assert torch.equal(inside, outside)
+
+
+def kept_in_float32(x: Tensor) -> Tensor:
+    """No matrix product, and hence nothing that autocast touches."""
+    return torch.stack([x.sum(1).tanh(), x.square().sum(1), x[:, 0]], dim=1)
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["computed", "given"])
+def test_smoothness_draws_the_same_directions(known: bool) -> None:
+    x = rows(20, 6)
+    clean = kept_in_float32(x) if known else None
+    inside, outside = in_and_out(lambda: smoothness(kept_in_float32, x, clean=clean, fraction=0.5))
+    assert torch.equal(inside, outside)
+
+
+@pytest.mark.parametrize("compute", [adversarial_perturbation, virtual_adversarial])
+def test_perturbation_and_divergence_are_the_same(compute: Callable[..., Tensor]) -> None:
+    x = rows(20, 6)
+    inside, outside = in_and_out(lambda: compute(kept_in_float32, x, 0.5))
+    assert torch.equal(inside, outside)
+
+
+@pytest.mark.parametrize("compute", [smoothness, adversarial_perturbation, virtual_adversarial])
+def test_the_function_is_called_in_the_callers_autocast(compute: Callable[..., Tensor]) -> None:
+    seen: list[tuple[bool, torch.dtype]] = []
+
+    def function(x: Tensor) -> Tensor:
+        seen.append((torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu")))
+        return kept_in_float32(x)
+
+    with torch.autocast("cpu", torch.float16):
+        compute(function, rows(20, 6), 0.5)
+    assert seen == [(True, torch.float16)] * (3 if compute is virtual_adversarial else 2)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_divergence_of_logits_in_half_precision_is_float32(dtype: torch.dtype) -> None:
+    """The softmax of half a dozen digits, not of two."""
+    logits, others = rows(20, 4).to(dtype), (rows(20, 4) + 0.1 * rows(20, 4).flip(0)).to(dtype)
+    expected = divergence(logits.double(), others.double())
+    ours = divergence(logits, others)
+    assert ours.dtype == torch.float32
+    torch.testing.assert_close(ours.double(), expected, rtol=1e-4, atol=3e-7)
+
+
+def test_difference_of_outputs_in_half_precision_is_float32() -> None:
+    """F(x) = 3x in bfloat16: R_c from the outputs as they are, its sum not rounded once more."""
+    x = rows(20, 6).bfloat16().float()
+    with torch.autocast("cpu", torch.bfloat16):
+        R_c = smoothness(lambda x: (3.0 * x).bfloat16(), x, scale=10.0)
+    assert R_c.dtype == torch.float32
