@@ -27,16 +27,18 @@ from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
-from neuralbayes.bayes import js_divergence, mutual_information, posterior
+from neuralbayes.bayes import conditional_entropy, entropy, js_divergence, posterior, prior
 from neuralbayes.merging import Merging, merge_states, neighbor_joint
 from neuralbayes.networks.encoders import mlp
 from neuralbayes.networks.replay import frozen_buffers
 from neuralbayes.networks.states import MergedStates, StateNetwork, WithStates
-from neuralbayes.objectives import MIM
+from neuralbayes.objectives import MIM, Objective
+from neuralbayes.objectives.base import interior_posterior
 from neuralbayes.objectives.virtual_adversarial import virtual_adversarial
 from neuralbayes.rows import SMALL, even_batches
-from neuralbayes.training import Batches, Callback, StopOnNaN, TrainingState, cosine, train
+from neuralbayes.training import Batches, Callback, StopOnNaN, TrainingState, cosine, global_batch, train
 from neuralbayes.training.precision import InBfloat16, choose_precision
+from neuralbayes.training.processes import default_fabric, rank_zero_result
 from neuralbayes.training.progress import progress
 
 Array = NDArray[Any]
@@ -171,11 +173,18 @@ def fit_clusters(
     Clusters
     """
     train_network = train_network or train_states
-    chosen = np.sort(rng.permutation(n_samples)[: options.max_samples])
-    center, scale, components = _span(read, chosen, options, rng)
+    fabric = default_fabric()
+    options = replace(options, verbose=options.verbose and fabric.is_global_zero)
+
+    def sample() -> tuple[NDArray[np.int64], tuple[Tensor, Tensor, Tensor], np.random.RandomState]:
+        chosen = np.sort(rng.permutation(n_samples)[: options.max_samples])
+        return chosen, _span(read, chosen, options, rng), rng
+
+    # Rank 0 speaks for all: they have the same samples, neighbours and random numbers, and will merge alike.
+    chosen, (center, scale, components), rng = rank_zero_result(fabric, sample)
     frame = StateNetwork(center, scale[:, None] * components, nn.Identity(), torch.eye(1))
     points = torch.cat([frame.normalize(x) for x in _blocks(read, chosen, options.verbose)])
-    distance, neighbors = _neighbors(points.numpy(), options)
+    distance, neighbors = rank_zero_result(fabric, lambda: _neighbors(points.numpy(), options))
     radius = torch.from_numpy(options.radius * distance[:, -1]).float()
     if body is not None:
         frame = StateNetwork(center, scale, nn.Identity(), torch.eye(1))
@@ -185,7 +194,8 @@ def fit_clusters(
 
     n_products = options.batch_size * (points.shape[1] + options.n_hidden + options.n_states) * options.n_hidden
     n_threads = 1 if body is None and n_products < SMALL else None
-    half = body is None and n_products * options.max_iter > LARGE and choose_precision("auto") == "bfloat16"
+    large = body is None and n_products * options.max_iter > LARGE
+    half = large and rank_zero_result(fabric, lambda: choose_precision("auto")) == "bfloat16"
     merges = options.n_clusters not in (1, options.n_states)
     for_clusters = replace(options, max_iter=merges * (options.max_iter // 2))
     for_states = replace(options, max_iter=options.max_iter - for_clusters.max_iter)
@@ -196,13 +206,16 @@ def fit_clusters(
             torch.manual_seed(int(rng.randint(2**31 - 1)))
             yield
 
+    def joint_of(network: nn.Module) -> NDArray[np.float64]:
+        return rank_zero_result(fabric, lambda: neighbor_joint(_posteriors(network, fetch, len(chosen)), neighbors))
+
     starts = []
     for _ in range(options.n_init):
         with seeded():
             network = _network(body, fetch, points.shape[1], options)
             called = InBfloat16(network) if half else network
             trained = train_network(called, fetch, radius, for_states)
-        joint = neighbor_joint(_posteriors(network, fetch, len(chosen)), neighbors)
+        joint = joint_of(network)
         starts.append(_Start(network, called, joint, merge_states(joint), trained))
     if options.n_clusters is None:  # losses over different numbers could not be compared
         starts = [min(starts, key=_objective)]
@@ -215,11 +228,14 @@ def fit_clusters(
 
     best = min(starts, key=_objective)
     membership = best.membership(n_clusters)
-    separation = np.zeros(1)
-    if n_clusters > 1:
+
+    def separated() -> NDArray[np.float64]:
         p_zx = _posteriors(MergedStates(best.network, membership), fetch, len(chosen))
         near = np.mean([p_zx[column] for column in neighbors.T], axis=0)
-        separation = js_divergence(torch.from_numpy(near)).double().numpy()
+        divergence: NDArray[np.float64] = js_divergence(torch.from_numpy(near)).double().numpy()
+        return divergence
+
+    separation = rank_zero_result(fabric, separated) if n_clusters > 1 else np.zeros(1)
     return Clusters(
         StateNetwork(frame.center, frame.basis, best.network, membership),
         n_dimensions=points.shape[1],
@@ -269,12 +285,12 @@ def default_steps(n_samples: int) -> int:
     return int(np.clip(100 * n_samples // BATCH_SIZE, 2000, 6000))
 
 
-def information_step(objective: MIM, weight: float, *, n_iterations: int = 1, step: float = 0.1) -> Step:
+def information_step(objective: Objective, weight: float, *, n_iterations: int = 1, step: float = 0.1) -> Step:
     r"""A step of training by :math:`R_{VAT} + \text{weight} \cdot J(\text{logits})` on a batch (x, radius).
 
     Parameters
     ----------
-    objective : MIM
+    objective : Objective
         J.
     weight : float
     n_iterations, step
@@ -283,17 +299,26 @@ def information_step(objective: MIM, weight: float, *, n_iterations: int = 1, st
     Returns
     -------
     callable
-        The metrics are "loss", "change", which is R_VAT, and "mi".
+        The metrics are "loss", "change", which is R_VAT, and "mi". Over several processes p(z), the statistics of batch
+        normalisation and the gradient are those of the batch of all of them.
     """
 
     def train_step(network: nn.Module, batch: tuple[Tensor, Tensor]) -> dict[str, Tensor]:
-        x, radius = batch
-        logits = network(x)
-        with frozen_buffers(network):  # running statistics are those of the samples as they are
-            change = virtual_adversarial(network, x, radius, clean=logits, n_iterations=n_iterations, step=step)
-        loss = change + weight * objective(logits)
-        torch.autograd.backward(loss)
-        return {"loss": loss, "change": change, "mi": mutual_information(logits.detach(), from_logits=True)}
+        with global_batch(network, batch) as whole:
+            x, radius = whole.samples
+            logits = whole(x)
+            with frozen_buffers(network):  # running statistics are those of the samples as they are
+                change = virtual_adversarial(
+                    whole, x, radius, clean=logits, n_iterations=n_iterations, step=step, start=whole.noise(x)
+                )
+            p_zx = interior_posterior(logits)
+            p_z = whole.mean(prior(p_zx))
+            of_samples, of_prior = objective.per_sample(p_zx, p_z).mean(), objective.of_prior(p_z)
+            of_this_process = whole.share * (change + weight * of_samples)
+            torch.autograd.backward(of_this_process + weight * of_prior / whole.n_processes)
+        loss = change + weight * (of_samples + of_prior)
+        h_z, h_zx = entropy(p_z.detach(), dim=0), whole.mean(conditional_entropy(p_zx.detach()))
+        return {"loss": loss, "change": change, "mi": (h_z - h_zx).clamp_min(0.0)}
 
     return train_step
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import random
-import resource
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,10 +23,11 @@ from neuralbayes.data.normalize import Normalization, Per
 from neuralbayes.data.sources import ImageSource, as_source
 from neuralbayes.encoder import WIDTHS, ImageEncoder
 from neuralbayes.files import read_json, write_json
+from neuralbayes.limits import peak_memory
 from neuralbayes.sharding import any_sharded, gathered
 from neuralbayes.training import Batches, Callback, EarlyStopping, StopOnNaN, cosine, train
 from neuralbayes.training.checks import check_integer
-from neuralbayes.training.processes import default_fabric, placed, rank_zero_result, sum_over_ranks
+from neuralbayes.training.processes import default_fabric, placed, rank_zero_result, share_weights, sum_over_ranks
 from neuralbayes.training.run import Stateful
 from neuralbayes.training.schedule import constant
 
@@ -132,8 +131,6 @@ class Learner(Generic[Encoder]):
     finish : callable
         Called on rank 0 with the trained encoder and the folder of the run, or None, before the encoder is saved; what
         it returns joins result.json.
-    over_processes : bool
-        Whether the step makes the gradient of the batch of all processes.
     """
 
     encoder: Encoder
@@ -143,7 +140,6 @@ class Learner(Generic[Encoder]):
     callbacks: Sequence[Callback] = ()
     stateful: Mapping[str, Stateful] = field(default_factory=dict)
     finish: Callable[[Encoder, Path | None], dict[str, Any]] = lambda encoder, folder: {}
-    over_processes: bool = False
 
 
 def train_encoder(
@@ -183,8 +179,6 @@ def train_encoder(
     fabric = default_fabric() if fabric is None else fabric
     with seeded_globally(config.seed):
         learner = make_learner(source, _normalization(source, config.normalize, fabric, verbose))
-        if fabric.world_size > 1 and not learner.over_processes:
-            raise ValueError(f"{config.method!r} trains in one process, got {fabric.world_size}")
         whole = copy.deepcopy(learner.encoder)
         learner.network = placed(fabric, learner.network)
         if fabric.world_size > 1:
@@ -212,8 +206,8 @@ def train_encoder(
             whole.load_state_dict(gathered(encoder.state_dict()))
             encoder = whole
         encoder.eval()
-        if fabric.is_global_zero:
-            result |= learner.finish(encoder, folder)
+        result |= rank_zero_result(fabric, lambda: learner.finish(encoder, folder))
+        share_weights(fabric, encoder)  # `finish` may have chosen others than those of the last step
     if folder is not None and fabric.is_global_zero:
         encoder.save(folder)
         write_json(folder / "result.json", result)
@@ -292,7 +286,7 @@ def description(config: Any) -> dict[str, Any]:
     return {
         "method": config.method,
         "config": asdict(config),
-        "peak_memory_mb": round(_peak_memory_mb()),
+        **peak_memory(),
         "versions": {"neuralbayes": version("neuralbayes"), "torch": torch.__version__},
     }
 
@@ -362,8 +356,3 @@ def _augmented(batch: NDArray[np.uint8]) -> NDArray[np.uint8]:
         image = padded[i, dy : dy + height, dx : dx + width]
         out[i] = image[:, ::-1] if mirrored[i] else image
     return out
-
-
-def _peak_memory_mb() -> float:
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / 1024 if sys.platform == "linux" else peak / 1024**2

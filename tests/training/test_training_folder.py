@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from neuralbayes.files import read_tensors
-from neuralbayes.training import Batches, Callback, StopOnNaN, train
+from neuralbayes.training import Batches, Callback, StopOnNaN, load_checkpoint, save_checkpoint, train
 
 ROOT = Path(__file__).parents[2]
 
@@ -82,3 +82,34 @@ def test_a_run_that_is_killed_again_and_again_ends_as_if_it_had_not_been():
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "same weights: True; same metrics.jsonl: True" in done.stdout
+
+
+def test_a_checkpoint_with_weights_that_are_no_numbers_is_refused_by_name(tmp_path):
+    run(tmp_path)
+    state = load_checkpoint(tmp_path)
+    state["network"]["weight"].fill_(float("nan"))
+    save_checkpoint(tmp_path, 4, state)
+    with pytest.raises(ValueError, match="the weights 'weight' hold NaN"):
+        run(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"step": "4"},
+        {"step": None},
+        {"network": [1]},
+        {"network": {"weight": 1, "bias": 2}},
+        {"optimizer": None},
+        {"interval": 1},
+        {"rng": 5},
+        {"rng": [{}]},
+        {"batches": None},
+    ],
+    ids=str,
+)
+def test_a_checkpoint_that_holds_something_else_is_refused(tmp_path, change):
+    run(tmp_path)
+    save_checkpoint(tmp_path, 4, load_checkpoint(tmp_path) | change)
+    with pytest.raises(ValueError, match=r"checkpoint in|`batches` must be"):
+        run(tmp_path)

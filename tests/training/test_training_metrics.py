@@ -58,3 +58,10 @@ def test_means_go_on_from_their_state():
         assert both.compute() == {"loss": 1.5, "rare": 5.0}
     means.clear()
     assert means.compute() == {}
+
+
+def test_a_file_that_is_too_large_is_refused_before_it_is_read(tmp_path):
+    with open(tmp_path / "metrics.jsonl", "wb") as file:
+        file.truncate(2**33)
+    with pytest.raises(ValueError, match=r"metrics\.jsonl must have at most 67108864 bytes"):
+        read_metrics(tmp_path / "metrics.jsonl")

@@ -13,6 +13,7 @@ from neuralbayes.data.normalize import Normalization
 from neuralbayes.data.sources import ImageSource, as_source
 from neuralbayes.encoder import ImageEncoder
 from neuralbayes.files import read_tensors, write_tensors
+from neuralbayes.training import global_batch
 
 HEAD_FILE = "head.safetensors"
 
@@ -127,7 +128,9 @@ def state_shape(encoder: ImageEncoder, state: str) -> tuple[int, int, int]:
 
 def classify(network: nn.Module, x: Tensor, labels: Tensor) -> dict[str, Tensor]:
     """Cross-entropy of the logits that `network` gives for `x`, its gradient left on the parameters, and accuracy."""
-    logits = network(x)
-    loss = nn.functional.cross_entropy(logits, labels)
-    torch.autograd.backward(loss)
+    with global_batch(network, (x, labels)) as batch:
+        x, labels = batch.samples
+        logits = batch(x)
+        loss = nn.functional.cross_entropy(logits, labels)
+        torch.autograd.backward(batch.share * loss)
     return {"loss": loss, "accuracy": (logits.argmax(1) == labels).float().mean()}

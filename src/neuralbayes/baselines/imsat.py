@@ -34,6 +34,7 @@ from neuralbayes.networks.encoders import mlp
 from neuralbayes.objectives import MIM
 from neuralbayes.rows import PIECE, RowsEncoder
 from neuralbayes.training import Callback
+from neuralbayes.training.processes import default_fabric
 
 BLOCK = 1000  # images normalised at a time
 
@@ -262,6 +263,7 @@ def imsat_rows(
     if X.ndim != 2 or len(X) < 2 or not np.isfinite(X).all():
         raise ValueError(f"`X` must be finite, of shape (n_samples, n_features) with n_samples >= 2, got {X.shape}")
     folder = None if out is None else Path(out)
+    fabric = default_fabric()
     scaler = StandardScaler().fit(X)
     std = scaler.scale_ if config.standardize else np.full(X.shape[1], np.sqrt(scaler.var_.mean()) or 1.0)
     with seeded_globally(config.seed):
@@ -279,9 +281,10 @@ def imsat_rows(
             callbacks=callbacks,
             verbose=verbose,
             samples="rows",
+            fabric=fabric,
         )
     network.cpu().eval().requires_grad_(False)
-    if folder is not None:
+    if folder is not None and fabric.is_global_zero:
         write_json(folder / "result.json", result)
     return clusterer
 

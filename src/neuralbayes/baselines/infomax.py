@@ -23,7 +23,7 @@ from neuralbayes.encoder_training import EncoderConfig, Learner, check_choice, t
 from neuralbayes.networks.discriminators import ConcatDiscriminator, DotDiscriminator
 from neuralbayes.networks.encoders import mlp
 from neuralbayes.networks.hidden import HiddenStates
-from neuralbayes.training import Callback
+from neuralbayes.training import Callback, global_batch
 
 LAST = "relu4"
 DISCRIMINATORS = {"dot": DotDiscriminator, "concat": ConcatDiscriminator}
@@ -167,12 +167,15 @@ class InfoMax(nn.Module):
         )
         self.prior = mlp((config.code_size, 1000, 200, 1)) if config.prior_weight else None
 
-    def forward(self, x: Tensor) -> dict[str, Tensor]:
+    def forward(self, x: Tensor, gathered: Callable[[Tensor], Tensor] = lambda x: x) -> dict[str, Tensor]:
         """Losses: "loss" is the sum to descend; "global" and "local" are minus the estimates, "prior" and "judge"
-        those of the encoder and of the discriminator that is to be fooled."""
+        those of the encoder and of the discriminator that is to be fooled.
+
+        Images may be a share of those that are told from each other; `gathered` then makes the whole of a tensor.
+        """
         states = self.states(x)
-        codes = self.code(states[LAST].flatten(1))
-        feature_map = states[self.config.state]
+        codes = gathered(self.code(states[LAST].flatten(1)))
+        feature_map = gathered(states[self.config.state])
         # A global feature is a feature map of one position that holds all there is.
         features = {"global": feature_map.flatten(1)[:, None], "local": feature_map.flatten(2).mT}
         estimate = ESTIMATORS[self.config.estimator]
@@ -267,6 +270,7 @@ def _split(scores: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _step(network: nn.Module, batch: Tensor) -> dict[str, Tensor]:
-    losses: dict[str, Tensor] = network(batch)
-    torch.autograd.backward(losses["loss"])
+    with global_batch(network, batch) as whole:
+        losses: dict[str, Tensor] = network(whole.samples, whole.gathered)
+        torch.autograd.backward(losses["loss"] / whole.n_processes)
     return losses

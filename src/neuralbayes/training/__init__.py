@@ -9,6 +9,7 @@ from neuralbayes.training.batches import Batches, share
 from neuralbayes.training.callbacks import Callback, EarlyStopping, StopOnNaN
 from neuralbayes.training.checkpoint import load_checkpoint, read_checkpoint, save_checkpoint
 from neuralbayes.training.collapse import WarnOnCollapse
+from neuralbayes.training.global_batch import GlobalBatch, global_batch
 from neuralbayes.training.loop import train
 from neuralbayes.training.metrics import read_metrics
 from neuralbayes.training.progress import progress
@@ -20,12 +21,14 @@ __all__ = [
     "Batches",
     "Callback",
     "EarlyStopping",
+    "GlobalBatch",
     "StopOnNaN",
     "TensorBoard",
     "TrainingState",
     "WarnOnCollapse",
     "constant",
     "cosine",
+    "global_batch",
     "load_checkpoint",
     "progress",
     "read_checkpoint",

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from neuralbayes.files import read_tensors, write_tensors
+from neuralbayes.files import inside, read_tensors, write_tensors
 
 FORMAT = "neuralbayes-checkpoint-1"
 FOLDER = "checkpoints"
@@ -40,7 +40,7 @@ def save_checkpoint(run_dir: str | Path, step: int, state: Mapping[str, Any]) ->
     >>> path.as_posix()
     'run/checkpoints/step-000000100.safetensors'
     """
-    path = Path(run_dir) / FOLDER / f"step-{step:09d}.safetensors"
+    path = inside(run_dir, FOLDER, f"step-{step:09d}.safetensors")
     tensors: dict[str, Tensor] = {}
     tree = json.dumps(_pack(state, "", tensors), allow_nan=False)
     try:
@@ -161,7 +161,8 @@ def _digest(tensors: Mapping[str, Tensor], tree: str) -> str:
 
 
 def _newest_first(run_dir: str | Path) -> list[Path]:
-    return sorted((Path(run_dir) / FOLDER).glob("step-*.safetensors"), key=_step, reverse=True)
+    found = inside(run_dir, FOLDER).glob("step-*.safetensors")
+    return sorted((inside(run_dir, FOLDER, path.name) for path in found), key=_step, reverse=True)
 
 
 def _step(path: Path) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,11 +17,12 @@ from neuralbayes.training.batches import Batches, share
 from neuralbayes.training.callbacks import Callback
 from neuralbayes.training.checks import check_integer, check_number
 from neuralbayes.training.processes import (
+    agreed_metrics,
     check_fabric,
     default_fabric,
+    gather,
     largest_over_ranks,
     lost_peers_explained,
-    mean_over_ranks,
 )
 from neuralbayes.training.progress import progress
 from neuralbayes.training.run import Run, Stateful
@@ -118,12 +120,14 @@ def train(
     Notes
     -----
     **Several processes.** Each takes its share of every batch. `step` must leave the gradient of the *global* batch
-    on every process, as `neuralbayes.backward` does. So the loop neither wraps the network in
-    DistributedDataParallel nor averages gradients, which would do it twice; it only starts all processes from the
-    weights of rank 0 (before a network is sharded by FSDP2, every process must have the same). Metrics are averaged,
-    weighted by the shares. A share can be empty when the last batch of an epoch is smaller than the number of
-    processes. Random generators are left as the caller seeded them: seed each rank differently for different noise.
-    When a process ends, the others raise ConnectionError as soon as they want to hear from it.
+    on every process, as `neuralbayes.backward` does, and `global_batch` for a loss of any kind. So the loop neither
+    wraps the network in DistributedDataParallel nor averages gradients, which would do it twice; it starts all
+    processes from the weights of rank 0 (before a network is sharded by FSDP2, every process must have the same), and
+    after each step makes sure that the gradients agree to the last bit: where they do not, all processes raise a
+    ValueError before the update. The order of the samples is that of rank 0. Metrics are averaged, weighted by the
+    shares. A share can be empty when the last batch of an epoch is smaller than the number of processes. Random
+    generators are left as the caller seeded them: seed each rank differently for different noise. When a process ends,
+    the others raise ConnectionError as soon as they want to hear from it.
 
     **Resuming.** A run that was interrupted, at any step and any number of times, ends with bit for bit the weights
     and metrics.jsonl of an unbroken one, on the CPU and with the same number of processes. A checkpoint holds what
@@ -158,6 +162,7 @@ def train(
     fabric = default_fabric() if fabric is None else fabric
     check_fabric(fabric)
     fabric.to_device(network)
+    batches = _agreed_batches(fabric, batches)
 
     state = TrainingState(network, optimizer, len(batches), total_steps)
     run = Run(state, batches, callbacks, stateful or {}, None if run_dir is None else Path(run_dir), fabric)
@@ -183,7 +188,7 @@ def train(
                     batch = fabric.to_device(fetch(part))
                     with fabric.autocast():
                         local_metrics = _numbers(step(network, batch), "`step`")
-                    metrics = mean_over_ranks(fabric, local_metrics, len(part))
+                    metrics = agreed_metrics(fabric, local_metrics, len(part), parameters)
                     agreed = True
                     for callback in callbacks:
                         callback.on_gradients(state, metrics)
@@ -215,6 +220,14 @@ def train(
                 display.advance(samples=len(indices), metrics=metrics)
             interrupt.signum = interrupt.signum or asked_to_end
     return state
+
+
+def _agreed_batches(fabric: Fabric, batches: Batches) -> Batches:
+    """The batches of rank 0: the processes may have drawn other seeds, but must have the same samples."""
+    of_ranks = gather(fabric, batches)
+    if len({replace(of_rank, seed=0) for of_rank in of_ranks}) > 1:
+        raise ValueError(f"`batches` must be the same on every process but for their seed, got {of_ranks}")
+    return of_ranks[0]
 
 
 def _end_epoch(run: Run, callbacks: Sequence[Callback], fabric: Fabric) -> dict[str, float]:

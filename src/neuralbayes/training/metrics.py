@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from neuralbayes.files import atomic_write, named_errors
+from neuralbayes.files import atomic_write, inside, named_errors, read_bounded
 
 
 class Means:
@@ -57,29 +57,34 @@ class MetricsFile:
 
     def append(self, record: Mapping[str, float]) -> None:
         values = {name: value if math.isfinite(value) else None for name, value in record.items()}
-        with named_errors(self.path), open(self.path, "a", encoding="utf-8") as file:
+        with named_errors(self.path), open(self._own, "a", encoding="utf-8") as file:
             file.write(json.dumps(values, allow_nan=False) + "\n")
 
     def sync(self) -> None:
         """Bring all lines to the disk; done before a checkpoint that counts on them."""
-        with named_errors(self.path), open(self.path, "a", encoding="utf-8") as file:
+        with named_errors(self.path), open(self._own, "a", encoding="utf-8") as file:
             os.fsync(file.fileno())
 
     def cut(self, step: int) -> list[dict[str, float]]:
         """Drop the lines written after `step`, and return those that stay."""
         records = [record for record in read_metrics(self.path) if record["step"] <= step]
-        with atomic_write(self.path) as temporary:
+        with atomic_write(self._own) as temporary:
             temporary.touch()
             for record in records:
                 MetricsFile(temporary).append(record)
         return records
 
+    @property
+    def _own(self) -> Path:
+        """The file to write to, which must not be a link: what is appended would go elsewhere."""
+        return inside(self.path.parent, self.path.name)
+
 
 def read_metrics(path: str | Path) -> list[dict[str, float]]:
     """Read a metrics.jsonl: a dictionary a line, null as NaN.
 
-    A last line cut short by a crash is left out. Any other damaged line gets a ValueError that names it. A file
-    that is not there yet has no lines.
+    A last line cut short by a crash is left out. Any other damaged line gets a ValueError that names it, and so does a
+    file of more than 64 MB. A file that is not there yet has no lines.
 
     Examples
     --------
@@ -91,7 +96,7 @@ def read_metrics(path: str | Path) -> list[dict[str, float]]:
     path = Path(path)
     if not path.exists():
         return []
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    lines = read_bounded(path).decode("utf-8", errors="replace").splitlines()
     records: list[dict[str, float]] = []
     for number, line in enumerate(lines, start=1):
         try:

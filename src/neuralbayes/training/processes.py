@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -11,10 +11,10 @@ import numpy as np
 import torch
 import torch.distributed as dist
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
 from neuralbayes.launch import launched_share, n_cores
-from neuralbayes.sharding import any_sharded
+from neuralbayes.sharding import any_sharded, is_sharded
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -25,6 +25,12 @@ Network = TypeVar("Network", bound=nn.Module)
 
 LOST = ("onnection closed by peer", "onnection reset by peer", "roken pipe", "onnection refused", "NCCL", "imed out")
 """What gloo and NCCL say of a process that is no longer there."""
+
+INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+"""Integers as wide as floating-point numbers of so many bytes."""
+
+PIECE = 2**18
+"""Numbers of a gradient that are read at once."""
 
 
 def default_fabric(*, shard: bool = False) -> Fabric:
@@ -150,17 +156,60 @@ def share_weights(fabric: Fabric, network: nn.Module) -> None:
         network.load_state_dict(fabric.broadcast(weights))
 
 
-def mean_over_ranks(fabric: Fabric, metrics: Mapping[str, float], n_samples: int) -> dict[str, float]:
-    """Means weighted by the samples of each process; a value that all agree on stays.
+def agreed_metrics(
+    fabric: Fabric, metrics: Mapping[str, float], n_samples: int, parameters: Iterable[nn.Parameter]
+) -> dict[str, float]:
+    """Means weighted by the samples of each process, once it is sure that all have the same gradients.
 
     A NaN anywhere is a NaN everywhere, except that a process without samples has no say.
+
+    Raises
+    ------
+    ValueError
+        On every process, where the gradients of `parameters` are not the same on all, to the last bit.
     """
     if fabric.world_size == 1:
         return dict(metrics)
     values = torch.tensor([*metrics.values(), 1.0], dtype=torch.float64, device=fabric.device)
     weighted = values * n_samples if n_samples else torch.zeros_like(values)
-    dist.all_reduce(weighted)
-    return dict(zip(metrics, (weighted[:-1] / weighted[-1]).tolist(), strict=True))
+    checksum = _checksum(parameters, fabric.device)
+    pieces = torch.stack([checksum >> 48, checksum >> 32, checksum >> 16, checksum]).bitwise_and(0xFFFF).double()
+    sums = torch.cat([pieces, pieces.square(), weighted])  # one message for both questions
+    dist.all_reduce(sums)
+    first, second = sums[:4], sums[4:8]
+    # Numbers whose mean square is the square of their mean are all the same; of 16 bits each, the sums are exact.
+    if not torch.equal(fabric.world_size * second, first.square()):
+        raise ValueError(
+            f"`step` must leave the gradient of the batch of all {fabric.world_size} processes on each of them, got "
+            "gradients that differ between the processes, whose weights would drift apart. Use `neuralbayes.backward`, "
+            "or `neuralbayes.training.global_batch` for a loss of another kind"
+        )
+    *sums_of_metrics, total = sums[8:].tolist()
+    return {name: value / total for name, value in zip(metrics, sums_of_metrics, strict=True)}
+
+
+def _checksum(parameters: Iterable[nn.Parameter], device: torch.device) -> Tensor:
+    """64 bits in which the gradients of two processes differ where they differ at all; sharded ones are left out.
+
+    Reading the gradients once is less work than the update that follows.
+    """
+    zero = torch.zeros((), dtype=torch.int64, device=device)
+    gradients = [p.grad for p in parameters if p.grad is None or not is_sharded(p.grad)]
+    # No gradient is not a gradient of 0: an optimiser passes over the parameter.
+    return _mixed(torch.stack([zero, *(zero if g is None else 1 + _bits(g).to(device) for g in gradients)]))
+
+
+def _bits(gradient: Tensor) -> Tensor:
+    """A checksum of the bits of a tensor, in pieces that stay in the processor's cache."""
+    strided = gradient.detach() if gradient.layout is torch.strided else gradient.detach().to_dense()
+    real = torch.view_as_real(strided) if strided.is_complex() else strided
+    integers = real.view(INTEGERS[real.element_size()]).reshape(-1)
+    return _mixed(torch.stack([_mixed(piece) for piece in torch.split(integers, PIECE)]))
+
+
+def _mixed(integers: Tensor) -> Tensor:
+    """The sum of integers, each times an odd number of its own, modulo 2^64: it changes if one of them does."""
+    return (integers.long() * (2 * torch.arange(len(integers), device=integers.device) + 1)).sum()
 
 
 def n_processes() -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import errno
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from filelock import FileLock, Timeout
 from torch import Tensor, nn
 
-from neuralbayes.files import remove_temporaries, write_tensors
+from neuralbayes.files import inside, remove_temporaries, write_tensors
 from neuralbayes.sharding import gathered, load_network, load_optimizer
 from neuralbayes.training.batches import Batches
 from neuralbayes.training.callbacks import Callback
@@ -143,49 +144,58 @@ class Run:
     def _open_folder(self) -> tuple[dict[str, Any] | None, list[dict[str, float]]]:
         """Rank 0: the newest checkpoint, and the lines of metrics up to it. Found unwritable now, not in an hour."""
         run_dir = self._run_dir or Path()
+        checkpoints, lock, metrics = (inside(run_dir, name) for name in (FOLDER, LOCK_FILE, METRICS_FILE))
         try:
-            (run_dir / FOLDER).mkdir(parents=True, exist_ok=True)
-            self._lock = FileLock(run_dir / LOCK_FILE, timeout=0)  # the system lifts it from a process that dies
+            checkpoints.mkdir(parents=True, exist_ok=True)
+            self._lock = FileLock(lock, timeout=0)  # the system lifts it from a process that dies
             self._lock.acquire()
-            for folder in (run_dir, run_dir / FOLDER):
+            for folder in (run_dir, checkpoints):
                 remove_temporaries(folder)
             saved = load_checkpoint(run_dir)
+            if saved is not None and not (isinstance(saved, dict) and type(saved.get("step")) is int):
+                raise ValueError(f"the checkpoint in {run_dir} does not hold the state of a run")
             # Without a checkpoint the run starts again, and so do its metrics.
-            return saved, MetricsFile(run_dir / METRICS_FILE).cut(saved["step"] if saved else 0)
+            return saved, MetricsFile(metrics).cut(saved["step"] if saved else 0)
         except Timeout as error:
             raise BlockingIOError(
                 f"`run_dir` must be a folder that no other process trains in, got {run_dir}, where one does right now: "
                 "wait until it ends, or take another folder"
             ) from error
         except OSError as error:
+            if error.errno == errno.ELOOP:  # which names the link
+                raise
             reason = f"`run_dir` must be a folder that can be written, got one that cannot ({error.strerror or error})"
             raise OSError(error.errno, reason, str(run_dir)) from error
 
     def _load(self, saved: Mapping[str, Any]) -> None:
-        if saved["batches"] != self._batches:
+        if saved.get("batches") != self._batches:
             raise ValueError(
-                f"`batches` must be those that the run in {self._run_dir} was started with, {saved['batches']}, "
+                f"`batches` must be those that the run in {self._run_dir} was started with, {saved.get('batches')}, "
                 f"got {self._batches}; another run needs another `run_dir`"
             )
         try:
+            parameters = dict(self.state.network.named_parameters(remove_duplicate=False))
+            for name, weights in saved["network"].items():
+                if name in parameters and weights.isnan().any():
+                    raise ValueError(f"the weights {name!r} hold NaN")
             load_network(self.state.network, saved["network"])
             load_optimizer(self.state.optimizer, saved["optimizer"])
             for name, item in self._stateful.items():
                 item.load_state_dict(saved["stateful"][name])
-        except (RuntimeError, ValueError, KeyError) as error:
+            for name, callback in self._callbacks.items():
+                if saved["callbacks"].get(name):  # one that was added since starts afresh
+                    callback.load_state_dict(saved["callbacks"][name])
+            self.state.step = saved["step"]
+            self.state.stop_reason = saved["stop_reason"]
+            self.interval.load_state_dict(saved["interval"])
+            self.epoch.load_state_dict(saved["epoch"])
+            if self._fabric.global_rank < len(saved["rng"]):  # a process more than before keeps its own
+                set_rng_state(saved["rng"][self._fabric.global_rank], self._fabric.device)
+        except (RuntimeError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(
-                f"the checkpoint in {self._run_dir} does not fit `network`, `optimizer` or `stateful`: {error}; "
-                "another run needs another `run_dir`"
+                f"the checkpoint in {self._run_dir} does not fit `network`, `optimizer`, `stateful` or `callbacks`: "
+                f"{error}; another run needs another `run_dir`"
             ) from error
-        for name, callback in self._callbacks.items():
-            if saved["callbacks"].get(name):  # one that was added since starts afresh
-                callback.load_state_dict(saved["callbacks"][name])
-        self.state.step = saved["step"]
-        self.state.stop_reason = saved["stop_reason"]
-        self.interval.load_state_dict(saved["interval"])
-        self.epoch.load_state_dict(saved["epoch"])
-        if self._fabric.global_rank < len(saved["rng"]):  # a process more than before keeps its own
-            set_rng_state(saved["rng"][self._fabric.global_rank], self._fabric.device)
 
     def _changed_by_forward(self) -> dict[str, Any]:
         """Buffers of the network, stateful objects and random states: what is not the optimiser's to change."""

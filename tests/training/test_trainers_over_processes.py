@@ -1,0 +1,211 @@
+"""Every trainer over two processes: both end with the same bits, and with what one process ends with."""
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+import torch
+import torch.distributed as dist
+from image_cases import bars
+from process_cases import made_once
+from torch import Tensor, nn
+
+import neuralbayes as nb
+from neuralbayes import baselines
+from neuralbayes.encoder import ImageEncoder
+
+if not dist.is_available() or not dist.is_gloo_available():
+    pytest.skip("this torch has no gloo", allow_module_level=True)
+
+IMAGES, LABELS = bars(30)
+COMMON = {"encoder": "tiny", "batch_size": 8, "epochs": 5, "learning_rate": 1e-4}  # 20 steps, the last of an epoch of 6
+Result = dict[str, Tensor]
+
+
+def digits() -> Any:
+    return nb.datasets.load("digits").train.images[:61]
+
+
+def rows() -> Any:
+    return np.random.default_rng(0).normal(size=(45, 4)) + 5.0 * np.eye(4)[np.arange(45) % 3]
+
+
+@contextmanager
+def in_double() -> Iterator[None]:
+    """Rounding stays small: in float32 the first worst directions, where p(z|x) is all but constant, are made of it."""
+    torch.set_default_dtype(torch.float64)
+    try:
+        with mock.patch.object(Tensor, "float", Tensor.double):
+            yield
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def clusters(X: Any, **settings: Any) -> Result:
+    """Forty-eight steps in all, of batches with an odd number of samples, and what they end in."""
+    quick = {"n_clusters": 3, "max_iter": 48, "n_hidden": 16, "n_neighbors": 5, "random_state": 0}
+    with in_double():
+        labeler = nb.ManifoldLabeler(**quick | settings).fit(X)
+    found = {name: tensor.detach() for name, tensor in labeler.module_.state_dict().items()}
+    for name in ("labels_", "separation_", "loss_curve_"):
+        found[name] = torch.as_tensor(getattr(labeler, name))
+    return found
+
+
+def unseeded_clusters() -> Result:
+    """Processes whose global generators differ, and a network of one's own that does too."""
+    seed = int(os.environ.get("RANK", 0))
+    np.random.seed(seed)  # noqa: NPY002  what `random_state=None` draws from
+    torch.manual_seed(seed)
+    return clusters(digits(), random_state=None, network=convolution())
+
+
+def precise_on_rank_zero(wanted: str) -> str:
+    """What a machine of many kinds of processors would measure."""
+    return "float32" if os.environ.get("RANK", "0") == "0" else "bfloat16"
+
+
+def clusters_on_unequal_processors() -> Result:
+    with (
+        mock.patch("neuralbayes.clustering.choose_precision", precise_on_rank_zero),
+        mock.patch("neuralbayes.clustering.LARGE", 0),
+    ):
+        return clusters(digits())
+
+
+def features_on_unequal_processors() -> Result:
+    config = nb.PretrainConfig(encoder="tiny", batch_size=10, microbatch_size=10, epochs=1, beta=0, precision="auto")
+    with mock.patch("neuralbayes.pretraining.choose_precision", precise_on_rank_zero):
+        return dict(nb.pretrain(IMAGES, config).state_dict())
+
+
+def convolution() -> nn.Sequential:
+    layers = nn.Conv2d(1, 4, 3, padding=1, bias=False), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(4)
+    return nn.Sequential(*layers).double()
+
+
+def own_network() -> Result:
+    torch.manual_seed(1)
+    return clusters(digits(), network=convolution())
+
+
+def imsat_rows() -> Result:
+    config = baselines.ImsatRowsConfig(n_clusters=3, hidden=(8,), batch_size=9, epochs=6, n_neighbors=4)
+    return dict(baselines.imsat_rows(rows(), config).network.state_dict())
+
+
+def fixed_noise(*shape: int, **kind: Any) -> Tensor:
+    return torch.ones(*shape, dtype=kind.get("dtype"))
+
+
+def encoder_of(method: Callable[..., Any], data: Any, config: Any) -> Result:
+    """An encoder draws perturbations on each process from a generator of its own, as `pretrain` does: not here."""
+    prepare = ImageEncoder.prepare
+    with (
+        in_double(),
+        mock.patch.object(ImageEncoder, "prepare", lambda encoder, images: prepare(encoder, images).double()),
+        mock.patch("torch.randn", fixed_noise),
+        mock.patch("torch.rand_like", lambda x: torch.full_like(x, 0.3)),
+    ):
+        return dict(method(data, config).state_dict())
+
+
+TRAINERS: dict[str, Callable[[], Result]] = {
+    "clusters of images": lambda: clusters(digits()),
+    "clusters of images by a network of one's own": own_network,
+    "clusters of rows": lambda: clusters(rows(), network="mlp"),
+    "as many clusters as stand out": lambda: clusters(digits(), n_clusters="auto", n_states=8, n_init=2),
+    "IMSAT on rows": imsat_rows,
+    "IMSAT": lambda: encoder_of(baselines.imsat, IMAGES, baselines.ImsatConfig(**COMMON, n_clusters=3)),
+    "rotation": lambda: encoder_of(baselines.rotation, IMAGES, baselines.RotationConfig(**COMMON)),
+    "Deep InfoMax, jsd": lambda: encoder_of(
+        baselines.infomax, IMAGES, baselines.InfoMaxConfig(**COMMON, units=8, global_weight=0.5)
+    ),
+    "Deep InfoMax, InfoNCE": lambda: encoder_of(
+        baselines.infomax, IMAGES, baselines.InfoMaxConfig(**COMMON, units=8, estimator="infonce")
+    ),
+    "supervised": lambda: encoder_of(
+        baselines.supervised, (IMAGES, LABELS), baselines.SupervisedConfig(**COMMON, validation=0.2)
+    ),
+    "features of rows": lambda: dict(
+        nb.MIMEncoder((8,), beta=0.0, batch_size=9, max_epochs=5, random_state=0).fit(rows()).module_.state_dict()
+    ),
+}
+DIVIDED: dict[str, Callable[[], Result]] = {
+    "processes with other seeds": unseeded_clusters,
+    "clusters on unequal processors": clusters_on_unequal_processors,
+    "features on unequal processors": features_on_unequal_processors,
+}
+"""Where the processes have to agree on what each would have done in a way of its own."""
+
+SCRIPT = """
+import sys, torch
+from test_trainers_over_processes import DIVIDED, TRAINERS
+torch.set_num_threads(1)
+results = {}
+for name, trainer in {**TRAINERS, **DIVIDED}.items():
+    try:
+        results[name] = trainer()
+    except Exception as error:
+        results[name] = {"error": repr(error)}
+torch.save(results, sys.argv[1])
+torch.distributed.destroy_process_group()
+"""
+
+
+def two_processes(folder: Path) -> None:
+    """As a launcher would start them."""
+    script = folder / "script.py"
+    script.write_text(SCRIPT)
+    here = Path(__file__).parent
+    path = os.pathsep.join([str(here), str(here.parent), os.environ.get("PYTHONPATH", "")])
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM", "PYTEST"))}
+    environment |= {"PYTHONPATH": path, "OMP_NUM_THREADS": "1", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port = str(one.getsockname()[1])
+    environment |= {"TORCHELASTIC_RUN_ID": "test", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    jobs = []
+    for rank in range(2):
+        own = environment | {"RANK": str(rank), "LOCAL_RANK": str(rank), "GROUP_RANK": "0"}
+        command = [sys.executable, str(script), str(folder / f"{rank}.pt")]
+        jobs.append(subprocess.Popen(command, env=own, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
+    try:
+        said = [job.communicate(timeout=180)[0] for job in jobs]
+    finally:
+        for job in jobs:
+            job.kill()
+    assert [job.returncode for job in jobs] == [0, 0], said
+
+
+@pytest.fixture(scope="module")
+def ranks(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Result]]:
+    """What both processes ended with."""
+    folder = made_once(tmp_path_factory, "trainers", two_processes)
+    return [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(2)]
+
+
+@pytest.mark.parametrize("name", [*TRAINERS, *DIVIDED])
+def test_processes_end_with_the_same_bits(name: str, ranks: list[dict[str, Result]]) -> None:
+    first, second = (results[name] for results in ranks)
+    assert "error" not in first, first
+    assert first.keys() == second.keys()
+    assert [key for key in first if not torch.equal(first[key], second[key])] == []
+
+
+@pytest.mark.parametrize("name", TRAINERS)
+def test_two_processes_end_with_what_one_ends_with(name: str, ranks: list[dict[str, Result]]) -> None:
+    """To rounding, after twenty updates and more."""
+    alone, together = TRAINERS[name](), ranks[0][name]
+    assert alone.keys() == together.keys()
+    for key, tensor in alone.items():
+        tolerance = 1e-5 if tensor.dtype == torch.float32 else 1e-8
+        torch.testing.assert_close(together[key], tensor, rtol=tolerance, atol=tolerance)
