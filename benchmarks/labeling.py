@@ -21,10 +21,11 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
+from connected import CONNECTED as CONNECTED_ROWS
 from labeling_page import write_page
 from labeling_records import METHODS, labeling_results, print_summary
 from numpy.typing import NDArray
@@ -47,6 +48,12 @@ FIRST_SEED = 100
 N_TRAIN, N_FRESH, DIM = 1200, 10_000, 512
 HDBSCAN_SIZES = (5, 20, 60)
 HDBSCAN_PREDICTS = 3  # seeds; it takes seconds for 10,000 rows
+CONNECTED_FITS: tuple[tuple[int, int | Literal["auto"], bool], ...] = (
+    (150, 2, True),
+    (600, "auto", True),
+    (1200, 3, False),
+)
+"""Rows, clusters asked for, and whether columns are standardised."""
 TIME_LIMIT = 150.0  # seconds for one process of the curve against n
 
 
@@ -134,6 +141,15 @@ def measure_certificate(name: str, n_clusters: int, seed: int) -> Record:
     return {"separation": float(fitted.separation_.max() / LOG_2)}
 
 
+def measure_connected(kind: str, n: int, n_clusters: int | Literal["auto"], standardize: bool, seed: int) -> Record:
+    X = CONNECTED_ROWS[kind](n, np.random.RandomState(seed))
+    fitted = ManifoldLabeler(n_clusters, standardize=standardize, random_state=seed).fit(X)
+    return {
+        "certified": int(fitted.n_clusters_ > 1 and fitted.disjoint_.any()),
+        "separation": float(fitted.separation_.max() / LOG_2),
+    }
+
+
 def measure_cost(name: str, seed: int) -> Record:
     """Seconds of five fits of the same points, one right after the other."""
     make, n_clusters = PAPER[name]
@@ -205,6 +221,11 @@ def jobs(n_seeds: int, slow_seeds: int, full: bool) -> Iterator[Job]:
             for seed in seeds:
                 key = {"set": name, "n_clusters": n_clusters, "seed": seed}
                 yield "certificate", key, partial(measure_certificate, name, n_clusters, seed)
+    for seed in seeds:
+        for kind in CONNECTED_ROWS:
+            for n, asked, standardize in CONNECTED_FITS:
+                key = {"kind": kind, "n": n, "n_clusters": asked, "standardize": standardize, "seed": seed}
+                yield "connected", key, partial(measure_connected, kind, n, asked, standardize, seed)
     makers = {**{name: make for name, (make, _) in sets.items()}, **CONNECTED}
     for name, make in makers.items():
         right = sets[name][1] if name in sets else 1
@@ -229,6 +250,7 @@ def main() -> None:
     parser.add_argument("--full", action="store_true", help="what is committed: 20 seeds, GemClus, a million rows")
     parser.add_argument("--seeds", type=int, help=f"from {FIRST_SEED} on; 2, with --full 20")
     parser.add_argument("--slow-seeds", type=int, help="of them for GemClus, a minute or two a fit; 0, with --full 2")
+    parser.add_argument("--only", help="measure one file of the JSON alone, such as connected")
     parser.add_argument("--out", type=Path, help="folder of the JSON; none, with --full or --page results/labeling")
     parser.add_argument("--page", action="store_true", help="write docs/labeling.md from the JSON and measure nothing")
     parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="folder of the page")
@@ -250,13 +272,14 @@ def main() -> None:
     n_seeds = arguments.seeds or (20 if full else 2)
     slow_seeds = arguments.slow_seeds if arguments.slow_seeds is not None else (2 if full else 0)
     results = labeling_results(out, versions)
-    todo = list(jobs(n_seeds, slow_seeds, full))
+    todo = [job for job in jobs(n_seeds, slow_seeds, full) if arguments.only in (None, job[0])]
     left = [job for job in todo if not results.has(job[0], job[1])]
     with progress(len(todo), description="measurement", completed=len(todo) - len(left)) as display:
         for file, key, measure in left:
             results.add(file, {**key, **measure()})
             display.advance()
-    print_summary(results)
+    if arguments.only is None:
+        print_summary(results)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 METHODS = ("ours", "SpectralClustering", "HDBSCAN", "KMeans", "GaussianMixture", "GemClus")
-FILES = ("accuracy", "cost", "certificate", "auto", "scale")
+FILES = ("accuracy", "cost", "certificate", "connected", "auto", "scale")
 
 
 def labeling_results(folder: Path | None, versions: dict[str, str] | None) -> Results:

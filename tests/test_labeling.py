@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from neuralbayes.data import toys
-from neuralbayes.labeling import Geometry, Options
+from neuralbayes.labeling import Geometry, Options, _n_held_out
 
 OPTIONS = Options(
     beta=3e-4,
@@ -65,3 +65,7 @@ def test_the_first_mode_is_constant_and_the_second_tells_the_moons_apart(geometr
     assert np.ptp(values[:, 0]) < 1e-3 * np.abs(values[:, 0]).mean()
     one, other = values[moon == 0, 1], values[moon == 1, 1]
     assert one.max() < other.min() or other.max() < one.min()
+
+
+def test_a_fifth_of_the_rows_is_held_out_unless_they_are_few():
+    assert [_n_held_out(n) for n in (2, 49, 50, 54, 55, 1000)] == [0, 0, 10, 10, 11, 200]

@@ -59,6 +59,14 @@ def test_clusters_are_numbered_by_their_first_state():
             merging.clusters(n_clusters)
 
 
+def test_the_largest_jump_is_looked_for_up_to_the_largest_number_of_clusters_and_no_further():
+    """Jumps of 2, 3, 4, 5 at K = 2, 3, 4, 5: each number that may be taken is better than all before it."""
+    pairs = np.array([[0, 5], [0, 4], [0, 3], [0, 2], [0, 1]])
+    merging = Merging(pairs, np.array([120.0, 24.0, 6.0, 2.0, 1.0]))
+    assert_allclose(merging.jumps(), [2.0, 3.0, 4.0, 5.0])
+    assert [merging.standing_out(most) for most in (1, 2, 3, 4, 5, 9)] == [1, 2, 3, 4, 5, 5]
+
+
 def test_a_small_cluster_is_as_good_as_a_large_one():
     """Two large states that touch a little are merged after a small and a tiny one that touch much."""
     joint = np.array([[0.46, 0.02, 0, 0], [0.02, 0.46, 0, 0], [0, 0, 0.015, 0.005], [0, 0, 0.005, 0.015]])
@@ -68,6 +76,8 @@ def test_a_small_cluster_is_as_good_as_a_large_one():
 
 
 def test_a_state_without_mass_goes_first():
+    used = [np.full((3, 3), -7.0) for _ in range(8)]
+    del used  # so that memory of this size which nothing is written to does not hold a large number by chance
     joint = np.zeros((3, 3))
     joint[0, 0] = joint[2, 2] = 0.5
     merging = merge_states(joint)
@@ -80,5 +90,6 @@ def test_a_state_without_mass_goes_first():
 def test_one_state_is_one_cluster():
     merging = merge_states(np.ones((1, 1)))
     assert_array_equal(merging.clusters(1), [0])
+    assert (merging.pairs.shape, merging.pairs.dtype) == ((0, 2), np.int64)
     assert len(merging.jumps()) == 0
     assert merging.standing_out(8) == 1

@@ -11,9 +11,7 @@ r"""Disjoint manifold labelling: DML with a smoothness that knows the data, from
 4. `n_init` starts are heads on one hidden layer and train together: random walks from seeds far from each other divide
    the sample between the states, one start takes the clusters of k-means, and DML + beta R_c is descended from each by
    the gradient of the whole sample. Rows held out tell when to stop and which start to keep.
-5. The certificate: p(z|x) is averaged over where a long random walk from x ends. A walk cannot leave a manifold that is
-   disjoint from the others, so the Jensen-Shannon divergence of each state from the rest stays log 2; a cut through a
-   connected set is blurred and the divergence falls.
+5. The certificate says which states are disjoint (:mod:`neuralbayes.certificate`).
 """
 
 from __future__ import annotations
@@ -30,7 +28,19 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 from torch import Tensor
 
-from neuralbayes.bayes import LOG_2, js_divergence, posterior
+from neuralbayes.bayes import posterior
+from neuralbayes.certificate import (
+    CERTIFIED,
+    WALK_LENGTH,
+    columns_in_doubt,
+    is_certified,
+    null_separation,
+    separation,
+    settled,
+    tells_apart,
+    walk_between,
+    without_columns,
+)
 from neuralbayes.neighbors import Array, NeighborGraph, RandomWalk
 from neuralbayes.networks.sines import SineNetwork
 from neuralbayes.objectives.base import interior_posterior
@@ -40,13 +50,10 @@ from neuralbayes.training.progress import progress
 ROWS_AT_ONCE = 16384
 """Rows that pass through the network together."""
 
-WALK_LENGTH = 2000.0
-"""Mean steps of the certificate's walk: enough to go around a ring of 2,000 points with 15 neighbours."""
-
 HELD_OUT = 0.2
-CERTIFIED = 0.9
-"""Share of log 2 from which on a state counts as disjoint from the rest. The sets of the benchmark that are reach 0.98
-and more, those that are not stay below 0.5."""
+
+FOLDS = 3
+"""Parts of the sample, on one of which the states of a fit to the others must be as far apart."""
 
 
 @dataclass(frozen=True)
@@ -73,23 +80,28 @@ class Labeling:
     objective: float  # DML + beta R_c on rows held out
     loss_curve: list[float]
     n_iter: int
+    null: float = 0.0  # separation of connected rows, in nats
+    columns: tuple[int, ...] = ()  # those that make the states alone
 
     @property
     def disjoint(self) -> NDArray[np.bool_]:
         """Which states are certified: (n_states,)."""
-        return self.separation >= CERTIFIED * LOG_2
+        return is_certified(self.separation, self.null)
 
 
 class Geometry:
     """A sample of the rows: its span, its graph, and the functions on it from smooth to rough."""
 
     def __init__(self, X: Array, options: Options, rng: np.random.RandomState) -> None:
-        self.rows = rng.permutation(len(X))[: options.max_samples]
-        self.sample: Array = take(X, self.rows)
+        rows = rng.permutation(len(X))[: options.max_samples]
+        sample = take(X, rows)
+        once = _first_of_equals(sample) if (sample != sample[0]).any() else np.arange(len(sample))
+        self.rows, self.sample = rows[once], sample[once]
         self.center, self.basis = _span(self.sample, options.standardize)
         self.points = (self.sample - self.center) @ self.basis
         self.graph = NeighborGraph(self.points, options.n_neighbors)
         self.walk = RandomWalk(self.graph, WALK_LENGTH)
+        self.settled = settled(self.walk, self.points)
         # Wavelengths from two spacings, where neighbours can still be told apart, to three times the data's radius, 1.
         shortest = min(2.0 * self.graph.spacing, 0.5)
         wavelength = np.exp(rng.uniform(np.log(shortest), np.log(3.0), options.n_hidden))
@@ -137,13 +149,15 @@ def select(
     tried: list[Labeling] = []
     with progress(max_states - 1, description="numbers of states tried", enabled=options.verbose) as display:
         for n_states in range(2, max_states + 1):
-            tried.append(certified(fit_states(geometry, n_states, options, rng), X, geometry, options, rng))
+            tried.append(fit_states(geometry, n_states, options, rng))
             display.advance(metrics={"n_clusters": n_states, "separation": tried[-1].separation.min()})
             if sum(not labeling.disjoint.all() for labeling in tried) == 2:
                 break  # more states only cut more
     stability: list[float | None] = [None] * len(tried)
     chosen = None
     for i in reversed(range(len(tried))):
+        if tried[i].disjoint.all():
+            tried[i] = certified(tried[i], X, geometry, options, rng)
         if tried[i].disjoint.all():
             stability[i] = agreement = _stability(geometry, i + 2, options, rng)
             if agreement >= CERTIFIED:
@@ -155,8 +169,11 @@ def select(
         "separation": [float(labeling.separation.min()) for labeling in tried],
         "stability": stability,
     }
+    if chosen is None and tried[-1].disjoint.all():
+        chosen = tried[-1]
     if chosen is None:
-        chosen = tried[-1] if tried[-1].disjoint.all() else single_state(geometry)
+        columns = {j for labeling in tried for j in labeling.columns}
+        chosen = replace(single_state(geometry), columns=tuple(sorted(columns)))
     return chosen, selection
 
 
@@ -168,16 +185,69 @@ def single_state(geometry: Geometry) -> Labeling:
 def certified(
     labeling: Labeling, X: Array, geometry: Geometry, options: Options, rng: np.random.RandomState
 ) -> Labeling:
-    """The labeling with the lower of its certificate and one on rows that no fit has seen, where there are enough."""
-    n, m = len(X), len(geometry.rows)
-    if n < 2 * m:
-        return labeling
-    fresh = np.setdiff1d(rng.choice(n, min(n, 2 * m), replace=False), geometry.rows)[:m]
-    sample = take(X, fresh)
-    graph = NeighborGraph((sample - geometry.center) @ geometry.basis, options.n_neighbors)
-    p_zx = posterior(torch.from_numpy(logits(labeling.network, sample))).numpy()
-    separation = _separation(RandomWalk(graph, WALK_LENGTH), p_zx, np.arange(len(sample)), options)
-    return replace(labeling, separation=np.minimum(labeling.separation, separation))
+    """The labeling, with the separation of its states lowered by whatever shows that they may not be disjoint."""
+    for check in (_on_other_rows, _without_discrete_columns, _beside_null):
+        if not labeling.disjoint.any():
+            break
+        labeling = check(labeling, X, geometry, options, rng)
+    return labeling
+
+
+def _on_other_rows(
+    labeling: Labeling, X: Array, geometry: Geometry, options: Options, rng: np.random.RandomState
+) -> Labeling:
+    """How far apart the states are on rows that no fit has seen, or those of a fit that has not seen them."""
+    m = len(geometry.rows)
+    if len(X) >= 2 * options.max_samples:
+        fresh = take(X, np.setdiff1d(rng.choice(len(X), 2 * m, replace=False), geometry.rows)[:m])
+        walk = walk_between((fresh - geometry.center) @ geometry.basis, options.n_neighbors)
+        other = separation(walk, _posterior(labeling.network, fresh))
+        return replace(labeling, separation=np.minimum(labeling.separation, other))
+    fewer = replace(options, n_init=min(4, options.n_init))
+    rank = np.argsort(np.argsort(-labeling.separation, kind="stable"))
+    tried = [np.zeros_like(labeling.separation)]
+    for judged in np.array_split(np.arange(m), FOLDS):
+        again = fit_states(Geometry(np.delete(geometry.sample, judged, axis=0), fewer, rng), len(rank), fewer, rng)
+        other = separation(geometry.settled, _posterior(again.network, geometry.sample), judged)
+        # The states have other numbers there: as many of them must be as far apart.
+        tried.append(np.minimum(labeling.separation, np.sort(other)[::-1][rank]))
+        if (is_certified(tried[-1], 0.0) == labeling.disjoint).all():
+            break
+    return replace(labeling, separation=max(tried, key=np.min))
+
+
+def _without_discrete_columns(
+    labeling: Labeling, X: Array, geometry: Geometry, options: Options, rng: np.random.RandomState
+) -> Labeling:
+    """How far apart the states are without columns whose values have gaps by nature; which of these make them."""
+    order = np.argsort(geometry.rows)
+    rows = geometry.sample[order]
+    p_zx = _posterior(labeling.network, rows)
+    labels = p_zx.argmax(axis=1)
+    for columns in columns_in_doubt(rows, labels):
+        fewer = without_columns(rows, columns, rng)
+        lowered = np.zeros_like(labeling.separation)
+        if fewer.shape[1] and np.ptp(fewer, axis=0).any():
+            center, basis = _span(fewer, options.standardize)
+            lowered = separation(walk_between((fewer - center) @ basis, options.n_neighbors), p_zx)
+        lowered = np.minimum(labeling.separation, lowered)
+        if (is_certified(lowered, 0.0) < labeling.disjoint).any():
+            behind = [j for j in columns or range(rows.shape[1]) if tells_apart(rows[:, j], labels) >= CERTIFIED]
+            return replace(labeling, separation=lowered, columns=tuple(behind or columns))
+    return labeling
+
+
+def _beside_null(
+    labeling: Labeling, X: Array, geometry: Geometry, options: Options, rng: np.random.RandomState
+) -> Labeling:
+    """The separation of connected rows beside that of the states."""
+    null = null_separation(geometry.points, len(labeling.separation), options.n_neighbors, rng)
+    return replace(labeling, null=null)
+
+
+def _posterior(network: SineNetwork, rows: Array) -> Array:
+    p_zx: Array = posterior(torch.from_numpy(logits(network, rows))).numpy()
+    return p_zx
 
 
 def logits(network: SineNetwork, X: Array, verbose: bool = False) -> Array:
@@ -199,6 +269,14 @@ def take(X: Array, rows: NDArray[np.int64]) -> Array:
     sample = np.empty((len(rows), X.shape[1]))
     sample[order] = X[rows[order]]
     return sample
+
+
+def _first_of_equals(rows: Array) -> NDArray[np.int64]:
+    """Indices of the rows without those that an earlier one equals."""
+    first: dict[bytes, int] = {}
+    for i, row in enumerate(rows + 0.0):  # which makes -0.0 and 0.0 the same
+        first.setdefault(row.tobytes(), i)
+    return np.fromiter(first.values(), np.int64, len(first))
 
 
 def _span(sample: Array, standardize: bool) -> tuple[Array, Array]:
@@ -287,7 +365,7 @@ def _descend(geometry: Geometry, start: Array, options: Options) -> Labeling:
     optimizer = torch.optim.Adam([weights], lr=0.1)
 
     def loss(rows: Tensor) -> Tensor:
-        p_zx = interior_posterior((rows @ weights.flatten(1)).reshape(len(rows), n_states, n_init))
+        p_zx = interior_posterior((rows @ weights.flatten(1)).reshape(len(rows), *weights.shape[1:]))
         dml = objective.sample_term(p_zx, p_zx.mean(dim=0)).mean(dim=0)
         return dml + options.beta * (cost * weights.square()).sum(dim=(0, 1))  # (n_init,)
 
@@ -303,7 +381,7 @@ def _descend(geometry: Geometry, start: Array, options: Options) -> Labeling:
         best = torch.where(better, value, best)
         best_weights = torch.where(better, weights.detach(), best_weights)
         curve.append(float(best.min()))
-        waited = 0 if bool(better.any()) else waited + 1
+        waited = 0 if curve[-1] < min(curve[:-1], default=np.inf) else waited + 1
         for _ in range(min(5, options.max_iter - n_iter)):
             optimizer.zero_grad()
             loss(train).sum().backward()  # type: ignore[no-untyped-call]
@@ -317,17 +395,8 @@ def _descend(geometry: Geometry, start: Array, options: Options) -> Labeling:
     with torch.no_grad():
         network.head.copy_(torch.from_numpy(geometry.modes @ coefficients))
     p_zx = posterior(values @ best_weights[:, :, winner]).double().numpy()
-    separation = _separation(geometry.walk, p_zx, np.arange(held_out or len(p_zx)), options)
-    return Labeling(network, separation, float(best[winner]), curve, n_iter)
-
-
-def _separation(walk: RandomWalk, p_zx: Array, judged: NDArray[np.int64], options: Options) -> Array:
-    """JS of each state against the rest after the walk, on the rows `judged`; 0 for a state of hardly any mass."""
-    walked = torch.from_numpy(walk(p_zx)[judged].clip(0.0, 1.0))
-    n, n_states = p_zx.shape
-    alive = p_zx[judged].mean(axis=0) * n >= min(options.n_neighbors, n / (20 * n_states))
-    separation: Array = js_divergence(walked).numpy() * alive
-    return separation
+    apart = separation(geometry.settled, p_zx, np.arange(held_out or len(p_zx)))
+    return Labeling(network, apart, float(best[winner]), curve, n_iter)
 
 
 def _stability(geometry: Geometry, n_states: int, options: Options, rng: np.random.RandomState) -> float:

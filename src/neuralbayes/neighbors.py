@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+from typing import Self
+
 import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg
@@ -31,6 +34,8 @@ class NeighborGraph:
         Sums of the rows of `weight`, positive.
     spacing : float
         Median distance to the k-th neighbour.
+    n_neighbors : int
+        k.
     """
 
     def __init__(self, points: Array, n_neighbors: int) -> None:
@@ -42,9 +47,19 @@ class NeighborGraph:
         weight = np.exp(-2.0 * (distance.ravel() / np.minimum(reach[row], reach[column])) ** 2)
         weight[weight < 0.05] = 0.0  # a single long edge is enough to lead a long walk astray
         one_way = sp.csr_matrix((weight, (row, column)), shape=(n, n))
-        self.weight = one_way.maximum(one_way.T).tocsr()
-        self.degree: Array = np.asarray(self.weight.sum(axis=1)).ravel() + 1e-9
         self.spacing = float(np.median(reach))
+        self.n_neighbors = k
+        self._weigh(one_way.maximum(one_way.T))
+
+    def _weigh(self, weight: sp.csr_matrix) -> None:
+        self.weight = weight.tocsr()
+        self.degree: Array = np.asarray(self.weight.sum(axis=1)).ravel() + 1e-9
+
+    def joined(self, edges: sp.csr_matrix) -> Self:
+        """The same graph with more edges, given as a symmetric matrix of their weights."""
+        graph = copy.copy(self)
+        graph._weigh(self.weight + edges)
+        return graph
 
 
 class RandomWalk:
@@ -58,7 +73,7 @@ class RandomWalk:
     """
 
     def __init__(self, graph: NeighborGraph, length: float) -> None:
-        self._graph = graph
+        self.graph = graph
         self._stop = 1.0 / length
         system = sp.diags(graph.degree * (1.0 + self._stop)) - graph.weight
         # Symmetric and diagonally dominant: no pivoting, and an ordering that keeps the factors sparse.
@@ -69,7 +84,7 @@ class RandomWalk:
     def __call__(self, values: Array) -> Array:
         """Mean of `values` where the walk from each point stops: (n_points, ...) -> (n_points, ...)."""
         flat = values.reshape(len(values), -1)
-        walked: Array = self._solver.solve(self._stop * self._graph.degree[:, None] * flat)
+        walked: Array = self._solver.solve(self._stop * self.graph.degree[:, None] * flat)
         return walked.reshape(values.shape)
 
     def territories(self, n_states: int, rng: np.random.RandomState) -> Array:
@@ -80,7 +95,7 @@ class RandomWalk:
         ndarray of shape (n_points, n_states)
             Share of each seed's walk in the visits to a point; rows sum to 1, or to 0 where none comes.
         """
-        degree = self._graph.degree
+        degree = self.graph.degree
         settled = degree >= np.quantile(degree, 0.2)  # an outlier would be a territory of its own
         visits = np.zeros((len(degree), n_states))
         seed = rng.choice(np.flatnonzero(settled))

@@ -6,7 +6,7 @@ import copy
 import inspect
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -23,12 +23,23 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
 from neuralbayes.bayes import LOG_2, js_divergence
+from neuralbayes.certificate import CERTIFIED
 from neuralbayes.clustering import BLOCK, N_STATES, ClusterOptions, Clusters, default_steps, fit_clusters, state_mlp
 from neuralbayes.data.sources import ImageSource
+from neuralbayes.estimators.attributes import (
+    Check,
+    array,
+    check_features,
+    columns,
+    count,
+    names,
+    number,
+    numbers,
+    shape_or_none,
+)
 from neuralbayes.estimators.inputs import Rows, as_fitted, as_images, as_rows
 from neuralbayes.estimators.persistence import SavedEstimator
 from neuralbayes.labeling import (
-    CERTIFIED,
     Geometry,
     Labeling,
     Options,
@@ -117,10 +128,17 @@ class ManifoldLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
     separation_ : ndarray of shape (n_clusters_,)
         Jensen-Shannon divergence in nats of each cluster from the rest. Of rows, on some held out after a long random
         walk between neighbours: log 2 = 0.693 where the state is disjoint from the rest, less the more it is a cut
-        through something connected. With `network` or images, of p(z|x) averaged over the neighbours of x: how
-        seldom they are of another cluster. With one cluster there is no rest: 0.
+        through something connected. Equal rows count once. With `network` or images, of p(z|x) averaged over the
+        neighbours of x: how seldom they are of another cluster. With one cluster there is no rest: 0.
+    null_separation_ : float
+        The separation in nats that the best division of connected rows, Gaussian with the size and covariance of `X`,
+        exceeds with a probability of 1 %; 0 where no state came near being certified, and with `network` or images.
     disjoint_ : ndarray of shape (n_clusters_,), bool
-        Whether `separation_` is at least 90 % of log 2; with `network` or images False, since nothing is certified.
+        Whether a state is certified: `separation_` is at least 90 % of log 2 and above `null_separation_`, also on rows
+        that the fit has not seen and without columns whose values have gaps by nature. With `network` or images
+        False, since nothing is certified.
+    discrete_columns_ : list of int
+        Columns such as booleans, codes and ids that make the states alone, so that these are not certified.
     objective_ : float
         DML + beta R_c on rows held out; with `network` or images the loss of the clusters over the last tenth of
         their steps.
@@ -172,6 +190,30 @@ class ManifoldLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
     >>> nb.baselines.clustering_accuracy(labeler.labels_, digits.labels) > 0.7
     True
     """
+
+    _fitted: ClassVar[dict[str, Check]] = {
+        "labels_": array("i", 1),
+        "n_clusters_": count,
+        "n_dimensions_": count,
+        "prior_": array("f", 1),
+        "separation_": array("f", 1),
+        "null_separation_": number,
+        "disjoint_": array("b", 1),
+        "discrete_columns_": numbers,
+        "objective_": number,
+        "loss_curve_": numbers,
+        "n_iter_": count,
+        "n_hidden_": count,
+        "image_shape_": shape_or_none,
+        "n_features_in_": count,
+    }
+    _fitted_sometimes: ClassVar[dict[str, Check]] = {
+        "feature_names_in_": names,
+        "n_iter_states_": count,
+        "n_states_": count,
+        "n_network_features_": count,
+        "selection_": columns,
+    }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
@@ -238,13 +280,12 @@ class ManifoldLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
         -------
         self
         """
+        self._forget()
         images = as_images(X)
         samples = as_rows(self, X, reset=True) if images is None else images
         self.image_shape_ = None if images is None else list(images.shape)
         if images is not None:
             self.n_features_in_ = math.prod(images.shape)
-            self.__dict__.pop("feature_names_in_", None)
-        self.__dict__.pop("n_iter_states_", None)  # of an earlier fit
         least = 1 if self.n_clusters == "auto" else self.n_clusters
         if len(samples) < least:
             raise ValueError(f"n_samples={len(samples)} should be >= n_clusters={least}.")
@@ -339,6 +380,8 @@ class ManifoldLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
         self.prior_ = prior[order]
         self.separation_ = found.separation[order]
         self.disjoint_ = found.disjoint[order]
+        self.null_separation_ = found.null if isinstance(found, Labeling) else 0.0
+        self.discrete_columns_ = list(found.columns) if isinstance(found, Labeling) else []
         self.objective_ = found.objective
         self.loss_curve_ = found.loss_curve
         self.n_iter_ = found.n_iter
@@ -423,30 +466,54 @@ class ManifoldLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
         p_zx = torch.from_numpy(self.predict_proba(X))
         return float(js_divergence(p_zx).mean()) if self.n_clusters_ > 1 else 0.0
 
-    def _make_module(self) -> nn.Module:
+    def _check_fitted(self, weights: Mapping[str, Tensor]) -> None:
+        check_features(self)
+        for name in ("prior_", "separation_", "disjoint_"):
+            if getattr(self, name).shape != (self.n_clusters_,):
+                raise ValueError(f"{name!r} must have a value for each of {self.n_clusters_} clusters")
+        if not ((self.labels_ >= 0) & (self.labels_ < self.n_clusters_)).all():
+            raise ValueError(f"'labels_' must be from 0 to {self.n_clusters_ - 1}")
+
+    def _make_module(self, body: nn.Module | None) -> nn.Module:
         n_features, rank, n_clusters = self.n_features_in_, self.n_dimensions_, self.n_clusters_
         center = torch.empty(n_features, dtype=torch.float64)
-        if self.network is None and self.image_shape_ is None:
+        if not hasattr(self, "n_states_"):  # what was fitted, whatever the parameters have been set to since
             basis = torch.empty(n_features, rank, dtype=torch.float64)
             frequency = torch.empty(rank, self.n_hidden_, dtype=torch.float64)
             phase = torch.empty(self.n_hidden_, dtype=torch.float64)
             return SineNetwork(center, basis, frequency, phase, n_clusters).requires_grad_(False)
         network: nn.Module
-        if isinstance(self.network, nn.Module):
+        if body is not None:
             basis = torch.empty(n_features, dtype=torch.float64)
-            network = WithStates(copy.deepcopy(self.network), self.n_network_features_, self.n_states_)
+            network = WithStates(copy.deepcopy(body), self.n_network_features_, self.n_states_)
         else:
             basis = torch.empty(n_features, rank, dtype=torch.float64)
             network = state_mlp(rank, self.n_hidden_, self.n_states_)
         membership = torch.empty(self.n_states_, n_clusters)
         return StateNetwork(center, basis, network, membership).eval().requires_grad_(False)
 
+    def _named_columns(self) -> str:
+        names = getattr(self, "feature_names_in_", None)
+        return ", ".join(f"x{j}" if names is None else str(names[j]) for j in self.discrete_columns_)
+
     def _warn_of_states(self) -> None:
         """Say which states are not what was asked for, why that may be, and what to do."""
+        if self.discrete_columns_:
+            _warn(
+                f"The states are not certified as disjoint: they are told apart by {self._named_columns()}, whose "
+                "values have gaps by nature, and not by the other columns. Fit without it to see what the others hold."
+            )
+            return
         empty = np.flatnonzero(np.bincount(self.labels_, minlength=self.n_clusters_) == 0)
         if len(empty):
             cause = f"{len(empty)} of {self.n_clusters_} states got no rows"
             remedy = f"ask for n_clusters={self.n_clusters_ - len(empty)} or fewer"
+        elif (self.separation_ >= CERTIFIED * LOG_2).all():
+            cause = (
+                f"connected rows of this number and covariance reach {self.null_separation_ / LOG_2:.0%} of log 2 as "
+                "their separation too"
+            )
+            remedy = "give more rows, or more neighbours"
         else:
             weak = ", ".join(f"{k} ({self.separation_[k] / LOG_2:.0%})" for k in np.flatnonzero(~self.disjoint_))
             cause = (
@@ -471,7 +538,12 @@ class ManifoldLabeler(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Cluster
         ]
         few = f"; n_neighbors={self.n_neighbors} is few: with more, thin manifolds do not fall apart"
         hint = few if self.n_neighbors < FEW_NEIGHBORS else ""
-        if self._most in not_again:
+        if self.n_clusters_ == 1 and self.discrete_columns_:
+            _warn(
+                f"A single state was found. The rows are divided by {self._named_columns()} alone, whose values have "
+                "gaps by nature: that is no certificate. Fit without it, or give a number as n_clusters."
+            )
+        elif self._most in not_again:
             _warn(
                 f"max_clusters={self._most} states are certified as disjoint, but resamples divide the rows in "
                 "other ways: there are more groups, and which of them share a state is a matter of chance. Raise "

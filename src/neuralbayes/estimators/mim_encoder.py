@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
@@ -24,6 +24,7 @@ from neuralbayes.bayes import mutual_information
 from neuralbayes.data.normalize import Normalization, Per
 from neuralbayes.data.sources import ImageSource
 from neuralbayes.encoder import STATES, WIDTHS, ImageEncoder, state_use
+from neuralbayes.estimators.attributes import Check, array, check_features, count, counts, names, numbers, shape_or_none
 from neuralbayes.estimators.inputs import Rows, as_fitted, as_images, as_rows
 from neuralbayes.estimators.persistence import SavedEstimator
 from neuralbayes.pretraining import PRESETS, pretrain
@@ -121,6 +122,20 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
     whitening_: Array | None
     encoder_: str | None
 
+    _fitted: ClassVar[dict[str, Check]] = {
+        "mean_": array("f"),
+        "std_": array("f"),
+        "whitening_": lambda value: value is None or array("f", 4)(value),
+        "n_states_": counts,
+        "mutual_information_": array("f", 1),
+        "loss_curve_": numbers,
+        "n_iter_": count,
+        "image_shape_": shape_or_none,
+        "encoder_": lambda value: value is None or value in WIDTHS,
+        "n_features_in_": count,
+    }
+    _fitted_sometimes: ClassVar[dict[str, Check]] = {"feature_names_in_": names}
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "hidden": [tuple, list],
         "encoder": [StrOptions(set(WIDTHS))],
@@ -177,6 +192,7 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
         y : ignored
 
         """
+        self._forget()
         images = as_images(X)
         losses = LossCurve()
         rng = check_random_state(self.random_state)
@@ -262,7 +278,6 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
         self.mutual_information_ = np.array([use[name].information for name in STATES])
         self.image_shape_, self.encoder_ = list(trained.shape), trained.size
         self.n_features_in_ = math.prod(trained.shape)
-        self.__dict__.pop("feature_names_in_", None)
 
     def _states(self, X: Rows, max_size: int) -> Array:
         check_is_fitted(self)
@@ -273,7 +288,17 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
         features: Array = self.module_.features(samples, STATES[layer], max_size=max_size)
         return features
 
-    def _make_module(self) -> nn.Module:
+    def _check_fitted(self, weights: Mapping[str, torch.Tensor]) -> None:
+        check_features(self)
+        if len(self.n_states_) > len(weights):
+            raise ValueError(f"'n_states_' must be of layers with weights, got {len(self.n_states_)} layers")
+        if self.mutual_information_.shape != (len(self.n_states_),):
+            raise ValueError(f"'mutual_information_' must have a value for each of {len(self.n_states_)} layers")
+        per_feature = (self.n_features_in_,) if self.image_shape_ is None else (self.image_shape_[2], 1, 1)
+        if not self.mean_.shape == self.std_.shape == per_feature:
+            raise ValueError(f"'mean_' and 'std_' must have the shape {per_feature}")
+
+    def _make_module(self, body: nn.Module | None) -> nn.Module:
         with torch.random.fork_rng():  # the weights are drawn before they are filled in
             if self.image_shape_ is None or self.encoder_ is None:
                 return rows_network(self.n_features_in_, self.n_states_).eval().requires_grad_(False)

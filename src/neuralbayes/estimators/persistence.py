@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -16,8 +17,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from neuralbayes.files import read_json, read_tensors, remove_temporaries, write_json, write_tensors
-from neuralbayes.networks.filling import fill
+from neuralbayes.estimators.attributes import Check
+from neuralbayes.files import inside, read_json, read_tensors, remove_temporaries, write_json, write_tensors
+from neuralbayes.networks.filling import check_finite, fill
 
 FORMAT = 1
 DESCRIPTION = "model.json"
@@ -35,12 +37,24 @@ class SavedEstimator(BaseEstimator):  # type: ignore[misc]
     """A scikit-learn estimator that can be saved to a folder.
 
     Fitted attributes (``name_``) may be arrays, plain values that JSON knows, and one module, `module_`, which
-    `_make_module` builds from the other fitted attributes.
+    `_make_module` builds from the other fitted attributes. Each stands in `_fitted` or `_fitted_sometimes` with what it
+    must hold: others are neither saved nor loaded.
     """
 
-    def _make_module(self) -> nn.Module:
-        """A module of the fitted shape, its weights still to be filled in."""
+    _fitted: ClassVar[dict[str, Check]] = {}
+    _fitted_sometimes: ClassVar[dict[str, Check]] = {}
+
+    def _make_module(self, body: nn.Module | None) -> nn.Module:
+        """A module of the fitted shape, its weights still to be filled in; `body` is a network of the user's own."""
         raise NotImplementedError
+
+    def _check_fitted(self, weights: Mapping[str, torch.Tensor]) -> None:
+        """Raise a ValueError unless the fitted attributes fit each other and the names in `weights`."""
+
+    def _forget(self) -> None:
+        """Drop what an earlier fit found: nothing of it is to be taken for a result of the next."""
+        for name in _fitted_names(self):
+            delattr(self, name)
 
     def save(self, folder: str | Path) -> None:
         """Write the fitted estimator to `folder`, replacing a model that is there already.
@@ -50,17 +64,20 @@ class SavedEstimator(BaseEstimator):  # type: ignore[misc]
         folder : str or Path
             Made if it does not exist. :func:`neuralbayes.load` reads it back.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "module_")
         folder = Path(folder)
         if folder.exists() and not folder.is_dir():
             raise ValueError(f"`folder` must be a folder, got the file {folder}")
         if folder.is_dir() and not may_hold_model(folder):
             raise ValueError(f"`folder` must be empty or hold a saved model, got {folder} with other files in it")
+        for path in folder.iterdir() if folder.is_dir() else ():
+            inside(folder, path.name)
         tensors: dict[str, torch.Tensor] = {}
         values: dict[str, Any] = {}
-        for name, value in vars(self).items():
-            if not name.endswith("_") or name.startswith("_"):
-                continue
+        for name in _fitted_names(self):
+            value = getattr(self, name)
+            if name != "module_" and name not in {**self._fitted, **self._fitted_sometimes}:
+                raise TypeError(f"`_fitted` of {type(self).__name__} must say what {name!r} holds")
             if isinstance(value, nn.Module):
                 tensors |= {f"{name}.{key}": tensor for key, tensor in value.state_dict().items()}
             elif isinstance(value, np.ndarray) and value.dtype.kind in "fiub":
@@ -93,16 +110,27 @@ class SavedEstimator(BaseEstimator):  # type: ignore[misc]
         cls, description: dict[str, Any], tensors: dict[str, torch.Tensor], network: nn.Module | None = None
     ) -> Self:
         params = {k: tuple(v) if isinstance(v, list) else v for k, v in description["params"].items()}
-        estimator = cls(**params if network is None else params | {"network": network})
+        if params.get("network") == OWN_NETWORK:
+            params["network"] = network
+        estimator = cls(**params)
         attributes = dict(description["attributes"])
         if "feature_names_in_" in attributes:
             attributes["feature_names_in_"] = np.array(attributes["feature_names_in_"], dtype=object)
         state = {k.removeprefix("module_."): t for k, t in tensors.items() if k.startswith("module_.")}
         attributes |= {k: t.numpy() for k, t in tensors.items() if not k.startswith("module_.")}
-        for name, value in attributes.items():
-            setattr(estimator, name, value)
+        checks = cls._fitted | cls._fitted_sometimes
+        for name in {**attributes, **cls._fitted}:
+            if name not in attributes or name not in checks:
+                raise ValueError(
+                    f"{name!r} is {'missing' if name in checks else f'no fitted attribute of {cls.__name__}'}"
+                )
+            if not checks[name](attributes[name]):
+                raise ValueError(f"{name!r} does not hold what it must")
+            setattr(estimator, name, attributes[name])
+        estimator._check_fitted(state)
+        check_finite(tensors, own="module_.network.body." if network is not None else None)
         with torch.device("meta"):
-            estimator.module_ = estimator._make_module()
+            estimator.module_ = estimator._make_module(network)
         fill(estimator.module_, state)
         return estimator
 
@@ -157,7 +185,8 @@ def load(folder: str | Path, *, network: nn.Module | None = None) -> Any:
     if not (folder / weights).is_file() or _sha256(folder / weights) != description["sha256"]:
         raise ValueError(f"{folder / weights} is missing or damaged: it is not what {DESCRIPTION} describes")
     tensors, _ = read_tensors(folder / weights)
-    own = isinstance(description["params"], dict) and description["params"].get("network") == OWN_NETWORK
+    attributes = description["attributes"]
+    own = isinstance(attributes, dict) and bool(attributes.get("n_network_features_"))
     if own != (network is not None):
         wanted = "the architecture that it was fitted with" if own else "None: the model has a network of the library"
         raise ValueError(f"`network` must be {wanted}, got {None if network is None else type(network).__name__}")
@@ -165,6 +194,10 @@ def load(folder: str | Path, *, network: nn.Module | None = None) -> Any:
         return getattr(import_module(ESTIMATORS[name]), name)._restore(description, tensors, network)
     except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError) as error:
         raise ValueError(f"{path} does not fit its weights ({error}); it may be damaged") from error
+
+
+def _fitted_names(estimator: BaseEstimator) -> list[str]:
+    return [name for name in vars(estimator) if name.endswith("_") and not name.startswith("_")]
 
 
 def _plain(value: Any) -> Any:

@@ -1,0 +1,106 @@
+"""Certificates that would be false: what looks disjoint without being so."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from neuralbayes import ManifoldLabeler
+from neuralbayes.data.toys import make_blobs, make_moons
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def beside(column, n=300, seed=0):
+    """Three Gaussian columns that form one piece, and another."""
+    rng = np.random.RandomState(seed)
+    return np.column_stack([rng.standard_normal((n, 3)), column(n, rng)])
+
+
+DISCRETE = {
+    "boolean": lambda n, rng: rng.uniform(size=n) < 0.3,
+    "year": lambda n, rng: rng.randint(1990, 2021, n),
+    "code": lambda n, rng: rng.choice([101, 102, 205, 300, 999], n),
+    "ids": lambda n, rng: np.arange(n) + np.where(np.arange(n) < n // 2, 0, 5 * n),
+    "zip": lambda n, rng: np.where(rng.uniform(size=n) < 0.4, 90_000, 10_000) + rng.randint(0, 5000, n),
+    "half zeros": lambda n, rng: np.where(rng.uniform(size=n) < 0.5, 0.0, 5.0 + rng.lognormal(size=n)),
+    "one-hot": lambda n, rng: np.eye(3)[rng.randint(0, 3, n)],
+}
+
+
+@pytest.mark.parametrize("n_clusters", [2, "auto"])
+@pytest.mark.parametrize("standardize", [False, True])
+@pytest.mark.parametrize("kind", DISCRETE)
+def test_a_division_that_a_discrete_column_makes_is_not_certified(kind, standardize, n_clusters):
+    X = beside(DISCRETE[kind])
+    labeler = ManifoldLabeler(n_clusters, standardize=standardize, random_state=0).fit(X)
+    assert not labeler.disjoint_.any()
+    if n_clusters == "auto":
+        assert labeler.n_clusters_ == 1
+
+
+def test_the_column_behind_a_division_is_named():
+    X = pd.DataFrame(beside(lambda n, rng: 10.0 * (rng.uniform(size=n) < 0.4)), columns=["a", "b", "c", "smoker"])
+    with pytest.warns(ConvergenceWarning, match="smoker"):
+        labeler = ManifoldLabeler(2, random_state=0).fit(X)
+    assert labeler.discrete_columns_ == [3]
+    with pytest.warns(ConvergenceWarning, match="smoker"):
+        ManifoldLabeler("auto", random_state=0).fit(X)
+    with pytest.warns(ConvergenceWarning, match="x3"):
+        ManifoldLabeler(2, random_state=0).fit(X.to_numpy())
+
+
+def test_a_division_that_other_columns_make_too_is_certified():
+    X, _ = make_moons(400, random_state=0)
+    boolean = np.random.RandomState(0).uniform(size=400) < 0.5
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        labeler = ManifoldLabeler(2, random_state=0).fit(np.column_stack([X, 0.01 * boolean]))
+    assert labeler.disjoint_.all()
+    assert labeler.discrete_columns_ == []
+
+
+def test_rounding_does_not_take_a_certificate_away():
+    X, _ = make_blobs(400, random_state=0)
+    assert ManifoldLabeler(3, random_state=0).fit(np.round(X * 20)).disjoint_.all()
+
+
+def test_duplicated_rows_count_once():
+    rng = np.random.RandomState(0)
+    X = rng.standard_normal((300, 3))
+    X[:40] = X[0] + 0.0
+    labeler = ManifoldLabeler(2, random_state=0).fit(X[rng.permutation(300)])
+    assert not labeler.disjoint_.any()
+
+
+def test_repeating_all_rows_changes_nothing_in_the_certificate():
+    X, _ = make_moons(300, random_state=0)
+    labeler = ManifoldLabeler(2, random_state=0).fit(np.repeat(X, 5, axis=0))
+    assert labeler.disjoint_.all()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_outliers_of_heavy_tails_are_no_manifold(seed):
+    rng = np.random.RandomState(seed)
+    X = rng.standard_normal((200, 2)) / np.sqrt(rng.chisquare(2, 200) / 2).reshape(-1, 1)
+    assert not ManifoldLabeler(2, random_state=seed).fit(X).disjoint_.any()
+
+
+def test_too_few_neighbours_certify_nothing():
+    """With two neighbours any data falls apart, Gaussian data of the same size as well."""
+    X = np.random.RandomState(0).standard_normal((300, 2))
+    labeler = ManifoldLabeler(2, n_neighbors=2, random_state=0).fit(X)
+    assert not labeler.disjoint_.any()
+
+
+def test_the_null_is_told_and_is_below_what_is_certified():
+    X, _ = make_moons(300, random_state=0)
+    labeler = ManifoldLabeler(2, random_state=0).fit(X)
+    assert 0.0 < labeler.null_separation_ < labeler.separation_.min()
+
+
+def test_many_rows_are_certified_on_others_than_those_fitted():
+    X, _ = make_moons(1000, random_state=0)
+    assert ManifoldLabeler(2, max_samples=400, random_state=0).fit(X).disjoint_.all()
