@@ -48,7 +48,7 @@ from neuralbayes.data.idx import read_idx
 from neuralbayes.data.images import load_images
 from neuralbayes.data.pictures import read_picture
 from neuralbayes.data.stl import read_stl_images, read_stl_labels
-from neuralbayes.data.tables import read_table
+from neuralbayes.data.tables import read_table, write_table
 from neuralbayes.encoder import ImageEncoder
 from neuralbayes.files import read_json, read_tensors
 from neuralbayes.launch import Share
@@ -88,6 +88,12 @@ class Reader:
     sealed: Callable[[bytes], bytes] = bytes
     json: bool = False
     longest: int = 4096
+
+
+def _written_back(path: Path) -> None:
+    """Read a table of text, and write its cells beside new ones."""
+    table = read_table(path)
+    write_table(path.with_suffix(".out.csv"), {"label": np.zeros(len(table.X), int)}, beside=table)
 
 
 def _stream(read: Callable[[Any], Any]) -> Callable[[Path], Any]:
@@ -180,7 +186,11 @@ def _run(path: Path) -> Any:
 
 
 READERS = {
-    "csv": Reader(".csv", read_table, [b"a,b,c\n1,2,x\n3,4.5,y\n", b"1;2\n3;4\n", b'"a,""b",c\n-1e5,nan\n2,3\n']),
+    "csv": Reader(
+        ".csv",
+        _written_back,
+        [b"a,b,c\n1,2,x\n3,4.5,y\n", b"1;2\n3;4\n", b'"a,""b",c\n-1e5,nan\n2,3\n', b"zip;x\n02750;0,5\n00501;1,25\n"],
+    ),
     "parquet": Reader(".parquet", read_table, seeds.parquet()),
     "npy": Reader(".npy", read_table, seeds.arrays()),
     "npz": Reader(".npz", read_table, seeds.archives()),

@@ -6,6 +6,7 @@ import io
 import tarfile
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,11 @@ def parquet() -> list[bytes]:
         pd.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]}),
         pd.DataFrame({"a": pd.array([1, None], dtype="Int64"), "t": pd.to_datetime(["2020-01-01", "2021-01-01"])}),
     ]
-    return [written(frame.to_parquet, ".parquet") for frame in frames]
+    plain = {"use_dictionary": False, "store_schema": False}
+    delta = plain | {"column_encoding": {"a": "PLAIN", "b": "DELTA_BYTE_ARRAY"}}
+    kinds: list[dict[str, Any]] = [{}, {"data_page_version": "2.0"}, plain, delta]
+    files = [written(partial(frames[0].to_parquet, **kind), ".parquet") for kind in kinds]
+    return [*files, written(frames[1].to_parquet, ".parquet")]
 
 
 def pictures() -> list[bytes]:

@@ -1,13 +1,16 @@
 """Files that are there whole or not at all."""
 
+import json
 import os
 import stat
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
 
+from neuralbayes.bounds import MAX_JSON_BYTES
 from neuralbayes.files import atomic_write, read_json, read_tensors, write_json, write_tensors
 
 
@@ -127,6 +130,34 @@ def test_a_missing_json_file_is_named(tmp_path: Path) -> None:
         read_json(tmp_path / "nowhere.json")
 
 
+def test_a_json_file_that_is_too_large_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    with open(path, "wb") as file:
+        file.truncate(6 * 2**30)  # which takes no room on the disk
+    tracemalloc.start()
+    with pytest.raises(ValueError, match=rf"config\.json must have at most {MAX_JSON_BYTES} bytes"):
+        read_json(path)
+    assert tracemalloc.get_traced_memory()[1] < 2 * MAX_JSON_BYTES
+    tracemalloc.stop()
+
+
+def test_a_limit_is_what_may_still_be_read(tmp_path: Path) -> None:
+    write_json(tmp_path / "a.json", "x" * 20)
+    size = (tmp_path / "a.json").stat().st_size
+    assert read_json(tmp_path / "a.json", limit=size) == "x" * 20
+    with pytest.raises(ValueError, match=f"at most {size - 1} bytes"):
+        read_json(tmp_path / "a.json", limit=size - 1)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such files")
+def test_a_pipe_or_a_device_in_the_place_of_json_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.json")
+    (tmp_path / "device.json").symlink_to("/dev/zero")
+    for name in ("pipe.json", "device.json"):
+        with pytest.raises(OSError, match=f"is not a file.*{name}"):
+            read_json(tmp_path / name)
+
+
 # Tensors
 
 
@@ -188,3 +219,38 @@ def test_a_damaged_tensor_file_is_named(tmp_path: Path, damage: str) -> None:
 def test_a_missing_tensor_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"nowhere\.safetensors does not exist"):
         read_tensors(tmp_path / "nowhere.safetensors")
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {},
+        {"x": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}},
+        {"x": {"dtype": "F32", "shape": [2**40], "data_offsets": [0, 2**42]}},
+        {"x": {"dtype": "F32", "shape": [2]}},
+        {"x": None},
+        [],
+        "x",
+    ],
+    ids=str,
+)
+def test_a_tensor_file_of_another_length_than_its_header_says_is_not_read(tmp_path: Path, header: object) -> None:
+    path = tmp_path / "model.safetensors"
+    content = json.dumps(header).encode()
+    with open(path, "wb") as file:
+        file.write(len(content).to_bytes(8, "little") + content)
+        file.truncate(2**33)
+    tracemalloc.start()
+    with pytest.raises(ValueError, match=r"model\.safetensors is not a valid safetensors file"):
+        read_tensors(path)
+    assert tracemalloc.get_traced_memory()[1] < 2**20
+    tracemalloc.stop()
+
+
+def test_a_header_of_tensors_that_is_too_long_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    with open(path, "wb") as file:
+        file.write((MAX_JSON_BYTES + 1).to_bytes(8, "little"))
+        file.truncate(2**33)
+    with pytest.raises(ValueError, match=f"header must have at most {MAX_JSON_BYTES} bytes, got {MAX_JSON_BYTES + 1}"):
+        read_tensors(path)

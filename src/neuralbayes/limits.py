@@ -1,7 +1,9 @@
-"""What a container or a batch system gives this process: its control groups' limits of time and memory."""
+"""The memory there is, what a container or a batch system gives this process, and how much memory it has taken."""
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,6 +33,26 @@ def cpu_quota(root: Path = CGROUPS, group: str | None = None) -> float | None:
     return min(quotas, default=None)
 
 
+def memory() -> tuple[int | None, int | None]:
+    """Bytes that this process may have in all, and bytes that are free or can be made so; None where nobody knows."""
+    lines = (line.split() for line in system_file(Path("/proc/meminfo")).splitlines())
+    kilobytes = {words[0].rstrip(":"): int(words[1]) for words in lines}
+    total, free = (1024 * kilobytes[name] if name in kilobytes else None for name in ("MemTotal", "MemAvailable"))
+    if total is None and hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    limit = memory_limit()
+    if limit is not None and total is not None and limit[0] < total:
+        left = limit[0] - limit[1]
+        total, free = limit[0], left if free is None else min(free, left)
+    return total, free
+
+
+def free_memory() -> int | None:
+    """Bytes that are free, or where that is not known all there are; None where neither is."""
+    total, free = memory()
+    return total if free is None else free
+
+
 def memory_limit(root: Path = CGROUPS, group: str | None = None) -> tuple[int, int] | None:
     """Bytes that the control groups of this process may have, and bytes of those in use; None without a limit."""
     found = []
@@ -43,6 +65,16 @@ def memory_limit(root: Path = CGROUPS, group: str | None = None) -> tuple[int, i
             if limit.isdecimal() and used.isdecimal():
                 found.append((int(limit), int(used)))
     return min(found, default=None)
+
+
+def peak_memory() -> dict[str, int]:
+    """The most memory that this process has had at a time, as ``{"peak_memory_mb": ...}``; empty where nobody knows."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return {}
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return {"peak_memory_mb": round(peak / (1024 if sys.platform == "linux" else 1024**2))}
 
 
 def system_file(path: Path) -> str:

@@ -195,6 +195,18 @@ def test_bad_indices_are_named(indices: object, error: type[Exception]) -> None:
         ArraySource(IMAGES).read(indices)  # type: ignore[arg-type]
 
 
+def test_large_images_are_fitted_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    images = np.random.default_rng(0).integers(0, 256, (7, 20, 30, 3), np.uint8)
+    source = ArraySource(images)
+    whole = FittedSource(source, (4, 4), 3).read([6, 0, 3, 3, 1])
+    most: list[int] = []
+    monkeypatch.setattr("neuralbayes.data.sources.FITTED_BYTES", 2 * 20 * 30 * 3)
+    read = source.read
+    monkeypatch.setattr(source, "read", lambda indices: most.append(len(indices)) or read(indices))
+    np.testing.assert_array_equal(FittedSource(source, (4, 4), 3).read([6, 0, 3, 3, 1]), whole)
+    assert max(most) == 2
+
+
 def test_a_fitted_source_resizes_and_recolours() -> None:
     flat = np.full((2, 64, 48, 3), (250, 130, 10), np.uint8)
     small = FittedSource(ArraySource(flat), (8, 8), 3)

@@ -108,6 +108,62 @@ def test_grey_pictures_make_a_grey_source_and_a_choice_can_be_forced(tmp_path: P
     assert FolderSource(tmp_path, size=(8, 20)).read([0]).shape == (1, 8, 20, 1)
 
 
+@pytest.mark.parametrize(
+    ("size", "shape"),
+    [((4000, 3000), (64, 85, 1)), ((96, 96), (64, 64, 1)), ((100, 64), (64, 100, 1)), ((63, 500), (500, 63, 1))],
+)
+def test_large_pictures_are_reduced_unless_a_size_is_asked_for(
+    tmp_path: Path, size: tuple[int, int], shape: tuple[int, int, int]
+) -> None:
+    Image.new("L", size, 70).save(tmp_path / "a.jpg")
+    source = FolderSource(tmp_path)
+    assert source.shape == shape
+    assert (source.read([0]) == 70).all()
+    assert FolderSource(tmp_path, size=(70, 90)).shape == (70, 90, 1)
+
+
+def test_the_shape_is_told_before_anything_is_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for i in range(3):
+        picture(size=(400, 300)).save(tmp_path / f"{i}.png")
+    decoded: list[Path] = []
+    monkeypatch.setattr("neuralbayes.data.folder.read_picture", lambda path, *_: decoded.append(path))
+
+    def refuse(n: int, shape: tuple[int, int, int]) -> None:
+        raise ValueError(f"{n} of {shape}")
+
+    with pytest.raises(ValueError, match=r"3 of \(200, 300, 3\)"):
+        FolderSource(tmp_path, size=(200, 300), check=refuse)
+    assert not decoded
+
+
+def test_few_large_pictures_are_decoded_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for i in range(12):
+        picture(size=(40, 40), seed=i).save(tmp_path / f"{i:02}.png")
+    plain = FolderSource(tmp_path).read(np.arange(12))
+    monkeypatch.setattr("neuralbayes.data.folder.DECODING_BYTES", 4 * 40 * 40)  # room for one of them
+    at_work, most = [], []
+
+    def counted(path: Path, *rest: object) -> np.ndarray:
+        at_work.append(path)
+        most.append(len(at_work))
+        image = read_picture(path, *rest)  # type: ignore[arg-type]
+        at_work.remove(path)
+        return image
+
+    monkeypatch.setattr("neuralbayes.data.folder.read_picture", counted)
+    np.testing.assert_array_equal(FolderSource(tmp_path, memory_limit=0).read(np.arange(12)), plain)
+    assert max(most) == 1
+
+
+def test_images_are_not_kept_where_there_is_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    picture().save(tmp_path / "a.png")
+    monkeypatch.setattr("neuralbayes.data.folder.free_memory", lambda: 32 * 32 * 3)
+    source = FolderSource(tmp_path)
+    (tmp_path / "a.png").unlink()
+    with pytest.raises(OSError, match="could be read at the start"):
+        source.read([0])
+
+
 def test_other_sizes_are_averaged_and_cut_in_the_middle(tmp_path: Path) -> None:
     pixels = np.zeros((30, 90), np.uint8)
     pixels[:, 30:60] = 200  # the middle third
@@ -189,6 +245,7 @@ def test_one_sub_folder_or_stray_pictures_are_no_classes_unless_asked_for(tmp_pa
     assert FolderSource(tmp_path, class_folders=True).class_names == ("only",)
     picture().save(tmp_path / "stray.png")
     assert FolderSource(tmp_path).labels is None
+    (tmp_path / "only" / "x.png").write_bytes(b"nobody looks at it")
     with pytest.raises(ValueError, match=r"stray\.png does not"):
         FolderSource(tmp_path, class_folders=True)
 

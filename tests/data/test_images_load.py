@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from neuralbayes.data.images import load_images
+from neuralbayes.data.images import labeled_splits, load_images
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (6, 8, 8, 3), np.uint8)
 
@@ -109,3 +109,18 @@ def test_errors_say_what_is_wanted(tmp_path: Path) -> None:
         load_images(tmp_path / "a.txt")
     with pytest.raises(ValueError, match="`split` must be one of train, test, unlabeled, got 'dev'"):
         load_images("digits", split="dev")
+
+
+def test_parts_and_labels_are_known_before_anything_is_decoded(tmp_path: Path) -> None:
+    assert labeled_splits("stl10") == {"train": True, "test": True, "unlabeled": False}
+    for name in ("split/train/a", "split/train/b", "split/test/a", "classes/a", "classes/b/deep", "plain"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "x.png").write_bytes(b"nobody looks at it")
+    assert labeled_splits(tmp_path / "split") == {"train": True, "test": False}
+    assert labeled_splits(tmp_path / "classes") == {"train": True}
+    assert labeled_splits(tmp_path / "plain") == {"train": False}
+    np.savez(tmp_path / "a.npz", x_train=np.zeros(3), y_train=np.zeros(3), X_test=np.zeros(3))
+    assert labeled_splits(tmp_path / "a.npz") == {"train": True, "test": False}
+    np.save(tmp_path / "a.npy", np.zeros(3))
+    assert labeled_splits(tmp_path / "a.npy") == {"train": False}
+    assert labeled_splits(tmp_path / "nowhere.npz") == {}

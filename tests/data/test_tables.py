@@ -134,7 +134,6 @@ def test_a_header_of_column_numbers_is_a_header(tmp_path):
         ("a,b\nx,y\n", "t.csv has no numeric column to use .*'a': text; 'b': text"),
         ("a,b\n1,2\n3,4,5\n", "t.csv cannot be read as a table .*line 3"),
         ("a,b\n1,2,3\n", "t.csv has rows with more fields than the first line"),
-        ("a;b\n1;2\n", "t.csv seems to be separated by ';'; a .csv file must use ','"),
         ("a,b\n1,2\n3,\n5,inf\n", "t.csv contains NaN .* column 'b': 2 values, the first in row 2"),
     ],
 )
@@ -211,9 +210,9 @@ def test_an_archive_that_unpacks_to_more_than_the_memory_holds_is_refused(tmp_pa
 def test_parquet_that_claims_far_more_than_its_bytes_is_refused(tmp_path, monkeypatch):
     path = write_file(tmp_path / "t.parquet", np.zeros((5000, 2)))
     assert read_table(path).X.shape == (5000, 2)
-    monkeypatch.setattr("neuralbayes.data.table_formats.MAX_PACKED_BYTES", 1000)
-    monkeypatch.setattr("neuralbayes.data.table_formats.MAX_PARQUET_RATIO", 1)
-    with pytest.raises(ValueError, match="it claims 5000 rows, which unpack to 80000 bytes: refused"):
+    monkeypatch.setattr("neuralbayes.data.parquet.MAX_PACKED_BYTES", 1000)
+    monkeypatch.setattr("neuralbayes.data.parquet.MAX_PARQUET_RATIO", 1)
+    with pytest.raises(ValueError, match=r"t\.parquet unpacks to \d+ bytes or more, which must be at most"):
         read_table(path)
 
 
@@ -296,8 +295,7 @@ def test_new_columns_are_written_beside_those_of_the_input(tmp_path, source, tar
     new = {"label": np.array([0, 1, 1]), "p": np.array([[1.0, 0.0], [0.25, 0.75], [0.0, 1.0]])}
     names = write_table(tmp_path / f"out{target}", new, beside=table)
     assert names == ["label", "p_0", "p_1"]
-    written = read_table(tmp_path / f"out{target}")
-    assert written.feature_names == [*table.feature_names, *names]
+    written = read_table(tmp_path / f"out{target}", columns=[*table.feature_names, *names])
     np.testing.assert_array_equal(written.X, np.column_stack([NUMBERS, new["label"], new["p"]]))
 
 
@@ -345,3 +343,80 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
         write_table(path, {"x": np.array([object()])})
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv"])
+@pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
+def test_the_separator_is_found_whatever_the_suffix(tmp_path, suffix, mark):
+    (tmp_path / f"t{suffix}").write_text(f'a{mark}b{mark}c\n0.5{mark}-1{mark}"x{mark}y"\n2{mark}3.25{mark}z\n')
+    table = read_table(tmp_path / f"t{suffix}")
+    np.testing.assert_array_equal(table.X, NUMBERS[:2])
+    assert table.own_columns()["c"].tolist() == [f"x{mark}y", "z"]
+
+
+@pytest.mark.parametrize("header", ["a;b\n", ""], ids=["header", "none"])
+def test_decimal_commas_are_read_where_another_mark_separates(tmp_path, header):
+    (tmp_path / "t.csv").write_text(f"{header}0,5;-1,0\n2,0;3,25\n4,0;5,0\n")
+    np.testing.assert_array_equal(read_table(tmp_path / "t.csv").X, NUMBERS)
+
+
+def test_a_semicolon_in_the_text_of_every_row_separates_nothing(tmp_path):
+    (tmp_path / "t.csv").write_text("1,a;b\n2,c;d\n3,e;f\n")
+    assert list(read_table(tmp_path / "t.csv").own_columns()) == ["1", "a;b"]
+
+
+def test_cells_are_written_back_as_they_were(tmp_path):
+    text = 'Zip,"the name",x,big,rate\n02750,"A, B",1.10,12345678901234567890123,1e5\n00501,,2.00,7,NA\n'
+    text += '10001,"say ""x""",3.5,8,0.30\n'
+    (tmp_path / "t.csv").write_text(text)
+    table = read_table(tmp_path / "t.csv", columns=["x"])
+    write_table(tmp_path / "out.csv", {"label": np.array([0, 1, 1])}, beside=table)
+    before, after = (pd.read_csv(tmp_path / name, dtype=str, na_filter=False) for name in ("t.csv", "out.csv"))
+    pd.testing.assert_frame_equal(after[list(before)], before)
+    assert after["label"].tolist() == ["0", "1", "1"]
+
+
+def test_more_rows_than_are_written_at_once_keep_their_order(tmp_path, monkeypatch):
+    monkeypatch.setattr("neuralbayes.data.text_tables.CHUNK_ROWS", 3)
+    (tmp_path / "t.csv").write_text("a,b\n" + "".join(f"{i}.0,0{i}\n" for i in range(10)))
+    write_table(tmp_path / "out.csv", {"label": np.arange(10)}, beside=read_table(tmp_path / "t.csv"))
+    assert (tmp_path / "out.csv").read_text() == "a,b,label\n" + "".join(f"{i}.0,0{i},{i}\n" for i in range(10))
+
+
+def test_a_file_with_semicolons_and_decimal_commas_is_written_alike(tmp_path):
+    (tmp_path / "t.csv").write_text("a;b\n0,50;x\n1,5;y\n")
+    table = read_table(tmp_path / "t.csv")
+    write_table(tmp_path / "out.csv", {"p": np.array([0.25, 0.5])}, beside=table)
+    assert (tmp_path / "out.csv").read_text() == "a;b;p\n0,50;x;0,25\n1,5;y;0,5\n"
+    np.testing.assert_array_equal(read_table(tmp_path / "out.csv").X, [[0.5, 0.25], [1.5, 0.5]])
+
+
+def test_an_input_that_has_changed_since_it_was_read_is_written_as_it_was_read(tmp_path):
+    (tmp_path / "t.csv").write_text("a\n1.50\n2.5\n")
+    table = read_table(tmp_path / "t.csv")
+    (tmp_path / "t.csv").write_text("a\nsomething else\n")
+    write_table(tmp_path / "out.csv", {"label": np.array([0, 1])}, beside=table)
+    assert (tmp_path / "out.csv").read_text() == "a,label\n1.5,0\n2.5,1\n"
+
+
+@pytest.mark.parametrize("mark", [",", ";"])
+def test_digits_with_leading_zeros_are_a_code_unless_chosen(tmp_path, mark):
+    (tmp_path / "t.csv").write_text(f"Zip{mark}a\n02750{mark}0.5\n10001{mark}00.25\n{mark}2\n")
+    table = read_table(tmp_path / "t.csv")
+    assert table.feature_names == ["a"]
+    assert table.ignored == {"Zip": "a code with leading zeros"}
+    assert table.own_columns()["Zip"].tolist()[:2] == ["02750", "10001"]
+    write_table(tmp_path / "out.parquet", {"label": np.zeros(3, dtype=int)}, beside=table)
+    assert pd.read_parquet(tmp_path / "out.parquet")["Zip"].tolist()[:2] == ["02750", "10001"]
+    (tmp_path / "u.csv").write_text("Zip,a\n02750,1\n10001,2\n")
+    np.testing.assert_array_equal(read_table(tmp_path / "u.csv", columns=["Zip"]).X, [[2750.0], [10001.0]])
+
+
+@pytest.mark.parametrize("start", ["", "\n\n"])
+def test_more_columns_than_pandas_can_manage_are_refused(tmp_path, monkeypatch, start):
+    monkeypatch.setattr("neuralbayes.data.text_tables.MAX_COLUMNS", 3)
+    (tmp_path / "t.csv").write_text(f"{start}a,b,c,d\n1,2,3,4\n")
+    with pytest.raises(ValueError, match=r"t\.csv must have at most 3 columns"):
+        read_table(tmp_path / "t.csv")
+    (tmp_path / "t.csv").write_text(f"{start}a,b,c\n1,2,3\n" + "1,2,3\n" * 5)
+    assert read_table(tmp_path / "t.csv").X.shape == (6, 3)

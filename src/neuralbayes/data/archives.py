@@ -16,10 +16,9 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, cast
 
+from neuralbayes.bounds import MAX_MEMBERS, MAX_OTHER_BYTES, MAX_PAX_BYTES
+
 BLOCK = 512
-MAX_MEMBERS = 10_000
-MAX_OTHER_BYTES = 64 * 2**20  # a member that nobody asked for, such as a readme, is skipped up to this size
-MAX_PAX_BYTES = 2**20
 
 #: What the standard library raises on a damaged archive.
 DAMAGE = (EOFError, zlib.error, tarfile.TarError, gzip.BadGzipFile)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-MAX_PACKED_BYTES = 2**30  # an array that cannot be mapped is unpacked into memory up to this size
+from neuralbayes.bounds import MAX_PACKED_BYTES
 
 #: What numpy and zipfile raise on damaged or hostile files.
 DAMAGE = (

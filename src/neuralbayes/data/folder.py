@@ -5,24 +5,31 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from neuralbayes.data.path_text import readable
 from neuralbayes.data.pictures import PictureError, no_longer_readable, picture_header, read_picture
 from neuralbayes.data.progress import late_bar
 from neuralbayes.data.scan import Skipped, class_of, find_classes, scan_folder
 from neuralbayes.data.sources import check_indices
+from neuralbayes.limits import free_memory
 
+SHORT_SIDE = 64  # pixels of the shorter side, at most, where no size is asked for
 MEMORY_LIMIT = 2**30  # bytes of decoded images that are kept
 N_THREADS = min(8, (os.cpu_count() or 1) + 1)  # Pillow lets other threads run while it decodes
-BLOCK = 256  # files handed to the threads at a time
+BLOCK = 256  # files handed to the threads at a time, at most
+DECODING_BYTES = 2**29  # of pictures that are being decoded, or wait to be put into their place
 
 _Result = TypeVar("_Result")
+Check = Callable[[int, tuple[int, int, int]], None]
+"""Told how many images there are and the shape (H, W, C) of one before any is decoded; raises if that is too much."""
 
 
 class FolderSource:
@@ -36,7 +43,8 @@ class FolderSource:
     path : path
         A folder; files are taken in the order of their names.
     size : int or tuple (H, W), optional
-        Size of the images; others are scaled until they cover it, and cut. By default the commonest size.
+        Size of the images; others are scaled until they cover it, and cut. By default the commonest size, reduced to
+        64 pixels on its shorter side where that is longer.
     channels : {1, 3}, optional
         Grey or RGB. By default RGB as soon as one picture has colours.
     class_folders : bool, optional
@@ -46,6 +54,9 @@ class FolderSource:
         Decoded images of at most this many bytes in all are kept in memory.
     progress : bool, default=True
         Show a bar when reading takes longer than two seconds.
+    check : callable, optional
+        Called with the number of pictures and the shape (H, W, C) of an image, as their headers have it, before any
+        is decoded.
 
     Attributes
     ----------
@@ -56,6 +67,8 @@ class FolderSource:
         Names of the class folders.
     skipped : list of (Path, str)
         Files that were left out, and why.
+    reduced_from : tuple (H, W), or None
+        The commonest size, where no size was asked for and it was reduced.
     """
 
     def __init__(
@@ -67,23 +80,33 @@ class FolderSource:
         class_folders: bool | None = None,
         memory_limit: int = MEMORY_LIMIT,
         progress: bool = True,
+        check: Check | None = None,
     ) -> None:
         folder = Path(path)
         if not folder.is_dir():
             raise NotADirectoryError(f"`path` must be a folder of pictures, got {folder}, which is not a folder")
         self.skipped: list[Skipped]
         found, self.skipped = scan_folder(folder)
-        headers = dict(self._readable(picture_header, found, "looking at pictures", progress))
+        if class_folders:  # said before anything is decoded
+            self._label(found, folder, find_classes(found, folder, True))
+        headers = dict(self._readable(picture_header, found, "looking at pictures", progress, _Room()))
         self._require(headers, folder)
-        self._shape = _choose_shape(list(headers.values()), check_size(size), check_channels(channels))
+        self._shape, self.reduced_from = _choose_shape(
+            list(headers.values()), check_size(size), check_channels(channels)
+        )
+        self._room = _Room(
+            decoding=4 * max(height * width for (height, width), _ in headers.values()), image=math.prod(self._shape)
+        )
+        if check is not None:
+            check(len(headers), self._shape)
         self._images: NDArray[np.uint8] | None = None
         self.paths = tuple(self._decode_all(list(headers), memory_limit, progress))
         self._require(self.paths, folder)
 
         self.class_names = find_classes(list(self.paths), folder, class_folders)
-        self.labels: NDArray[np.int64] | None = None
+        self.labels: NDArray[np.int64] | None = self._label(self.paths, folder, self.class_names)
         if self.class_names is not None:
-            self._label(folder, self.class_names)
+            self.class_names = tuple(map(readable, self.class_names))
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -106,7 +129,7 @@ class FolderSource:
             return self._images[checked]
         batch = np.empty((len(checked), *self._shape), np.uint8)
         paths = [self.paths[i] for i in checked]
-        for i, result in enumerate(_parallel(self._read_one, paths)):
+        for i, result in enumerate(_parallel(self._read_one, paths, self._room)):
             if isinstance(result, PictureError):
                 raise no_longer_readable(paths[i], result)
             batch[i] = result
@@ -116,11 +139,11 @@ class FolderSource:
         return read_picture(path, self._shape[:2], self._shape[2])
 
     def _readable(
-        self, function: Callable[[Path], _Result], paths: list[Path], description: str, progress: bool
+        self, function: Callable[[Path], _Result], paths: list[Path], description: str, progress: bool, room: _Room
     ) -> Iterator[tuple[Path, _Result]]:
         """(path, function(path)) of each path, without those where it fails, which go to `skipped`."""
         with late_bar(description, len(paths), enabled=progress) as advance:
-            for path, result in zip(paths, _parallel(function, paths), strict=True):
+            for path, result in zip(paths, _parallel(function, paths, room), strict=True):
                 advance(1)
                 if isinstance(result, PictureError):
                     self.skipped.append((path, str(result)))
@@ -130,10 +153,12 @@ class FolderSource:
     def _decode_all(self, paths: list[Path], memory_limit: int, progress: bool) -> list[Path]:
         """Decode every file once and keep the images if there is room; give the paths of those that could be."""
         kept: list[Path] = []
-        fits = len(paths) * math.prod(self._shape) <= memory_limit
+        free = free_memory()
+        most = memory_limit if free is None else min(memory_limit, free // 2)
+        fits = len(paths) * math.prod(self._shape) <= most
         # One array from the start: a list of images and then their stack would need twice the memory.
         images = np.empty((len(paths) if fits else 0, *self._shape), np.uint8)
-        for path, image in self._readable(self._read_one, paths, "reading pictures", progress):
+        for path, image in self._readable(self._read_one, paths, "reading pictures", progress, self._room):
             if fits:
                 images[len(kept)] = image
             kept.append(path)
@@ -141,13 +166,16 @@ class FolderSource:
             self._images = images[: len(kept)]
         return kept
 
-    def _label(self, folder: Path, class_names: tuple[str, ...]) -> None:
-        classes = [class_of(path, folder) for path in self.paths]
+    @staticmethod
+    def _label(paths: Sequence[Path], folder: Path, class_names: tuple[str, ...] | None) -> NDArray[np.int64] | None:
+        if class_names is None:
+            return None
+        classes = [class_of(path, folder) for path in paths]
         if None in classes:
-            stray = self.paths[classes.index(None)]
+            stray = paths[classes.index(None)]
             raise ValueError(f"every picture must lie in a class folder for class_folders=True; {stray} does not")
         number = {name: k for k, name in enumerate(class_names)}
-        self.labels = np.array([number[name] for name in classes if name is not None], np.int64)
+        return np.array([number[name] for name in classes if name is not None], np.int64)
 
     def _require(self, paths: Iterable[Path], folder: Path) -> None:
         if any(True for _ in paths):
@@ -160,7 +188,23 @@ class FolderSource:
         )
 
 
-def _parallel(function: Callable[[Path], _Result], paths: list[Path]) -> Iterator[_Result | PictureError]:
+@dataclass(frozen=True)
+class _Room:
+    """Bytes that a picture takes while it is decoded, and as an image: large ones are not decoded many at a time."""
+
+    decoding: int = 0
+    image: int = 0
+
+    @property
+    def n_threads(self) -> int:
+        return max(1, min(N_THREADS, DECODING_BYTES // max(1, self.decoding)))
+
+    @property
+    def block(self) -> int:
+        return max(self.n_threads, min(BLOCK, DECODING_BYTES // max(1, self.image)))
+
+
+def _parallel(function: Callable[[Path], _Result], paths: list[Path], room: _Room) -> Iterator[_Result | PictureError]:
     """Results in the order of `paths`, or the error in place of one."""
 
     def attempt(path: Path) -> _Result | PictureError:
@@ -171,9 +215,9 @@ def _parallel(function: Callable[[Path], _Result], paths: list[Path]) -> Iterato
 
     # Warnings of Pillow are left alone: filters belong to the whole process, and changing them here, while another
     # thread may change them too, can leave them changed for good.
-    with ThreadPoolExecutor(N_THREADS) as pool:
-        for start in range(0, len(paths), BLOCK):
-            yield from pool.map(attempt, paths[start : start + BLOCK])
+    with ThreadPoolExecutor(room.n_threads) as pool:
+        for start in range(0, len(paths), room.block):
+            yield from pool.map(attempt, paths[start : start + room.block])
 
 
 def check_size(size: int | tuple[int, int] | None) -> tuple[int, int] | None:
@@ -195,8 +239,14 @@ def check_channels(channels: int | None) -> int | None:
 
 def _choose_shape(
     headers: list[tuple[tuple[int, int], int]], size: tuple[int, int] | None, channels: int | None
-) -> tuple[int, int, int]:
+) -> tuple[tuple[int, int, int], tuple[int, int] | None]:
+    """(H, W, C), and the size that is reduced to it, if one is."""
+    reduced_from = None
     if size is None:
         counts = Counter(header for header, _ in headers)
-        size = min(counts, key=lambda one: (-counts[one], one))  # the commonest; of several, the smallest
-    return (*size, channels or max(channel for _, channel in headers))
+        height, width = min(counts, key=lambda one: (-counts[one], one))  # the commonest; of several, the smallest
+        size = (height, width)
+        if min(size) > SHORT_SIDE:
+            reduction = min(size) / SHORT_SIDE
+            size, reduced_from = (round(height / reduction), round(width / reduction)), size
+    return (*size, channels or max(channel for _, channel in headers)), reduced_from

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from neuralbayes.data.arrays import npz_keys, npz_shape, open_npy, open_npz
-from neuralbayes.data.catalog import is_name, names
-from neuralbayes.data.folder import FolderSource, check_channels, check_size
+from neuralbayes.data.catalog import find_entry, is_name, names
+from neuralbayes.data.folder import Check, FolderSource, check_channels, check_size
+from neuralbayes.data.scan import find_classes, scan_folder
 from neuralbayes.data.sources import ArraySource, FittedSource, ImageSource
 
 if TYPE_CHECKING:
@@ -84,6 +85,7 @@ def load_images(
     root: str | Path | None = None,
     offline: bool = False,
     progress: bool = True,
+    check: Check | None = None,
 ) -> Images:
     """Load images by the name of a data set, or from a folder of pictures, a ``.npy`` or a ``.npz``.
 
@@ -97,7 +99,7 @@ def load_images(
         is not split is all "train".
     size : int or tuple (H, W), optional
         Images of another size are scaled until they cover it, and cut. By default they stay as they are; those of a
-        folder get its commonest size.
+        folder get its commonest size, reduced to 64 pixels on its shorter side where that is longer.
     channels : {1, 3}, optional
         Grey or RGB; by default as they are.
     class_folders : bool, optional
@@ -105,6 +107,9 @@ def load_images(
         picture lies in one.
     root, offline, progress
         See :func:`neuralbayes.datasets.load`.
+    check : callable, optional
+        Called with the number of images and the shape (H, W, C) of one before any picture is decoded, to raise where
+        that would be too much.
 
     Returns
     -------
@@ -124,13 +129,16 @@ def load_images(
     else:
         path = Path(data).expanduser()
         if path.is_dir():
-            return _folder(path, split, wanted_size, wanted_channels, class_folders, progress)
+            return _folder(path, split, wanted_size, wanted_channels, class_folders, progress, check)
         images = _file(path, split)
     shape = images.source.shape
-    target = wanted_size or shape[:2]
-    if (*target, wanted_channels or shape[2]) == shape:
+    height, width = wanted_size or shape[:2]
+    wanted = (height, width, wanted_channels or shape[2])
+    if check is not None:
+        check(len(images), wanted)
+    if wanted == shape:
         return images
-    fitted = FittedSource(images.source, target, wanted_channels or shape[2])
+    fitted = FittedSource(images.source, wanted[:2], wanted[2])
     return Images(images.name, split, fitted, images.labels, images.class_names)
 
 
@@ -157,6 +165,29 @@ def holds_images(data: str | Path) -> bool:
         return False
 
 
+def labeled_splits(data: str | Path) -> dict[str, bool]:
+    """Which parts `data` have, and whether each has labels, found out before any picture is decoded.
+
+    Where `data` cannot be read there are none, and :func:`load_images` says why.
+
+    Examples
+    --------
+    >>> labeled_splits("digits")
+    {'train': True, 'test': True}
+    """
+    if is_name(str(data)):
+        return {split: part.labeled for split, part in find_entry(str(data)).parts.items()}
+    path = Path(data).expanduser()
+    if path.is_dir():
+        folders = {split: folder for split in SPLITS if (folder := _split_folder(path, split)) is not None}
+        return {split: find_classes(scan_folder(one)[0], one, None) is not None for split, one in folders.items()}
+    if path.suffix == ".npz" and path.is_file():
+        keys = set(npz_keys(path))
+        found = {split: (keys & {*_image_keys(split)}, keys & {*_label_keys(split)}) for split in SPLITS}
+        return {split: bool(labels) for split, (images, labels) in found.items() if images}
+    return {"train": False} if path.suffix == ".npy" and path.is_file() else {}
+
+
 def _named(name: str, split: str, root: str | Path | None, offline: bool, progress: bool) -> Images:
     from neuralbayes.data.loading import load
 
@@ -175,18 +206,34 @@ def _folder(
     channels: int | None,
     class_folders: bool | None,
     progress: bool,
+    check: Check | None,
 ) -> Images:
+    folder = _split_folder(path, split)
+    if folder is None:
+        raise ValueError(f"{path} has no split {split!r}; put its pictures into the sub-folders train and {split}")
+    source = FolderSource(
+        folder, size=size, channels=channels, class_folders=class_folders, progress=progress, check=check
+    )
+    return Images(str(path), split, source, source.labels, source.class_names, source.skipped)
+
+
+def _split_folder(path: Path, split: str) -> Path | None:
+    """The folder of a part of the pictures below `path`; what is not split is all train."""
     parts = {
         name: next((path / folder for folder in folders if (path / folder).is_dir()), None)
         for name, folders in SPLIT_FOLDERS.items()
     }
     # Both, or it may be a data set of trains: with one of them alone, the folder is a class or a mere level.
     is_split = parts["train"] is not None and (parts["test"] is not None or parts["unlabeled"] is not None)
-    folder = parts[split] if is_split else (path if split == "train" else None)
-    if folder is None:
-        raise ValueError(f"{path} has no split {split!r}; put its pictures into the sub-folders train and {split}")
-    source = FolderSource(folder, size=size, channels=channels, class_folders=class_folders, progress=progress)
-    return Images(str(path), split, source, source.labels, source.class_names, source.skipped)
+    return parts[split] if is_split else (path if split == "train" else None)
+
+
+def _image_keys(split: str) -> tuple[str, ...]:
+    return (f"{split}_images", f"x_{split}", f"X_{split}", *(IMAGE_KEYS if split == "train" else ()))
+
+
+def _label_keys(split: str) -> tuple[str, ...]:
+    return (f"{split}_labels", f"y_{split}", *(LABEL_KEYS if split == "train" else ()))
 
 
 def _file(path: Path, split: str) -> Images:
@@ -201,11 +248,10 @@ def _file(path: Path, split: str) -> Images:
         return Images(str(path), split, ArraySource(open_npy(path)))
     if path.suffix != ".npz":
         raise ValueError(f"`data` must be a folder, a .npy or a .npz, got the file {path}")
-    image_keys = (f"{split}_images", f"x_{split}", f"X_{split}", *(IMAGE_KEYS if split == "train" else ()))
-    label_keys = (f"{split}_labels", f"y_{split}", *(LABEL_KEYS if split == "train" else ()))
+    image_keys = _image_keys(split)
     keys = npz_keys(path)
     image_key = next((key for key in image_keys if key in keys), None)
-    label_key = next((key for key in label_keys if key in keys), None)
+    label_key = next((key for key in _label_keys(split) if key in keys), None)
     if image_key is None:
         raise ValueError(f"{path} must hold one of the arrays {', '.join(image_keys)}, got {', '.join(keys) or 'none'}")
     source = ArraySource(open_npz(path, image_key))

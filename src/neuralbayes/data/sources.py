@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+FITTED_BYTES = 2**26  # of images that wait to be resized
 CHANNELS = (1, 3)  # grey or RGB: what tells the channel axis of an array from the others
 
 
@@ -150,11 +152,13 @@ class FittedSource:
 
         from neuralbayes.data.pictures import fit_picture
 
-        batch = self._source.read(indices)
-        fitted = np.empty((len(batch), *self._shape), np.uint8)
-        for i, image in enumerate(batch):
-            picture = Image.fromarray(image[..., 0] if image.shape[2] == 1 else image)
-            fitted[i] = fit_picture(picture, self._shape[:2], self._shape[2])
+        checked = check_indices(indices, len(self))
+        fitted = np.empty((len(checked), *self._shape), np.uint8)
+        step = max(1, FITTED_BYTES // math.prod(self._source.shape))
+        for start in range(0, len(checked), step):
+            for i, image in enumerate(self._source.read(checked[start : start + step]), start):
+                picture = Image.fromarray(image[..., 0] if image.shape[2] == 1 else image)
+                fitted[i] = fit_picture(picture, self._shape[:2], self._shape[2])
         return fitted
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from neuralbayes.data.arrays import DAMAGE, MAX_PACKED_BYTES
+from neuralbayes.bounds import MAX_PACKED_BYTES
+from neuralbayes.data.arrays import DAMAGE
+from neuralbayes.data.parquet import RefusedError, read_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 ARRAY_SUFFIXES = frozenset({".npy", ".npz"})  # one dtype, no column names
 SUFFIXES = (".csv", ".tsv", ".parquet", ".npy", ".npz")
-MAX_PARQUET_RATIO = 1000  # bytes in memory by bytes of the file, above 1 GB: numbers that say something pack less well
 
 
 def table_suffix(path: str | Path) -> str:
@@ -98,58 +98,19 @@ def read_npz(path: Path, key: str | None) -> NDArray[Any]:
     raise ValueError(f"{path} has no array {key!r}; `key` must be one of {choices}")
 
 
-def read_text(path: Path, separator: str) -> pd.DataFrame:
-    """The table of a text file; columns x0, x1, ... if its first line holds numbers instead of names."""
-    pandas = import_pandas()
-    try:
-        with warnings.catch_warnings():
-            # pandas would drop the fields that no header stands above
-            warnings.simplefilter("error", pandas.errors.ParserWarning)
-            first = pandas.read_csv(path, sep=separator, header=None, nrows=1, dtype=str, keep_default_na=False)
-            fields = first.iloc[0].tolist()
-            # DataFrames without column names are written with the header 0, 1, 2, ...
-            headerless = all(map(is_number, fields)) and fields != [str(i) for i in range(len(fields))]
-            names = [f"x{i}" for i in range(len(fields))] if headerless else None
-            frame: pd.DataFrame = pandas.read_csv(
-                path, sep=separator, header=None if headerless else 0, names=names, index_col=False, low_memory=False
-            )
-    except pandas.errors.EmptyDataError as error:
-        raise ValueError(f"{path} is empty: it has no columns") from error
-    except pandas.errors.ParserWarning as error:
-        raise ValueError(f"{path} has rows with more fields than the first line has") from error
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not UTF-8 text ({error}); save it as UTF-8") from error
-    except pandas.errors.ParserError as error:
-        raise ValueError(f"{path} cannot be read as a table ({error})") from error
-    if len(fields) == 1:
-        other = next((mark for mark in ";\t|," if mark != separator and mark in fields[0]), None)
-        if other is not None:
-            raise ValueError(f"{path} seems to be separated by {other!r}; a {path.suffix} file must use {separator!r}")
-    return frame
-
-
 def read_parquet(path: Path) -> pd.DataFrame:
     """The table of a Parquet file, its column names as str."""
-    pandas = import_pandas()
+    import_pandas()
     import_pyarrow()
     try:
-        _check_cells(path)
-        frame: pd.DataFrame = pandas.read_parquet(path, engine="pyarrow")
-        _check_text(frame)
+        frame = read_frame(path)
+    except RefusedError:
+        raise
     except Exception as error:  # whatever pyarrow and pandas stumble over in damaged contents
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise _damaged(path, "Parquet", error) from error
     return frame.set_axis([str(name) for name in frame.columns], axis=1)
-
-
-def is_number(value: Any) -> bool:
-    """Whether `float` takes `value`."""
-    try:
-        float(value)
-    except (TypeError, ValueError):
-        return False
-    return True
 
 
 def _check_unpacked(archive: zipfile.ZipFile, key: str) -> None:
@@ -161,26 +122,6 @@ def _check_unpacked(archive: zipfile.ZipFile, key: str) -> None:
                 f"{key!r} unpacks to {member.file_size} bytes, more than {MAX_PACKED_BYTES}; store it by numpy.savez, "
                 "which does not pack, or as .npy"
             )
-
-
-def _check_cells(path: Path) -> None:
-    """Raise if a Parquet file claims far more numbers than its bytes can be meant to hold."""
-    import pyarrow.parquet
-
-    metadata = pyarrow.parquet.read_metadata(path)
-    n_bytes = 8 * metadata.num_rows * metadata.num_columns
-    if n_bytes > max(MAX_PACKED_BYTES, MAX_PARQUET_RATIO * path.stat().st_size):
-        raise ValueError(f"it claims {metadata.num_rows} rows, which unpack to {n_bytes} bytes: refused")
-
-
-def _check_text(frame: pd.DataFrame) -> None:
-    """Raise if text is not UTF-8, which pandas would find out when somebody looks at it."""
-    import pyarrow
-
-    for i in range(frame.shape[1]):
-        values = frame.iloc[:, i].array
-        if hasattr(values, "__arrow_array__"):
-            pyarrow.array(values).validate(full=True)
 
 
 def _object_array(path: Path) -> ValueError:

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from neuralbayes.columns import ATOM, is_whole, named_as_code, why_not_continuous
 from neuralbayes.data.table_formats import (
     ARRAY_SUFFIXES,
     SEPARATORS,
     import_pandas,
     import_pyarrow,
-    is_number,
     read_npy,
     read_npz,
     read_parquet,
-    read_text,
     table_suffix,
 )
+from neuralbayes.data.text_tables import CODE, TextFile, is_number, read_text
+from neuralbayes.data.written import feature_columns, marked, written_columns
 from neuralbayes.files import atomic_write
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ class Table:
         The columns that are not in `X`, and why.
     source : DataFrame or array
         The input as it was, all columns.
+    text : TextFile or None
+        Where the cells of a CSV or TSV file can be read again as they stand there.
     """
 
     path: Path
@@ -53,6 +56,7 @@ class Table:
     named: bool
     ignored: dict[str, str]
     source: pd.DataFrame | NDArray[Any]
+    text: TextFile | None = None
 
     def own_columns(self) -> pd.DataFrame:
         """All columns of the input, used or not."""
@@ -62,18 +66,29 @@ class Table:
         return frame
 
 
-def read_table(path: str | Path, *, columns: Sequence[str] | None = None, key: str | None = None) -> Table:
+def read_table(
+    path: str | Path,
+    *,
+    columns: Sequence[str] | None = None,
+    key: str | None = None,
+    keep: Collection[str] | Literal["all"] = "all",
+) -> Table:
     """Read the numeric columns of a file; its suffix says which format it has.
 
     Parameters
     ----------
     path : path of a .csv, .tsv, .parquet, .npy or .npz file
-        Text files may lack a header: a first line of numbers is data, and the columns are x0, x1, ...
+        Text files may lack a header: a first line of numbers is data, and the columns are x0, x1, ... Their cells may
+        be separated by a comma, a semicolon, a tab or a bar, and numbers have a decimal comma unless that separates.
     columns : sequence of str, optional
         The columns to use, in this order. By default all numeric ones, except whole numbers that only count the
-        rows (an index that was written along).
+        rows (an index that was written along), and what this library wrote beside features: classes, labels and
+        probabilities.
     key : str, optional
         Which array of a .npz file to read, where it holds several.
+    keep : collection of str or "all", default="all"
+        Where `columns` are not given: the columns of a text or Parquet file that are used although their values have
+        gaps by nature (constants, ids, codes, two or few values). Others of this kind are left out.
 
     Returns
     -------
@@ -99,8 +114,12 @@ def read_table(path: str | Path, *, columns: Sequence[str] | None = None, key: s
     if suffix in ARRAY_SUFFIXES:
         array = read_npy(path) if suffix == ".npy" else read_npz(path, key)
         return _table_of_array(path, array, columns)
-    frame = read_text(path, SEPARATORS[suffix]) if suffix in SEPARATORS else read_parquet(path)
-    return _table_of_frame(path, frame, columns)
+    if suffix == ".parquet":
+        return _table_of_frame(path, read_parquet(path), columns, keep)
+    import_pandas()
+    text, frame, codes = read_text(path, SEPARATORS[suffix])
+    table = _table_of_frame(path, frame, columns, keep, codes)
+    return replace(table, source=frame.assign(**codes), text=text)
 
 
 def write_table(path: str | Path, columns: Mapping[str, NDArray[Any]], *, beside: Table | None = None) -> list[str]:
@@ -113,7 +132,8 @@ def write_table(path: str | Path, columns: Mapping[str, NDArray[Any]], *, beside
         In CSV, TSV and Parquet a two-dimensional array ``p`` becomes the columns p_0, p_1, ...; in NPZ each array
         is kept under its name; NPY holds a single array.
     beside : Table, optional
-        In CSV, TSV and Parquet its own columns come first. Where a new name is taken, all new names get the same
+        In CSV, TSV and Parquet its own columns come first; from one text file to another cell by cell as they were,
+        and with the same separator where both are CSV. Where a new name is taken, all new names get the same
         number at the end: label_1, p_0_1, p_1_1.
 
     Returns
@@ -136,7 +156,10 @@ def write_table(path: str | Path, columns: Mapping[str, NDArray[Any]], *, beside
             return list(columns)
     frame, names = _joined(beside, columns)
     with atomic_write(path) as temporary:
-        if suffix == ".parquet":
+        if beside is not None and beside.text is not None and suffix in SEPARATORS and not beside.text.changed():
+            separator = beside.text.separator if suffix == ".csv" else SEPARATORS[suffix]
+            _write_cells(temporary, beside.text, frame[names], separator)
+        elif suffix == ".parquet":
             import_pyarrow()
             frame.to_parquet(temporary, engine="pyarrow")
         else:
@@ -144,6 +167,17 @@ def write_table(path: str | Path, columns: Mapping[str, NDArray[Any]], *, beside
             plain = isinstance(frame.index, import_pandas().RangeIndex)
             frame.to_csv(temporary, sep=SEPARATORS[suffix], index=not plain)
     return names
+
+
+def _write_cells(path: Path, text: TextFile, new: pd.DataFrame, separator: str) -> None:
+    """Write the cells of a text file as they stand there, and new columns beside them, some rows at a time."""
+    start = 0
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        for cells in text.cells():
+            added = new.iloc[start : start + len(cells)].set_axis(cells.index)
+            joined = import_pandas().concat([cells, added], axis=1)
+            joined.to_csv(file, sep=separator, decimal=text.decimal, index=False, header=start == 0)
+            start += len(cells)
 
 
 def _table_of_array(path: Path, array: NDArray[Any], columns: Sequence[str] | None) -> Table:
@@ -163,19 +197,32 @@ def _table_of_array(path: Path, array: NDArray[Any], columns: Sequence[str] | No
     return Table(path, X, names, False, _left_out(every, names), array)
 
 
-def _table_of_frame(path: Path, frame: pd.DataFrame, columns: Sequence[str] | None) -> Table:
+def _table_of_frame(
+    path: Path,
+    frame: pd.DataFrame,
+    columns: Sequence[str] | None,
+    keep: Collection[str] | Literal["all"],
+    codes: Collection[str] = (),
+) -> Table:
     _check_not_empty(path, frame.shape)
     repeated = frame.columns[frame.columns.duplicated()]
     if len(repeated):
         raise ValueError(f"{path} has more than one column {repeated[0]!r}; column names must differ")
     every = [str(name) for name in frame]
     if columns is None:
-        why_not = {name: _not_numeric(frame[name]) or _index_like(frame[name]) for name in every}
+        written = written_columns(frame)
+        why_not = {n: written.get(n) or _not_numeric(frame[n]) or _index_like(frame[n]) for n in every}
+        why_not |= dict.fromkeys(codes, CODE)
+        if keep != "all":
+            _chosen(path, every, list(keep) or every)
+            kept = {*keep, *feature_columns(frame)}
+            why_not |= {n: _gaps_by_nature(frame[n]) for n in every if not why_not[n] and n not in kept}
         ignored = {name: reason for name, reason in why_not.items() if reason}
         names = [name for name in every if name not in ignored]
         if not names:
             reasons = "; ".join(f"{name!r}: {reason}" for name, reason in list(ignored.items())[:5])
-            raise ValueError(f"{path} has no numeric column to use ({reasons})")
+            hint = "" if keep == "all" else "; keep some of them, or all, by `keep`"
+            raise ValueError(f"{path} has no numeric column to use ({reasons}){hint}")
     else:
         names = _chosen(path, every, columns)
         for name in names:
@@ -203,7 +250,9 @@ def _joined(beside: Table | None, columns: Mapping[str, NDArray[Any]]) -> tuple[
         number += 1
     names = [f"{name}_{number}" if number else name for name in new]
     added = pandas.DataFrame(dict(zip(names, new.values(), strict=True)), index=own.index)
-    return pandas.concat([own, added], axis=1), names
+    joined = pandas.concat([own, added], axis=1)
+    joined.attrs = marked(own.attrs, "label", names)
+    return joined, names
 
 
 def _chosen(path: Path, available: list[str], columns: Sequence[str]) -> list[str]:
@@ -250,6 +299,18 @@ def _index_like(column: pd.Series[Any]) -> str | None:
         return None
     counted = np.arange(len(column)) + int(column.iloc[0])
     return "counts the rows" if column.iloc[0] in (0, 1) and np.array_equal(column.to_numpy(), counted) else None
+
+
+def _gaps_by_nature(column: pd.Series[Any]) -> str | None:
+    """Why gaps between the numbers of a column say nothing about the rows; from some 20,000 of them."""
+    values = column.to_numpy(dtype=np.float64, na_value=np.nan)[:: max(1, len(column) // 20_000)]
+    values = values[np.isfinite(values)]
+    if len(values) < 2:
+        return None
+    if named_as_code(str(column.name)) and is_whole(values[:, None]).all():
+        return "an id or code by its name"
+    reason = why_not_continuous(values)
+    return None if reason == ATOM else reason
 
 
 def _check_not_empty(path: Path, shape: tuple[int, ...]) -> None:

@@ -1,0 +1,328 @@
+"""Parquet files of strangers: what they unpack to is known before anything is unpacked.
+
+A few kilobytes of Parquet can hold gigabytes: pages are packed, and a long text that stands in a dictionary once may be
+in every row. The sizes in the footer are what the writer says; those in the headers of the pages are what the decoder
+goes by, so these are added up; pyarrow does not show them, so they are read here. Text is read as a dictionary first
+where its length in all rows may be too much.
+"""
+
+from __future__ import annotations
+
+import math
+import mmap
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from neuralbayes.bounds import MAX_COLUMNS, MAX_PACKED_BYTES, MAX_PARQUET_RATIO
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+OBJECT_BYTES = 64
+"""Of a cell that pandas may make a Python object of, beyond the text in it."""
+
+BATCH_BYTES = 2**26
+"""Text that is decoded at once where it cannot be read as a dictionary."""
+
+BYTE_ARRAY = 6  # the physical type of values of any length
+DICTIONARY_PAGE = 2
+VALUES = {0: (5, 1, 2), 3: (8, 1, 4)}
+"""In the header of a page, by its type: the field with its values, and in that their number and their encoding."""
+
+DELTA_BYTE_ARRAY = 7
+"""The encoding in which a value says how much of the one before it repeats."""
+IN_DICTIONARY = (0, 2, 8)
+"""The encodings that pyarrow can read as a dictionary."""
+
+
+class RefusedError(ValueError):
+    """The file is whole, and asks for more than it may."""
+
+
+def read_frame(path: Path) -> pd.DataFrame:
+    """The table of a Parquet file of bounded size; damage gets whatever pyarrow raises.
+
+    Raises
+    ------
+    RefusedError
+        A column is nested, or the file unpacks to more than the larger of `MAX_PACKED_BYTES` and `MAX_PARQUET_RATIO`
+        times its size.
+    """
+    from pyarrow.parquet import ParquetFile
+
+    with ParquetFile(path) as file:
+        metadata, schema = file.metadata, file.schema_arrow
+        _check_columns(path, schema, metadata)
+        size = _unpacked(path, schema)
+    texts = [field.name for field in schema if _is_text(field.type)] if size.in_dictionaries else None
+    with ParquetFile(path, read_dictionary=texts, metadata=metadata) as file:
+        most = size.n_bytes + sum(_most_text(file, size))
+        if not size.in_dictionaries:
+            table = _in_batches(path, file, size, schema)
+        elif most > _limit(path):
+            table = file.read()
+            parts = (part for column in table.columns for part in column.chunks)
+            _check_size(path, size.n_bytes + sum(map(_text_bytes, parts)))
+    if size.in_dictionaries and most <= _limit(path):
+        with ParquetFile(path, metadata=metadata) as file:  # several times as fast as by way of dictionaries
+            table = file.read()
+    table.validate(full=True)  # text that is not UTF-8 would be found by whoever looks at it
+    frame: pd.DataFrame = _expanded(table, schema).to_pandas()
+    return frame
+
+
+def _most_text(file: Any, size: _Size) -> Iterator[float]:
+    """Upper bounds of the text in the cells that dictionaries are for, from the longest entry of each."""
+    import pyarrow.compute as pc
+
+    for g, entries in size.dictionaries.items() if size.in_dictionaries else ():
+        (batch,) = islice(file.iter_batches(1, row_groups=[g], columns=list(entries)), 1)  # with a whole dictionary
+        for name, n_entries in entries.items():
+            words = getattr(batch.column(name), "dictionary", ())
+            longest = pc.max(pc.binary_length(words)).as_py() if len(words) == n_entries else math.inf
+            yield size.rows[g] * (longest or 0)
+
+
+def _in_batches(path: Path, file: Any, size: _Size, schema: Any) -> Any:
+    """The table, a few rows at a time: too much text is found before much of it is decoded."""
+    from pyarrow import Table
+
+    batches = []
+    for batch in file.iter_batches(max(1, BATCH_BYTES // max(1, size.longest_text))):
+        size.n_bytes += sum(map(_text_bytes, batch.columns))
+        _check_size(path, size.n_bytes)
+        batches.append(batch)
+    return Table.from_batches(batches, schema)
+
+
+def _expanded(table: Any, schema: Any) -> Any:
+    """`table` with text where it was read as a dictionary and is none."""
+    import pyarrow
+
+    for i, field in enumerate(schema):
+        if _is_text(field.type):
+            # 64-bit offsets: a column may hold more than 2 GB of text.
+            kind = pyarrow.large_binary() if _is_binary(field.type) else pyarrow.large_string()
+            table = table.set_column(i, field.with_type(kind), table.column(i).cast(kind))
+    return table
+
+
+def _check_columns(path: Path, schema: Any, metadata: Any) -> None:
+    repeated = [name for name, count in Counter(schema.names).items() if count > 1]
+    if repeated:  # a column is asked for by name
+        raise RefusedError(f"{path} has more than one column {repeated[0]!r}; column names must differ")
+    if metadata.num_columns > MAX_COLUMNS:
+        raise RefusedError(f"{path} must have at most {MAX_COLUMNS} columns, got {metadata.num_columns}")
+    for field in schema:
+        if _is_nested(field.type):
+            raise RefusedError(
+                f"column {field.name!r} of {path} must hold single values, got {field.type}; leave it out, or make a "
+                "column of each of its parts"
+            )
+
+
+def _is_nested(kind: Any) -> bool:
+    from pyarrow import BaseExtensionType, types
+
+    if isinstance(kind, BaseExtensionType):
+        return _is_nested(kind.storage_type)
+    return _is_nested(kind.value_type) if types.is_dictionary(kind) else bool(types.is_nested(kind))
+
+
+def _is_text(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_string(kind) or types.is_large_string(kind) or _is_binary(kind))
+
+
+def _is_binary(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_binary(kind) or types.is_large_binary(kind))
+
+
+def _is_number(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(
+        types.is_integer(kind) or types.is_floating(kind) or types.is_timestamp(kind) or types.is_duration(kind)
+    )
+
+
+def _limit(path: Path) -> int:
+    return max(MAX_PACKED_BYTES, MAX_PARQUET_RATIO * path.stat().st_size)
+
+
+def _check_size(path: Path, n_bytes: int) -> None:
+    if n_bytes > _limit(path):
+        raise RefusedError(
+            f"{path} unpacks to {n_bytes} bytes or more, which must be at most {_limit(path)}; leave out long text, "
+            "or write its numbers as .npy"
+        )
+
+
+def _text_bytes(array: Any) -> int:
+    """Bytes of the text in the cells of an array of text, or of a dictionary of text; 0 of others."""
+    import pyarrow.compute as pc
+    from pyarrow import types
+
+    if types.is_dictionary(array.type):
+        if not _is_text(array.type.value_type):
+            return 0
+        return pc.sum(pc.binary_length(array.dictionary).take(array.indices)).as_py() or 0
+    return 0 if _is_number(array.type) else int(array.nbytes)
+
+
+@dataclass
+class _Size:
+    """What the pages of a file unpack to.
+
+    Attributes
+    ----------
+    rows : list of int
+        Of each group of rows.
+    dictionaries : dict of int to dict of str to int
+        For each group of rows, the columns of text that have a dictionary, and the number of its entries.
+    n_bytes : int
+        Of all cells; of text what pages and dictionaries hold of it.
+    longest_text : int
+        Upper bound of the bytes of one cell, where that can be in many rows.
+    in_dictionaries : bool
+        Whether all text can be read as dictionaries.
+    """
+
+    rows: list[int]
+    dictionaries: dict[int, dict[str, int]]
+    n_bytes: int = 0
+    longest_text: int = 0
+    in_dictionaries: bool = True
+
+    def add(self, data: mmap.mmap, g: int, chunk: dict[int, Any], n_rows: int, column: Any, length: int) -> None:
+        """Add the pages of a column in one group of rows; none is unpacked.
+
+        Parameters
+        ----------
+        data : mmap
+            The file.
+        g : int
+            The number of the group.
+        chunk : dict
+            The ColumnMetaData of the format, by the numbers of its fields.
+        n_rows : int
+        column : Field
+            As Arrow has it.
+        length : int
+            Bytes of a value of fixed length.
+        """
+        from pyarrow import types
+
+        if not 0 <= chunk[5] == n_rows:
+            raise ValueError(f"a column has {chunk[5]} values in {n_rows} rows")
+        at, dictionary_at = chunk[9], chunk.get(11, 0)
+        at = dictionary_at if 0 < dictionary_at < at else at
+        end = at + chunk[7]
+        kind = column.type
+        is_text = _is_text(kind.value_type if types.is_dictionary(kind) else kind)
+        n_bytes, n_values, repeats, in_dictionary = 0, 0, False, is_text
+        while 0 <= at < end and n_values < n_rows:
+            header = _Thrift(data, at)
+            page = header.struct()
+            type_, unpacked, packed, values, encoding = page[1], page[2], page[3], 0, 0
+            if type_ in VALUES:
+                there, *numbers = VALUES[type_]
+                values, encoding = (page[there][number] for number in numbers)
+            if not all(0 <= number < 2**31 for number in (unpacked, packed, values)):
+                raise ValueError(f"a page has {values} values and {packed} bytes, which unpack to {unpacked}")
+            if type_ == DICTIONARY_PAGE and is_text:
+                self.dictionaries.setdefault(g, {})[column.name] = page[7][1]
+            repeats |= type_ == DICTIONARY_PAGE or encoding == DELTA_BYTE_ARRAY
+            in_dictionary &= encoding in IN_DICTIONARY
+            n_bytes += unpacked
+            n_values += values
+            at = header.at + packed
+        self.n_bytes += max(n_bytes, n_rows * max(8 if _is_number(kind) else OBJECT_BYTES, length))
+        if chunk[1] == BYTE_ARRAY:
+            self.in_dictionaries &= in_dictionary
+            self.longest_text = max(self.longest_text, n_bytes if repeats else 0)
+
+
+def _unpacked(path: Path, schema: Any) -> _Size:
+    """The size of a file, of which only headers are read; raises as soon as it is too large."""
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+        footer = _Thrift(data, start).struct()
+        lengths = [element.get(2, 0) for element in footer[2] if 1 in element]  # of the schema; groups have no type
+        size = _Size([group[3] for group in footer[4]], {})
+        for g, group in enumerate(footer[4]):
+            for chunk, column, length in zip(group[1], schema, lengths, strict=True):
+                size.add(data, g, chunk[3], group[3], column, length)
+                _check_size(path, size.n_bytes)
+    return size
+
+
+class _Thrift:
+    """Reads a struct of Thrift's compact protocol: its fields by number, text left out.
+
+    Parameters
+    ----------
+    data : mmap
+    at : int
+        Where the struct begins; where it ends, once it is read.
+    """
+
+    def __init__(self, data: mmap.mmap, at: int) -> None:
+        self._data = data
+        self.at = at
+
+    def struct(self) -> dict[int, Any]:
+        fields: dict[int, Any] = {}
+        number = 0
+        while kind := self._byte():
+            number = number + (kind >> 4) if kind >> 4 else self._integer()
+            fields[number] = self._value(kind & 15)
+        return fields
+
+    def _value(self, kind: int) -> Any:
+        match kind:
+            case 1 | 2:  # true, false
+                return kind == 1
+            case 3:
+                return self._byte()
+            case 4 | 5 | 6:
+                return self._integer()
+            case 7 | 8:  # a double, text
+                length = 8 if kind == 7 else self._varint()
+                self.at += length
+                return None
+            case 9:
+                size = self._byte()
+                kind, length = size & 15, size >> 4 if size >> 4 < 15 else self._varint()
+                # In a list true and false are bytes, so that each item takes at least one.
+                return [self._value(3 if kind in (1, 2) else kind) for _ in range(length)]
+            case 12:
+                return self.struct()
+        raise ValueError(f"a header has a field of kind {kind}")
+
+    def _integer(self) -> int:
+        value = self._varint()
+        return (value >> 1) ^ -(value & 1)  # zigzag: 0, -1, 1, -2, ...
+
+    def _varint(self) -> int:
+        value = 0
+        for shift in range(0, 70, 7):
+            byte = self._byte()
+            value |= (byte & 127) << shift
+            if byte < 128:
+                return value
+        raise ValueError("a header has an integer of more than 64 bits")
+
+    def _byte(self) -> int:
+        if self.at < 0:
+            raise ValueError("a header begins before the file")
+        byte = self._data[self.at]
+        self.at += 1
+        return byte

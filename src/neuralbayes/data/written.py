@@ -1,0 +1,109 @@
+"""The columns that this library itself writes beside features. When such a table is read again, they are no features.
+
+`neuralbayes embed` writes the known classes beside the features, and `neuralbayes label` the labels and probabilities
+beside a table: whoever took them for features would find again what was known already. In Parquet they are marked; in
+text they are recognised by their names and, where those could be somebody else's, by their values.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Command = Literal["embed", "label"]
+
+INDEX, PATH, CLASS, LABEL, PROBABILITY, FEATURE = "index", "path", "class", "label", "p", "f"
+"""What columns are called; those of probabilities and of features have a number after it: p_0, f_0."""
+
+MARK = "neuralbayes"  # in the attributes of a DataFrame, which pandas keeps in Parquet files
+PANDAS_ATTRIBUTES = "PANDAS_ATTRS"  # the key in the metadata of a Parquet schema under which it does
+TOLERANCE = 0.02  # of the sum of probabilities that somebody rounded
+
+
+def written_columns(frame: pd.DataFrame) -> dict[str, str]:
+    """The columns of `frame` that this library wrote and that are no features, each with the reason.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> written_columns(pd.DataFrame({"height": [1.7, 1.8], "label": [0, 1], "p_0": [0.9, 0.2], "p_1": [0.1, 0.8]}))
+    {'label': 'written by neuralbayes label, not a feature', 'p_0': ...}
+    """
+    there = {str(name) for name in frame}
+    found: dict[str, Command] = {}
+    for command, names in _marked(frame.attrs).items():
+        found |= dict.fromkeys(names, command)
+    if feature_columns(frame):
+        found |= dict.fromkeys((INDEX, PATH, LABEL), "embed")
+    block = _label_blocks(frame, there)
+    found |= dict.fromkeys(block, "label")
+    # The table of images that were labelled; elsewhere a column may well be called index.
+    if block and INDEX in there and (PATH in there or there <= {INDEX, CLASS, *block}):
+        found |= dict.fromkeys((INDEX, PATH, CLASS), "label")
+    names = [str(name) for name in frame]
+    return {name: f"written by neuralbayes {found[name]}, not a feature" for name in names if name in found}
+
+
+def feature_columns(frame: pd.DataFrame) -> set[str]:
+    """The columns f_0, f_1, ... of a table of features, whatever their values look like; none in other tables."""
+    names = {str(name) for name in frame if re.fullmatch(rf"{FEATURE}_\d+", str(name))}
+    return names if {f"{FEATURE}_0", f"{FEATURE}_1"} <= names else set()
+
+
+def marked(attributes: Mapping[Any, Any], command: Command, names: Iterable[str]) -> dict[Any, Any]:
+    """The attributes of a DataFrame with a mark on the columns `names`, beside the marks that are there.
+
+    Examples
+    --------
+    >>> marked({"unit": "cm"}, "label", ["p_0"])
+    {'unit': 'cm', 'neuralbayes': {'label': ['p_0']}}
+    """
+    marks = _marked(attributes)
+    marks[command] = list(dict.fromkeys([*marks.get(command, []), *names]))
+    return {**attributes, MARK: marks}
+
+
+def parquet_metadata(command: Command, names: Iterable[str]) -> dict[str, str]:
+    """The metadata of a Parquet schema that mark the columns `names`, as pandas writes and reads them."""
+    return {PANDAS_ATTRIBUTES: json.dumps(marked({}, command, names))}
+
+
+def _marked(attributes: Mapping[Any, Any]) -> dict[Command, list[str]]:
+    """The marks among the attributes of a DataFrame; anything else that a file may hold there is passed over."""
+    marks = attributes.get(MARK)
+    found: dict[Command, list[str]] = {}
+    if isinstance(marks, dict):
+        commands: tuple[Command, ...] = ("embed", "label")
+        for command in commands:
+            names = marks.get(command)
+            if isinstance(names, list):
+                found[command] = [name for name in names if isinstance(name, str)]
+    return found
+
+
+def _label_blocks(frame: pd.DataFrame, there: set[str]) -> list[str]:
+    """Columns label, p_0, p_1, ..., or label_2, p_0_2, p_1_2, ...: probabilities that add up to 1, and their label."""
+    found: list[str] = []
+    for ending in sorted(match[1] for name in there if (match := re.fullmatch(rf"{PROBABILITY}_0((?:_\d+)?)", name))):
+        names: list[str] = []
+        while (name := f"{PROBABILITY}_{len(names)}{ending}") in there:
+            names.append(name)
+        label = [f"{LABEL}{ending}"] if f"{LABEL}{ending}" in there else []
+        if (label or len(names) > 1) and _are_probabilities(frame[names]):
+            found += [*label, *names]
+    return found
+
+
+def _are_probabilities(columns: pd.DataFrame) -> bool:
+    """Whether the numbers of every row are non-negative and add up to 1; no if anything else stands there."""
+    if not all(dtype.kind in "iuf" for dtype in columns.dtypes):
+        return False
+    numbers = columns.to_numpy(dtype=np.float64, na_value=np.nan)
+    return bool((numbers >= 0.0).all() and (np.abs(numbers.sum(axis=1) - 1.0) <= TOLERANCE).all())
