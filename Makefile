@@ -9,7 +9,7 @@ TORCH := 2.13.0
 TORCH_CPU := 6746dbcbeb526eb61330b76b41ff1b4eb848951103a892eeb080dfa2b264667b
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-slow test-oldest test-newest browser lint lock audit bench fuzz docs clean
+.PHONY: help venv demo test test-slow test-oldest test-newest browser lint lock audit bench fuzz mutants docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -80,8 +80,12 @@ fuzz: $(READY)  ## 200,000 mutated files for every reader of files: more than an
 	$(PIP) --no-build-isolation -e '.[fuzz]'
 	$(BIN)/python fuzz/fuzz.py --record results/guarantees/fuzz.json
 
+mutants: $(READY)  ## the core changed in one place at a time: which changes no test notices
+	$(PIP) --no-build-isolation -e '.[mutants]'
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/guarantees/mutants.py --record results/guarantees/mutants.json
+
 docs: $(READY)  ## the documentation as HTML in docs/_build
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build
 
 clean:  ## remove what the other targets made
-	rm -rf .venv demo docs/_build docs/api docs/examples .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv demo docs/_build docs/api docs/examples .pytest_cache .mypy_cache .ruff_cache .hypothesis .mutants

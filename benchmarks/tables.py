@@ -315,6 +315,27 @@ def leaks_table() -> str:
     return table(["", "after the warm-up", f"after {result['fits']:,} fits", "more with each fit (95 %)"], rows) + "\n"
 
 
+def mutants_table() -> str:
+    """How many changes of the core the tests notice."""
+    found = _read("guarantees/mutants.json")["files"]
+    rows = [[row["file"].removeprefix("src/neuralbayes/"), row["mutants"], row["killed"]] for row in found]
+    rows.append(["all", *(sum(row[column] for row in rows) for column in (1, 2))])
+    cells = [[f"`{name}`" if name != "all" else name, n, killed, f"{killed / n:.1%}"] for name, n, killed in rows]
+    return table(["file", "changes", "noticed", "share"], cells) + "\n"
+
+
+def equivalent_table() -> str:
+    """Why the changes that no test notices are none."""
+    groups: dict[tuple[str, str], int] = {}
+    for row in _read("guarantees/mutants.json")["files"]:
+        for survivor in row["survivors"]:
+            place = f"{Path(row['file']).stem}.{survivor['change'].partition(':')[0]}"
+            key = (place, survivor["equivalent"] or "NOT KNOWN")
+            groups[key] = groups.get(key, 0) + 1
+    rows = [[f"`{place}`", n, why] for (place, why), n in groups.items()]
+    return table(["function", "changes", "why nothing depends on them"], rows) + "\n"
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "demo.json": demo_tables,
     "images/*.json": image_tables,
@@ -335,6 +356,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "guarantees/numerics.json#estimators": estimators_table,
     "guarantees/determinism.json": determinism_table,
     "guarantees/leaks.json": leaks_table,
+    "guarantees/mutants.json": mutants_table,
+    "guarantees/mutants.json#equivalent": equivalent_table,
 }
 """What makes each table, by the name in its mark."""
 

@@ -11,6 +11,7 @@ from neuralbayes.data.normalize import Normalization
 from neuralbayes.data.sources import ArraySource
 from neuralbayes.encoder import STATES, ImageEncoder, flat_state, is_dead, state_use
 from neuralbayes.estimators import load
+from neuralbayes.files import read_tensors, write_tensors
 
 SHAPE = (22, 26, 3)
 
@@ -148,3 +149,13 @@ def test_state_use_in_pieces_is_that_of_all_images_at_once(encoder, monkeypatch)
 def test_a_dead_state_has_less_than_a_tenth_of_its_share():
     p_z = torch.tensor([0.5, 0.45, 0.026, 0.024])
     assert is_dead(p_z).tolist() == [False, False, False, True]
+
+
+@pytest.mark.parametrize("name", ["network.conv1.weight", "normalization.mean", "normalization.std"])
+def test_weights_that_are_not_finite_are_refused_by_name(encoder, tmp_path, name):
+    encoder.save(tmp_path)
+    tensors, _ = read_tensors(tmp_path / "encoder.safetensors")
+    tensors[name].view(-1)[:1] = float("nan")
+    write_tensors(tmp_path / "encoder.safetensors", tensors, {})
+    with pytest.raises(ValueError, match=f"'{name}' must be finite, got 1 value"):
+        ImageEncoder.load(tmp_path)

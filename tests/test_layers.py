@@ -39,13 +39,17 @@ LAYERS = [
     "microbatches",
     "objectives",
     "networks",
+    "certificate",  # whether states are disjoint: walks on graphs, no training
     "bayes",
+    "autocast",  # half precision for networks alone
     "sharding",  # tensors of which each process has a piece
     "merging",  # small states into clusters: arrays only
     "neighbors",  # graphs of points: tensors and networks are unknown to it
+    "columns",  # what the values of a column say about it
     "launch",  # which process this is, of how many
     "limits",  # what a container lets it have
     "files",
+    "bounds",  # the most that files from strangers may ask for
 ]
 """From the top down. A layer may import those below it, and itself."""
 

@@ -18,7 +18,7 @@ from neuralbayes.data.normalize import Normalization
 from neuralbayes.data.sources import ImageSource, as_source
 from neuralbayes.files import read_json, read_tensors, write_json, write_tensors
 from neuralbayes.networks.encoders import PAPER_CHANNELS, convolutional_encoder, scaled_channels
-from neuralbayes.networks.filling import fill
+from neuralbayes.networks.filling import check_finite, fill
 from neuralbayes.networks.hidden import HiddenStates
 from neuralbayes.training.progress import progress
 
@@ -175,6 +175,7 @@ class ImageEncoder(nn.Module):
             raise ValueError(f"{folder / 'encoder.json'} does not describe an encoder of format {FORMAT}")
         tensors, _ = read_tensors(folder / "encoder.safetensors")
         try:
+            check_finite(tensors)
             arrays = {k.removeprefix("normalization."): t.numpy() for k, t in tensors.items() if k.startswith("norm")}
             normalization = Normalization.from_dict(description["normalization"], arrays)
             height, width, channels = (int(n) for n in description["shape"])

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from neuralbayes.data.normalize import whitened
 from neuralbayes.data.sources import ArraySource, ImageSource, SubsetSource
+from neuralbayes.data.written import parquet_metadata
 from neuralbayes.encoder import ImageEncoder, flat_state
 from neuralbayes.files import atomic_write
 from neuralbayes.parts import Parts
@@ -247,8 +248,9 @@ def _write_parquet(
             columns: dict[str, Any] = {"index": np.arange(rows.start, rows.stop)}
             columns |= {} if names is None else {"path": pa.array(names[rows], pa.string())}
             columns |= {} if labels is None else {"label": labels[rows]}
+            metadata = parquet_metadata("embed", columns)
             columns |= {f"f_{i}": column for i, column in enumerate(np.ascontiguousarray(features.T))}
-            group.append(pa.table(columns))
+            group.append(pa.table(columns, metadata=metadata))
             if writer is None:
                 writer = pq.ParquetWriter(path, group[0].schema, use_dictionary=False)  # no value occurs often
             if rows.stop == n_images or sum(table.nbytes for table in group) >= GROUP_BYTES:

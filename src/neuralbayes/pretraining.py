@@ -24,7 +24,7 @@ from neuralbayes.networks.hidden import HiddenStates
 from neuralbayes.objectives import MIM, Smoothness
 from neuralbayes.training import Callback, WarnOnCollapse
 from neuralbayes.training.precision import InBfloat16, Precision, choose_precision
-from neuralbayes.training.processes import n_processes
+from neuralbayes.training.processes import default_fabric, n_processes, rank_zero_result
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -178,8 +178,9 @@ def pretrain(
     >>> encoder.features(images).shape
     (40, 80)
     """
-    config = _config(config)
-    config = replace(config, precision=_precision(config, out))
+    wanted = _config(config)
+    fabric = default_fabric() if fabric is None else fabric
+    config = replace(wanted, precision=rank_zero_result(fabric, lambda: _precision(wanted, out)))
 
     def learner(source: ImageSource, normalization: Normalization) -> Learner[ImageEncoder]:
         encoder = ImageEncoder(config.encoder, source.shape, normalization)
@@ -218,7 +219,6 @@ def pretrain(
             callbacks=(watch, guard),
             stateful={"objective": objective},
             finish=finish,
-            over_processes=True,
         )
 
     return train_encoder(images, config, learner, out=out, callbacks=callbacks, verbose=verbose, fabric=fabric)

@@ -12,6 +12,7 @@ import pytest
 from demo_cases import make_demo_result
 from html_pages import Page, check_self_contained
 
+from neuralbayes import demo
 from neuralbayes.cli import main
 from neuralbayes.demo import digits, manifolds
 
@@ -193,6 +194,17 @@ def test_without_the_extra_there_is_no_page_and_a_line_says_how_to_get_it(
     pictures = {"manifolds.png", "digits.png"} if package == "jinja2" else set()
     assert {path.name for path in tmp_path.iterdir()} == {"result.json"} | pictures
     assert opened == []
+
+
+def test_numbers_are_kept_when_pictures_cannot_be_drawn(capsys, tmp_path, monkeypatch, quick, opened):
+    def fail(figure, path):
+        raise RuntimeError("no fonts")
+
+    monkeypatch.setattr("neuralbayes.demo.pictures.save_picture", fail)
+    with pytest.warns(UserWarning, match="RuntimeError: no fonts"):
+        result = demo.run(tmp_path)
+    assert list(result.files) == ["result"]
+    assert json.loads((tmp_path / "result.json").read_text())["seed"] == 0
 
 
 @pytest.mark.parametrize("place", ["learn_digits", "page.write_page", "page.page_text"])

@@ -85,6 +85,21 @@ def test_pretrain_leaves_encoder_numbers_and_pictures_and_says_where(capsys, dat
     assert err == ""
 
 
+def test_classes_beside_the_features_do_not_leak_into_labels(capsys, data, run, tmp_path):
+    features = tmp_path / "features.parquet"
+    assert main(["embed", str(run), str(data), "--out", str(features), "--quiet"]) == 0
+    assert "label" in pd.read_parquet(features)
+    assert main(["label", str(features), "--clusters", "2", "--no-picture", "--json"]) == 0
+    summary = json.loads(said(capsys)[0])
+    assert set(summary["columns"]) == {name for name in pd.read_parquet(features) if name.startswith("f_")}
+    assert "neuralbayes embed" in summary["ignored"]["label"]
+    again = tmp_path / "again.csv"
+    pd.read_parquet(tmp_path / "features-labels.parquet").to_csv(again, index=False)
+    assert main(["label", str(again), "--clusters", "2", "--no-picture", "--json"]) == 0
+    summary = json.loads(said(capsys)[0])
+    assert set(summary["ignored"]) == {"index", "label", "label_1", "p_0_1", "p_1_1"}
+
+
 def test_settings_override_the_preset(data, tmp_path):
     options = {
         "--alpha": "1.5",
@@ -234,7 +249,7 @@ def test_a_folder_of_mixed_pictures_trains_and_lists_what_it_skipped(capsys, fol
     words = ["pretrain", str(folder), *TINY, "--size", "24", "--out", str(tmp_path / "r")]
     assert main(words) == 0
     err = said(capsys)[1]
-    assert "7 files skipped" in err
+    assert "7 files were skipped" in err
     assert err.count("broken") == 5
     listed = (tmp_path / "r" / "skipped.txt").read_text().splitlines()
     assert len(listed) == 7
@@ -243,7 +258,7 @@ def test_a_folder_of_mixed_pictures_trains_and_lists_what_it_skipped(capsys, fol
 
     out = tmp_path / "features.parquet"
     assert main(["embed", str(tmp_path / "r"), str(folder), "--out", str(out)]) == 0
-    assert "7 files skipped" in said(capsys)[1]
+    assert "7 files were skipped" in said(capsys)[1]
     frame = pd.read_parquet(out)
     assert [path.rsplit("/", 2)[-2] for path in frame["path"]] == ["cats"] * 6 + ["dogs"] * 6
     assert frame["label"].tolist() == [0] * 6 + [1] * 6
@@ -293,11 +308,47 @@ def test_what_cannot_be_probed_is_said(capsys, run, tmp_path):
     for words, message in (
         (["probe", str(tmp_path)], "encoder.json"),
         (["probe", str(run), "--layer", "7"], "--layer must be last, all, a number"),
-        (["probe", str(run), "--data", str(tmp_path / "x.npy")], "has no split 'test'"),
+        (["probe", str(run), "--data", str(tmp_path / "x.npy")], "have no labels"),
+        (["probe", str(run), "--data", str(tmp_path / "no.npz")], "which does not exist"),
         (["probe", str(run), "--seeds", "0"], "`seeds` must be at least 1"),
     ):
         assert main(words) == 2
         assert message in said(capsys)[1]
+
+
+def test_probe_divides_labelled_pictures_that_have_no_test_part(capsys, folder, run, tmp_path):
+    words = ["probe", str(run), "--data", str(folder), "--head", "knn", "--protocol", "validation"]
+    assert main(words) == 0
+    out, _ = said(capsys)
+    assert "has no test part" in out
+    assert "seed 0" in out
+    assert main([*words, "--json"]) == 0
+    summary = json.loads(said(capsys)[0])
+    found = summary["results"][0]["validation"]
+    assert (found["n_train"], found["n_test"]) == (9, 3)
+    assert "3 images" in summary["division"]
+    np.savez(tmp_path / "a.npz", images=pictures(20)[0], labels=pictures(20)[1])
+    assert main([*words[:2], "--data", str(tmp_path / "a.npz"), *words[4:], "--json"]) == 0
+    found = json.loads(said(capsys)[0])["results"][0]["validation"]
+    assert (found["n_train"], found["n_test"]) == (16, 4)
+
+
+def test_probe_says_that_labels_are_missing_before_anything_is_decoded(capsys, folder, run, monkeypatch):
+    (folder / "stray.png").write_bytes((folder / "cats" / "00.png").read_bytes())
+    monkeypatch.setattr("neuralbayes.data.folder.read_picture", None)
+    assert main(["probe", str(run), "--data", str(folder)]) == 2
+    assert "one folder for each class" in said(capsys)[1]
+
+
+def test_probe_keeps_its_numbers_when_a_picture_cannot_be_drawn(capsys, run, monkeypatch):
+    def fail(*args, **options):
+        raise RuntimeError("no fonts")
+
+    monkeypatch.setattr("neuralbayes.report.confusion.draw_confusion", fail)
+    assert main(["probe", str(run), "--head", "knn", "--layer", "3", "--json"]) == 0
+    out, err = said(capsys)
+    assert json.loads(out)["files"] == [str(run / "probe-knn-relu3.json")]
+    assert "RuntimeError: no fonts" in err
 
 
 def test_probe_asks_for_data_where_the_run_has_none(capsys, run, tmp_path):

@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import neuralbayes
 from neuralbayes.cli import main
+from neuralbayes.plot import StateMapDisplay
 
 
 class SignLabeler:
@@ -71,7 +72,11 @@ def labeler(monkeypatch):
 def table(tmp_path):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(
-        {"name": [f"r{i}" for i in range(20)], "a": np.r_[-np.ones(5), np.ones(15)], "b": rng.normal(size=20)}
+        {
+            "name": [f"r{i}" for i in range(20)],
+            "a": np.r_[-np.linspace(1, 2, 5), np.linspace(1, 2, 15)],
+            "b": rng.normal(size=20),
+        }
     )
     path = tmp_path / "data.csv"
     frame.to_csv(path, index=False)
@@ -318,3 +323,124 @@ def test_without_pandas_a_table_gets_a_kind_error_and_an_array_is_labelled(table
     assert "pip install 'neuralbayes[table]'" in said(capsys)[1]
     np.save(table.with_name("x.npy"), np.array([[-1.0, 2.0], [1.0, 3.0]]))
     assert main(["label", str(table.with_name("x.npy")), "--clusters", "2", "--quiet"]) == 0
+
+
+def test_a_column_that_looks_like_a_formula_is_drawn_by_its_letters(table, capsys):
+    pd.read_csv(table).rename(columns={"a": "$\\bad{ $"}).to_csv(table, index=False)
+    assert main(["label", str(table), "--clusters", "2", "--json"]) == 0
+    summary = json.loads(said(capsys)[0])
+    assert summary["columns"] == ["$\\bad{ $", "b"]
+    assert summary["notes"] == []
+    assert table.with_name("data-labels.png").stat().st_size > 1000
+
+
+def test_a_picture_that_cannot_be_drawn_is_a_note(table, capsys, monkeypatch):
+    def fail(self, **options):
+        raise RuntimeError("no fonts")
+
+    monkeypatch.setattr("neuralbayes.plot.maps.StateMapDisplay.plot", fail)
+    model = table.with_name("model")
+    assert main(["label", str(table), "--clusters", "2", "--json", "--save", str(model)]) == 0
+    summary = json.loads(said(capsys)[0])
+    assert summary["picture"] is None
+    assert "RuntimeError: no fonts" in summary["notes"][0]
+    assert len(pd.read_csv(table.with_name("data-labels.csv"))) == 20
+    assert (model / "model.json").is_file()
+
+
+def test_the_picture_of_a_standardised_fit_is_of_standardised_columns(table, capsys, monkeypatch):
+    frame = pd.read_csv(table).assign(c=1e6 * np.random.default_rng(1).normal(size=20))
+    frame.to_csv(table, index=False)
+    seen = []
+    whole = StateMapDisplay.plot
+    monkeypatch.setattr(StateMapDisplay, "plot", lambda self, **options: seen.append(self) or whole(self, **options))
+    assert main(["label", str(table), "--clusters", "2", "--standardize", "--quiet"]) == 0
+    assert np.abs(seen[0].points).max() < 10
+
+
+def test_a_table_by_a_path_without_a_name_is_no_bug(table, capsys, monkeypatch):
+    monkeypatch.chdir(table.parent)
+    assert main(["label", ".", "--key", "x"]) == 2
+    assert "empty name" not in said(capsys)[1]
+
+
+def test_the_words_of_the_help_on_data_are_commands(capsys):
+    assert main(["data", "--help"]) == 0
+    words = next(line for line in said(capsys)[0].splitlines() if line.startswith("Named data sets"))
+    for name in words.rstrip(". ").partition(": ")[2].split(", "):
+        assert main(["data", name, "--help"]) == 0
+
+
+def test_columns_that_were_left_out_for_one_reason_stand_together(table, capsys):
+    assert main(["label", str(table), "--clusters", "2", "--no-picture"]) == 0
+    capsys.readouterr()
+    assert main(["label", str(table.with_name("data-labels.csv")), "--clusters", "2", "--no-picture"]) == 0
+    assert "ignored  name (text); label, p_0, p_1 (written by neuralbayes label" in said(capsys)[0]
+
+
+@pytest.fixture
+def customers(tmp_path):
+    """A table as it comes out of a database: only three of its columns can carry a manifold."""
+    rng = np.random.default_rng(0)
+    n = 200
+    frame = pd.DataFrame(
+        {
+            "Customer ID": rng.permutation(n) + 7000,
+            "Zip Code": rng.integers(10_000, 99_999, n),
+            "country": 49,
+            "active": rng.integers(0, 2, n),
+            "rating": rng.integers(1, 6, n),
+            "spent": np.where(rng.uniform(size=n) < 0.6, 0.0, rng.lognormal(size=n)),
+            "income": rng.lognormal(size=n),
+            "age": rng.normal(40, 10, n).round(1),
+        }
+    )
+    frame.to_csv(tmp_path / "customers.csv", index=False)
+    return tmp_path / "customers.csv"
+
+
+def labelled_json(capsys, *words):
+    assert main(["label", *map(str, words), "--clusters", "2", "--no-picture", "--json", "--force"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_columns_that_cannot_carry_a_manifold_are_left_out_and_named(customers, capsys):
+    result = labelled_json(capsys, customers)
+    assert result["columns"] == ["spent", "income", "age"]
+    assert result["ignored"] == {
+        "Customer ID": "an id or code by its name",
+        "Zip Code": "an id or code by its name",
+        "country": "constant",
+        "active": "two values",
+        "rating": "few values",
+    }
+    assert list(pd.read_csv(result["out"]))[:8] == list(pd.read_csv(customers))
+
+
+def test_columns_that_would_be_left_out_can_be_kept(customers, capsys):
+    assert labelled_json(capsys, customers, "--keep", "rating,active")["columns"] == [
+        "active", "rating", "spent", "income", "age"
+    ]  # fmt: skip
+    assert len(labelled_json(capsys, customers, "--keep", "all")["columns"]) == 8
+    assert labelled_json(capsys, customers, "--columns", "rating,age")["columns"] == ["rating", "age"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--keep", "colour"], "colour"),
+        (["--keep", "age", "--columns", "age"], "--columns"),
+        (["--keep", "age", "--model", "model"], "--keep"),
+    ],
+)
+def test_keep_that_means_nothing_is_refused(customers, capsys, words, message):
+    assert main(["label", str(customers), *words]) != 0
+    assert message in said(capsys)[1]
+
+
+def test_a_table_of_discrete_columns_alone_says_what_to_do(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    pd.DataFrame(rng.integers(0, 2, (100, 3)), columns=["a", "b", "c"]).to_csv(tmp_path / "t.csv", index=False)
+    assert main(["label", str(tmp_path / "t.csv")]) != 0
+    assert "keep" in said(capsys)[1]
+    assert not (tmp_path / "t-labels.csv").exists()

@@ -81,7 +81,7 @@ def test_a_checkpoint_without_room_leaves_the_last_two(tmp_path):
 
 
 def test_a_model_without_room_leaves_the_one_before(tmp_path):
-    X = np.r_[NUMBERS[:20], 100 + NUMBERS[:20]].reshape(-1, 1)
+    X = np.r_[NUMBERS[:20], 100 + NUMBERS[:20]].reshape(-1, 1) / 7
     model = nb.ManifoldLabeler(2, n_init=1, max_iter=5, random_state=0).fit(X)
     model.save(tmp_path / "model")
     with no_file_longer_than(500), pytest.raises(OSError, match=r"model/weights\.safetensors"):

@@ -8,8 +8,9 @@ import pytest
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "guarantees.md").read_text(encoding="utf-8")
 TESTS = sorted(set(re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", TEXT)))
-SCRIPTS = sorted(set(re.findall(r"`python (benchmarks/guarantees/\w+\.py)`", TEXT)))
-PROOF = re.compile(r"`tests/\S+::\w+`|`python benchmarks/\S+`")
+COMMANDS = sorted(set(re.findall(r"`python (benchmarks/[\w/]+\.py)[^`]*`", TEXT)))
+SCRIPTS = [script for script in COMMANDS if script.startswith("benchmarks/guarantees/")]
+PROOF = re.compile(r"`tests/\S+::\w+`|`python benchmarks/[^`]+`")
 
 
 @pytest.mark.parametrize(("file", "test"), TESTS)
@@ -18,6 +19,11 @@ def test_a_test_that_the_page_names_exists_and_is_marked_slow_where_the_page_say
     assert found
     said = re.search(rf"\*slow\*[^|]*`{re.escape(file)}::{test}`", TEXT)
     assert ("mark.slow" in found[1]) == bool(said)
+
+
+@pytest.mark.parametrize("script", COMMANDS)
+def test_a_script_that_the_page_names_exists(script: str) -> None:
+    assert (ROOT / script).is_file()
 
 
 @pytest.mark.parametrize("script", SCRIPTS)

@@ -224,3 +224,31 @@ def test_regions_of_a_table_with_names():
     labeler = nb.ManifoldLabeler(n_clusters=2, n_init=2, random_state=0).fit(X)
     display = nb.plot.StateMapDisplay.from_estimator(labeler, X)
     assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("a", "b")
+
+
+BAD = "$\\bad{ $"  # a formula that matplotlib cannot read
+NAMED = {
+    "states": lambda name: nb.plot.StatesDisplay([0.5, 0.5], name=name).plot(),
+    "information": lambda name: nb.plot.InformationDisplay({name: 0.4}, {name: 0.6}).plot(),
+    "curves": lambda name: nb.plot.CurvesDisplay({name: ([0, 1], [0.0, 1.0])}, bounds={name: 2.0}, title=name).plot(),
+    "map": lambda name: nb.plot.StateMapDisplay(P_ZX[:, :2], P_ZX.argmax(1), feature_names=[name, "b"]).plot(
+        title=name
+    ),
+    "members": lambda name: nb.plot.MembersDisplay([IMAGES[:2]], [name], [[2.0, 1.0]]).plot(),
+    "crosstab": lambda name: nb.plot.CrosstabDisplay([[1, 2]], row_names=[name], column_names=[name, "b"]).plot(
+        title=name
+    ),
+}
+
+
+@pytest.mark.parametrize("name", [BAD, "$", "a\\$b$", "$x$ and $y$", "caf\udce9"])
+@pytest.mark.parametrize("draw", NAMED.values(), ids=NAMED)
+def test_names_are_drawn_letter_by_letter(draw, name, tmp_path):
+    nb.plot.save_picture(draw(name).figure_, tmp_path / "picture.svg")
+    assert (tmp_path / "picture.svg").stat().st_size > 1000
+
+
+def test_a_dollar_sign_is_shown():
+    display = NAMED["map"]("price in $")
+    shown, is_formula = display.ax_.xaxis.label._preprocess_math(display.ax_.get_xlabel())
+    assert (shown, is_formula) == ("price in $", False)

@@ -77,6 +77,20 @@ def test_more_features_are_drawn_by_their_principal_components():
     assert "9 features" in ax.get_title(loc="left")
 
 
+def test_features_of_different_units_are_drawn_as_a_standardised_fit_saw_them():
+    rows = RNG.normal(size=(60, 3)) * [1.0, 10.0, 1e6]
+    ax = plot_labels(rows, LABELS, standardize=True)
+    assert np.abs(drawn(ax)).max() < 10.0
+    assert "divided by its standard deviation" in ax.get_title("left")
+    other_units = plot_labels(rows * [7.0, 0.1, 1e-3], LABELS, standardize=True)
+    np.testing.assert_allclose(np.abs(drawn(other_units)), np.abs(drawn(ax)), atol=1e-9)
+    assert np.abs(drawn(plot_labels(rows, LABELS))).max() > 1e6
+    two = plot_labels(rows[:, 1:], LABELS, standardize=True)  # axes of their own keep their units
+    assert np.abs(drawn(two)).max() > 1e6
+    constant = plot_labels(np.column_stack([rows, np.full(60, 3.0)]), LABELS, standardize=True)
+    assert np.isfinite(drawn(constant)).all()
+
+
 def test_one_feature_is_spread_over_the_height():
     ax = plot_labels(POINTS[:, :1], LABELS)
     np.testing.assert_allclose(np.sort(drawn(ax)[:, 0]), np.sort(POINTS[:, 0]))

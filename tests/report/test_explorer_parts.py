@@ -15,7 +15,7 @@ from neuralbayes.pretraining import PRESETS
 from neuralbayes.report.explorer import page as pages
 from neuralbayes.report.explorer import places as maps
 from neuralbayes.report.explorer.commands import label_command, pretrain_command
-from neuralbayes.report.explorer.figures import THUMBNAILS, sheet
+from neuralbayes.report.explorer.figures import THUMBNAILS, drawn, sheet
 from neuralbayes.report.explorer.page import page_text
 from neuralbayes.report.explorer.payload import safe_json
 from neuralbayes.report.explorer.places import Places, posterior_places
@@ -225,3 +225,13 @@ def test_a_page_of_the_papers_encoder_on_pictures_that_nothing_compresses_is_bel
     layers = [layer(RNG.dirichlet(np.full(k, 0.01), 5000), information=1.0) for k in (200, 500, 700, 1000)]
     side = Side("noise", "", samples, layers, [], [], "", "", [], [], grids={"labels": []})
     assert len(page_text([side])) < 5_000_000
+
+
+def test_a_picture_that_cannot_be_drawn_leaves_a_page_with_its_reason():
+    def fail(ax):
+        raise RuntimeError("no fonts")
+
+    picture = drawn("Loss", "the loss of each step", fail)
+    assert picture.title == "Loss"
+    assert "RuntimeError: no fonts" in picture.caption
+    assert picture.light.startswith("data:image/svg+xml;base64,")

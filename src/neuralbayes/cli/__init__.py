@@ -84,7 +84,7 @@ COMMANDS = {
         "label": "Label the rows of a table by the manifold they lie on, or images by their cluster.",
     },
     "Images": {
-        "data": "Named data sets: list, fetch, verify, find.",
+        "data": "Named data sets: list, get, check, where.",
         "pretrain": "Learn features of unlabelled images.",
         "sweep": "Search the settings of pretrain.",
         "probe": "Tell how good the features of an encoder are.",

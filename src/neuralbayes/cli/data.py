@@ -17,7 +17,7 @@ EXAMPLES = """[bold]Examples[/bold]
   [cyan]neuralbayes data where cifar10[/cyan]
 """
 
-app = App(name="data", help="Named data sets: list, fetch, verify, find.", help_epilogue=EXAMPLES)
+app = App(name="data", help="Named data sets: list, get, check, where.", help_epilogue=EXAMPLES)
 
 Root = Annotated[Path | None, Parameter(help="The data folder; default $NEURALBAYES_DATA, or the system's cache.")]
 Quiet = Annotated[bool, Parameter(negative="", help="Print nothing but errors.")]

@@ -139,7 +139,10 @@ def _print(result: DemoResult, console: Console) -> None:
             console.print(Text.assemble((f"{name:<10}", "dim"), str(path)), soft_wrap=True)
     page = result.files.get("page")
     if page is None:
-        words = "No page: it needs matplotlib and jinja2. pip install 'neuralbayes[report]'"
+        from neuralbayes.demo import draws_pages
+
+        missing = "No page: it needs matplotlib and jinja2. pip install 'neuralbayes[report]'"
+        words = "No page: it could not be drawn, as the warning says." if draws_pages() else missing
         console.print(Text(words, style="yellow"), soft_wrap=True)
     else:
         console.print(Text("All of it, with pictures and an explorer of the states, on one page:"), soft_wrap=True)

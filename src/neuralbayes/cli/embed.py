@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from neuralbayes.cli.outputs import check_target
-from neuralbayes.cli.runs import data_name, limited, load_encoder, load_fitting, one_layer, tell_skipped
+from neuralbayes.cli.runs import data_name, limited, load_encoder, load_fitting, one_layer, skipped_file, tell_skipped
 from neuralbayes.cli.workers import check_workers, command_words, lead, resumable
 from neuralbayes.launch import Share, launched_share
 
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from neuralbayes.parts import Parts
 
 EXAMPLES = """One row for each image, in their order. A .parquet file has the columns index, path (for a folder), \
-label (where there are labels) and f_0, f_1, ...; a .npy file has the features alone. Images of another size than the \
+label (where there are labels) and f_0, f_1, ...; a .npy file has the features alone. Only f_0, f_1, ... are features \
+to neuralbayes label. Images of another size than the \
 encoder's are cut and scaled to it.
 
 More than a thousand images are done in parts, which are kept beside the file until it is whole: interrupted, the same \
@@ -129,6 +130,7 @@ class _Order:
 
 def _write(order: _Order, share: Share, *, force: bool, quiet: bool) -> None:
     """Write the features, alone or as process 0 of several."""
+    from neuralbayes.data.path_text import path_cell
     from neuralbayes.export import check_features_path, write_features
     from neuralbayes.parts import announced
 
@@ -138,7 +140,7 @@ def _write(order: _Order, share: Share, *, force: bool, quiet: bool) -> None:
         encoder = load_encoder(order.run)
         images = load_fitting(encoder.shape, order.data, order.split, progress=not quiet)
         source = limited(images, order.limit)
-        tell_skipped(images, kept_in=None, quiet=quiet)
+        tell_skipped(images, kept_in=skipped_file(order.out), quiet=quiet)
         paths = getattr(images.source, "paths", ())[: len(source)]
         parts = _begin(order, encoder, source, paths, share, force=force)
     n_images, n_features = write_features(
@@ -147,7 +149,7 @@ def _write(order: _Order, share: Share, *, force: bool, quiet: bool) -> None:
         order.out,
         state=order.state,
         labels=None if images.labels is None else images.labels[: len(source)],
-        names=[str(path) for path in paths] or None,
+        names=[path_cell(path) for path in paths] or None,
         verbose=not quiet,
         parts=parts,
     )

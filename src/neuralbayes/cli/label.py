@@ -17,7 +17,8 @@ from rich.text import Text
 from neuralbayes.cli.busy import busy
 from neuralbayes.cli.label_images import image_order, label_images
 from neuralbayes.cli.label_model import ModelOrder, help_label, label_with_model, with_names
-from neuralbayes.cli.label_summary import Labeling, label_outputs, summarize
+from neuralbayes.cli.label_summary import Labeling, label_outputs, summarize, with_picture
+from neuralbayes.cli.outputs import beside
 from neuralbayes.cli.workers import check_workers, command_words, lead, resumable
 from neuralbayes.launch import launched_share
 
@@ -38,6 +39,7 @@ see the same folder. The output is the same for any number of processes.
   [cyan]neuralbayes label new.parquet --model model/ --out labelled.csv[/cyan]
   [cyan]neuralbayes label large.npy --model model/ --workers 8[/cyan]
   [cyan]neuralbayes label my_images/ --clusters 10 --save model/[/cyan]
+  [cyan]neuralbayes label photographs/ --size 96 --clusters 10[/cyan]
   [cyan]neuralbayes label mnist --split test --model model/[/cyan]
   [cyan]neuralbayes label arrays.npz --key X --clusters auto --no-picture --json[/cyan]
 """
@@ -55,11 +57,13 @@ def label(
     max_clusters: int | None = None,
     out: Annotated[Path | None, Parameter(name=["--out", "-o"])] = None,
     columns: Annotated[str | None, Parameter(metavar="A,B,...")] = None,
+    keep: Annotated[str | None, Parameter(metavar="A,B,...|all")] = None,
     key: str | None = None,
     standardize: Flag = False,
     neighbors: int | None = None,
     split: Literal["train", "test", "unlabeled"] | None = None,
     limit: int | None = None,
+    size: Annotated[str | None, Parameter(metavar="N|HxW")] = None,
     seed: int | None = None,
     save: Path | None = None,
     model: Path | None = None,
@@ -75,7 +79,8 @@ def label(
     Parameters
     ----------
     file
-        The table: .csv, .tsv, .parquet, .npy or .npz. Its numeric columns are used. Or images: a data set such as
+        The table: .csv, .tsv, .parquet, .npy or .npz. Its numeric columns are used, but not the classes, labels and
+        probabilities that neuralbayes embed and label wrote. Or images: a data set such as
         mnist, a folder of pictures, a .npy or a .npz.
     clusters
         How many manifolds or clusters: a number of at least 2, or auto, the default, which lets the data decide.
@@ -86,6 +91,10 @@ def label(
         .npy file gets the labels alone, a .npz file labels and probabilities.
     columns
         The columns to use, by name, with commas between them; x0,x1,... where the file has no names.
+    keep
+        Columns of a .csv, .tsv or .parquet file to use although gaps between their values say nothing: constants, ids,
+        codes, columns with two or few values, which are otherwise left out and named. all keeps every one. States that
+        such columns alone make are never certified.
     key
         Which array of a .npz file to use.
     standardize
@@ -97,6 +106,9 @@ def label(
         Of images: which part of them, train by default; what is not split is all train.
     limit
         Of images: take the first N only.
+    size
+        Of images: scale and cut them to this many pixels a side, or to height x width. By default they stay as they
+        are, but pictures of a folder are reduced to 64 pixels on their shorter side.
     seed
         Seed of the random numbers, 0 by default: the same seed gives the same labels.
     save
@@ -118,7 +130,7 @@ def label(
     """
     if model is not None:
         given: dict[str, Any] = {"--clusters": clusters, "--max-clusters": max_clusters, "--neighbors": neighbors}
-        given |= {"--seed": seed, "--save": save, "--standardize": standardize or None}
+        given |= {"--keep": keep, "--seed": seed, "--save": save, "--standardize": standardize or None, "--size": size}
         for option, value in given.items():
             if value is not None:
                 raise ValueError(f"{option} is for training a model, but with --model none is trained")
@@ -127,11 +139,12 @@ def label(
     n_clusters = _n_clusters("auto" if clusters is None else clusters)
     if max_clusters is not None and n_clusters != "auto":
         raise ValueError(f"--max-clusters is for --clusters auto, but --clusters is {n_clusters}")
-    if _is_images(file, key, {"--columns": columns, "--standardize": standardize or None}, workers):
+    if _is_images(file, key, {"--columns": columns, "--keep": keep, "--standardize": standardize or None}, workers):
         images = image_order(
             file,
             split=split or "train",
             limit=limit,
+            size=size,
             settings=_settings(n_clusters, max_clusters, neighbors, seed),
             model=model,
             save=save,
@@ -142,15 +155,18 @@ def label(
         )
         label_images(images, draw=not no_picture, output="json" if json_ else "none" if quiet else "text")
         return
-    for option, value in {"--split": split, "--limit": limit}.items():
+    for option, value in {"--split": split, "--limit": limit, "--size": size}.items():
         if value is not None:
             raise ValueError(f"{option} is for images, but {file} is a table")
+    if columns is not None and keep is not None:
+        raise ValueError("--keep adds to the columns that are chosen by default, but --columns chooses them")
     names = None if columns is None else next(csv.reader([columns]))  # quotes allow commas in names
+    kept: Any = "all" if keep == "all" else [] if keep is None else next(csv.reader([keep]))
     share = launched_share()
     check_workers(workers, share)
     if workers > 1 and model is None:
         raise ValueError("--workers is for labelling with --model; training takes a single process")
-    table = file.with_name(f"{file.stem}-labels{file.suffix}") if out is None else out
+    table = beside(file, "-labels") if out is None else out
     order = None if model is None else ModelOrder(model, file, names, key, table)
 
     if order is not None and (workers > 1 or share.rank):
@@ -172,7 +188,7 @@ def label(
         with busy("labelling" if model else "training", enabled=not (quiet or json_)):
             if order is None:
                 settings = _settings(n_clusters, max_clusters, neighbors, seed) | {"standardize": standardize}
-                labeling, parts = _train(file, names, key, settings), None
+                labeling, parts = _train(file, names, key, kept, settings), None
             else:
                 with resumable(order.folder, quiet=quiet or json_):
                     labeling, parts = label_with_model(order, share, force=force)
@@ -183,11 +199,8 @@ def label(
     new_columns = _write(outputs.table, labeling)
     if parts is not None:
         parts.remove()
-    if outputs.picture is not None:
-        _draw(outputs.picture, labeling)
-    elif not no_picture:
-        notes.append("No picture was drawn: that needs matplotlib, pip install 'neuralbayes[report]'.")
-
+    if not no_picture:
+        outputs = with_picture(outputs, lambda path: _draw(path, labeling), notes)
     summary = summarize(labeling, outputs, new_columns, notes)
     if json_:
         Console().out(json.dumps(asdict(summary), indent=2, allow_nan=False), highlight=False)
@@ -233,11 +246,13 @@ def _n_clusters(text: str) -> int | Literal["auto"]:
     raise ValueError(f"--clusters must be a whole number of at least 2, or auto, got {text!r}")
 
 
-def _train(file: Path, names: list[str] | None, key: str | None, settings: dict[str, Any]) -> Labeling:
+def _train(
+    file: Path, names: list[str] | None, key: str | None, keep: list[str] | Literal["all"], settings: dict[str, Any]
+) -> Labeling:
     import neuralbayes
     from neuralbayes.data.tables import read_table
 
-    table = read_table(file, columns=names, key=key)
+    table = read_table(file, columns=names, key=key, keep=keep)
     X = with_names(table, table.feature_names) if table.named else table.X
     estimator = neuralbayes.ManifoldLabeler(**settings).fit(X)
     return Labeling(estimator, table, estimator.labels_, estimator.predict_proba(X), trained=True)
@@ -260,7 +275,11 @@ def _draw(path: Path, labeling: Labeling) -> None:
     from neuralbayes.plot import StateMapDisplay, save_picture
 
     table = labeling.table
-    display = StateMapDisplay(table.X, labeling.labels, proba=labeling.proba, feature_names=table.feature_names).plot(
-        title=table.path.name
-    )
+    display = StateMapDisplay(
+        table.X,
+        labeling.labels,
+        proba=labeling.proba,
+        feature_names=table.feature_names,
+        standardize=bool(getattr(labeling.estimator, "standardize", False)),
+    ).plot(title=table.path.name)
     save_picture(display.figure_, path)

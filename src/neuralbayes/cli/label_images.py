@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shlex
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,8 +14,10 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from neuralbayes.cli.label_summary import LabelOutputs, label_outputs
-from neuralbayes.cli.runs import data_name, limited, load_fitting, tell_skipped
+from neuralbayes.cli.image_size import check_memory, parsed_size
+from neuralbayes.cli.label_summary import LabelOutputs, label_outputs, with_picture
+from neuralbayes.cli.outputs import beside
+from neuralbayes.cli.runs import data_name, limited, load_fitting, skipped_file, tell_reduced, tell_skipped
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
 SHOWN = 20
 """Images in the row of a cluster."""
 
+SHEET_SIDE = 128
+"""Pixels of the longer side of an image in the contact sheet, at most: it shows no more."""
+
 
 @dataclass(frozen=True)
 class ImageOrder:
@@ -35,6 +40,7 @@ class ImageOrder:
     data: str
     split: str
     limit: int | None
+    size: tuple[int, int] | None
     settings: dict[str, Any]  # of the estimator
     model: Path | None
     outputs: LabelOutputs
@@ -46,7 +52,10 @@ class ImageOrder:
         if self.model is None:
             from neuralbayes.data.images import load_images
 
-            return None, load_images(self.data, split=self.split, progress=verbose)
+            def check(n_images: int, shape: tuple[int, int, int]) -> None:
+                check_memory(n_images if self.limit is None else min(n_images, self.limit), shape)
+
+            return None, load_images(self.data, split=self.split, size=self.size, progress=verbose, check=check)
         estimator = neuralbayes.load(self.model)
         shape = getattr(estimator, "image_shape_", None)
         if not isinstance(estimator, neuralbayes.ManifoldLabeler) or shape is None:
@@ -79,6 +88,7 @@ class ImagesSummary:
 
     input: str
     images: int
+    size: list[int]  # (H, W, C) of one
     n_clusters: int
     clusters: list[Cluster]
     trained: bool
@@ -86,13 +96,18 @@ class ImagesSummary:
     out: str
     picture: str | None
     model: str | None
+    skipped: int
+    skipped_list: str | None
     notes: list[str]
 
     def print(self, stdout: Console, stderr: Console) -> None:
         """Print the summary to `stdout` and the notes to `stderr`."""
         from neuralbayes.plot.style import state_color
 
-        stdout.print(Text(f"{self.input}: {self.images:,} images", style="bold"), soft_wrap=True)
+        stdout.print(
+            Text(f"{self.input}: {self.images:,} images of {self.size[0]}x{self.size[1]} pixels", style="bold"),
+            soft_wrap=True,
+        )
         grid = Grid(box=box.SIMPLE_HEAD)
         for heading in ("cluster", "images", "share", "separation"):
             grid.add_column(heading, justify="right")
@@ -111,7 +126,8 @@ class ImagesSummary:
             stdout.print(
                 Text(f"{text}, which nothing but this line used", style="bold green"), soft_wrap=not stdout.is_terminal
             )
-        for key, value in {"labels": self.out, "picture": self.picture, "model": self.model}.items():
+        written = {"labels": self.out, "picture": self.picture, "model": self.model, "skipped": self.skipped_list}
+        for key, value in written.items():
             if value:
                 stdout.print(Text.assemble((f"{key:<9}", "dim"), value), soft_wrap=True)
         for note in self.notes:
@@ -123,6 +139,7 @@ def image_order(
     *,
     split: str,
     limit: int | None,
+    size: str | None,
     settings: dict[str, Any],
     model: Path | None,
     save: Path | None,
@@ -136,19 +153,21 @@ def image_order(
 
     name = str(data)
     source = None if is_name(name) else data
-    beside = data.absolute() if source is not None else Path(name)
-    table = beside.with_name(f"{beside.name if beside.is_dir() else beside.stem}-labels.csv") if out is None else out
-    outputs = label_outputs(table, source, save, picture, draw=draw, force=force)
-    return ImageOrder(name, split, limit, settings, model, outputs)
+    if out is None:
+        out = Path(f"{name}-labels.csv") if source is None else beside(source, "-labels", ".csv")
+    outputs = label_outputs(out, source, save, picture, draw=draw, force=force)
+    return ImageOrder(name, split, limit, parsed_size(size), settings, model, outputs)
 
 
 def label_images(order: ImageOrder, *, draw: bool, output: Literal["text", "json", "none"]) -> None:
     """Cluster the images, or label them with a model; write labels, model and contact sheet, and print a summary."""
     import neuralbayes
+    from neuralbayes.data.path_text import path_cell
 
     verbose = output == "text"
     estimator, images = order.load(verbose=verbose)
-    tell_skipped(images, kept_in=None, quiet=not verbose)
+    tell_reduced(images, quiet=not verbose)
+    tell_skipped(images, kept_in=skipped_file(order.outputs.table), quiet=not verbose)
     source = limited(images, order.limit)
     classes = None if images.labels is None else images.labels[: len(source)]
     if estimator is None:
@@ -156,15 +175,13 @@ def label_images(order: ImageOrder, *, draw: bool, output: Literal["text", "json
     p_zx = estimator.predict_proba(source)
     if order.outputs.model is not None:  # first: it is what took the time
         estimator.save(order.outputs.model)
-    _write(
-        order.outputs.table, p_zx, [str(path) for path in getattr(images.source, "paths", ())[: len(source)]], classes
-    )
-    notes = []
-    if order.outputs.picture is not None:
-        _draw(order.outputs.picture, p_zx, source, images.name)
-    elif draw:
-        notes.append("No picture was drawn: that needs matplotlib, pip install 'neuralbayes[report]'.")
-    summary = _summary(order, estimator, p_zx, classes, notes)
+    paths = getattr(images.source, "paths", ())[: len(source)]
+    _write(order.outputs.table, p_zx, [path_cell(path) for path in paths], classes)
+    notes: list[str] = []
+    if draw:
+        outputs = with_picture(order.outputs, lambda path: _draw(path, p_zx, source, images.name), notes)
+        order = replace(order, outputs=outputs)
+    summary = _summary(order, estimator, p_zx, classes, len(images.skipped), notes)
     if output == "json":
         Console().out(json.dumps(asdict(summary), indent=2, allow_nan=False), highlight=False)
     elif output == "text":
@@ -198,9 +215,15 @@ def _draw(path: Path, p_zx: NDArray[Any], source: ImageSource, title: str) -> No
     """A row of each cluster, from the image that is surest to be in it to the one that is least."""
     import numpy as np
 
+    from neuralbayes.data.sources import CHANNELS, FittedSource
     from neuralbayes.plot import MembersDisplay, save_picture
     from neuralbayes.plot.members import from_sure_to_unsure
+    from neuralbayes.plot.style import literal
 
+    height, width, channels = source.shape
+    reduction = max(height, width) / SHEET_SIDE
+    if reduction > 1 and channels in CHANNELS:
+        source = FittedSource(source, (math.ceil(height / reduction), math.ceil(width / reduction)), channels)
     members = from_sure_to_unsure(p_zx, SHOWN)
     counts = np.bincount(p_zx.argmax(axis=1), minlength=p_zx.shape[1])
     shown = [k for k in range(len(members)) if len(members[k])]
@@ -209,13 +232,20 @@ def _draw(path: Path, p_zx: NDArray[Any], source: ImageSource, title: str) -> No
         [f"{k}: {counts[k]:,}" for k in shown],
         [(100.0 * p_zx[members[k], k]).tolist() for k in shown],
     ).plot()
-    heading = f"{Path(title).name}: each cluster from its surest image to its least sure; right, p(z|x) in percent"
-    display.ax_.set_title(heading, fontsize=8)
+    heading = (
+        f"{Path(data_name(title)).name}: each cluster from its surest image to its least sure; right, p(z|x) in percent"
+    )
+    display.ax_.set_title(literal(heading), fontsize=8)
     save_picture(display.figure_, path)
 
 
 def _summary(
-    order: ImageOrder, estimator: Any, p_zx: NDArray[Any], classes: NDArray[np.int64] | None, notes: list[str]
+    order: ImageOrder,
+    estimator: Any,
+    p_zx: NDArray[Any],
+    classes: NDArray[np.int64] | None,
+    n_skipped: int,
+    notes: list[str],
 ) -> ImagesSummary:
     import numpy as np
 
@@ -225,6 +255,7 @@ def _summary(
     return ImagesSummary(
         input=data_name(order.data),
         images=len(labels),
+        size=list(estimator.image_shape_),
         n_clusters=len(counts),
         clusters=clusters,
         trained=order.model is None,
@@ -232,6 +263,8 @@ def _summary(
         out=str(order.outputs.table),
         picture=None if order.outputs.picture is None else str(order.outputs.picture),
         model=None if order.outputs.model is None else str(order.outputs.model),
+        skipped=n_skipped,
+        skipped_list=str(skipped_file(order.outputs.table)) if n_skipped else None,
         notes=notes,
     )
 

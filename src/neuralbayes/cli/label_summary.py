@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -61,6 +62,21 @@ def label_outputs(
     if save is not None:
         check_model_folder(save, option="--save", force=force)
     return LabelOutputs(table, picture, save)
+
+
+def with_picture(outputs: LabelOutputs, draw: Callable[[Path], None], notes: list[str]) -> LabelOutputs:
+    """Draw the picture, last of all; where that cannot be, a note says why, and the outputs are those without it."""
+    if outputs.picture is None:
+        notes.append("No picture was drawn: that needs matplotlib, pip install 'neuralbayes[report]'.")
+        return outputs
+    from neuralbayes.plot.style import problem_of
+
+    path = outputs.picture
+    problem = problem_of(lambda: draw(path))
+    if problem is None:
+        return outputs
+    notes.append(f"No picture was drawn ({problem}); the labels are complete.")
+    return replace(outputs, picture=None)
 
 
 @dataclass(frozen=True)
@@ -127,7 +143,7 @@ class LabelSummary:
         names = shortened(self.new_columns)
         details = {
             "used": shortened(self.columns),
-            "ignored": shortened([f"{name} ({reason})" for name, reason in self.ignored.items()]),
+            "ignored": "; ".join(_by_reason(self.ignored)),
             "labels": f"{self.out} ({names})" if names else self.out,
             "picture": self.picture,
             "model": self.model,
@@ -187,6 +203,14 @@ def _verdict(states: list[State]) -> str:
         ]
     )
     return f"the states are not disjoint: {found} cannot be told from the rest with certainty"
+
+
+def _by_reason(ignored: dict[str, str]) -> list[str]:
+    """The columns that were left out, those with the same reason together."""
+    together: dict[str, list[str]] = {}
+    for name, reason in ignored.items():
+        together.setdefault(reason, []).append(name)
+    return [f"{shortened(names)} ({reason})" for reason, names in together.items()]
 
 
 def shortened(items: list[str], most: int = 12) -> str:

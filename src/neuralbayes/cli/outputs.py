@@ -7,6 +7,20 @@ import os
 from pathlib import Path
 
 
+def beside(source: Path, ending: str, suffix: str | None = None) -> Path:
+    """A file beside `source` and named after it, with the suffix of `source` or another one.
+
+    Examples
+    --------
+    >>> beside(Path("data.csv"), "-labels").name
+    'data-labels.csv'
+    """
+    if source.is_dir() or source.name in ("", ".."):  # what . and .. mean has a name
+        source = Path(os.path.abspath(source))
+    stem = source.name if source.is_dir() else source.stem
+    return source.parent / f"{stem or 'root'}{ending}{source.suffix if suffix is None else suffix}"
+
+
 def check_target(path: Path, *, option: str, force: bool, source: Path | None = None) -> None:
     """Raise unless a command may write the file `path`.
 

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from neuralbayes.cli.runs import SKIPPED_FILE, DataChoice, data_name, limited, tell_skipped
+from neuralbayes.cli.runs import SKIPPED_FILE, DataChoice, data_name, limited, tell_reduced, tell_skipped
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -139,7 +139,8 @@ def pretrain(
     limit
         Take the first N images only.
     size
-        Cut and scale images to this many pixels a side, at least 22; by default they stay as they are.
+        Cut and scale images to this many pixels a side, at least 22. By default they stay as they are, but pictures of
+        a folder are reduced to 64 pixels on their shorter side.
     channels
         1 for grey, 3 for colours; by default as they are.
     shard
@@ -150,6 +151,7 @@ def pretrain(
         Print nothing but errors.
     """
     from neuralbayes.data.images import load_images
+    from neuralbayes.files import inside
     from neuralbayes.training import TensorBoard
     from neuralbayes.training.processes import default_fabric, rank_zero_result
 
@@ -175,7 +177,7 @@ def pretrain(
         "seed": seed,
     }
     config = _config(preset, given)
-    callbacks = (TensorBoard(out / "tensorboard"),) if tensorboard else ()
+    callbacks = (TensorBoard(inside(out, "tensorboard")),) if tensorboard else ()
     fabric = default_fabric(shard=shard)
     quiet = quiet or not fabric.is_global_zero
     with fabric.rank_zero_first(local=True):  # who downloads and unpacks what is not there yet
@@ -184,13 +186,14 @@ def pretrain(
     choice = DataChoice(data_name(data), split, limit, size, channels)
     rank_zero_result(fabric, lambda: choice.keep(out))
     if fabric.is_global_zero:
+        tell_reduced(images, quiet=quiet)
         tell_skipped(images, kept_in=out / SKIPPED_FILE, quiet=quiet)
     _train(source, config, out, callbacks, quiet, fabric)
     if not fabric.is_global_zero:
         return
-    pictures = _draw(out)
+    drawn = _draw(out)
     if not quiet:
-        _summarize(out, pictures, Console(highlight=False))
+        _summarize(out, drawn, Console(highlight=False))
 
 
 def _config(preset: str, given: dict[str, Any]) -> PretrainConfig:
@@ -230,22 +233,28 @@ def _train(
         raise ValueError(f"{error}; in another folder, try a smaller --learning-rate") from error
 
 
-def _draw(out: Path) -> list[Path]:
+def _draw(out: Path) -> str:
+    """Draw the pictures of the run; the paths of them, or why there are none."""
     if find_spec("matplotlib") is None:
-        return []
+        return "none: they need matplotlib, pip install 'neuralbayes[report]'"
+    from neuralbayes.plot.style import problem_of
     from neuralbayes.report.run import draw_run
 
-    return draw_run(out)
+    drawn: list[Path] = []
+    problem = problem_of(lambda: drawn.extend(draw_run(out)))
+    return ", ".join(map(str, drawn)) if problem is None else f"none: {problem}"
 
 
-def _summarize(out: Path, pictures: list[Path], console: Console) -> None:
+def _summarize(out: Path, drawn: str, console: Console) -> None:
     from neuralbayes.files import read_json
 
     result = read_json(out / "result.json")
     heading = (
         f"{result['images']:,} images, {result['steps']:,} updates, {result['seconds']:.0f} s, "
-        f"{result['images_per_second']:,.0f} images/s, {result['peak_memory_mb']:,} MB"
+        f"{result['images_per_second']:,.0f} images/s"
     )
+    if "peak_memory_mb" in result:  # Windows does not say
+        heading += f", {result['peak_memory_mb']:,} MB"
     console.print(Text(heading, style="bold"), soft_wrap=True)
     if result["ended"] == "early stop":
         console.print(Text(f"ended early: {result['stop_reason']}"), soft_wrap=True)
@@ -260,7 +269,6 @@ def _summarize(out: Path, pictures: list[Path], console: Console) -> None:
     where = {"encoder": out / "encoder.safetensors", "numbers": out / "result.json"}
     for name, path in where.items():
         console.print(Text.assemble((f"{name:<10}", "dim"), str(path)), soft_wrap=True)
-    drawn = ", ".join(map(str, pictures)) or "none: they need matplotlib, pip install 'neuralbayes[report]'"
     console.print(Text.assemble((f"{'pictures':<10}", "dim"), drawn), soft_wrap=True)
     run = shlex.quote(str(out))
     for name, command in (("next", f"neuralbayes report {run} --open"), ("", f"neuralbayes probe {run} --baselines")):

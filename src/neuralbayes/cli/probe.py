@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -14,7 +15,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from neuralbayes.cli.runs import DataChoice, data_name, layer_names, load_encoder, load_fitting
+from neuralbayes.cli.runs import (
+    SKIPPED_FILE,
+    DataChoice,
+    data_name,
+    layer_names,
+    load_encoder,
+    load_fitting,
+    tell_skipped,
+)
 
 if TYPE_CHECKING:
     from neuralbayes.data.images import Images
@@ -24,6 +33,9 @@ if TYPE_CHECKING:
 EXAMPLES = """Trains a small classifier on the features of the training images, which are computed once and kept in \
 RUN/features, and tests it in two ways: honestly, where a tenth of the training images chooses the epoch and all test \
 images count; and as the paper's numbers came about, as the best epoch on the first 128 test images.
+
+Sub-folders of a folder are classes, or there are sub-folders train and test with classes in them. Of labelled images \
+without a test part a fifth of each class is set aside as test images, always the same ones.
 
 [bold]Examples[/bold]
 
@@ -58,7 +70,7 @@ def probe(
     run
         Folder of a finished pretraining.
     data
-        Labelled images with a train and a test part; by default those that the encoder was trained on.
+        Labelled images, with a train and a test part or not; by default those that the encoder was trained on.
     layer
         Which hidden layer: the last one, one by its number or name, or all, one after the other.
     head
@@ -76,21 +88,23 @@ def probe(
     quiet
         Print nothing but errors.
     """
-    from neuralbayes.files import write_json
+    from neuralbayes.files import inside, write_json
     from neuralbayes.probes import probe as judge
 
     states = layer_names(layer)
     encoder = load_encoder(run)
     chosen, own = _data(run, data)
     shown = not (quiet or json_)
-    train, test = (load_fitting(encoder.shape, chosen, split, progress=shown) for split in ("train", "test"))
+    train, test, division = _parts(encoder, chosen, shown)
+    for part in (train, test) if division is None else (train,):
+        tell_skipped(part, kept_in=run / f"probe-{part.split}-{SKIPPED_FILE}", quiet=not shown)
     protocols: tuple[Protocol, ...] = ("validation", "paper") if protocol == "both" else (protocol,)
     rows = _rows(encoder, train, states, baselines)
     settings: dict[str, Any] = {
         "head": head,
         "seeds": seeds,
         "max_epochs": epochs,
-        "cache": run / "features",
+        "cache": inside(run, "features"),
         "verbose": shown,
     }
     results: list[dict[str, Any]] = []
@@ -102,9 +116,14 @@ def probe(
 
     suffix = "" if own else "-" + re.sub(r"[^A-Za-z0-9._-]+", "-", Path(chosen).name)
     stem = f"probe-{head}-{'all' if len(states) > 1 else states[0]}{suffix}"
-    files = [str(run / f"{stem}.json"), *_draw(run, stem, results[: len(states)], train.class_names)]
-    summary = {"run": str(run), "data": chosen, "results": results, "files": files}
+    files = [str(run / f"{stem}.json")]
+    summary = {"run": str(run), "data": chosen, "division": division, "results": results, "files": files}
+    write_json(run / f"{stem}.json", summary)  # before anything is drawn
+    pictures, notes = _draw(run, stem, results[: len(states)], train.class_names)
+    files += pictures
     write_json(run / f"{stem}.json", summary)
+    for note in notes if not quiet else ():
+        Console(stderr=True, highlight=False).print(Text(f"note: {note}", style="yellow"), soft_wrap=True)
     if json_:
         Console().out(json.dumps(summary, indent=2, allow_nan=False), highlight=False)
     elif not quiet:
@@ -120,6 +139,29 @@ def _data(run: Path, data: str | None) -> tuple[str, bool]:
     return (remembered.data if own and remembered is not None else data_name(str(data))), own
 
 
+def _parts(encoder: ImageEncoder, data: str, shown: bool) -> tuple[Images, Images, str | None]:
+    """Training and test images, and in words how they were divided where they came without a test part."""
+    from neuralbayes.data.images import labeled_splits
+    from neuralbayes.probes.held_out import SEED, TEST_SHARE, held_out
+
+    labeled = labeled_splits(data)
+    for split, known in labeled.items():
+        if split != "unlabeled" and not known:
+            raise ValueError(
+                f"--data must be labelled, but the {split} images of {data} have no labels; put pictures into one "
+                "folder for each class"
+            )
+    train = load_fitting(encoder.shape, data, "train", progress=shown)
+    if labeled and "test" not in labeled:
+        train, test = held_out(train)
+        division = (
+            f"{data} has no test part: {len(test):,} images, {100 * TEST_SHARE:.0f} % of each class drawn with seed "
+            f"{SEED}, were set aside as test images; the encoder may have seen them, without their labels"
+        )
+        return train, test, division
+    return train, load_fitting(encoder.shape, data, "test", progress=shown), None
+
+
 def _rows(encoder: ImageEncoder, train: Images, states: tuple[str, ...], baselines: bool) -> dict[str, dict[str, Any]]:
     """What is probed, by name: arguments of `neuralbayes.probe`."""
     from neuralbayes.probes import random_encoder
@@ -132,14 +174,16 @@ def _rows(encoder: ImageEncoder, train: Images, states: tuple[str, ...], baselin
     return rows
 
 
-def _draw(run: Path, stem: str, results: list[dict[str, Any]], class_names: tuple[str, ...] | None) -> list[str]:
-    """One confusion matrix for each layer of the encoder, by the honest protocol where there is one."""
+def _draw(
+    run: Path, stem: str, results: list[dict[str, Any]], class_names: tuple[str, ...] | None
+) -> tuple[list[str], list[str]]:
+    """One confusion matrix for each layer of the encoder, by the honest protocol where there is one; what failed."""
     if find_spec("matplotlib") is None:
-        return []
-    from neuralbayes.plot.style import save_picture
-    from neuralbayes.report.confusion import draw_confusion
+        return [], []
+    from neuralbayes.plot.style import problem_of
 
-    paths = []
+    paths: list[str] = []
+    notes: list[str] = []
     for result in results:
         protocol = "validation" if "validation" in result else "paper"
         found = result[protocol]
@@ -147,9 +191,19 @@ def _draw(run: Path, stem: str, results: list[dict[str, Any]], class_names: tupl
         title = f"{layer}, {found['head']}: {100 * found['mean']:.1f} % of {found['n_test']:,} test images right"
         path = run / f"{stem.replace('-all', f'-{layer}')}.png".replace("probe-", "confusion-", 1)
         names = class_names if class_names and len(class_names) == len(found["confusion"]) else None
-        save_picture(draw_confusion(found["confusion"], class_names=names, title=title), path)
-        paths.append(str(path))
-    return paths
+        problem = problem_of(partial(_draw_confusion, found["confusion"], names, title, path))
+        if problem is None:
+            paths.append(str(path))
+        else:
+            notes.append(f"{path} could not be drawn ({problem})")
+    return paths, notes
+
+
+def _draw_confusion(confusion: Any, names: tuple[str, ...] | None, title: str, path: Path) -> None:
+    from neuralbayes.plot.style import save_picture
+    from neuralbayes.report.confusion import draw_confusion
+
+    save_picture(draw_confusion(confusion, class_names=names, title=title), path)
 
 
 def _print(summary: dict[str, Any], protocols: tuple[Protocol, ...], console: Console) -> None:
@@ -159,6 +213,8 @@ def _print(summary: dict[str, Any], protocols: tuple[Protocol, ...], console: Co
     seeds = f", {len(first['accuracies'])} seeds" if len(first["accuracies"]) > 1 else ""
     heading = f"{Path(summary['data']).name}: {first['head']} on {first['n_train']:,} training images{seeds}"
     console.print(Text(heading, style="bold"), soft_wrap=True)
+    if summary["division"] is not None:
+        console.print(Text(summary["division"], style="yellow"), soft_wrap=not console.is_terminal)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, caption_justify="left")
     table.add_column("features", no_wrap=True)
     headings = {"validation": "all test images", "paper": f"best on {PAPER_IMAGES} *"}

@@ -127,19 +127,42 @@ def one_layer(layer: str) -> str:
     return layer_names(layer)[0]
 
 
-def tell_skipped(images: Images, *, kept_in: Path | None, quiet: bool) -> None:
+def tell_reduced(images: Images, *, quiet: bool) -> None:
+    """Say so where pictures of a folder were made smaller and nobody asked for it."""
+    original = getattr(images.source, "reduced_from", None)
+    if original is None or quiet:
+        return
+    sizes = ["x".join(map(str, size)) for size in (original, images.shape[:2])]
+    text = f"pictures are reduced from {sizes[0]} to {sizes[1]} pixels (height x width); --size asks for another size"
+    Console(stderr=True, highlight=False).print(Text(text, style="yellow"), soft_wrap=True)
+
+
+def skipped_file(out: Path) -> Path:
+    """Where the files that were passed over are listed, beside what is written of the others.
+
+    Examples
+    --------
+    >>> skipped_file(Path("features.parquet")).name
+    'features-skipped.txt'
+    """
+    return out.with_name(f"{out.stem}-{SKIPPED_FILE}")
+
+
+def tell_skipped(images: Images, *, kept_in: Path, quiet: bool) -> None:
     """List the files that were passed over: the first few on the screen, all of them in the file `kept_in`."""
     if not images.skipped:
         return
-    if kept_in is not None:
-        from neuralbayes.files import atomic_write
+    from neuralbayes.data.path_text import readable
+    from neuralbayes.files import atomic_write
 
-        with atomic_write(kept_in) as temporary:
-            temporary.write_text("".join(f"{path}\t{why}\n" for path, why in images.skipped), encoding="utf-8")
+    lines = [(readable(path), why) for path, why in images.skipped]
+    with atomic_write(kept_in) as temporary:
+        temporary.write_text("".join(f"{path}\t{why}\n" for path, why in lines), encoding="utf-8")
     if quiet:
         return
     console = Console(stderr=True, highlight=False)
-    where = "" if kept_in is None else f"; all of them in {kept_in}"
-    console.print(Text(f"{len(images.skipped)} files skipped{where}", style="yellow"), soft_wrap=True)
-    for path, why in images.skipped[:SHOWN]:
+    first = f"the first {SHOWN} are" if len(lines) > SHOWN else "they are" if len(lines) > 1 else "it is"
+    count = "1 file was skipped" if len(lines) == 1 else f"{len(lines):,} files were skipped"
+    console.print(Text(f"{count} (all in {kept_in}); {first}:", style="yellow"), soft_wrap=True)
+    for path, why in lines[:SHOWN]:
         console.print(Text(f"  {path}: {why}"), soft_wrap=True)

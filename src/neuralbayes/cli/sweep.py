@@ -105,7 +105,8 @@ def sweep(
     limit
         Take the first N images only.
     size
-        Cut and scale images to this many pixels a side, at least 22; by default they stay as they are.
+        Cut and scale images to this many pixels a side, at least 22. By default they stay as they are, but pictures of
+        a folder are reduced to 64 pixels on their shorter side.
     channels
         1 for grey, 3 for colours; by default as they are.
     quiet
@@ -146,11 +147,12 @@ def sweep(
 def _draw(out: Path, outcomes: list[Outcome], plan: Plan) -> str:
     if find_spec("matplotlib") is None:
         return "none: it needs matplotlib, pip install 'neuralbayes[report]'"
-    from neuralbayes.plot.style import save_picture
+    from neuralbayes.plot.style import problem_of, save_picture
     from neuralbayes.report.sweeps import draw_sweep
 
-    save_picture(draw_sweep(outcomes, plan.space, MEANINGS[plan.metric]), out / "sweep.png")
-    return str(out / "sweep.png")
+    path = out / "sweep.png"
+    problem = problem_of(lambda: save_picture(draw_sweep(outcomes, plan.space, MEANINGS[plan.metric]), path))
+    return str(path) if problem is None else f"none: {problem}"
 
 
 def _table(outcomes: list[Outcome], plan: Plan, console: Console) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from importlib.util import find_spec
@@ -13,6 +14,7 @@ from neuralbayes.demo.digits import learn_digits
 from neuralbayes.demo.manifolds import label_manifolds
 from neuralbayes.demo.result import DemoResult
 from neuralbayes.files import write_json
+from neuralbayes.plot.style import problem_of
 
 Watch = Callable[[str, str, int, int], None]
 """Called with the part of the demo, what was just done in it, the steps done and the steps of the part."""
@@ -22,7 +24,7 @@ def run(out: Path, *, seed: int = 0, watch: Watch = lambda part, what, done, tot
     """Run the demo and write demo.html, two pictures and result.json into the folder `out`.
 
     Nothing is written before everything is computed. Without matplotlib there are no pictures, without it or jinja2
-    there is no page.
+    there is no page; where they cannot be drawn a warning says why.
 
     Parameters
     ----------
@@ -40,19 +42,30 @@ def run(out: Path, *, seed: int = 0, watch: Watch = lambda part, what, done, tot
     labelled = label_manifolds(seed, _counted(watch, "manifolds", len(manifolds.SETS)))
     learnt = learn_digits(seed, _counted(watch, "digits", digits.EPOCHS + len(digits.FEATURES)))
     result = DemoResult(seed, time.perf_counter() - start, labelled, learnt)
+    record = out / "result.json"
     files: dict[str, Path] = {}
-    if find_spec("matplotlib"):
-        from neuralbayes.demo.pictures import write_pictures
-
-        if find_spec("jinja2"):
-            from neuralbayes.demo.page import N_STEPS, write_demo_page
-
-            files["page"] = write_demo_page(result, out / "demo.html", _counted(watch, "page", N_STEPS))
-        files |= write_pictures(result, out)
-    files["result"] = out / "result.json"
-    result = replace(result, files=files)
-    write_json(files["result"], result.to_dict())
+    if find_spec("matplotlib") and (problem := problem_of(lambda: files.update(_drawn(result, out, watch)))):
+        warnings.warn(f"the page and the pictures could not be drawn ({problem})", stacklevel=2)
+    result = replace(result, files=files | {"result": record})
+    write_json(record, result.to_dict())
     return result
+
+
+def _drawn(result: DemoResult, out: Path, watch: Watch) -> dict[str, Path]:
+    """Write the page, if that can be, and the pictures."""
+    from neuralbayes.demo.pictures import write_pictures
+
+    files: dict[str, Path] = {}
+    if find_spec("jinja2"):
+        from neuralbayes.demo.page import N_STEPS, write_demo_page
+
+        files["page"] = write_demo_page(result, out / "demo.html", _counted(watch, "page", N_STEPS))
+    return files | write_pictures(result, out)
+
+
+def draws_pages() -> bool:
+    """Whether what a page needs is installed."""
+    return bool(find_spec("matplotlib") and find_spec("jinja2"))
 
 
 def _counted(watch: Watch, part: str, total: int) -> Callable[[str], None]:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neuralbayes.launch import THREAD_VARIABLES, allowed_cores, usable_cores
-from neuralbayes.limits import cpu_quota, memory_limit, system_file
+from neuralbayes.limits import cpu_quota, system_file
+from neuralbayes.limits import memory as available_memory
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Machine:
 
 def this_machine() -> Machine:
     """The machine that runs this process."""
-    memory, free_memory = _memory()
+    memory, free_memory = available_memory()
     return Machine(
         system=f"{platform.system()} {platform.release()} {platform.machine()}",
         processor=_processor(),
@@ -63,20 +64,6 @@ def this_machine() -> Machine:
         free_memory=free_memory,
         threads={name: os.environ[name] for name in THREAD_VARIABLES if name in os.environ},
     )
-
-
-def _memory() -> tuple[int | None, int | None]:
-    """Bytes in all, and bytes that are free or can be made so."""
-    lines = (line.split() for line in system_file(Path("/proc/meminfo")).splitlines())
-    kilobytes = {words[0].rstrip(":"): int(words[1]) for words in lines}
-    total, free = (1024 * kilobytes[name] if name in kilobytes else None for name in ("MemTotal", "MemAvailable"))
-    if total is None and hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-        total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    limit = memory_limit()
-    if limit is not None and total is not None and limit[0] < total:
-        left = limit[0] - limit[1]
-        total, free = limit[0], left if free is None else min(free, left)
-    return total, free
 
 
 def _processor() -> str:

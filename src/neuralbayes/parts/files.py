@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from neuralbayes.bounds import MAX_LISTING_BYTES
 from neuralbayes.data.arrays import open_npy
 from neuralbayes.files import atomic_write, read_json
 from neuralbayes.launch import Share
@@ -103,7 +104,7 @@ class Parts:
 
     def listing(self) -> Any:
         """What process 0 gave to :func:`begin` for the others, or None."""
-        return read_json(self.folder / LISTING)
+        return read_json(self.folder / LISTING, limit=MAX_LISTING_BYTES)
 
     def remove(self) -> None:
         """Delete the folder, as process 0, when its parts have been put together."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from neuralbayes.files import read_json, write_json
+from neuralbayes.files import inside, read_json, write_json
 from neuralbayes.launch import Share
 from neuralbayes.parts.digests import is_digest
 from neuralbayes.parts.files import JOB, LISTING, OURS, POLL, Parts, clear
@@ -37,6 +37,7 @@ def parts_folder(out: Path) -> Path:
 @contextmanager
 def announced(folder: Path, share: Share) -> Iterator[None]:
     """Let the others know that process 0 is about to begin a job in `folder`, or that it has failed to."""
+    inside(folder.parent, folder.name)
     if share.world > 1:
         folder.mkdir(parents=True, exist_ok=True)
     try:
@@ -85,12 +86,15 @@ def begin(
     ValueError
         When `folder` holds another job, or other files.
     """
+    inside(folder.parent, folder.name)
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"{folder} is a file, where the parts of the result would go; remove or rename it")
     if folder.is_dir():
         foreign = [path.name for path in folder.iterdir() if not OURS.fullmatch(path.name)]
         if foreign:
             raise ValueError(f"{folder}, where the parts of the result would go, holds other files: {foreign[0]}")
+        for path in folder.iterdir():
+            inside(folder, path.name)
     job = {
         "format": FORMAT,
         "asked": _asked(asked),

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from neuralbayes.plot.display import Display
-from neuralbayes.plot.style import current_theme
+from neuralbayes.plot.style import current_theme, literal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -135,20 +135,20 @@ class CrosstabDisplay(Display):
         image = ax.imshow(self.percent, cmap=shades, vmin=0.0, vmax=100.0, aspect="equal" if square else "auto")
         bar = ax.figure.colorbar(image, ax=ax, label=f"% of {of}", shrink=0.8)
         bar.outline.set_visible(False)
-        ax.set_xlabel(column_label)
-        ax.set_ylabel(row_label)
-        ax.set_title(title, loc="left", fontsize=10)
+        ax.set_xlabel(literal(column_label))
+        ax.set_ylabel(literal(row_label))
+        ax.set_title(literal(title), loc="left", fontsize=10)
         ax.spines[:].set_visible(False)
         ax.tick_params(length=0)
         if n_rows <= MAX_NUMBERS:
-            ax.set_yticks(range(n_rows), self.row_names)
+            ax.set_yticks(range(n_rows), list(map(literal, self.row_names)))
         if n_columns > MAX_NUMBERS:
             ax.set_xticks([])
             return self
         short = max(map(len, self.column_names)) <= 2
         ax.set_xticks(
             range(n_columns),
-            self.column_names,
+            list(map(literal, self.column_names)),
             rotation=0 if short else 45,
             ha="center" if short else "right",
             rotation_mode="anchor",

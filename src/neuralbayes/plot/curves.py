@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from neuralbayes.files import read_json
 from neuralbayes.plot.display import Display
-from neuralbayes.plot.style import current_theme, quiet_frame, state_color
+from neuralbayes.plot.style import current_theme, literal, quiet_frame, state_color
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -159,13 +159,13 @@ class CurvesDisplay(Display):
         for i, (name, (x, y)) in enumerate(self.curves.items()):
             color = state_color(i) if several else current_theme().muted
             marks: dict[str, Any] = {"marker": "o", "markersize": 4} if len(x) < FEW else {}
-            ax.plot(x, y, color=color, linewidth=1.6, label=self._label(name), **marks)
+            ax.plot(x, y, color=color, linewidth=1.6, label=literal(self._label(name)), **marks)
             if name in self.bounds:
                 ax.axhline(self.bounds[name], color=color, linewidth=1.0, linestyle=(2 * i, (1, 4)))
         if self.bounds:
             ax.set_ylim(0.0, 1.06 * max(self.bounds.values()) if near or highest == 0 else 1.15 * highest)
         title = self.title.replace("{bounds}", "dotted" if near else "above the picture")
-        ax.set_title(title, loc="left", fontsize=10)
+        ax.set_title(literal(title), loc="left", fontsize=10)
         ax.set_xlabel(self.xlabel, fontsize=9, color=current_theme().muted)
         ax.set_ylabel(self.ylabel, fontsize=9, color=current_theme().muted)
         if several:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from neuralbayes.files import read_json
 from neuralbayes.plot.display import Display
-from neuralbayes.plot.style import current_theme, quiet_frame, state_color
+from neuralbayes.plot.style import current_theme, literal, quiet_frame, state_color
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -110,7 +110,7 @@ class InformationDisplay(Display):
         for y, value, bound in zip(heights, found, bounds, strict=True):
             words = f"{value:.2f} of {bound:.2f}, {100 * value / bound:.0f} %"
             ax.text(0.0, y + 0.25, words, va="bottom", fontsize=8, color=colors.muted, zorder=3)
-        ax.set_yticks(heights, names)
+        ax.set_yticks(heights, list(map(literal, names)))
         ax.set_ylim(-0.5, len(names) - 0.2)
         ax.set_xlim(0.0, 1.02 * max(bounds))
         ax.set_xlabel("nats", fontsize=9, color=colors.muted)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from neuralbayes.plot.display import Display
 from neuralbayes.plot.plane import Plane, plane
 from neuralbayes.plot.regions import Regions
-from neuralbayes.plot.style import COLORS, MARKERS, current_theme, state_color
+from neuralbayes.plot.style import COLORS, MARKERS, current_theme, literal, state_color
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,6 +37,9 @@ class StateMapDisplay(Display):
         For the axes.
     regions : Regions, optional
         p(z|x) over the plane, for rows with two features.
+    standardize : bool, default=False
+        Take the principal components of features that are divided by their standard deviations, as an estimator with
+        ``standardize=True`` sees them. One or two features are drawn in their own units.
 
     Attributes
     ----------
@@ -65,6 +68,7 @@ class StateMapDisplay(Display):
         proba: ArrayLike | None = None,
         feature_names: Sequence[str] | None = None,
         regions: Regions | None = None,
+        standardize: bool = False,
     ) -> None:
         rows, states, posteriors = _checked(X, labels, proba)
         if regions is not None and rows.shape[1] != 2:
@@ -74,7 +78,7 @@ class StateMapDisplay(Display):
         rng = np.random.default_rng(0)
         # In random order, so that no state covers the others for having the largest number.
         drawn = rng.permutation(len(rows))[:MAX_POINTS]
-        self.plane: Plane = plane(_read(rows, drawn), feature_names, rng)
+        self.plane: Plane = plane(_read(rows, drawn), feature_names, rng, standardize=standardize)
         self.labels = states[drawn]
         self.regions = regions
         self._has_proba = posteriors is not None
@@ -125,7 +129,14 @@ class StateMapDisplay(Display):
         found = None
         if regions and rows.ndim == 2 and rows.shape[1] == 2:
             found = Regions.of(lambda grid: estimator.predict_proba(_like(X, grid)), rows)
-        return cls(rows, proba.argmax(axis=1), proba=proba, feature_names=names, regions=found).plot(ax=ax, title=title)
+        return cls(
+            rows,
+            proba.argmax(axis=1),
+            proba=proba,
+            feature_names=names,
+            regions=found,
+            standardize=bool(getattr(estimator, "standardize", False)),
+        ).plot(ax=ax, title=title)
 
     def plot(self, *, ax: Axes | None = None, title: str | None = None) -> Self:
         """Draw.
@@ -250,8 +261,8 @@ def _legend(ax: Axes, counts: NDArray[np.intp]) -> None:
 
 def _frame(ax: Axes, drawn: Plane, title: str | None, caption: str) -> None:
     colors = current_theme()
-    ax.set_xlabel(drawn.axis_names[0])
-    ax.set_ylabel(drawn.axis_names[1])
+    ax.set_xlabel(literal(drawn.axis_names[0]))
+    ax.set_ylabel(literal(drawn.axis_names[1]))
     if not drawn.axis_names[1]:
         ax.set_yticks([])
     ax.spines[["top", "right"]].set_visible(False)
@@ -262,5 +273,11 @@ def _frame(ax: Axes, drawn: Plane, title: str | None, caption: str) -> None:
     ax.set_title(caption, loc="left", fontsize=9, color=colors.muted)
     if title is not None:
         ax.annotate(
-            title, (0, 1), (0, 24), xycoords="axes fraction", textcoords="offset points", fontsize=13, weight="bold"
+            literal(title),
+            (0, 1),
+            (0, 24),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            fontsize=13,
+            weight="bold",
         )

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from neuralbayes.plot.display import Display
-from neuralbayes.plot.style import current_theme
+from neuralbayes.plot.style import current_theme, literal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -205,7 +205,7 @@ class MembersDisplay(Display):
         style: dict[str, Any] = {"fontsize": 8, "color": current_theme().muted, "va": "center"}
         for i, (name, ratio) in enumerate(zip(self.names, self.ratios, strict=True)):
             middle = i * (height + gap) + (height - 1) / 2
-            ax.text(-2 * gap, middle, name, ha="right", **style)
+            ax.text(-2 * gap, middle, literal(name), ha="right", **style)
             ax.text(wall.shape[1] + gap, middle, f"{ratio[0]:.0f} to {ratio[-1]:.0f}", ha="left", **style)
         return self
 

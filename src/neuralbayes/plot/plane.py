@@ -30,7 +30,9 @@ class Plane:
     how: str
 
 
-def plane(rows: NDArray[Any], names: Sequence[str] | None, rng: np.random.Generator) -> Plane:
+def plane(
+    rows: NDArray[Any], names: Sequence[str] | None, rng: np.random.Generator, *, standardize: bool = False
+) -> Plane:
     """Rows with two features as they are, with one at random heights, others by their first two principal components.
 
     Parameters
@@ -40,6 +42,8 @@ def plane(rows: NDArray[Any], names: Sequence[str] | None, rng: np.random.Genera
     names : sequence of str, optional
         Of the features.
     rng : Generator
+    standardize : bool, default=False
+        Divide each feature by its standard deviation before the principal components are taken.
 
     Examples
     --------
@@ -56,10 +60,14 @@ def plane(rows: NDArray[Any], names: Sequence[str] | None, rng: np.random.Genera
         return Plane(np.column_stack([rows[:, 0], heights]), (names[0], ""), ", height at random")
     if d == 2:
         return Plane(rows, (names[0], names[1]), "")
+    if standardize:
+        deviation = rows.std(axis=0)
+        rows = rows / np.where(deviation > 0.0, deviation, 1.0)
     fitted = rows[: max(1000, MAX_PCA_ENTRIES // d)]
     fitted = np.repeat(fitted, 2, axis=0) if len(fitted) == 1 else fitted  # two directions take two rows
     mean = fitted.mean(axis=0)
     _, singular, directions = np.linalg.svd(fitted - mean, full_matrices=False)
     variance = singular**2 / max(float((singular**2).sum()), np.finfo(float).tiny)
+    unit = ", each divided by its standard deviation" if standardize else ""
     axis_names = [f"principal component {i + 1} ({100 * variance[i]:.0f} % of the variance)" for i in range(2)]
-    return Plane((rows - mean) @ directions[:2].T, (axis_names[0], axis_names[1]), f", {d} features")
+    return Plane((rows - mean) @ directions[:2].T, (axis_names[0], axis_names[1]), f", {d} features{unit}")

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from neuralbayes.plot.display import Display
-from neuralbayes.plot.style import current_theme, quiet_frame, state_color
+from neuralbayes.plot.style import current_theme, literal, quiet_frame, state_color
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -110,6 +110,6 @@ class StatesDisplay(Display):
         ax.set_xlim(-0.5, n - 0.5)
         ax.set_ylim(0.0, 1.08 * max(1.0, float(shares[0])))
         found = f"{dead.sum()} of {n} states dead" if dead.any() else f"{n} states, none dead"
-        ax.set_title(f"{self.name}: {found}" if self.name else found, loc="left", fontsize=10)
+        ax.set_title(literal(f"{self.name}: {found}" if self.name else found), loc="left", fontsize=10)
         quiet_frame(ax)
         return self

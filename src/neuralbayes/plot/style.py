@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -116,6 +116,32 @@ def import_matplotlib() -> None:
         import matplotlib  # noqa: F401
     except ImportError as error:
         raise ImportError("pictures need matplotlib: pip install 'neuralbayes[report]'") from error
+
+
+def literal(text: str) -> str:
+    r"""A name of the user's as matplotlib shows it letter by letter: a dollar sign begins no formula.
+
+    Examples
+    --------
+    >>> print(literal("price in $, weight"))
+    price in \$, weight
+    """
+    return text.encode("utf-8", "backslashreplace").decode("utf-8").replace("$", r"\$")
+
+
+def problem_of(draw: Callable[[], object]) -> str | None:
+    """Call `draw`, and say what went wrong: a picture is not worth the result that it is to show.
+
+    Examples
+    --------
+    >>> problem_of(lambda: None), problem_of(lambda: 1 / 0)
+    (None, 'ZeroDivisionError: division by zero')
+    """
+    try:
+        draw()
+    except Exception as error:  # whatever matplotlib, its fonts or the disk stumble over
+        return f"{type(error).__name__}: {' '.join(str(error).split())}"
+    return None
 
 
 def new_picture() -> tuple[Figure, Axes]:

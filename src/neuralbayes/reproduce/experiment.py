@@ -10,9 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-import resource
 import shutil
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -20,7 +18,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from neuralbayes.files import read_json, write_json
+from neuralbayes.files import inside, read_json, write_json
+from neuralbayes.limits import peak_memory
 from neuralbayes.report.results_page import Claim, Table
 
 if TYPE_CHECKING:
@@ -73,7 +72,7 @@ class Run:
 
     def folder(self, out: Path) -> Path:
         """Its own folder below that of all results."""
-        return out / self.experiment / self.key
+        return inside(out, self.experiment, self.key)
 
     def finished(self, out: Path) -> bool:
         """Whether it has a result."""
@@ -153,13 +152,14 @@ def perform(experiment: Experiment, run: Run, out: Path) -> None:
     import torch
 
     folder = run.folder(out)
+    inside(folder, TRAINING)
     write_json(folder / "config.json", run.settings)
     start = time.perf_counter()
     values = experiment.run_one(run, folder)
     about = {
         "seconds": round(time.perf_counter() - start, 1),  # of the last sitting
         "threads": torch.get_num_threads(),
-        "peak_memory_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / _PEAK_UNIT),
+        **peak_memory(),
         "versions": {"python": platform.python_version()} | {name: version(name) for name in MEASURED},
     }
     write_json(folder / "result.json", {"values": values, "about": about})
@@ -179,6 +179,3 @@ def by(results: Results, key: Callable[[Record], Any]) -> dict[Any, list[Record]
     for record in results:
         groups.setdefault(key(record), []).append(record)
     return groups
-
-
-_PEAK_UNIT = 1024 if sys.platform == "linux" else 1024**2  # of ru_maxrss, to megabytes

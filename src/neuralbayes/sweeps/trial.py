@@ -16,7 +16,7 @@ from neuralbayes.data.images import Images, load_images
 from neuralbayes.data.normalize import Normalization
 from neuralbayes.data.sources import ImageSource, SubsetSource
 from neuralbayes.encoder import STATES, ImageEncoder, state_use
-from neuralbayes.files import read_json, write_json
+from neuralbayes.files import inside, read_json, write_json
 from neuralbayes.networks.hidden import HiddenStates
 from neuralbayes.pretraining import PretrainConfig, pretrain
 from neuralbayes.probes import probe
@@ -85,6 +85,7 @@ def run_trial(order: Mapping[str, Any], report: Report) -> dict[str, Any]:
         "value" is None where the trial was ended early or diverged, which "note" says.
     """
     folder = Path(order["folder"])
+    inside(folder.parent, folder.name)
     if (kept := _kept(folder, order["config"])) is not None:
         return kept
     source, judge = _opened(Pictures(**order["pictures"]), order["metric"])

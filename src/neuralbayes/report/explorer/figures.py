@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from neuralbayes.plot.style import new_picture, theme
+from neuralbayes.plot.style import new_picture, problem_of, theme
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -76,7 +76,16 @@ class Sheet:
 
 
 def drawn(title: str, text: str, draw: Callable[[Axes], Any], size: tuple[float, float] = (3.9, 2.8)) -> Picture:
-    """What `draw` draws into axes, as SVG in light and dark colours."""
+    """What `draw` draws into axes, as SVG in light and dark colours; a page without it, and why, where that fails."""
+    found: list[Picture] = []
+    problem = problem_of(lambda: found.append(_drawn(title, text, draw, size)))
+    if problem is None:
+        return found[0]
+    nothing = data_address(b'<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>', "image/svg+xml")
+    return Picture(title, text, nothing, nothing, caption=f"not drawn: {problem}", verdict=False)
+
+
+def _drawn(title: str, text: str, draw: Callable[[Axes], Any], size: tuple[float, float]) -> Picture:
     from matplotlib import rc_context
 
     addresses = []

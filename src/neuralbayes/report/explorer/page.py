@@ -55,7 +55,7 @@ def write_page(sides: Sequence[Side], out: Path, story: Story = REPORT) -> Path:
     if len(sides) not in (1, 2):
         raise ValueError(f"`sides` must be one or two, got {len(sides)}")
     with atomic_write(out) as temporary:
-        temporary.write_text(page_text(sides, story), encoding="utf-8")
+        temporary.write_text(page_text(sides, story), encoding="utf-8", errors="backslashreplace")
     return out
 
 

@@ -70,8 +70,9 @@ def _results(folder: Path) -> list[tuple[str, dict[str, Any]]]:
     for path in sorted(folder.glob("probe-*.json")):
         try:
             content = read_json(path)
-            found = [(Path(str(content["data"])).name, dict(row)) for row in content["results"]]
-        except (KeyError, TypeError) as error:
+            divided = " (no test part: a fifth was set aside)" if content.get("division") else ""
+            found = [(f"{Path(str(content['data'])).name}{divided}", dict(row)) for row in content["results"]]
+        except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"{path} does not hold the results of a probe ({error!r})") from error
         for _, row in found:
             by_protocol = [row[p] for p in PROTOCOLS if p in row]

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neuralbayes.data.images import Images
+from neuralbayes.data.path_text import readable
 
 MAX_CLASSES = 1000
 
@@ -79,7 +80,7 @@ def image_samples(images: Images, data: str, n: int, limit: int | None = None) -
         n_all=n_all,
         index=index,
         pictures=images.source.read(index),
-        names=None if paths is None else [paths[i].name for i in index],
+        names=None if paths is None else [readable(paths[i].name) for i in index],
         classes=classes,
         class_names=class_names,
     )

@@ -24,7 +24,7 @@ from neuralbayes.report.explorer.clusters import cluster_grids
 from neuralbayes.report.explorer.commands import label_command
 from neuralbayes.report.explorer.figures import png_address
 from neuralbayes.report.explorer.places import Method, Places, posterior_places
-from neuralbayes.report.explorer.samples import Samples, standardized
+from neuralbayes.report.explorer.samples import Samples
 from neuralbayes.report.explorer.side import Grid, Layer, Side, Watch
 from neuralbayes.report.explorer.training import information_grid, loss_pictures, training_pictures
 from neuralbayes.report.explorer.words import certificate_warnings, layer_warnings
@@ -64,7 +64,7 @@ def rows_side(
     watch(f"looking at {len(samples):,} rows")
     if isinstance(estimator, ManifoldLabeler):
         layers, background = _labeler_layers(estimator, X, samples.values, samples.columns)
-        if estimator.network is None:
+        if not hasattr(estimator, "n_states_"):  # fitted without a network
             warnings = certificate_warnings(layers[0])
             grids = {"certificate": _certificate(estimator, layers[0])}
         else:
@@ -109,17 +109,12 @@ def _labeler_layers(
 ) -> tuple[list[Layer], tuple[str, tuple[float, float, float, float]] | None]:
     """The states of a labeler, with a picture of its regions where the rows have two columns."""
     p_zx = np.asarray(labeler.predict_proba(X), dtype=np.float32)
-    scaled = labeler.standardize and values.shape[1] > 2  # then distances are those that the labeler saw
-    rows = standardized(values) if scaled else values
     order = np.random.default_rng(0).permutation(len(values))
-    drawn_in = plane(rows[order], columns, np.random.default_rng(0))
-    unit = ", each divided by its standard deviation" if scaled else ""
+    drawn_in = plane(values[order], columns, np.random.default_rng(0), standardize=labeler.standardize)
     points = np.empty_like(drawn_in.points)
     points[order] = drawn_in.points
-    places = Places(
-        points, np.ones(len(values), bool), drawn_in.axis_names, f"{len(values):,} rows{drawn_in.how}{unit}"
-    )
-    disjoint = np.asarray(labeler.disjoint_, dtype=bool) if labeler.network is None else None
+    places = Places(points, np.ones(len(values), bool), drawn_in.axis_names, f"{len(values):,} rows{drawn_in.how}")
+    disjoint = None if hasattr(labeler, "n_states_") else np.asarray(labeler.disjoint_, dtype=bool)
     layer = Layer("states", p_zx, places, separation=labeler.separation_, disjoint=disjoint)
     if values.shape[1] != 2 or not 2 <= layer.n_states <= len(COLORS):  # of more, two would look the same
         return [layer], None

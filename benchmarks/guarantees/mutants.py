@@ -1,0 +1,401 @@
+"""Change the core one operator, number or argument at a time, and see whether a test notices.
+
+mutmut makes the mutants; this file runs them. Its own runner starts pytest anew for each mutant, which costs seconds
+to import torch and collect. Here the tests are collected once and a child is forked for each mutant. It runs the tests
+that reach the changed function, first the one that noticed the mutant before, until one fails. Running out of time or
+memory also counts as a failure.
+
+Left out, since no behaviour depends on them: docstrings, annotations, the arguments of `raise` and the `strict` of zip,
+which is a check. mutmut itself leaves out properties, other decorated functions and code outside functions. Doctests do
+not run, so that what the examples show is tested elsewhere too.
+
+A mutant that `equivalent_mutants.toml` names with a reason counts as one that no test notices, without being run, which
+takes most of the time; `--all` runs these too and names those that a test does notice.
+
+Outcomes are kept in `.mutants/` as they come: a run that is interrupted goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import difflib
+import fnmatch
+import functools
+import gc
+import hashlib
+import importlib
+import json
+import os
+import platform
+import re
+import resource
+import shutil
+import signal
+import sys
+import time
+import tomllib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from _pytest.runner import runtestprotocol
+from mutmut.mutation.file_mutation import mutate_file_contents
+from mutmut.mutation.trampoline import set_mutant_under_test
+from mutmut.state import state
+from mutmut.utils.format_utils import get_mutant_name, mangled_name_from_mutant_name
+from mutmut.utils.format_utils import orig_function_and_class_names_from_key as original_names
+
+ROOT = Path(__file__).parents[2]
+WORK = ROOT / ".mutants"
+EQUIVALENT = Path(__file__).with_name("equivalent_mutants.toml")
+"""Why mutants that no test can notice are equivalent, by file and by what stands in the record."""
+
+OBJECTIVES = ("tests/test_bayes*.py", "tests/objectives/test_*.py")
+GRADIENTS = ("tests/gradients/test_*.py",)
+CORE = {
+    "src/neuralbayes/bayes.py": OBJECTIVES,
+    "src/neuralbayes/objectives/base.py": OBJECTIVES,
+    "src/neuralbayes/objectives/dml.py": OBJECTIVES,
+    "src/neuralbayes/objectives/mim.py": OBJECTIVES,
+    "src/neuralbayes/objectives/running.py": OBJECTIVES,
+    "src/neuralbayes/objectives/smoothness.py": OBJECTIVES,
+    "src/neuralbayes/objectives/virtual_adversarial.py": OBJECTIVES,
+    "src/neuralbayes/objectives/weighted.py": OBJECTIVES,
+    "src/neuralbayes/gradients.py": GRADIENTS,
+    "src/neuralbayes/passes.py": GRADIENTS,
+    "src/neuralbayes/microbatches.py": GRADIENTS,
+    "src/neuralbayes/certificate.py": ("tests/test_certificate.py",),
+    "src/neuralbayes/columns.py": ("tests/test_columns.py",),
+    "src/neuralbayes/labeling.py": ("tests/test_labeling.py",),
+    "src/neuralbayes/merging.py": ("tests/test_merging.py",),
+}
+"""Files that are mutated, and the tests that are to notice."""
+
+PARTS = {"src/neuralbayes/labeling.py": ("_n_held_out",)}
+"""The functions that are mutated, where a file has others too."""
+
+SLOW = (
+    "tests/gradients/test_gradient_memory.py",
+    "tests/gradients/test_process_group.py",
+    "tests/gradients/test_recompute.py::test_the_memory_is_less_than_two_thirds",
+)
+"""Tests that start processes of their own, which do not have the mutant."""
+
+LEFT_OUT = "docstrings, annotations, arguments of raise, strict of zip, decorated functions, code outside functions"
+
+SECONDS, TIMES, GIGABYTES = 20, 10, 8
+"""A mutant may take so many seconds, plus so many times what its tests take; and so much address space."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change of one function."""
+
+    file: str
+    line: int
+    function: str
+    change: str
+    name: str
+
+    @property
+    def key(self) -> str:
+        """What the change is, wherever it stands in the file."""
+        return f"{self.function}: {self.change}"
+
+    @property
+    def reached(self) -> str:
+        """The function as mutmut calls it where it notes which are reached."""
+        return str(mangled_name_from_mutant_name(self.name))
+
+
+def mutated(file: str) -> tuple[str, list[Mutant]]:
+    """The source with all its mutants, of which an environment variable chooses one, and what they are."""
+    source = (ROOT / file).read_text(encoding="utf-8")
+    made = mutate_file_contents(file, source)
+    lines = made.code.splitlines()
+    places = {name: node.lineno for name, node in _functions(ast.parse(source))}
+    mutants = []
+    for mangled in made.mutant_names:
+        name = get_mutant_name(Path(file), mangled)
+        function, owner = original_names(name)
+        function = f"{owner}.{function}" if owner else function
+        if function.split(".")[-1] not in PARTS.get(file, (function.split(".")[-1],)):
+            continue
+        whole = [
+            _body(lines, made.line_span_by_function_name[f"{mangled_name_from_mutant_name(mangled)}__mutmut_orig"])
+        ]
+        whole.append(_body(lines, made.line_span_by_function_name[mangled]))
+        offset, change = _difference(*whole)
+        if _only_strict(change):
+            continue
+        mutants.append(Mutant(file, places[function] + offset, function, change, name))
+    return made.code, mutants
+
+
+def _functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef]]:
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef):
+            yield node.name, node
+        elif isinstance(node, ast.ClassDef):
+            yield from (
+                (f"{node.name}.{child.name}", child) for child in node.body if isinstance(child, ast.FunctionDef)
+            )
+
+
+def _body(lines: Sequence[str], span: Any) -> list[str]:
+    """The lines of a function from its `def` on, without its name, which differs."""
+    body = list(lines[span.start - 1 : span.end])
+    while not body[0].lstrip().startswith("def "):
+        body.pop(0)
+    return [body[0].partition("(")[2], *body[1:]]
+
+
+def _difference(before: list[str], after: list[str]) -> tuple[int, str]:
+    """The first line that differs, counted from 0, and what was made of what."""
+    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+    changed = [code for code in matcher.get_opcodes() if code[0] != "equal"]
+    first, last = changed[0], changed[-1]
+    old = " ".join(line.strip() for line in before[first[1] : last[2]])
+    new = " ".join(line.strip() for line in after[first[3] : last[4]])
+    return first[1], f"{old}  ->  {new}"
+
+
+def _only_strict(change: str) -> bool:
+    """Whether nothing but the `strict` of a zip differs, which is a check and never fails where the code is right."""
+    old, new = (re.sub(r"(, *)?strict=\w+", "", text).replace(", )", ")") for text in change.split("  ->  "))
+    return old == new
+
+
+class Runner:
+    """A pytest plugin that runs mutants instead of tests, each in a fork of the process that has collected."""
+
+    def __init__(self, work: Callable[[Runner], None]) -> None:
+        self.work = work
+        self.items: dict[str, pytest.Item] = {}
+        self.seconds: dict[str, float] = {}
+        self.reaching: dict[str, list[str]] = {}
+        """The tests that reach each function, quickest first, but for those that noticed the last mutants."""
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        if session.testsfailed:
+            raise session.Failed(f"{session.testsfailed} errors while tests were collected")
+        self.items = {item.nodeid: item for item in session.items}
+        self._time()
+        gc.collect()
+        gc.freeze()  # a collection in a child would copy every page of the parent
+        self.work(self)
+        return True
+
+    def _time(self) -> None:
+        """Run all tests on the code as it is, and note how long each takes and which functions it reaches."""
+
+        def measure(write: Callable[[Any], None]) -> None:
+            set_mutant_under_test("stats")
+            items = list(self.items.values())
+            for item, following in zip(items, [*items[1:], None], strict=True):
+                state()._stats.clear()
+                start = time.perf_counter()
+                failed = _fails(item, following)
+                write([item.nodeid, time.perf_counter() - start, failed, sorted(state()._stats)])
+            write(sorted(sys.modules))
+
+        *measured, loaded = map(json.loads, self._in_child(measure, 3600)[1])
+        for name in set(loaded) - set(sys.modules):  # here once, rather than in every child again
+            with suppress(Exception):
+                importlib.import_module(name)
+        for nodeid, seconds, failed, functions in measured:
+            if failed:
+                pytest.exit(f"{nodeid} fails without any mutant: mend it first", 1)
+            self.seconds[nodeid] = seconds
+            for function in functions:
+                self.reaching.setdefault(function, []).append(nodeid)
+        if len(self.seconds) < len(self.items):
+            pytest.exit("the tests did not come to an end without any mutant", 1)
+        print(f"{sum(self.seconds.values()):5.0f} s  {len(self.seconds)} tests pass without any mutant", flush=True)
+        for tests in self.reaching.values():
+            tests.sort(key=self.seconds.__getitem__)
+
+    def outcome(self, mutant: Mutant) -> str:
+        """What noticed the mutant: a test, or "time"; "" where nothing did."""
+        own = CORE[mutant.file]
+        tests = [
+            nodeid
+            for nodeid in self.reaching.get(mutant.reached, [])
+            if any(fnmatch.fnmatch(nodeid.partition("::")[0], pattern) for pattern in own)
+        ]
+
+        def run(write: Callable[[Any], None]) -> None:
+            set_mutant_under_test(mutant.name)
+            items = [self.items[nodeid] for nodeid in tests]
+            for item, following in zip(items, [*items[1:], None], strict=True):
+                if _fails(item, following):
+                    write(item.nodeid)
+                    return
+
+        limit = SECONDS + TIMES * sum(self.seconds[nodeid] for nodeid in tests)
+        code, lines = self._in_child(run, limit)
+        if lines:
+            killer = str(json.loads(lines[0]))
+            order = self.reaching[mutant.reached]
+            order.insert(0, order.pop(order.index(killer)))  # it is likely to notice the next one too
+            return killer
+        return {0: "", -signal.SIGALRM: "time"}.get(code, f"exit code {code}")
+
+    def _in_child(self, work: Callable[[Callable[[Any], None]], None], seconds: float) -> tuple[int, list[str]]:
+        """Exit code of a fork that does `work`, and the lines of JSON that it wrote."""
+        reader, writer = os.pipe()
+        child = os.fork()
+        if not child:
+            code = 1
+            try:
+                os.close(reader)
+                for stream in (1, 2):
+                    os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+                resource.setrlimit(resource.RLIMIT_AS, (GIGABYTES << 30,) * 2)
+                signal.alarm(int(seconds) + 1)
+                with os.fdopen(writer, "w", encoding="utf-8") as stream_out:
+                    work(lambda value: print(json.dumps(value), file=stream_out, flush=True))
+                code = 0
+            finally:
+                os._exit(code)
+        os.close(writer)
+        with os.fdopen(reader, encoding="utf-8") as stream_in:
+            lines = stream_in.read().splitlines()
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), lines
+
+
+def _fails(item: pytest.Item, following: pytest.Item | None) -> bool:
+    return any(report.failed for report in runtestprotocol(item, log=False, nextitem=following))
+
+
+class Kept:
+    """Outcomes in `.mutants/`, each valid for the source of its file and for its tests as they were."""
+
+    def __init__(self) -> None:
+        self.path = WORK / "outcomes.jsonl"
+        self.outcomes: dict[str, str] = {}
+        if self.path.exists():
+            for line in self.path.read_text(encoding="utf-8").splitlines():
+                key, outcome = json.loads(line)
+                self.outcomes[key] = outcome
+
+    def key(self, mutant: Mutant) -> str:
+        return f"{mutant.name} {self._state(mutant.file)}"
+
+    @functools.cache  # noqa: B019
+    def _state(self, file: str) -> str:
+        digest = hashlib.sha256()
+        for path in (ROOT / file, *test_files(file), *sorted((ROOT / "tests").glob("*.py"))):
+            digest.update(path.read_bytes())
+        return digest.hexdigest()[:16]
+
+    def add(self, key: str, outcome: str) -> None:
+        self.outcomes[key] = outcome
+        with self.path.open("a", encoding="utf-8") as stream:
+            print(json.dumps([key, outcome]), file=stream)
+
+
+def test_files(file: str) -> list[Path]:
+    """The files with the tests of a file of the core."""
+    return sorted({path for pattern in CORE[file] for path in ROOT.glob(pattern) if path.name.startswith("test_")})
+
+
+def summary(mutants: Sequence[Mutant], outcomes: dict[str, str], reasons: dict[str, dict[str, str]]) -> dict[str, Any]:
+    """What stands in the record about one file."""
+    alive = [mutant for mutant in mutants if not outcomes[mutant.name]]
+    file = mutants[0].file
+    return {
+        "file": file,
+        "functions": list(PARTS[file]) if file in PARTS else "all",
+        "tests": list(CORE[file]),
+        "mutants": len(mutants),
+        "killed": len(mutants) - len(alive),
+        "of_them_by_time": sum(outcomes[mutant.name] == "time" for mutant in mutants),
+        "survivors": [
+            {
+                "place": f"{file}:{mutant.line}",
+                "change": mutant.key,
+                "equivalent": reasons.get(file, {}).get(mutant.key),
+            }
+            for mutant in alive
+        ],
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="*", default=list(CORE), help="files of the core; all by default")
+    parser.add_argument("--all", action="store_true", help="run mutants that are named as equivalent too")
+    parser.add_argument("--record", type=Path)
+    arguments = parser.parse_args()
+    unknown = sorted(set(arguments.files) - set(CORE))
+    if unknown or (arguments.record and len(arguments.files) < len(CORE)):
+        parser.error(f"files must be of {list(CORE)}, and all of them for a record, got {arguments.files}")
+
+    os.chdir(ROOT)  # where mutmut looks for its settings
+    torch.set_num_threads(1)
+    shutil.rmtree(WORK / "src", ignore_errors=True)
+    shutil.copytree(ROOT / "src", WORK / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    found: dict[str, list[Mutant]] = {}
+    for file in arguments.files:
+        code, found[file] = mutated(file)
+        (WORK / file).write_text(code, encoding="utf-8")
+    sys.path.insert(0, str(WORK / "src"))
+    kept = Kept()
+    reasons = tomllib.loads(EQUIVALENT.read_text(encoding="utf-8"))
+    outcomes: dict[str, str] = {}
+    start = time.perf_counter()
+
+    def work(runner: Runner) -> None:
+        for file, mutants in found.items():
+            for i, mutant in enumerate(mutants):
+                key = kept.key(mutant)
+                named = mutant.key in reasons.get(file, {})
+                if key not in kept.outcomes and (arguments.all or not named):
+                    kept.add(key, runner.outcome(mutant))
+                outcomes[mutant.name] = kept.outcomes.get(key, "")
+                if named == bool(outcomes[mutant.name]):
+                    verdict = "named as equivalent, but noticed by" if named else "alive"
+                    print(f"{file}:{mutant.line} {mutant.key}: {verdict} {outcomes[mutant.name]}", flush=True)
+                if (i + 1) % 25 == 0:
+                    print(f"{time.perf_counter() - start:5.0f} s  {file}: {i + 1} of {len(mutants)}", flush=True)
+
+    files = sorted({str(path.relative_to(ROOT)) for file in found for path in test_files(file)})
+    options = [
+        "-q",
+        "-s",
+        "--tb=no",
+        "-p",
+        "no:cacheprovider",
+        f"--basetemp={WORK / 'tmp'}",
+        *(f"--deselect={test}" for test in SLOW),
+    ]
+    status = pytest.main([*options, *files], plugins=[Runner(work)])
+    if status != pytest.ExitCode.OK:
+        raise SystemExit(int(status))
+
+    rows = [summary(mutants, outcomes, reasons) for mutants in found.values()]
+    for row in rows:
+        named = sum(bool(mutant["equivalent"]) for mutant in row["survivors"])
+        alive = len(row["survivors"])
+        print(f"{row['file']}: {row['killed']} of {row['mutants']} killed, {named} of {alive} alive named equivalent")
+    if arguments.record:
+        record = {
+            "command": "make mutants",
+            "versions": {name: version(name) for name in ("mutmut", "pytest", "torch")}
+            | {"python": platform.python_version()},
+            "left_out": LEFT_OUT,
+            "seconds": round(time.perf_counter() - start),
+            "files": rows,
+        }
+        arguments.record.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

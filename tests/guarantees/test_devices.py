@@ -1,0 +1,279 @@
+"""Training, clustering and embedding on a device that is not the CPU: all lies there, and numbers are the CPU's."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from functools import partial
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+import torch
+from image_cases import bars
+from other_device import Elsewhere, other_device
+from process_cases import made_once
+from torch import Tensor, nn
+from torch.utils._pytree import tree_map
+
+import neuralbayes as nb
+from neuralbayes import DML, MIM, RunningPrior, Smoothness, WeightedSum, baselines, training
+from neuralbayes.clustering import information_step
+from neuralbayes.data.sources import ArraySource
+from neuralbayes.encoder import state_use
+from neuralbayes.microbatches import Processes
+from neuralbayes.training import Batches, GlobalBatch, train
+
+IMAGES, LABELS = bars(20)
+TINY = {"encoder": "tiny", "batch_size": 10, "epochs": 1}
+Result = dict[str, Tensor]
+
+
+class TwoOutputs(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Sequential(nn.Linear(4, 6, bias=False), nn.BatchNorm1d(6), nn.ReLU())
+        self.second = nn.Linear(6, 3)
+
+    def forward(self, x: Tensor) -> list[Tensor]:
+        hidden = self.first(x)
+        return [hidden, self.second(hidden)]
+
+
+def fabric_on(device: torch.device) -> Any:
+    """What the trainers want to know of a launched Fabric with one process."""
+
+    def to_device(value: Any) -> Any:
+        if isinstance(value, nn.Module):
+            return value.to(device)
+        return tree_map(lambda x: x.to(device) if isinstance(x, Tensor) else x, value)
+
+    fabric = mock.Mock(world_size=1, global_rank=0, is_global_zero=True, device=device)
+    fabric.strategy.precision.precision = "32-true"
+    fabric.to_device = to_device
+    fabric.autocast = nullcontext
+    fabric.broadcast = lambda value: value
+    return fabric
+
+
+@contextmanager
+def trained_on(device: torch.device) -> Iterator[None]:
+    """All that trains takes this device."""
+    places = ("training.loop", "encoder_training", "pretraining", "clustering", "baselines.imsat")
+    with ExitStack() as stack:
+        for place in places:
+            stack.enter_context(mock.patch(f"neuralbayes.{place}.default_fabric", return_value=fabric_on(device)))
+        yield
+
+
+def gradients(network: nn.Module) -> Result:
+    return {name: p.grad for name, p in network.named_parameters() if p.grad is not None} | dict(
+        network.named_buffers()
+    )
+
+
+def gradient_of_backward(device: torch.device, **settings: Any) -> Result:
+    network = TwoOutputs().to(device)
+    x, weight = torch.randn(9, 4).to(device), torch.rand(9).to(device)
+    objective = WeightedSum([MIM(target_prior=[0.5, 0.1, 0.1, 0.1, 0.1, 0.1]), DML()], weights=[0.5, 2.0])
+    monitored: list[Tensor] = []
+    smoothness = Smoothness(0.5, fraction=settings.pop("fraction", 1.0))
+    loss = nb.backward(
+        objective,
+        network,
+        x,
+        smoothness=smoothness,
+        sample_weight=weight,
+        monitor=monitored.extend,
+        **{"microbatch_size": 4} | settings,
+    )
+    return gradients(network) | {"loss": loss, "monitored": monitored[0]}
+
+
+def virtual_adversarial_step(device: torch.device) -> Result:
+    network = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.ReLU(), nn.Linear(6, 3)).to(device)
+    batch = torch.randn(9, 4).to(device), torch.rand(9).to(device)
+    metrics = information_step(DML(), 0.5, n_iterations=2)(network, batch)
+    return gradients(network) | metrics
+
+
+def several_objectives(device: torch.device) -> Result:
+    x = torch.randn(24, 4)
+    network = TwoOutputs()
+    objective = WeightedSum([MIM(), DML()], weights=[1.0, 0.5])
+    running = RunningPrior()
+
+    def step(module: nn.Module, batch: Tensor) -> dict[str, Tensor]:
+        return {"loss": nb.backward(objective, module, batch, microbatch_size=4, marginal=running)}
+
+    train(
+        network,
+        step,
+        Batches(24, 8),
+        fetch=lambda indices: x[indices],
+        optimizer=torch.optim.Adam(network.parameters()),
+        max_epochs=2,
+        clip_norm=0.1,
+        callbacks=[training.StopOnNaN()],
+        stateful={"running": running},
+        fabric=fabric_on(device),
+    )
+    return dict(network.state_dict())
+
+
+def features(device: torch.device) -> Result:
+    encoder = nb.pretrain(IMAGES, nb.PretrainConfig(**TINY, microbatch_size=5, smooth_fraction=0.5, beta=0.5))
+    use = state_use(encoder, ArraySource(IMAGES))["relu4"]
+    assert {p.device.type for p in encoder.parameters()} == {device.type}
+    return dict(encoder.state_dict()) | {"features": torch.from_numpy(encoder.features(IMAGES)), "p_z": use.p_z}
+
+
+def clusters(**settings: Any) -> Result:
+    quick = {"n_clusters": 2, "max_iter": 6, "n_hidden": 8, "random_state": 0} | settings
+    labeler = nb.ManifoldLabeler(**quick).fit(IMAGES[:, ::4, ::4])
+    return dict(labeler.module_.state_dict()) | {"p_zx": torch.from_numpy(labeler.predict_proba(IMAGES[:, ::4, ::4]))}
+
+
+def own_network(_: torch.device) -> Result:
+    layers = nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU()
+    return clusters(network=nn.Sequential(*layers))
+
+
+def baseline(method: Callable[..., Any], data: Any, config: Any) -> Callable[[torch.device], Result]:
+    return lambda _: dict(method(data, config).state_dict())
+
+
+def predictions(_: torch.device) -> Result:
+    encoder = baselines.supervised((IMAGES, LABELS), baselines.SupervisedConfig(**TINY))
+    return dict(encoder.state_dict()) | {"p": torch.from_numpy(encoder.predict_proba(IMAGES))}
+
+
+def imsat_rows(_: torch.device) -> Result:
+    config = baselines.ImsatRowsConfig(n_clusters=2, hidden=(4,), epochs=2, batch_size=10)
+    clusterer = baselines.imsat_rows(IMAGES[:, ::6, ::6].reshape(20, -1), config)
+    return dict(clusterer.network.state_dict())
+
+
+def features_of_rows(_: torch.device) -> Result:
+    rows = IMAGES[:, ::6, ::6].reshape(20, -1) / 255.0
+    encoder = nb.MIMEncoder((4, 4), batch_size=10, max_epochs=2, random_state=0).fit(rows)
+    return dict(encoder.module_.state_dict()) | {"p_zx": torch.from_numpy(encoder.predict_proba(rows))}
+
+
+WORK: dict[str, Callable[[torch.device], Result]] = {
+    "backward, exact": lambda device: gradient_of_backward(device, marginal="exact"),
+    "backward, exact, recomputed": lambda device: gradient_of_backward(device, recompute=True),
+    "backward, minibatch": lambda device: gradient_of_backward(device, marginal="minibatch"),
+    "backward, running": lambda device: gradient_of_backward(device, marginal="running"),
+    "backward, a part of R_c": lambda device: gradient_of_backward(device, fraction=0.5, microbatch_size=None),
+    "virtual adversarial": virtual_adversarial_step,
+    "several objectives": several_objectives,
+    "pretrain and embed": features,
+    "clusters": lambda _: clusters(),
+    "clusters, as many as stand out": lambda _: clusters(n_clusters="auto", n_states=4, n_init=2),
+    "clusters by a network of one's own": own_network,
+    "rotation": baseline(baselines.rotation, IMAGES, baselines.RotationConfig(**TINY)),
+    "infomax": baseline(baselines.infomax, IMAGES, baselines.InfoMaxConfig(**TINY, units=4, global_weight=1.0)),
+    "infomax by concatenation": baseline(
+        baselines.infomax, IMAGES, baselines.InfoMaxConfig(**TINY, units=4, estimator="infonce", discriminator="concat")
+    ),
+    "imsat": baseline(baselines.imsat, IMAGES, baselines.ImsatConfig(**TINY, n_clusters=2)),
+    "imsat on rows": imsat_rows,
+    "supervised": predictions,
+    "features of rows": features_of_rows,
+}
+
+
+def done(name: str, device: torch.device) -> Result:
+    torch.manual_seed(0)
+    with trained_on(device):
+        return {key: tensor.detach().cpu() for key, tensor in WORK[name](device).items()}
+
+
+def mistakes(device: torch.device) -> dict[str, Callable[[], Any]]:
+    """What the tests are there to find."""
+    x = torch.ones(4, 2, device=device)
+    batch = GlobalBatch(nn.Linear(2, 3).to(device), x, Processes(None))
+    return {
+        "noise": lambda: x + torch.randn(4, 2),
+        "weights": lambda: x * torch.ones(4)[:, None],
+        "in place": lambda: x.add_(torch.ones(2)),
+        "a row more": lambda: torch.cat([x, torch.zeros(1, 2)]),
+        "a basis": lambda: x @ torch.eye(2),
+        "an index from there": lambda: torch.eye(2)[torch.zeros(3, dtype=torch.long, device=device)],
+        "a network that was not moved": lambda: nn.Linear(2, 3)(x),
+        "samples that were not moved": lambda: batch(torch.ones(4, 2)),
+        "labels": lambda: nn.functional.cross_entropy(x, torch.zeros(4, dtype=torch.long)),
+        "places": lambda: torch.zeros_like(x).index_copy(0, torch.arange(4), x),
+        "no copy": lambda: x.numpy(),
+    }
+
+
+def allowed(device: torch.device) -> list[bool]:
+    x = torch.arange(6.0, device=device).reshape(3, 2)
+    return [
+        isinstance(x, Elsewhere) and x.device == device,
+        torch.equal((x + torch.tensor(1.0)).cpu(), torch.arange(1.0, 7.0).reshape(3, 2)),
+        torch.equal(x[torch.tensor([2, 0])].cpu(), torch.tensor([[4.0, 5.0], [0.0, 1.0]])),
+        torch.equal(torch.zeros(3, 2).copy_(x), x.cpu()),
+        float(x.sum()) == 15.0,
+        x.cpu().numpy().tolist() == [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]],
+        torch.zeros(3).to(x).device == device,
+        nn.Linear(2, 3).to(device)(x).device == device,
+    ]
+
+
+def elsewhere(path: Path) -> None:
+    """In a process of its own: all work on the other device, and what it says of mistakes."""
+    torch.set_num_threads(1)
+    device = other_device()
+    results: dict[str, Any] = {"allowed": allowed(device), "mistakes": {}}
+    for name, function in [*mistakes(device).items(), *((name, partial(done, name, device)) for name in WORK)]:
+        part = results if name in WORK else results["mistakes"]
+        try:
+            part[name] = function()
+        except Exception as error:
+            part[name] = f"{type(error).__name__}: {error}"
+    torch.save(results, path)
+    os._exit(0)  # torch's threads for a device in Python do not end in order
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    def start(folder: Path) -> None:
+        here = Path(__file__).parent
+        paths = [str(here), str(here.parent), os.environ.get("PYTHONPATH", "")]
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST")}
+        environment |= {"PYTHONPATH": os.pathsep.join(paths)}
+        code = "import pathlib, sys, test_devices; test_devices.elsewhere(pathlib.Path(sys.argv[1]))"
+        command = [sys.executable, "-c", code, str(folder / "found.pt")]
+        ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+        assert ended.returncode == 0, ended.stderr
+
+    results: dict[str, Any] = torch.load(
+        made_once(tmp_path_factory, "elsewhere", start) / "found.pt", weights_only=True
+    )
+    return results
+
+
+@pytest.mark.parametrize("name", WORK)
+def test_it_works_elsewhere_with_the_numbers_of_the_cpu(name: str, found: dict[str, Any]) -> None:
+    ours = found[name]
+    assert isinstance(ours, dict), ours
+    expected = done(name, torch.device("cpu"))
+    assert ours.keys() == expected.keys()
+    for key, tensor in expected.items():
+        torch.testing.assert_close(ours[key], tensor, rtol=1e-3, atol=1e-3)  # Adam enlarges what is rounding
+
+
+def test_tensors_on_two_devices_are_found(found: dict[str, Any]) -> None:
+    """The tests above can fail."""
+    for name in mistakes(torch.device("cpu")):
+        expected = "numpy" if name == "no copy" else "Expected all tensors to be on the same device"
+        assert expected in found["mistakes"][name], name
+
+
+def test_what_a_graphics_card_allows_is_allowed(found: dict[str, Any]) -> None:
+    assert all(found["allowed"]), found["allowed"]

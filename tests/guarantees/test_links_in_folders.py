@@ -1,0 +1,187 @@
+"""Folders of strangers: no symbolic link in a run or a model leads what is written, cleaned or deleted elsewhere."""
+
+import os
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import neuralbayes as nb
+from neuralbayes.data.normalize import Normalization
+from neuralbayes.encoder import ImageEncoder
+from neuralbayes.files import inside, remove_temporaries, write_json, write_tensors
+from neuralbayes.launch import Share
+from neuralbayes.parts import begin
+from neuralbayes.training import Batches, Callback, StopOnNaN, train
+from neuralbayes.training.checkpoint import save_checkpoint
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows asks for a privilege to make links")
+
+
+def run(folder, callbacks=()):
+    network = nn.Linear(1, 1)
+
+    def step(network, batch):
+        loss = network(batch).square().mean()
+        loss.backward()
+        return {"loss": loss}
+
+    return train(
+        network,
+        step,
+        Batches(8, 4),
+        fetch=lambda i: i[:, None] / 8,
+        optimizer=torch.optim.SGD(network.parameters(), lr=0.1),
+        max_epochs=2,
+        callbacks=callbacks,
+        run_dir=folder,
+    )
+
+
+@pytest.fixture
+def victim(tmp_path):
+    """A folder outside, with the names that runs and models clean up."""
+    folder = tmp_path / "victim"
+    (folder / "checkpoints").mkdir(parents=True)
+    for name in ("step-000000001.safetensors", ".step-1.x.tmp.safetensors", ".a.x.tmp.json", "weights-0.safetensors"):
+        (folder / name).write_text("years of work")
+        (folder / "checkpoints" / name).write_text("years of work")
+    (folder / "notes.txt").write_text("years of work")
+    return folder
+
+
+def contents(folder):
+    return {path: path.read_text() if path.is_file() else None for path in sorted(folder.rglob("*"))}
+
+
+LINKS = {
+    "checkpoints": "../victim",
+    "metrics.jsonl": "../victim/notes.txt",
+    ".lock": "../victim/notes.txt",
+    "checkpoints/step-000000009.safetensors": "../../victim/step-000000001.safetensors",
+}
+
+
+@pytest.mark.parametrize("name", LINKS)
+@pytest.mark.parametrize("dangling", [False, True], ids=["there", "dangling"])
+def test_a_run_refuses_a_link_in_its_folder_by_name(tmp_path, victim, name, dangling):
+    link = tmp_path / "run" / name
+    link.parent.mkdir(parents=True)
+    link.symlink_to("../nowhere" if dangling else LINKS[name])
+    before = contents(victim)
+    with pytest.raises(OSError, match=f"symbolic link.*{link.name}"):
+        run(tmp_path / "run")
+    assert contents(victim) == before
+    assert link.is_symlink()
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_link_that_comes_while_a_run_goes_on_is_not_followed(tmp_path, victim):
+    class Swap(Callback):
+        def on_step_end(self, state, metrics):
+            if state.step == 1:
+                (tmp_path / "run" / "metrics.jsonl").unlink()
+                (tmp_path / "run" / "metrics.jsonl").symlink_to(victim / "notes.txt")
+
+    with pytest.raises(OSError, match=r"symbolic link.*metrics\.jsonl"):
+        run(tmp_path / "run", [Swap()])
+    assert (victim / "notes.txt").read_text() == "years of work"
+
+
+def test_checkpoints_are_not_saved_through_a_link(tmp_path, victim):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "checkpoints").symlink_to(victim)
+    before = contents(victim)
+    with pytest.raises(OSError, match=r"symbolic link.*checkpoints"):
+        save_checkpoint(tmp_path / "run", 3, {"weights": torch.ones(2)})
+    assert contents(victim) == before
+
+
+def test_a_bad_batch_is_not_written_over_a_link(tmp_path, victim):
+    class Poison(Callback):
+        def on_step_end(self, state, metrics):
+            state.network.weight.data.fill_(float("nan"))
+
+    (tmp_path / "run").mkdir()
+    link = tmp_path / "run" / "bad-batch-0.safetensors"
+    link.symlink_to(victim / "notes.txt")
+    with pytest.raises(OSError, match=r"symbolic link.*bad-batch-0"):
+        run(tmp_path / "run", [StopOnNaN(), Poison()])
+    assert link.is_symlink()
+    assert (victim / "notes.txt").read_text() == "years of work"
+
+
+def test_the_folder_that_is_named_may_be_a_link(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "run").symlink_to("elsewhere")
+    assert run(tmp_path / "run").step == 4
+    assert (tmp_path / "elsewhere" / "metrics.jsonl").is_file()
+
+
+@pytest.mark.parametrize("name", ["model.json", "weights-0123456789abcdef.safetensors", ".model.x.tmp.json"])
+def test_a_model_is_not_saved_where_there_is_a_link(tmp_path, victim, name):
+    labeler = nb.ManifoldLabeler(2, n_hidden=8, max_iter=5, n_init=1, random_state=0).fit(
+        np.repeat([[0.0, 0.0], [9.0, 9.0]], 20, axis=0) + np.random.default_rng(0).normal(size=(40, 2))
+    )
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / name).symlink_to(victim / "notes.txt")
+    with pytest.raises(OSError, match=f"symbolic link.*{name}"):
+        labeler.save(tmp_path / "model")
+    assert [path.name for path in (tmp_path / "model").iterdir()] == [name]
+    assert (victim / "notes.txt").read_text() == "years of work"
+
+
+@pytest.mark.parametrize("name", ["encoder.json", "encoder.safetensors"])
+def test_an_encoder_is_not_saved_over_a_link(tmp_path, victim, name):
+    pixels = np.random.default_rng(0).integers(0, 256, (3, 22, 22, 1), dtype=np.uint8)
+    normalization = Normalization.fit(pixels, progress=False)
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / name).symlink_to(victim / "notes.txt")
+    with pytest.raises(OSError, match=f"symbolic link.*{name}"):
+        ImageEncoder("tiny", (22, 22, 1), normalization).save(tmp_path / "run")
+    assert (tmp_path / "run" / name).is_symlink()
+
+
+@pytest.mark.parametrize("link", ["out.npy.parts", "out.npy.parts/job.json"])
+def test_parts_of_a_result_are_not_begun_in_a_link(tmp_path, victim, link):
+    (tmp_path / link).parent.mkdir(exist_ok=True)
+    (tmp_path / link).symlink_to(victim / "checkpoints" if link.endswith("parts") else victim / "notes.txt")
+    (victim / "checkpoints" / "part-00000.npy").write_text("years of work")
+    before = contents(victim)
+    with pytest.raises((OSError, ValueError), match="symbolic link"):
+        begin(
+            tmp_path / "out.npy.parts",
+            {},
+            n_rows=9,
+            part_rows=3,
+            like=np.zeros((1, 4), np.float32),
+            share=Share(),
+            force=True,
+        )
+    assert contents(victim) == before
+
+
+@pytest.mark.parametrize("write", [lambda path: write_json(path, 1), lambda path: write_tensors(path, {}, {})])
+def test_files_of_a_folder_do_not_take_the_place_of_links(tmp_path, victim, write):
+    (tmp_path / "link").symlink_to(victim / "notes.txt")
+    with pytest.raises(OSError, match="symbolic link"):
+        write(tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+
+
+def test_links_among_temporaries_stay(tmp_path, victim):
+    (tmp_path / ".a.x.tmp.json").symlink_to(victim / "notes.txt")
+    (tmp_path / ".b.x.tmp.json").touch()
+    remove_temporaries(tmp_path)
+    assert [path.name for path in tmp_path.glob(".*")] == [".a.x.tmp.json"]
+
+
+def test_inside_looks_at_every_part_below_the_folder(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "b").symlink_to(tmp_path)
+    (tmp_path / "named").symlink_to("a")
+    assert inside(tmp_path / "named", "c", "d") == tmp_path / "named" / "c" / "d"
+    with pytest.raises(OSError, match="symbolic link") as caught:
+        inside(tmp_path, "a", "b", "c")
+    assert caught.value.filename == str(tmp_path / "a" / "b")
