@@ -13,7 +13,7 @@ from pages import table
 from records import Results
 from tried_mergings import MERGINGS
 
-from neuralbayes.files import atomic_write
+from neuralbayes.system.files import atomic_write
 
 PAPER_PROBE, IMSAT_PUBLISHED = 99.22, 98.4
 """On MNIST, in percent: a linear classifier on ten outputs (appendix H of the paper, by its protocol), and clusters."""

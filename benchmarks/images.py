@@ -15,8 +15,8 @@ from typing import Any
 
 import neuralbayes as nb
 from neuralbayes.baselines import RandomConfig, random
-from neuralbayes.files import read_json, write_json
-from neuralbayes.pretraining import PRESETS
+from neuralbayes.features.pretraining import PRESETS
+from neuralbayes.system.files import read_json, write_json
 
 ROOT = Path(__file__).parents[1]
 LAYERS = {"last": "relu4", "second": "relu2"}

@@ -11,8 +11,8 @@ from labeling_records import METHODS, cost_ratio, scale_seconds, time_ratio
 from pages import table
 from records import Record, Results
 
-from neuralbayes.certificate import CERTIFIED
-from neuralbayes.files import atomic_write
+from neuralbayes.manifolds.certificate import CERTIFIED
+from neuralbayes.system.files import atomic_write
 
 TITLES = {"ours": "ManifoldLabeler", "GemClus": "GemClus MLPMMD"}
 PEERS = METHODS[1:]

@@ -29,8 +29,8 @@ from torch import Tensor, nn
 import neuralbayes as nb
 from neuralbayes.data.normalize import Normalization
 from neuralbayes.data.sources import as_source
-from neuralbayes.encoder import ImageEncoder
-from neuralbayes.pretraining import PRESETS, PretrainConfig
+from neuralbayes.features.encoder import ImageEncoder
+from neuralbayes.features.pretraining import PRESETS, PretrainConfig
 from neuralbayes.training import Callback
 from neuralbayes.training.progress import progress
 

@@ -26,10 +26,10 @@ from rich.table import Table
 from torch import Tensor
 
 import neuralbayes as nb
-from neuralbayes.files import write_json
-from neuralbayes.microbatches import BUCKET_BYTES
+from neuralbayes.distributed.sums import BUCKET_BYTES
 from neuralbayes.networks.encoders import PAPER_CHANNELS, convolutional_encoder, scaled_channels
 from neuralbayes.networks.hidden import HiddenStates
+from neuralbayes.system.files import write_json
 
 STATES = ("relu1", "relu2", "relu3", "relu4")
 CASES = {"a quarter of the width": (0.25, 100), "the paper's width": (1.0, 64)}

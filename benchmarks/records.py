@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from neuralbayes.files import atomic_write, read_json
+from neuralbayes.system.files import atomic_write, read_json
 
 Record = dict[str, Any]
 

@@ -26,9 +26,9 @@ from rich.table import Table
 from torch import Tensor, nn
 
 import neuralbayes as nb
-from neuralbayes.files import write_json
 from neuralbayes.networks.encoders import PAPER_CHANNELS, convolutional_encoder, scaled_channels
 from neuralbayes.networks.hidden import HiddenStates
+from neuralbayes.system.files import write_json
 
 ALPHA, BETA, EPSILON = 2.0, 4.0, 1e-7
 STATES = ("relu1", "relu2", "relu3", "relu4")

@@ -29,7 +29,7 @@ from records import Record
 from torch import Tensor, nn
 from tried_mergings import MERGINGS
 
-from neuralbayes.clustering import (
+from neuralbayes.clusters.clustering import (
     N_STATES,
     ClusterOptions,
     Fetch,
@@ -40,11 +40,11 @@ from neuralbayes.clustering import (
     information_step,
     train_states,
 )
-from neuralbayes.networks.replay import frozen_buffers
+from neuralbayes.gradients.replay import frozen_buffers
 from neuralbayes.objectives import DML, MIM, smoothness
 from neuralbayes.objectives.running import RunningPrior
 from neuralbayes.objectives.virtual_adversarial import virtual_adversarial
-from neuralbayes.probes.clusters import clustering_accuracy
+from neuralbayes.probes.clustering_accuracy import clustering_accuracy
 from neuralbayes.training.progress import progress
 
 ROOT = Path(__file__).parents[1]

@@ -1,4 +1,4 @@
-"""Other ways to merge small states into clusters, beside that of neuralbayes.merging."""
+"""Other ways to merge small states into clusters, beside that of neuralbayes.clusters.merging."""
 
 from __future__ import annotations
 

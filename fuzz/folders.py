@@ -15,8 +15,8 @@ from safetensors.torch import save
 
 import neuralbayes as nb
 from neuralbayes.data.normalize import Normalization
-from neuralbayes.encoder import STATES, ImageEncoder
-from neuralbayes.pretraining import PRESETS
+from neuralbayes.features.encoder import STATES, ImageEncoder
+from neuralbayes.features.pretraining import PRESETS
 from neuralbayes.training.checkpoint import FORMAT, _digest, _pack
 
 

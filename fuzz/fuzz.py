@@ -156,7 +156,7 @@ def main() -> None:
         import yaml  # noqa: F401
         from readers import READERS
 
-        from neuralbayes.files import write_json
+        from neuralbayes.system.files import write_json
 
     unknown = set(arguments.readers) - set(READERS)
     if unknown:

@@ -49,15 +49,15 @@ from neuralbayes.data.images import load_images
 from neuralbayes.data.pictures import read_picture
 from neuralbayes.data.stl import read_stl_images, read_stl_labels
 from neuralbayes.data.tables import read_table, write_table
-from neuralbayes.encoder import ImageEncoder
-from neuralbayes.files import read_json, read_tensors
-from neuralbayes.launch import Share
+from neuralbayes.distributed.launch import Share
+from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.parts import begin, job
 from neuralbayes.report.explorer import runs as explored
 from neuralbayes.report.explorer.commands import pretrain_command
 from neuralbayes.report.explorer.probed import probe_grid
 from neuralbayes.reproduce.page import section
 from neuralbayes.reproduce.records import Recorded
+from neuralbayes.system.files import read_json, read_tensors
 from neuralbayes.training import read_metrics
 from neuralbayes.training.checkpoint import read_checkpoint
 

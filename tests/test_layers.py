@@ -13,43 +13,29 @@ FILES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.p
 
 LAYERS = [
     "__main__",
-    "cli",
+    "cli",  # one file a command: parses, calls one public function, prints
     "demo",  # what `neuralbayes demo` computes
     "doctor",  # what `neuralbayes doctor` finds out
-    "reproduce",
-    "report",
+    "reproduce",  # one file a table or figure of the paper
+    "report",  # pages from results and models; never trains
     "plot",  # pictures of one thing each, for notebooks and for reports
-    "estimators",
-    "baselines",
+    "estimators",  # scikit-learn classes: validation, fit, predict, save and load; no mathematics
+    "baselines",  # the peers with the same interface
     "sweeps",  # many runs over processes and machines, and the search of `pretrain`
-    "pretraining",
-    "encoder_training",  # what pretraining and the baselines have in common: settings, the folder of a run
-    "clustering",  # what ManifoldLabeler does with images
-    "rows",  # the same for tables
-    "labeling",  # what ManifoldLabeler does, as pretrain is what MIMEncoder does
-    "export",
-    "probes",
-    "encoder",  # what pretrain makes and probes look at
-    "parts",  # results in parts, by several processes
+    "probes",  # what features and clusters are worth
+    "clusters",  # data that may touch: states, merging, training
+    "manifolds",  # disjoint rows: graph, modes, descent, certificate, choice of K
+    "features",  # MIM features of rows and of images: encoder, pretraining, presets, export
+    "parts",
     "datasets",  # the public face of data
-    "data",
-    "training",
-    "gradients",
-    "passes",  # what `backward` does with one micro-batch
-    "microbatches",
-    "objectives",
-    "networks",
-    "certificate",  # whether states are disjoint: walks on graphs, no training
-    "bayes",
-    "autocast",  # half precision for networks alone
-    "sharding",  # tensors of which each process has a piece
-    "merging",  # small states into clusters: arrays only
-    "neighbors",  # graphs of points: tensors and networks are unknown to it
-    "columns",  # what the values of a column say about it
-    "launch",  # which process this is, of how many
-    "limits",  # what a container lets it have
-    "files",
-    "bounds",  # the most that files from strangers may ask for
+    "data",  # tables, pictures, named sets, toys; no training
+    "training",  # one loop on Lightning Fabric, run folders, checkpoints; names no objective
+    "gradients",  # backward(): micro-batches, passes, replay
+    "objectives",  # Objective, MIM, DML, smoothness, virtual adversarial; no optimiser, no network
+    "networks",  # MLP, the paper's CNNs, hidden states of any module, sines, merged states
+    "distributed",  # processes, sharding, launching: everything over processes
+    "bayes",  # p(z|x), p(z), p(x|z)/p(x), information, divergences; tensors only
+    "system",  # what the machine gives: files, memory, half precision
 ]
 """From the top down. A layer may import those below it, and itself."""
 
@@ -109,15 +95,15 @@ def test_imports_point_down(path: Path) -> None:
 @pytest.mark.parametrize(
     "source",
     [
-        "from neuralbayes.gradients import backward",
-        "import neuralbayes.gradients",
+        "from neuralbayes.gradients.exact import backward",
+        "import neuralbayes.gradients.exact",
         "from neuralbayes import gradients",
         "from neuralbayes import backward",
         "import neuralbayes as nb",
         "from .. import gradients",
         "from ..gradients import backward",
-        "def late():\n    from neuralbayes.gradients import backward",
-        "if TYPE_CHECKING:\n    from neuralbayes.gradients import backward",
+        "def late():\n    from neuralbayes.gradients.exact import backward",
+        "if TYPE_CHECKING:\n    from neuralbayes.gradients.exact import backward",
     ],
 )
 def test_an_import_that_points_up_is_found(source: str) -> None:

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from neuralbayes.files import read_json, write_json
-from neuralbayes.launch import Share
+from neuralbayes.distributed.launch import Share
 from neuralbayes.parts import announced, begin, contents, file_stamp, files, job, join, parts_folder, stamps
+from neuralbayes.system.files import read_json, write_json
 
 X = np.random.default_rng(0).normal(size=(23, 3))
 ASKED = {"layer": "relu4", "encoder": "blake2b:01"}

@@ -28,7 +28,7 @@ import torch
 from torch import Tensor, nn
 
 import neuralbayes as nb
-from neuralbayes.files import read_tensors, write_json
+from neuralbayes.system.files import read_tensors, write_json
 from neuralbayes.training import Batches, StopOnNaN, cosine, train
 
 N_SAMPLES, BATCH, STEPS_A_KILL = 200, 32, 12

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 import neuralbayes as nb
 from neuralbayes.data.sources import ArraySource
 from neuralbayes.data.toys import make_moons
-from neuralbayes.files import write_json
+from neuralbayes.system.files import write_json
 from neuralbayes.training import Callback
 
 Arrays = dict[str, NDArray[Any]]

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from neuralbayes.cli import main as command
-from neuralbayes.files import read_json, write_json
+from neuralbayes.system.files import read_json, write_json
 
 SIZE = "96m"
 NOT_ALLOWED = 77

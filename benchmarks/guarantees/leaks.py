@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 import neuralbayes as nb
 from neuralbayes.cli import main as command
 from neuralbayes.data.sources import ArraySource
-from neuralbayes.files import write_json
+from neuralbayes.system.files import write_json
 from neuralbayes.training import Callback
 
 WARM_UP = 0.2

@@ -67,17 +67,18 @@ CORE = {
     "src/neuralbayes/objectives/smoothness.py": OBJECTIVES,
     "src/neuralbayes/objectives/virtual_adversarial.py": OBJECTIVES,
     "src/neuralbayes/objectives/weighted.py": OBJECTIVES,
-    "src/neuralbayes/gradients.py": GRADIENTS,
-    "src/neuralbayes/passes.py": GRADIENTS,
-    "src/neuralbayes/microbatches.py": GRADIENTS,
-    "src/neuralbayes/certificate.py": ("tests/test_certificate.py",),
-    "src/neuralbayes/columns.py": ("tests/test_columns.py",),
-    "src/neuralbayes/labeling.py": ("tests/test_labeling.py",),
-    "src/neuralbayes/merging.py": ("tests/test_merging.py",),
+    "src/neuralbayes/gradients/exact.py": GRADIENTS,
+    "src/neuralbayes/gradients/passes.py": GRADIENTS,
+    "src/neuralbayes/gradients/microbatches.py": GRADIENTS,
+    "src/neuralbayes/distributed/sums.py": GRADIENTS,
+    "src/neuralbayes/manifolds/certificate.py": ("tests/manifolds/test_certificate.py",),
+    "src/neuralbayes/data/columns.py": ("tests/data/test_columns.py",),
+    "src/neuralbayes/manifolds/labeling.py": ("tests/manifolds/test_labeling.py",),
+    "src/neuralbayes/clusters/merging.py": ("tests/clusters/test_merging.py",),
 }
 """Files that are mutated, and the tests that are to notice."""
 
-PARTS = {"src/neuralbayes/labeling.py": ("_n_held_out",)}
+PARTS = {"src/neuralbayes/manifolds/labeling.py": ("_n_held_out",)}
 """The functions that are mutated, where a file has others too."""
 
 SLOW = (

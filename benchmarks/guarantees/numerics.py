@@ -22,7 +22,7 @@ from rich.table import Table
 from torch import Tensor, nn
 
 import neuralbayes as nb
-from neuralbayes.files import write_json
+from neuralbayes.system.files import write_json
 
 STATES = (2, 3, 10, 257, 4096)
 SCALES = (0.0, 1.0, 1e2, 1e4)

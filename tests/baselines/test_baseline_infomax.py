@@ -12,7 +12,7 @@ from torch import nn
 from neuralbayes.baselines import InfoMaxConfig, infomax, infonce_estimate, jsd_estimate
 from neuralbayes.baselines.infomax import ESTIMATORS, InfoMax, prior_losses
 from neuralbayes.data.normalize import Normalization
-from neuralbayes.encoder import ImageEncoder
+from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.training import read_metrics
 
 IMAGES, _ = bars()

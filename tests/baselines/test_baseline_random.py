@@ -7,7 +7,7 @@ import torch
 from image_cases import bars
 
 from neuralbayes.baselines import RandomConfig, random
-from neuralbayes.encoder import ImageEncoder
+from neuralbayes.features.encoder import ImageEncoder
 
 IMAGES, _ = bars()
 

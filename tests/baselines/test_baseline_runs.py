@@ -20,7 +20,7 @@ from neuralbayes.baselines import (
     SupervisedConfig,
 )
 from neuralbayes.data.sources import ArraySource
-from neuralbayes.encoder import ImageEncoder
+from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.training import read_metrics
 
 IMAGES, LABELS = bars()

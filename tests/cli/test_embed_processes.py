@@ -12,10 +12,11 @@ import pytest
 import torch
 from PIL import Image
 
-from neuralbayes import export, parts
+from neuralbayes import parts
 from neuralbayes.cli import main, workers
 from neuralbayes.data.normalize import Normalization
-from neuralbayes.encoder import ImageEncoder
+from neuralbayes.features import export
+from neuralbayes.features.encoder import ImageEncoder
 
 N = 430  # images, in parts of 100
 
@@ -233,7 +234,8 @@ def test_senseless_numbers_of_processes_are_refused(
 
 WORKER = """
 import os, signal, sys
-from neuralbayes import export, parts
+from neuralbayes import parts
+from neuralbayes.features import export
 from neuralbayes.cli import workers
 
 store = parts.Parts._store

@@ -11,7 +11,7 @@ from PIL import Image
 import neuralbayes
 from neuralbayes.cli import main
 from neuralbayes.cli.runs import DataChoice, layer_names
-from neuralbayes.encoder import ImageEncoder
+from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.training import Callback, WarnOnCollapse
 
 TINY = ["--encoder", "tiny", "--batch", "16", "--microbatch", "16", "--epochs", "2"]
@@ -235,7 +235,7 @@ def test_tensorboard_without_the_extra_is_said_before_anything_is_done(capsys, d
 
 @pytest.mark.parametrize("quiet", [True, False])
 def test_warnings_and_an_early_end_are_told_in_words(capsys, tmp_path, monkeypatch, quiet):
-    monkeypatch.setattr("neuralbayes.pretraining.WarnOnCollapse", partial(WarnOnCollapse, steps=3))
+    monkeypatch.setattr("neuralbayes.features.pretraining.WarnOnCollapse", partial(WarnOnCollapse, steps=3))
     np.save(tmp_path / "blank.npy", np.zeros((16, 22, 22, 1), np.uint8))
     words = ["pretrain", str(tmp_path / "blank.npy"), *TINY[:-1], "40", "--patience", "5", "--learning-rate", "1e-9"]
     assert main([*words, "--out", str(tmp_path / "r"), *["--quiet"] * quiet]) == 0
@@ -406,7 +406,7 @@ def test_export_to_onnx(run, tmp_path):
 
 
 def test_a_missing_extra_is_named(capsys, run, tmp_path, monkeypatch):
-    monkeypatch.setattr("neuralbayes.export.find_spec", lambda name: None)
+    monkeypatch.setattr("neuralbayes.features.export.find_spec", lambda name: None)
     assert main(["export", str(run), "--to", "onnx", "--out", str(tmp_path / "e.onnx")]) == 2
     assert "pip install 'neuralbayes[export]'" in said(capsys)[1]
 

@@ -170,7 +170,7 @@ def test_a_size_that_is_asked_for_is_taken(folder, capsys):
 def test_images_that_do_not_fit_into_the_memory_are_refused_before_they_are_decoded(capsys, monkeypatch, tmp_path):
     (tmp_path / "photos").mkdir()
     Image.new("RGB", (400, 300)).save(tmp_path / "photos" / "a.png")
-    monkeypatch.setattr("neuralbayes.limits.free_memory", lambda: 10**7)
+    monkeypatch.setattr("neuralbayes.system.limits.free_memory", lambda: 10**7)
     monkeypatch.setattr("neuralbayes.data.folder.read_picture", None)  # what calls it fails
     assert main(["label", "photos", "--size", "300x400"]) == 2
     message = said(capsys)[1]

@@ -3,7 +3,7 @@
 import pytest
 
 from neuralbayes.cli import main, reproduce
-from neuralbayes.launch import n_cores, n_threads
+from neuralbayes.distributed.launch import n_cores, n_threads
 from neuralbayes.reproduce import NAMES, load_experiment
 
 
@@ -75,7 +75,7 @@ def test_the_cost_of_a_run_is_estimated_from_steps_that_are_timed(name):
 
 
 def test_workers_share_the_cores(monkeypatch):
-    monkeypatch.setattr("neuralbayes.launch.n_cores", lambda: 8)
+    monkeypatch.setattr("neuralbayes.distributed.launch.n_cores", lambda: 8)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     assert [n_threads(workers) for workers in (1, 3, 8)] == [8, 2, 1]
     monkeypatch.setenv("OMP_NUM_THREADS", "2")

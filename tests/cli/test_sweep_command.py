@@ -15,7 +15,7 @@ pytest.importorskip("optuna")
 
 from neuralbayes.cli import main
 from neuralbayes.cli.sweep import _again
-from neuralbayes.pretraining import PRESETS
+from neuralbayes.features.pretraining import PRESETS
 from neuralbayes.sweeps.search import Plan
 from neuralbayes.sweeps.space import parse
 from neuralbayes.sweeps.trial import Pictures

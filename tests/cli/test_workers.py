@@ -9,7 +9,7 @@ import pytest
 import neuralbayes
 from neuralbayes.cli import workers
 from neuralbayes.cli.workers import check_workers, command_words, lead, resumable
-from neuralbayes.launch import Share
+from neuralbayes.distributed.launch import Share
 
 LEAVE_WITH_THE_INPUT = "import os, pathlib; os.read(0, 1); pathlib.Path(sys.argv[1], os.environ['RANK']).touch()"
 
@@ -20,7 +20,7 @@ def program(*lines):
 
 
 def test_every_worker_knows_its_share_and_its_threads(monkeypatch, tmp_path):
-    monkeypatch.setattr("neuralbayes.launch.n_cores", lambda: 6)
+    monkeypatch.setattr("neuralbayes.distributed.launch.n_cores", lambda: 6)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     code = "open(f'{sys.argv[1]}/{rank}', 'w').write(os.environ['WORLD_SIZE'] + os.environ['OMP_NUM_THREADS'])"
     wait = "while rank == 0 and len(os.listdir(sys.argv[1])) < 3: pass"

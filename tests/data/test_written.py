@@ -10,7 +10,7 @@ import pytest
 from neuralbayes.data.sources import ArraySource
 from neuralbayes.data.tables import read_table, write_table
 from neuralbayes.data.written import marked, written_columns
-from neuralbayes.export import write_features
+from neuralbayes.features.export import write_features
 
 FEATURES = ["f_0", "f_1", "f_2"]
 

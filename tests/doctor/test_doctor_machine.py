@@ -9,7 +9,7 @@ import pytest
 from neuralbayes.doctor.machine import Machine, this_machine
 from neuralbayes.doctor.processes import gloo_problem
 from neuralbayes.doctor.software import EXTRAS, installed_extras, required_packages
-from neuralbayes.limits import cpu_quota, memory_limit
+from neuralbayes.system.limits import cpu_quota, memory_limit
 
 MACHINE = Machine("Linux", "a processor", 8, 8, None, 0.0, None, None, {})
 

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from torch import nn
 
 import neuralbayes as nb
-from neuralbayes import clustering
+from neuralbayes.clusters import clustering
 from neuralbayes.data import toys
 from neuralbayes.data.sources import ArraySource
 from neuralbayes.networks.states import MergedStates

@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 import neuralbayes as nb
 from neuralbayes.bayes import mutual_information
-from neuralbayes.rows import even_batches
+from neuralbayes.features.tables import even_batches
 
 X = np.random.default_rng(0).normal(size=(60, 5)) @ np.random.default_rng(1).normal(size=(5, 7))
 FRAME = pd.DataFrame(X, columns=list("abcdefg"))

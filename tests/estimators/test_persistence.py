@@ -13,7 +13,7 @@ from torch import nn
 
 import neuralbayes as nb
 from neuralbayes.data import toys
-from neuralbayes.files import read_tensors, write_tensors
+from neuralbayes.system.files import read_tensors, write_tensors
 
 X, _ = toys.make_moons(300, random_state=0)
 

@@ -15,7 +15,8 @@ from gradient_cases import (
 from torch import Tensor, nn
 
 import neuralbayes as nb
-from neuralbayes import DML, MIM, WeightedSum, gradients
+from neuralbayes import DML, MIM, WeightedSum
+from neuralbayes.gradients import exact as gradients
 
 every_objective = pytest.mark.parametrize("name", OBJECTIVES)
 any_microbatch = pytest.mark.parametrize("size", [1, 7, 50])

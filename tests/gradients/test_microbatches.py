@@ -4,8 +4,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from neuralbayes import microbatches as module
-from neuralbayes.microbatches import Microbatch, Processes, microbatches
+from neuralbayes.distributed import sums as module
+from neuralbayes.distributed.sums import Processes
+from neuralbayes.gradients.microbatches import Microbatch, microbatches
 
 
 class OneOfTwo(Processes):

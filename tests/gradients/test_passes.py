@@ -8,9 +8,11 @@ from gradient_cases import OBJECTIVES, grads, images, mlp, points, whole_batch
 from torch import Tensor, nn
 
 import neuralbayes as nb
-from neuralbayes import DML, MIM, Objective, Smoothness, gradients, passes
+from neuralbayes import DML, MIM, Objective, Smoothness
+from neuralbayes.gradients import exact as gradients
+from neuralbayes.gradients import passes
+from neuralbayes.gradients.passes import Term, lean, sample_slope, slope
 from neuralbayes.networks.hidden import HiddenStates
-from neuralbayes.passes import Term, lean, sample_slope, slope
 
 LOG2 = math.log(2.0)
 

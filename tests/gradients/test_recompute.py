@@ -24,7 +24,7 @@ from gradient_cases import (
 from torch import Tensor, nn
 
 import neuralbayes as nb
-from neuralbayes import passes
+from neuralbayes.gradients import passes
 from neuralbayes.networks.encoders import convolutional_encoder
 from neuralbayes.networks.hidden import HiddenStates, last_state_only
 

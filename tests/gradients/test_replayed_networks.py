@@ -17,7 +17,8 @@ from gradient_cases import (
 from torch import Tensor, nn
 
 import neuralbayes as nb
-from neuralbayes import DML, MIM, Objective, Smoothness, gradients
+from neuralbayes import DML, MIM, Objective, Smoothness
+from neuralbayes.gradients import exact as gradients
 
 every_objective = pytest.mark.parametrize("name", OBJECTIVES)
 SIZE = 7

@@ -14,8 +14,10 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 import neuralbayes as nb
-from neuralbayes import RunningPrior, Smoothness, gradients
-from neuralbayes.microbatches import Processes, microbatches
+from neuralbayes import RunningPrior, Smoothness
+from neuralbayes.distributed.sums import Processes
+from neuralbayes.gradients import exact as gradients
+from neuralbayes.gradients.microbatches import microbatches
 
 GROUP = object()
 
@@ -194,7 +196,7 @@ def test_gradients_of_shards_are_scaled_and_the_others_summed(monkeypatch: pytes
         def sum_all(self, tensors: Sequence[Tensor]) -> list[Tensor]:
             return [tensor + 100 for tensor in tensors]
 
-    monkeypatch.setattr("neuralbayes.microbatches.is_sharded", lambda tensor: tensor.ndim == 1)
+    monkeypatch.setattr("neuralbayes.distributed.sums.is_sharded", lambda tensor: tensor.ndim == 1)
     parameters = [nn.Parameter(torch.zeros(shape)) for shape in ((2, 2), (2,), (1, 2), (3,))]
     for p in parameters[:-1]:
         p.grad = torch.ones_like(p)

@@ -20,10 +20,10 @@ from torch.utils._pytree import tree_map
 
 import neuralbayes as nb
 from neuralbayes import DML, MIM, RunningPrior, Smoothness, WeightedSum, baselines, training
-from neuralbayes.clustering import information_step
+from neuralbayes.clusters.clustering import information_step
 from neuralbayes.data.sources import ArraySource
-from neuralbayes.encoder import state_use
-from neuralbayes.microbatches import Processes
+from neuralbayes.distributed.sums import Processes
+from neuralbayes.features.encoder import state_use
 from neuralbayes.training import Batches, GlobalBatch, train
 
 IMAGES, LABELS = bars(20)
@@ -61,7 +61,13 @@ def fabric_on(device: torch.device) -> Any:
 @contextmanager
 def trained_on(device: torch.device) -> Iterator[None]:
     """All that trains takes this device."""
-    places = ("training.loop", "encoder_training", "pretraining", "clustering", "baselines.imsat")
+    places = (
+        "training.loop",
+        "features.encoder_training",
+        "features.pretraining",
+        "clusters.clustering",
+        "baselines.imsat",
+    )
     with ExitStack() as stack:
         for place in places:
             stack.enter_context(mock.patch(f"neuralbayes.{place}.default_fabric", return_value=fabric_on(device)))

@@ -17,7 +17,7 @@ from image_cases import bars
 import neuralbayes as nb
 from neuralbayes.data.sources import ArraySource
 from neuralbayes.data.tables import write_table
-from neuralbayes.files import read_json, write_json, write_tensors
+from neuralbayes.system.files import read_json, write_json, write_tensors
 from neuralbayes.training import read_metrics, save_checkpoint
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "guarantees" / "disks.py"

@@ -9,10 +9,10 @@ from torch import nn
 
 import neuralbayes as nb
 from neuralbayes.data.normalize import Normalization
-from neuralbayes.encoder import ImageEncoder
-from neuralbayes.files import inside, remove_temporaries, write_json, write_tensors
-from neuralbayes.launch import Share
+from neuralbayes.distributed.launch import Share
+from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.parts import begin
+from neuralbayes.system.files import inside, remove_temporaries, write_json, write_tensors
 from neuralbayes.training import Batches, Callback, StopOnNaN, train
 from neuralbayes.training.checkpoint import save_checkpoint
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from neuralbayes.files import read_tensors, write_tensors
+from neuralbayes.system.files import read_tensors, write_tensors
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "guarantees" / "leaks.py"
 TIMES = 40

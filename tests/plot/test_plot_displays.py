@@ -8,10 +8,10 @@ import pytest
 from matplotlib.figure import Figure
 
 import neuralbayes as nb
-from neuralbayes.files import write_json
 from neuralbayes.plot.members import borderline, posterior_entropy, telling_states, typical
 from neuralbayes.plot.regions import PALE, Regions
 from neuralbayes.plot.style import DARK, current_theme
+from neuralbayes.system.files import write_json
 
 RNG = np.random.default_rng(0)
 P_ZX = RNG.dirichlet(np.full(6, 0.3), size=40)

@@ -13,7 +13,7 @@ from report_cases import CLASS, SCRIPT, make_model, make_run
 
 import neuralbayes as nb
 from neuralbayes.cli import main
-from neuralbayes.files import read_json, write_json
+from neuralbayes.system.files import read_json, write_json
 
 MOST = 5_000_000
 FAST = ["--map", "pca"]

@@ -11,7 +11,7 @@ from PIL import Image
 
 from neuralbayes.data.images import Images
 from neuralbayes.data.sources import ArraySource
-from neuralbayes.pretraining import PRESETS
+from neuralbayes.features.pretraining import PRESETS
 from neuralbayes.report.explorer import page as pages
 from neuralbayes.report.explorer import places as maps
 from neuralbayes.report.explorer.commands import label_command, pretrain_command

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
+from neuralbayes.features.pretraining import PretrainConfig, pretrain
 from neuralbayes.plot.filters import FiltersDisplay
 from neuralbayes.plot.style import save_picture
-from neuralbayes.pretraining import PretrainConfig, pretrain
 from neuralbayes.report.confusion import draw_confusion
 from neuralbayes.report.run import draw_information, draw_run, draw_states
 

@@ -9,8 +9,8 @@ from image_cases import bars
 
 pytest.importorskip("optuna")
 
-from neuralbayes.encoder import ImageEncoder
-from neuralbayes.pretraining import PRESETS
+from neuralbayes.features.encoder import ImageEncoder
+from neuralbayes.features.pretraining import PRESETS
 from neuralbayes.report.sweeps import draw_sweep
 from neuralbayes.sweeps import search as searching
 from neuralbayes.sweeps import trial as trials

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from neuralbayes.pretraining import PRESETS
+from neuralbayes.features.pretraining import PRESETS
 from neuralbayes.sweeps.space import Choice, Range, parse
 
 LAPTOP = PRESETS["laptop"]

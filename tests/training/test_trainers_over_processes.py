@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 import neuralbayes as nb
 from neuralbayes import baselines
-from neuralbayes.encoder import ImageEncoder
+from neuralbayes.features.encoder import ImageEncoder
 
 if not dist.is_available() or not dist.is_gloo_available():
     pytest.skip("this torch has no gloo", allow_module_level=True)
@@ -75,15 +75,15 @@ def precise_on_rank_zero(wanted: str) -> str:
 
 def clusters_on_unequal_processors() -> Result:
     with (
-        mock.patch("neuralbayes.clustering.choose_precision", precise_on_rank_zero),
-        mock.patch("neuralbayes.clustering.LARGE", 0),
+        mock.patch("neuralbayes.clusters.clustering.choose_precision", precise_on_rank_zero),
+        mock.patch("neuralbayes.clusters.clustering.LARGE", 0),
     ):
         return clusters(digits())
 
 
 def features_on_unequal_processors() -> Result:
     config = nb.PretrainConfig(encoder="tiny", batch_size=10, microbatch_size=10, epochs=1, beta=0, precision="auto")
-    with mock.patch("neuralbayes.pretraining.choose_precision", precise_on_rank_zero):
+    with mock.patch("neuralbayes.features.pretraining.choose_precision", precise_on_rank_zero):
         return dict(nb.pretrain(IMAGES, config).state_dict())
 
 

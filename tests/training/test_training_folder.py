@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from neuralbayes.files import read_tensors
+from neuralbayes.system.files import read_tensors
 from neuralbayes.training import Batches, Callback, StopOnNaN, load_checkpoint, save_checkpoint, train
 
 ROOT = Path(__file__).parents[2]

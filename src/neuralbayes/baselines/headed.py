@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from neuralbayes.data.normalize import Normalization
 from neuralbayes.data.sources import ImageSource, as_source
-from neuralbayes.encoder import ImageEncoder
-from neuralbayes.files import read_tensors, write_tensors
+from neuralbayes.features.encoder import ImageEncoder
+from neuralbayes.system.files import read_tensors, write_tensors
 from neuralbayes.training import global_batch
 
 HEAD_FILE = "head.safetensors"

@@ -16,11 +16,12 @@ from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 
 from neuralbayes.baselines.headed import HeadedEncoder
-from neuralbayes.clustering import information_step
+from neuralbayes.clusters.clustering import information_step
 from neuralbayes.data.images import Images
 from neuralbayes.data.normalize import Normalization
 from neuralbayes.data.sources import ImageSource
-from neuralbayes.encoder_training import (
+from neuralbayes.distributed.processes import default_fabric
+from neuralbayes.features.encoder_training import (
     EncoderConfig,
     Learner,
     Step,
@@ -29,12 +30,11 @@ from neuralbayes.encoder_training import (
     train_encoder,
     train_in_folder,
 )
-from neuralbayes.files import write_json
+from neuralbayes.features.tables import PIECE, RowsEncoder
 from neuralbayes.networks.encoders import mlp
 from neuralbayes.objectives import MIM
-from neuralbayes.rows import PIECE, RowsEncoder
+from neuralbayes.system.files import write_json
 from neuralbayes.training import Callback
-from neuralbayes.training.processes import default_fabric
 
 BLOCK = 1000  # images normalised at a time
 

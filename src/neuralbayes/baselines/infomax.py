@@ -18,8 +18,8 @@ from neuralbayes.baselines.headed import state_shape
 from neuralbayes.data.images import Images
 from neuralbayes.data.normalize import Normalization
 from neuralbayes.data.sources import ImageSource
-from neuralbayes.encoder import ImageEncoder
-from neuralbayes.encoder_training import EncoderConfig, Learner, check_choice, train_encoder
+from neuralbayes.features.encoder import ImageEncoder
+from neuralbayes.features.encoder_training import EncoderConfig, Learner, check_choice, train_encoder
 from neuralbayes.networks.discriminators import ConcatDiscriminator, DotDiscriminator
 from neuralbayes.networks.encoders import mlp
 from neuralbayes.networks.hidden import HiddenStates

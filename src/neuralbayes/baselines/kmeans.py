@@ -11,7 +11,7 @@ from sklearn.cluster import KMeans, MiniBatchKMeans
 
 from neuralbayes.data.images import Images
 from neuralbayes.data.sources import ImageSource, as_source
-from neuralbayes.encoder import ImageEncoder
+from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.probes.features import pixels
 
 Points = Images | ImageSource | NDArray[Any]

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from neuralbayes.data.images import Images
 from neuralbayes.data.normalize import Normalization, Per
 from neuralbayes.data.sources import ImageSource, as_source
-from neuralbayes.encoder import WIDTHS, ImageEncoder
-from neuralbayes.encoder_training import check_choice, description, open_run
-from neuralbayes.files import write_json
+from neuralbayes.features.encoder import WIDTHS, ImageEncoder
+from neuralbayes.features.encoder_training import check_choice, description, open_run
 from neuralbayes.probes import random_encoder
+from neuralbayes.system.files import write_json
 from neuralbayes.training import Callback
 
 

@@ -16,7 +16,7 @@ from neuralbayes.baselines.headed import HeadedEncoder, classify
 from neuralbayes.data.images import Images
 from neuralbayes.data.normalize import Normalization
 from neuralbayes.data.sources import ImageSource
-from neuralbayes.encoder_training import EncoderConfig, Learner, train_encoder
+from neuralbayes.features.encoder_training import EncoderConfig, Learner, train_encoder
 from neuralbayes.training import Callback
 
 N_ROTATIONS = 4

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from neuralbayes.baselines.headed import HeadedEncoder, classify
 from neuralbayes.data.normalize import Normalization
 from neuralbayes.data.sources import ImageSource, SubsetSource
-from neuralbayes.encoder_training import EncoderConfig, Learner, train_encoder
+from neuralbayes.features.encoder_training import EncoderConfig, Learner, train_encoder
 from neuralbayes.probes.features import LabeledData, checked_labels, opened
 from neuralbayes.training import Callback, TrainingState
 

@@ -87,7 +87,7 @@ def _check_folder(out: Path) -> None:
         raise NotADirectoryError(f"{out} is a file; choose a folder with --out")
     result, page = out / "result.json", out / "demo.html"
     if result.is_file():
-        from neuralbayes.files import read_json
+        from neuralbayes.system.files import read_json
 
         content = read_json(result)
         if not (isinstance(content, dict) and {"manifolds", "digits"} <= content.keys()):

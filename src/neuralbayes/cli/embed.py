@@ -14,11 +14,11 @@ from rich.text import Text
 from neuralbayes.cli.outputs import check_target
 from neuralbayes.cli.runs import data_name, limited, load_encoder, load_fitting, one_layer, skipped_file, tell_skipped
 from neuralbayes.cli.workers import check_workers, command_words, lead, resumable
-from neuralbayes.launch import Share, launched_share
+from neuralbayes.distributed.launch import Share, launched_share
 
 if TYPE_CHECKING:
     from neuralbayes.data.sources import ImageSource
-    from neuralbayes.encoder import ImageEncoder
+    from neuralbayes.features.encoder import ImageEncoder
     from neuralbayes.parts import Parts
 
 EXAMPLES = """One row for each image, in their order. A .parquet file has the columns index, path (for a folder), \
@@ -131,7 +131,7 @@ class _Order:
 def _write(order: _Order, share: Share, *, force: bool, quiet: bool) -> None:
     """Write the features, alone or as process 0 of several."""
     from neuralbayes.data.path_text import path_cell
-    from neuralbayes.export import check_features_path, write_features
+    from neuralbayes.features.export import check_features_path, write_features
     from neuralbayes.parts import announced
 
     check_features_path(order.out)
@@ -164,9 +164,9 @@ def _begin(
     order: _Order, encoder: ImageEncoder, source: ImageSource, paths: Sequence[Path], share: Share, *, force: bool
 ) -> Parts | None:
     """Begin the parts, or go on with them; a single one by a single process needs no file."""
-    from neuralbayes import export
     from neuralbayes.data.listed import listing_of
     from neuralbayes.data.sources import SubsetSource
+    from neuralbayes.features import export
     from neuralbayes.parts import begin, stamps
 
     if share.world == 1 and len(source) <= export.BLOCK:
@@ -192,7 +192,7 @@ def _help(order: _Order, share: Share) -> None:
     if parts is None:
         return
     from neuralbayes.data.listed import ListedSource
-    from neuralbayes.export import write_features
+    from neuralbayes.features.export import write_features
 
     encoder = load_encoder(order.run)
     listing = parts.listing()

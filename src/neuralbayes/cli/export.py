@@ -62,7 +62,7 @@ def export(
         raise ValueError(f"--out must end in {SUFFIX[to]} for --to {to}, got {str(out)!r}")
     check_target(out, option="--out", force=force, source=run / "encoder.safetensors")
     with busy("exporting", enabled=not quiet):
-        from neuralbayes.export import export_encoder
+        from neuralbayes.features.export import export_encoder
 
         encoder = load_encoder(run)
         difference = export_encoder(encoder, out, to, state=state)

@@ -24,7 +24,7 @@ def parsed_size(text: str | None) -> tuple[int, int] | None:
 
 def check_memory(n_images: int, shape: tuple[int, int, int]) -> None:
     """Raise unless clusters of `n_images` images of `shape` (H, W, C) can be found in the memory that is free."""
-    from neuralbayes.limits import free_memory
+    from neuralbayes.system.limits import free_memory
 
     free, needed = free_memory(), clustering_bytes(n_images, shape)
     if free is not None and needed > free:
@@ -43,7 +43,7 @@ def clustering_bytes(n_images: int, shape: tuple[int, int, int]) -> int:
     >>> round(clustering_bytes(40, (3000, 4000, 3)) / 1e9), round(clustering_bytes(40, (64, 85, 3)) / 1e9, 2)
     (16, 0.02)
     """
-    from neuralbayes.clustering import BLOCK, SPAN_NUMBERS, ClusterOptions
+    from neuralbayes.clusters.clustering import BLOCK, SPAN_NUMBERS, ClusterOptions
 
     n_numbers = math.prod(shape)
     n_spanning = min(n_images, max(2, SPAN_NUMBERS // n_numbers))

@@ -20,7 +20,7 @@ from neuralbayes.cli.label_model import ModelOrder, help_label, label_with_model
 from neuralbayes.cli.label_summary import Labeling, label_outputs, summarize, with_picture
 from neuralbayes.cli.outputs import beside
 from neuralbayes.cli.workers import check_workers, command_words, lead, resumable
-from neuralbayes.launch import launched_share
+from neuralbayes.distributed.launch import launched_share
 
 EXAMPLES = """Writes the table again with a label for each row and the probabilities p_0, p_1, ... of all labels, \
 draws a picture, and says whether the manifolds are certified disjoint.

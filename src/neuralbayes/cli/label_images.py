@@ -272,7 +272,7 @@ def _summary(
 def _agreement(labels: NDArray[Any], classes: NDArray[np.int64]) -> Agreement:
     from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
-    from neuralbayes.probes.clusters import clustering_accuracy
+    from neuralbayes.probes.clustering_accuracy import clustering_accuracy
 
     return Agreement(
         clustering_accuracy(labels, classes),

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neuralbayes.cli.label_summary import Labeling, shortened
-from neuralbayes.launch import Share
+from neuralbayes.distributed.launch import Share
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -89,7 +89,7 @@ def with_names(table: Table, names: list[str]) -> Any:
 
 def _begin(order: ModelOrder, estimator: Any, X: Any, share: Share, *, force: bool) -> Parts | None:
     """Begin the parts, or go on with them; a single one by a single process needs no file."""
-    from neuralbayes.labeling import ROWS_AT_ONCE
+    from neuralbayes.manifolds.labeling import ROWS_AT_ONCE
     from neuralbayes.parts import begin
 
     part_rows = BATCHES * ROWS_AT_ONCE

@@ -20,7 +20,7 @@ from neuralbayes.cli.runs import SKIPPED_FILE, DataChoice, data_name, limited, t
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
-    from neuralbayes.pretraining import PretrainConfig
+    from neuralbayes.features.pretraining import PretrainConfig
     from neuralbayes.training import Callback
 
 EXAMPLES = """DATA is a named data set, a folder of pictures, a .npy or a .npz. A run that was interrupted goes on \
@@ -151,9 +151,9 @@ def pretrain(
         Print nothing but errors.
     """
     from neuralbayes.data.images import load_images
-    from neuralbayes.files import inside
+    from neuralbayes.distributed.processes import default_fabric, rank_zero_result
+    from neuralbayes.system.files import inside
     from neuralbayes.training import TensorBoard
-    from neuralbayes.training.processes import default_fabric, rank_zero_result
 
     given = {
         "encoder": encoder,
@@ -197,7 +197,7 @@ def pretrain(
 
 
 def _config(preset: str, given: dict[str, Any]) -> PretrainConfig:
-    from neuralbayes.pretraining import PRESETS
+    from neuralbayes.features.pretraining import PRESETS
 
     return replace(PRESETS[preset], **{name: value for name, value in given.items() if value is not None})
 
@@ -246,7 +246,7 @@ def _draw(out: Path) -> str:
 
 
 def _summarize(out: Path, drawn: str, console: Console) -> None:
-    from neuralbayes.files import read_json
+    from neuralbayes.system.files import read_json
 
     result = read_json(out / "result.json")
     heading = (

@@ -27,7 +27,7 @@ from neuralbayes.cli.runs import (
 
 if TYPE_CHECKING:
     from neuralbayes.data.images import Images
-    from neuralbayes.encoder import ImageEncoder
+    from neuralbayes.features.encoder import ImageEncoder
     from neuralbayes.probes.protocol import Protocol
 
 EXAMPLES = """Trains a small classifier on the features of the training images, which are computed once and kept in \
@@ -88,8 +88,8 @@ def probe(
     quiet
         Print nothing but errors.
     """
-    from neuralbayes.files import inside, write_json
     from neuralbayes.probes import probe as judge
+    from neuralbayes.system.files import inside, write_json
 
     states = layer_names(layer)
     encoder = load_encoder(run)

@@ -41,8 +41,8 @@ class ImageInput:
         return self.data, self.images.split, self.limit, tuple(self.images.source.shape)
 
     def side(self, n: int, shared: dict[Any, Samples], method: Any, watch: Any) -> Side:
-        from neuralbayes.encoder import ImageEncoder
         from neuralbayes.estimators import ManifoldLabeler
+        from neuralbayes.features.encoder import ImageEncoder
         from neuralbayes.report.explorer import clusters_side, encoder_side, image_model_side, image_samples
 
         if self.looks_at not in shared:

@@ -193,7 +193,7 @@ def _cost(jobs: list[Job], workers: int) -> float:
     """Expected seconds of all runs by so many workers, from steps that are timed with the threads of one."""
     import torch
 
-    from neuralbayes.launch import n_threads
+    from neuralbayes.distributed.launch import n_threads
     from neuralbayes.reproduce import load_experiment
     from neuralbayes.sweeps.crew import on_its_own
 

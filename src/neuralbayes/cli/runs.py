@@ -13,7 +13,7 @@ from rich.text import Text
 if TYPE_CHECKING:
     from neuralbayes.data.images import Images
     from neuralbayes.data.sources import ImageSource
-    from neuralbayes.encoder import ImageEncoder
+    from neuralbayes.features.encoder import ImageEncoder
 
 DATA_FILE = "data.json"
 SKIPPED_FILE = "skipped.txt"
@@ -33,7 +33,7 @@ class DataChoice:
 
     def keep(self, run: Path) -> None:
         """Write data.json, or raise if the folder holds a run on other images, or no run but other files."""
-        from neuralbayes.files import write_json
+        from neuralbayes.system.files import write_json
 
         # Without config.json no run has begun: an earlier try failed on its settings, or on its images.
         begun = (run / "config.json").is_file()
@@ -50,7 +50,7 @@ class DataChoice:
     @classmethod
     def of(cls, run: Path) -> DataChoice | None:
         """What `keep` wrote; None where it did not."""
-        from neuralbayes.files import read_json
+        from neuralbayes.system.files import read_json
 
         if not (run / DATA_FILE).is_file():
             return None
@@ -74,7 +74,7 @@ def data_name(data: str) -> str:
 
 def load_encoder(run: Path) -> ImageEncoder:
     """The encoder of a finished run."""
-    from neuralbayes.encoder import ImageEncoder
+    from neuralbayes.features.encoder import ImageEncoder
 
     if (run / "config.json").is_file() and not (run / "encoder.json").is_file():
         raise ValueError(f"the run in {run} has not ended; the same pretrain command goes on with it")
@@ -153,7 +153,7 @@ def tell_skipped(images: Images, *, kept_in: Path, quiet: bool) -> None:
     if not images.skipped:
         return
     from neuralbayes.data.path_text import readable
-    from neuralbayes.files import atomic_write
+    from neuralbayes.system.files import atomic_write
 
     lines = [(readable(path), why) for path, why in images.skipped]
     with atomic_write(kept_in) as temporary:

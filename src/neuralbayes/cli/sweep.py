@@ -114,7 +114,7 @@ def sweep(
     """
     from dataclasses import replace
 
-    from neuralbayes.pretraining import PRESETS
+    from neuralbayes.features.pretraining import PRESETS
     from neuralbayes.sweeps.crew import n_workers
     from neuralbayes.sweeps.search import Plan
     from neuralbayes.sweeps.search import search as run
@@ -177,7 +177,7 @@ def _again(data: str, preset: str, plan: Plan, settings: dict[str, Any]) -> list
     """The words of the command that trains with `settings` on all images, with as many epochs as the preset has."""
     from dataclasses import asdict
 
-    from neuralbayes.pretraining import PRESETS
+    from neuralbayes.features.pretraining import PRESETS
 
     usual = asdict(PRESETS[preset])
     given = {name: value for name, value in asdict(plan.config).items() if value != usual[name]}

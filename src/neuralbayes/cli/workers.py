@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.text import Text
 
 from neuralbayes.cli import main
-from neuralbayes.launch import THREAD_VARIABLES, Share, n_cores, n_threads
+from neuralbayes.distributed.launch import THREAD_VARIABLES, Share, n_cores, n_threads
 
 WORKER = [sys.executable, "-m", "neuralbayes.cli.workers"]
 POLL = 0.05

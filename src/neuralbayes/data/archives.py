@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, cast
 
-from neuralbayes.bounds import MAX_MEMBERS, MAX_OTHER_BYTES, MAX_PAX_BYTES
+from neuralbayes.system.bounds import MAX_MEMBERS, MAX_OTHER_BYTES, MAX_PAX_BYTES
 
 BLOCK = 512
 

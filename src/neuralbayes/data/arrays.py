@@ -14,7 +14,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from neuralbayes.bounds import MAX_PACKED_BYTES
+from neuralbayes.system.bounds import MAX_PACKED_BYTES
 
 #: What numpy and zipfile raise on damaged or hostile files.
 DAMAGE = (

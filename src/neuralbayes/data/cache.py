@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from neuralbayes.data.arrays import DAMAGE
 from neuralbayes.data.layout import Arrays
 from neuralbayes.data.verify import sha256
-from neuralbayes.files import atomic_write, read_json, write_json
+from neuralbayes.system.files import atomic_write, read_json, write_json
 
 FORMAT = 1
 MANIFEST = "manifest.json"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO
 
 from neuralbayes.data.progress import late_bar
-from neuralbayes.files import atomic_write
+from neuralbayes.system.files import atomic_write
 
 TIMEOUT = 10.0  # seconds without an answer or a byte
 CHUNK = 2**18

@@ -19,7 +19,7 @@ from neuralbayes.data.pictures import PictureError, no_longer_readable, picture_
 from neuralbayes.data.progress import late_bar
 from neuralbayes.data.scan import Skipped, class_of, find_classes, scan_folder
 from neuralbayes.data.sources import check_indices
-from neuralbayes.limits import free_memory
+from neuralbayes.system.limits import free_memory
 
 SHORT_SIDE = 64  # pixels of the shorter side, at most, where no size is asked for
 MEMORY_LIMIT = 2**30  # bytes of decoded images that are kept

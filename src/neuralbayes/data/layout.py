@@ -10,8 +10,8 @@ from typing import Any, BinaryIO, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from neuralbayes.bounds import MAX_OTHER_BYTES
 from neuralbayes.data.archives import named_damage, open_file, tar_members
+from neuralbayes.system.bounds import MAX_OTHER_BYTES
 
 #: "train_images", "train_labels", "test_images", ... -> array
 Arrays: TypeAlias = dict[str, NDArray[np.generic]]

@@ -17,7 +17,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from neuralbayes.bounds import MAX_COLUMNS, MAX_PACKED_BYTES, MAX_PARQUET_RATIO
+from neuralbayes.system.bounds import MAX_COLUMNS, MAX_PACKED_BYTES, MAX_PARQUET_RATIO
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from neuralbayes.bounds import MAX_PACKED_BYTES
 from neuralbayes.data.arrays import DAMAGE
 from neuralbayes.data.parquet import RefusedError, read_frame
+from neuralbayes.system.bounds import MAX_PACKED_BYTES
 
 if TYPE_CHECKING:
     import pandas as pd

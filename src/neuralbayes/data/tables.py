@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from neuralbayes.columns import ATOM, is_whole, named_as_code, why_not_continuous
+from neuralbayes.data.columns import ATOM, is_whole, named_as_code, why_not_continuous
 from neuralbayes.data.table_formats import (
     ARRAY_SUFFIXES,
     SEPARATORS,
@@ -23,7 +23,7 @@ from neuralbayes.data.table_formats import (
 )
 from neuralbayes.data.text_tables import CODE, TextFile, is_number, read_text
 from neuralbayes.data.written import feature_columns, marked, written_columns
-from neuralbayes.files import atomic_write
+from neuralbayes.system.files import atomic_write
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neuralbayes.bounds import MAX_COLUMNS
+from neuralbayes.system.bounds import MAX_COLUMNS
 
 if TYPE_CHECKING:
     import pandas as pd

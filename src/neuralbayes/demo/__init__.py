@@ -13,8 +13,8 @@ from neuralbayes.demo import digits, manifolds
 from neuralbayes.demo.digits import learn_digits
 from neuralbayes.demo.manifolds import label_manifolds
 from neuralbayes.demo.result import DemoResult
-from neuralbayes.files import write_json
 from neuralbayes.plot.style import problem_of
+from neuralbayes.system.files import write_json
 
 Watch = Callable[[str, str, int, int], None]
 """Called with the part of the demo, what was just done in it, the steps done and the steps of the part."""

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from neuralbayes.bayes import mutual_information, posterior
 from neuralbayes.data.digits import read_digits
 from neuralbayes.data.normalize import Normalization
-from neuralbayes.gradients import backward
+from neuralbayes.gradients.exact import backward
 from neuralbayes.networks.encoders import mlp
 from neuralbayes.networks.hidden import HiddenStates
 from neuralbayes.objectives import MIM, Smoothness

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from neuralbayes.launch import THREAD_VARIABLES, allowed_cores, usable_cores
-from neuralbayes.limits import cpu_quota, system_file
-from neuralbayes.limits import memory as available_memory
+from neuralbayes.distributed.launch import THREAD_VARIABLES, allowed_cores, usable_cores
+from neuralbayes.system.limits import cpu_quota, system_file
+from neuralbayes.system.limits import memory as available_memory
 
 
 @dataclass(frozen=True)

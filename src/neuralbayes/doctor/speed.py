@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from neuralbayes.data.catalog import CATALOG
-from neuralbayes.pretraining import PRESETS, pretrain
+from neuralbayes.features.pretraining import PRESETS, pretrain
 from neuralbayes.training import Callback
 
 ENOUGH = 1000  # epochs; the clock ends training

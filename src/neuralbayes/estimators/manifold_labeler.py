@@ -23,8 +23,15 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
 from neuralbayes.bayes import LOG_2, js_divergence
-from neuralbayes.certificate import CERTIFIED
-from neuralbayes.clustering import BLOCK, N_STATES, ClusterOptions, Clusters, default_steps, fit_clusters, state_mlp
+from neuralbayes.clusters.clustering import (
+    BLOCK,
+    N_STATES,
+    ClusterOptions,
+    Clusters,
+    default_steps,
+    fit_clusters,
+    state_mlp,
+)
 from neuralbayes.data.sources import ImageSource
 from neuralbayes.estimators.attributes import (
     Check,
@@ -39,7 +46,8 @@ from neuralbayes.estimators.attributes import (
 )
 from neuralbayes.estimators.inputs import Rows, as_fitted, as_images, as_rows
 from neuralbayes.estimators.persistence import SavedEstimator
-from neuralbayes.labeling import (
+from neuralbayes.manifolds.certificate import CERTIFIED
+from neuralbayes.manifolds.labeling import (
     Geometry,
     Labeling,
     Options,

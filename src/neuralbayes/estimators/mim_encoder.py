@@ -23,12 +23,12 @@ from torch import nn
 from neuralbayes.bayes import mutual_information
 from neuralbayes.data.normalize import Normalization, Per
 from neuralbayes.data.sources import ImageSource
-from neuralbayes.encoder import STATES, WIDTHS, ImageEncoder, state_use
 from neuralbayes.estimators.attributes import Check, array, check_features, count, counts, names, numbers, shape_or_none
 from neuralbayes.estimators.inputs import Rows, as_fitted, as_images, as_rows
 from neuralbayes.estimators.persistence import SavedEstimator
-from neuralbayes.pretraining import PRESETS, pretrain
-from neuralbayes.rows import LossCurve, RowsConfig, RowsEncoder, even_batches, rows_network, train_rows
+from neuralbayes.features.encoder import STATES, WIDTHS, ImageEncoder, state_use
+from neuralbayes.features.pretraining import PRESETS, pretrain
+from neuralbayes.features.tables import LossCurve, RowsConfig, RowsEncoder, even_batches, rows_network, train_rows
 
 Array = NDArray[Any]
 

@@ -18,8 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from neuralbayes.estimators.attributes import Check
-from neuralbayes.files import inside, read_json, read_tensors, remove_temporaries, write_json, write_tensors
 from neuralbayes.networks.filling import check_finite, fill
+from neuralbayes.system.files import inside, read_json, read_tensors, remove_temporaries, write_json, write_tensors
 
 FORMAT = 1
 DESCRIPTION = "model.json"

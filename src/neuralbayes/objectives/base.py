@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from neuralbayes.autocast import without_autocast
 from neuralbayes.bayes import check_states, posterior, prior, sample_mean
 from neuralbayes.objectives.running import RunningPrior
+from neuralbayes.system.autocast import without_autocast
 
 
 class Objective(nn.Module):

@@ -9,9 +9,9 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from neuralbayes.autocast import widened, within_autocast, without_autocast
 from neuralbayes.bayes import normalized_weight, posterior
 from neuralbayes.objectives.weighted import Outputs, as_list
+from neuralbayes.system.autocast import widened, within_autocast, without_autocast
 
 Zeta = Literal["batch", "sample"]
 

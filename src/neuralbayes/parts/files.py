@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from neuralbayes.bounds import MAX_LISTING_BYTES
 from neuralbayes.data.arrays import open_npy
-from neuralbayes.files import atomic_write, read_json
-from neuralbayes.launch import Share
+from neuralbayes.distributed.launch import Share
+from neuralbayes.system.bounds import MAX_LISTING_BYTES
+from neuralbayes.system.files import atomic_write, read_json
 
 JOB, LISTING = "job.json", "listing.json"
 OURS = re.compile(r"\.?(job|listing|part-\d{5,})\b.*\.(json|npy)")

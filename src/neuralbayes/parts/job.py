@@ -13,10 +13,10 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from neuralbayes.files import inside, read_json, write_json
-from neuralbayes.launch import Share
+from neuralbayes.distributed.launch import Share
 from neuralbayes.parts.digests import is_digest
 from neuralbayes.parts.files import JOB, LISTING, OURS, POLL, Parts, clear
+from neuralbayes.system.files import inside, read_json, write_json
 
 FORMAT = 1
 TRY = 600.0

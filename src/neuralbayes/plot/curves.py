@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from neuralbayes.files import read_json
 from neuralbayes.plot.display import Display
 from neuralbayes.plot.style import current_theme, literal, quiet_frame, state_color
+from neuralbayes.system.files import read_json
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -14,7 +14,7 @@ from neuralbayes.plot.display import Display
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from neuralbayes.encoder import ImageEncoder
+    from neuralbayes.features.encoder import ImageEncoder
 
 MAX_FILTERS = 200
 GAP = (0.86, 0.91, 0.97)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from neuralbayes.files import read_json
 from neuralbayes.plot.display import Display
 from neuralbayes.plot.style import current_theme, literal, quiet_frame, state_color
+from neuralbayes.system.files import read_json
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from neuralbayes.files import atomic_write
+from neuralbayes.system.files import atomic_write
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -16,8 +16,8 @@ from neuralbayes.data.arrays import open_npy
 from neuralbayes.data.dataset import Split
 from neuralbayes.data.images import Images
 from neuralbayes.data.sources import ArraySource, ImageSource, as_source
-from neuralbayes.encoder import ImageEncoder
-from neuralbayes.files import atomic_write, read_json, write_json
+from neuralbayes.features.encoder import ImageEncoder
+from neuralbayes.system.files import atomic_write, read_json, write_json
 
 LabeledData = Images | Split | tuple[NDArray[Any], NDArray[Any]]
 """Images with their labels, or a pair (features or images, labels)."""

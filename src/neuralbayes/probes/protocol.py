@@ -13,7 +13,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from neuralbayes.encoder import ImageEncoder
+from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.probes.features import LabeledData, LabeledFeatures, labeled_features
 from neuralbayes.probes.heads import BATCH_SIZE, Part, Scaler, nearest_neighbors, predict, train_head
 from neuralbayes.training.progress import progress

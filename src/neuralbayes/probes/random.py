@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from neuralbayes.data.sources import ImageSource, as_source
-from neuralbayes.encoder import ImageEncoder
+from neuralbayes.features.encoder import ImageEncoder
 
 
 def random_encoder(

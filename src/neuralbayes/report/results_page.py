@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from neuralbayes.files import atomic_write
 from neuralbayes.plot.style import save_picture
+from neuralbayes.system.files import atomic_write
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from numpy.typing import ArrayLike
 
-from neuralbayes.encoder import STATES, ImageEncoder
-from neuralbayes.files import read_tensors
+from neuralbayes.features.encoder import STATES, ImageEncoder
+from neuralbayes.features.pretraining import WATCHED
 from neuralbayes.plot.curves import CurvesDisplay
 from neuralbayes.plot.filters import FiltersDisplay
 from neuralbayes.plot.states import DEAD, StatesDisplay
 from neuralbayes.plot.style import new_picture, save_picture, state_color
-from neuralbayes.pretraining import WATCHED
+from neuralbayes.system.files import read_tensors
 from neuralbayes.training.metrics import read_metrics
 
 if TYPE_CHECKING:

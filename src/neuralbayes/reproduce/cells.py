@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from neuralbayes import baselines
-from neuralbayes.encoder import ImageEncoder, state_use
-from neuralbayes.pretraining import PRESETS, PretrainConfig, pretrain
+from neuralbayes.features.encoder import ImageEncoder, state_use
+from neuralbayes.features.pretraining import PRESETS, PretrainConfig, pretrain
 from neuralbayes.reproduce.experiment import TRAINING, Record, Run, Scale
 from neuralbayes.reproduce.images import Source, labels_of
 from neuralbayes.reproduce.protocols import judge

@@ -18,9 +18,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from neuralbayes.files import inside, read_json, write_json
-from neuralbayes.limits import peak_memory
 from neuralbayes.report.results_page import Claim, Table
+from neuralbayes.system.files import inside, read_json, write_json
+from neuralbayes.system.limits import peak_memory
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

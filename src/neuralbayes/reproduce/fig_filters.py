@@ -21,8 +21,8 @@ from torch import Tensor
 
 from neuralbayes.bayes import mutual_information, posterior, prior
 from neuralbayes.data.normalize import Normalization
-from neuralbayes.encoder import is_dead
-from neuralbayes.encoder_training import seeded_globally
+from neuralbayes.features.encoder import is_dead
+from neuralbayes.features.encoder_training import seeded_globally
 from neuralbayes.networks.encoders import mlp
 from neuralbayes.networks.hidden import HiddenStates
 from neuralbayes.objectives import MIM

@@ -20,11 +20,11 @@ from torch import Tensor, nn
 from neuralbayes.bayes import LOG_2
 from neuralbayes.data.toys import PAPER as SETS
 from neuralbayes.data.toys import rotate_into
-from neuralbayes.encoder_training import seeded_globally
 from neuralbayes.estimators import ManifoldLabeler
+from neuralbayes.features.encoder_training import seeded_globally
 from neuralbayes.networks.encoders import mlp
 from neuralbayes.objectives import DML
-from neuralbayes.probes.clusters import clustering_accuracy
+from neuralbayes.probes.clustering_accuracy import clustering_accuracy
 from neuralbayes.report.manifolds import Panel, draw_manifolds
 from neuralbayes.report.results_page import Claim, Table, Verdict
 from neuralbayes.reproduce.experiment import Experiment, Record, Results, Run, Scale, by

@@ -14,11 +14,11 @@ from torch.optim.swa_utils import update_bn
 
 from neuralbayes.bayes import posterior, prior
 from neuralbayes.data.normalize import Normalization
-from neuralbayes.encoder import is_dead
-from neuralbayes.encoder_training import seeded_globally
+from neuralbayes.features.encoder import is_dead
+from neuralbayes.features.encoder_training import seeded_globally
 from neuralbayes.networks.encoders import labeling_network
 from neuralbayes.objectives import DML
-from neuralbayes.probes.clusters import clustering_accuracy
+from neuralbayes.probes.clustering_accuracy import clustering_accuracy
 from neuralbayes.report.reproduced import Row, draw_rows
 from neuralbayes.report.results_page import Claim, Table, Verdict
 from neuralbayes.reproduce.experiment import TRAINING, Experiment, Record, Results, Run, Scale

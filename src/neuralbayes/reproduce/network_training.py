@@ -10,8 +10,8 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from neuralbayes.encoder_training import TrainingConfig, train_in_folder
-from neuralbayes.gradients import backward
+from neuralbayes.features.encoder_training import TrainingConfig, train_in_folder
+from neuralbayes.gradients.exact import backward
 from neuralbayes.objectives import Objective, Smoothness
 from neuralbayes.reproduce.timing import TIMED, seconds_per_sample
 from neuralbayes.training import Callback

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-from neuralbayes.files import atomic_write
 from neuralbayes.plot.style import save_picture
 from neuralbayes.report.reproduced import draw_protocols
 from neuralbayes.report.results_page import Section, Table, write_results_page
@@ -17,6 +16,7 @@ from neuralbayes.reproduce.protocols import optimism, pairs
 from neuralbayes.reproduce.records import Recorded, read_results
 from neuralbayes.reproduce.table_classification import NAME as CLASSIFICATION
 from neuralbayes.reproduce.table_classification import missing_data
+from neuralbayes.system.files import atomic_write
 
 INTRODUCTION = """Every table and figure of *Neural Bayes* (Arpit, Wang, Xiong, Socher, Bengio 2020, \
 [arXiv:2002.09046](https://arxiv.org/abs/2002.09046)), run by this library. Accuracies are given twice. **Honest**: a \

@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from neuralbayes.files import atomic_write, read_json
 from neuralbayes.reproduce import NAMES
 from neuralbayes.reproduce.experiment import SCALES, Record, Run, Scale
+from neuralbayes.system.files import atomic_write, read_json
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from neuralbayes.files import read_json, write_json
 from neuralbayes.reproduce.experiment import Run, Scale
 from neuralbayes.sweeps.crew import work
 from neuralbayes.sweeps.jobs import Job as Task
 from neuralbayes.sweeps.jobs import Jobs, LocalJobs
+from neuralbayes.system.files import read_json, write_json
 
 Job = tuple[str, Run]
 """The experiment that asks for a run, and the run."""

@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
-from neuralbayes.launch import THREAD_VARIABLES, n_cores, n_threads
+from neuralbayes.distributed.launch import THREAD_VARIABLES, n_cores, n_threads
 from neuralbayes.sweeps.jobs import Job, Jobs
 from neuralbayes.training.progress import progress
 

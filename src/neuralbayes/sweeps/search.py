@@ -14,14 +14,14 @@ from typing import Any, Literal
 import numpy as np
 
 from neuralbayes.data.images import Images
-from neuralbayes.encoder import MIN_SIDE
-from neuralbayes.files import read_json, write_json
-from neuralbayes.pretraining import WATCHED, PretrainConfig
+from neuralbayes.features.encoder import MIN_SIDE
+from neuralbayes.features.pretraining import WATCHED, PretrainConfig
 from neuralbayes.sweeps.crew import work
 from neuralbayes.sweeps.jobs import Job
 from neuralbayes.sweeps.shared import SharedJobs
 from neuralbayes.sweeps.space import Space
 from neuralbayes.sweeps.trial import METRICS, Metric, Pictures, check_pictures
+from neuralbayes.system.files import read_json, write_json
 
 WORKER = [sys.executable, "-W", "ignore", "-m", "neuralbayes.sweeps.trial"]
 State = Literal["finished", "ended early", "failed"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
-from neuralbayes.pretraining import PretrainConfig
+from neuralbayes.features.pretraining import PretrainConfig
 
 if TYPE_CHECKING:
     from optuna import Trial

@@ -15,13 +15,13 @@ import numpy as np
 from neuralbayes.data.images import Images, load_images
 from neuralbayes.data.normalize import Normalization
 from neuralbayes.data.sources import ImageSource, SubsetSource
-from neuralbayes.encoder import STATES, ImageEncoder, state_use
-from neuralbayes.files import inside, read_json, write_json
+from neuralbayes.features.encoder import STATES, ImageEncoder, state_use
+from neuralbayes.features.pretraining import PretrainConfig, pretrain
 from neuralbayes.networks.hidden import HiddenStates
-from neuralbayes.pretraining import PretrainConfig, pretrain
 from neuralbayes.probes import probe
 from neuralbayes.probes.features import checked_labels
 from neuralbayes.sweeps.worker import Report, serve
+from neuralbayes.system.files import inside, read_json, write_json
 from neuralbayes.training import Callback
 
 Metric = Literal["probe", "information"]

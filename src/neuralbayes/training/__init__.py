@@ -5,11 +5,12 @@ them and another for the gradients. A run with a folder can be killed at any mom
 had happened. Lightning Fabric and rich are imported when they are first used.
 """
 
-from neuralbayes.training.batches import Batches, share
+from neuralbayes.distributed.dealing import share
+from neuralbayes.distributed.global_batch import GlobalBatch, global_batch
+from neuralbayes.training.batches import Batches
 from neuralbayes.training.callbacks import Callback, EarlyStopping, StopOnNaN
 from neuralbayes.training.checkpoint import load_checkpoint, read_checkpoint, save_checkpoint
 from neuralbayes.training.collapse import WarnOnCollapse
-from neuralbayes.training.global_batch import GlobalBatch, global_batch
 from neuralbayes.training.loop import train
 from neuralbayes.training.metrics import read_metrics
 from neuralbayes.training.progress import progress

@@ -71,30 +71,6 @@ class Batches:
         return _order(self.n_samples, self.seed, epoch)[start:stop].clone()
 
 
-def share(indices: Tensor, rank: int, world_size: int) -> Tensor:
-    """The part of a global batch that process `rank` of `world_size` takes.
-
-    The shares partition the batch and differ in size by one sample at most. They are dealt like cards: pieces of
-    them, cut alike on every process, make up a piece of the batch. A batch of fewer samples than processes leaves some
-    with none.
-
-    Parameters
-    ----------
-    indices : Tensor of shape (n_in_batch,)
-    rank, world_size : int
-
-    Returns
-    -------
-    Tensor of shape (n_in_share,).
-
-    Examples
-    --------
-    >>> [share(torch.arange(5), rank, 2).tolist() for rank in range(2)]
-    [[0, 2, 4], [1, 3]]
-    """
-    return indices[rank::world_size]
-
-
 @lru_cache(maxsize=1)  # the steps of an epoch follow each other and share one order
 def _order(n_samples: int, seed: int, epoch: int) -> Tensor:
     return torch.from_numpy(np.random.default_rng([seed, epoch]).permutation(n_samples))

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import torch
 
-from neuralbayes.sharding import gathered
+from neuralbayes.distributed.sharding import gathered
 from neuralbayes.training.checks import check_integer, check_number
 from neuralbayes.training.state import TrainingState
 

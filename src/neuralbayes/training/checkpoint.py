@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from neuralbayes.files import inside, read_tensors, write_tensors
+from neuralbayes.system.files import inside, read_tensors, write_tensors
 
 FORMAT = "neuralbayes-checkpoint-1"
 FOLDER = "checkpoints"

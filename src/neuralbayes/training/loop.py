@@ -13,10 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from neuralbayes.training.batches import Batches, share
-from neuralbayes.training.callbacks import Callback
-from neuralbayes.training.checks import check_integer, check_number
-from neuralbayes.training.processes import (
+from neuralbayes.distributed.dealing import share
+from neuralbayes.distributed.processes import (
     agreed_metrics,
     check_fabric,
     default_fabric,
@@ -24,8 +22,11 @@ from neuralbayes.training.processes import (
     largest_over_ranks,
     lost_peers_explained,
 )
+from neuralbayes.training.batches import Batches
+from neuralbayes.training.callbacks import Callback
+from neuralbayes.training.checks import check_integer, check_number
 from neuralbayes.training.progress import progress
-from neuralbayes.training.run import Run, Stateful
+from neuralbayes.training.run_folder import Run, Stateful
 from neuralbayes.training.schedule import Schedule, constant, scheduled
 from neuralbayes.training.signals import deferred_signals
 from neuralbayes.training.state import TrainingState

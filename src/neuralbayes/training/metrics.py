@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from neuralbayes.files import atomic_write, inside, named_errors, read_bounded
+from neuralbayes.system.files import atomic_write, inside, named_errors, read_bounded
 
 
 class Means:

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from neuralbayes.files import named_errors
+from neuralbayes.system.files import named_errors
 from neuralbayes.training.callbacks import Callback
 from neuralbayes.training.state import TrainingState
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from neuralbayes.pretraining import PRESETS
+from neuralbayes.features.pretraining import PRESETS
 
 OPTIONS = {"batch_size": "batch", "microbatch_size": "microbatch"}
 """Settings whose option has another name."""

@@ -10,12 +10,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from neuralbayes.files import atomic_write
 from neuralbayes.report.explorer.figures import Sheet, sheet
 from neuralbayes.report.explorer.payload import MEMBERS, TOP, columns_shown, layer_payload, safe_json, samples_payload
 from neuralbayes.report.explorer.samples import MAX_COLUMNS, Samples
 from neuralbayes.report.explorer.sections import REPORT, Story
 from neuralbayes.report.explorer.side import Side
+from neuralbayes.system.files import atomic_write
 
 ASSETS = Path(__file__).parent / "assets"
 SCRIPTS = (

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from neuralbayes.files import read_json
 from neuralbayes.plot.crosstab import CrosstabDisplay
 from neuralbayes.report.explorer.figures import Picture, drawn
 from neuralbayes.report.explorer.side import Grid
+from neuralbayes.system.files import read_json
 
 HONEST = "validation"
 PROTOCOLS = (HONEST, "paper")

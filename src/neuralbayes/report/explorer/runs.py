@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from neuralbayes.bayes import posterior
 from neuralbayes.data.sources import ArraySource
-from neuralbayes.encoder import STATES, ImageEncoder, state_use
 from neuralbayes.estimators import MIMEncoder
-from neuralbayes.files import read_json
+from neuralbayes.features.encoder import STATES, ImageEncoder, state_use
 from neuralbayes.networks.hidden import HiddenStates
 from neuralbayes.plot.filters import FiltersDisplay
 from neuralbayes.report.explorer.classes import agreement, crosstab_picture
@@ -28,6 +27,7 @@ from neuralbayes.report.explorer.samples import Samples
 from neuralbayes.report.explorer.side import Layer, Side, Watch
 from neuralbayes.report.explorer.training import information_grid, loss_pictures, training_pictures
 from neuralbayes.report.explorer.words import layer_warnings
+from neuralbayes.system.files import read_json
 from neuralbayes.training.metrics import read_metrics
 
 BATCH = 250  # images that pass through the network at a time

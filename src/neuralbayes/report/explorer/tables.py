@@ -15,7 +15,6 @@ from neuralbayes.bayes import LOG_2
 from neuralbayes.estimators import ManifoldLabeler, MIMEncoder
 from neuralbayes.estimators.mim_encoder import WATCHED
 from neuralbayes.estimators.persistence import DESCRIPTION
-from neuralbayes.files import read_json
 from neuralbayes.plot.plane import plane
 from neuralbayes.plot.regions import Regions
 from neuralbayes.plot.style import COLORS
@@ -28,6 +27,7 @@ from neuralbayes.report.explorer.samples import Samples
 from neuralbayes.report.explorer.side import Grid, Layer, Side, Watch
 from neuralbayes.report.explorer.training import information_grid, loss_pictures, training_pictures
 from neuralbayes.report.explorer.words import certificate_warnings, layer_warnings
+from neuralbayes.system.files import read_json
 
 
 def rows_side(

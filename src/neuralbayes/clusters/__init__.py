@@ -1,0 +1,1 @@
+"""Clusters that may touch: states, merging, training."""

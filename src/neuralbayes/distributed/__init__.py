@@ -1,0 +1,1 @@
+"""Everything over several processes: launching, sums, shards, batch normalisation."""

@@ -1,0 +1,1 @@
+"""Features without labels, of rows and of images."""

@@ -1,0 +1,266 @@
+"""A trained image encoder: normalisation, network, and the names of its hidden states; saved without pickle."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from neuralbayes.bayes import conditional_entropy, entropy, posterior, prior
+from neuralbayes.data.normalize import Normalization
+from neuralbayes.data.sources import ImageSource, as_source
+from neuralbayes.networks.encoders import PAPER_CHANNELS, convolutional_encoder, scaled_channels
+from neuralbayes.networks.filling import check_finite, fill
+from neuralbayes.networks.hidden import HiddenStates
+from neuralbayes.system.files import read_json, read_tensors, write_json, write_tensors
+from neuralbayes.training.progress import progress
+
+WIDTHS = {"paper": 1.0, "small": 0.25, "tiny": 0.08}
+"""Width of each named encoder against the paper's channels, 200-500-700-1000."""
+
+MIN_SIDE = 22
+"""Pixels: 22-20-10-8-6-3-1 through the layers."""
+
+STATES = ("relu1", "relu2", "relu3", "relu4")
+FORMAT = 1
+
+
+class ImageEncoder(nn.Module):
+    """The paper's convolutional encoder with the normalisation of the images that it was trained on.
+
+    Parameters
+    ----------
+    size : {"paper", "small", "tiny"}
+        200-500-700-1000 channels, a quarter of them, or a twelfth.
+    shape : tuple of int
+        (H, W, C) of the images; H and W at least 22.
+    normalization : Normalization
+    batch_norm : bool, default=True
+
+    Examples
+    --------
+    >>> import neuralbayes as nb
+    >>> images = nb.datasets.load("digits").train.images[:40].repeat(3, axis=1).repeat(3, axis=2)  # of 24x24 pixels
+    >>> encoder = nb.baselines.random(images, nb.baselines.RandomConfig(encoder="tiny"), out="run")  # or nb.pretrain
+    >>> nb.ImageEncoder.load("run").features(images, "relu4").shape
+    (40, 80)
+    """
+
+    def __init__(
+        self, size: str, shape: tuple[int, int, int], normalization: Normalization, batch_norm: bool = True
+    ) -> None:
+        super().__init__()
+        if size not in WIDTHS:
+            raise ValueError(f"`encoder` must be one of {sorted(WIDTHS)}, got {size!r}")
+        if min(shape[:2]) < MIN_SIDE:
+            raise ValueError(
+                f"images must be at least {MIN_SIDE}x{MIN_SIDE} pixels for this encoder, got {shape[0]}x{shape[1]}"
+            )
+        self.size = size
+        self.shape = shape
+        self.batch_norm = batch_norm
+        self.normalization = normalization
+        channels = scaled_channels(PAPER_CHANNELS, WIDTHS[size])
+        self.network = convolutional_encoder(channels, in_channels=shape[2], batch_norm=batch_norm)
+        self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+    def prepare(self, images: NDArray[np.uint8]) -> Tensor:
+        """uint8 images (n, H, W, C) as the network takes them: float32 (n, C, H, W), channels last in memory."""
+        return self.normalization(images).contiguous(memory_format=torch.channels_last)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The last hidden state of prepared images: (n, C, H, W) -> (n, channels, H', W')."""
+        state: Tensor = self.network(x)
+        return state
+
+    @torch.no_grad()
+    def features(
+        self,
+        images: ImageSource | NDArray[np.generic],
+        state: str = "relu4",
+        *,
+        max_size: int = 4096,
+        batch_size: int = 500,
+        verbose: bool = False,
+    ) -> NDArray[np.float32]:
+        """A hidden state of all images as vectors.
+
+        Parameters
+        ----------
+        images : Images, ImageSource or ndarray of shape (n, H, W), (n, H, W, C) or (n, C, H, W)
+            Of the size and the colours that the encoder was trained on.
+        state : str, default="relu4"
+            One of relu1 to relu4.
+        max_size : int, default=4096
+            Longest vector: a larger state is averaged over windows that cover it, as large as it takes to fit.
+        batch_size : int, default=500
+        verbose : bool, default=False
+
+        Returns
+        -------
+        ndarray of shape (n_images, n_features), float32
+        """
+        source = as_source(images)
+        if tuple(source.shape) != tuple(self.shape):
+            raise ValueError(
+                f"images must have the shape {self.shape} that the encoder was trained on, got {source.shape}"
+            )
+        if len(source) == 0:
+            raise ValueError("`images` must hold at least one image")
+        layers = self.layers(state)
+        device = next(self.network.parameters()).device
+        starts = range(0, len(source), batch_size)
+        features: NDArray[np.float32] | None = None
+        was_training = self.training
+        self.eval()
+        try:
+            with progress(len(starts), description="batches of features", enabled=verbose) as display:
+                for start in starts:
+                    indices = np.arange(start, min(start + batch_size, len(source)))
+                    batch = source.read(indices)
+                    if len(batch) == 1:  # alone it would be summed in another order than among others
+                        batch = np.repeat(batch, 2, axis=0)
+                    part = flat_state(layers(self.prepare(batch).to(device)), max_size)[: len(indices)]
+                    if features is None:
+                        features = np.empty((len(source), part.shape[1]), dtype=np.float32)
+                    features[indices] = part.cpu().numpy()
+                    display.advance(samples=len(indices))
+        finally:
+            self.train(was_training)
+        return cast(NDArray[np.float32], features)
+
+    def layers(self, state: str) -> nn.Sequential:
+        """The layers up to a hidden state, "relu1" to "relu4"; they share their weights with this encoder."""
+        if state not in STATES:
+            raise ValueError(f"`state` must be one of {STATES}, got {state!r}")
+        children = list(self.network.named_children())
+        last = [name for name, _ in children].index(state)
+        return nn.Sequential(*[module for _, module in children[: last + 1]])
+
+    def save(self, folder: str | Path) -> None:
+        """Write encoder.json and encoder.safetensors to `folder`."""
+        folder = Path(folder)
+        tensors = {f"network.{k}": v for k, v in self.network.state_dict().items()}
+        tensors |= {f"normalization.{k}": torch.from_numpy(v) for k, v in self.normalization.to_arrays().items()}
+        write_tensors(folder / "encoder.safetensors", tensors, {})
+        description = {
+            "format": FORMAT,
+            "size": self.size,
+            "shape": list(self.shape),
+            "batch_norm": self.batch_norm,
+            "normalization": self.normalization.to_dict(),
+        }
+        write_json(folder / "encoder.json", description)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> ImageEncoder:
+        """Read what `save` wrote; a damaged or foreign file gets a ValueError that names it."""
+        folder = Path(folder)
+        if not (folder / "encoder.json").is_file():
+            if (folder / "config.json").is_file():
+                raise FileNotFoundError(
+                    f"`folder` must hold a trained encoder, but the run in {folder} has not ended; pretrain goes on "
+                    "with it when called with the same settings"
+                )
+            raise FileNotFoundError(f"`folder` must hold a trained encoder with its encoder.json, got {folder}")
+        description: Any = read_json(folder / "encoder.json")
+        if not isinstance(description, Mapping) or description.get("format") != FORMAT:
+            raise ValueError(f"{folder / 'encoder.json'} does not describe an encoder of format {FORMAT}")
+        tensors, _ = read_tensors(folder / "encoder.safetensors")
+        try:
+            check_finite(tensors)
+            arrays = {k.removeprefix("normalization."): t.numpy() for k, t in tensors.items() if k.startswith("norm")}
+            normalization = Normalization.from_dict(description["normalization"], arrays)
+            height, width, channels = (int(n) for n in description["shape"])
+            shape, batch_norm = (height, width, channels), bool(description["batch_norm"])
+            with torch.device("meta"):
+                encoder = cls(description["size"], shape, normalization, batch_norm)
+            weights = {k.removeprefix("network."): t for k, t in tensors.items() if k.startswith("network.")}
+            fill(encoder.network, weights)
+        except (KeyError, TypeError, ValueError, RuntimeError, OverflowError) as error:
+            raise ValueError(f"{folder} does not hold a whole encoder ({error}); it may be damaged") from error
+        return encoder.eval()
+
+
+def flat_state(state: Tensor, max_size: int) -> Tensor:
+    """A state as vectors, (n, C, H, W) -> (n, m), averaged over windows as large as it takes for m <= max_size.
+
+    The windows cover the whole state, overlapping where its sides are no multiples of theirs; a state of more than
+    `max_size` channels becomes the mean over all positions.
+    """
+    channels, height, width = state.shape[1:]
+    window = 1
+    while channels * math.ceil(height / window) * math.ceil(width / window) > max_size and window < max(height, width):
+        window += 1
+    size = math.ceil(height / window), math.ceil(width / window)
+    return nn.functional.adaptive_avg_pool2d(state, size).flatten(1)
+
+
+@dataclass(frozen=True, eq=False)
+class StateUse:
+    """How a hidden layer uses its states.
+
+    Attributes
+    ----------
+    p_z : Tensor of shape (n_states,)
+        p(z), averaged over positions.
+    information : float
+        I(x; z) in nats, averaged over positions.
+    """
+
+    p_z: Tensor
+    information: float
+
+    @property
+    def bound(self) -> float:
+        """log n_states: no layer can tell more."""
+        return math.log(len(self.p_z))
+
+    @property
+    def n_dead(self) -> int:
+        """States with less than a tenth of their share of the mass."""
+        return int(is_dead(self.p_z).sum())
+
+    def to_dict(self) -> dict[str, float]:
+        """The numbers in short, for JSON."""
+        information, bound = round(self.information, 4), round(self.bound, 4)
+        return {"states": len(self.p_z), "information": information, "bound": bound, "dead": self.n_dead}
+
+
+@torch.no_grad()
+def state_use(encoder: ImageEncoder, source: ImageSource, n_images: int = 2048) -> dict[str, StateUse]:
+    """How each hidden layer of `encoder` uses its states, on the first `n_images`.
+
+    n images can show at most log n nats: take more of them than the layers have states.
+    """
+    states = HiddenStates(encoder.network, STATES, scales=(1,))
+    was_training = encoder.training
+    encoder.eval()
+    device = next(states.parameters()).device
+    n = min(n_images, len(source))
+    p_z: dict[str, Tensor] = {}
+    h_zx = dict.fromkeys(STATES, 0.0)
+    for indices in np.array_split(np.arange(n), math.ceil(n / 256)):
+        share = len(indices) / n
+        for name, logits in states(encoder.prepare(source.read(indices)).to(device)).items():
+            p_zx = posterior(logits)
+            part = share * prior(p_zx)
+            p_z[name] = p_z[name] + part if name in p_z else part
+            h_zx[name] += share * float(conditional_entropy(p_zx))
+    encoder.train(was_training)
+    return {
+        name: StateUse(p.mean(dim=(1, 2)).cpu(), max(0.0, float(entropy(p, dim=0).mean()) - h_zx[name]))
+        for name, p in p_z.items()
+    }
+
+
+def is_dead(p_z: Tensor) -> Tensor:
+    """Which states have less than a tenth of their share of the mass: (K,) -> (K,) of bool."""
+    return p_z < 0.1 / len(p_z)

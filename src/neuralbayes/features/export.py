@@ -1,0 +1,309 @@
+"""What leaves a run: the encoder as a network for other programs, and the features of images as a file."""
+
+from __future__ import annotations
+
+import copy
+import io
+import logging
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from neuralbayes.data.normalize import whitened
+from neuralbayes.data.sources import ArraySource, ImageSource, SubsetSource
+from neuralbayes.data.written import parquet_metadata
+from neuralbayes.features.encoder import ImageEncoder, flat_state
+from neuralbayes.parts import Parts
+from neuralbayes.system.files import atomic_write
+from neuralbayes.training.progress import progress
+
+MAX_FEATURES = 4096
+TOLERANCE = 1e-4
+"""Largest difference to the original that an exported network may have, relative to its largest feature or to 1."""
+
+BLOCK = 1000  # images whose features are in memory at a time; whole batches, so that no bit depends on the cut
+GROUP_BYTES = 2**26  # of a row group of Parquet: the writer keeps what it knows of each in memory to the end
+SUFFIXES = (".parquet", ".npy")
+
+Piece = tuple[slice, NDArray[np.float32]]
+"""Rows and their features."""
+
+
+class FeatureNetwork(nn.Module):
+    """From raw images to features, normalisation included: uint8 (n, H, W, C) -> float32 (n, n_features).
+
+    Parameters
+    ----------
+    encoder : ImageEncoder
+        Copied.
+    state : str, default="relu4"
+    """
+
+    scale: Tensor
+    offset: Tensor
+    whitening: Tensor | None
+
+    def __init__(self, encoder: ImageEncoder, state: str = "relu4") -> None:
+        super().__init__()
+        std = encoder.normalization.std.astype(np.float64)
+        self.register_buffer("scale", torch.from_numpy((1 / (255 * std)).astype(np.float32)))
+        self.register_buffer("offset", torch.from_numpy((-encoder.normalization.mean / std).astype(np.float32)))
+        kernel = encoder.normalization.whitening
+        self.register_buffer("whitening", None if kernel is None else torch.from_numpy(kernel))
+        self.layers = copy.deepcopy(encoder.layers(state)).cpu()
+        self.eval()
+
+    def forward(self, images: Tensor) -> Tensor:
+        x = images.permute(0, 3, 1, 2).to(torch.float32) * self.scale + self.offset
+        if self.whitening is not None:
+            x = whitened(x, self.whitening)
+        return flat_state(self.layers(x), MAX_FEATURES)
+
+
+def export_encoder(
+    encoder: ImageEncoder, path: str | Path, to: Literal["onnx", "torch"], *, state: str = "relu4"
+) -> float:
+    """Write an encoder, with its normalisation, as a network that takes uint8 images (n, H, W, C) for any n.
+
+    Parameters
+    ----------
+    encoder : ImageEncoder
+    path : path
+    to : {"onnx", "torch"}
+        ONNX, which needs the extra ``export``, or a program for `torch.export.load`; neither is a pickle of classes.
+    state : str, default="relu4"
+        Which hidden state it gives, as :meth:`neuralbayes.ImageEncoder.features` does.
+
+    Returns
+    -------
+    float
+        The largest difference between its features and the original's on random images.
+
+    Raises
+    ------
+    ValueError
+        When that is too large; nothing is written then.
+
+    Examples
+    --------
+    >>> import neuralbayes as nb
+    >>> images = nb.datasets.load("digits").train.images[:40].repeat(3, axis=1).repeat(3, axis=2)  # of 24x24 pixels
+    >>> encoder = nb.baselines.random(images, nb.baselines.RandomConfig(encoder="tiny"))  # or nb.pretrain
+    >>> nb.export_encoder(encoder, "encoder.pt2", to="torch") < 1e-3
+    True
+    >>> torch.export.load("encoder.pt2").module()(torch.from_numpy(images)).shape
+    torch.Size([40, 80])
+    """
+    if to not in ("onnx", "torch"):
+        raise ValueError(f"`to` must be onnx or torch, got {to!r}")
+    if to == "onnx":
+        _require_onnx()
+    network = FeatureNetwork(encoder, state)
+    rng = np.random.default_rng(0)
+    images = rng.integers(0, 256, (5, *encoder.shape), dtype=np.uint8)
+    expected = encoder.features(ArraySource(images, channels_first=False), state, max_size=MAX_FEATURES)
+    with atomic_write(path) as temporary:
+        with _quiet():
+            if to == "onnx":
+                _write_onnx(network, images, temporary)
+                features = _run_onnx(temporary, images)
+            else:
+                program = io.BytesIO()  # torch's own writer of files ends the process on a full disk
+                torch.export.save(_program(network, images), program)
+                temporary.write_bytes(program.getbuffer())
+                features = torch.export.load(temporary).module()(torch.from_numpy(images)).detach().numpy()
+        difference = float(np.abs(features - expected).max())
+        if not difference <= TOLERANCE * max(1.0, float(np.abs(expected).max())):  # not: NaN fails every comparison
+            raise ValueError(f"the exported network differs from the encoder by {difference:g}; {path} is not written")
+    return difference
+
+
+def write_features(
+    encoder: ImageEncoder,
+    source: ImageSource,
+    path: str | Path,
+    *,
+    state: str = "relu4",
+    labels: NDArray[np.int64] | None = None,
+    names: Sequence[str] | None = None,
+    verbose: bool = False,
+    parts: Parts | None = None,
+) -> tuple[int, int]:
+    """Write the features of all images to a file, piece by piece, in the order of the images.
+
+    Parameters
+    ----------
+    encoder : ImageEncoder
+    source : ImageSource
+    path : path
+        ``.npy``: an array (n_images, n_features) of float32. ``.parquet``: columns "index", "path" where there are
+        names, "label" where there are labels, and "f_0", "f_1", ...
+    state : str, default="relu4"
+    labels : ndarray of shape (n_images,), optional
+    names : sequence of str, optional
+        For instance the files that the images were read from.
+    verbose : bool, default=False
+    parts : Parts, optional
+        Where finished pieces are kept, so that a call that was interrupted goes on, and several processes share the
+        work. All of them make this call; process 0 writes the file.
+
+    Returns
+    -------
+    n_images, n_features : int
+
+    Examples
+    --------
+    >>> import neuralbayes as nb
+    >>> images = nb.datasets.load("digits").train.images[:40].repeat(3, axis=1).repeat(3, axis=2)  # of 24x24 pixels
+    >>> encoder = nb.baselines.random(images, nb.baselines.RandomConfig(encoder="tiny"))  # or nb.pretrain
+    >>> nb.write_features(encoder, ArraySource(images), "features.npy")
+    (40, 80)
+    >>> np.load("features.npy", mmap_mode="r").dtype
+    dtype('float32')
+    """
+    check_features_path(path)
+
+    def features(rows: slice) -> NDArray[np.float32]:
+        piece = SubsetSource(source, np.arange(rows.start, rows.stop))
+        return encoder.features(piece, state, max_size=MAX_FEATURES)
+
+    pieces: Iterable[Piece]
+    if parts is None:
+        pieces = _pieces(features, len(source), verbose)
+    else:
+        _fill(parts, features, verbose)
+        if parts.share.rank:
+            return parts.n_rows, parts.n_columns
+        pieces = parts
+    with atomic_write(path) as temporary:
+        if Path(path).suffix.lower() == ".npy":
+            return _write_npy(temporary, pieces, len(source))
+        return _write_parquet(temporary, pieces, len(source), labels, names)
+
+
+def check_features_path(path: str | Path) -> None:
+    """Raise unless `path` ends in .parquet or .npy and what the format needs is installed."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in SUFFIXES:
+        raise ValueError(f"features are written to {' or '.join(SUFFIXES)}, got {str(path)!r}")
+    if suffix == ".parquet" and find_spec("pyarrow") is None:
+        raise ImportError("Parquet files need pyarrow: pip install 'neuralbayes[table]'")
+
+
+def _pieces(features: Callable[[slice], NDArray[np.float32]], n_images: int, verbose: bool) -> Iterator[Piece]:
+    starts = range(0, n_images, BLOCK)
+    with progress(len(starts), description="thousands of images", enabled=verbose) as display:
+        for start in starts:
+            rows = slice(start, min(start + BLOCK, n_images))
+            yield rows, features(rows)
+            display.advance(samples=rows.stop - rows.start)
+
+
+def _fill(parts: Parts, features: Callable[[slice], NDArray[np.float32]], verbose: bool) -> None:
+    there = parts.n_finished() if verbose else 0
+    with progress(len(parts), description="thousands of images", completed=there, enabled=verbose) as display:
+        for n_images in parts.fill(features):
+            display.advance(samples=n_images)
+
+
+def _write_npy(path: Path, pieces: Iterable[Piece], n_images: int) -> tuple[int, int]:
+    n_features = 0
+    with open(path, "wb") as file:
+        for rows, features in pieces:
+            if rows.start == 0:
+                n_features = features.shape[1]
+                description = npy.dtype_to_descr(features.dtype)
+                header = {"descr": description, "fortran_order": False, "shape": (n_images, n_features)}
+                npy.write_array_header_1_0(file, header)
+            file.write(np.ascontiguousarray(features).data)
+    return n_images, n_features
+
+
+def _write_parquet(
+    path: Path,
+    pieces: Iterable[Piece],
+    n_images: int,
+    labels: NDArray[np.int64] | None,
+    names: Sequence[str] | None,
+) -> tuple[int, int]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    writer: Any = None
+    group: list[Any] = []
+    n_features = 0
+    try:
+        for rows, features in pieces:
+            n_features = features.shape[1]
+            columns: dict[str, Any] = {"index": np.arange(rows.start, rows.stop)}
+            columns |= {} if names is None else {"path": pa.array(names[rows], pa.string())}
+            columns |= {} if labels is None else {"label": labels[rows]}
+            metadata = parquet_metadata("embed", columns)
+            columns |= {f"f_{i}": column for i, column in enumerate(np.ascontiguousarray(features.T))}
+            group.append(pa.table(columns, metadata=metadata))
+            if writer is None:
+                writer = pq.ParquetWriter(path, group[0].schema, use_dictionary=False)  # no value occurs often
+            if rows.stop == n_images or sum(table.nbytes for table in group) >= GROUP_BYTES:
+                writer.write_table(pa.concat_tables(group))
+                group = []
+    finally:
+        if writer is not None:
+            writer.close()
+    return n_images, n_features
+
+
+def _program(network: FeatureNetwork, images: NDArray[np.uint8]) -> torch.export.ExportedProgram:
+    any_number = {0: torch.export.Dim("n_images", min=1, max=1 << 20)}
+    return torch.export.export(network, (torch.from_numpy(images[:2]),), dynamic_shapes=(any_number,))
+
+
+def _write_onnx(network: FeatureNetwork, images: NDArray[np.uint8], path: Path) -> None:
+    torch.onnx.export(
+        network,
+        (torch.from_numpy(images[:2]),),
+        str(path),
+        input_names=["images"],
+        output_names=["features"],
+        dynamic_shapes=({0: torch.export.Dim("n_images", min=1, max=1 << 20)},),
+        dynamo=True,
+        external_data=False,
+        verbose=False,
+    )
+
+
+def _run_onnx(path: Path, images: NDArray[np.uint8]) -> NDArray[np.float32]:
+    session = import_module("onnxruntime").InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    features: NDArray[np.float32] = session.run(None, {"images": images})[0]
+    return features
+
+
+def _require_onnx() -> None:
+    missing = [name for name in ("onnx", "onnxscript", "onnxruntime") if find_spec(name) is None]
+    if missing:
+        raise ImportError(f"ONNX needs {', '.join(missing)}: pip install 'neuralbayes[export]'")
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep what torch's exporters say about themselves from the user."""
+    loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript", "onnx_ir")]
+    levels = [logger.level for logger in loggers]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for logger in loggers:
+            logger.setLevel(logging.ERROR)
+        try:
+            yield
+        finally:
+            for logger, level in zip(loggers, levels, strict=True):
+                logger.setLevel(level)

@@ -1,0 +1,272 @@
+"""Image features without labels: MIM on all hidden states of an encoder, at several scales (section 3, appendix B)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from neuralbayes.bayes import mutual_information, posterior, prior
+from neuralbayes.data.images import Images
+from neuralbayes.data.normalize import Normalization
+from neuralbayes.data.sources import ImageSource
+from neuralbayes.distributed.processes import default_fabric, n_processes, rank_zero_result
+from neuralbayes.features.encoder import STATES, ImageEncoder, is_dead, state_use
+from neuralbayes.features.encoder_training import EncoderConfig, Learner, check_choice, train_encoder
+from neuralbayes.gradients.exact import Marginal, backward
+from neuralbayes.networks.hidden import HiddenStates
+from neuralbayes.objectives import MIM, Smoothness
+from neuralbayes.system.files import read_json, write_tensors
+from neuralbayes.training import Callback, WarnOnCollapse
+from neuralbayes.training.precision import InBfloat16, Precision, choose_precision
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+
+WATCHED = 256
+"""Images on which information and dead states are measured while training."""
+
+ADVICE = "Try a larger alpha, a smaller beta or a smaller learning rate, and look whether the images differ at all."
+"""For a layer that has collapsed."""
+
+
+@dataclass(frozen=True)
+class PretrainConfig(EncoderConfig):
+    """What a run does. The defaults are the paper's for its final table (section 5.1.2).
+
+    Attributes
+    ----------
+    encoder : {"paper", "small", "tiny"}
+    alpha, beta : float
+        Weights of the prior term and of R_c.
+    version : {1, 2}
+        Of MIM.
+    scales : tuple of int
+        Average pooling of the hidden states.
+    noise_scale : float
+        Standard deviation of R_c's step length.
+    smooth_fraction : float
+        Share of each micro-batch on which R_c is taken.
+    batch_size, microbatch_size : int
+        Images in an update, and in a pass through the network, over all processes together.
+    marginal : {"minibatch", "running", "exact"}
+        Which p(z) the objective sees; the paper's is "minibatch".
+    recompute : bool
+        Take less memory and a little more time, as :func:`neuralbayes.backward` does it.
+    epochs : int
+    patience : int, optional
+        End the run after so many epochs without a new least loss. The loss is what is minimised, R_c included, averaged
+        over all images of an epoch; the information on the few watched images can rise while it gets worse.
+    learning_rate, weight_decay : float
+        Of Adam.
+    schedule : {"constant", "cosine"}
+    normalize : {"dimension", "channel", "whiten"}
+    augment : bool
+        Random mirror images and shifts by up to an eighth of the width. The paper uses none.
+    precision : {"float32", "bfloat16", "auto"}
+        Of the products in the network; the objective is always float32. "auto" is bfloat16 where a child process shows
+        that it works and is faster, and `beta` is 0: R_c is a small difference of two passes, which bfloat16 rounds
+        away. A run keeps what it began with.
+    seed : int
+
+    Examples
+    --------
+    >>> import neuralbayes as nb
+    >>> config = nb.PretrainConfig(encoder="small", beta=0.5, epochs=12)
+    >>> config.batch_size, config.scales
+    (4000, (1, 2))
+    """
+
+    method: ClassVar[str] = "mim"
+
+    batch_size: int = 4000
+    microbatch_size: int = 500
+    alpha: float = 2.0
+    beta: float = 4.0
+    version: Literal[1, 2] = 2
+    scales: tuple[int, ...] = (1, 2)
+    noise_scale: float = 0.1
+    smooth_fraction: float = 1.0
+    marginal: Marginal = "minibatch"
+    recompute: bool = True
+    precision: Literal["float32", "bfloat16", "auto"] = "float32"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.microbatch_size < 1:
+            raise ValueError(f"`microbatch_size` must be at least 1, got {self.microbatch_size!r}")
+        check_choice(self, "version", (1, 2))
+        check_choice(self, "marginal", ("minibatch", "running", "exact"))
+        check_choice(self, "precision", ("float32", "bfloat16", "auto"))
+        if self.precision == "bfloat16" and self.beta > 0:
+            raise ValueError(
+                f"`precision` must be 'float32' or 'auto' where beta is not 0, got 'bfloat16' with beta {self.beta!r}: "
+                "R_c is a small difference of two passes, which bfloat16 rounds away"
+            )
+
+
+PRESETS = {
+    "paper": PretrainConfig(),
+    # Chosen on a validation part of CIFAR-10's training images, one short run each: whitening made a large difference,
+    # the learning rate a small one, a running p(z) hardly any. docs/images.md has what was tried.
+    "laptop": PretrainConfig(
+        encoder="small",
+        normalize="whiten",
+        beta=0.5,
+        smooth_fraction=0.25,
+        batch_size=100,
+        microbatch_size=100,
+        marginal="running",
+        recompute=False,
+        epochs=12,
+        learning_rate=1e-2,
+        schedule="cosine",
+    ),
+}
+
+
+def pretrain(
+    images: Images | ImageSource | NDArray[np.uint8],
+    config: PretrainConfig | str = "laptop",
+    *,
+    out: str | Path | None = None,
+    callbacks: Sequence[Callback] = (),
+    verbose: bool = False,
+    fabric: Fabric | None = None,
+) -> ImageEncoder:
+    """Learn features of unlabelled images by maximising I(x; z) on every hidden state of an encoder.
+
+    Parameters
+    ----------
+    images : Images, ImageSource or ndarray of shape (n, H, W, C), uint8
+    config : PretrainConfig or {"laptop", "paper"}, default="laptop"
+    out : str or Path, optional
+        Folder of the run: config.json, metrics.jsonl, checkpoints, result.json and the encoder. A run that was
+        interrupted goes on where it was, with the same weights at the end as if it had not been.
+    callbacks : sequence of Callback
+    verbose : bool, default=False
+    fabric : lightning_fabric.Fabric, optional
+        Launched; by default all processes that torchrun, `fabric run` or Slurm has started, or one. All of them call
+        this with the same arguments, each takes its share of every batch, rank 0 writes.
+
+    Returns
+    -------
+    ImageEncoder
+
+    Notes
+    -----
+    The result does not depend on the number of processes but for rounding and for the directions of R_c, which each
+    process draws for its own images.
+
+    The metrics have, for each hidden state, the mutual information in nats on images set aside for watching
+    (``mi/relu1``) and the share of its states that have less than a tenth of their share of the mass (``dead/relu1``).
+    A layer that stays without information, or nearly all of whose states stay dead, is named in a warning and under
+    "warnings" in result.json, where "ended" says whether the run had all its epochs or an "early stop".
+
+    Examples
+    --------
+    >>> import neuralbayes as nb
+    >>> images = nb.datasets.load("digits").train.images[:40].repeat(3, axis=1).repeat(3, axis=2)  # of 24x24 pixels
+    >>> config = nb.PretrainConfig(encoder="tiny", epochs=1, batch_size=20, microbatch_size=20)
+    >>> encoder = nb.pretrain(images, config)  # for a real run: config="laptop", out="run"
+    >>> encoder.features(images).shape
+    (40, 80)
+    """
+    wanted = _config(config)
+    fabric = default_fabric() if fabric is None else fabric
+    config = replace(wanted, precision=rank_zero_result(fabric, lambda: _precision(wanted, out)))
+
+    def learner(source: ImageSource, normalization: Normalization) -> Learner[ImageEncoder]:
+        encoder = ImageEncoder(config.encoder, source.shape, normalization)
+        states = HiddenStates(encoder.network, STATES, config.scales)
+        objective = MIM(config.alpha, config.version)
+        smoothness = Smoothness(config.beta, scale=config.noise_scale, fraction=config.smooth_fraction)
+        guard = WarnOnCollapse(ADVICE)
+        watch = _Watch(states, encoder.prepare(source.read(np.arange(min(WATCHED, len(source))))))
+
+        def step(network: nn.Module, batch: Tensor) -> dict[str, float]:
+            loss = backward(
+                objective,
+                network,
+                batch,
+                microbatch_size=-(-config.microbatch_size // n_processes()),
+                marginal=config.marginal,
+                smoothness=smoothness,
+                recompute=config.recompute,
+            )
+            return {"loss": float(loss), **watch.latest}
+
+        def finish(encoder: ImageEncoder, folder: Path | None) -> dict[str, Any]:
+            if folder is None:
+                return {}
+            use = state_use(encoder, source)
+            write_tensors(folder / "states.safetensors", {name: layer.p_z for name, layer in use.items()}, {})
+            return {
+                "layers": {name: layer.to_dict() for name, layer in use.items()},
+                "warnings": list(guard.messages.values()),
+            }
+
+        return Learner(
+            encoder,
+            InBfloat16(states) if config.precision == "bfloat16" else states,
+            step,
+            callbacks=(watch, guard),
+            stateful={"objective": objective},
+            finish=finish,
+        )
+
+    return train_encoder(images, config, learner, out=out, callbacks=callbacks, verbose=verbose, fabric=fabric)
+
+
+class _Watch(Callback):
+    """Information and dead states of each hidden state on a few images, every 20 steps."""
+
+    def __init__(self, states: HiddenStates, images: Tensor) -> None:
+        self.latest: dict[str, float] = {}
+        self._states = states
+        self._images = images
+
+    def on_step_end(self, state: Any, metrics: Any) -> None:
+        if state.step % 20 == 1 or not self.latest:
+            self.measure()
+
+    def state_dict(self) -> dict[str, Any]:
+        return dict(self.latest)
+
+    def load_state_dict(self, state: Any) -> None:
+        self.latest = dict(state)
+
+    @torch.no_grad()
+    def measure(self) -> None:
+        training = self._states.training
+        self._states.eval()
+        self._images = self._images.to(next(self._states.parameters()).device)
+        outputs = self._states(self._images)
+        self._states.train(training)
+        for name in STATES:
+            p_zx = posterior(outputs[name])
+            self.latest[f"mi/{name}"] = float(mutual_information(p_zx))
+            self.latest[f"dead/{name}"] = float(is_dead(prior(p_zx).mean(dim=(1, 2))).float().mean())
+
+
+def _config(config: PretrainConfig | str) -> PretrainConfig:
+    if isinstance(config, PretrainConfig):
+        return replace(config, scales=tuple(config.scales))
+    if config not in PRESETS:
+        raise ValueError(f"`config` must be a PretrainConfig or one of {sorted(PRESETS)}, got {config!r}")
+    return PRESETS[config]
+
+
+def _precision(config: PretrainConfig, out: str | Path | None) -> Precision:
+    """What "auto" stands for: the precision that the run in `out` began with, or else the best of this machine."""
+    wanted = config.precision
+    if wanted == "auto" and out is not None and (Path(out) / "config.json").is_file():
+        there = read_json(Path(out) / "config.json")
+        wanted = there.get("precision", wanted) if isinstance(there, dict) else wanted
+    return "float32" if wanted == "auto" and config.beta > 0 else choose_precision(wanted)

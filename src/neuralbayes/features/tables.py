@@ -1,0 +1,182 @@
+"""Features of rows of numbers without labels: MIM on all hidden states of an MLP (section 3 of the paper)."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits
+from torch import Tensor, nn
+from torch.func import functional_call
+from torch.optim.swa_utils import update_bn
+
+from neuralbayes.gradients.exact import backward
+from neuralbayes.networks.encoders import mlp
+from neuralbayes.networks.hidden import HiddenStates
+from neuralbayes.objectives import MIM, Smoothness
+from neuralbayes.training import Batches, Callback, StopOnNaN, TrainingState, cosine, train
+
+Array = NDArray[Any]
+
+SMALL = 5e7
+"""Multiplications in a step up to which one thread is faster than several that wait for each other."""
+
+STEP = 0.05
+"""Standard deviation of R_c's step length, relative to that of a row."""
+
+PIECE = 4096
+"""Rows that pass through a trained network at once."""
+
+
+@dataclass(frozen=True)
+class RowsConfig:
+    """How to train.
+
+    Attributes
+    ----------
+    hidden : tuple of int
+        Units of each hidden layer.
+    alpha, beta : float
+        Weights of the prior term and of R_c.
+    version : {1, 2}
+        Of MIM.
+    batch_size : int
+        Least rows in an update.
+    epochs : int
+    learning_rate : float
+        Of Adam, which half a cosine takes to 0.
+    standardize : bool
+        Divide each column by its own standard deviation, or all by one.
+    seed : int
+    """
+
+    hidden: tuple[int, ...] = (256, 256)
+    alpha: float = 2.0
+    beta: float = 0.2
+    version: Literal[1, 2] = 2
+    batch_size: int = 100
+    epochs: int = 20
+    learning_rate: float = 3e-3
+    standardize: bool = True
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.hidden or not all(isinstance(n, Integral) and n >= 2 for n in self.hidden):
+            raise ValueError(f"`hidden` must be integers of at least 2, one a layer, got {self.hidden!r}")
+
+
+@dataclass(frozen=True, eq=False)
+class RowsEncoder:
+    """A trained network and the mean and deviation, of shape (n_features,), that its rows are normalised with."""
+
+    network: nn.Sequential
+    mean: NDArray[np.float64]
+    std: NDArray[np.float64]
+
+    def prepare(self, X: Array) -> Tensor:
+        """Rows as the network takes them, subtracted in double and then in their own precision."""
+        return torch.from_numpy(((X - self.mean) / self.std).astype(X.dtype))
+
+    @torch.no_grad()
+    def states(self, X: Array, layer: int = -1) -> Array:
+        """A hidden state of each row in the precision of `X`: (n, n_features) -> (n, n_states)."""
+        last = [i for i, module in enumerate(self.network) if isinstance(module, nn.ReLU)][layer]
+        network = self.network[: last + 1]
+        tensors = {**dict(network.named_parameters()), **dict(network.named_buffers())}
+        dtype = torch.float32 if X.dtype == np.float32 else torch.float64
+        tensors = {k: t.to(dtype) if t.is_floating_point() else t for k, t in tensors.items()}
+        parts = [
+            functional_call(network, tensors, self.prepare(X[start : start + PIECE])).numpy()
+            for start in range(0, len(X), PIECE)
+        ]
+        return np.concatenate(parts)
+
+
+def rows_network(n_features: int, hidden: Sequence[int]) -> nn.Sequential:
+    """Linear maps, each with batch normalisation and ReLU: an :func:`mlp` without its last, linear layer."""
+    return nn.Sequential(OrderedDict([*mlp((n_features, *hidden, 1), batch_norm=True).named_children()][:-1]))
+
+
+def train_rows(
+    X: Array, config: RowsConfig, *, callbacks: Sequence[Callback] = (), verbose: bool = False
+) -> RowsEncoder:
+    """Learn features of unlabelled rows by maximising I(x; z) on every hidden state of an MLP.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features), n_samples >= 2
+        Read row by row: it may be mapped from a file.
+    config : RowsConfig
+    callbacks : sequence of Callback
+    verbose : bool, default=False
+
+    Returns
+    -------
+    RowsEncoder
+    """
+    scaler = StandardScaler().fit(X)
+    std = scaler.scale_ if config.standardize else np.full(X.shape[1], np.sqrt(scaler.var_.mean()) or 1.0)
+    batch_size = even_batches(len(X), config.batch_size)
+    n_products = batch_size * sum(a * b for a, b in zip((X.shape[1], *config.hidden[:-1]), config.hidden, strict=True))
+    with torch.random.fork_rng(), threadpool_limits(1 if n_products < SMALL else None):
+        torch.manual_seed(config.seed)
+        encoder = RowsEncoder(rows_network(X.shape[1], config.hidden), scaler.mean_, std)
+        states = HiddenStates(encoder.network, [n for n, _ in encoder.network.named_children() if n[:4] == "relu"], [1])
+        objective = MIM(config.alpha, config.version)
+        # Steps relative to the length of a row, differences relative to the number of states: `beta` then means the
+        # same whatever the number of columns and units.
+        length = float(np.sqrt((scaler.var_ / std**2).sum())) or 1.0
+        beta = config.beta * length**2 / config.hidden[-1]
+        smoothness = Smoothness(beta, scale=STEP * length) if beta else None
+        batches = Batches(len(X), batch_size, seed=config.seed, drop_last=True)  # one row alone has no statistics
+
+        def fetch(indices: Tensor) -> Tensor:
+            return encoder.prepare(X[indices.numpy()]).float()
+
+        def step(network: nn.Module, batch: Tensor) -> dict[str, Tensor]:
+            return {"loss": backward(objective, network, batch, smoothness=smoothness)}
+
+        train(
+            states,
+            step,
+            batches,
+            fetch=fetch,
+            optimizer=torch.optim.Adam(states.parameters(), lr=config.learning_rate),
+            schedule=cosine(),
+            max_epochs=config.epochs,
+            callbacks=(StopOnNaN(), *callbacks),
+            verbose=verbose,
+        )
+        # A few dozen steps are too few for running averages to arrive: take those of the final weights.
+        encoder.network.cpu()
+        update_bn((fetch(batches.indices(i)) for i in range(min(len(batches), 100))), encoder.network)
+    encoder.network.eval().requires_grad_(False)
+    return encoder
+
+
+class LossCurve(Callback):
+    """Keeps the mean loss of each epoch in `values`."""
+
+    def __init__(self) -> None:
+        self.values: list[float] = []
+
+    def on_epoch_end(self, state: TrainingState, metrics: Mapping[str, float]) -> None:
+        self.values.append(metrics["loss"])
+
+
+def even_batches(n_samples: int, batch_size: int) -> int:
+    """The batch size, not below that asked for, that divides the samples most evenly.
+
+    Examples
+    --------
+    >>> even_batches(50, 100), even_batches(199, 100), even_batches(1001, 100)
+    (50, 199, 101)
+    """
+    return -(-n_samples // max(1, n_samples // batch_size))

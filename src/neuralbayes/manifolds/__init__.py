@@ -1,0 +1,1 @@
+"""Rows on disjoint manifolds: graph, modes, descent, certificate, choice of K."""

@@ -1,0 +1,194 @@
+"""Files that are there whole or not at all: atomic writing, tensors as safetensors, JSON. No pickle."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from neuralbayes.system.bounds import MAX_JSON_BYTES
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@contextmanager
+def atomic_write(path: str | Path) -> Iterator[Path]:
+    """Yield a temporary path beside `path` that takes its place when the block ends without an error.
+
+    The data are on the disk before the name changes, so that a crash or a full disk leaves the old file or the
+    new one, never a part of either.
+
+    Examples
+    --------
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> with atomic_write(folder / "answer.txt") as temporary:
+    ...     _ = temporary.write_text("42")
+    >>> (folder / "answer.txt").read_text()
+    '42'
+    """
+    path = Path(path)
+    with named_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # The suffix is kept last: pandas and matplotlib choose the format by it.
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}.", suffix=f".tmp{path.suffix}")
+        os.close(handle)
+        temporary = Path(name)
+        try:
+            yield temporary
+            with open(temporary, "rb+") as file:
+                os.fsync(file.fileno())
+            umask = os.umask(0)
+            os.umask(umask)
+            temporary.chmod(0o666 & ~umask)  # mkstemp makes private files
+            temporary.replace(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        _sync_folder(path.parent)
+
+
+@contextmanager
+def named_errors(path: Path) -> Iterator[None]:
+    """Let errors of writing `path` name it: a full disk names no file, other errors the temporary one."""
+    try:
+        yield
+    except OSError as error:
+        if re.fullmatch(r"\d+ requested and \d+ written", str(error)):  # NumPy's words for a full disk
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path)) from error
+        unnamed = error.filename is None and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        if unnamed or re.fullmatch(rf"\.{re.escape(path.stem)}\..*\.tmp.*", Path(str(error.filename)).name):
+            error.filename = str(path)
+        raise
+
+
+def inside(folder: str | Path, *names: str) -> Path:
+    """The path of `names` below `folder`, which may be a link itself; none of `names` may be one.
+
+    The folder of a run or a model can be a stranger's. A symbolic link in it, also one to nowhere, would have files
+    written, replaced or deleted in another place.
+
+    Raises
+    ------
+    OSError
+        Names the link.
+
+    Examples
+    --------
+    >>> inside("run", "checkpoints", "step-000000100.safetensors").as_posix()
+    'run/checkpoints/step-000000100.safetensors'
+    """
+    path = Path(folder)
+    for name in names:
+        path /= name
+        if path.is_symlink():
+            reason = "is a symbolic link, which could lead out of its folder: remove it, or take another folder"
+            raise OSError(errno.ELOOP, reason, str(path))
+    return path
+
+
+def remove_temporaries(folder: str | Path) -> None:
+    """Delete what writers left in `folder` that were killed: nobody else must be writing there."""
+    for path in Path(folder).glob(".*.tmp*"):
+        if path.is_file() and not path.is_symlink():
+            path.unlink(missing_ok=True)
+
+
+def write_json(path: str | Path, value: Any) -> None:
+    """Write `value` as indented JSON, atomically. NaN and infinity are refused: they are not JSON; so is a link."""
+    text = json.dumps(value, indent=2, allow_nan=False) + "\n"
+    with atomic_write(inside(Path(path).parent, Path(path).name)) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def read_json(path: str | Path, *, limit: int = MAX_JSON_BYTES) -> Any:
+    """Read a JSON file of at most `limit` bytes; a damaged or larger one gets a ValueError that names it."""
+    path = Path(path)
+    content = read_bounded(path, limit)
+    try:
+        return json.loads(content.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is not a valid JSON file ({error}); it may be damaged or cut short") from error
+
+
+def read_bounded(path: Path, limit: int = MAX_JSON_BYTES) -> bytes:
+    """The bytes of a file; one of more than `limit` gets a ValueError, a pipe or a device an OSError."""
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "is not a file", str(path))
+    with open(path, "rb") as file:
+        content = file.read(min(os.fstat(file.fileno()).st_size, limit) + 1)
+    if len(content) > limit:
+        raise ValueError(f"{path} must have at most {limit} bytes, got more: it was not written by this library")
+    return content
+
+
+def write_tensors(path: str | Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
+    """Write named tensors and text metadata as one safetensors file, atomically; a link in its place is refused."""
+    from safetensors import SafetensorError
+    from safetensors.torch import save_file
+
+    stored: dict[str, Tensor] = {}
+    storages: set[int] = set()
+    for name, tensor in tensors.items():
+        tensor = tensor.detach().cpu().contiguous()
+        storage = tensor.untyped_storage().data_ptr()
+        stored[name] = tensor.clone() if storage in storages else tensor  # the format knows no shared memory
+        storages.add(storage)
+    with atomic_write(inside(Path(path).parent, Path(path).name)) as temporary:
+        try:
+            save_file(stored, temporary, dict(metadata) or None)
+        except SafetensorError as error:  # which has the number of the system's error in its text alone
+            found = re.search(r"(?:os error|code:) (\d+)", str(error))
+            number = int(found[1]) if found else errno.EIO
+            raise OSError(number, os.strerror(number), str(temporary)) from error
+
+
+def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Read what :func:`write_tensors` wrote; a damaged file gets a ValueError that names it."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load
+
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} does not exist")
+    try:
+        with open(path, "rb") as file:
+            metadata = _tensor_metadata(file)
+            file.seek(0)
+            content = file.read()  # not by safe_open, each of whose tensors leaves two Python objects behind
+        tensors = load(content)
+    except (SafetensorError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        # LookupError: among others a kind of number that torch does not have
+        raise ValueError(f"{path} is not a valid safetensors file ({error}); it may be damaged or cut short") from error
+    return tensors, metadata
+
+
+def _tensor_metadata(file: BinaryIO) -> dict[str, str]:
+    """The metadata of a safetensors file; a ValueError unless the file is as long as its header says."""
+    n_header = int.from_bytes(file.read(8), "little")
+    if n_header > MAX_JSON_BYTES:
+        raise ValueError(f"its header must have at most {MAX_JSON_BYTES} bytes, got {n_header}")
+    header = json.loads(file.read(n_header))
+    metadata = header.pop("__metadata__", None) or {}
+    n_bytes = 8 + n_header + max((tensor["data_offsets"][1] for tensor in header.values()), default=0)
+    if n_bytes != os.fstat(file.fileno()).st_size:
+        raise ValueError(f"it must have {n_bytes} bytes, got {os.fstat(file.fileno()).st_size}")
+    return dict(metadata)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename in `folder` survive a power cut, where the system allows it (Windows does not)."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,217 @@
+"""All that training changes, and the folder that remembers it: resume, log, save."""
+
+from __future__ import annotations
+
+import copy
+import errno
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from filelock import FileLock, Timeout
+from torch import Tensor, nn
+
+from neuralbayes.distributed.processes import gather, rank_zero_result, share_weights
+from neuralbayes.distributed.sharding import gathered, load_network, load_optimizer
+from neuralbayes.system.files import inside, remove_temporaries, write_tensors
+from neuralbayes.training.batches import Batches
+from neuralbayes.training.callbacks import Callback
+from neuralbayes.training.checkpoint import FOLDER, load_checkpoint, save_checkpoint
+from neuralbayes.training.metrics import Means, MetricsFile
+from neuralbayes.training.rng import get_rng_state, set_rng_state
+from neuralbayes.training.state import TrainingState
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+
+METRICS_FILE = "metrics.jsonl"
+LOCK_FILE = ".lock"
+RESERVED = ("step", "epoch", "lr")
+
+
+class Stateful(Protocol):
+    """Anything with the two methods of a module that save and restore it."""
+
+    def state_dict(self) -> Mapping[str, Any]: ...
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], /) -> Any: ...
+
+
+class Run:
+    """One run of training. Every process calls every method; rank 0 alone touches the folder."""
+
+    def __init__(
+        self,
+        state: TrainingState,
+        batches: Batches,
+        callbacks: Sequence[Callback],
+        stateful: Mapping[str, Stateful],
+        run_dir: Path | None,
+        fabric: Fabric,
+    ) -> None:
+        self.state = state
+        self.interval = Means()  # since the last line of metrics
+        self.epoch = Means()  # since the last epoch's end
+        self._batches = asdict(batches)
+        self._callbacks = _named(callbacks)
+        self._stateful = stateful
+        self._run_dir = run_dir
+        self._lock: FileLock | None = None
+        self._fabric = fabric
+
+    def close(self) -> None:
+        """Let others have the folder."""
+        if self._lock is not None:
+            self._lock.release()
+
+    def resume(self) -> None:
+        """Go to the newest checkpoint of the folder; where there is none, all processes start from one network."""
+        saved: dict[str, Any] | None = None
+        if self._run_dir is not None:
+            saved, self.state.history = rank_zero_result(self._fabric, self._open_folder)
+        if saved is None:
+            share_weights(self._fabric, self.state.network)
+        else:
+            self._load(saved)
+        for item in self._stateful.values():
+            if isinstance(item, nn.Module):  # after loading, which may make buffers where the file was read
+                self._fabric.to_device(item)
+
+    def log(self, extra: Mapping[str, float]) -> None:
+        """Write a line: the means since the last one, and `extra`."""
+        state = self.state
+        metrics = self.interval.compute() | dict(extra)
+        for name in RESERVED:
+            if name in metrics:
+                raise ValueError(f"a metric must not be named {name!r}: each line of {METRICS_FILE} has one")
+        lr = float(state.optimizer.param_groups[0]["lr"])
+        record = {"step": state.step, "epoch": state.epoch, "lr": lr} | metrics
+        state.history.append(record)
+        self.interval.clear()
+        if self._run_dir is not None and self._fabric.is_global_zero:
+            MetricsFile(self._run_dir / METRICS_FILE).append(record)
+
+    def before_step(self) -> dict[str, Any] | None:
+        """A copy of what a forward pass changes, to save the state before it later on; None without a folder."""
+        return None if self._run_dir is None else copy.deepcopy(self._changed_by_forward())
+
+    def save(self, before_step: Mapping[str, Any] | None = None) -> None:
+        """Write a checkpoint; given what `before_step` returned, one that knows nothing of the unfinished step."""
+        if self._run_dir is None:
+            return
+        now = before_step or self._changed_by_forward()
+        rng = gather(self._fabric, now["rng"])
+        state = self.state
+        weights, optimizer = gathered(state.network.state_dict()), gathered(state.optimizer.state_dict())
+        if not self._fabric.is_global_zero:
+            return
+        MetricsFile(self._run_dir / METRICS_FILE).sync()
+        content = {
+            "step": state.step,
+            "stop_reason": state.stop_reason,
+            "batches": self._batches,
+            "network": weights | now["network"],
+            "optimizer": optimizer,
+            "stateful": now["stateful"],
+            "callbacks": {name: callback.state_dict() for name, callback in self._callbacks.items()},
+            "interval": self.interval.state_dict(),
+            "epoch": self.epoch.state_dict(),
+            "rng": rng,
+        }
+        save_checkpoint(self._run_dir, state.step, content)
+
+    def keep_batch(self, indices: Tensor, batch: Any) -> None:
+        """Write the samples of a step that went wrong, for inspection; each process its own."""
+        if self._run_dir is None:
+            return
+        tensors: dict[str, Tensor] = {"indices": indices}
+
+        def collect(value: Any, name: str) -> None:
+            if isinstance(value, Tensor):
+                tensors[name] = value
+            elif isinstance(value, Mapping):
+                for key, item in value.items():
+                    collect(item, f"{name}.{key}")
+            elif isinstance(value, list | tuple):
+                for number, item in enumerate(value):
+                    collect(item, f"{name}.{number}")
+
+        collect(batch, "batch")
+        path = self._run_dir / f"bad-batch-{self._fabric.global_rank}.safetensors"
+        write_tensors(path, tensors, {"step": str(self.state.step + 1)})
+
+    def _open_folder(self) -> tuple[dict[str, Any] | None, list[dict[str, float]]]:
+        """Rank 0: the newest checkpoint, and the lines of metrics up to it. Found unwritable now, not in an hour."""
+        run_dir = self._run_dir or Path()
+        checkpoints, lock, metrics = (inside(run_dir, name) for name in (FOLDER, LOCK_FILE, METRICS_FILE))
+        try:
+            checkpoints.mkdir(parents=True, exist_ok=True)
+            self._lock = FileLock(lock, timeout=0)  # the system lifts it from a process that dies
+            self._lock.acquire()
+            for folder in (run_dir, checkpoints):
+                remove_temporaries(folder)
+            saved = load_checkpoint(run_dir)
+            if saved is not None and not (isinstance(saved, dict) and type(saved.get("step")) is int):
+                raise ValueError(f"the checkpoint in {run_dir} does not hold the state of a run")
+            # Without a checkpoint the run starts again, and so do its metrics.
+            return saved, MetricsFile(metrics).cut(saved["step"] if saved else 0)
+        except Timeout as error:
+            raise BlockingIOError(
+                f"`run_dir` must be a folder that no other process trains in, got {run_dir}, where one does right now: "
+                "wait until it ends, or take another folder"
+            ) from error
+        except OSError as error:
+            if error.errno == errno.ELOOP:  # which names the link
+                raise
+            reason = f"`run_dir` must be a folder that can be written, got one that cannot ({error.strerror or error})"
+            raise OSError(error.errno, reason, str(run_dir)) from error
+
+    def _load(self, saved: Mapping[str, Any]) -> None:
+        if saved.get("batches") != self._batches:
+            raise ValueError(
+                f"`batches` must be those that the run in {self._run_dir} was started with, {saved.get('batches')}, "
+                f"got {self._batches}; another run needs another `run_dir`"
+            )
+        try:
+            parameters = dict(self.state.network.named_parameters(remove_duplicate=False))
+            for name, weights in saved["network"].items():
+                if name in parameters and weights.isnan().any():
+                    raise ValueError(f"the weights {name!r} hold NaN")
+            load_network(self.state.network, saved["network"])
+            load_optimizer(self.state.optimizer, saved["optimizer"])
+            for name, item in self._stateful.items():
+                item.load_state_dict(saved["stateful"][name])
+            for name, callback in self._callbacks.items():
+                if saved["callbacks"].get(name):  # one that was added since starts afresh
+                    callback.load_state_dict(saved["callbacks"][name])
+            self.state.step = saved["step"]
+            self.state.stop_reason = saved["stop_reason"]
+            self.interval.load_state_dict(saved["interval"])
+            self.epoch.load_state_dict(saved["epoch"])
+            if self._fabric.global_rank < len(saved["rng"]):  # a process more than before keeps its own
+                set_rng_state(saved["rng"][self._fabric.global_rank], self._fabric.device)
+        except (RuntimeError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ValueError(
+                f"the checkpoint in {self._run_dir} does not fit `network`, `optimizer`, `stateful` or `callbacks`: "
+                f"{error}; another run needs another `run_dir`"
+            ) from error
+
+    def _changed_by_forward(self) -> dict[str, Any]:
+        """Buffers of the network, stateful objects and random states: what is not the optimiser's to change."""
+        weights = dict(self.state.network.named_parameters(remove_duplicate=False))
+        return {
+            "network": {k: v for k, v in self.state.network.state_dict().items() if k not in weights},
+            "stateful": {name: item.state_dict() for name, item in self._stateful.items()},
+            "rng": get_rng_state(self._fabric.device),
+        }
+
+
+def _named(callbacks: Sequence[Callback]) -> dict[str, Callback]:
+    """Callbacks by the name of their class, numbered where there are several of one."""
+    named: dict[str, Callback] = {}
+    for callback in callbacks:
+        name = type(callback).__name__
+        same = sum(type(other).__name__ == name for other in named.values())
+        named[f"{name}-{same}" if same else name] = callback
+    return named

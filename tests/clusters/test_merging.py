@@ -1,0 +1,95 @@
+"""The merging of states against a slow loop and hand values."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from neuralbayes.clusters.merging import Merging, merge_states, neighbor_joint
+
+
+def random_joint(n_states, seed=0):
+    joint = np.random.default_rng(seed).gamma(0.3, size=(n_states, n_states))
+    return (joint + joint.T) / (2 * joint.sum())
+
+
+def test_the_joint_is_the_mean_over_pairs_of_neighbours():
+    rng = np.random.default_rng(1)
+    p_zx = rng.dirichlet(np.ones(4), size=9)
+    neighbors = rng.integers(0, 9, size=(9, 3))
+    joint = np.zeros((4, 4))
+    for i in range(9):
+        for j in neighbors[i]:
+            for k in range(4):
+                for m in range(4):
+                    joint[k, m] += (p_zx[i, k] * p_zx[j, m] + p_zx[j, k] * p_zx[i, m]) / (2 * 9 * 3)
+    found = neighbor_joint(p_zx, neighbors)
+    assert_allclose(found, joint, atol=1e-14)
+    assert_allclose(found.sum(), 1.0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_each_step_merges_the_pair_that_is_oftenest_neighbours_against_chance(seed):
+    joint = random_joint(7, seed)
+    merging = merge_states(joint)
+    groups = {k: [k] for k in range(7)}
+
+    def between(a, b):
+        return sum(joint[i, j] for i in groups[a] for j in groups[b])
+
+    for (kept, merged), ratio in zip(merging.pairs.tolist(), merging.ratios, strict=True):
+        mass = {a: sum(between(a, b) for b in groups) for a in groups}
+        ratios = {(a, b): between(a, b) / (mass[a] * mass[b]) for a in groups for b in groups if a < b}
+        assert (kept, merged) == max(ratios, key=ratios.get)
+        assert_allclose(ratio, ratios[kept, merged], rtol=1e-12)
+        groups[kept] += groups.pop(merged)
+    assert len(groups) == 1
+
+
+def test_clusters_are_numbered_by_their_first_state():
+    merging = Merging(np.array([[1, 3], [0, 4], [0, 2], [0, 1]]), np.array([6.0, 3.0, 1.5, 0.5]))
+    assert merging.n_states == 5
+    assert_array_equal(merging.clusters(5), range(5))
+    assert_array_equal(merging.clusters(4), [0, 1, 2, 1, 3])
+    assert_array_equal(merging.clusters(2), [0, 1, 0, 1, 0])
+    assert_array_equal(merging.clusters(1), np.zeros(5))
+    assert_allclose(merging.jumps(), [3.0, 2.0, 2.0])  # K = 2, 3, 4
+    assert merging.standing_out(4) == 2
+    for n_clusters in (0, 6):
+        with pytest.raises(ValueError, match=f"`n_clusters` must be from 1 to 5, got {n_clusters}"):
+            merging.clusters(n_clusters)
+
+
+def test_the_largest_jump_is_looked_for_up_to_the_largest_number_of_clusters_and_no_further():
+    """Jumps of 2, 3, 4, 5 at K = 2, 3, 4, 5: each number that may be taken is better than all before it."""
+    pairs = np.array([[0, 5], [0, 4], [0, 3], [0, 2], [0, 1]])
+    merging = Merging(pairs, np.array([120.0, 24.0, 6.0, 2.0, 1.0]))
+    assert_allclose(merging.jumps(), [2.0, 3.0, 4.0, 5.0])
+    assert [merging.standing_out(most) for most in (1, 2, 3, 4, 5, 9)] == [1, 2, 3, 4, 5, 5]
+
+
+def test_a_small_cluster_is_as_good_as_a_large_one():
+    """Two large states that touch a little are merged after a small and a tiny one that touch much."""
+    joint = np.array([[0.46, 0.02, 0, 0], [0.02, 0.46, 0, 0], [0, 0, 0.015, 0.005], [0, 0, 0.005, 0.015]])
+    merging = merge_states(joint)
+    assert merging.pairs[:2].tolist() == [[2, 3], [0, 1]]
+    assert_allclose(merging.ratios[:2], [0.005 / 0.02**2, 0.02 / 0.48**2])
+
+
+def test_a_state_without_mass_goes_first():
+    used = [np.full((3, 3), -7.0) for _ in range(8)]
+    del used  # so that memory of this size which nothing is written to does not hold a large number by chance
+    joint = np.zeros((3, 3))
+    joint[0, 0] = joint[2, 2] = 0.5
+    merging = merge_states(joint)
+    assert 1 in merging.pairs[0]
+    assert_allclose(merging.ratios, [1.0, 0.0])
+    clusters = merging.clusters(2)
+    assert clusters[0] != clusters[2]
+
+
+def test_one_state_is_one_cluster():
+    merging = merge_states(np.ones((1, 1)))
+    assert_array_equal(merging.clusters(1), [0])
+    assert (merging.pairs.shape, merging.pairs.dtype) == ((0, 2), np.int64)
+    assert len(merging.jumps()) == 0
+    assert merging.standing_out(8) == 1

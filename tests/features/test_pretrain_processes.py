@@ -1,0 +1,150 @@
+"""`pretrain` over processes: as one process, on two nodes, after one of them was killed."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.distributed as dist
+
+from neuralbayes import PretrainConfig, pretrain
+from neuralbayes.features.encoder import ImageEncoder
+
+if not dist.is_available() or not dist.is_gloo_available():
+    pytest.skip("this torch has no gloo", allow_module_level=True)
+
+CONFIG = PretrainConfig(
+    encoder="tiny", batch_size=12, microbatch_size=6, epochs=2, learning_rate=1e-4, marginal="minibatch", beta=0.0
+)
+
+SCRIPT = """
+import os, signal, sys
+from pathlib import Path
+import numpy as np, torch
+import neuralbayes as nb
+from neuralbayes.training import Callback
+from neuralbayes.distributed.processes import default_fabric
+from test_pretrain_processes import CONFIG, images
+
+torch.set_num_threads(1)
+
+class KillRank1(Callback):
+    def on_step_end(self, state, metrics):
+        if state.step == 5 and fabric.global_rank == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+what, out = sys.argv[1:]
+fabric = default_fabric(shard=what == "shard")
+callbacks = [KillRank1()] if what == "kill" else []
+encoder = nb.pretrain(images(), CONFIG, out=out, callbacks=callbacks, fabric=fabric)
+torch.save(encoder.state_dict(), Path(out).with_suffix(f".{fabric.global_rank}.pt"))
+"""
+
+
+def images() -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """28 of them: the last batch of an epoch has four."""
+    return np.random.default_rng(0).integers(0, 256, (28, 24, 24, 1), dtype=np.uint8)
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+def environment(**more: str) -> dict[str, str]:
+    here = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM", "TORCHELASTIC", "PYTEST"))}
+    return here | {"PYTHONPATH": str(Path(__file__).parent), "OMP_NUM_THREADS": "1"} | more
+
+
+def torchrun(script: Path, what: str, out: Path, *options: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "torch.distributed.run", *options, str(script), what, str(out)]
+    return subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def slurm(script: Path, what: str, out: Path, rank: int, port: int) -> subprocess.Popen[str]:
+    """A task of a job of two, as srun starts it: nobody watches over the other."""
+    job = {
+        "SLURM_NTASKS": "2",
+        "SLURM_NTASKS_PER_NODE": "2",
+        "SLURM_NNODES": "1",
+        "SLURM_STEP_NUM_TASKS": "2",
+        "SLURM_STEP_NUM_NODES": "1",
+        "SLURM_PROCID": str(rank),
+        "SLURM_LOCALID": str(rank),
+        "SLURM_NODEID": "0",
+        "SLURM_JOB_NAME": "test",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+    }
+    command = [sys.executable, str(script), what, str(out)]
+    return subprocess.Popen(
+        command, env=environment(**job), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+
+
+@pytest.fixture(scope="module")
+def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("script") / "job.py"
+    path.write_text(SCRIPT)
+    return path
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> ImageEncoder:
+    return pretrain(images(), CONFIG, out=tmp_path_factory.mktemp("alone") / "run")
+
+
+def lines(run: Path) -> list[dict[str, float]]:
+    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+
+
+def assert_equal_to(encoder: ImageEncoder, run: Path) -> None:
+    """Weights and statistics after all updates, but for rounding: Adam makes it larger where a gradient is nearly 0."""
+    ours = ImageEncoder.load(run).state_dict()
+    for name, weight in encoder.state_dict().items():
+        torch.testing.assert_close(ours[name], weight, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("what", ["plain", "shard"])
+def test_two_nodes_do_what_one_process_does(what: str, script: Path, tmp_path: Path, alone: ImageEncoder) -> None:
+    """Two launchers that meet over the loopback, one process each, with and without sharded weights."""
+    nodes = ["--nnodes=2", "--nproc-per-node=1", "--master-addr=127.0.0.1", f"--master-port={free_port()}"]
+    jobs = [torchrun(script, what, tmp_path / "run", *nodes, f"--node-rank={rank}") for rank in range(2)]
+    said = [job.communicate(timeout=120)[0] for job in jobs]
+    assert [job.returncode for job in jobs] == [0, 0], said
+    assert_equal_to(alone, tmp_path / "run")
+    both = [torch.load(tmp_path / f"run.{rank}.pt", weights_only=True) for rank in range(2)]
+    assert all(torch.equal(both[0][name], both[1][name]) for name in both[0])
+    assert json.loads((tmp_path / "run" / "result.json").read_text())["processes"] == 2
+
+
+def test_a_killed_process_ends_the_job_which_another_number_goes_on_with(
+    script: Path, tmp_path: Path, alone: ImageEncoder
+) -> None:
+    out = tmp_path / "run"
+    port = free_port()
+    jobs = [slurm(script, "kill", out, rank, port) for rank in range(2)]
+    said = [job.communicate(timeout=120)[0] for job in jobs]
+    assert [job.returncode for job in jobs] == [1, -9], said
+    assert "another of the 2 processes ended or cannot be reached" in said[0]
+    assert not (out / "result.json").exists()
+    assert [line["step"] for line in lines(out)][-1] >= 3  # the first epoch is kept
+
+    pretrain(images(), CONFIG, out=out)
+    assert_equal_to(alone, out)
+    assert [line["step"] for line in lines(out)] == [3, 6]
+
+
+def test_torchrun_ends_a_job_with_a_killed_process(script: Path, tmp_path: Path) -> None:
+    job = torchrun(script, "kill", tmp_path / "run", "--standalone", "--nproc-per-node=2")
+    said, _ = job.communicate(timeout=120)
+    assert job.returncode == 1
+    assert "Signal 9 (SIGKILL)" in said
+    assert not (tmp_path / "run" / "result.json").exists()

@@ -1,0 +1,211 @@
+"""Calling a network again and finding it the same: buffers, random numbers, batch statistics."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from neuralbayes.distributed.batch_norm import given_statistics, recorded_statistics
+from neuralbayes.gradients.replay import frozen_buffers, seeded
+
+CPU = torch.device("cpu")
+
+
+def conv_network() -> nn.Sequential:
+    return nn.Sequential(nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3), nn.ReLU(), nn.Conv2d(3, 2, 1), nn.BatchNorm2d(2))
+
+
+# Buffers
+
+
+def test_frozen_buffers_end_as_they_began_and_move_inside() -> None:
+    network = conv_network()
+    before = {k: b.clone() for k, b in network.named_buffers()}
+    with frozen_buffers(network):
+        network(torch.randn(4, 2, 5, 5))
+        assert int(network[1].num_batches_tracked) == 1
+    assert all(torch.equal(b, before[k]) for k, b in network.named_buffers())
+
+
+def test_frozen_buffers_are_put_back_after_an_error() -> None:
+    network = nn.Sequential(nn.BatchNorm1d(3), nn.Linear(2, 1))  # the linear map wants two features
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"), frozen_buffers(network):
+        network(torch.randn(4, 3))
+    assert int(network[0].num_batches_tracked) == 0
+
+
+def test_frozen_buffers_do_not_break_a_graph_that_waits_for_its_backward_pass() -> None:
+    """In evaluation mode the running statistics are part of the graph."""
+    network = nn.BatchNorm1d(3).eval()
+    loss = network(torch.randn(4, 3)).square().sum()
+    with frozen_buffers(network):
+        network.train()(torch.randn(4, 3))
+    loss.backward()
+    assert network.weight.grad is not None
+
+
+def test_frozen_buffers_that_were_assigned_anew_are_put_back() -> None:
+    network = nn.Module()
+    network.register_buffer("count", torch.zeros(()))
+    with frozen_buffers(network):
+        network.count = network.count + 1
+    assert float(network.count) == 0.0
+
+
+def test_frozen_buffers_that_were_not_there_are_taken_away_and_none_stays_none() -> None:
+    network = nn.Module()
+    network.register_buffer("empty", None)
+    with frozen_buffers(network):
+        network.register_buffer("new", torch.ones(1))
+        network.empty = torch.ones(1)
+    assert network._buffers == {"empty": None}
+
+
+# Random numbers
+
+
+def test_seeded_draws_the_same_again_and_leaves_the_generator_alone() -> None:
+    torch.manual_seed(3)
+    expected = torch.rand(2)
+    torch.manual_seed(3)
+    draws = []
+    for _ in range(2):
+        with seeded(2**62 - 1, CPU):
+            draws.append(nn.functional.dropout(torch.ones(50)))
+    assert torch.equal(draws[0], draws[1])
+    assert torch.equal(torch.rand(2), expected)
+
+
+def test_other_seeds_draw_other_numbers() -> None:
+    with seeded(1, CPU):
+        first = torch.rand(5)
+    with seeded(2, CPU):
+        second = torch.rand(5)
+    assert not torch.equal(first, second)
+
+
+@pytest.mark.parametrize(
+    ("draw", "expected"),
+    [
+        (lambda: torch.rand(1), True),
+        (lambda: torch.randn(1), True),
+        (lambda: torch.randint(2, ()), True),
+        (lambda: nn.functional.dropout(torch.ones(1), 0.5), True),
+        (lambda: nn.functional.dropout(torch.ones(1), 0.0), False),
+        (lambda: torch.rand(1, generator=torch.Generator()), False),
+        (lambda: torch.ones(1), False),
+    ],
+)
+def test_seeded_says_whether_random_numbers_were_drawn(draw: Callable[[], Tensor], expected: bool) -> None:
+    torch.randn(3)  # an odd number of normals: the generator keeps one back
+    with seeded(7, CPU) as drawn:
+        assert not drawn()
+        draw()
+        assert drawn() is expected
+
+
+# Batch statistics
+
+
+def test_recorded_statistics_are_those_of_the_batch() -> None:
+    network, x = nn.Sequential(nn.BatchNorm2d(2)), torch.randn(4, 2, 5, 5)
+    with recorded_statistics(network) as statistics:
+        network(x)
+    (((mean, variance),),) = statistics.values()
+    torch.testing.assert_close(mean.flatten(), x.mean((0, 2, 3)))
+    torch.testing.assert_close(variance.flatten(), x.var((0, 2, 3), correction=0))
+
+
+@pytest.mark.parametrize("affine", [True, False])
+def test_given_its_own_statistics_a_network_computes_the_same(affine: bool) -> None:
+    network = nn.Sequential(nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3, eps=1e-3, affine=affine), nn.Flatten()).double()
+    if affine:
+        nn.init.normal_(network[1].weight)
+        nn.init.normal_(network[1].bias)
+    x = torch.randn(4, 2, 5, 5, dtype=torch.float64)
+    with recorded_statistics(network) as statistics:
+        expected = network(x)
+    with given_statistics(statistics):
+        torch.testing.assert_close(network(x), expected, rtol=0, atol=1e-12)
+
+
+def test_given_statistics_normalise_each_sample_as_in_its_batch() -> None:
+    """One sample alone gets what it got among the others, where its own statistics would make it 0."""
+    network, x = nn.Sequential(nn.BatchNorm1d(3)).double(), torch.randn(6, 3, dtype=torch.float64)
+    with recorded_statistics(network) as statistics:
+        expected = network(x)
+    with given_statistics(statistics):
+        torch.testing.assert_close(network(x[2:3]), expected[2:3], rtol=0, atol=1e-12)
+
+
+def test_given_statistics_leave_running_ones_alone() -> None:
+    network, x = nn.Sequential(nn.BatchNorm1d(3)), torch.randn(6, 3)
+    with recorded_statistics(network) as statistics:
+        network(x)
+    before = network[0].running_mean.clone()
+    with given_statistics(statistics):
+        network(x + 1.0)
+    assert torch.equal(network[0].running_mean, before)
+    assert int(network[0].num_batches_tracked) == 1
+
+
+def test_recorded_statistics_carry_their_gradient() -> None:
+    x = torch.randn(6, 3, dtype=torch.float64, requires_grad=True)
+    network = nn.BatchNorm1d(3).double()
+    with recorded_statistics(network) as statistics:
+        network(x)
+    with given_statistics(statistics):
+        y = network(x[:2].detach())
+    (gradient,) = torch.autograd.grad(y.sum(), x)
+    assert float(gradient[2:].abs().max()) > 0.0
+
+
+def test_forward_is_the_modules_own_again_afterwards() -> None:
+    network, x = nn.Sequential(nn.BatchNorm1d(3)), torch.randn(6, 3)
+    with recorded_statistics(network) as statistics:
+        network(x)
+    with given_statistics(statistics):
+        assert "forward" in vars(network[0])
+    assert "forward" not in vars(network[0])
+    assert not network[0]._forward_pre_hooks
+
+
+def test_nothing_is_recorded_where_it_is_not_wanted() -> None:
+    network = nn.Sequential(nn.BatchNorm1d(3))
+    with recorded_statistics(network, wanted=False) as statistics:
+        network(torch.randn(6, 3))
+    assert not statistics
+
+
+def test_a_batch_normalisation_in_evaluation_keeps_its_running_statistics() -> None:
+    network = nn.Sequential(nn.BatchNorm1d(3).eval(), nn.BatchNorm1d(3))
+    with recorded_statistics(network) as statistics:
+        network(torch.randn(6, 3))
+    assert list(statistics) == [network[1]]
+
+
+def test_a_batch_normalisation_without_running_statistics_is_recorded_in_evaluation_too() -> None:
+    network = nn.Sequential(nn.BatchNorm1d(3, track_running_stats=False).eval())
+    x: Tensor = torch.randn(6, 3)
+    with recorded_statistics(network) as statistics:
+        expected = network(x)
+    with given_statistics(statistics):
+        torch.testing.assert_close(network(x[:1]), expected[:1])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["autocast", "whole network"])
+def test_statistics_of_half_precision_are_float32(dtype: torch.dtype) -> None:
+    """Autocast leaves the weights in float32 where the input is bfloat16; a whole network may be bfloat16 too."""
+    network, x = nn.Sequential(nn.BatchNorm1d(3)).to(dtype), (torch.randn(50, 3) + 3.0).bfloat16().requires_grad_()
+    with recorded_statistics(network) as statistics:
+        expected = network(x)
+    (((mean, variance),),) = statistics.values()
+    torch.testing.assert_close(mean.double(), x.double().mean(0), rtol=1e-6, atol=0.0)
+    torch.testing.assert_close(variance.double(), x.double().var(0, correction=0), rtol=1e-5, atol=0.0)
+    with given_statistics(statistics):
+        ours = network(x[:5].detach())
+    torch.testing.assert_close(ours, expected[:5], rtol=2e-2, atol=2e-2)
+    (gradient,) = torch.autograd.grad(ours[:, 0].float().sum(), x)
+    assert gradient.dtype == torch.bfloat16
+    assert float(gradient[5:, 0].abs().min()) > 0.0

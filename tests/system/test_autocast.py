@@ -1,0 +1,116 @@
+"""Leaving autocast, and entering it again for a network."""
+
+import pytest
+import torch
+from torch import Tensor
+
+import neuralbayes as nb
+from neuralbayes.bayes import weighted_sum
+from neuralbayes.system.autocast import widened, within_autocast, without_autocast
+
+CPU = torch.device("cpu")
+
+
+def state() -> tuple[bool, torch.dtype, bool]:
+    return torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu"), torch.is_autocast_cache_enabled()
+
+
+def test_autocast_is_left_and_there_again() -> None:
+    with torch.autocast("cpu", torch.bfloat16):
+        with without_autocast(CPU):
+            assert not torch.is_autocast_enabled("cpu")
+        assert torch.is_autocast_enabled("cpu")
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("cached", [True, False])
+def test_a_function_finds_the_autocast_that_it_was_taken_from(dtype: torch.dtype, cached: bool) -> None:
+    with torch.autocast("cpu", dtype, cache_enabled=cached):
+        function = within_autocast(lambda _: state(), CPU)
+        with without_autocast(CPU):
+            assert function(torch.ones(1)) == (True, dtype, cached)
+            assert not torch.is_autocast_enabled("cpu")
+    assert function(torch.ones(1)) == (True, dtype, cached)
+    assert not torch.is_autocast_enabled("cpu")
+
+
+def test_autocast_is_left_again_after_an_error_in_the_function() -> None:
+    def fail(_: Tensor) -> Tensor:
+        raise RuntimeError("inside")
+
+    with torch.autocast("cpu", torch.bfloat16):
+        function = within_autocast(fail, CPU)
+    with pytest.raises(RuntimeError, match="inside"):
+        function(torch.ones(1))
+    assert not torch.is_autocast_enabled("cpu")
+
+
+def test_without_autocast_the_function_is_the_same_object() -> None:
+    assert within_autocast(state, CPU) is state  # type: ignore[arg-type, comparison-overlap]
+
+
+@pytest.mark.parametrize("device", ["meta", "cuda"])
+def test_autocast_of_another_device_is_left_alone(device: str) -> None:
+    with torch.autocast("cpu", torch.bfloat16), without_autocast(torch.device(device)):
+        assert torch.is_autocast_enabled("cpu")
+        assert within_autocast(state, torch.device(device)) is state  # type: ignore[arg-type, comparison-overlap]
+
+
+def test_half_precision_is_widened_in_containers_and_nothing_else() -> None:
+    outputs = {
+        "b": torch.ones(1, dtype=torch.bfloat16),
+        "h": [torch.ones(1, dtype=torch.float16)],
+        "d": torch.ones(1, dtype=torch.float64),
+        "i": torch.ones(1, dtype=torch.int64),
+        "n": None,
+    }
+    wide = widened(outputs)
+    assert [wide["b"].dtype, wide["h"][0].dtype, wide["d"].dtype] == [torch.float32, torch.float32, torch.float64]
+    assert wide["i"] is outputs["i"]
+    assert wide["n"] is None
+
+
+# Quantities in p(z|x) and p(z)
+
+
+@pytest.mark.parametrize(
+    "name", ["prior", "marginal_entropy", "conditional_entropy", "mutual_information", "js_divergence"]
+)
+@pytest.mark.parametrize("shape", [(40, 3), (40, 3, 2)])
+def test_the_same_number_inside_autocast(name: str, shape: tuple[int, ...]) -> None:
+    p_zx, weight = torch.randn(shape).softmax(1), torch.linspace(0.1, 1.0, 40)
+    expected = getattr(nb, name)(p_zx, sample_weight=weight)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(getattr(nb, name)(p_zx, sample_weight=weight), expected)
+
+
+@pytest.mark.parametrize("shape", [(6, 3), (6, 3, 2, 2)])
+@pytest.mark.parametrize("last", [False, True], ids=["contiguous", "channels_last"])
+def test_weighted_sum_has_the_right_gradients(shape: tuple[int, ...], last: bool) -> None:
+    """First and second, in values and weights."""
+    weight = torch.rand(6, dtype=torch.float64, requires_grad=True)
+    values = torch.randn(shape, dtype=torch.float64)
+    if last:
+        values = values.movedim(1, -1).contiguous().movedim(-1, 1)
+    values.requires_grad_()
+    torch.testing.assert_close(weighted_sum(weight, values), torch.einsum("i,i...->...", weight, values))
+    assert torch.autograd.gradcheck(weighted_sum, (weight, values))
+    assert torch.autograd.gradgradcheck(weighted_sum, (weight, values))
+
+
+def test_weighted_sum_by_hand() -> None:
+    values = torch.tensor([[1.0, 2.0], [3.0, 5.0], [7.0, 11.0]], requires_grad=True)
+    total = weighted_sum(torch.tensor([1.0, 0.0, 2.0]), values)
+    assert total.tolist() == [15.0, 24.0]
+    total.backward(torch.tensor([1.0, 10.0]))
+    assert values.grad is not None
+    assert values.grad.tolist() == [[1.0, 10.0], [0.0, 0.0], [2.0, 20.0]]
+
+
+def test_the_backward_pass_of_a_weighted_sum_leaves_autocast_too() -> None:
+    """0.1 has no short binary form: a product in bfloat16 would show."""
+    values = torch.ones(2, 2, requires_grad=True)
+    with torch.autocast("cpu", torch.bfloat16):
+        weighted_sum(torch.tensor([0.1, 0.3]), values).backward(torch.tensor([0.7, 1.0]))
+    assert values.grad is not None
+    torch.testing.assert_close(values.grad, torch.tensor([[0.07, 0.1], [0.21, 0.3]]), rtol=1e-6, atol=0.0)
