@@ -30,17 +30,17 @@ NEAREST = 5
 
 
 def ours(data: Data, seed: int) -> Labels:
-    """Small states, then merged: the defaults for images, and for rows with a network."""
-    rows: dict[str, Any] = {} if data.is_images else {"network": "mlp", "standardize": True}
-    labeler = nb.ManifoldLabeler(data.n_clusters, random_state=seed, **rows).fit(data.train)
-    return labeler.labels_, labeler.predict(data.test), partial(_more, labeler, data)
+    """States that are merged into clusters."""
+    clusterer = nb.InformationClusterer(data.n_clusters, standardize=not data.is_images, random_state=seed)
+    clusterer.fit(data.train)
+    return clusterer.labels_, clusterer.predict(data.test), partial(_more, clusterer, data)
 
 
-def _more(labeler: nb.ManifoldLabeler, data: Data) -> dict[str, float]:
+def _more(clusterer: nb.InformationClusterer, data: Data) -> dict[str, float]:
     """The objective, by which one of several seeds can be chosen, and a linear classifier on p(z|x) of images."""
-    more = {"objective": labeler.objective_}
+    more = {"objective": clusterer.objective_}
     if data.is_images:
-        train, test = ((labeler.predict_proba(x).astype(np.float32), y) for x, y in data.scored)
+        train, test = ((clusterer.predict_proba(x).astype(np.float32), y) for x, y in data.scored)
         more["probe"] = nb.probe(train, test, head="linear", seeds=1).mean
     return more
 
@@ -194,8 +194,8 @@ def nearest(points: Array, labels: Array, others: Array) -> Array:
 
 
 METHODS: dict[str, Callable[[Data, int], Labels]] = {
-    "ManifoldLabeler": ours,
-    "ManifoldLabeler, disjoint": ours_disjoint,
+    "InformationClusterer": ours,
+    "ManifoldLabeler": ours_disjoint,
     "IMSAT": imsat,
     "DEC": dec,
     "GMM on UMAP": umap_mixture,

@@ -31,7 +31,7 @@ INTRODUCTION = """<!-- Generated from results/field/*.json by benchmarks/field.p
 
 # Clusters of images, measured
 
-[`ManifoldLabeler` on images](images.md#clusters) trains a network with four states for each cluster, merges the states
+[`InformationClusterer`](images.md#clusters) trains a network with four states for each cluster, merges the states
 that are neighbours most often, and trains the clusters on. Here it stands beside other clusterers on the same data,
 with what each costs. No fit gets to see classes: clusters are matched with them one to one for the score."""
 
@@ -41,7 +41,7 @@ settings, DEC with its authors' network but trained at once rather than layer by
 to {SPECTRAL_ROWS:,} of the images and GemClus to {GEMCLUS_ROWS:,}, since their cost grows with the square; the others
 get the label of their neighbours, or of GemClus's network. HDBSCAN takes no number of clusters: of five least sizes it
 gets the one that comes nearest to the right number, and points it calls noise go to the nearest cluster. "Disjoint" is
-`ManifoldLabeler` as it works on rows without `network`, for groups with a gap between them."""
+`ManifoldLabeler` is for groups with a gap between them."""
 
 KNOW = """- The radius of the worst step and the number of states were chosen while looking at such accuracies, mostly
   on MNIST, and the way of merging on MNIST, Fashion-MNIST, the imbalanced set and digits; clusters are trained on since

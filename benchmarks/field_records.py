@@ -13,7 +13,7 @@ FIELD, FIELD_COMMAND = "field", "python benchmarks/field.py --full"
 TRIED, TRIED_COMMAND = "tried", "python benchmarks/tried.py"
 OTHER_SETS = ("MNIST 1:10", "Fashion-MNIST", "iris", "wine", "breast cancer", "digits")
 """Changes of the data, under which no more than the way of merging is looked at."""
-OURS = "ManifoldLabeler"
+OURS = "InformationClusterer"
 NOT_MEASURED = "-"
 
 

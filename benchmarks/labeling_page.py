@@ -11,7 +11,7 @@ from labeling_records import METHODS, cost_ratio, scale_seconds, time_ratio
 from pages import table
 from records import Record, Results
 
-from neuralbayes.manifolds.certificate import CERTIFIED
+from neuralbayes.manifolds.separation import CERTIFIED
 from neuralbayes.system.files import atomic_write
 
 TITLES = {"ours": "ManifoldLabeler", "GemClus": "GemClus MLPMMD"}

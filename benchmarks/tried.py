@@ -20,6 +20,7 @@ from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import torch
@@ -29,17 +30,10 @@ from records import Record
 from torch import Tensor, nn
 from tried_mergings import MERGINGS
 
-from neuralbayes.clusters.clustering import (
-    N_STATES,
-    ClusterOptions,
-    Fetch,
-    Step,
-    Trained,
-    default_steps,
-    fit_clusters,
-    information_step,
-    train_states,
-)
+from neuralbayes.clusters import fit, training
+from neuralbayes.clusters.fit import fit_clusters
+from neuralbayes.clusters.smooth_step import Step, smooth_step
+from neuralbayes.clusters.training import N_STATES, ClusterOptions, Fetch, Trained, default_steps, train_states
 from neuralbayes.gradients.replay import frozen_buffers
 from neuralbayes.objectives import DML, MIM, smoothness
 from neuralbayes.objectives.running import RunningPrior
@@ -130,10 +124,16 @@ def unregularized(network: nn.Module, batch: tuple[Tensor, Tensor]) -> dict[str,
     return {"loss": loss}
 
 
+def trained_with(step: Step, network: nn.Module, fetch: Fetch, radius: Tensor, options: ClusterOptions) -> Trained:
+    """`train_states` with another step."""
+    with mock.patch.object(training, "smooth_step", return_value=step):
+        return train_states(network, fetch, radius, options)
+
+
 def averaged(network: nn.Module, fetch: Fetch, radius: Tensor, options: ClusterOptions) -> Trained:
     """Weights and running statistics averaged over the last quarter of training."""
     mean = copy.deepcopy(network)
-    inner = information_step(MIM(options.prior - 1.0, version=1), options.information, step=options.small_step)
+    inner = smooth_step(MIM(options.prior - 1.0, version=1), options.information, step=options.small_step)
     done = {"steps": 0, "averaged": 0}
 
     def step(network: nn.Module, batch: tuple[Tensor, Tensor]) -> dict[str, Tensor]:
@@ -146,14 +146,14 @@ def averaged(network: nn.Module, fetch: Fetch, radius: Tensor, options: ClusterO
                         ours.lerp_(theirs, 1.0 / done["averaged"])
         return inner(network, batch)
 
-    trained = train_states(network, fetch, radius, options, step)
+    trained = trained_with(step, network, fetch, radius, options)
     network.load_state_dict(mean.state_dict())
     return trained
 
 
 def self_trained(network: nn.Module, fetch: Fetch, radius: Tensor, options: ClusterOptions) -> Trained:
     """After two thirds of the steps, confident samples of a batch also learn their own label."""
-    inner = information_step(MIM(options.prior - 1.0, version=1), options.information, step=options.small_step)
+    inner = smooth_step(MIM(options.prior - 1.0, version=1), options.information, step=options.small_step)
     done = {"steps": 0}
 
     def step(network: nn.Module, batch: tuple[Tensor, Tensor]) -> dict[str, Tensor]:
@@ -167,14 +167,14 @@ def self_trained(network: nn.Module, fetch: Fetch, radius: Tensor, options: Clus
             torch.autograd.backward(loss)
         return metrics
 
-    return train_states(network, fetch, radius, options, step)
+    return trained_with(step, network, fetch, radius, options)
 
 
 def trained_by(make_step: Callable[[ClusterOptions], Step]) -> Change:
     """Another step, made anew for the states and for the clusters."""
 
     def train(network: nn.Module, fetch: Fetch, radius: Tensor, options: ClusterOptions) -> Trained:
-        return train_states(network, fetch, radius, options, make_step(options))
+        return trained_with(make_step(options), network, fetch, radius, options)
 
     return Change(train=train)
 
@@ -246,14 +246,14 @@ def measure(name: str, seed: int) -> Record:
         return trained
 
     start = time.process_time()
-    found = fit_clusters(
-        lambda indices: train[indices],
-        len(train),
-        None,
-        replace(options, **change.options),
-        np.random.RandomState(seed),
-        watched,
-    )
+    with mock.patch.object(fit, "train_states", watched):
+        found = fit_clusters(
+            lambda indices: train[indices],
+            len(train),
+            None,
+            replace(options, **change.options),
+            np.random.RandomState(seed),
+        )
     seconds = time.process_time() - start
     with torch.no_grad():
         clusters = torch.cat([found.network(part) for part in test.tensor_split(10)]).argmax(dim=1).numpy()

@@ -53,7 +53,7 @@ def _encoder() -> dict[str, bytes]:
 
 
 LABELER = _model(nb.ManifoldLabeler(2, n_hidden=8, random_state=0))
-CLUSTERS = _model(nb.ManifoldLabeler(2, network="mlp", n_hidden=8, max_iter=5, random_state=0))
+CLUSTERS = _model(nb.InformationClusterer(2, n_hidden=8, max_iter=5, random_state=0))
 ROWS = _model(nb.MIMEncoder((4, 4), max_epochs=1, random_state=0))
 ENCODER = _encoder()
 TENSORS = save({"a": torch.arange(6.0).reshape(2, 3), "b": torch.tensor([1, 2])}, {"format": "1"})

@@ -73,12 +73,16 @@ CORE = {
     "src/neuralbayes/distributed/sums.py": GRADIENTS,
     "src/neuralbayes/manifolds/certificate.py": ("tests/manifolds/test_certificate.py",),
     "src/neuralbayes/data/columns.py": ("tests/data/test_columns.py",),
-    "src/neuralbayes/manifolds/labeling.py": ("tests/manifolds/test_labeling.py",),
+    "src/neuralbayes/manifolds/separation.py": ("tests/manifolds/test_separation.py",),
+    "src/neuralbayes/manifolds/descent.py": ("tests/manifolds/test_geometry.py",),
     "src/neuralbayes/clusters/merging.py": ("tests/clusters/test_merging.py",),
 }
 """Files that are mutated, and the tests that are to notice."""
 
-PARTS = {"src/neuralbayes/manifolds/labeling.py": ("_n_held_out",)}
+PARTS = {
+    "src/neuralbayes/manifolds/certificate.py": ("columns_in_doubt", "tells_apart", "without_columns"),
+    "src/neuralbayes/manifolds/descent.py": ("n_held_out",),
+}
 """The functions that are mutated, where a file has others too."""
 
 SLOW = (

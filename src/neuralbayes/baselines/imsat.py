@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 
 from neuralbayes.baselines.headed import HeadedEncoder
-from neuralbayes.clusters.clustering import information_step
+from neuralbayes.clusters.smooth_step import smooth_step
 from neuralbayes.data.images import Images
 from neuralbayes.data.normalize import Normalization
 from neuralbayes.data.sources import ImageSource
@@ -303,4 +303,4 @@ def radii(rows: NDArray[np.float32], terms: ImsatTerms) -> Tensor:
 
 def _step(terms: ImsatTerms) -> Step:
     objective = MIM(alpha=terms.prior_weight - 1.0, version=1)
-    return information_step(objective, terms.information_weight, n_iterations=terms.n_iterations, step=terms.step)
+    return smooth_step(objective, terms.information_weight, n_iterations=terms.n_iterations, step=terms.step)

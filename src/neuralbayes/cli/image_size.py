@@ -43,7 +43,8 @@ def clustering_bytes(n_images: int, shape: tuple[int, int, int]) -> int:
     >>> round(clustering_bytes(40, (3000, 4000, 3)) / 1e9), round(clustering_bytes(40, (64, 85, 3)) / 1e9, 2)
     (16, 0.02)
     """
-    from neuralbayes.clusters.clustering import BLOCK, SPAN_NUMBERS, ClusterOptions
+    from neuralbayes.clusters.points import BLOCK, SPAN_NUMBERS
+    from neuralbayes.clusters.training import ClusterOptions
 
     n_numbers = math.prod(shape)
     n_spanning = min(n_images, max(2, SPAN_NUMBERS // n_numbers))

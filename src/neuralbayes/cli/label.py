@@ -1,4 +1,4 @@
-"""``neuralbayes label``: label the rows of a table by the manifold they lie on, or images by their cluster."""
+"""``neuralbayes label``: cluster the rows of a table, or images."""
 
 from __future__ import annotations
 
@@ -54,6 +54,7 @@ def label(
     /,
     *,
     clusters: Annotated[str | None, Parameter(name=["--clusters", "-k"], metavar="N|auto")] = None,
+    method: Literal["auto", "manifolds", "information"] = "auto",
     max_clusters: int | None = None,
     out: Annotated[Path | None, Parameter(name=["--out", "-o"])] = None,
     columns: Annotated[str | None, Parameter(metavar="A,B,...")] = None,
@@ -74,7 +75,7 @@ def label(
     json_: Annotated[Flag, Parameter(name="--json")] = False,
     quiet: Flag = False,
 ) -> None:
-    """Label the rows of a table by the manifold they lie on, or images by their cluster.
+    """Cluster the rows of a table, or images.
 
     Parameters
     ----------
@@ -83,9 +84,13 @@ def label(
         probabilities that neuralbayes embed and label wrote. Or images: a data set such as
         mnist, a folder of pictures, a .npy or a .npz.
     clusters
-        How many manifolds or clusters: a number of at least 2, or auto, the default, which lets the data decide.
+        Number of clusters: at least 2, or auto, the default, which lets the data decide.
+    method
+        Of rows: manifolds finds groups with gaps between them and certifies these; information finds clusters that may
+        touch. auto, the default, takes manifolds where all groups are certified, else information. Images always get
+        information.
     max_clusters
-        The largest number that auto tries, 8 by default, of images 20.
+        The largest number that auto tries, 8 by default, with information 20.
     out
         Where the labels go; the suffix chooses the format. By default beside FILE, with -labels after its name. A
         .npy file gets the labels alone, a .npz file labels and probabilities.
@@ -139,7 +144,9 @@ def label(
     n_clusters = _n_clusters("auto" if clusters is None else clusters)
     if max_clusters is not None and n_clusters != "auto":
         raise ValueError(f"--max-clusters is for --clusters auto, but --clusters is {n_clusters}")
-    if _is_images(file, key, {"--columns": columns, "--keep": keep, "--standardize": standardize or None}, workers):
+    of_tables = {"--columns": columns, "--keep": keep, "--standardize": standardize or None}
+    of_tables["--method manifolds"] = "manifolds" if method == "manifolds" else None
+    if _is_images(file, key, of_tables, workers):
         images = image_order(
             file,
             split=split or "train",
@@ -188,7 +195,7 @@ def label(
         with busy("labelling" if model else "training", enabled=not (quiet or json_)):
             if order is None:
                 settings = _settings(n_clusters, max_clusters, neighbors, seed) | {"standardize": standardize}
-                labeling, parts = _train(file, names, key, kept, settings), None
+                labeling, parts = _train(file, names, key, kept, method, settings), None
             else:
                 with resumable(order.folder, quiet=quiet or json_):
                     labeling, parts = label_with_model(order, share, force=force)
@@ -247,14 +254,30 @@ def _n_clusters(text: str) -> int | Literal["auto"]:
 
 
 def _train(
-    file: Path, names: list[str] | None, key: str | None, keep: list[str] | Literal["all"], settings: dict[str, Any]
+    file: Path,
+    names: list[str] | None,
+    key: str | None,
+    keep: list[str] | Literal["all"],
+    method: Literal["auto", "manifolds", "information"],
+    settings: dict[str, Any],
 ) -> Labeling:
     import neuralbayes
     from neuralbayes.data.tables import read_table
 
     table = read_table(file, columns=names, key=key, keep=keep)
     X = with_names(table, table.feature_names) if table.named else table.X
-    estimator = neuralbayes.ManifoldLabeler(**settings).fit(X)
+    estimator: Any = None
+    if method != "information":
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", UserWarning)
+            estimator = neuralbayes.ManifoldLabeler(**settings).fit(X)
+        if method == "auto" and not (estimator.n_clusters_ > 1 and estimator.disjoint_.all()):
+            estimator = None  # what it warned of is answered by the other method
+        else:
+            for warning in caught:
+                warnings.warn(warning.message, stacklevel=2)
+    if estimator is None:
+        estimator = neuralbayes.InformationClusterer(**settings).fit(X)
     return Labeling(estimator, table, estimator.labels_, estimator.predict_proba(X), trained=True)
 
 

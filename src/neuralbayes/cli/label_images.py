@@ -58,8 +58,8 @@ class ImageOrder:
             return None, load_images(self.data, split=self.split, size=self.size, progress=verbose, check=check)
         estimator = neuralbayes.load(self.model)
         shape = getattr(estimator, "image_shape_", None)
-        if not isinstance(estimator, neuralbayes.ManifoldLabeler) or shape is None:
-            raise ValueError(f"{self.model} must hold a ManifoldLabeler of images, got one of another kind")
+        if not isinstance(estimator, neuralbayes.InformationClusterer) or shape is None:
+            raise ValueError(f"{self.model} must hold an InformationClusterer of images, got another kind of model")
         return estimator, load_fitting(shape, self.data, self.split, progress=verbose)
 
 
@@ -171,7 +171,7 @@ def label_images(order: ImageOrder, *, draw: bool, output: Literal["text", "json
     source = limited(images, order.limit)
     classes = None if images.labels is None else images.labels[: len(source)]
     if estimator is None:
-        estimator = neuralbayes.ManifoldLabeler(**order.settings, verbose=verbose).fit(source)
+        estimator = neuralbayes.InformationClusterer(**order.settings, verbose=verbose).fit(source)
     p_zx = estimator.predict_proba(source)
     if order.outputs.model is not None:  # first: it is what took the time
         estimator.save(order.outputs.model)

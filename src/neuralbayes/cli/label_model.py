@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from neuralbayes.data.tables import Table
     from neuralbayes.parts import Parts
 
-BATCHES = 8
-"""Batches of the network in a part."""
+PART_ROWS = 131_072
+"""Rows of a part."""
 
 
 @dataclass(frozen=True)
@@ -89,10 +89,9 @@ def with_names(table: Table, names: list[str]) -> Any:
 
 def _begin(order: ModelOrder, estimator: Any, X: Any, share: Share, *, force: bool) -> Parts | None:
     """Begin the parts, or go on with them; a single one by a single process needs no file."""
-    from neuralbayes.manifolds.labeling import ROWS_AT_ONCE
     from neuralbayes.parts import begin
 
-    part_rows = BATCHES * ROWS_AT_ONCE
+    part_rows = PART_ROWS
     if share.world == 1 and len(X) <= part_rows:
         return None
     return begin(
@@ -128,8 +127,8 @@ def _opened(order: ModelOrder) -> tuple[Any, Table, Any]:
 
     model, names = order.model, order.columns
     estimator = neuralbayes.load(model)
-    if not isinstance(estimator, neuralbayes.ManifoldLabeler):
-        raise ValueError(f"{model} must hold a ManifoldLabeler, got {type(estimator).__name__}")
+    if not isinstance(estimator, neuralbayes.ManifoldLabeler | neuralbayes.InformationClusterer):
+        raise ValueError(f"{model} must hold a clusterer, got {type(estimator).__name__}")
     trained_on = getattr(estimator, "feature_names_in_", None)
     expected = None if trained_on is None else [str(name) for name in trained_on]
     if expected is not None and order.file.suffix.lower() not in ARRAY_SUFFIXES:

@@ -160,7 +160,7 @@ def summarize(labeling: Labeling, outputs: LabelOutputs, new_columns: list[str],
         rows=len(table.X),
         n_clusters=len(states),
         disjoint=len(states) > 1 and all(state.disjoint for state in states),
-        verdict=_verdict(states),
+        verdict=_verdict(states, certifies=hasattr(labeling.estimator, "disjoint_")),
         states=states,
         trained=labeling.trained,
         columns=table.feature_names,
@@ -178,18 +178,22 @@ def _states(labeling: Labeling) -> list[State]:
 
     estimator = labeling.estimator
     counts = np.bincount(labeling.labels, minlength=labeling.proba.shape[1])
+    disjoint = getattr(estimator, "disjoint_", np.zeros(len(counts), bool))  # only ManifoldLabeler certifies
     states = []
     for k, (rows, js) in enumerate(zip(counts, estimator.separation_, strict=True)):
         separation = float(js) if np.isfinite(js) else None
         percent = None if separation is None else 100 * separation / math.log(2)
-        states.append(
-            State(k, int(rows), int(rows) / len(labeling.labels), separation, percent, bool(estimator.disjoint_[k]))
-        )
+        states.append(State(k, int(rows), int(rows) / len(labeling.labels), separation, percent, bool(disjoint[k])))
     return states
 
 
-def _verdict(states: list[State]) -> str:
-    """The certificate in words."""
+def _verdict(states: list[State], *, certifies: bool) -> str:
+    """What was found, in words."""
+    if not certifies:
+        if len(states) == 1:
+            return "one cluster: nothing divides the rows"
+        known = [state.separation_percent for state in states if state.separation_percent is not None]
+        return f"{len(states)} clusters that touch; separation {min(known):.0f} to {max(known):.0f} of 100"
     overlapping = [state for state in states if not state.disjoint]
     if len(states) == 1:
         return "one state: no disjoint manifolds were found"

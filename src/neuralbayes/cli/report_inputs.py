@@ -41,14 +41,14 @@ class ImageInput:
         return self.data, self.images.split, self.limit, tuple(self.images.source.shape)
 
     def side(self, n: int, shared: dict[Any, Samples], method: Any, watch: Any) -> Side:
-        from neuralbayes.estimators import ManifoldLabeler
+        from neuralbayes.estimators import InformationClusterer
         from neuralbayes.features.encoder import ImageEncoder
         from neuralbayes.report.explorer import clusters_side, encoder_side, image_model_side, image_samples
 
         if self.looks_at not in shared:
             shared[self.looks_at] = image_samples(self.images, f"{self.data}, {self.images.split}", n, self.limit)
         samples = shared[self.looks_at]
-        if isinstance(self.encoder, ManifoldLabeler):
+        if isinstance(self.encoder, InformationClusterer):
             split = self.images.split
             return clusters_side(
                 self.folder, self.encoder, samples, data=self.data, split=split, method=method, watch=watch

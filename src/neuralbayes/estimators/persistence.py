@@ -21,9 +21,11 @@ from neuralbayes.estimators.attributes import Check
 from neuralbayes.networks.filling import check_finite, fill
 from neuralbayes.system.files import inside, read_json, read_tensors, remove_temporaries, write_json, write_tensors
 
-FORMAT = 1
+FORMAT = 2
+"""Of the folder. 1 was that of version 0.1, whose ManifoldLabeler was two methods in one."""
 DESCRIPTION = "model.json"
 ESTIMATORS = {
+    "InformationClusterer": "neuralbayes.estimators.information_clusterer",
     "ManifoldLabeler": "neuralbayes.estimators.manifold_labeler",
     "MIMEncoder": "neuralbayes.estimators.mim_encoder",
 }
@@ -90,6 +92,8 @@ class SavedEstimator(BaseEstimator):  # type: ignore[misc]
         # The description names its weights by content and is replaced last: until then the old model is whole.
         weights = temporary.rename(folder / f"weights-{digest[:16]}.safetensors")
         params = {name: _plain(value) for name, value in self.get_params(deep=False).items()}
+        if isinstance(getattr(self, "network", None), nn.Module):
+            params["network"] = OWN_NETWORK
         description = {
             "format": FORMAT,
             "library": version("neuralbayes"),
@@ -142,7 +146,7 @@ def load(folder: str | Path, *, network: nn.Module | None = None) -> Any:
     ----------
     folder : str or Path
     network : nn.Module, optional
-        For a :class:`neuralbayes.ManifoldLabeler` that was fitted with a network of your own: one of the same
+        For an :class:`neuralbayes.InformationClusterer` that was fitted with a network of your own: one of the same
         architecture, which is copied and gets the saved weights. Code is not saved, so that none is run by loading.
 
     Returns
@@ -176,8 +180,8 @@ def load(folder: str | Path, *, network: nn.Module | None = None) -> Any:
         raise ValueError(f"{path} does not describe a model of this library")
     if description["format"] != FORMAT:
         raise ValueError(
-            f"{path} has format {description['format']!r}, this version of neuralbayes reads format {FORMAT}; "
-            f"it was written by version {description['library']}"
+            f"{path} has format {description['format']!r} of version {description['library']}, but this version of "
+            f"neuralbayes reads format {FORMAT}: fit the model again, or load it with the version that wrote it"
         )
     name, weights = description["estimator"], Path(str(description["weights"])).name
     if not isinstance(name, str) or name not in ESTIMATORS:
@@ -201,9 +205,7 @@ def _fitted_names(estimator: BaseEstimator) -> list[str]:
 
 
 def _plain(value: Any) -> Any:
-    """A parameter as JSON can hold it, tuples as lists; None for what it cannot, such as a random generator."""
-    if isinstance(value, nn.Module):
-        return OWN_NETWORK
+    """A parameter as JSON can hold it, tuples as lists; None for what it cannot, such as an objective."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, tuple | list):

@@ -1,44 +1,33 @@
-r"""Whether states are disjoint: how far apart they stay when p(z|x) is averaged along a random walk between neighbours.
+"""The certificate: what is ruled out before states are called disjoint.
 
-A walk cannot leave a manifold that is disjoint from the others, so the Jensen-Shannon divergence of each state from the
-rest stays log 2; a cut through a connected set is blurred, and the divergence falls. Four things would make it stay
-without saying anything about manifolds, and are ruled out:
+Their separation (:mod:`neuralbayes.manifolds.separation`) stays at log 2 where no walk between neighbours leaves a
+state. Four things would make it stay without saying anything about manifolds:
 
 1. *Outliers.* A row far from all others has no neighbours to walk to. Rows in components of the graph that are smaller
-   than a neighbourhood are joined to the nearest larger one (:func:`settled`).
+   than a neighbourhood are joined to the nearest larger one (:func:`neuralbayes.manifolds.separation.settled`).
 2. *Columns whose values have gaps by nature*, such as booleans, codes and ids. The states must stay apart without them,
    and rounded columns are spread over the step they were rounded to (:func:`without_columns`).
 3. *Too few rows or neighbours.* The states must be further apart than the best division of rows drawn from a Gaussian
-   of the same size and covariance (:func:`null_separation`).
-4. *Chance.* A fit that has not seen some of the rows must be as far apart on these (:mod:`.labeling`).
+   of the same size and covariance (:func:`neuralbayes.manifolds.separation.null_separation`).
+4. *Chance.* A fit that has not seen some of the rows must be as far apart on these (:func:`certified`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
-import scipy.sparse as sp
-import scipy.stats
-import torch
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import connected_components
-from sklearn.neighbors import NearestNeighbors
 from sklearn.tree import DecisionTreeClassifier
 
-from neuralbayes.bayes import LOG_2, js_divergence
 from neuralbayes.data.columns import discrete_columns, is_whole, rounding
-from neuralbayes.manifolds.graph import Array, NeighborGraph, RandomWalk
+from neuralbayes.manifolds.descent import Labeling, fit_states
+from neuralbayes.manifolds.geometry import Geometry, Options, span, take
+from neuralbayes.manifolds.graph import Array
+from neuralbayes.manifolds.separation import CERTIFIED, is_certified, null_separation, separation, walk_between
 
-WALK_LENGTH = 2000.0
-"""Mean steps of the walk: enough to go around a ring of 2,000 points with 15 neighbours."""
-
-CERTIFIED = 0.9
-"""Share of log 2 that a disjoint state keeps. The disjoint sets of the benchmark keep 0.98 and more, connected ones
-less than 0.5."""
-
-LEVEL = 0.01
-"""Probability that the best division of connected rows exceeds :func:`null_separation`."""
+FOLDS = 3
+"""Parts of the sample, on one of which the states of a fit to the others must be as far apart."""
 
 CODES_TELL = 0.99
 """Share of the rows that a column of whole numbers must label rightly by itself to be suspected of being a code."""
@@ -46,106 +35,68 @@ CODES_TELL = 0.99
 LEAVES = 16
 """Intervals of a column that may have a label of their own."""
 
-N_NULL = 5
-"""Gaussian samples that the null is estimated from."""
+
+def certified(
+    labeling: Labeling, X: Array, geometry: Geometry, options: Options, rng: np.random.RandomState
+) -> Labeling:
+    """The labeling, with the separation of its states lowered by whatever shows that they may not be disjoint."""
+    for check in (_on_other_rows, _without_discrete_columns, _beside_null):
+        if not labeling.disjoint.any():
+            break
+        labeling = check(labeling, X, geometry, options, rng)
+    return labeling
 
 
-def separation(walk: RandomWalk, p_zx: Array, judged: NDArray[np.int64] | None = None) -> Array:
-    """Jensen-Shannon divergence of each state from the rest after the walk; 0 for a state with hardly any rows.
-
-    Parameters
-    ----------
-    walk : RandomWalk
-        On n points.
-    p_zx : ndarray of shape (n, n_states)
-    judged : ndarray of int, optional
-        The rows that count, by default all; the walk passes over the others as well.
-
-    Returns
-    -------
-    ndarray of shape (n_states,), in nats.
-    """
-    rows = np.arange(len(p_zx)) if judged is None else judged
-    walked = torch.from_numpy(walk(p_zx)[rows])
-    n, n_states = p_zx.shape
-    alive = p_zx[rows].mean(axis=0) * n >= min(walk.graph.n_neighbors, n / (20 * n_states))
-    values: Array = js_divergence(walked).numpy() * alive
-    return values
-
-
-def settled(walk: RandomWalk, points: Array) -> RandomWalk:
-    """The walk on a graph in which components smaller than a neighbourhood are joined to the nearest larger one.
-
-    Parameters
-    ----------
-    walk : RandomWalk
-    points : ndarray of shape (n_points, n_dimensions)
-        Those of its graph.
-
-    Returns
-    -------
-    RandomWalk
-        `walk` itself where no component is small.
-    """
-    graph = walk.graph
-    _, component = connected_components(graph.weight)
-    sizes = np.bincount(component)
-    small = (sizes[component] <= graph.n_neighbors) & (component != sizes.argmax())
-    if not small.any():
-        return walk
-    distance, nearest = NearestNeighbors(n_neighbors=1).fit(points[~small]).kneighbors(points[small])
-    order = np.lexsort((distance[:, 0], component[small]))
-    _, first = np.unique(component[small][order], return_index=True)
-    source = np.flatnonzero(small)[order[first]]
-    target = np.flatnonzero(~small)[nearest[order[first], 0]]
-    edges = sp.csr_matrix((np.ones(len(source)), (source, target)), shape=graph.weight.shape)
-    return RandomWalk(graph.joined(edges + edges.T), WALK_LENGTH)
+def _on_other_rows(
+    labeling: Labeling, X: Array, geometry: Geometry, options: Options, rng: np.random.RandomState
+) -> Labeling:
+    """How far apart the states are on rows that no fit has seen, or those of a fit that has not seen them."""
+    m = len(geometry.rows)
+    if len(X) >= 2 * options.max_samples:
+        fresh = take(X, np.setdiff1d(rng.choice(len(X), 2 * m, replace=False), geometry.rows)[:m])
+        walk = walk_between((fresh - geometry.center) @ geometry.basis, options.n_neighbors)
+        other = separation(walk, labeling.posterior(fresh))
+        return replace(labeling, separation=np.minimum(labeling.separation, other))
+    fewer = replace(options, n_init=min(4, options.n_init))
+    rank = np.argsort(np.argsort(-labeling.separation, kind="stable"))
+    tried = [np.zeros_like(labeling.separation)]
+    for judged in np.array_split(np.arange(m), FOLDS):
+        again = fit_states(Geometry(np.delete(geometry.sample, judged, axis=0), fewer, rng), len(rank), fewer, rng)
+        other = separation(geometry.settled, again.posterior(geometry.sample), judged)
+        # The states have other numbers there: as many of them must be as far apart.
+        tried.append(np.minimum(labeling.separation, np.sort(other)[::-1][rank]))
+        if (is_certified(tried[-1], 0.0) == labeling.disjoint).all():
+            break
+    return replace(labeling, separation=max(tried, key=np.min))
 
 
-def walk_between(points: Array, n_neighbors: int) -> RandomWalk:
-    """The settled walk between neighbouring points."""
-    return settled(RandomWalk(NeighborGraph(points, n_neighbors), WALK_LENGTH), points)
+def _without_discrete_columns(
+    labeling: Labeling, X: Array, geometry: Geometry, options: Options, rng: np.random.RandomState
+) -> Labeling:
+    """How far apart the states are without columns whose values have gaps by nature; which of these make them."""
+    order = np.argsort(geometry.rows)
+    rows = geometry.sample[order]
+    p_zx = labeling.posterior(rows)
+    labels = p_zx.argmax(axis=1)
+    for columns in columns_in_doubt(rows, labels):
+        fewer = without_columns(rows, columns, rng)
+        lowered = np.zeros_like(labeling.separation)
+        if fewer.shape[1] and np.ptp(fewer, axis=0).any():
+            center, basis = span(fewer, options.standardize)
+            lowered = separation(walk_between((fewer - center) @ basis, options.n_neighbors), p_zx)
+        lowered = np.minimum(labeling.separation, lowered)
+        if (is_certified(lowered, 0.0) < labeling.disjoint).any():
+            behind = [j for j in columns or range(rows.shape[1]) if tells_apart(rows[:, j], labels) >= CERTIFIED]
+            return replace(labeling, separation=lowered, columns=tuple(behind or columns))
+    return labeling
 
 
-def null_separation(points: Array, n_states: int, n_neighbors: int, rng: np.random.RandomState) -> float:
-    """The separation that the best division of connected rows exceeds with probability `LEVEL`.
-
-    Each of `N_NULL` samples of a Gaussian with the size and the covariance of `points` is divided between walks from
-    seeds far from each other. The bound is that of a normal prediction interval for one more sample.
-
-    Parameters
-    ----------
-    points : ndarray of shape (n_points, n_dimensions)
-        In their principal axes.
-    n_states, n_neighbors : int
-    rng : RandomState
-
-    Returns
-    -------
-    float
-        In nats.
-    """
-    deviation = points.std(axis=0)
-    values = []
-    for _ in range(N_NULL):
-        sample = rng.standard_normal(points.shape) * deviation
-        walk = walk_between(sample, n_neighbors)
-        territory = walk.territories(n_states, rng).argmax(axis=1)
-        values.append(separation(walk, np.eye(n_states)[territory]).max())
-    return prediction_bound(values)
-
-
-def prediction_bound(values: Sequence[float]) -> float:
-    """What one more normally distributed value exceeds with probability `LEVEL`.
-
-    Examples
-    --------
-    >>> round(prediction_bound([1.0, 2.0, 3.0]), 3)  # 2 + 6.965 * 1 * sqrt(4 / 3)
-    10.042
-    """
-    n = len(values)
-    quantile = scipy.stats.t.ppf(1.0 - LEVEL, n - 1)
-    return float(np.mean(values) + quantile * np.std(values, ddof=1) * np.sqrt(1.0 + 1.0 / n))
+def _beside_null(
+    labeling: Labeling, X: Array, geometry: Geometry, options: Options, rng: np.random.RandomState
+) -> Labeling:
+    """The separation of connected rows beside that of the states."""
+    null = null_separation(geometry.points, len(labeling.separation), options.n_neighbors, rng)
+    return replace(labeling, null=null)
 
 
 def columns_in_doubt(rows: Array, labels: NDArray[np.integer]) -> list[list[int]]:
@@ -182,8 +133,3 @@ def without_columns(rows: Array, columns: list[int], rng: np.random.RandomState)
     kept = np.delete(rows, columns, axis=1)
     spread: Array = kept + rounding(kept) * rng.uniform(-0.5, 0.5, kept.shape)
     return spread
-
-
-def is_certified(separation: Array, null: float) -> NDArray[np.bool_]:
-    """Which states are disjoint from the rest: (n_states,)."""
-    return np.asarray(separation >= max(CERTIFIED * LOG_2, null))

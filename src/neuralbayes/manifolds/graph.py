@@ -9,7 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg
 from numpy.typing import NDArray
-from sklearn.neighbors import NearestNeighbors
+
+from neuralbayes.neighbors import nearest_neighbors
 
 Array = NDArray[np.float64]
 
@@ -41,7 +42,7 @@ class NeighborGraph:
     def __init__(self, points: Array, n_neighbors: int) -> None:
         n = len(points)
         k = min(n_neighbors, max(10, n // 60), n - 1)
-        distance, index = NearestNeighbors(n_neighbors=k).fit(points).kneighbors()
+        distance, index = nearest_neighbors(points, k)
         reach = distance[:, -1].clip(np.finfo(float).tiny ** 0.5)
         row, column = np.repeat(np.arange(n), k), index.ravel()
         weight = np.exp(-2.0 * (distance.ravel() / np.minimum(reach[row], reach[column])) ** 2)

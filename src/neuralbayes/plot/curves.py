@@ -134,7 +134,7 @@ class CurvesDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Axes | None = None) -> Self:
-        """Draw the `loss_curve_` of a :class:`neuralbayes.ManifoldLabeler` or a :class:`neuralbayes.MIMEncoder`."""
+        """Draw the `loss_curve_` of a clusterer or of a :class:`neuralbayes.MIMEncoder`."""
         return cls(loss_curves(estimator), title="objective; lower is better", xlabel="iterations").plot(ax=ax)
 
     def plot(self, *, ax: Axes | None = None, legend: Legend = "outside") -> Self:
@@ -189,7 +189,7 @@ _LEGENDS: dict[Legend, dict[str, Any]] = {
 def loss_curves(estimator: Any) -> dict[str, Curve]:
     """The `loss_curve_` of an estimator against iterations: that of the states and of the clusters, or one loss."""
     curve = list(estimator.loss_curve_)
-    every = max(1, round(estimator.n_iter_ / max(len(curve), 1)))  # the labeler of rows notes every fifth step
+    every = max(1, round(estimator.n_iter_ / max(len(curve), 1)))  # ManifoldLabeler notes every fifth step
     places = [every * (i + 1) for i in range(len(curve))]
     n_iter_states = getattr(estimator, "n_iter_states_", estimator.n_iter_)
     if n_iter_states == estimator.n_iter_:

@@ -1,4 +1,4 @@
-"""The half of the page that shows a labeler of images: its clusters, and the small states that they are made of."""
+"""The half of the page that shows clusters of images, and the states that they are made of."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from neuralbayes.bayes import LOG_2, mutual_information, posterior
-from neuralbayes.estimators import ManifoldLabeler
+from neuralbayes.estimators import InformationClusterer
 from neuralbayes.report.explorer.classes import agreement, crosstab_picture
 from neuralbayes.report.explorer.commands import label_command
 from neuralbayes.report.explorer.places import Method, posterior_places
@@ -20,7 +20,7 @@ from neuralbayes.report.explorer.words import layer_warnings
 
 def clusters_side(
     folder: Path,
-    labeler: ManifoldLabeler,
+    clusterer: InformationClusterer,
     samples: Samples,
     *,
     data: str,
@@ -28,13 +28,13 @@ def clusters_side(
     method: Method = "tsne",
     watch: Watch = lambda doing: None,
 ) -> Side:
-    """What is to be said of a labeler of images.
+    """What is to be said of a clusterer of images.
 
     Parameters
     ----------
     folder : Path
         Where the model is saved.
-    labeler : ManifoldLabeler
+    clusterer : InformationClusterer
         Fitted on images.
     samples : Samples
         Images of the size that it takes.
@@ -44,56 +44,59 @@ def clusters_side(
         Of the map.
     watch : callable, optional
     """
-    if samples.pictures is None or list(samples.pictures.shape[1:]) != labeler.image_shape_:
+    if samples.pictures is None or list(samples.pictures.shape[1:]) != clusterer.image_shape_:
         got = "rows" if samples.pictures is None else f"images of shape {samples.pictures.shape[1:]}"
-        raise ValueError(f"`samples` must be images of the shape {labeler.image_shape_} of the model, got {got}")
+        raise ValueError(f"`samples` must be images of the shape {clusterer.image_shape_} of the model, got {got}")
     watch(f"looking at {len(samples):,} images")
-    module = labeler.module_
+    module = clusterer.module_
     with torch.no_grad():
         x = torch.from_numpy(samples.pictures).permute(0, 3, 1, 2).float() / 255.0
         states = posterior(module.network(module.normalize(x)))
-    p_zx = labeler.predict_proba(samples.pictures).astype(np.float32)
+    p_zx = clusterer.predict_proba(samples.pictures).astype(np.float32)
     watch("the map")
     places = posterior_places(states.numpy(), method)  # the states tell more of what is near what than the clusters
     n = len(samples)
     layers = [
         Layer("small states", states.numpy(), places, float(mutual_information(states)), n),
-        Layer("clusters", p_zx, places, float(mutual_information(torch.from_numpy(p_zx))), n, labeler.separation_),
+        Layer("clusters", p_zx, places, float(mutual_information(torch.from_numpy(p_zx))), n, clusterer.separation_),
     ]
     watch("drawing")
-    params, defaults = labeler.get_params(deep=False), type(labeler)().get_params()
+    params, defaults = clusterer.get_params(deep=False), type(clusterer)().get_params()
     part = [] if split == "train" else ["--split", split]
     command = label_command(params, defaults, data, str(folder), part)
     against_classes = agreement(layers, samples)
     return Side(
         title=folder.resolve().name,
-        subtitle=f"{labeler.n_clusters_} clusters, {Path(samples.data).name}",
+        subtitle=f"{clusterer.n_clusters_} clusters, {Path(samples.data).name}",
         samples=samples,
         layers=layers,
         facts=[
             ("data", samples.data),
-            ("method", "ManifoldLabeler"),
+            ("method", "InformationClusterer"),
             ("images", f"{samples.n_all:,}"),
-            ("steps", f"{labeler.n_iter_:,}"),
+            ("steps", f"{clusterer.n_iter_:,}"),
         ],
         settings=[(name, str(value)) for name, value in params.items()],
-        command=command or repr(labeler),
+        command=command or repr(clusterer),
         command_note="A model keeps neither the images nor which part of them it was trained on.",
         warnings=layer_warnings(layers, "image"),
         notes=[],
-        training=loss_pictures(labeler),
+        training=loss_pictures(clusterer),
         labels=[picture] if (picture := crosstab_picture(layers[-1], samples)) else [],
-        grids={"training": cluster_grids(labeler, layers[-1]), "labels": [against_classes] if against_classes else []},
+        grids={
+            "training": cluster_grids(clusterer, layers[-1]),
+            "labels": [against_classes] if against_classes else [],
+        },
     )
 
 
-def cluster_grids(labeler: ManifoldLabeler, layer: Layer) -> list[Grid]:
+def cluster_grids(clusterer: InformationClusterer, layer: Layer) -> list[Grid]:
     """Size and separation of each cluster, and the numbers of clusters that could have been."""
     counts = np.bincount(layer.claimed, minlength=layer.n_states)
-    n_small = labeler.module_.membership.sum(dim=0).int().tolist()
+    n_small = clusterer.module_.membership.sum(dim=0).int().tolist()
     rows = [
         (f"cluster {k}", f"{counts[k]:,}", f"{100 * counts[k] / max(counts.sum(), 1):.1f} %", str(n_small[k]), percent)
-        for k, percent in enumerate(f"{100 * value / LOG_2:.0f} %" for value in labeler.separation_)
+        for k, percent in enumerate(f"{100 * value / LOG_2:.0f} %" for value in clusterer.separation_)
     ]
     grids = [
         Grid(
@@ -104,7 +107,7 @@ def cluster_grids(labeler: ManifoldLabeler, layer: Layer) -> list[Grid]:
             "neighbours of x, as a share of log 2: 100 % where no neighbour is in another cluster.",
         )
     ]
-    selection = getattr(labeler, "selection_", None)
+    selection = getattr(clusterer, "selection_", None)
     if selection:
         tried = list(zip(selection["n_clusters"], selection["ratio"], selection["jump"], strict=True))
         grids.append(
@@ -113,8 +116,8 @@ def cluster_grids(labeler: ManifoldLabeler, layer: Layer) -> list[Grid]:
                 ("clusters", "neighbours against chance", "jump"),
                 [(str(n), f"{ratio:.3f}", f"{jump:.2f}") for n, ratio, jump in tried],
                 "How many times as often as by chance the two clusters that would be merged next are neighbours, and "
-                f"how much less that is than for the two merged before. {labeler.n_clusters_} stands out.",
-                [(i, 2) for i, (n, _, _) in enumerate(tried) if n == labeler.n_clusters_],
+                f"how much less that is than for the two merged before. {clusterer.n_clusters_} stands out.",
+                [(i, 2) for i, (n, _, _) in enumerate(tried) if n == clusterer.n_clusters_],
             )
         )
     return grids

@@ -1,4 +1,4 @@
-"""The half of the page that shows states of rows: a labeler with its certificate, or an encoder of rows."""
+"""The half of the page that shows rows: manifolds with their certificate, clusters, or the states of an encoder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neuralbayes.bayes import LOG_2
-from neuralbayes.estimators import ManifoldLabeler, MIMEncoder
+from neuralbayes.estimators import InformationClusterer, ManifoldLabeler, MIMEncoder
 from neuralbayes.estimators.mim_encoder import WATCHED
 from neuralbayes.estimators.persistence import DESCRIPTION
 from neuralbayes.plot.plane import plane
@@ -46,7 +46,7 @@ def rows_side(
     ----------
     folder : Path
         Where the model is saved.
-    estimator : ManifoldLabeler or MIMEncoder
+    estimator : ManifoldLabeler, InformationClusterer or MIMEncoder
         Fitted on rows.
     X : array or DataFrame of shape (n_samples, n_features)
         The rows of `samples` as the estimator takes them.
@@ -57,14 +57,14 @@ def rows_side(
         Of the maps of an encoder's layers.
     watch : callable, optional
     """
-    if not isinstance(estimator, ManifoldLabeler | MIMEncoder):
-        raise TypeError(f"`estimator` must be a ManifoldLabeler or a MIMEncoder, got {type(estimator).__name__}")
+    if not isinstance(estimator, ManifoldLabeler | InformationClusterer | MIMEncoder):
+        raise TypeError(f"`estimator` must be a clusterer or a MIMEncoder, got {type(estimator).__name__}")
     if samples.values is None:
         raise ValueError("`samples` must be rows, got images")
     watch(f"looking at {len(samples):,} rows")
-    if isinstance(estimator, ManifoldLabeler):
-        layers, background = _labeler_layers(estimator, X, samples.values, samples.columns)
-        if not hasattr(estimator, "n_states_"):  # fitted without a network
+    if isinstance(estimator, ManifoldLabeler | InformationClusterer):
+        layers, background = _cluster_layers(estimator, X, samples.values, samples.columns)
+        if isinstance(estimator, ManifoldLabeler):
             warnings = certificate_warnings(layers[0])
             grids = {"certificate": _certificate(estimator, layers[0])}
         else:
@@ -104,24 +104,24 @@ def rows_side(
     )
 
 
-def _labeler_layers(
-    labeler: ManifoldLabeler, X: Any, values: NDArray[np.float64], columns: Sequence[str]
+def _cluster_layers(
+    clusterer: ManifoldLabeler | InformationClusterer, X: Any, values: NDArray[np.float64], columns: Sequence[str]
 ) -> tuple[list[Layer], tuple[str, tuple[float, float, float, float]] | None]:
-    """The states of a labeler, with a picture of its regions where the rows have two columns."""
-    p_zx = np.asarray(labeler.predict_proba(X), dtype=np.float32)
+    """The clusters of a model, with a picture of their regions where the rows have two columns."""
+    p_zx = np.asarray(clusterer.predict_proba(X), dtype=np.float32)
     order = np.random.default_rng(0).permutation(len(values))
-    drawn_in = plane(values[order], columns, np.random.default_rng(0), standardize=labeler.standardize)
+    drawn_in = plane(values[order], columns, np.random.default_rng(0), standardize=clusterer.standardize)
     points = np.empty_like(drawn_in.points)
     points[order] = drawn_in.points
     places = Places(points, np.ones(len(values), bool), drawn_in.axis_names, f"{len(values):,} rows{drawn_in.how}")
-    disjoint = None if hasattr(labeler, "n_states_") else np.asarray(labeler.disjoint_, dtype=bool)
-    layer = Layer("states", p_zx, places, separation=labeler.separation_, disjoint=disjoint)
+    disjoint = np.asarray(clusterer.disjoint_, dtype=bool) if isinstance(clusterer, ManifoldLabeler) else None
+    layer = Layer("states", p_zx, places, separation=clusterer.separation_, disjoint=disjoint)
     if values.shape[1] != 2 or not 2 <= layer.n_states <= len(COLORS):  # of more, two would look the same
         return [layer], None
-    names = getattr(labeler, "feature_names_in_", None)
+    names = getattr(clusterer, "feature_names_in_", None)
 
     def predict_proba(grid: NDArray[Any]) -> NDArray[Any]:
-        return labeler.predict_proba(grid if names is None else type(X)(grid, columns=names))
+        return clusterer.predict_proba(grid if names is None else type(X)(grid, columns=names))
 
     regions = Regions.of(predict_proba, values)
     image = (255.0 * regions.image(values)[::-1]).round().astype(np.uint8)

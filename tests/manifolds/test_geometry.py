@@ -1,11 +1,13 @@
-"""The parts of a labelling fit."""
+"""The sample that a fit looks at."""
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 from neuralbayes.data import toys
-from neuralbayes.manifolds.labeling import Geometry, Options, _n_held_out
+from neuralbayes.manifolds.descent import n_held_out
+from neuralbayes.manifolds.geometry import Geometry, Options
+from neuralbayes.objectives import DML
 
 OPTIONS = Options(
     beta=3e-4,
@@ -17,6 +19,7 @@ OPTIONS = Options(
     max_samples=600,
     standardize=False,
     verbose=False,
+    objective=DML(),
 )
 
 
@@ -68,4 +71,4 @@ def test_the_first_mode_is_constant_and_the_second_tells_the_moons_apart(geometr
 
 
 def test_a_fifth_of_the_rows_is_held_out_unless_they_are_few():
-    assert [_n_held_out(n) for n in (2, 49, 50, 54, 55, 1000)] == [0, 0, 10, 10, 11, 200]
+    assert [n_held_out(n) for n in (2, 49, 50, 54, 55, 1000)] == [0, 0, 10, 10, 11, 200]

@@ -1,0 +1,182 @@
+"""Clusters of images, and of rows that touch: many small states that are informative and smooth, then merged.
+
+1. The data are divided by one number and taken to their principal components. Neighbours are found there.
+2. A network with a few times as many states as there are to be clusters maximises the information of its states about
+   x (MIM-v1 with alpha = mu - 1) while p(z|x) is kept from changing under the worst small step from each point, a
+   fraction of the distance to its neighbours long: the objective of IMSAT (Hu et al. 2017), with more states. With as
+   many states as clusters that objective ends in poor local optima, where one state holds halves of two kinds and
+   another kind has two states. Small states are pure, and how many share a kind follows from how many points it has.
+3. States whose points are neighbours are merged; see :mod:`neuralbayes.clusters.merging`.
+4. The network goes on with the same objective over clusters: p(cluster|x) is the sum of p(z|x) over its states. From
+   where merging has brought it, the optimum is a good one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+from torch import Tensor, nn
+
+from neuralbayes.bayes import js_divergence, posterior
+from neuralbayes.clusters.merging import Merging, merge_states, neighbor_joint
+from neuralbayes.clusters.points import BLOCK, Array, Read, blocks, span
+from neuralbayes.clusters.training import ClusterOptions, Fetch, Trained, state_network, train_states
+from neuralbayes.distributed.processes import default_fabric, rank_zero_result
+from neuralbayes.features.tables import SMALL
+from neuralbayes.neighbors import nearest_neighbors
+from neuralbayes.networks.states import MergedStates, StateNetwork
+from neuralbayes.training.precision import InBfloat16, choose_precision
+
+LARGE = 1e11
+"""Multiplications in a fit from which on it is worth to find out, for seconds, whether bfloat16 is faster."""
+
+
+@dataclass
+class Clusters:
+    """A network with its clusters, how they were merged, and how well it is trained."""
+
+    network: StateNetwork
+    n_dimensions: int  # of the principal components
+    joint: NDArray[np.float64]  # (n_states, n_states): p(z, z') of neighbours
+    merging: Merging
+    separation: NDArray[np.float64]  # (n_clusters,) in nats
+    objective: float
+    loss_curve: list[float]
+    n_iter: int
+    n_iter_states: int  # of these
+
+
+def fit_clusters(
+    read: Read,
+    n_samples: int,
+    body: nn.Module | None,
+    options: ClusterOptions,
+    rng: np.random.RandomState,
+) -> Clusters:
+    """Train small states from `n_init` starts, merge them, train the clusters, and take those with the least loss.
+
+    Where the number of clusters is not given, the states with the least loss are taken, and the number that stands out
+    among them.
+
+    Parameters
+    ----------
+    read : callable
+    n_samples : int
+    body : nn.Module, optional
+        A network of the caller's that takes what `read` gives, normalised, and is copied; by default an MLP on the
+        principal components.
+    options : ClusterOptions
+    rng : RandomState
+
+    Returns
+    -------
+    Clusters
+    """
+    fabric = default_fabric()
+    options = replace(options, verbose=options.verbose and fabric.is_global_zero)
+
+    def sample() -> tuple[NDArray[np.int64], tuple[Tensor, Tensor, Tensor], np.random.RandomState]:
+        chosen = np.sort(rng.permutation(n_samples)[: options.max_samples])
+        return chosen, span(read, chosen, options.n_dimensions, options.standardize, rng), rng
+
+    # Rank 0 speaks for all: they have the same samples, neighbours and random numbers, and will merge alike.
+    chosen, (center, scale, components), rng = rank_zero_result(fabric, sample)
+    frame = StateNetwork(center, scale[:, None] * components, nn.Identity(), torch.eye(1))
+    points = torch.cat([frame.normalize(x) for x in blocks(read, chosen, options.verbose)])
+    n_neighbors = min(options.n_neighbors, len(points) - 1)
+    distance, neighbors = rank_zero_result(
+        fabric, lambda: nearest_neighbors(points.numpy(), n_neighbors, verbose=options.verbose)
+    )
+    radius = torch.from_numpy(options.radius * distance[:, -1]).float()
+    if body is not None:
+        frame = StateNetwork(center, scale, nn.Identity(), torch.eye(1))
+
+    def fetch(indices: Tensor) -> Tensor:
+        return points[indices] if body is None else frame.normalize(read(chosen[indices.numpy()]))
+
+    n_products = options.batch_size * (points.shape[1] + options.n_hidden + options.n_states) * options.n_hidden
+    n_threads = 1 if body is None and n_products < SMALL else None
+    large = body is None and n_products * options.max_iter > LARGE
+    half = large and rank_zero_result(fabric, lambda: choose_precision("auto")) == "bfloat16"
+    merges = options.n_clusters not in (1, options.n_states)
+    for_clusters = replace(options, max_iter=merges * (options.max_iter // 2))
+    for_states = replace(options, max_iter=options.max_iter - for_clusters.max_iter)
+
+    @contextmanager
+    def seeded() -> Iterator[None]:
+        with torch.random.fork_rng(), threadpool_limits(n_threads):
+            torch.manual_seed(int(rng.randint(2**31 - 1)))
+            yield
+
+    def joint_of(network: nn.Module) -> NDArray[np.float64]:
+        return rank_zero_result(fabric, lambda: neighbor_joint(_posteriors(network, fetch, len(chosen)), neighbors))
+
+    starts = []
+    for _ in range(options.n_init):
+        with seeded():
+            network = state_network(body, fetch, points.shape[1], options)
+            called = InBfloat16(network) if half else network
+            trained = train_states(called, fetch, radius, for_states)
+        joint = joint_of(network)
+        starts.append(_Start(network, called, joint, merge_states(joint), trained))
+    if options.n_clusters is None:  # losses over different numbers could not be compared
+        starts = [min(starts, key=_objective)]
+    n_clusters = options.n_clusters or starts[0].merging.standing_out(options.max_clusters)
+    if for_clusters.max_iter and n_clusters > 1:
+        for start in starts:
+            clusters = MergedStates(start.called, start.membership(n_clusters))
+            with seeded():
+                start.trained = start.trained.then(train_states(clusters, fetch, radius, for_clusters))
+
+    best = min(starts, key=_objective)
+    membership = best.membership(n_clusters)
+
+    def separated() -> NDArray[np.float64]:
+        p_zx = _posteriors(MergedStates(best.network, membership), fetch, len(chosen))
+        near = np.mean([p_zx[column] for column in neighbors.T], axis=0)
+        divergence: NDArray[np.float64] = js_divergence(torch.from_numpy(near)).double().numpy()
+        return divergence
+
+    separation = rank_zero_result(fabric, separated) if n_clusters > 1 else np.zeros(1)
+    return Clusters(
+        StateNetwork(frame.center, frame.basis, best.network, membership),
+        n_dimensions=points.shape[1],
+        joint=best.joint,
+        merging=best.merging,
+        separation=separation,
+        objective=best.trained.objective,
+        loss_curve=best.trained.loss_curve,
+        n_iter=best.trained.n_iter,
+        n_iter_states=for_states.max_iter,
+    )
+
+
+@dataclass
+class _Start:
+    """A network to small states, as it is and as it is called in training, and how its states were merged."""
+
+    network: nn.Module
+    called: nn.Module
+    joint: NDArray[np.float64]
+    merging: Merging
+    trained: Trained
+
+    def membership(self, n_clusters: int) -> Tensor:
+        return torch.eye(n_clusters)[torch.from_numpy(self.merging.clusters(n_clusters))]
+
+
+def _objective(start: _Start) -> float:
+    return start.trained.objective
+
+
+def _posteriors(network: nn.Module, fetch: Fetch, n_samples: int) -> Array:
+    """p(z|x) of all samples, a block at a time: (n_samples, n_states)."""
+    with torch.no_grad():
+        parts = (torch.arange(start, min(start + BLOCK, n_samples)) for start in range(0, n_samples, BLOCK))
+        return torch.cat([posterior(network(fetch(part))) for part in parts]).numpy()

@@ -1,0 +1,56 @@
+"""What a network for clusters sees of the data: coordinates on principal components, read in blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.decomposition import PCA
+from torch import Tensor
+
+from neuralbayes.training.progress import progress
+
+Array = NDArray[Any]
+
+Read = Callable[[NDArray[np.int64]], Tensor]
+"""Samples at some indices as the caller has them: (m, n_features) or (m, C, H, W)."""
+
+SPAN_NUMBERS = 2**25
+"""Numbers, a quarter of a gigabyte of them, from which the principal components are computed at most."""
+
+BLOCK = 2000
+"""Samples that are read, or pass through the network, at once."""
+
+
+def span(
+    read: Read, chosen: NDArray[np.int64], n_dimensions: int, standardize: bool, rng: np.random.RandomState
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Center (n_features,), factors (n_features,) and principal components (n_features, n_dimensions), in double."""
+    n_features = read(chosen[:1])[0].numel()
+    few = rng.permutation(len(chosen))[: max(2, SPAN_NUMBERS // n_features)]
+    sample = blocks(read, chosen[np.sort(few)], verbose=False)
+    rows = np.concatenate([x.flatten(1).double().numpy() for x in sample])
+    center = rows.mean(axis=0)
+    rows -= center
+    variance = np.square(rows).mean(axis=0)
+    if not variance.any():
+        raise ValueError("X has a single distinct sample: there is nothing to tell apart.")
+    deviation = np.sqrt(variance if standardize else np.full(n_features, variance.mean()))
+    scale = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 0.0)
+    rows *= scale
+    n_dimensions = min(n_dimensions, n_features, len(rows) - 1)
+    components = PCA(n_dimensions, random_state=rng).fit(rows).components_
+    return torch.from_numpy(center), torch.from_numpy(scale), torch.from_numpy(components.T.copy())
+
+
+def blocks(read: Read, indices: NDArray[np.int64], verbose: bool) -> Iterator[Tensor]:
+    """The samples, a block at a time."""
+    starts = range(0, len(indices), BLOCK)
+    with progress(len(starts), description="parts read", enabled=verbose) as display:
+        for start in starts:
+            x = read(indices[start : start + BLOCK])
+            yield x
+            display.advance(samples=len(x))

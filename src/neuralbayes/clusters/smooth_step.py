@@ -1,0 +1,56 @@
+"""A step of training by any objective with virtual adversarial smoothness: p(z|x) keeps still under the worst step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from neuralbayes.bayes import conditional_entropy, entropy, prior
+from neuralbayes.distributed.global_batch import global_batch
+from neuralbayes.gradients.replay import frozen_buffers
+from neuralbayes.objectives import Objective
+from neuralbayes.objectives.base import interior_posterior
+from neuralbayes.objectives.virtual_adversarial import virtual_adversarial
+
+Step = Callable[[nn.Module, tuple[Tensor, Tensor]], dict[str, Tensor]]
+"""As :func:`neuralbayes.training.train` takes it; a batch is x and the radius of each sample."""
+
+
+def smooth_step(objective: Objective, weight: float, *, n_iterations: int = 1, step: float = 0.1) -> Step:
+    r"""A step of training by :math:`R_{VAT} + \text{weight} \cdot J(\text{logits})` on a batch (x, radius).
+
+    Parameters
+    ----------
+    objective : Objective
+        J.
+    weight : float
+    n_iterations, step
+        As in :func:`neuralbayes.objectives.virtual_adversarial.virtual_adversarial`.
+
+    Returns
+    -------
+    callable
+        The metrics are "loss", "change", which is R_VAT, and "mi". Over several processes p(z), the statistics of batch
+        normalisation and the gradient are those of the batch of all of them.
+    """
+
+    def train_step(network: nn.Module, batch: tuple[Tensor, Tensor]) -> dict[str, Tensor]:
+        with global_batch(network, batch) as whole:
+            x, radius = whole.samples
+            logits = whole(x)
+            with frozen_buffers(network):  # running statistics are those of the samples as they are
+                change = virtual_adversarial(
+                    whole, x, radius, clean=logits, n_iterations=n_iterations, step=step, start=whole.noise(x)
+                )
+            p_zx = interior_posterior(logits)
+            p_z = whole.mean(prior(p_zx))
+            of_samples, of_prior = objective.per_sample(p_zx, p_z).mean(), objective.of_prior(p_z)
+            of_this_process = whole.share * (change + weight * of_samples)
+            torch.autograd.backward(of_this_process + weight * of_prior / whole.n_processes)
+        loss = change + weight * (of_samples + of_prior)
+        h_z, h_zx = entropy(p_z.detach(), dim=0), whole.mean(conditional_entropy(p_zx.detach()))
+        return {"loss": loss, "change": change, "mi": (h_z - h_zx).clamp_min(0.0)}
+
+    return train_step

@@ -1,0 +1,172 @@
+"""Training a network to states, and then to the clusters that they were merged into."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from neuralbayes.clusters.smooth_step import smooth_step
+from neuralbayes.features.tables import even_batches
+from neuralbayes.gradients.replay import frozen_buffers
+from neuralbayes.networks.encoders import mlp
+from neuralbayes.networks.states import MergedStates, WithStates
+from neuralbayes.objectives import MIM, Objective
+from neuralbayes.training import Batches, Callback, StopOnNaN, TrainingState, cosine, train
+
+Fetch = Callable[[Tensor], Tensor]
+"""From indices to samples as the network takes them."""
+
+N_STATES = 4
+"""States for each cluster."""
+
+BATCH_SIZE = 250
+
+
+@dataclass(frozen=True)
+class ClusterOptions:
+    """What a fit can be told; see :class:`neuralbayes.InformationClusterer` for more of those that it takes.
+
+    Attributes
+    ----------
+    n_clusters : int or None
+        None: the number that stands out, up to `max_clusters`.
+    max_iter : int
+        Steps: half for the states, half for the clusters.
+    n_states, max_clusters, n_init, n_neighbors, n_hidden, max_samples : int
+    standardize, verbose : bool
+    objective : Objective, optional
+        What is minimised beside the change under the worst step; by default MIM-v1 with the weight `prior` of H(z).
+    n_dimensions : int
+        Most principal components: directions beyond carry noise, which the worst step would go along.
+    radius : float
+        Length of the worst step in units of the distance to the last of the neighbours.
+    small_step : float
+        Length of the step at whose end the worst direction is looked for, in units of the radius.
+    information, prior : float
+        lambda and mu, IMSAT's weights of the information and of H(z) in it.
+    head : float
+        Scale of the last layer at first.
+    batch_size : int
+    learning_rate : float
+        Of Adam, which half a cosine takes to 0.
+    """
+
+    n_clusters: int | None
+    n_states: int
+    max_iter: int
+    max_clusters: int = 20
+    n_init: int = 1
+    n_neighbors: int = 15
+    n_hidden: int = 512
+    max_samples: int = 60_000
+    standardize: bool = False
+    verbose: bool = False
+    objective: Objective | None = None
+    n_dimensions: int = 64
+    radius: float = 0.4
+    small_step: float = 4.0
+    information: float = 0.1
+    prior: float = 4.0
+    head: float = 1e-4
+    batch_size: int = BATCH_SIZE
+    learning_rate: float = 2e-3
+
+
+@dataclass
+class Trained:
+    """The loss of a network over the last tenth of the steps, and over each tenth."""
+
+    objective: float
+    loss_curve: list[float]
+    n_iter: int
+
+    def then(self, other: Trained) -> Trained:
+        """Both, one after the other."""
+        return Trained(other.objective, self.loss_curve + other.loss_curve, self.n_iter + other.n_iter)
+
+
+def default_steps(n_samples: int) -> int:
+    """How long to train where nothing else is said: a hundred epochs, but from 2000 to 6000 steps.
+
+    Examples
+    --------
+    >>> default_steps(1437), default_steps(10_000), default_steps(60_000)
+    (2000, 4000, 6000)
+    """
+    return int(np.clip(100 * n_samples // BATCH_SIZE, 2000, 6000))
+
+
+def state_mlp(n_dimensions: int, n_hidden: int, n_states: int) -> nn.Sequential:
+    """The network for coordinates: two hidden layers with batch normalisation."""
+    return mlp((n_dimensions, n_hidden, n_hidden, n_states), batch_norm=True)
+
+
+def state_network(body: nn.Module | None, fetch: Fetch, n_dimensions: int, options: ClusterOptions) -> nn.Module:
+    """A new network whose states are all alike but for a trace."""
+    network: nn.Module
+    if body is None:
+        network = state_mlp(n_dimensions, options.n_hidden, options.n_states)
+        head: Any = network[-1]
+    else:
+        body = copy.deepcopy(body).train()
+        with torch.no_grad(), frozen_buffers(body):
+            n_features = body(fetch(torch.arange(2))).flatten(1).shape[1]
+        network = WithStates(body, n_features, options.n_states)
+        head = network.head
+        nn.init.zeros_(head.bias)
+    with torch.no_grad():
+        head.weight.mul_(options.head)
+    return network
+
+
+class _Losses(Callback):
+    """The loss of each step."""
+
+    def __init__(self) -> None:
+        self.values: list[float] = []
+
+    def on_step_end(self, state: TrainingState, metrics: Mapping[str, float]) -> None:
+        self.values.append(metrics["loss"])
+
+
+def train_states(network: nn.Module, fetch: Fetch, radius: Tensor, options: ClusterOptions) -> Trained:
+    """Train a network to states or clusters, and leave it in evaluation mode.
+
+    Parameters
+    ----------
+    network : nn.Module
+    fetch : callable
+        From indices to what the network takes.
+    radius : Tensor of shape (n_samples,)
+    options : ClusterOptions
+
+    Returns
+    -------
+    Trained
+    """
+    objective = MIM(options.prior - 1.0, version=1) if options.objective is None else options.objective
+    step = smooth_step(objective, options.information, step=options.small_step)
+    losses = _Losses()
+    size = even_batches(len(radius), options.batch_size)
+    state = train(
+        network,
+        step,
+        Batches(len(radius), size, seed=int(torch.randint(2**31, ())), drop_last=True),
+        fetch=lambda indices: (fetch(indices), radius[indices]),
+        optimizer=torch.optim.Adam(network.parameters(), lr=options.learning_rate),
+        schedule=cosine(),
+        max_steps=options.max_iter,
+        callbacks=(StopOnNaN(), losses),
+        verbose=options.verbose,
+        description="step of the clusters" if isinstance(network, MergedStates) else "step of the states",
+    )
+    network.cpu().eval()
+    tenths = np.array_split(losses.values, min(10, len(losses.values)))
+    curve = [float(np.mean(tenth)) for tenth in tenths]
+    return Trained(curve[-1], curve, state.step)

@@ -1,0 +1,247 @@
+"""Clusters that may touch, by mutual information, as a scikit-learn clusterer."""
+
+from __future__ import annotations
+
+import copy
+import math
+from functools import partial
+from numbers import Integral
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+import torch
+from sklearn.base import _fit_context
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from torch import nn
+
+from neuralbayes.clusters.fit import fit_clusters
+from neuralbayes.clusters.training import N_STATES, ClusterOptions, default_steps, state_mlp
+from neuralbayes.estimators.attributes import Check, count
+from neuralbayes.estimators.clusterer import Array, Clusterer, tensor_of
+from neuralbayes.estimators.inputs import Rows, as_images, as_rows
+from neuralbayes.networks.states import StateNetwork, WithStates
+from neuralbayes.objectives import Objective
+
+
+class InformationClusterer(Clusterer):
+    """Cluster rows, embeddings or images by maximising the mutual information of their clusters.
+
+    Groups of real data touch: a 4 can be drawn into a 9. A network with several states for each cluster is trained to
+    maximise I(x; z) while p(z|x) must not change under the worst small step from any sample; states that are often
+    neighbours are merged into clusters, and the clusters are trained on. Most of the cost is `max_iter` steps, whatever
+    the number of samples. For groups with a gap between them, :class:`neuralbayes.ManifoldLabeler` gives a certificate.
+
+    Parameters
+    ----------
+    n_clusters : int or "auto", default="auto"
+        Number of clusters. "auto" takes the number at the largest drop in neighbour affinity between merges.
+    network : "mlp" or torch.nn.Module, default="mlp"
+        "mlp" has two hidden layers on the principal components of the rows or pixels. A module of your own gets rows
+        (n, n_features) or images (n, C, H, W), normalised, in float32, and returns features of any shape (n, ...). It
+        is copied and trained together with a linear layer to the states.
+    objective : Objective, optional
+        What is minimised beside the change of p(z|x) under the worst small step, by default
+        :class:`neuralbayes.MIM` of version 1 with alpha = 3.
+    n_init : int, default=1
+        Starts, of which the loss chooses the best. With "auto" these are starts of the states, one of which becomes
+        clusters.
+    n_neighbors : int, default=15
+        Neighbours whose distance is the unit of the worst small step, and by which states are merged.
+    n_states : int, optional
+        States that are merged into clusters, by default four for each cluster, 40 with "auto".
+    n_hidden : int, default=512
+        Units of each hidden layer of "mlp".
+    max_iter : int, optional
+        Number of steps, half of them for the states and half for the clusters: by default 2000, from 15,000 samples on
+        6000, and between in proportion.
+    max_samples : int, default=60000
+        Samples that the network is trained on, drawn at random. All are labelled.
+    max_clusters : int, default=20
+        Largest number that "auto" considers.
+    standardize : bool, default=False
+        Divide each column of rows by its standard deviation first. Use it where columns have different units.
+    random_state : int, RandomState instance or None, default=None
+    verbose : bool, default=False
+        Show progress.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+        Cluster of each sample, from 0 to n_clusters_ - 1, the largest first.
+    n_clusters_ : int
+    n_states_ : int
+    n_dimensions_ : int
+        Principal components that were taken.
+    prior_ : ndarray of shape (n_clusters_,)
+        p(z) over the training samples.
+    separation_ : ndarray of shape (n_clusters_,)
+        Jensen-Shannon divergence in nats of each cluster from the rest, with p(z|x) averaged over the neighbours of x:
+        log 2 = 0.693 where no neighbour belongs to another cluster. With one cluster there is no rest: 0.
+    objective_ : float
+        The loss of the clusters over the last tenth of their steps.
+    loss_curve_ : list of float
+        The loss of each tenth of the steps for the states, then for the clusters.
+    n_iter_ : int
+    n_iter_states_ : int
+        Steps that were for the states; the others were for the clusters.
+    selection_ : dict of lists
+        With ``n_clusters="auto"``: "n_clusters", "ratio", how many times as often as by chance the two clusters that
+        would be merged next are neighbours, and "jump", how much less that is than for the pair merged before.
+    module_ : torch.nn.Module
+        The network, from rows (n, n_features), or images (n, C, H, W) in [0, 1], to logits (n, n_clusters_).
+    image_shape_ : list of int or None
+        [H, W, C] where images were fitted.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+
+    See Also
+    --------
+    neuralbayes.ManifoldLabeler : Disjoint groups, with a certificate.
+    neuralbayes.MIM : The objective.
+    neuralbayes.load : Reads what `save` wrote.
+
+    Notes
+    -----
+    See :doc:`/clustering`. Large fits run in bfloat16 where that works and is faster: the same seed may then give other
+    labels on another machine.
+
+    Examples
+    --------
+    The accuracy is that of the best match of clusters and digits:
+
+    >>> import neuralbayes as nb
+    >>> digits = nb.datasets.load("digits").train
+    >>> clusterer = nb.InformationClusterer(10, max_iter=400, random_state=0).fit(digits.images)
+    >>> nb.baselines.clustering_accuracy(clusterer.labels_, digits.labels) > 0.7
+    True
+    """
+
+    _fitted: ClassVar[dict[str, Check]] = Clusterer._fitted | {
+        "n_iter_states_": count,
+        "n_states_": count,
+        "n_network_features_": count,
+    }
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_clusters": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "network": [StrOptions({"mlp"}), nn.Module],
+        "objective": [Objective, None],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "n_states": [Interval(Integral, 2, None, closed="left"), None],
+        "n_hidden": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
+        "max_samples": [Interval(Integral, 2, None, closed="left")],
+        "max_clusters": [Interval(Integral, 2, None, closed="left")],
+        "standardize": ["boolean"],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        n_clusters: int | Literal["auto"] = "auto",
+        *,
+        network: Literal["mlp"] | nn.Module = "mlp",
+        objective: Objective | None = None,
+        n_init: int = 1,
+        n_neighbors: int = 15,
+        n_states: int | None = None,
+        n_hidden: int = 512,
+        max_iter: int | None = None,
+        max_samples: int = 60_000,
+        max_clusters: int = 20,
+        standardize: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.network = network
+        self.objective = objective
+        self.n_init = n_init
+        self.n_neighbors = n_neighbors
+        self.n_states = n_states
+        self.n_hidden = n_hidden
+        self.max_iter = max_iter
+        self.max_samples = max_samples
+        self.max_clusters = max_clusters
+        self.standardize = standardize
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Rows, y: object = None) -> Self:
+        """Find the clusters.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or images
+            Numbers; a memory-mapped array is not copied. Images are an array of shape (n, H, W), (n, H, W, C) or
+            (n, C, H, W), uint8 or floating point in [0, 1], or what :func:`neuralbayes.pretrain` takes.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        self._forget()
+        images = as_images(X)
+        samples = as_rows(self, X, reset=True) if images is None else images
+        self.image_shape_ = None if images is None else list(images.shape)
+        if images is not None:
+            self.n_features_in_ = math.prod(images.shape)
+            if self.standardize:
+                raise ValueError("`standardize` is for rows, and must be False here, got True")
+        n_clusters = None if self.n_clusters == "auto" else self.n_clusters
+        if len(samples) < max(2, n_clusters or 1):
+            raise ValueError(
+                f"n_samples={len(samples)} should be >= {max(2, n_clusters or 1)} for n_clusters={self.n_clusters}."
+            )
+        options = ClusterOptions(
+            n_clusters=n_clusters,
+            n_states=self.n_states or (N_STATES * n_clusters if n_clusters else 10 * N_STATES),
+            max_clusters=self.max_clusters,
+            n_init=self.n_init,
+            n_neighbors=self.n_neighbors,
+            n_hidden=self.n_hidden,
+            max_iter=self.max_iter or default_steps(len(samples)),
+            max_samples=self.max_samples,
+            standardize=self.standardize,
+            verbose=bool(self.verbose),
+            objective=self.objective,
+        )
+        if options.n_states < (n_clusters or 2):
+            raise ValueError(f"`n_states` must be at least n_clusters={n_clusters}, got {options.n_states}")
+        body = self.network if isinstance(self.network, nn.Module) else None
+        rng = check_random_state(self.random_state)
+        found = fit_clusters(partial(tensor_of, samples), len(samples), body, options, rng)
+        order = self._keep(found.network, samples, options.verbose)
+        found.network.membership = found.network.membership[:, torch.from_numpy(order)]
+        self.separation_: Array = found.separation[order]
+        self.objective_, self.loss_curve_ = found.objective, found.loss_curve
+        self.n_iter_, self.n_iter_states_ = found.n_iter, found.n_iter_states
+        self.n_hidden_, self.n_states_, self.n_dimensions_ = options.n_hidden, options.n_states, found.n_dimensions
+        inner = found.network.network
+        self.n_network_features_ = inner.head.in_features if isinstance(inner, WithStates) else 0
+        if n_clusters is None:
+            tried = range(2, min(options.max_clusters, options.n_states - 1) + 1)
+            self.selection_ = {
+                "n_clusters": list(tried),
+                "ratio": [float(found.merging.ratios[-(n - 1)]) for n in tried],
+                "jump": [float(found.merging.jumps()[n - 2]) for n in tried],
+            }
+        return self
+
+    def _make_module(self, body: nn.Module | None) -> nn.Module:
+        n_features, rank = self.n_features_in_, self.n_dimensions_
+        center = torch.empty(n_features, dtype=torch.float64)
+        network: nn.Module
+        if body is not None:
+            basis = torch.empty(n_features, dtype=torch.float64)
+            network = WithStates(copy.deepcopy(body), self.n_network_features_, self.n_states_)
+        else:
+            basis = torch.empty(n_features, rank, dtype=torch.float64)
+            network = state_mlp(rank, self.n_hidden_, self.n_states_)
+        membership = torch.empty(self.n_states_, self.n_clusters_)
+        return StateNetwork(center, basis, network, membership).eval().requires_grad_(False)

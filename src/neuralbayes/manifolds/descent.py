@@ -1,0 +1,128 @@
+"""DML + beta R_c descended from several starts together; rows held out choose the best start and its best step."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.cluster import KMeans
+from torch import Tensor
+
+from neuralbayes.bayes import posterior
+from neuralbayes.manifolds.geometry import Geometry, Options
+from neuralbayes.manifolds.graph import Array
+from neuralbayes.manifolds.separation import is_certified, separation
+from neuralbayes.networks.sines import SineNetwork
+from neuralbayes.objectives.base import interior_posterior
+
+HELD_OUT = 0.2
+
+
+@dataclass
+class Labeling:
+    """A network with its states, how far they are apart, and how it was found."""
+
+    network: SineNetwork
+    separation: Array  # (n_states,) in nats
+    objective: float  # DML + beta R_c on rows held out
+    loss_curve: list[float]
+    n_iter: int
+    null: float = 0.0  # separation of connected rows, in nats
+    columns: tuple[int, ...] = ()  # those that make the states alone
+
+    @property
+    def disjoint(self) -> NDArray[np.bool_]:
+        """Which states are certified: (n_states,)."""
+        return is_certified(self.separation, self.null)
+
+    @torch.no_grad()
+    def posterior(self, rows: Array) -> Array:
+        """p(z|x): (n, n_features) -> (n, n_states)."""
+        p_zx: Array = posterior(self.network(torch.from_numpy(rows))).numpy()
+        return p_zx
+
+
+def fit_states(geometry: Geometry, n_states: int, options: Options, rng: np.random.RandomState) -> Labeling:
+    """The best of `n_init` starts, and of as many again where none of the first is certified."""
+    best = _descend(geometry, _starts(geometry, n_states, options, rng), options)
+    if not best.disjoint.all():
+        again = _descend(geometry, _starts(geometry, n_states, options, rng), options)
+        best = min(best, again, key=lambda labeling: labeling.objective)
+    return best
+
+
+def single_state(geometry: Geometry) -> Labeling:
+    """Everything in one state, which has no rest to be separated from."""
+    return Labeling(geometry.network(1), np.zeros(1), 0.0, [], 0)
+
+
+def _starts(geometry: Geometry, n_states: int, options: Options, rng: np.random.RandomState) -> Array:
+    """Coefficients of `n_init` heads that fit different divisions of the sample: (n_modes, n_states, n_init)."""
+    divisions = [geometry.walk.territories(n_states, rng) for _ in range(options.n_init)]
+    if options.n_init >= 4:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # fewer distinct points than states is no news here
+            labels = KMeans(n_states, n_init=1, random_state=rng).fit_predict(geometry.points)
+        divisions[-1] = np.eye(n_states)[labels]
+    target = np.stack(divisions, axis=2)
+    target = 12.0 * (target - target.sum(axis=1, keepdims=True) / n_states)
+    train = slice(n_held_out(len(target)), None)
+    values = geometry.hidden[train] @ geometry.modes
+    coefficients = np.tensordot(values, target[train], axes=(0, 0)) / len(values)
+    return coefficients / (1.0 + 0.01 * geometry.relative_roughness(n_states))[:, None, None]
+
+
+def _descend(geometry: Geometry, start: Array, options: Options) -> Labeling:
+    """Adam on DML + beta R_c from all starts together; the best on rows held out, at its best step."""
+    _, n_states, n_init = start.shape
+    rough = geometry.relative_roughness(n_states)
+    scale = 1.0 / np.sqrt(1.0 + rough)  # in these units smooth functions move first
+    held_out = n_held_out(len(geometry.rows))
+    values = torch.from_numpy((geometry.hidden @ geometry.modes) * scale).float()
+    train, test = values[held_out:], values[: held_out or None]
+    cost = torch.from_numpy(rough * scale**2).float()[:, None, None]
+    weights = torch.from_numpy(start / scale[:, None, None]).float().requires_grad_()
+    optimizer = torch.optim.Adam([weights], lr=0.1)
+
+    def loss(rows: Tensor) -> Tensor:
+        p_zx = interior_posterior((rows @ weights.flatten(1)).reshape(len(rows), *weights.shape[1:]))
+        p_z = p_zx.mean(dim=0)
+        value = options.objective.sample_term(p_zx, p_z).mean(dim=0) + options.objective.prior_term(p_z)
+        return value + options.beta * (cost * weights.square()).sum(dim=(0, 1))  # (n_init,)
+
+    best = torch.full((n_init,), torch.inf)
+    best_weights = weights.detach().clone()
+    curve: list[float] = []
+    waited = 0
+    n_iter = 0
+    while waited < 3:
+        with torch.no_grad():
+            value = loss(test)
+        better = value < best - options.tol  # False where NaN
+        best = torch.where(better, value, best)
+        best_weights = torch.where(better, weights.detach(), best_weights)
+        curve.append(float(best.min()))
+        waited = 0 if curve[-1] < min(curve[:-1], default=np.inf) else waited + 1
+        for _ in range(min(5, options.max_iter - n_iter)):
+            optimizer.zero_grad()
+            loss(train).sum().backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+            n_iter += 1
+        if n_iter >= options.max_iter:
+            break
+    winner = int(best.argmin())
+    coefficients = best_weights[:, :, winner].double().numpy() * scale[:, None]
+    network = geometry.network(n_states)
+    with torch.no_grad():
+        network.head.copy_(torch.from_numpy(geometry.modes @ coefficients))
+    p_zx = posterior(values @ best_weights[:, :, winner]).double().numpy()
+    apart = separation(geometry.settled, p_zx, np.arange(held_out or len(p_zx)))
+    return Labeling(network, apart, float(best[winner]), curve, n_iter)
+
+
+def n_held_out(n: int) -> int:
+    """Rows held out of n, which are in random order: the first fifth; none where there are few."""
+    return int(HELD_OUT * n) if n >= 50 else 0

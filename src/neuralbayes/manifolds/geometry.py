@@ -1,0 +1,116 @@
+"""The sample that a fit looks at: its span, its graph, and the smooth functions on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from neuralbayes.manifolds.graph import Array, NeighborGraph, RandomWalk
+from neuralbayes.manifolds.separation import WALK_LENGTH, settled
+from neuralbayes.manifolds.smoothness import smooth_functions
+from neuralbayes.networks.sines import SineNetwork
+from neuralbayes.objectives import Objective
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a fit can be told; see :class:`neuralbayes.ManifoldLabeler`."""
+
+    beta: float
+    n_init: int
+    n_neighbors: int
+    n_hidden: int
+    max_iter: int
+    tol: float
+    max_samples: int
+    standardize: bool
+    verbose: bool
+    objective: Objective
+
+
+class Geometry:
+    """A sample of the rows: its span, its graph, and the functions on it from smooth to rough."""
+
+    def __init__(self, X: Array, options: Options, rng: np.random.RandomState) -> None:
+        rows = rng.permutation(len(X))[: options.max_samples]
+        sample = take(X, rows)
+        once = _first_of_equals(sample) if (sample != sample[0]).any() else np.arange(len(sample))
+        self.rows, self.sample = rows[once], sample[once]
+        self.center, self.basis = span(self.sample, options.standardize)
+        self.points = (self.sample - self.center) @ self.basis
+        self.graph = NeighborGraph(self.points, options.n_neighbors)
+        self.walk = RandomWalk(self.graph, WALK_LENGTH)
+        self.settled = settled(self.walk, self.points)
+        # Wavelengths from two spacings, where neighbours can still be told apart, to three times the data's radius, 1.
+        shortest = min(2.0 * self.graph.spacing, 0.5)
+        wavelength = np.exp(rng.uniform(np.log(shortest), np.log(3.0), options.n_hidden))
+        self.frequency = rng.standard_normal((self.points.shape[1], options.n_hidden)) / wavelength
+        self.phase = rng.uniform(0.0, 2.0 * np.pi, options.n_hidden)
+        with torch.no_grad():
+            waves = self.network(1).hidden(torch.from_numpy(self.sample)).numpy()
+        self.hidden: Array = np.column_stack([waves, np.ones(len(waves))])
+        self.modes, self.roughness = smooth_functions(self.hidden, self.graph)
+
+    def network(self, n_states: int) -> SineNetwork:
+        """A network on this span with an output layer of zeros."""
+        center, basis = torch.from_numpy(self.center), torch.from_numpy(self.basis)
+        return SineNetwork(center, basis, torch.from_numpy(self.frequency), torch.from_numpy(self.phase), n_states)
+
+    def relative_roughness(self, n_states: int) -> Array:
+        """R_c of each mode in units of the first that K disjoint manifolds would not have for free: (n_modes,)."""
+        unit = float(self.roughness[min(n_states, len(self.roughness) - 1)])
+        return self.roughness / (unit or 1.0)  # no mode but the constant: a single distinct row
+
+
+def take(X: Array, rows: NDArray[np.int64]) -> Array:
+    """Rows of `X` in double; read in the order in which they lie, which a memory-mapped file likes."""
+    order = np.argsort(rows)
+    sample = np.empty((len(rows), X.shape[1]))
+    sample[order] = X[rows[order]]
+    return sample
+
+
+def _first_of_equals(rows: Array) -> NDArray[np.int64]:
+    """Indices of the rows without those that an earlier one equals."""
+    first: dict[bytes, int] = {}
+    for i, row in enumerate(rows + 0.0):  # which makes -0.0 and 0.0 the same
+        first.setdefault(row.tobytes(), i)
+    return np.fromiter(first.values(), np.int64, len(first))
+
+
+def span(sample: Array, standardize: bool) -> tuple[Array, Array]:
+    """Center (n_features,) and basis (n_features, rank) of the span of the rows, their root mean square radius 1."""
+    n, d = sample.shape
+    center = sample.mean(axis=0)
+    centered = sample - center
+    # One number for all columns keeps the geometry; it also keeps squares in range.
+    scale = centered.std(axis=0) if standardize else np.full(d, np.abs(centered).max())
+    scale[scale == 0.0] = 1.0
+    centered = centered / scale
+    subspace = _low_rank_span(centered)
+    flat = centered if subspace is None else centered @ subspace
+    if flat.shape[1] <= n:
+        values, vectors = np.linalg.eigh(flat.T @ flat / n)
+    else:
+        values, left = np.linalg.eigh(flat @ flat.T / n)
+        vectors = flat.T @ left / np.sqrt(n * values.clip(np.finfo(float).tiny))
+    vectors = vectors if subspace is None else subspace @ vectors
+    if values[-1] <= 0.0:  # a single distinct row
+        return center, np.zeros((d, 1))
+    kept = values > 1e-12 * values[-1]  # a millionth in length: beyond the rounding of float32
+    radius = np.sqrt(values[kept].sum())
+    return center, vectors[:, kept][:, ::-1] / radius / scale[:, None]
+
+
+def _low_rank_span(rows: Array, rank: int = 32) -> Array | None:
+    """An orthonormal basis of few columns that holds all rows, where there is one: most columns often carry nothing."""
+    n, d = rows.shape
+    if d <= 2 * rank:
+        return None
+    mixed = np.random.RandomState(0).standard_normal((rank, n)) @ rows
+    basis, _ = np.linalg.qr(mixed.T)
+    rest = rows - (rows @ basis) @ basis.T
+    return basis if np.abs(rest).max() <= 1e-9 * np.abs(rows).max() else None

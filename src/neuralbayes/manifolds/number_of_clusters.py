@@ -1,0 +1,72 @@
+"""How many manifolds there are: the largest number of states that are certified and that resamples find again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import adjusted_rand_score
+
+from neuralbayes.manifolds.certificate import certified
+from neuralbayes.manifolds.descent import Labeling, fit_states, single_state
+from neuralbayes.manifolds.geometry import Geometry, Options
+from neuralbayes.manifolds.graph import Array
+from neuralbayes.manifolds.separation import CERTIFIED
+from neuralbayes.training.progress import progress
+
+
+def select(
+    X: Array, geometry: Geometry, max_states: int, options: Options, rng: np.random.RandomState
+) -> tuple[Labeling, dict[str, list[Any]]]:
+    """The largest number of states that are all certified and whose labels are found again in resamples.
+
+    Returns
+    -------
+    labeling : Labeling
+        With one state where no larger number passes; with `max_states` where these are certified and none is found
+        again: then there are more groups than states, which share them by chance.
+    selection : dict of lists
+        For each number tried: "n_clusters", "objective", "separation" (the smallest over the states), "stability" (the
+        adjusted Rand index between two resamples; None where it was not needed).
+    """
+    tried: list[Labeling] = []
+    with progress(max_states - 1, description="numbers of states tried", enabled=options.verbose) as display:
+        for n_states in range(2, max_states + 1):
+            tried.append(fit_states(geometry, n_states, options, rng))
+            display.advance(metrics={"n_clusters": n_states, "separation": tried[-1].separation.min()})
+            if sum(not labeling.disjoint.all() for labeling in tried) == 2:
+                break  # more states only cut more
+    stability: list[float | None] = [None] * len(tried)
+    chosen = None
+    for i in reversed(range(len(tried))):
+        if tried[i].disjoint.all():
+            tried[i] = certified(tried[i], X, geometry, options, rng)
+        if tried[i].disjoint.all():
+            stability[i] = agreement = _stability(geometry, i + 2, options, rng)
+            if agreement >= CERTIFIED:
+                chosen = tried[i]
+                break
+    selection: dict[str, list[Any]] = {
+        "n_clusters": list(range(2, len(tried) + 2)),
+        "objective": [labeling.objective for labeling in tried],
+        "separation": [float(labeling.separation.min()) for labeling in tried],
+        "stability": stability,
+    }
+    if chosen is None and tried[-1].disjoint.all():
+        chosen = tried[-1]
+    if chosen is None:
+        columns = {j for labeling in tried for j in labeling.columns}
+        chosen = replace(single_state(geometry), columns=tuple(sorted(columns)))
+    return chosen, selection
+
+
+def _stability(geometry: Geometry, n_states: int, options: Options, rng: np.random.RandomState) -> float:
+    """Adjusted Rand index between the labels that two resamples of four fifths give to the whole sample."""
+    labels = []
+    for _ in range(2):
+        part = rng.permutation(len(geometry.sample))[: int(0.8 * len(geometry.sample))]
+        fewer = replace(options, n_init=min(4, options.n_init))
+        resampled = Geometry(geometry.sample[part], fewer, rng)
+        labels.append(fit_states(resampled, n_states, fewer, rng).posterior(geometry.sample).argmax(axis=1))
+    return float(adjusted_rand_score(*labels))
