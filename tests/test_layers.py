@@ -26,6 +26,7 @@ LAYERS = [
     "clusters",  # data that may touch: states, merging, training
     "manifolds",  # disjoint rows: graph, modes, descent, certificate, choice of K
     "features",  # MIM features of rows and of images: encoder, pretraining, presets, export
+    "neighbors",  # the nearest neighbours of points: the one search
     "parts",
     "datasets",  # the public face of data
     "data",  # tables, pictures, named sets, toys; no training

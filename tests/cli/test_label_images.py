@@ -261,7 +261,7 @@ def test_options_of_images_are_refused_for_tables_and_models_of_rows_for_images(
     assert "--size is for images, but rows.npy is a table" in said(capsys)[1]
     assert main(["label", "rows.npy", "--clusters", "2", "--save", "model", "--quiet", "--no-picture"]) == 0
     assert main(["label", "digits", "--model", "model"]) == 2
-    assert "must hold a ManifoldLabeler of images" in said(capsys)[1]
+    assert "must hold an InformationClusterer of images" in said(capsys)[1]
 
 
 def test_files_that_are_there_are_kept(capsys, tmp_path):

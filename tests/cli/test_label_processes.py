@@ -44,7 +44,7 @@ def save_table(path, n):
 
 @pytest.fixture
 def small_parts(monkeypatch):
-    monkeypatch.setattr("neuralbayes.manifolds.labeling.ROWS_AT_ONCE", 10)
+    monkeypatch.setattr("neuralbayes.cli.label_model.PART_ROWS", 80)
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from neuralbayes.baselines.headed import classify
 from neuralbayes.baselines.infomax import InfoMax, InfoMaxConfig
 from neuralbayes.baselines.infomax import _step as infomax_step
 from neuralbayes.baselines.rotation import _step as rotation_step
-from neuralbayes.clusters.clustering import information_step
+from neuralbayes.clusters.smooth_step import smooth_step
 from neuralbayes.data.normalize import Normalization
 from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.training import Batches, global_batch, share, train
@@ -53,8 +53,8 @@ def infomax_network(estimator: Any) -> nn.Module:
 Case = tuple[Callable[[], nn.Module], Callable[[nn.Module, Any], dict[str, Tensor]], Callable[[int], Any]]
 ROWS = lambda n: (torch.randn(n, 4), torch.rand(n))  # noqa: E731
 CASES: dict[str, Case] = {
-    "information by MIM": (normed_mlp, information_step(MIM(3.0, version=1), 0.1), ROWS),
-    "information by DML": (normed_mlp, information_step(DML(), 0.5, n_iterations=2, step=2.0), ROWS),
+    "information by MIM": (normed_mlp, smooth_step(MIM(3.0, version=1), 0.1), ROWS),
+    "information by DML": (normed_mlp, smooth_step(DML(), 0.5, n_iterations=2, step=2.0), ROWS),
     "labels": (
         convolution,
         lambda network, b: classify(network, *b),

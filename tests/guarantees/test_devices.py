@@ -20,7 +20,7 @@ from torch.utils._pytree import tree_map
 
 import neuralbayes as nb
 from neuralbayes import DML, MIM, RunningPrior, Smoothness, WeightedSum, baselines, training
-from neuralbayes.clusters.clustering import information_step
+from neuralbayes.clusters.smooth_step import smooth_step
 from neuralbayes.data.sources import ArraySource
 from neuralbayes.distributed.sums import Processes
 from neuralbayes.features.encoder import state_use
@@ -65,7 +65,7 @@ def trained_on(device: torch.device) -> Iterator[None]:
         "training.loop",
         "features.encoder_training",
         "features.pretraining",
-        "clusters.clustering",
+        "clusters.fit",
         "baselines.imsat",
     )
     with ExitStack() as stack:
@@ -101,7 +101,7 @@ def gradient_of_backward(device: torch.device, **settings: Any) -> Result:
 def virtual_adversarial_step(device: torch.device) -> Result:
     network = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.ReLU(), nn.Linear(6, 3)).to(device)
     batch = torch.randn(9, 4).to(device), torch.rand(9).to(device)
-    metrics = information_step(DML(), 0.5, n_iterations=2)(network, batch)
+    metrics = smooth_step(DML(), 0.5, n_iterations=2)(network, batch)
     return gradients(network) | metrics
 
 
@@ -138,7 +138,7 @@ def features(device: torch.device) -> Result:
 
 def clusters(**settings: Any) -> Result:
     quick = {"n_clusters": 2, "max_iter": 6, "n_hidden": 8, "random_state": 0} | settings
-    labeler = nb.ManifoldLabeler(**quick).fit(IMAGES[:, ::4, ::4])
+    labeler = nb.InformationClusterer(**quick).fit(IMAGES[:, ::4, ::4])
     return dict(labeler.module_.state_dict()) | {"p_zx": torch.from_numpy(labeler.predict_proba(IMAGES[:, ::4, ::4]))}
 
 

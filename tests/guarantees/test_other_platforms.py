@@ -23,7 +23,7 @@ from neuralbayes.cli import main
 from neuralbayes.reproduce.experiment import by
 images = nb.datasets.load("digits").train.images[:40].repeat(3, axis=1).repeat(3, axis=2)
 found = {"rows": len(nb.ManifoldLabeler(2, max_iter=5, random_state=0).fit(images.reshape(40, -1) / 255.0).labels_)}
-found["images"] = len(nb.ManifoldLabeler(2, max_iter=4, n_hidden=8, random_state=0).fit(images).labels_)
+found["images"] = len(nb.InformationClusterer(2, max_iter=4, n_hidden=8, random_state=0).fit(images).labels_)
 found["encoder"] = list(nb.MIMEncoder((4,), max_epochs=1, random_state=0).fit_transform(images.reshape(40, -1)).shape)
 nb.pretrain(images, nb.PretrainConfig(encoder="tiny", epochs=1, batch_size=20, microbatch_size=20), out="run")
 print(json.dumps(found))

@@ -68,7 +68,7 @@ def test_the_command_writes_a_page_of_clusters(model, tmp_path, capsys):
 
 def test_rows_with_a_network_are_not_said_to_lack_a_certificate(tmp_path, capsys):
     X, _ = toys.make_blobs(200, random_state=0)
-    nb.ManifoldLabeler(3, network="mlp", max_iter=100, n_hidden=32, random_state=0).fit(X).save(tmp_path / "model")
+    nb.InformationClusterer(3, max_iter=100, n_hidden=32, random_state=0).fit(X).save(tmp_path / "model")
     np.save(tmp_path / "rows.npy", X)
     words = ["report", str(tmp_path / "model"), str(tmp_path / "rows.npy"), "--out", str(tmp_path / "page.html")]
     assert main([*words, "--quiet"]) == 0

@@ -53,7 +53,7 @@ def clusters(X: Any, **settings: Any) -> Result:
     """Forty-eight steps in all, of batches with an odd number of samples, and what they end in."""
     quick = {"n_clusters": 3, "max_iter": 48, "n_hidden": 16, "n_neighbors": 5, "random_state": 0}
     with in_double():
-        labeler = nb.ManifoldLabeler(**quick | settings).fit(X)
+        labeler = nb.InformationClusterer(**quick | settings).fit(X)
     found = {name: tensor.detach() for name, tensor in labeler.module_.state_dict().items()}
     for name in ("labels_", "separation_", "loss_curve_"):
         found[name] = torch.as_tensor(getattr(labeler, name))
@@ -75,8 +75,8 @@ def precise_on_rank_zero(wanted: str) -> str:
 
 def clusters_on_unequal_processors() -> Result:
     with (
-        mock.patch("neuralbayes.clusters.clustering.choose_precision", precise_on_rank_zero),
-        mock.patch("neuralbayes.clusters.clustering.LARGE", 0),
+        mock.patch("neuralbayes.clusters.fit.choose_precision", precise_on_rank_zero),
+        mock.patch("neuralbayes.clusters.fit.LARGE", 0),
     ):
         return clusters(digits())
 
@@ -121,7 +121,7 @@ def encoder_of(method: Callable[..., Any], data: Any, config: Any) -> Result:
 TRAINERS: dict[str, Callable[[], Result]] = {
     "clusters of images": lambda: clusters(digits()),
     "clusters of images by a network of one's own": own_network,
-    "clusters of rows": lambda: clusters(rows(), network="mlp"),
+    "clusters of rows": lambda: clusters(rows()),
     "as many clusters as stand out": lambda: clusters(digits(), n_clusters="auto", n_states=8, n_init=2),
     "IMSAT on rows": imsat_rows,
     "IMSAT": lambda: encoder_of(baselines.imsat, IMAGES, baselines.ImsatConfig(**COMMON, n_clusters=3)),
