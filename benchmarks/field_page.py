@@ -84,7 +84,7 @@ def write_page(field: Results, tried: Results, docs: Path) -> None:
         "## Classes of unequal size",
         imbalance_sentence(field),
         "## Tables",
-        'One default for all: columns of unit variance, and of ours `network="mlp"`. The rows that are labelled are '
+        "One default for all: columns of unit variance. The rows that are labelled are "
         "those that were fitted. Four of the sets come with scikit-learn, two with river.",
         accuracy_table(field, [name for name in TABLES if name in field.names(FIELD, "set")]),
         "## What was tried on MNIST",

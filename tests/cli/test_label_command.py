@@ -55,6 +55,17 @@ class SignLabeler:
         (folder / "model.json").write_text(json.dumps(state))
 
 
+class SignClusterer(SignLabeler):
+    """The same without a certificate, as InformationClusterer is."""
+
+    def fit(self, X):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            super().fit(X)
+        del self.disjoint_
+        return self
+
+
 def load_sign_labeler(folder):
     state = json.loads((folder / "model.json").read_text())
     X = np.zeros((1, state["n"]))
@@ -64,6 +75,7 @@ def load_sign_labeler(folder):
 @pytest.fixture(autouse=True)
 def labeler(monkeypatch):
     monkeypatch.setattr(neuralbayes, "ManifoldLabeler", SignLabeler, raising=False)
+    monkeypatch.setattr(neuralbayes, "InformationClusterer", SignClusterer, raising=False)
     monkeypatch.setattr(neuralbayes, "load", load_sign_labeler, raising=False)
     monkeypatch.setattr(SignLabeler, "disjoint", True)
 
@@ -114,15 +126,46 @@ def test_the_summary_counts_the_states_and_says_what_was_used(table, capsys):
 
 def test_states_that_overlap_are_not_called_disjoint_and_the_warning_becomes_a_note(table, capsys, monkeypatch):
     monkeypatch.setattr(SignLabeler, "disjoint", False)
-    assert main(["label", str(table), "--clusters", "2", "--no-picture"]) == 0
+    assert main(["label", str(table), "--clusters", "2", "--method", "manifolds", "--no-picture"]) == 0
     out, err = said(capsys)
     assert "the states are not disjoint: state 0 (50.0 % of log 2), state 1 (50.0 % of log 2)" in out
     assert err == "note: no restart found disjoint states"
 
 
+@pytest.mark.parametrize(
+    ("method", "disjoint", "expected"),
+    [("auto", True, SignLabeler), ("auto", False, SignClusterer), ("information", True, SignClusterer)],
+)
+def test_auto_takes_manifolds_only_where_all_are_certified(table, capsys, monkeypatch, method, disjoint, expected):
+    monkeypatch.setattr(SignLabeler, "disjoint", disjoint)
+    for cls in (SignLabeler, SignClusterer):
+        monkeypatch.setattr(cls, "made", None)
+    assert main(["label", str(table), "--clusters", "2", "--method", method, "--no-picture"]) == 0
+    out, err = said(capsys)
+    assert err == ""
+    assert (SignClusterer.made is not None) == (expected is SignClusterer)
+    words = "2 disjoint manifolds" if expected is SignLabeler else "2 clusters that touch; separation"
+    assert words in out
+
+
 def test_json_is_one_object_and_nothing_else(table, capsys, monkeypatch):
     monkeypatch.setattr(SignLabeler, "disjoint", False)
-    assert main(["label", str(table), "--clusters", "2", "--json", "--save", str(table.parent / "model")]) == 0
+    assert (
+        main(
+            [
+                "label",
+                str(table),
+                "--clusters",
+                "2",
+                "--method",
+                "manifolds",
+                "--json",
+                "--save",
+                str(table.parent / "model"),
+            ]
+        )
+        == 0
+    )
     out, err = said(capsys)
     result = json.loads(out)
     assert err == ""
@@ -287,7 +330,7 @@ def test_options_of_training_are_refused_with_a_model(table, capsys, option):
 def test_something_that_does_not_label_is_refused_as_a_model(table, capsys, monkeypatch):
     monkeypatch.setattr(neuralbayes, "load", lambda folder: object())
     assert main(["label", str(table), "--model", "model"]) == 2
-    assert "model must hold a ManifoldLabeler, got object" in said(capsys)[1]
+    assert "model must hold a clusterer, got object" in said(capsys)[1]
 
 
 def test_the_picture_goes_where_it_is_told_and_nowhere_with_no_picture(table, capsys):

@@ -4,7 +4,7 @@ Clusters of images
 
 Kinds of images touch each other: some ones look like sevens. There are no disjoint
 manifolds to be certified, but there are clusters, and
-:class:`~neuralbayes.ManifoldLabeler` finds them when it is given images.
+:class:`~neuralbayes.InformationClusterer` finds them.
 """
 
 import matplotlib.pyplot as plt
@@ -12,8 +12,8 @@ import matplotlib.pyplot as plt
 import neuralbayes as nb
 
 digits = nb.datasets.load("digits").train  # 1,437 of them, 8x8 pixels
-labeler = nb.ManifoldLabeler(n_clusters=10, random_state=0).fit(digits.images)
-accuracy = nb.baselines.clustering_accuracy(labeler.labels_, digits.labels)
+clusterer = nb.InformationClusterer(n_clusters=10, random_state=0).fit(digits.images)
+accuracy = nb.baselines.clustering_accuracy(clusterer.labels_, digits.labels)
 print(f"{accuracy:.1%} are in the cluster of their digit")
 
 # %%
@@ -22,7 +22,7 @@ print(f"{accuracy:.1%} are in the cluster of their digit")
 
 figure, ax = plt.subplots(figsize=(8, 5.6), layout="constrained")
 nb.plot.MembersDisplay.from_estimator(
-    labeler, digits.images[..., 0], states=range(10), n_members=14, ax=ax
+    clusterer, digits.images[..., 0], states=range(10), n_members=14, ax=ax
 )
 plt.show()
 
@@ -31,8 +31,8 @@ plt.show()
 # often neighbours were merged before the clusters were trained on. With ten from the
 # start it is likelier that one of them holds two digits while another digit has two:
 
-few = nb.ManifoldLabeler(n_clusters=10, n_states=10, random_state=0).fit(digits.images)
-for name, fitted in {"40 states, merged to 10": labeler, "10 states": few}.items():
+few = nb.InformationClusterer(n_clusters=10, n_states=10, random_state=0).fit(digits.images)
+for name, fitted in {"40 states, merged to 10": clusterer, "10 states": few}.items():
     accuracy = nb.baselines.clustering_accuracy(fitted.labels_, digits.labels)
     print(f"{name}: {accuracy:.1%}")
 
@@ -42,7 +42,7 @@ for name, fitted in {"40 states, merged to 10": labeler, "10 states": few}.items
 figure, axes = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained")
 names = [str(digit) for digit in range(10)]
 for ax, (name, fitted) in zip(
-    axes, {"40 states, merged": labeler, "10 states": few}.items(), strict=True
+    axes, {"40 states, merged": clusterer, "10 states": few}.items(), strict=True
 ):
     nb.plot.CrosstabDisplay.from_labels(
         fitted.labels_, digits.labels, class_names=names, ax=ax
