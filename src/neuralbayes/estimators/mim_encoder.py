@@ -1,7 +1,8 @@
-"""Features by mutual information maximisation as a scikit-learn transformer."""
+"""Features without labels as a scikit-learn transformer."""
 
 from __future__ import annotations
 
+import copy
 import math
 import warnings
 from collections.abc import Mapping, Sequence
@@ -29,6 +30,7 @@ from neuralbayes.estimators.persistence import SavedEstimator
 from neuralbayes.features.encoder import STATES, WIDTHS, ImageEncoder, state_use
 from neuralbayes.features.pretraining import PRESETS, pretrain
 from neuralbayes.features.tables import LossCurve, RowsConfig, RowsEncoder, even_batches, rows_network, train_rows
+from neuralbayes.objectives import Objective, WeightedSum
 
 Array = NDArray[Any]
 
@@ -46,6 +48,7 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
 
     The units of a layer are the states of a latent variable z, their softmax is p(z|x), and MIM with a smoothness term
     trains them (section 3 of the paper): fully connected layers for rows, the paper's convolutional ones for images.
+    Any other :class:`Objective` can take the place of MIM.
 
     Parameters
     ----------
@@ -56,6 +59,8 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
     layer : int, default=-1
         The layer whose states are the features; negative numbers count from the last. All layers are trained: after
         `fit`, ``set_params(layer=0)`` shows another one.
+    objective : Objective or WeightedSum, default=None
+        What is minimised on every layer; None is :class:`MIM` with `alpha` and `version`, which count for it alone.
     alpha : float, default=2.0
         Weight of an even use of the states, beyond that of the mutual information; above -1.
     beta : float, default=None
@@ -140,6 +145,7 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
         "hidden": [tuple, list],
         "encoder": [StrOptions(set(WIDTHS))],
         "layer": [Integral],
+        "objective": [Objective, WeightedSum, None],
         "alpha": [Interval(Real, -1, None, closed="neither")],
         "beta": [Interval(Real, 0, None, closed="left"), None],
         "version": [Options(Integral, {1, 2})],
@@ -157,6 +163,7 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
         *,
         encoder: str = "small",
         layer: int = -1,
+        objective: Objective | WeightedSum | None = None,
         alpha: float = 2.0,
         beta: float | None = None,
         version: Literal[1, 2] = 2,
@@ -170,6 +177,7 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
         self.hidden = hidden
         self.encoder = encoder
         self.layer = layer
+        self.objective = objective
         self.alpha = alpha
         self.beta = beta
         self.version = version
@@ -208,7 +216,7 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
         if (self.mutual_information_ < COLLAPSED * np.log(self.n_states_)).all():
             warnings.warn(
                 "The features carry no information: every layer has collapsed, or all rows of X are alike. Look at X, "
-                "then try a smaller beta, a larger alpha, or another learning_rate.",
+                "then try a smaller beta, a larger alpha, another objective or another learning_rate.",
                 ConvergenceWarning,
                 stacklevel=3,  # from where `fit` was called, past its decorator
             )
@@ -246,7 +254,9 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
         X = as_rows(self, X, reset=True)
         config = RowsConfig(tuple(self.hidden), batch_size=self.batch_size, standardize=self.standardize, **settings)
         self._check_layer(len(config.hidden))
-        trained = train_rows(X, config, callbacks=(losses,), verbose=bool(self.verbose))
+        # Copied: what training leaves in an objective, as a running p(z), is not the caller's.
+        objective = copy.deepcopy(self.objective)
+        trained = train_rows(X, config, objective=objective, callbacks=(losses,), verbose=bool(self.verbose))
         watched = X if len(X) <= WATCHED else X[np.sort(rng.choice(len(X), WATCHED, replace=False))]
         states = [torch.from_numpy(trained.states(watched, layer)) for layer in range(len(self.hidden))]
         self.module_: Any = trained.network
@@ -269,7 +279,8 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
             normalize="whiten" if self.standardize else "channel",
             **settings,
         )
-        trained = pretrain(images, config, callbacks=(losses,), verbose=bool(self.verbose)).cpu()
+        verbose = bool(self.verbose)
+        trained = pretrain(images, config, objective=self.objective, callbacks=(losses,), verbose=verbose).cpu()
         use = state_use(trained, images, WATCHED)
         self.module_ = trained.requires_grad_(False)
         self.mean_, self.std_ = trained.normalization.mean, trained.normalization.std
