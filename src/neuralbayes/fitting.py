@@ -138,10 +138,11 @@ def fit(
     >>> _ = torch.manual_seed(0)
     >>> x = torch.cat([torch.randn(200, 2) - 3, torch.randn(200, 2) + 3])
     >>> network = nn.Linear(2, 2)
-    >>> state = nb.fit(nb.MIM(), network, x, max_epochs=50, batch_size=100)
+    >>> optimizer = torch.optim.Adam(network.parameters(), lr=0.03)
+    >>> state = nb.fit(nb.MIM(), network, x, max_epochs=50, batch_size=100, optimizer=optimizer)
     >>> state.step
     200
-    >>> round(float(nb.mutual_information(network(x), from_logits=True)), 1)  # log 2 is 0.7
+    >>> round(nb.mutual_information(network(x), from_logits=True).item(), 1)  # log 2 is 0.7
     0.7
     """
     step = objective_step(

@@ -93,7 +93,7 @@ def run_trial(order: Mapping[str, Any], report: Report) -> dict[str, Any]:
     config = PretrainConfig(**order["config"] | {"scales": tuple(order["config"]["scales"])})
     callbacks = [_Epochs(source, config, judge, report)] if order["prune"] else []
     try:
-        objective = None if order["objective"] is None else named_objective(order["objective"])
+        objective = named_objective(order["objective"]) if order.get("objective") else None
         encoder = pretrain(source, config, objective=objective, out=folder, callbacks=callbacks)
     except (FloatingPointError, ValueError) as error:
         if not (isinstance(error, FloatingPointError) or "must be finite" in str(error)):  # as objectives put it
