@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 import warnings
 from collections.abc import Mapping, Sequence
@@ -254,9 +253,8 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
         X = as_rows(self, X, reset=True)
         config = RowsConfig(tuple(self.hidden), batch_size=self.batch_size, standardize=self.standardize, **settings)
         self._check_layer(len(config.hidden))
-        # Copied: what training leaves in an objective, as a running p(z), is not the caller's.
-        objective = copy.deepcopy(self.objective)
-        trained = train_rows(X, config, objective=objective, callbacks=(losses,), verbose=bool(self.verbose))
+        verbose = bool(self.verbose)
+        trained = train_rows(X, config, objective=self.objective, callbacks=(losses,), verbose=verbose)
         watched = X if len(X) <= WATCHED else X[np.sort(rng.choice(len(X), WATCHED, replace=False))]
         states = [torch.from_numpy(trained.states(watched, layer)) for layer in range(len(self.hidden))]
         self.module_: Any = trained.network

@@ -193,7 +193,7 @@ def pretrain(
     fabric = default_fabric() if fabric is None else fabric
     config = replace(wanted, precision=rank_zero_result(fabric, lambda: _precision(wanted, out)))
     recorded = {} if objective is None else {"objective": described(objective)}
-    # A copy: what a run adds to a running p(z) is no business of the next.
+    # Copied, so that a running p(z) does not leak into the next run.
     minimised = MIM(config.alpha, config.version) if objective is None else copy.deepcopy(objective)
 
     def learner(source: ImageSource, normalization: Normalization) -> Learner[ImageEncoder]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -124,7 +125,7 @@ def train_rows(
         Read row by row: it may be mapped from a file.
     config : RowsConfig
     objective : Objective or WeightedSum, optional
-        By default MIM with the `alpha` and `version` of `config`.
+        By default MIM with the `alpha` and `version` of `config`. It is copied.
     callbacks : sequence of Callback
     verbose : bool, default=False
 
@@ -149,7 +150,7 @@ def train_rows(
             return encoder.prepare(X[indices.numpy()]).float()
 
         fit(
-            MIM(config.alpha, config.version) if objective is None else objective,
+            MIM(config.alpha, config.version) if objective is None else copy.deepcopy(objective),
             states,
             Fetched(fetch, len(X)),
             max_epochs=config.epochs,
