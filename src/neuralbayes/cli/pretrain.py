@@ -82,6 +82,7 @@ def pretrain(
     augment: bool | None = None,
     precision: Literal["float32", "bfloat16", "auto"] | None = None,
     seed: int | None = None,
+    device: Annotated[str, Parameter(metavar="NAME")] = "auto",
     split: Literal["train", "test", "unlabeled"] = "train",
     limit: int | None = None,
     size: int | None = None,
@@ -142,6 +143,8 @@ def pretrain(
         Of the network: auto is bfloat16 where it works and is faster, and beta is 0; the smoothness R_c needs float32.
     seed
         Seed of the random numbers: the same seed gives the same encoder.
+    device
+        Where to train: cpu, cuda, cuda:1 or mps; auto is the best one there is.
     split
         Which part of DATA to learn from.
     limit
@@ -188,7 +191,7 @@ def pretrain(
     config = _config(preset, given)
     minimised = None if objective is None else named_objective(objective)
     callbacks = (TensorBoard(inside(out, "tensorboard")),) if tensorboard else ()
-    fabric = default_fabric(shard=shard)
+    fabric = default_fabric(shard=shard, device=device)
     quiet = quiet or not fabric.is_global_zero
     with fabric.rank_zero_first(local=True):  # who downloads and unpacks what is not there yet
         images = load_images(data, split=split, size=size, channels=channels, progress=not quiet)

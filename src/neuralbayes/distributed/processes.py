@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -54,6 +55,8 @@ def default_fabric(*, shard: bool = False, device: str = "auto") -> Fabric:
     from lightning_fabric import Fabric
     from lightning_fabric.plugins.environments.lightning import LightningEnvironment
 
+    if not re.fullmatch(r"auto|cpu|mps|cuda(:\d+)?", device):
+        raise ValueError(f"`device` must be 'auto', 'cpu', 'cuda', 'cuda:N' or 'mps', got {device!r}")
     accelerator, _, number = device.partition(":")
     layout = _layout()
     if layout is None:

@@ -77,6 +77,8 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
         Divide each column by its own standard deviation or, if False, all columns by a common one. Of images, take the
         correlations of neighbouring pixels away or, if False, bring each channel to variance 1 only.
     random_state : int, RandomState instance or None, default=None
+    device : str, default="auto"
+        Where to train: "cpu", "cuda", "cuda:1" or "mps"; "auto" is the best one there is.
     verbose : bool, default=False
         Show progress.
 
@@ -153,6 +155,7 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
         "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
         "standardize": ["boolean"],
         "random_state": ["random_state"],
+        "device": [str],
         "verbose": ["verbose"],
     }
 
@@ -171,6 +174,7 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
         learning_rate: float | None = None,
         standardize: bool = True,
         random_state: int | np.random.RandomState | None = None,
+        device: str = "auto",
         verbose: bool = False,
     ) -> None:
         self.hidden = hidden
@@ -185,6 +189,7 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
         self.learning_rate = learning_rate
         self.standardize = standardize
         self.random_state = random_state
+        self.device = device
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
@@ -253,8 +258,7 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
         X = as_rows(self, X, reset=True)
         config = RowsConfig(tuple(self.hidden), batch_size=self.batch_size, standardize=self.standardize, **settings)
         self._check_layer(len(config.hidden))
-        verbose = bool(self.verbose)
-        trained = train_rows(X, config, objective=self.objective, callbacks=(losses,), verbose=verbose)
+        trained = train_rows(X, config, callbacks=(losses,), **self._training())
         watched = X if len(X) <= WATCHED else X[np.sort(rng.choice(len(X), WATCHED, replace=False))]
         states = [torch.from_numpy(trained.states(watched, layer)) for layer in range(len(self.hidden))]
         self.module_: Any = trained.network
@@ -277,8 +281,7 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
             normalize="whiten" if self.standardize else "channel",
             **settings,
         )
-        verbose = bool(self.verbose)
-        trained = pretrain(images, config, objective=self.objective, callbacks=(losses,), verbose=verbose).cpu()
+        trained = pretrain(images, config, callbacks=(losses,), **self._training()).cpu()
         use = state_use(trained, images, WATCHED)
         self.module_ = trained.requires_grad_(False)
         self.mean_, self.std_ = trained.normalization.mean, trained.normalization.std
@@ -287,6 +290,9 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
         self.mutual_information_ = np.array([use[name].information for name in STATES])
         self.image_shape_, self.encoder_ = list(trained.shape), trained.size
         self.n_features_in_ = math.prod(trained.shape)
+
+    def _training(self) -> dict[str, Any]:
+        return {"objective": self.objective, "device": self.device, "verbose": bool(self.verbose)}
 
     def _states(self, X: Rows, max_size: int) -> Array:
         check_is_fitted(self)

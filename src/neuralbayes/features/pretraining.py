@@ -146,6 +146,7 @@ def pretrain(
     out: str | Path | None = None,
     callbacks: Sequence[Callback] = (),
     verbose: bool = False,
+    device: str = "auto",
     fabric: Fabric | None = None,
 ) -> ImageEncoder:
     """Learn features of unlabelled images by an objective on every hidden state of an encoder.
@@ -162,9 +163,11 @@ def pretrain(
         interrupted goes on where it was, with the same weights at the end as if it had not been.
     callbacks : sequence of Callback
     verbose : bool, default=False
+    device : str, default="auto"
+        "cpu", "cuda", "cuda:1" or "mps"; "auto" is the best one there is.
     fabric : lightning_fabric.Fabric, optional
-        Launched; by default all processes that torchrun, `fabric run` or Slurm has started, or one. All of them call
-        this with the same arguments, each takes its share of every batch, rank 0 writes.
+        Launched, in the place of `device`; by default all processes that torchrun, `fabric run` or Slurm has started,
+        or one. All of them call this with the same arguments, each takes its share of every batch, rank 0 writes.
 
     Returns
     -------
@@ -190,7 +193,7 @@ def pretrain(
     (40, 80)
     """
     wanted = _config(config)
-    fabric = default_fabric() if fabric is None else fabric
+    fabric = default_fabric(device=device) if fabric is None else fabric
     config = replace(wanted, precision=rank_zero_result(fabric, lambda: _precision(wanted, out)))
     recorded = {} if objective is None else {"objective": described(objective)}
     # Copied, so that a running p(z) does not leak into the next run.

@@ -116,6 +116,7 @@ def train_rows(
     objective: Objective | WeightedSum | None = None,
     callbacks: Sequence[Callback] = (),
     verbose: bool = False,
+    device: str = "auto",
 ) -> RowsEncoder:
     """Learn features of unlabelled rows by an objective on every hidden state of an MLP.
 
@@ -128,6 +129,8 @@ def train_rows(
         By default MIM with the `alpha` and `version` of `config`. It is copied.
     callbacks : sequence of Callback
     verbose : bool, default=False
+    device : str, default="auto"
+        As in :func:`neuralbayes.fit`.
 
     Returns
     -------
@@ -162,6 +165,7 @@ def train_rows(
             callbacks=callbacks,
             seed=config.seed,
             verbose=verbose,
+            device=device,
         )
         # A few dozen steps are too few for running averages to arrive: take those of the final weights.
         batches = Batches(len(X), batch_size, seed=config.seed, drop_last=True)
