@@ -86,6 +86,8 @@ def test_other_data_are_refused(data: Any, message: str) -> None:
 def test_what_cannot_be_is_named() -> None:
     with pytest.raises(TypeError, match="`objective` must be an Objective or a WeightedSum, got Tensor"):
         nb.fit(X, network(), X, max_epochs=1)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"`network` must be a torch.nn.Module, got type"):
+        nb.fit(nb.MIM(), nn.Linear, X, max_epochs=1)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="`max_epochs` or `max_steps` must be given"):
         nb.fit(nb.MIM(), network(), X)
     with pytest.raises(ValueError, match="`microbatch_size` must be at least 1, got 0"):

@@ -114,7 +114,7 @@ def fit(
         Steps between lines of metrics and between checkpoints; by default an epoch.
     seed : int, default=0
         Of the order of the samples. Dropout and the directions of R_c come from torch's global generator: call
-        ``torch.manual_seed`` for a reproducible result.
+        ``torch.manual_seed`` for a reproducible result. Over several processes, each seeds it from `seed` and its rank.
     verbose : bool, default=False
         Show progress.
     device : str, default="auto"
@@ -148,6 +148,8 @@ def fit(
     step = objective_step(
         objective, microbatch_size=microbatch_size, marginal=marginal, smoothness=smoothness, recompute=recompute
     )
+    if not isinstance(network, nn.Module):
+        raise TypeError(f"`network` must be a torch.nn.Module, got {type(network).__name__}")
     samples = _samples(data, network)
     batches = batches_for(len(samples), batch_size, seed=seed, drop_last=drop_last)
     fabric = default_fabric(device=device) if fabric is None else fabric
