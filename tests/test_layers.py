@@ -30,7 +30,8 @@ LAYERS = [
     "parts",
     "datasets",  # the public face of data
     "data",  # tables, pictures, named sets, toys; no training
-    "training",  # one loop on Lightning Fabric, run folders, checkpoints; names no objective
+    "fitting",  # fit(): any network by any objective, the loop of training with the gradient of backward()
+    "training",  # one loop on Lightning Fabric, run folders, checkpoints, inference in blocks; names no objective
     "gradients",  # backward(): micro-batches, passes, replay
     "objectives",  # Objective, MIM, DML, smoothness, virtual adversarial; no optimiser, no network
     "networks",  # MLP, the paper's CNNs, hidden states of any module, sines, merged states

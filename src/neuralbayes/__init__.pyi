@@ -17,6 +17,7 @@ from .features.export import export_encoder as export_encoder
 from .features.export import write_features as write_features
 from .features.pretraining import PretrainConfig as PretrainConfig
 from .features.pretraining import pretrain as pretrain
+from .fitting import fit as fit
 from .gradients.exact import backward as backward
 from .objectives import DML as DML
 from .objectives import MIM as MIM

@@ -116,6 +116,18 @@ def test_a_mistake_in_a_file_is_named_with_the_file(tmp_path, monkeypatch, capsy
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize("name", ["run.toml", "run.yaml"])
+def test_a_file_cannot_name_code_to_run(given, file, capsys, tmp_path, name):
+    mine = tmp_path / "mine.py"
+    mine.write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    line = f"objective = '{mine}:Mine'" if name == "run.toml" else f"objective: {mine}:Mine"
+    assert main(["pretrain", "digits", "--out", "run", "--config", file(line, name)]) == 2
+    assert "would run code; give it on the command line, by --objective" in err(capsys)
+    assert not (tmp_path / "ran").exists()
+    assert main(["config", "pretrain"]) == 0
+    assert "objective" not in [line.partition(" ")[0].strip("#") for line in capsys.readouterr().out.splitlines()]
+
+
 def test_a_file_holds_no_variables_of_the_environment(given, file):
     assert main(["pretrain", "--config", file("data: $HOME\nout: ${HOME}/run", "a.yaml")]) == 0
     assert (given["data"], str(given["out"])) == ("$HOME", "${HOME}/run")

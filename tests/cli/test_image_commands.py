@@ -416,3 +416,29 @@ def test_layers_by_every_name():
     assert [layer_names(name) for name in ("last", "4", "relu4")] == [("relu4",)] * 3
     with pytest.raises(ValueError, match="--layer must be"):
         layer_names("0")
+
+
+MINE = """
+import neuralbayes as nb
+
+
+class Chi(nb.Objective):
+    def sample_term(self, p_zx, p_z):
+        return 1.0 - (p_zx * p_zx / p_z).sum(dim=1)
+
+
+half = nb.MIM(alpha=0.5)
+"""
+
+
+def test_pretrain_by_an_objective_of_ones_own(capsys, data, tmp_path):
+    (tmp_path / "mine.py").write_text(MINE)
+    words = ["pretrain", str(data), *TINY, "--out", str(tmp_path / "r"), "--quiet"]
+    assert main([*words, "--objective", str(tmp_path / "mine.py:Chi")]) == 0
+    assert json.loads((tmp_path / "r" / "config.json").read_text())["objective"] == "mine.Chi()"
+    assert json.loads((tmp_path / "r" / "result.json").read_text())["config"]["objective"] == "mine.Chi()"
+    for other in (["--objective", str(tmp_path / "mine.py:half")], []):
+        assert main([*words, *other]) == 2
+        assert "holds a run with another config (other: objective)" in " ".join(capsys.readouterr().err.split())
+    assert main([*words, "--objective", str(tmp_path / "none.py:Chi")]) == 2
+    assert "`objective` must be in a file that exists" in " ".join(capsys.readouterr().err.split())

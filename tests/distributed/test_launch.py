@@ -3,6 +3,7 @@
 import pytest
 
 from neuralbayes.distributed.launch import Share, launched_share, n_cores, n_threads
+from neuralbayes.distributed.processes import default_fabric
 
 
 @pytest.mark.parametrize(
@@ -42,3 +43,13 @@ def test_a_container_that_gives_less_time_than_cores_gives_fewer_cores(quota, co
     monkeypatch.setattr("neuralbayes.distributed.launch.allowed_cores", lambda: 8)
     monkeypatch.setattr("neuralbayes.distributed.launch.cpu_quota", lambda: quota)
     assert n_cores() == cores
+
+
+@pytest.mark.parametrize("device", ["gpu", "cuda:x", "", "cpu:0"])
+def test_a_device_that_is_none_is_refused(device: str) -> None:
+    with pytest.raises(ValueError, match="`device` must be 'auto', 'cpu', 'cuda', 'cuda:N' or 'mps', got"):
+        default_fabric(device=device)
+
+
+def test_the_processor_can_be_asked_for() -> None:
+    assert default_fabric(device="cpu").device.type == "cpu"

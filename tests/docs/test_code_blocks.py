@@ -74,7 +74,7 @@ def test_the_first_page_shows_its_picture_and_three_blocks_before_any_heading_bu
 
 def test_a_new_objective_takes_at_most_twenty_lines() -> None:
     (code,) = (code for _, code in README if "nb.Objective" in code)
-    assert "nb.backward(" in code
+    assert "nb.fit(" in code
     assert len(code.strip().splitlines()) <= 20
 
 

@@ -1,4 +1,4 @@
-"""What all trainings of encoders share: settings, the folder of a run, augmentation, random numbers, normalisation."""
+"""What all trainings of encoders share: settings, results, augmentation, random numbers, normalisation."""
 
 import json
 import random
@@ -18,16 +18,9 @@ from neuralbayes.data.normalize import Normalization
 from neuralbayes.data.sources import ArraySource
 from neuralbayes.features import encoder_training
 from neuralbayes.features.encoder import ImageEncoder
-from neuralbayes.features.encoder_training import (
-    EncoderConfig,
-    Learner,
-    TrainingConfig,
-    open_run,
-    seeded_globally,
-    train_encoder,
-    train_in_folder,
-)
+from neuralbayes.features.encoder_training import EncoderConfig, Learner, train_encoder
 from neuralbayes.training import Callback
+from neuralbayes.training import config as training_config
 
 IMAGES, _ = bars(20)
 
@@ -93,41 +86,6 @@ def test_the_least_settings_are_good() -> None:
 # The folder of a run
 
 
-def test_the_config_is_written_once_and_found_again(tmp_path: Path) -> None:
-    open_run(tmp_path, CONFIG)
-    written = (tmp_path / "config.json").read_text()
-    found = json.loads(written)
-    assert (found["method"], found["batch_size"], found["encoder"], found["seed"]) == ("test", 8, "tiny", 4)
-    open_run(tmp_path, CONFIG)
-    assert (tmp_path / "config.json").read_text() == written
-
-
-def test_a_folder_with_another_config_is_left_alone_and_what_differs_is_named(tmp_path: Path) -> None:
-    open_run(tmp_path, CONFIG)
-    with pytest.raises(ValueError, match=r"`out` .*other: batch_size, seed\)"):
-        open_run(tmp_path, replace(CONFIG, batch_size=9, seed=5))
-    assert json.loads((tmp_path / "config.json").read_text())["batch_size"] == 8
-
-    class Other(Config):
-        method: ClassVar[str] = "other"
-
-    with pytest.raises(ValueError, match=r"other: method\)"):
-        open_run(
-            tmp_path, Other(**{name: getattr(CONFIG, name) for name in ("batch_size", "epochs", "encoder", "seed")})
-        )
-    (tmp_path / "config.json").write_text("[]")
-    with pytest.raises(ValueError, match=r"other: .*batch_size"):
-        open_run(tmp_path, CONFIG)
-
-
-def test_a_config_with_a_key_more_is_another_one(tmp_path: Path) -> None:
-    open_run(tmp_path, CONFIG)
-    path = tmp_path / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"extra": 1}))
-    with pytest.raises(ValueError, match=r"other: extra\)"):
-        open_run(tmp_path, CONFIG)
-
-
 def test_result_json_tells_how_it_went(tmp_path: Path) -> None:
     finish = mock.Mock(return_value={"found": 3})
     encoder = train_encoder(IMAGES, CONFIG, learner_of(CONFIG, finish=finish), out=tmp_path)
@@ -149,7 +107,7 @@ def test_result_json_tells_how_it_went(tmp_path: Path) -> None:
 
 def test_images_per_second_count_what_was_seen(tmp_path: Path) -> None:
     """Twenty images in each of two epochs of batches of eight, and no fewer because the last batch is smaller."""
-    with mock.patch.object(encoder_training, "time", half_seconds()):
+    with mock.patch.object(training_config, "time", half_seconds()):
         train_encoder(IMAGES, CONFIG, learner_of(CONFIG), out=tmp_path)
     result = json.loads((tmp_path / "result.json").read_text())
     assert result["seconds"] == 3.0  # six steps of half a second
@@ -166,46 +124,11 @@ class StopAfter(Callback):
 
 
 def test_a_run_that_ends_early_says_so(tmp_path: Path) -> None:
-    with mock.patch.object(encoder_training, "time", half_seconds()):
+    with mock.patch.object(training_config, "time", half_seconds()):
         train_encoder(IMAGES, CONFIG, learner_of(CONFIG), out=tmp_path, callbacks=[StopAfter(4)])
     result = json.loads((tmp_path / "result.json").read_text())
     assert (result["steps"], result["ended"], result["stop_reason"]) == (4, "early stop", "enough")
     assert result["images_per_second"] == (20 + 8) / 2.0
-
-
-def test_patience_looks_at_what_the_config_monitors() -> None:
-    def run(mode: str) -> int:
-        class Watching(TrainingConfig):
-            method: ClassVar[str] = "watching"
-            monitor: ClassVar[Any] = ("score", mode)
-
-        network = nn.Linear(1, 1)
-        scores = iter(range(100))
-
-        def step(network: Any, batch: Tensor) -> dict[str, float]:
-            network(batch).sum().backward()
-            return {"loss": 0.0, "score": float(next(scores))}
-
-        fetch = lambda indices: indices[:, None].float()  # noqa: E731
-        config = Watching(batch_size=4, epochs=9, patience=2)
-        return int(train_in_folder(network, step, fetch, 4, config, None)["steps"])
-
-    assert (run("max"), run("min")) == (9, 3)  # rising scores get ever better, or never better than the first
-
-
-@pytest.mark.parametrize(("n", "steps"), [(9, 1), (10, 2), (1, 1), (8, 1)])
-def test_a_last_batch_of_a_single_sample_is_left_out(n: int, steps: int) -> None:
-    sizes: list[int] = []
-
-    def step(network: Any, batch: Tensor) -> dict[str, float]:
-        sizes.append(len(batch))
-        network(batch).sum().backward()
-        return {"loss": 0.0}
-
-    config = Config(batch_size=8, epochs=1)
-    fetch = lambda indices: indices[:, None].float()  # noqa: E731
-    result = train_in_folder(nn.Linear(1, 1), step, fetch, n, config, None, samples="rows")
-    assert (result["rows"], result["steps"], len(sizes)) == (n, steps, steps)
 
 
 # Augmentation
@@ -252,33 +175,6 @@ def test_images_are_augmented_only_where_asked() -> None:
 def states() -> tuple[Any, ...]:
     name, keys, *rest = np.random.get_state()  # noqa: NPY002
     return torch.get_rng_state().tolist(), (name, list(keys), *rest), random.getstate()
-
-
-def test_generators_are_seeded_inside_and_as_before_outside() -> None:
-    before = states()
-    drawn = []
-    for _ in range(2):
-        with seeded_globally(3):
-            drawn.append((torch.rand(2).tolist(), np.random.random(2).tolist()))  # noqa: NPY002
-            random.random()
-        assert states() == before
-    assert drawn[0] == drawn[1]
-    with seeded_globally(4):
-        assert torch.rand(2).tolist() != drawn[0][0]
-        assert np.random.random(2).tolist() != drawn[0][1]  # noqa: NPY002
-
-
-def test_generators_are_as_before_after_an_error_too() -> None:
-    before = states()
-
-    def fail() -> None:
-        with seeded_globally(3):
-            torch.rand(1), np.random.random(), random.random()  # noqa: NPY002
-            raise KeyError
-
-    with pytest.raises(KeyError):
-        fail()
-    assert states() == before
 
 
 def test_training_leaves_the_generators_of_the_caller_and_takes_nothing_from_them() -> None:

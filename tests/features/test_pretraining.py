@@ -277,7 +277,7 @@ IN_CHILD = """
 import sys
 from dataclasses import replace
 from pathlib import Path
-sys.path.insert(0, sys.argv[1])
+sys.path[:0] = [sys.argv[1], str(Path(sys.argv[1]).parent)]  # test_pretraining, image_cases
 from test_pretraining import *
 
 precision.try_bfloat16 = lambda: Trial(9.0)

@@ -63,6 +63,8 @@ def trained_on(device: torch.device) -> Iterator[None]:
     """All that trains takes this device."""
     places = (
         "training.loop",
+        "training.config",
+        "fitting",
         "features.encoder_training",
         "features.pretraining",
         "clusters.fit",

@@ -109,6 +109,12 @@ def test_to_report_changes_nothing_and_a_trial_that_falls_behind_is_ended(order,
     assert json.loads((tmp_path / "ended" / "result.json").read_text())["ended"] == "early stop"
 
 
+def test_a_trial_by_an_objective_of_ones_own(order, tmp_path):
+    order |= {"objective": "neuralbayes.objectives:DML", "metric": "information"}
+    assert run_trial(order, never)["value"] is not None
+    assert json.loads((tmp_path / "trial-0000" / "config.json").read_text())["objective"].endswith(".DML()")
+
+
 def test_a_trial_that_diverges_has_no_value(order):
     result = run_trial(order | {"config": order["config"] | {"learning_rate": 1e30}}, never)
     assert result["value"] is None
@@ -172,6 +178,20 @@ def test_another_search_in_the_same_folder_and_what_cannot_be_judged_are_refused
     with pytest.raises(ValueError, match="`metric` must be one of probe, information, got 'loss'"):
         plan(pictures, metric="loss")
     assert not (tmp_path / "other").exists()
+
+
+def test_another_objective_is_another_search(pictures, tmp_path, monkeypatch):
+    inside(monkeypatch)
+    mine = tmp_path / "mine.py"
+    mine.write_text("import neuralbayes as nb\nmine = nb.MIM(alpha=0.5)\n")
+    options = {"metric": "information", "objective": f"{mine}:mine"}
+    (found,) = search(plan(pictures, **options), tmp_path / "sweep", trials=1, workers=1)
+    assert found.state == "finished"
+    recorded = json.loads((tmp_path / "sweep" / "sweep.json").read_text())["settings"]["objective"]
+    assert recorded == "neuralbayes.objectives.mim.MIM(alpha=0.5, version=2)"
+    mine.write_text(mine.read_text().replace("0.5", "0.6"))
+    with pytest.raises(ValueError, match=r"holds another sweep \(other: objective\)"):
+        search(plan(pictures, **options), tmp_path / "sweep", trials=1, workers=1)
 
 
 def test_the_test_part_and_its_labels_are_never_read(order, monkeypatch):

@@ -1,9 +1,6 @@
 """Every trainer over two processes: both end with the same bits, and with what one process ends with."""
 
 import os
-import socket
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +12,7 @@ import pytest
 import torch
 import torch.distributed as dist
 from image_cases import bars
-from process_cases import made_once
+from process_cases import made_once, results_of_ranks, two_processes
 from torch import Tensor, nn
 
 import neuralbayes as nb
@@ -147,50 +144,18 @@ DIVIDED: dict[str, Callable[[], Result]] = {
 """Where the processes have to agree on what each would have done in a way of its own."""
 
 SCRIPT = """
-import sys, torch
 from test_trainers_over_processes import DIVIDED, TRAINERS
-torch.set_num_threads(1)
-results = {}
-for name, trainer in {**TRAINERS, **DIVIDED}.items():
-    try:
-        results[name] = trainer()
-    except Exception as error:
-        results[name] = {"error": repr(error)}
-torch.save(results, sys.argv[1])
-torch.distributed.destroy_process_group()
+WORK = {**TRAINERS, **DIVIDED}
 """
-
-
-def two_processes(folder: Path) -> None:
-    """As a launcher would start them."""
-    script = folder / "script.py"
-    script.write_text(SCRIPT)
-    here = Path(__file__).parent
-    path = os.pathsep.join([str(here), str(here.parent), os.environ.get("PYTHONPATH", "")])
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM", "PYTEST"))}
-    environment |= {"PYTHONPATH": path, "OMP_NUM_THREADS": "1", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port = str(one.getsockname()[1])
-    environment |= {"TORCHELASTIC_RUN_ID": "test", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-    jobs = []
-    for rank in range(2):
-        own = environment | {"RANK": str(rank), "LOCAL_RANK": str(rank), "GROUP_RANK": "0"}
-        command = [sys.executable, str(script), str(folder / f"{rank}.pt")]
-        jobs.append(subprocess.Popen(command, env=own, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
-    try:
-        said = [job.communicate(timeout=180)[0] for job in jobs]
-    finally:
-        for job in jobs:
-            job.kill()
-    assert [job.returncode for job in jobs] == [0, 0], said
 
 
 @pytest.fixture(scope="module")
 def ranks(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Result]]:
     """What both processes ended with."""
-    folder = made_once(tmp_path_factory, "trainers", two_processes)
-    return [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(2)]
+    folder = made_once(
+        tmp_path_factory, "trainers", lambda folder: two_processes(folder, SCRIPT, Path(__file__).parent)
+    )
+    return results_of_ranks(folder)
 
 
 @pytest.mark.parametrize("name", [*TRAINERS, *DIVIDED])

@@ -14,6 +14,7 @@ from neuralbayes.data.sources import ImageSource, as_source
 from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.system.files import read_tensors, write_tensors
 from neuralbayes.training import global_batch
+from neuralbayes.training.inference import evaluation_mode, in_blocks
 
 HEAD_FILE = "head.safetensors"
 
@@ -71,22 +72,18 @@ class HeadedEncoder(ImageEncoder):
         """Network and head, from prepared images to logits; they share their weights with this encoder."""
         return nn.Sequential(self.network, self.head)
 
-    @torch.no_grad()
     def predict_proba(self, images: ImageSource | NDArray[np.uint8], *, batch_size: int = 500) -> NDArray[np.float32]:
         """The softmax output for each image: (n, n_outputs)."""
         source = as_source(images)
         classifier = self.classifier
         device = next(classifier.parameters()).device
-        was_training = self.training
-        self.eval()
-        try:
-            parts = [
-                classifier(self.prepare(source.read(rows)).to(device)).softmax(dim=1).cpu().numpy()
-                for rows in np.array_split(np.arange(len(source)), -(-len(source) // batch_size))
-            ]
-        finally:
-            self.train(was_training)
-        return np.concatenate(parts)
+        with evaluation_mode(self):
+            return in_blocks(
+                lambda rows: classifier(self.prepare(source.read(rows)).to(device)).softmax(dim=1),
+                len(source),
+                block=batch_size,
+                even=True,
+            )
 
     def predict(self, images: ImageSource | NDArray[np.uint8], *, batch_size: int = 500) -> NDArray[np.int64]:
         """The likeliest output for each image: (n,)."""
@@ -118,11 +115,9 @@ class HeadedEncoder(ImageEncoder):
 @torch.no_grad()
 def state_shape(encoder: ImageEncoder, state: str) -> tuple[int, int, int]:
     """Channels, height and width of a hidden state."""
-    was_training = encoder.training
-    encoder.eval()
     height, width, channels = encoder.shape
-    output: Tensor = encoder.layers(state)(torch.zeros(1, channels, height, width))
-    encoder.train(was_training)
+    with evaluation_mode(encoder):
+        output: Tensor = encoder.layers(state)(torch.zeros(1, channels, height, width))
     return output.shape[1], output.shape[2], output.shape[3]
 
 

@@ -12,7 +12,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
-from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 
 from neuralbayes.baselines.headed import HeadedEncoder
@@ -21,22 +20,15 @@ from neuralbayes.data.images import Images
 from neuralbayes.data.normalize import Normalization
 from neuralbayes.data.sources import ImageSource
 from neuralbayes.distributed.processes import default_fabric
-from neuralbayes.features.encoder_training import (
-    EncoderConfig,
-    Learner,
-    Step,
-    TrainingConfig,
-    seeded_globally,
-    train_encoder,
-    train_in_folder,
-)
-from neuralbayes.features.tables import PIECE, RowsEncoder
+from neuralbayes.features.encoder_training import EncoderConfig, Learner, train_encoder
+from neuralbayes.features.tables import BLOCK, RowsEncoder, mean_variance_scale
 from neuralbayes.networks.encoders import mlp
 from neuralbayes.objectives import MIM
 from neuralbayes.system.files import write_json
 from neuralbayes.training import Callback
-
-BLOCK = 1000  # images normalised at a time
+from neuralbayes.training.config import Step, TrainingConfig, train_in_folder
+from neuralbayes.training.inference import in_blocks
+from neuralbayes.training.rng import seeded_globally
 
 
 @dataclass(frozen=True)
@@ -158,11 +150,9 @@ class RowsClusterer(RowsEncoder):
         """Rows of any numbers as the network takes them, in float32."""
         return torch.from_numpy(((X - self.mean) / self.std).astype(np.float32))
 
-    @torch.no_grad()
     def predict_proba(self, X: NDArray[Any]) -> NDArray[np.float32]:
         """p(z|x) of each row: (n, n_features) -> (n, n_clusters)."""
-        pieces = (self.prepare(X[start : start + PIECE]) for start in range(0, len(X), PIECE))
-        return np.concatenate([self.network(piece).softmax(dim=1).numpy() for piece in pieces])
+        return in_blocks(lambda some: self.network(self.prepare(X[some])).softmax(dim=1), len(X), block=BLOCK)
 
     def predict(self, X: NDArray[Any]) -> NDArray[np.int64]:
         """The likeliest cluster of each row: (n,)."""
@@ -215,10 +205,7 @@ def imsat(
 
     def learner(source: ImageSource, normalization: Normalization) -> Learner[HeadedEncoder]:
         encoder = HeadedEncoder(config.encoder, source.shape, normalization, config.n_clusters, config.pooled)
-        rows = np.empty((len(source), math.prod(source.shape)), np.float32)
-        for start in range(0, len(source), BLOCK):
-            part = np.arange(start, min(start + BLOCK, len(source)))
-            rows[part] = normalization(source.read(part)).flatten(1).numpy()
+        rows = in_blocks(lambda some: normalization(source.read(some)).flatten(1), len(source), block=1000)
         return Learner(encoder, encoder.classifier, _step(config), per_image=radii(rows, config))
 
     return train_encoder(images, config, learner, out=out, callbacks=callbacks, verbose=verbose)
@@ -264,11 +251,10 @@ def imsat_rows(
         raise ValueError(f"`X` must be finite, of shape (n_samples, n_features) with n_samples >= 2, got {X.shape}")
     folder = None if out is None else Path(out)
     fabric = default_fabric()
-    scaler = StandardScaler().fit(X)
-    std = scaler.scale_ if config.standardize else np.full(X.shape[1], np.sqrt(scaler.var_.mean()) or 1.0)
+    mean, _, std = mean_variance_scale(X, config.standardize)
     with seeded_globally(config.seed):
         network = mlp((X.shape[1], *config.hidden, config.n_clusters), batch_norm=True)
-        clusterer = RowsClusterer(network, scaler.mean_, std)
+        clusterer = RowsClusterer(network, mean, std)
         rows = clusterer.prepare(X)
         radius = radii(rows.numpy(), config)
         result = train_in_folder(

@@ -19,11 +19,12 @@ from neuralbayes.data.images import Images
 from neuralbayes.data.normalize import Normalization
 from neuralbayes.data.sources import ImageSource
 from neuralbayes.features.encoder import ImageEncoder
-from neuralbayes.features.encoder_training import EncoderConfig, Learner, check_choice, train_encoder
+from neuralbayes.features.encoder_training import EncoderConfig, Learner, train_encoder
 from neuralbayes.networks.discriminators import ConcatDiscriminator, DotDiscriminator
 from neuralbayes.networks.encoders import mlp
 from neuralbayes.networks.hidden import HiddenStates
 from neuralbayes.training import Callback, global_batch
+from neuralbayes.training.config import check_choice
 
 LAST = "relu4"
 DISCRIMINATORS = {"dot": DotDiscriminator, "concat": ConcatDiscriminator}

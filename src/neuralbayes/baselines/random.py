@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import ClassVar
 
@@ -14,10 +14,10 @@ from neuralbayes.data.images import Images
 from neuralbayes.data.normalize import Normalization, Per
 from neuralbayes.data.sources import ImageSource, as_source
 from neuralbayes.features.encoder import WIDTHS, ImageEncoder
-from neuralbayes.features.encoder_training import check_choice, description, open_run
 from neuralbayes.probes import random_encoder
 from neuralbayes.system.files import write_json
 from neuralbayes.training import Callback
+from neuralbayes.training.config import check_choice, description, open_run
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def random(
     encoder = random_encoder(shape, source, config.seed, n_images=config.n_images)
     if out is not None:
         folder = Path(out)
-        open_run(folder, config)
+        open_run(folder, config.method, asdict(config))
         encoder.save(folder)
-        write_json(folder / "result.json", description(config) | {"images": len(source)})
+        write_json(folder / "result.json", description(config.method, asdict(config)) | {"images": len(source)})
     return encoder

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
+from neuralbayes.cli.config_file import RUN
 from neuralbayes.cli.options import Kind, key_of
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def config(command: Annotated[Command, Parameter(show_choices=True)], /) -> None
     arguments = root[command].assemble_argument_collection(parse_docstring=True)
     lines = [
         f"# What `neuralbayes {command} --config FILE` can be told. An option counts when its # is taken away.",
-        *(line for argument in arguments for line in ("", *_entry(argument))),
+        *(line for argument in arguments if key_of(argument) != RUN for line in ("", *_entry(argument))),
     ]
     print("\n".join(lines))
 

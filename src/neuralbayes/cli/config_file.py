@@ -17,6 +17,9 @@ from neuralbayes.cli.options import Kind, key_of
 if TYPE_CHECKING:
     from cyclopts import App, ArgumentCollection
 
+RUN = "objective"
+"""An option that names code to run: a file, which may be a stranger's, cannot give it."""
+
 Source = Callable[["App", tuple[str, ...], "ArgumentCollection"], None]
 
 
@@ -86,6 +89,8 @@ def _fill(path: Path, app: App, commands: tuple[str, ...], arguments: ArgumentCo
         argument = known.get(str(key).replace("-", "_"))
         if argument is None:
             raise CycloptsError(msg=_unknown(str(key), value, path, [*known]))
+        if key == RUN:
+            raise CycloptsError(msg=f"{key} in {path} would run code; give it on the command line, by --{RUN}")
         kind = Kind.of(argument.hint)
         if value is None:  # YAML's way to leave an option as it is
             continue

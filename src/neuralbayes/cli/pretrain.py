@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
     from neuralbayes.features.pretraining import PretrainConfig
+    from neuralbayes.objectives import Objective, WeightedSum
     from neuralbayes.training import Callback
 
 EXAMPLES = """DATA is a named data set, a folder of pictures, a .npy or a .npz. A run that was interrupted goes on \
@@ -39,6 +40,9 @@ with the same command, and ends as if nothing had happened.
 
   The settings of the paper, with another weight of the smoothness:
   [cyan]neuralbayes pretrain cifar10 --preset paper --beta 2 --out paper[/cyan]
+
+  An objective of your own, the class Mine in mine.py:
+  [cyan]neuralbayes pretrain cifar10 --objective mine.py:Mine --out mine[/cyan]
 
   Two processes, or a cluster of them; rank 0 writes:
   [cyan]torchrun --nproc-per-node 2 -m neuralbayes pretrain cifar10 --out run[/cyan]
@@ -59,6 +63,7 @@ def pretrain(
     out: Annotated[Path, Parameter(name=["--out", "-o"])],
     preset: Literal["laptop", "paper"] = "laptop",
     encoder: Literal["paper", "small", "tiny"] | None = None,
+    objective: Annotated[str | None, Parameter(metavar="FILE.py:NAME")] = None,
     alpha: float | None = None,
     beta: float | None = None,
     version: Annotated[Literal[1, 2] | None, Parameter(name="--version")] = None,
@@ -77,6 +82,7 @@ def pretrain(
     augment: bool | None = None,
     precision: Literal["float32", "bfloat16", "auto"] | None = None,
     seed: int | None = None,
+    device: Annotated[str, Parameter(metavar="NAME")] = "auto",
     split: Literal["train", "test", "unlabeled"] = "train",
     limit: int | None = None,
     size: int | None = None,
@@ -97,6 +103,9 @@ def pretrain(
         Where the settings that are not given come from.
     encoder
         200-500-700-1000 channels, a quarter of them, or a twelfth.
+    objective
+        An objective of your own in the place of MIM, as file.py:Name or package.module:Name: a class that takes no
+        arguments, or an instance. The file is run.
     alpha
         Weight of the prior term of MIM.
     beta
@@ -134,6 +143,8 @@ def pretrain(
         Of the network: auto is bfloat16 where it works and is faster, and beta is 0; the smoothness R_c needs float32.
     seed
         Seed of the random numbers: the same seed gives the same encoder.
+    device
+        Where to train: cpu, cuda, cuda:1 or mps; auto is the best one there is.
     split
         Which part of DATA to learn from.
     limit
@@ -152,6 +163,7 @@ def pretrain(
     """
     from neuralbayes.data.images import load_images
     from neuralbayes.distributed.processes import default_fabric, rank_zero_result
+    from neuralbayes.objectives.reference import named_objective
     from neuralbayes.system.files import inside
     from neuralbayes.training import TensorBoard
 
@@ -177,8 +189,9 @@ def pretrain(
         "seed": seed,
     }
     config = _config(preset, given)
+    minimised = None if objective is None else named_objective(objective)
     callbacks = (TensorBoard(inside(out, "tensorboard")),) if tensorboard else ()
-    fabric = default_fabric(shard=shard)
+    fabric = default_fabric(shard=shard, device=device)
     quiet = quiet or not fabric.is_global_zero
     with fabric.rank_zero_first(local=True):  # who downloads and unpacks what is not there yet
         images = load_images(data, split=split, size=size, channels=channels, progress=not quiet)
@@ -188,7 +201,7 @@ def pretrain(
     if fabric.is_global_zero:
         tell_reduced(images, quiet=quiet)
         tell_skipped(images, kept_in=out / SKIPPED_FILE, quiet=quiet)
-    _train(source, config, out, callbacks, quiet, fabric)
+    _train(source, config, minimised, out, callbacks, quiet, fabric)
     if not fabric.is_global_zero:
         return
     drawn = _draw(out)
@@ -210,7 +223,13 @@ def _scales(text: str) -> tuple[int, ...]:
 
 
 def _train(
-    source: Any, config: PretrainConfig, out: Path, callbacks: tuple[Callback, ...], quiet: bool, fabric: Fabric
+    source: Any,
+    config: PretrainConfig,
+    objective: Objective | WeightedSum | None,
+    out: Path,
+    callbacks: tuple[Callback, ...],
+    quiet: bool,
+    fabric: Fabric,
 ) -> None:
     import neuralbayes
 
@@ -224,7 +243,9 @@ def _train(
         with warnings.catch_warnings():
             warnings.simplefilter("always", UserWarning)
             warnings.showwarning = show  # at once: who sees a collapse early need not wait for the end
-            neuralbayes.pretrain(source, config, out=out, callbacks=callbacks, verbose=not quiet, fabric=fabric)
+            neuralbayes.pretrain(
+                source, config, objective=objective, out=out, callbacks=callbacks, verbose=not quiet, fabric=fabric
+            )
     except KeyboardInterrupt:
         if not quiet:
             console.print(f"{out} keeps what was learnt; the same command goes on from there.")

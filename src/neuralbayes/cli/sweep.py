@@ -59,6 +59,7 @@ def sweep(
         list[str] | None, Parameter(name="--set", consume_multiple=True, negative="", metavar="NAME=VALUE")
     ] = None,
     preset: Literal["laptop", "paper"] = "laptop",
+    objective: Annotated[str | None, Parameter(metavar="FILE.py:NAME")] = None,
     trials: int = 20,
     metric: Literal["probe", "information"] = "probe",
     prune: Flag = False,
@@ -85,6 +86,8 @@ def sweep(
         Settings that all trials have, where they are not those of the preset.
     preset
         Where the other settings come from.
+    objective
+        An objective of your own in the place of MIM, as `neuralbayes pretrain` takes it. The file is run.
     trials
         How many there are to be in all.
     metric
@@ -122,7 +125,7 @@ def sweep(
     from neuralbayes.sweeps.trial import Pictures
 
     space, config = parse(search, set_ or [], replace(PRESETS[preset], seed=seed))
-    plan = Plan(Pictures(data_name(data), split, limit, size, channels), space, config, metric, prune)
+    plan = Plan(Pictures(data_name(data), split, limit, size, channels), space, config, metric, prune, objective)
     try:
         outcomes = run(plan, out, trials=trials, workers=n_workers(workers), storage=storage, verbose=not quiet)
     except KeyboardInterrupt:
@@ -187,6 +190,7 @@ def _again(data: str, preset: str, plan: Plan, settings: dict[str, Any]) -> list
     given |= {"split": plan.pictures.split} if plan.pictures.split != "train" else {}
     given |= {"size": plan.pictures.size, "channels": plan.pictures.channels}
     words = ["neuralbayes", "pretrain", data, *(["--preset", preset] if preset != "laptop" else [])]
+    words += [] if plan.objective is None else ["--objective", plan.objective]
     for name, value in given.items():
         option = OPTIONS.get(name, name).replace("_", "-")
         if isinstance(value, bool):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -33,7 +34,7 @@ PIECE = 2**18
 """Numbers of a gradient that are read at once."""
 
 
-def default_fabric(*, shard: bool = False) -> Fabric:
+def default_fabric(*, shard: bool = False, device: str = "auto") -> Fabric:
     """All processes that a launcher has started, or one on the best device there is; launched.
 
     `torchrun`, `fabric run` and Slurm's `srun` say in the environment how many there are.
@@ -43,6 +44,8 @@ def default_fabric(*, shard: bool = False) -> Fabric:
     shard : bool, default=False
         Let each process hold a share of the weights (FSDP2) rather than all of them. Where there is one process, there
         is nothing to share.
+    device : str, default="auto"
+        "cpu", "cuda", "cuda:1" or "mps"; "auto" is the best one there is.
 
     Examples
     --------
@@ -52,6 +55,9 @@ def default_fabric(*, shard: bool = False) -> Fabric:
     from lightning_fabric import Fabric
     from lightning_fabric.plugins.environments.lightning import LightningEnvironment
 
+    if not re.fullmatch(r"auto|cpu|mps|cuda(:\d+)?", device):
+        raise ValueError(f"`device` must be 'auto', 'cpu', 'cuda', 'cuda:N' or 'mps', got {device!r}")
+    accelerator, _, number = device.partition(":")
     layout = _layout()
     if layout is None:
         if dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
@@ -60,11 +66,11 @@ def default_fabric(*, shard: bool = False) -> Fabric:
                 "Slurm has started: a launched lightning_fabric.Fabric that spans them"
             )
         # Said aloud, or Fabric would take a batch script of Slurm for one of many processes.
-        fabric = Fabric(accelerator="auto", devices=1, plugins=LightningEnvironment())
+        fabric = Fabric(accelerator=accelerator, devices=[int(number)] if number else 1, plugins=LightningEnvironment())
     else:
         nodes, per_node = layout
         strategy = _sharding(nodes * per_node) if shard else "ddp"
-        fabric = Fabric(accelerator="auto", strategy=strategy, devices=per_node, num_nodes=nodes)
+        fabric = Fabric(accelerator=accelerator, strategy=strategy, devices=per_node, num_nodes=nodes)
         # Threads that wait for each other on the same cores are slower than one: no more of them than cores.
         torch.set_num_threads(min(torch.get_num_threads(), max(1, n_cores() // per_node)))
     if os.environ.get("LT_CLI_USED") != "1":  # `fabric run` has launched it when it was made

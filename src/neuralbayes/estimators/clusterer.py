@@ -28,7 +28,7 @@ from neuralbayes.estimators.attributes import (
 )
 from neuralbayes.estimators.inputs import Rows, as_fitted
 from neuralbayes.estimators.persistence import SavedEstimator
-from neuralbayes.training.progress import progress
+from neuralbayes.training.inference import in_blocks
 
 Array = NDArray[Any]
 Samples = Array | ImageSource
@@ -129,18 +129,14 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
 
     def _logits(self, samples: Samples, verbose: bool = False) -> Array:
         """The module on all samples, a block at a time, in the precision of rows: (n_samples, n_clusters)."""
-        starts = range(0, len(samples), self._block)
-        logits: Array | None = None
-        with torch.no_grad(), progress(len(starts), description="blocks labelled", enabled=verbose) as display:
-            for start in starts:
-                block = slice(start, min(start + self._block, len(samples)))
-                values = self.module_(tensor_of(samples, np.arange(block.start, block.stop))).numpy()
-                if logits is None:  # made at once: small results between large temporaries would fragment memory
-                    dtype = samples.dtype if isinstance(samples, np.ndarray) else values.dtype
-                    logits = np.empty((len(samples), values.shape[1]), dtype)
-                logits[block] = values
-                display.advance(samples=len(values))
-        return np.empty((0, self.n_clusters_)) if logits is None else logits
+        return in_blocks(
+            lambda rows: self.module_(tensor_of(samples, rows)),
+            len(samples),
+            block=self._block,
+            dtype=samples.dtype if isinstance(samples, np.ndarray) else None,
+            description="blocks labelled",
+            verbose=verbose,
+        )
 
     def _check_fitted(self, weights: Mapping[str, Tensor]) -> None:
         check_features(self)

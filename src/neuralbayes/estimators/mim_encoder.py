@@ -1,4 +1,4 @@
-"""Features by mutual information maximisation as a scikit-learn transformer."""
+"""Features without labels as a scikit-learn transformer."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from neuralbayes.estimators.persistence import SavedEstimator
 from neuralbayes.features.encoder import STATES, WIDTHS, ImageEncoder, state_use
 from neuralbayes.features.pretraining import PRESETS, pretrain
 from neuralbayes.features.tables import LossCurve, RowsConfig, RowsEncoder, even_batches, rows_network, train_rows
+from neuralbayes.objectives import Objective, WeightedSum
 
 Array = NDArray[Any]
 
@@ -46,6 +47,7 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
 
     The units of a layer are the states of a latent variable z, their softmax is p(z|x), and MIM with a smoothness term
     trains them (section 3 of the paper): fully connected layers for rows, the paper's convolutional ones for images.
+    Any other :class:`Objective` can take the place of MIM.
 
     Parameters
     ----------
@@ -56,6 +58,8 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
     layer : int, default=-1
         The layer whose states are the features; negative numbers count from the last. All layers are trained: after
         `fit`, ``set_params(layer=0)`` shows another one.
+    objective : Objective or WeightedSum, default=None
+        What is minimised on every layer; None is :class:`MIM` with `alpha` and `version`, which count for it alone.
     alpha : float, default=2.0
         Weight of an even use of the states, beyond that of the mutual information; above -1.
     beta : float, default=None
@@ -73,6 +77,8 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
         Divide each column by its own standard deviation or, if False, all columns by a common one. Of images, take the
         correlations of neighbouring pixels away or, if False, bring each channel to variance 1 only.
     random_state : int, RandomState instance or None, default=None
+    device : str, default="auto"
+        Where to train: "cpu", "cuda", "cuda:1" or "mps"; "auto" is the best one there is.
     verbose : bool, default=False
         Show progress.
 
@@ -140,6 +146,7 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
         "hidden": [tuple, list],
         "encoder": [StrOptions(set(WIDTHS))],
         "layer": [Integral],
+        "objective": [Objective, WeightedSum, None],
         "alpha": [Interval(Real, -1, None, closed="neither")],
         "beta": [Interval(Real, 0, None, closed="left"), None],
         "version": [Options(Integral, {1, 2})],
@@ -148,6 +155,7 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
         "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
         "standardize": ["boolean"],
         "random_state": ["random_state"],
+        "device": [str],
         "verbose": ["verbose"],
     }
 
@@ -157,6 +165,7 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
         *,
         encoder: str = "small",
         layer: int = -1,
+        objective: Objective | WeightedSum | None = None,
         alpha: float = 2.0,
         beta: float | None = None,
         version: Literal[1, 2] = 2,
@@ -165,11 +174,13 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
         learning_rate: float | None = None,
         standardize: bool = True,
         random_state: int | np.random.RandomState | None = None,
+        device: str = "auto",
         verbose: bool = False,
     ) -> None:
         self.hidden = hidden
         self.encoder = encoder
         self.layer = layer
+        self.objective = objective
         self.alpha = alpha
         self.beta = beta
         self.version = version
@@ -178,6 +189,7 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
         self.learning_rate = learning_rate
         self.standardize = standardize
         self.random_state = random_state
+        self.device = device
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
@@ -208,7 +220,7 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
         if (self.mutual_information_ < COLLAPSED * np.log(self.n_states_)).all():
             warnings.warn(
                 "The features carry no information: every layer has collapsed, or all rows of X are alike. Look at X, "
-                "then try a smaller beta, a larger alpha, or another learning_rate.",
+                "then try a smaller beta, a larger alpha, another objective or another learning_rate.",
                 ConvergenceWarning,
                 stacklevel=3,  # from where `fit` was called, past its decorator
             )
@@ -246,7 +258,7 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
         X = as_rows(self, X, reset=True)
         config = RowsConfig(tuple(self.hidden), batch_size=self.batch_size, standardize=self.standardize, **settings)
         self._check_layer(len(config.hidden))
-        trained = train_rows(X, config, callbacks=(losses,), verbose=bool(self.verbose))
+        trained = train_rows(X, config, callbacks=(losses,), **self._training())
         watched = X if len(X) <= WATCHED else X[np.sort(rng.choice(len(X), WATCHED, replace=False))]
         states = [torch.from_numpy(trained.states(watched, layer)) for layer in range(len(self.hidden))]
         self.module_: Any = trained.network
@@ -269,7 +281,7 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
             normalize="whiten" if self.standardize else "channel",
             **settings,
         )
-        trained = pretrain(images, config, callbacks=(losses,), verbose=bool(self.verbose)).cpu()
+        trained = pretrain(images, config, callbacks=(losses,), **self._training()).cpu()
         use = state_use(trained, images, WATCHED)
         self.module_ = trained.requires_grad_(False)
         self.mean_, self.std_ = trained.normalization.mean, trained.normalization.std
@@ -278,6 +290,9 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
         self.mutual_information_ = np.array([use[name].information for name in STATES])
         self.image_shape_, self.encoder_ = list(trained.shape), trained.size
         self.n_features_in_ = math.prod(trained.shape)
+
+    def _training(self) -> dict[str, Any]:
+        return {"objective": self.objective, "device": self.device, "verbose": bool(self.verbose)}
 
     def _states(self, X: Rows, max_size: int) -> Array:
         check_is_fitted(self)

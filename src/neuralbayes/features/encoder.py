@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ from neuralbayes.networks.encoders import PAPER_CHANNELS, convolutional_encoder,
 from neuralbayes.networks.filling import check_finite, fill
 from neuralbayes.networks.hidden import HiddenStates
 from neuralbayes.system.files import read_json, read_tensors, write_json, write_tensors
-from neuralbayes.training.progress import progress
+from neuralbayes.training.inference import evaluation_mode, in_blocks
 
 WIDTHS = {"paper": 1.0, "small": 0.25, "tiny": 0.08}
 """Width of each named encoder against the paper's channels, 200-500-700-1000."""
@@ -80,7 +80,6 @@ class ImageEncoder(nn.Module):
         state: Tensor = self.network(x)
         return state
 
-    @torch.no_grad()
     def features(
         self,
         images: ImageSource | NDArray[np.generic],
@@ -116,25 +115,22 @@ class ImageEncoder(nn.Module):
             raise ValueError("`images` must hold at least one image")
         layers = self.layers(state)
         device = next(self.network.parameters()).device
-        starts = range(0, len(source), batch_size)
-        features: NDArray[np.float32] | None = None
-        was_training = self.training
-        self.eval()
-        try:
-            with progress(len(starts), description="batches of features", enabled=verbose) as display:
-                for start in starts:
-                    indices = np.arange(start, min(start + batch_size, len(source)))
-                    batch = source.read(indices)
-                    if len(batch) == 1:  # alone it would be summed in another order than among others
-                        batch = np.repeat(batch, 2, axis=0)
-                    part = flat_state(layers(self.prepare(batch).to(device)), max_size)[: len(indices)]
-                    if features is None:
-                        features = np.empty((len(source), part.shape[1]), dtype=np.float32)
-                    features[indices] = part.cpu().numpy()
-                    display.advance(samples=len(indices))
-        finally:
-            self.train(was_training)
-        return cast(NDArray[np.float32], features)
+
+        def flat(indices: NDArray[np.int64]) -> Tensor:
+            batch = source.read(indices)
+            if len(batch) == 1:  # alone it would be summed in another order than among others
+                batch = np.repeat(batch, 2, axis=0)
+            return flat_state(layers(self.prepare(batch).to(device)), max_size)[: len(indices)]
+
+        with evaluation_mode(self):
+            return in_blocks(
+                flat,
+                len(source),
+                block=batch_size,
+                description="batches of features",
+                verbose=verbose,
+                dtype=np.float32,
+            )
 
     def layers(self, state: str) -> nn.Sequential:
         """The layers up to a hidden state, "relu1" to "relu4"; they share their weights with this encoder."""
@@ -241,20 +237,18 @@ def state_use(encoder: ImageEncoder, source: ImageSource, n_images: int = 2048) 
     n images can show at most log n nats: take more of them than the layers have states.
     """
     states = HiddenStates(encoder.network, STATES, scales=(1,))
-    was_training = encoder.training
-    encoder.eval()
     device = next(states.parameters()).device
     n = min(n_images, len(source))
     p_z: dict[str, Tensor] = {}
     h_zx = dict.fromkeys(STATES, 0.0)
-    for indices in np.array_split(np.arange(n), math.ceil(n / 256)):
-        share = len(indices) / n
-        for name, logits in states(encoder.prepare(source.read(indices)).to(device)).items():
-            p_zx = posterior(logits)
-            part = share * prior(p_zx)
-            p_z[name] = p_z[name] + part if name in p_z else part
-            h_zx[name] += share * float(conditional_entropy(p_zx))
-    encoder.train(was_training)
+    with evaluation_mode(encoder):
+        for indices in np.array_split(np.arange(n), math.ceil(n / 256)):
+            share = len(indices) / n
+            for name, logits in states(encoder.prepare(source.read(indices)).to(device)).items():
+                p_zx = posterior(logits)
+                part = share * prior(p_zx)
+                p_z[name] = p_z[name] + part if name in p_z else part
+                h_zx[name] += share * float(conditional_entropy(p_zx))
     return {
         name: StateUse(p.mean(dim=(1, 2)).cpu(), max(0.0, float(entropy(p, dim=0).mean()) - h_zx[name]))
         for name, p in p_z.items()

@@ -1,8 +1,9 @@
-"""Image features without labels: MIM on all hidden states of an encoder, at several scales (section 3, appendix B)."""
+"""Image features without labels: an objective on all hidden states of an encoder (section 3, appendix B)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -16,14 +17,18 @@ from neuralbayes.bayes import mutual_information, posterior, prior
 from neuralbayes.data.images import Images
 from neuralbayes.data.normalize import Normalization
 from neuralbayes.data.sources import ImageSource
-from neuralbayes.distributed.processes import default_fabric, n_processes, rank_zero_result
+from neuralbayes.distributed.processes import default_fabric, rank_zero_result
 from neuralbayes.features.encoder import STATES, ImageEncoder, is_dead, state_use
-from neuralbayes.features.encoder_training import EncoderConfig, Learner, check_choice, train_encoder
-from neuralbayes.gradients.exact import Marginal, backward
+from neuralbayes.features.encoder_training import EncoderConfig, Learner, train_encoder
+from neuralbayes.fitting import objective_step
+from neuralbayes.gradients.exact import Marginal
 from neuralbayes.networks.hidden import HiddenStates
-from neuralbayes.objectives import MIM, Smoothness
+from neuralbayes.objectives import MIM, Objective, Smoothness, WeightedSum
+from neuralbayes.objectives.reference import described
 from neuralbayes.system.files import read_json, write_tensors
 from neuralbayes.training import Callback, WarnOnCollapse
+from neuralbayes.training.config import check_choice
+from neuralbayes.training.inference import evaluation_mode
 from neuralbayes.training.precision import InBfloat16, Precision, choose_precision
 
 if TYPE_CHECKING:
@@ -43,10 +48,12 @@ class PretrainConfig(EncoderConfig):
     Attributes
     ----------
     encoder : {"paper", "small", "tiny"}
-    alpha, beta : float
-        Weights of the prior term and of R_c.
+    alpha : float
+        Weight of the prior term of MIM; not used with another objective.
+    beta : float
+        Weight of R_c.
     version : {1, 2}
-        Of MIM.
+        Of MIM; not used with another objective.
     scales : tuple of int
         Average pooling of the hidden states.
     noise_scale : float
@@ -135,25 +142,32 @@ def pretrain(
     images: Images | ImageSource | NDArray[np.uint8],
     config: PretrainConfig | str = "laptop",
     *,
+    objective: Objective | WeightedSum | None = None,
     out: str | Path | None = None,
     callbacks: Sequence[Callback] = (),
     verbose: bool = False,
+    device: str = "auto",
     fabric: Fabric | None = None,
 ) -> ImageEncoder:
-    """Learn features of unlabelled images by maximising I(x; z) on every hidden state of an encoder.
+    """Learn features of unlabelled images by an objective on every hidden state of an encoder.
 
     Parameters
     ----------
     images : Images, ImageSource or ndarray of shape (n, H, W, C), uint8
     config : PretrainConfig or {"laptop", "paper"}, default="laptop"
+    objective : Objective or WeightedSum, optional
+        What is minimised; by default MIM with the `alpha` and `version` of `config`, which maximises I(x; z). It is
+        copied. config.json records its class and plain attributes, and a run does not go on with another one.
     out : str or Path, optional
         Folder of the run: config.json, metrics.jsonl, checkpoints, result.json and the encoder. A run that was
         interrupted goes on where it was, with the same weights at the end as if it had not been.
     callbacks : sequence of Callback
     verbose : bool, default=False
+    device : str, default="auto"
+        "cpu", "cuda", "cuda:1" or "mps"; "auto" is the best one there is.
     fabric : lightning_fabric.Fabric, optional
-        Launched; by default all processes that torchrun, `fabric run` or Slurm has started, or one. All of them call
-        this with the same arguments, each takes its share of every batch, rank 0 writes.
+        Launched, in the place of `device`; by default all processes that torchrun, `fabric run` or Slurm has started,
+        or one. All of them call this with the same arguments, each takes its share of every batch, rank 0 writes.
 
     Returns
     -------
@@ -179,28 +193,27 @@ def pretrain(
     (40, 80)
     """
     wanted = _config(config)
-    fabric = default_fabric() if fabric is None else fabric
+    fabric = default_fabric(device=device) if fabric is None else fabric
     config = replace(wanted, precision=rank_zero_result(fabric, lambda: _precision(wanted, out)))
+    recorded = {} if objective is None else {"objective": described(objective)}
+    # Copied, so that a running p(z) does not leak into the next run.
+    minimised = MIM(config.alpha, config.version) if objective is None else copy.deepcopy(objective)
 
     def learner(source: ImageSource, normalization: Normalization) -> Learner[ImageEncoder]:
         encoder = ImageEncoder(config.encoder, source.shape, normalization)
         states = HiddenStates(encoder.network, STATES, config.scales)
-        objective = MIM(config.alpha, config.version)
-        smoothness = Smoothness(config.beta, scale=config.noise_scale, fraction=config.smooth_fraction)
+        gradients = objective_step(
+            minimised,
+            microbatch_size=config.microbatch_size,
+            marginal=config.marginal,
+            smoothness=Smoothness(config.beta, scale=config.noise_scale, fraction=config.smooth_fraction),
+            recompute=config.recompute,
+        )
         guard = WarnOnCollapse(ADVICE)
         watch = _Watch(states, encoder.prepare(source.read(np.arange(min(WATCHED, len(source))))))
 
-        def step(network: nn.Module, batch: Tensor) -> dict[str, float]:
-            loss = backward(
-                objective,
-                network,
-                batch,
-                microbatch_size=-(-config.microbatch_size // n_processes()),
-                marginal=config.marginal,
-                smoothness=smoothness,
-                recompute=config.recompute,
-            )
-            return {"loss": float(loss), **watch.latest}
+        def step(network: nn.Module, batch: Tensor) -> Mapping[str, float | Tensor]:
+            return {**gradients(network, batch), **watch.latest}
 
         def finish(encoder: ImageEncoder, folder: Path | None) -> dict[str, Any]:
             if folder is None:
@@ -217,11 +230,13 @@ def pretrain(
             InBfloat16(states) if config.precision == "bfloat16" else states,
             step,
             callbacks=(watch, guard),
-            stateful={"objective": objective},
+            stateful={"objective": minimised},
             finish=finish,
         )
 
-    return train_encoder(images, config, learner, out=out, callbacks=callbacks, verbose=verbose, fabric=fabric)
+    return train_encoder(
+        images, config, learner, out=out, recorded=recorded, callbacks=callbacks, verbose=verbose, fabric=fabric
+    )
 
 
 class _Watch(Callback):
@@ -244,11 +259,9 @@ class _Watch(Callback):
 
     @torch.no_grad()
     def measure(self) -> None:
-        training = self._states.training
-        self._states.eval()
         self._images = self._images.to(next(self._states.parameters()).device)
-        outputs = self._states(self._images)
-        self._states.train(training)
+        with evaluation_mode(self._states):
+            outputs = self._states(self._images)
         for name in STATES:
             p_zx = posterior(outputs[name])
             self.latest[f"mi/{name}"] = float(mutual_information(p_zx))

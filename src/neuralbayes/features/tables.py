@@ -1,10 +1,12 @@
-"""Features of rows of numbers without labels: MIM on all hidden states of an MLP (section 3 of the paper)."""
+"""Features of the rows of a table without labels: an objective on all hidden states of an MLP (section 3)."""
 
 from __future__ import annotations
 
+import copy
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral
 from typing import Any, Literal
 
@@ -17,11 +19,12 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.optim.swa_utils import update_bn
 
-from neuralbayes.gradients.exact import backward
+from neuralbayes.fitting import Fetched, fit
 from neuralbayes.networks.encoders import mlp
 from neuralbayes.networks.hidden import HiddenStates
-from neuralbayes.objectives import MIM, Smoothness
-from neuralbayes.training import Batches, Callback, StopOnNaN, TrainingState, cosine, train
+from neuralbayes.objectives import MIM, Objective, Smoothness, WeightedSum
+from neuralbayes.training import Batches, Callback, TrainingState, cosine
+from neuralbayes.training.inference import in_blocks
 
 Array = NDArray[Any]
 
@@ -31,7 +34,7 @@ SMALL = 5e7
 STEP = 0.05
 """Standard deviation of R_c's step length, relative to that of a row."""
 
-PIECE = 4096
+BLOCK = 4096
 """Rows that pass through a trained network at once."""
 
 
@@ -43,10 +46,10 @@ class RowsConfig:
     ----------
     hidden : tuple of int
         Units of each hidden layer.
-    alpha, beta : float
-        Weights of the prior term and of R_c.
-    version : {1, 2}
-        Of MIM.
+    alpha, version
+        Of MIM, where no other objective is given.
+    beta : float
+        Weight of R_c.
     batch_size : int
         Least rows in an update.
     epochs : int
@@ -84,7 +87,6 @@ class RowsEncoder:
         """Rows as the network takes them, subtracted in double and then in their own precision."""
         return torch.from_numpy(((X - self.mean) / self.std).astype(X.dtype))
 
-    @torch.no_grad()
     def states(self, X: Array, layer: int = -1) -> Array:
         """A hidden state of each row in the precision of `X`: (n, n_features) -> (n, n_states)."""
         last = [i for i, module in enumerate(self.network) if isinstance(module, nn.ReLU)][layer]
@@ -92,11 +94,7 @@ class RowsEncoder:
         tensors = {**dict(network.named_parameters()), **dict(network.named_buffers())}
         dtype = torch.float32 if X.dtype == np.float32 else torch.float64
         tensors = {k: t.to(dtype) if t.is_floating_point() else t for k, t in tensors.items()}
-        parts = [
-            functional_call(network, tensors, self.prepare(X[start : start + PIECE])).numpy()
-            for start in range(0, len(X), PIECE)
-        ]
-        return np.concatenate(parts)
+        return in_blocks(lambda some: functional_call(network, tensors, self.prepare(X[some])), len(X), block=BLOCK)
 
 
 def rows_network(n_features: int, hidden: Sequence[int]) -> nn.Sequential:
@@ -104,58 +102,73 @@ def rows_network(n_features: int, hidden: Sequence[int]) -> nn.Sequential:
     return nn.Sequential(OrderedDict([*mlp((n_features, *hidden, 1), batch_norm=True).named_children()][:-1]))
 
 
+def mean_variance_scale(X: Array, standardize: bool) -> tuple[Array, Array, Array]:
+    """Mean and variance of each column, and what to divide it by: its own standard deviation, or one for all."""
+    scaler = StandardScaler().fit(X)
+    common = np.full(X.shape[1], np.sqrt(scaler.var_.mean()) or 1.0)
+    return scaler.mean_, scaler.var_, scaler.scale_ if standardize else common
+
+
 def train_rows(
-    X: Array, config: RowsConfig, *, callbacks: Sequence[Callback] = (), verbose: bool = False
+    X: Array,
+    config: RowsConfig,
+    *,
+    objective: Objective | WeightedSum | None = None,
+    callbacks: Sequence[Callback] = (),
+    verbose: bool = False,
+    device: str = "auto",
 ) -> RowsEncoder:
-    """Learn features of unlabelled rows by maximising I(x; z) on every hidden state of an MLP.
+    """Learn features of unlabelled rows by an objective on every hidden state of an MLP.
 
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features), n_samples >= 2
         Read row by row: it may be mapped from a file.
     config : RowsConfig
+    objective : Objective or WeightedSum, optional
+        By default MIM with the `alpha` and `version` of `config`. It is copied.
     callbacks : sequence of Callback
     verbose : bool, default=False
+    device : str, default="auto"
+        As in :func:`neuralbayes.fit`.
 
     Returns
     -------
     RowsEncoder
     """
-    scaler = StandardScaler().fit(X)
-    std = scaler.scale_ if config.standardize else np.full(X.shape[1], np.sqrt(scaler.var_.mean()) or 1.0)
+    mean, variance, std = mean_variance_scale(X, config.standardize)
     batch_size = even_batches(len(X), config.batch_size)
     n_products = batch_size * sum(a * b for a, b in zip((X.shape[1], *config.hidden[:-1]), config.hidden, strict=True))
     with torch.random.fork_rng(), threadpool_limits(1 if n_products < SMALL else None):
         torch.manual_seed(config.seed)
-        encoder = RowsEncoder(rows_network(X.shape[1], config.hidden), scaler.mean_, std)
+        encoder = RowsEncoder(rows_network(X.shape[1], config.hidden), mean, std)
         states = HiddenStates(encoder.network, [n for n, _ in encoder.network.named_children() if n[:4] == "relu"], [1])
-        objective = MIM(config.alpha, config.version)
         # Steps relative to the length of a row, differences relative to the number of states: `beta` then means the
         # same whatever the number of columns and units.
-        length = float(np.sqrt((scaler.var_ / std**2).sum())) or 1.0
+        length = float(np.sqrt((variance / std**2).sum())) or 1.0
         beta = config.beta * length**2 / config.hidden[-1]
         smoothness = Smoothness(beta, scale=STEP * length) if beta else None
-        batches = Batches(len(X), batch_size, seed=config.seed, drop_last=True)  # one row alone has no statistics
 
         def fetch(indices: Tensor) -> Tensor:
             return encoder.prepare(X[indices.numpy()]).float()
 
-        def step(network: nn.Module, batch: Tensor) -> dict[str, Tensor]:
-            return {"loss": backward(objective, network, batch, smoothness=smoothness)}
-
-        train(
+        fit(
+            MIM(config.alpha, config.version) if objective is None else copy.deepcopy(objective),
             states,
-            step,
-            batches,
-            fetch=fetch,
-            optimizer=torch.optim.Adam(states.parameters(), lr=config.learning_rate),
-            schedule=cosine(),
+            Fetched(fetch, len(X)),
             max_epochs=config.epochs,
-            callbacks=(StopOnNaN(), *callbacks),
+            batch_size=batch_size,
+            smoothness=smoothness,
+            optimizer=partial(torch.optim.Adam, lr=config.learning_rate),
+            schedule=cosine(),
+            drop_last=True,
+            callbacks=callbacks,
+            seed=config.seed,
             verbose=verbose,
+            device=device,
         )
         # A few dozen steps are too few for running averages to arrive: take those of the final weights.
-        encoder.network.cpu()
+        batches = Batches(len(X), batch_size, seed=config.seed, drop_last=True)
         update_bn((fetch(batches.indices(i)) for i in range(min(len(batches), 100))), encoder.network)
     encoder.network.eval().requires_grad_(False)
     return encoder

@@ -18,6 +18,7 @@ from neuralbayes.data.images import Images
 from neuralbayes.data.sources import ArraySource, ImageSource, as_source
 from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.system.files import atomic_write, read_json, write_json
+from neuralbayes.training.inference import in_blocks
 
 LabeledData = Images | Split | tuple[NDArray[Any], NDArray[Any]]
 """Images with their labels, or a pair (features or images, labels)."""
@@ -87,10 +88,8 @@ def _checked_features(rows: NDArray[Any], name: str) -> NDArray[np.float32]:
 
 def pixels(source: ImageSource) -> NDArray[np.float32]:
     """All images as vectors of intensities in [0, 1], (n, H * W * C)."""
-    x = np.empty((len(source), int(np.prod(source.shape))), np.float32)
-    for start in range(0, len(source), BLOCK):
-        indices = np.arange(start, min(start + BLOCK, len(source)))
-        x[indices] = source.read(indices).reshape(len(indices), -1)
+    size = int(np.prod(source.shape))
+    x = in_blocks(lambda some: source.read(some).reshape(-1, size), len(source), block=BLOCK, dtype=np.float32)
     x /= 255.0
     return x
 

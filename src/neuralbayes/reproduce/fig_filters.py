@@ -22,7 +22,6 @@ from torch import Tensor
 from neuralbayes.bayes import mutual_information, posterior, prior
 from neuralbayes.data.normalize import Normalization
 from neuralbayes.features.encoder import is_dead
-from neuralbayes.features.encoder_training import seeded_globally
 from neuralbayes.networks.encoders import mlp
 from neuralbayes.networks.hidden import HiddenStates
 from neuralbayes.objectives import MIM
@@ -32,6 +31,7 @@ from neuralbayes.reproduce.experiment import TRAINING, Experiment, Record, Resul
 from neuralbayes.reproduce.images import Source
 from neuralbayes.reproduce.network_training import PIECE, NetworkConfig, network_seconds, train_network
 from neuralbayes.reproduce.statistics import difference, text, verdict
+from neuralbayes.training.rng import seeded_globally
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

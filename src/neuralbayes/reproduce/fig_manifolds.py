@@ -21,7 +21,6 @@ from neuralbayes.bayes import LOG_2
 from neuralbayes.data.toys import PAPER as SETS
 from neuralbayes.data.toys import rotate_into
 from neuralbayes.estimators import ManifoldLabeler
-from neuralbayes.features.encoder_training import seeded_globally
 from neuralbayes.networks.encoders import mlp
 from neuralbayes.objectives import DML
 from neuralbayes.probes.clustering_accuracy import clustering_accuracy
@@ -30,6 +29,7 @@ from neuralbayes.report.results_page import Claim, Table, Verdict
 from neuralbayes.reproduce.experiment import Experiment, Record, Results, Run, Scale, by
 from neuralbayes.reproduce.network_training import NetworkConfig, network_seconds, outputs, train_network
 from neuralbayes.reproduce.statistics import difference, text, verdict
+from neuralbayes.training.rng import seeded_globally
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -15,7 +15,6 @@ from torch.optim.swa_utils import update_bn
 from neuralbayes.bayes import posterior, prior
 from neuralbayes.data.normalize import Normalization
 from neuralbayes.features.encoder import is_dead
-from neuralbayes.features.encoder_training import seeded_globally
 from neuralbayes.networks.encoders import labeling_network
 from neuralbayes.objectives import DML
 from neuralbayes.probes.clustering_accuracy import clustering_accuracy
@@ -26,6 +25,7 @@ from neuralbayes.reproduce.images import Source, labels_of
 from neuralbayes.reproduce.network_training import NetworkConfig, network_seconds, outputs, train_network
 from neuralbayes.reproduce.protocols import PROTOCOLS, accuracies, both, judge
 from neuralbayes.reproduce.statistics import difference, estimate, interval, text, verdict
+from neuralbayes.training.rng import seeded_globally
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -10,11 +10,12 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from neuralbayes.features.encoder_training import TrainingConfig, train_in_folder
-from neuralbayes.gradients.exact import backward
+from neuralbayes.fitting import fit
 from neuralbayes.objectives import Objective, Smoothness
 from neuralbayes.reproduce.timing import TIMED, seconds_per_sample
 from neuralbayes.training import Callback
+from neuralbayes.training.config import TrainingConfig
+from neuralbayes.training.inference import in_blocks
 
 PIECE = 2000
 """Rows that pass through a trained network at once."""
@@ -65,14 +66,22 @@ def train_network(
         Folder of the training, which goes on where it was interrupted.
     callbacks : sequence of Callback
     """
-    smoothness = Smoothness(config.beta, of=config.of) if config.beta > 0 else None
-
-    def step(module: nn.Module, batch: Tensor) -> dict[str, float]:
-        size = config.microbatch_size
-        return {"loss": float(backward(objective, module, batch, microbatch_size=size, smoothness=smoothness))}
-
-    train_in_folder(network, step, lambda rows: x[rows], len(x), config, out, callbacks=callbacks, samples="rows")
-    return network.cpu().eval()
+    fit(
+        objective,
+        network,
+        x,
+        max_epochs=config.epochs,
+        batch_size=config.batch_size,
+        microbatch_size=config.microbatch_size,
+        smoothness=Smoothness(config.beta, of=config.of) if config.beta > 0 else None,
+        optimizer=config.make_optimizer,
+        schedule=config.make_schedule(),
+        callbacks=[*callbacks, *config.make_stopping()],
+        out=out,
+        log_every=20,
+        seed=config.seed,
+    )
+    return network
 
 
 def network_seconds(network: nn.Module, objective: Objective, shape: tuple[int, ...], config: NetworkConfig) -> float:
@@ -89,7 +98,6 @@ def network_seconds(network: nn.Module, objective: Objective, shape: tuple[int, 
     )
 
 
-@torch.no_grad()
 def outputs(network: nn.Module, x: Tensor) -> Tensor:
     """What a network with a single output gives for all rows, a piece at a time."""
-    return torch.cat([network(piece) for piece in torch.split(x, PIECE)])
+    return torch.from_numpy(in_blocks(lambda rows: network(x[rows]), len(x), block=PIECE))

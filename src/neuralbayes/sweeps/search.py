@@ -16,6 +16,7 @@ import numpy as np
 from neuralbayes.data.images import Images
 from neuralbayes.features.encoder import MIN_SIDE
 from neuralbayes.features.pretraining import WATCHED, PretrainConfig
+from neuralbayes.objectives.reference import described, named_objective
 from neuralbayes.sweeps.crew import work
 from neuralbayes.sweeps.jobs import Job
 from neuralbayes.sweeps.shared import SharedJobs
@@ -45,6 +46,8 @@ class Plan:
         images, or I(x; z) of the last layer in nats, which needs no labels.
     prune : bool
         End trials that are worse after an epoch than the median of the others was.
+    objective : str, optional
+        What is minimised in the place of MIM, as :func:`neuralbayes.objectives.reference.named_objective` takes it.
     """
 
     pictures: Pictures
@@ -52,6 +55,7 @@ class Plan:
     config: PretrainConfig
     metric: Metric = "probe"
     prune: bool = False
+    objective: str | None = None
 
     def __post_init__(self) -> None:
         if self.metric not in METRICS:
@@ -130,6 +134,7 @@ def search(
             "config": asdict(plan.config) | _chosen(plan.space, trial.params),
             "metric": plan.metric,
             "prune": plan.prune,
+            "objective": plan.objective,
             "folder": str((out / job.key).absolute()),
         }
 
@@ -152,14 +157,15 @@ def search(
 
 
 def _settings(plan: Plan, images: Images) -> dict[str, Any]:
-    """The plan as JSON has it. Images are known by what they show, not by where they lie on this machine."""
+    """The plan as JSON has it. Images and objective are known by what they are, not by where they lie."""
     if min(images.source.shape[:2]) < MIN_SIDE:
         height, width, _ = images.source.shape
         raise ValueError(f"images must be at least {MIN_SIDE}x{MIN_SIDE} pixels, got {height}x{width}; give a `size`")
     digest = hashlib.blake2b(f"{len(images)} {images.source.shape}".encode(), digest_size=8)
     digest.update(images.source.read(np.arange(min(WATCHED, len(images)))).tobytes())
     digest.update(b"" if images.labels is None else images.labels.tobytes())
-    settings = asdict(plan) | {"pictures": digest.hexdigest()}
+    objective = None if plan.objective is None else described(named_objective(plan.objective))
+    settings = asdict(plan) | {"pictures": digest.hexdigest(), "objective": objective}
     known: dict[str, Any] = json.loads(json.dumps(settings))
     return known
 

@@ -18,6 +18,7 @@ from neuralbayes.data.sources import ImageSource, SubsetSource
 from neuralbayes.features.encoder import STATES, ImageEncoder, state_use
 from neuralbayes.features.pretraining import PretrainConfig, pretrain
 from neuralbayes.networks.hidden import HiddenStates
+from neuralbayes.objectives.reference import named_objective
 from neuralbayes.probes import probe
 from neuralbayes.probes.features import checked_labels
 from neuralbayes.sweeps.worker import Report, serve
@@ -75,7 +76,7 @@ def run_trial(order: Mapping[str, Any], report: Report) -> dict[str, Any]:
     Parameters
     ----------
     order : mapping
-        "pictures", "config", "metric", "prune" and "folder", as JSON has them.
+        "pictures", "config", "metric", "prune", "objective" and "folder", as JSON has them.
     report : callable
         Told the value after each epoch where "prune" is true.
 
@@ -92,7 +93,8 @@ def run_trial(order: Mapping[str, Any], report: Report) -> dict[str, Any]:
     config = PretrainConfig(**order["config"] | {"scales": tuple(order["config"]["scales"])})
     callbacks = [_Epochs(source, config, judge, report)] if order["prune"] else []
     try:
-        encoder = pretrain(source, config, out=folder, callbacks=callbacks)
+        objective = named_objective(order["objective"]) if order.get("objective") else None
+        encoder = pretrain(source, config, objective=objective, out=folder, callbacks=callbacks)
     except (FloatingPointError, ValueError) as error:
         if not (isinstance(error, FloatingPointError) or "must be finite" in str(error)):  # as objectives put it
             raise

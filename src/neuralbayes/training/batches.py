@@ -71,6 +71,20 @@ class Batches:
         return _order(self.n_samples, self.seed, epoch)[start:stop].clone()
 
 
+def batches_for(n_samples: int, batch_size: int, *, seed: int = 0, drop_last: bool = False) -> Batches:
+    """Batches that a network with batch normalisation can take: a last one of a single sample is left out.
+
+    One sample alone has no statistics and no other to be told from.
+
+    Examples
+    --------
+    >>> len(batches_for(9, 4)), len(batches_for(10, 4)), len(batches_for(1, 4))
+    (2, 3, 1)
+    """
+    single = n_samples > batch_size and n_samples % batch_size == 1
+    return Batches(n_samples, batch_size, seed=seed, drop_last=drop_last or single)
+
+
 @lru_cache(maxsize=1)  # the steps of an epoch follow each other and share one order
 def _order(n_samples: int, seed: int, epoch: int) -> Tensor:
     return torch.from_numpy(np.random.default_rng([seed, epoch]).permutation(n_samples))

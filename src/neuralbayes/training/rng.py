@@ -1,13 +1,17 @@
-"""The random number generators that a training step may draw from, as one state to save and to restore."""
+"""The random number generators that a training step may draw from: save, restore and seed them all at once."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
 
 def get_rng_state(device: torch.device) -> dict[str, Any]:
@@ -34,3 +38,27 @@ def set_rng_state(state: Mapping[str, Any], device: torch.device) -> None:
     torch.set_rng_state(state["torch"])
     if device.type in state:
         torch.get_device_module(device).set_rng_state(state[device.type])
+
+
+@contextmanager
+def seeded_globally(seed: int) -> Iterator[None]:
+    """Draw from `seed` inside, for what takes the global generators, and leave them as they were."""
+    earlier = np.random.get_state(), random.getstate()  # noqa: NPY002
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        np.random.seed(seed)  # noqa: NPY002  augmentation draws from it; a checkpoint holds its state
+        try:
+            yield
+        finally:
+            np.random.set_state(earlier[0])  # noqa: NPY002
+            random.setstate(earlier[1])  # resuming sets it
+
+
+@contextmanager
+def noise_of_each_rank(fabric: Fabric, seed: int) -> Iterator[None]:
+    """Over several processes, let each draw noise of its own from `seed`; a single one goes on with what it has."""
+    if fabric.world_size == 1:
+        yield
+    else:
+        with seeded_globally(int(np.random.SeedSequence([seed, fabric.global_rank]).generate_state(1)[0])):
+            yield

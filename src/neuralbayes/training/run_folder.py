@@ -1,4 +1,24 @@
-"""All that training changes, and the folder that remembers it: resume, log, save."""
+"""The folder of a run, which remembers all that training changes: resume, log, save.
+
+What a run folder holds, in the order in which it is written, and which module writes it:
+
+==================================== ========================================================= =======================
+config.json                          method and settings; a run with others is refused         training/config.py
+data.json, skipped.txt               which images `neuralbayes pretrain` read, and which not   cli/runs.py
+.lock                                held by the process that trains in the folder             here
+metrics.jsonl                        a line of metrics for every epoch, or more often          training/metrics.py
+checkpoints/step-N.safetensors       the last two, from which a run goes on                    training/checkpoint.py
+bad-batch-RANK.safetensors           the samples at which a step failed                        here
+tensorboard/                         the metrics for TensorBoard, where asked for              training/tensorboard.py
+states.safetensors                   p(z) of each layer of the trained encoder                 features/pretraining.py
+encoder.json, encoder.safetensors    the trained encoder; `ImageEncoder.load` reads them       features/encoder.py
+head.safetensors                     the linear layer of a baseline that has one               baselines/headed.py
+result.json                          how it went: settings, time, memory, versions, warnings   training/config.py
+filters.png, information.png, ...    pictures of a finished pretraining                        report/run.py
+==================================== ========================================================= =======================
+
+:func:`neuralbayes.fit` writes config.json, metrics.jsonl and checkpoints alone; a trial of a sweep adds trial.json.
+"""
 
 from __future__ import annotations
 

@@ -174,6 +174,7 @@ def _facts(record: RunRecord, samples: Samples) -> list[tuple[str, str]]:
     facts = {
         "data": samples.data,
         "method": config.get("method"),
+        "objective": config.get("objective"),
         "images": _number(result.get("images")),
         "epochs": _number(config.get("epochs")),
         "updates": _number(result.get("steps")),

@@ -1,0 +1,261 @@
+"""`fit`: any network trained by any objective. The gradient is that of `backward`, the loop that of `training`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.utils.data import Dataset
+
+from neuralbayes.distributed.processes import default_fabric, n_processes, placed, rank_zero_result
+from neuralbayes.distributed.sharding import any_sharded
+from neuralbayes.gradients.exact import Marginal, backward
+from neuralbayes.objectives.base import Objective
+from neuralbayes.objectives.reference import described
+from neuralbayes.objectives.smoothness import Smoothness
+from neuralbayes.objectives.weighted import WeightedSum
+from neuralbayes.training.batches import batches_for
+from neuralbayes.training.callbacks import Callback, StopOnNaN
+from neuralbayes.training.checks import check_integer
+from neuralbayes.training.config import open_run
+from neuralbayes.training.loop import train
+from neuralbayes.training.rng import noise_of_each_rank
+from neuralbayes.training.schedule import Schedule, constant
+from neuralbayes.training.state import TrainingState
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+
+Step = Callable[[nn.Module, Tensor], Mapping[str, Tensor]]
+
+
+class Samples(Protocol):
+    """Samples that are read when they are needed: a length, and a call from indices to a batch."""
+
+    def __len__(self) -> int: ...
+
+    def __call__(self, indices: Tensor, /) -> Tensor:
+        """Samples of shape (m, *features) at indices of shape (m,), int64 on the CPU; m may be 0."""
+
+
+Data = Tensor | NDArray[Any] | Dataset[Any] | Samples
+
+
+def fit(
+    objective: Objective | WeightedSum,
+    network: nn.Module,
+    data: Data,
+    *,
+    max_epochs: int | None = None,
+    max_steps: int | None = None,
+    batch_size: int = 500,
+    microbatch_size: int | None = None,
+    marginal: Marginal = "exact",
+    smoothness: Smoothness | None = None,
+    recompute: bool = False,
+    optimizer: Optimizer | Callable[[Iterable[nn.Parameter]], Optimizer] = torch.optim.Adam,
+    schedule: Schedule = constant,
+    clip_norm: float | None = None,
+    drop_last: bool = False,
+    callbacks: Sequence[Callback] = (),
+    out: str | Path | None = None,
+    log_every: int | None = None,
+    checkpoint_every: int | None = None,
+    seed: int = 0,
+    verbose: bool = False,
+    device: str = "auto",
+    fabric: Fabric | None = None,
+) -> TrainingState:
+    """Train `network` in place by an objective, with the gradient of :func:`neuralbayes.backward`.
+
+    Parameters
+    ----------
+    objective : Objective or WeightedSum
+        An `Objective` is averaged over the outputs of a network that has several.
+    network : nn.Module
+        Returns logits of shape (n_samples, n_states, *spatial), or a sequence or mapping of such tensors.
+    data : Tensor or ndarray of shape (n_samples, *features), Dataset, or callable with a length
+        An array of floating-point numbers is converted to the precision of the network, a batch at a time, so it may be
+        mapped from a file. The items of a Dataset are tensors, or tuples that begin with one. A callable takes indices
+        of shape (m,) and returns a tensor of shape (m, *features).
+    max_epochs, max_steps : int, optional
+        When to stop; give at least one. The earlier one counts.
+    batch_size : int, default=500
+        Samples in an update, over all processes together. A single sample left over at the end of an epoch is skipped.
+    microbatch_size : int, optional
+        Samples that pass through the network at once, over all processes together; by default the whole batch.
+    marginal : {"exact", "running", "minibatch"}, default="exact"
+        Which p(z) the objective sees: that of the batch, a running mean, or that of each micro-batch.
+    smoothness : Smoothness, optional
+        Added as beta * R_c.
+    recompute : bool, default=False
+        Save memory, as :func:`neuralbayes.backward` does.
+    optimizer : Optimizer or callable, default=torch.optim.Adam
+        An optimiser of the network's parameters, or a function that makes one from them.
+    schedule : callable, default=constant
+        Factor on the learning rate as a function of progress in [0, 1], such as ``neuralbayes.training.cosine()``.
+    clip_norm : float, optional
+        Largest norm of the gradient.
+    drop_last : bool, default=False
+        Skip the last batch of an epoch if it is smaller than the others.
+    callbacks : sequence of Callback
+        Called after a guard that stops at the first NaN.
+    out : str or Path, optional
+        Folder of the run, with config.json, metrics.jsonl and checkpoints. An interrupted run goes on where it stopped;
+        a run by another objective is refused.
+    log_every, checkpoint_every : int, optional
+        Steps between lines of metrics and between checkpoints; by default an epoch.
+    seed : int, default=0
+        Of the order of the samples. Dropout and the directions of R_c come from torch's global generator: call
+        ``torch.manual_seed`` for a reproducible result. Over several processes, each seeds it from `seed` and its rank.
+    verbose : bool, default=False
+        Show progress.
+    device : str, default="auto"
+        "cpu", "cuda", "cuda:1" or "mps"; "auto" is the best one there is.
+    fabric : lightning_fabric.Fabric, optional
+        Launched, in the place of `device`; by default all processes that torchrun, `fabric run` or Slurm has started.
+
+    Returns
+    -------
+    TrainingState
+        ``history`` holds the metrics. The network is in evaluation mode, on the device it came from.
+
+    See Also
+    --------
+    neuralbayes.backward : The same gradient in a loop of your own.
+    neuralbayes.training.train : The same loop with a step of your own.
+
+    Examples
+    --------
+    >>> import neuralbayes as nb
+    >>> _ = torch.manual_seed(0)
+    >>> x = torch.cat([torch.randn(200, 2) - 3, torch.randn(200, 2) + 3])
+    >>> network = nn.Linear(2, 2)
+    >>> optimizer = torch.optim.Adam(network.parameters(), lr=0.03)
+    >>> state = nb.fit(nb.MIM(), network, x, max_epochs=50, batch_size=100, optimizer=optimizer)
+    >>> state.step
+    200
+    >>> round(nb.mutual_information(network(x), from_logits=True).item(), 1)  # log 2 is 0.7
+    0.7
+    """
+    step = objective_step(
+        objective, microbatch_size=microbatch_size, marginal=marginal, smoothness=smoothness, recompute=recompute
+    )
+    if not isinstance(network, nn.Module):
+        raise TypeError(f"`network` must be a torch.nn.Module, got {type(network).__name__}")
+    samples = _samples(data, network)
+    batches = batches_for(len(samples), batch_size, seed=seed, drop_last=drop_last)
+    fabric = default_fabric(device=device) if fabric is None else fabric
+    origin = next((parameter.device for parameter in network.parameters()), fabric.device)
+    network = placed(fabric, network)
+    if out is not None:
+        minimised = {"objective": described(objective), "marginal": marginal}
+        minimised |= {} if smoothness is None else {"smoothness": described(smoothness)}
+        rank_zero_result(fabric, lambda: open_run(Path(out), "fit", minimised))
+    with noise_of_each_rank(fabric, seed):
+        state = train(
+            network,
+            step,
+            batches,
+            fetch=samples,
+            optimizer=optimizer if isinstance(optimizer, Optimizer) else optimizer(network.parameters()),
+            schedule=schedule,
+            max_epochs=max_epochs,
+            max_steps=max_steps,
+            clip_norm=clip_norm,
+            callbacks=(StopOnNaN(), *callbacks),
+            stateful={"objective": objective},
+            run_dir=out,
+            log_every=log_every,
+            checkpoint_every=checkpoint_every,
+            verbose=verbose,
+            fabric=fabric,
+        )
+    network.eval()
+    if not any_sharded(network):
+        network.to(origin)
+    return state
+
+
+def objective_step(
+    objective: Objective | WeightedSum,
+    *,
+    microbatch_size: int | None = None,
+    marginal: Marginal = "exact",
+    smoothness: Smoothness | None = None,
+    recompute: bool = False,
+) -> Step:
+    """An objective as a step of :func:`neuralbayes.training.train`; the parameters are those of :func:`fit`."""
+    if not isinstance(objective, Objective | WeightedSum):
+        raise TypeError(f"`objective` must be an Objective or a WeightedSum, got {type(objective).__name__}")
+    if microbatch_size is not None:
+        check_integer("microbatch_size", microbatch_size, 1)
+
+    def step(network: nn.Module, batch: Tensor) -> dict[str, Tensor]:
+        size = None if microbatch_size is None else -(-microbatch_size // n_processes())
+        loss = backward(
+            objective,
+            network,
+            batch,
+            microbatch_size=size,
+            marginal=marginal,
+            smoothness=smoothness,
+            recompute=recompute,
+        )
+        return {"loss": loss}
+
+    return step
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """Samples behind a function of indices."""
+
+    fetch: Callable[[Tensor], Tensor]
+    n_samples: int
+
+    def __len__(self) -> int:
+        return self.n_samples
+
+    def __call__(self, indices: Tensor, /) -> Tensor:
+        return self.fetch(indices)
+
+
+def _samples(data: Any, network: nn.Module) -> Samples:
+    """`data` as a callable with a length."""
+    if isinstance(data, Tensor):
+        return Fetched(lambda indices: data[indices], len(data))
+    if isinstance(data, np.ndarray):
+        precision = next((p.dtype for p in network.parameters() if p.is_floating_point()), torch.float32)
+
+        def rows(indices: Tensor) -> Tensor:
+            batch = torch.from_numpy(data[indices.numpy()])
+            return batch.to(precision) if batch.is_floating_point() else batch
+
+        return Fetched(rows, len(data))
+    if not hasattr(data, "__len__") or not (callable(data) or hasattr(data, "__getitem__")):
+        raise TypeError(
+            "`data` must be a tensor, an array, a Dataset with a length, or a callable with a length, "
+            f"got {type(data).__name__}"
+        )
+    if callable(data):
+        return data  # type: ignore[no-any-return]
+
+    def items(indices: Tensor) -> Tensor:
+        # The share of a process may be empty: one sample still shows the shape.
+        found = [data[i] for i in indices.tolist() or [0]]
+        tensors = [item[0] if isinstance(item, tuple | list) else item for item in found]
+        if not all(isinstance(x, Tensor) for x in tensors):
+            raise TypeError(
+                f"`data` must hold tensors, got {type(tensors[0]).__name__}; give it a transform to tensors"
+            )
+        return torch.stack(tensors)[: len(indices)]
+
+    return Fetched(items, len(data))

@@ -1,0 +1,178 @@
+"""`fit`: what it takes, what it leaves behind, going on where it stopped."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils.data import TensorDataset
+
+import neuralbayes as nb
+from neuralbayes.networks.encoders import mlp
+from neuralbayes.training import Batches, Callback, StopOnNaN, cosine, train
+
+X = torch.randn(61, 5, generator=torch.Generator().manual_seed(1))
+
+
+def network(**settings: Any) -> nn.Sequential:
+    torch.manual_seed(0)
+    return mlp((5, 8, 3), **settings)
+
+
+def weights(module: nn.Module) -> Tensor:
+    return torch.cat([tensor.double().flatten() for tensor in module.state_dict().values()])
+
+
+class Counted:
+    """Samples that are made when they are asked for."""
+
+    def __len__(self) -> int:
+        return len(X)
+
+    def __call__(self, indices: Tensor) -> Tensor:
+        return X[indices]
+
+
+def test_it_is_a_loop_of_backward_and_an_optimiser() -> None:
+    by_fit, by_hand = network(batch_norm=True), network(batch_norm=True)
+    settings: dict[str, Any] = {"microbatch_size": 7, "smoothness": nb.Smoothness(beta=0.1)}
+    torch.manual_seed(3)
+    nb.fit(nb.MIM(), by_fit, X, max_steps=5, batch_size=20, seed=4, **settings)
+    torch.manual_seed(3)
+    optimizer = torch.optim.Adam(by_hand.parameters())
+    batches = Batches(61, 20, seed=4, drop_last=True)  # the last of an epoch would be one sample
+    for step in range(5):
+        optimizer.zero_grad()
+        nb.backward(nb.MIM(), by_hand, X[batches.indices(step)], **settings)
+        optimizer.step()
+    assert torch.equal(weights(by_fit), weights(by_hand))
+
+
+def test_data_in_any_form_gives_the_same_weights(tmp_path: Path) -> None:
+    np.save(tmp_path / "rows.npy", X.double().numpy())
+    forms = [
+        X,
+        X.numpy(),
+        np.load(tmp_path / "rows.npy", mmap_mode="r"),
+        TensorDataset(X),
+        TensorDataset(X, torch.arange(61)),
+        [*X],
+        Counted(),
+    ]
+    found = []
+    for form in forms:
+        module = network()
+        nb.fit(nb.MIM(), module, form, max_epochs=2, batch_size=16)
+        found.append(weights(module))
+    assert all(torch.equal(one, found[0]) for one in found)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (3, "`data` must be a tensor, an array, a Dataset with a length, or a callable with a length, got int"),
+        (lambda indices: X[indices], "got function"),
+        ([1, 2, 3], "`data` must hold tensors, got int"),
+    ],
+)
+def test_other_data_are_refused(data: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        nb.fit(nb.MIM(), network(), data, max_epochs=1)
+
+
+def test_what_cannot_be_is_named() -> None:
+    with pytest.raises(TypeError, match="`objective` must be an Objective or a WeightedSum, got Tensor"):
+        nb.fit(X, network(), X, max_epochs=1)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"`network` must be a torch.nn.Module, got type"):
+        nb.fit(nb.MIM(), nn.Linear, X, max_epochs=1)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="`max_epochs` or `max_steps` must be given"):
+        nb.fit(nb.MIM(), network(), X)
+    with pytest.raises(ValueError, match="`microbatch_size` must be at least 1, got 0"):
+        nb.fit(nb.MIM(), network(), X, max_epochs=1, microbatch_size=0)
+
+
+def test_the_network_is_ready_for_use() -> None:
+    module = network(batch_norm=True)
+    state = nb.fit(nb.MIM(), module, X, max_epochs=3, batch_size=20, device="cpu")
+    assert state.network is module
+    assert not module.training
+    assert [line["epoch"] for line in state.history] == [1, 2, 3]
+    assert {p.device.type for p in module.parameters()} == {"cpu"}
+
+
+def test_an_optimiser_or_what_makes_one() -> None:
+    found = []
+    for made in (False, True):
+        module = network()
+        optimizer: Any = partial(torch.optim.SGD, lr=0.3)
+        nb.fit(nb.MIM(), module, X, max_epochs=2, optimizer=optimizer(module.parameters()) if made else optimizer)
+        found.append(weights(module))
+    assert torch.equal(*found)
+
+
+class Stop(Callback):
+    def on_step_end(self, state: Any, metrics: Any) -> None:
+        if state.step == 3:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("marginal", ["exact", "running", "minibatch"])
+def test_a_run_goes_on_where_it_was_stopped(marginal: Any, tmp_path: Path) -> None:
+    settings: dict[str, Any] = {
+        "max_epochs": 3,
+        "batch_size": 20,
+        "microbatch_size": 10,
+        "marginal": marginal,
+        "smoothness": nb.Smoothness(beta=0.1),
+        "schedule": cosine(),
+        "checkpoint_every": 1,
+    }
+    unbroken, broken = network(batch_norm=True), network(batch_norm=True)
+    torch.manual_seed(5)
+    nb.fit(nb.MIM(), unbroken, X, **settings)
+    torch.manual_seed(5)
+    with pytest.raises(KeyboardInterrupt):
+        nb.fit(nb.MIM(), broken, X, out=tmp_path, callbacks=[Stop()], **settings)
+    again = network(batch_norm=True)
+    torch.manual_seed(6)
+    state = nb.fit(nb.MIM(), again, X, out=tmp_path, **settings)
+    assert state.step == 9
+    assert torch.equal(weights(again), weights(unbroken))
+
+
+def test_nan_ends_it_before_the_update() -> None:
+    module = network()
+    before = weights(module)
+    bad = X.clone()
+    bad[3] = torch.nan
+    with pytest.raises((ValueError, FloatingPointError)):
+        nb.fit(nb.MIM(), module, bad, max_epochs=1)
+    assert torch.equal(weights(module), before)
+
+
+def test_it_trains_several_outputs_and_weighted_sums() -> None:
+    class Two(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            torch.manual_seed(0)
+            self.one, self.other = nn.Linear(5, 3), nn.Linear(5, 4)
+
+        def forward(self, x: Tensor) -> dict[str, Tensor]:
+            return {"one": self.one(x), "other": self.other(x)}
+
+    objective = nb.WeightedSum([nb.MIM(), nb.DML()], weights=[1.0, 0.5])
+    by_fit, by_hand = Two(), Two()
+    nb.fit(objective, by_fit, X, max_epochs=2, batch_size=61)
+    train(
+        by_hand,
+        lambda module, batch: {"loss": nb.backward(objective, module, batch)},
+        Batches(61, 61),
+        fetch=lambda indices: X[indices],
+        optimizer=torch.optim.Adam(by_hand.parameters()),
+        max_epochs=2,
+        callbacks=[StopOnNaN()],
+    )
+    assert torch.equal(weights(by_fit), weights(by_hand))
