@@ -37,7 +37,7 @@ same command goes on; so it does with more --trials. The test part of DATA is ne
 
   The same sweep on several machines, each with this command:
   [cyan]neuralbayes sweep cifar10 --search alpha=0:10 --trials 100 \\
-      --storage /shared/journal.log --out sweep[/cyan]
+      --storage postgresql://user@host/name --out sweep[/cyan]
 """
 
 SHOWN = 8  # trials in the table
@@ -96,8 +96,8 @@ def sweep(
     workers
         Processes that run side by side, by default one a core; they share the cores.
     storage
-        Share the trials with others that give the same: the path of a journal, which all can write, or the address of a
-        database, such as postgresql://user@host/name. By default a journal in the folder of the sweep.
+        Share the trials with all machines that give the same: the address of a database, such as
+        postgresql://user@host/name. By default an SQLite file in the folder of the sweep.
     seed
         Of the search and of each training.
     split
@@ -114,8 +114,8 @@ def sweep(
     """
     from dataclasses import replace
 
+    from neuralbayes.distributed.launch import n_workers
     from neuralbayes.features.pretraining import PRESETS
-    from neuralbayes.sweeps.crew import n_workers
     from neuralbayes.sweeps.search import Plan
     from neuralbayes.sweeps.search import search as run
     from neuralbayes.sweeps.space import parse
