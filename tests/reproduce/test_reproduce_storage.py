@@ -63,12 +63,6 @@ def test_two_commands_do_each_run_once_and_both_have_all_tables(storage, tmp_pat
     assert tables(tmp_path / "one") == tables(tmp_path / "other")
     assert all(run.finished(tmp_path / name) for run in RUNS for name in ("one", "other"))
     assert "Appendix H: labelling MNIST" in out
-    # A third one, which has nothing to do, has the same; and without a storage nothing is left to do either.
-    assert main([*WORDS, "--storage", storage, "--out", str(tmp_path / "third"), "--quiet"]) == 0
-    assert main([*WORDS, "--out", str(tmp_path / "third"), "--quiet"]) == 0
-    assert (tmp_path / "third" / "mnist-dml" / "smoke.json").read_bytes() == (
-        tmp_path / "one" / "mnist-dml" / "smoke.json"
-    ).read_bytes()
 
 
 def test_what_is_finished_in_the_folder_is_told_and_not_repeated(storage, tmp_path, monkeypatch):

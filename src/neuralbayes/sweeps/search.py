@@ -121,13 +121,18 @@ def search(
         value = _outcomes(plan, now)[0].value
         return {} if value is None else {f"best {plan.metric}": value}
 
+    def outcomes() -> list[Outcome]:
+        found = _outcomes(plan, standing(study, labels))
+        write_json(out / SWEEP_FILE, {"settings": settings, "trials": [asdict(one) for one in found]})
+        return found
+
     with queue.open() as study:
+        outcomes()  # from now on the folder is that of this sweep
         try:
             do_jobs(queue, labels, _Trials(plan, out), workers=workers, what="trial", metrics=best, verbose=verbose)
         finally:
-            outcomes = _outcomes(plan, standing(study, labels))
-            write_json(out / SWEEP_FILE, {"settings": settings, "trials": [asdict(one) for one in outcomes]})
-    return outcomes
+            kept = outcomes()
+    return kept
 
 
 @dataclass(frozen=True)
