@@ -78,7 +78,7 @@ def sweep(
     data
         A data set (see `neuralbayes data list`), a folder of pictures, a .npy or a .npz.
     out
-        Folder of the sweep: one folder a trial, sweep.json, sweep.png.
+        Folder of the sweep: one folder a trial, named by the hash of its settings, sweep.db, sweep.json, sweep.png.
     search
         What to search, each as NAME=LOW:HIGH, NAME=LOW:HIGH:log or NAME=A,B,... A tuple is written 1+2.
     set_
@@ -96,8 +96,9 @@ def sweep(
     workers
         Processes that run side by side, by default one a core; they share the cores.
     storage
-        Share the trials with all machines that give the same: the address of a database, such as
-        postgresql://user@host/name. By default an SQLite file in the folder of the sweep.
+        Share the trials with all machines that are given the same command: the address of a database, such as
+        postgresql://user@host/name, or the path of an SQLite file for processes of one machine. By default sweep.db in
+        the folder of the sweep.
     seed
         Of the search and of each training.
     split
