@@ -45,6 +45,8 @@ def serve(queue: Queue, jobs: list[str], do: Do, problems: SimpleQueue[str]) -> 
     except Exception as problem:
         problems.put(f"{type(problem).__name__}: {problem}")
         sys.exit(1)
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it leaves already
 
 
 def work(queue: Queue, jobs: list[str], do: Do) -> None:
