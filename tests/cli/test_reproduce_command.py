@@ -53,13 +53,13 @@ def test_what_cannot_be_done_is_said_before_anything_is(capsys, tmp_path, words,
 
 
 def test_the_papers_scale_is_estimated_and_wants_a_yes(capsys, tmp_path, monkeypatch):
-    monkeypatch.setattr(reproduce, "_cost", lambda jobs, workers: 1000.0 * len(jobs) / workers)
+    monkeypatch.setattr(reproduce, "_cost", lambda runs, workers: 1000.0 * len(runs) / workers)
     words = ["reproduce", "mnist-dml", "--scale", "paper", "--workers", "1", "--out", str(tmp_path)]
     assert main(words) == 2
     assert "9 runs of about 2:30:00 of training on this machine: --yes starts them" in said(capsys)[1]
     started = []
     monkeypatch.setattr("neuralbayes.reproduce.images.fetch", lambda names, progress: None)
-    monkeypatch.setattr("neuralbayes.reproduce.sweep.sweep", lambda jobs, out, **options: started.extend(jobs) or {})
+    monkeypatch.setattr("neuralbayes.reproduce.sweep.sweep", lambda runs, out, **options: started.extend(runs) or {})
     assert main([*words, "--yes"]) == 0
     assert "9 runs of about 2:30:00" in said(capsys)[0]
     assert len(started) == 9

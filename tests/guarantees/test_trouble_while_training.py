@@ -81,7 +81,7 @@ def test_a_clock_that_jumps_by_days_changes_nothing(images, unbroken, tmp_path, 
 
 
 def test_nothing_in_the_library_asks_what_time_of_day_it_is():
-    """Durations come from clocks that do not jump, and leases and parts are told by change."""
+    """Durations come from clocks that do not jump, and parts are told by change."""
     for path in SOURCE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):

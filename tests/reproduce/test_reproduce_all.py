@@ -9,7 +9,7 @@ import time
 import pytest
 
 from neuralbayes.cli import main
-from neuralbayes.reproduce import NAMES, load_experiment, sweep
+from neuralbayes.reproduce import NAMES, load_experiment
 from neuralbayes.reproduce.records import Recorded
 
 ONE = ["--workers", "1"]
@@ -111,7 +111,7 @@ def test_interrupted_it_keeps_what_is_done_and_goes_on_to_the_same_table(whole, 
 
 
 def test_a_finished_sweep_starts_no_worker(whole, monkeypatch, capsys):
-    monkeypatch.setattr(sweep, "WORKER", ["/no/such/program"])
+    monkeypatch.setattr("neuralbayes.sweeps.crew.serve", None)
     assert main(["reproduce", "mnist-dml", "--out", str(whole), *ONE]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "Appendix H: labelling MNIST" in out
@@ -127,11 +127,3 @@ def test_a_run_that_fails_is_named_and_does_not_stop_the_others(tmp_path, capsys
     assert "1 of 3 runs failed: mnist-dml digits logits seed=0 (" in err
     assert [run.finished(tmp_path) for run in runs] == [False, True, True]
     assert len(Recorded.read(tmp_path / "mnist-dml" / "smoke.json").records) == 2
-
-
-def test_a_worker_that_dies_is_told_of(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(sweep, "WORKER", [sys.executable, "-c", "import os; os._exit(9)"])
-    assert main(["reproduce", "mnist-dml", "--out", str(tmp_path), *ONE, "--quiet"]) == 2
-    assert "a worker died with exit code 9 in the run 'digits logits seed=0'" in " ".join(
-        capsys.readouterr().err.split()
-    )

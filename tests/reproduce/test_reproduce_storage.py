@@ -14,8 +14,7 @@ from optuna.trial import TrialState
 
 from neuralbayes.cli import main
 from neuralbayes.reproduce import load_experiment
-from neuralbayes.sweeps import shared
-from neuralbayes.sweeps.storage import close_storage, open_storage
+from neuralbayes.sweeps.queue import Queue
 
 WORDS = ["reproduce", "mnist-dml", "--seeds", "1", "--workers", "1"]
 RUNS = load_experiment("mnist-dml").runs("smoke", 1)
@@ -27,9 +26,9 @@ def _places(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
 
 
-@pytest.fixture(params=["journal", pytest.param("sqlite", marks=pytest.mark.slow)])
-def storage(request, tmp_path):
-    return str(tmp_path / "journal.log") if request.param == "journal" else f"sqlite:///{tmp_path / 'runs.db'}"
+@pytest.fixture
+def storage(tmp_path):
+    return str(tmp_path / "runs.db")
 
 
 def started(storage, out):
@@ -42,14 +41,11 @@ def started(storage, out):
 
 def attempts(storage):
     """For each run, how the attempts at it ended; trials that were made twice are left out."""
-    opened = open_storage(storage)
-    (study,) = opened.get_all_studies()
-    assert study.study_name == "neuralbayes reproduce mnist-dml --scale smoke --seeds 1"
     ended = {run.key: [] for run in RUNS}
-    for trial in opened.get_all_trials(study._study_id):
-        if trial.state != TrialState.FAIL or trial.datetime_start is not None:
-            ended[trial.user_attrs["job"]].append(trial.state.name)
-    close_storage(opened)
+    with Queue(storage, "neuralbayes reproduce mnist-dml --scale smoke --seeds 1").open() as study:
+        for trial in study.get_trials():
+            if trial.state != TrialState.FAIL or "worker" in trial.user_attrs:
+                ended[trial.user_attrs["job"]].append(trial.state.name)
     return ended
 
 
@@ -67,21 +63,15 @@ def test_two_commands_do_each_run_once_and_both_have_all_tables(storage, tmp_pat
     assert tables(tmp_path / "one") == tables(tmp_path / "other")
     assert all(run.finished(tmp_path / name) for run in RUNS for name in ("one", "other"))
     assert "Appendix H: labelling MNIST" in out
-    # A third one, which has nothing to do, has the same; and without a storage nothing is left to do either.
-    assert main([*WORDS, "--storage", storage, "--out", str(tmp_path / "third"), "--quiet"]) == 0
-    assert main([*WORDS, "--out", str(tmp_path / "third"), "--quiet"]) == 0
-    assert (tmp_path / "third" / "mnist-dml" / "smoke.json").read_bytes() == (
-        tmp_path / "one" / "mnist-dml" / "smoke.json"
-    ).read_bytes()
 
 
-def test_what_is_finished_in_the_folder_is_told_and_not_repeated(tmp_path, monkeypatch):
-    out, storage = tmp_path / "out", str(tmp_path / "journal.log")
+def test_what_is_finished_in_the_folder_is_told_and_not_repeated(storage, tmp_path, monkeypatch):
+    out = tmp_path / "out"
     for run in RUNS:
         run.folder(out).mkdir(parents=True)
         result = '{"values": {"accuracy": 0.5, "covered": 1.0, "n_found": 10}, "about": {"seconds": 3.5}}'
         (run.folder(out) / "result.json").write_text(result)
-    monkeypatch.setattr("neuralbayes.reproduce.sweep.WORKER", ["/no/such/program"])
+    monkeypatch.setattr("neuralbayes.sweeps.crew.serve", None)
     monkeypatch.setattr("neuralbayes.cli.reproduce._finish", lambda *words: None)
     for folder in (out, tmp_path / "other"):
         assert main([*WORDS, "--storage", storage, "--out", str(folder), "--quiet"]) == 0
@@ -91,54 +81,23 @@ def test_what_is_finished_in_the_folder_is_told_and_not_repeated(tmp_path, monke
 
 
 @pytest.mark.slow
-def test_a_run_that_fails_is_named_by_every_command(tmp_path, capsys):
-    """Once by each command that is started: what was wrong may have been mended."""
-    storage, out = str(tmp_path / "journal.log"), tmp_path / "out"
-    (out / "mnist-dml").mkdir(parents=True)
-    RUNS[0].folder(out).write_text("in the way")
-    words = [*WORDS, "--only", f"*{RUNS[0].label}", "--storage", storage, "--quiet"]
-    assert main([*words, "--out", str(out)]) == 2
-    assert f"1 of 1 runs failed: mnist-dml {RUNS[0].label} (" in " ".join(capsys.readouterr().err.split())
-    assert attempts(storage)[RUNS[0].key] == ["FAIL"]
-    assert main([*words, "--out", str(tmp_path / "other")]) == 0
-    assert attempts(storage)[RUNS[0].key] == ["FAIL", "COMPLETE"]
-    assert main([*words, "--out", str(tmp_path / "third")]) == 0
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGTERM])
-def test_what_a_killed_command_was_at_is_taken_up_by_another(storage, tmp_path, monkeypatch, signum):
-    """SIGKILL leaves a lease that runs out; SIGTERM gives the run back."""
-    monkeypatch.setattr(shared, "LEASE", 4.0)
-    killed = started(storage, tmp_path / "killed")
-    deadline = time.monotonic() + 120
-    while not list((tmp_path / "killed").glob("*/*/training/metrics.jsonl")) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    os.kill(killed.pid, signum)
-    killed.communicate(timeout=60)
-    assert killed.returncode == (-9 if signum == signal.SIGKILL else 143)
-    assert main([*WORDS, "--storage", storage, "--out", str(tmp_path / "other"), "--quiet"]) == 0
-    ended = list(attempts(storage).values())
-    assert all(states[-1] == "COMPLETE" and states.count("COMPLETE") == 1 for states in ended)
-    assert sum(len(states) for states in ended) <= len(RUNS) + 1
-    assert all(run.finished(tmp_path / "other") for run in RUNS)
-    assert main([*WORDS, "--out", str(tmp_path / "alone"), "--quiet"]) == 0
-    assert tables(tmp_path / "other") == tables(tmp_path / "alone")
-
-
-@pytest.mark.slow
-def test_in_a_common_folder_a_run_goes_on_where_the_killed_one_was(tmp_path, monkeypatch):
-    monkeypatch.setattr(shared, "LEASE", 4.0)
-    storage, out = str(tmp_path / "journal.log"), tmp_path / "out"
+def test_in_a_common_folder_a_run_goes_on_where_a_killed_command_was(storage, tmp_path, signum):
+    """Its worker saves and puts the run back, also when nobody is left to ask for it."""
+    out = tmp_path / "out"
     killed = started(storage, out)
     deadline = time.monotonic() + 120
     while not list(out.glob("*/*/training/checkpoints/*")) and time.monotonic() < deadline:
         time.sleep(0.01)
-    os.kill(killed.pid, signal.SIGKILL)
+    os.kill(killed.pid, signum)
     killed.communicate(timeout=60)
+    assert killed.returncode == (-9 if signum == signal.SIGKILL else 143)
     begun = [path for path in out.glob("*/*/training/metrics.jsonl") if path.stat().st_size]
     written = [path.read_text() for path in begun]
     assert main([*WORDS, "--storage", storage, "--out", str(out), "--quiet"]) == 0
     assert all(path.read_text().startswith(text) for path, text in zip(begun, written, strict=True))
+    ended = list(attempts(storage).values())
+    assert all(states[-1] == "COMPLETE" and states.count("COMPLETE") == 1 for states in ended)
+    assert sum(len(states) for states in ended) <= len(RUNS) + 1
     assert main([*WORDS, "--out", str(tmp_path / "alone"), "--quiet"]) == 0
     assert tables(out) == tables(tmp_path / "alone")

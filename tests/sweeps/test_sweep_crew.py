@@ -1,126 +1,104 @@
-"""Worker processes and the loop that gives them work, with workers that do nothing but obey."""
+"""Worker processes and who watches them, with jobs that take no time."""
 
 import os
 import signal
+import subprocess
 import sys
-from contextlib import closing
+import time
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
+from sweep_cases import LABELS, Do, die
 
-from neuralbayes.sweeps.crew import n_workers, work
-from neuralbayes.sweeps.jobs import LocalJobs
+pytest.importorskip("optuna")
 
-WORKER = """
-import os, signal, time
-from pathlib import Path
-from neuralbayes.sweeps import worker
-from neuralbayes.sweeps.worker import serve
+from optuna.trial import TrialState
 
-worker.OCCUPIED = 0.01
-
-def obey(order, report):
-    print("not an answer")
-    if order.get("fail"):
-        raise ValueError("wrong")
-    if order.get("die") and not Path(order["die"]).exists():
-        Path(order["die"]).touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-    if order.get("occupied") and Path(order["occupied"]).exists():
-        Path(order["occupied"]).unlink()
-        raise BlockingIOError("the folder is in use")
-    if "report" in order:
-        return {"value": 1.0, "told": [report(step, 0.5) for step in range(order["report"])]}
-    return {"value": 1.0, "pid": os.getpid(), "threads": os.environ["OMP_NUM_THREADS"], "rank": os.environ.get("RANK")}
-
-serve(obey)
-"""
-COMMAND = [sys.executable, "-c", WORKER]
-LABELS = {"a": "job a", "b": "job b", "c": "job c"}
+from neuralbayes.distributed.launch import n_workers
+from neuralbayes.sweeps.crew import do_jobs
+from neuralbayes.sweeps.queue import DIED, Queue, standing
 
 
-class Watched(LocalJobs):
-    """Jobs of this process that remember what they were told."""
-
-    def __init__(self, labels, prune=()):
-        super().__init__(labels)
-        self.prune = prune
-
-    def finish(self, job, result):
-        super().finish(job, result)
-        self.results[job.key] = result
-
-    def report(self, job, step, value):
-        return (job.key, step) in self.prune
+@pytest.fixture
+def queue(tmp_path):
+    return Queue(str(tmp_path / "runs.db"), "study")
 
 
-def run(jobs, orders, workers=1, verbose=False):
-    work(jobs, COMMAND, lambda job: orders.get(job.key, {}), workers=workers, what="job", verbose=verbose)
+def run(queue, folder, trouble="", labels=LABELS, verbose=False):
+    return do_jobs(queue, labels, Do(folder, trouble), workers=1, what="job", verbose=verbose)
 
 
-def test_all_jobs_are_done_by_workers_that_are_kept(monkeypatch):
+def test_all_jobs_are_done_by_a_worker_that_trains_alone(queue, tmp_path, monkeypatch, capfd):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    monkeypatch.setenv("RANK", "3")  # whoever started us: a worker trains alone
-    jobs = Watched(LABELS)
-    run(jobs, {"b": {"fail": True}})
-    assert jobs.over
-    assert jobs.failures == {"b": "ValueError: wrong"}
-    assert jobs.results["a"] == jobs.results["c"]
-    assert jobs.results["a"]["threads"] == "1"
-    assert jobs.results["a"]["rank"] is None
+    monkeypatch.setenv("RANK", "3")
+    now = run(queue, tmp_path, "fail")
+    assert now.failures == {"b": "ValueError: wrong"}
+    assert now.results == {job: {"value": 1.0, "threads": "1", "rank": None} for job in ("a", "c")}
+    assert os.environ["RANK"] == "3"
+    assert (tmp_path / "a").read_text() == (tmp_path / "c").read_text() != str(os.getpid())
+    assert capfd.readouterr().out == ""
 
 
-def test_a_worker_is_told_whether_to_go_on():
-    jobs = Watched({"a": "job a", "b": "job b"}, prune={("b", 1)})
-    run(jobs, {"a": {"report": 2}, "b": {"report": 3}})
-    assert jobs.results["a"]["told"] == [False, False]
-    assert jobs.results["b"]["told"] == [False, True, False]
-
-
-def test_a_worker_waits_for_a_folder_that_another_process_is_at(tmp_path, capfd):
-    jobs = Watched({"a": "job a"})
-    (tmp_path / "lock").touch()
-    run(jobs, {"a": {"occupied": str(tmp_path / "lock")}})
-    assert jobs.failures == {}
-    assert capfd.readouterr().err.count("waiting: the folder is in use") == 1
-
-
-def test_a_worker_that_is_killed_ends_a_sweep_of_one_process(tmp_path):
-    with pytest.raises(ChildProcessError, match="a worker died with exit code -9 in the job 'job a', perhaps for want"):
-        run(Watched(LABELS), {"a": {"die": str(tmp_path / "dead")}})
-
-
-def test_a_worker_that_is_killed_is_replaced_where_there_is_a_storage(tmp_path, capsys):
-    pytest.importorskip("optuna")
-    from neuralbayes.sweeps.shared import SharedJobs
-
-    with closing(SharedJobs(str(tmp_path / "journal.log"), "study", LABELS)) as jobs:
-        run(jobs, {"a": {"die": str(tmp_path / "dead")}}, verbose=True)
-        assert jobs.failures == {}
-        assert set(jobs.results) == set(LABELS)
+def test_a_worker_that_is_killed_is_replaced_and_its_job_done(queue, tmp_path, capsys):
+    now = run(queue, tmp_path, "die once", labels={"a": "job a"}, verbose=True)
+    assert list(now.results) == ["a"]
     assert "a worker died with exit code -9 in the job 'job a'; there is a new one" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
-def test_interrupted_it_gives_back_what_it_had_begun(tmp_path, signum):
-    pytest.importorskip("optuna")
-    from neuralbayes.sweeps.shared import SharedJobs
+def test_a_job_that_kills_its_workers_has_failed_and_the_others_are_done(queue, tmp_path):
+    now = run(queue, tmp_path, "die")
+    assert now.failures == {"a": DIED}
+    assert sorted(now.results) == ["b", "c"]
 
-    class Interrupted(SharedJobs):
-        def report(self, job, step, value):
-            os.kill(os.getpid(), signum)
-            return False
 
-    place = str(tmp_path / "journal.log")
-    earlier = signal.getsignal(signal.SIGTERM)
-    with closing(Interrupted(place, "study", LABELS)) as jobs, pytest.raises((SystemExit, KeyboardInterrupt)):
-        run(jobs, {"a": {"report": 3}})
-    assert signal.getsignal(signal.SIGTERM) is earlier
-    with closing(SharedJobs(place, "study", LABELS)) as jobs:
-        assert [jobs.take().key for _ in LABELS] == ["b", "c", "a"]
+def test_a_machine_on_which_no_worker_lives_gives_up(queue, tmp_path, monkeypatch):
+    monkeypatch.setattr("neuralbayes.sweeps.crew.serve", die)
+    with pytest.raises(ChildProcessError, match=r"a worker died with exit code 7, as 2 did before it; try fewer"):
+        run(queue, tmp_path)
+    with queue.open() as study:
+        assert standing(study, LABELS).left == 3
+
+
+COMMAND = """
+if __name__ == "__main__":
+    import sys
+    sys.path.insert(0, {folder!r})
+    from pathlib import Path
+    from neuralbayes.sweeps.crew import do_jobs
+    from neuralbayes.sweeps.queue import Queue
+    from sweep_cases import LABELS, Do
+    do_jobs(Queue({storage!r}, "study"), LABELS, Do(Path({out!r}), "take long"), workers=1, what="job", verbose=False)
+"""
+
+
+@pytest.mark.parametrize(
+    "signum", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow), signal.SIGKILL]
+)
+def test_a_command_that_is_ended_leaves_no_worker_and_puts_back_what_it_had_begun(queue, tmp_path, signum):
+    script = tmp_path / "command.py"
+    text = COMMAND.format(folder=str(Path(__file__).parents[1]), storage=queue.storage, out=str(tmp_path))
+    script.write_text(text, encoding="utf-8")
+    with subprocess.Popen([sys.executable, str(script)], stderr=subprocess.DEVNULL) as command:
+        deadline = time.monotonic() + 120
+        while not (tmp_path / "a").exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        pid = int((tmp_path / "a").read_text())
+        command.send_signal(signum)
+        command.wait(60)
+    while time.monotonic() < deadline:
+        with suppress(ProcessLookupError):
+            os.kill(pid, 0)
+            time.sleep(0.02)
+            continue
+        break
+    with queue.open() as study:
+        waiting = [trial.user_attrs["job"] for trial in study.get_trials() if trial.state == TrialState.WAITING]
+    assert sorted(waiting) == list(LABELS)  # at once: no heartbeat has to be missed
 
 
 def test_so_many_workers_as_there_are_cores(monkeypatch):
-    monkeypatch.setattr("neuralbayes.sweeps.crew.n_cores", lambda: 4)
+    monkeypatch.setattr("neuralbayes.distributed.launch.n_cores", lambda: 4)
     assert [n_workers(None), n_workers(3)] == [4, 3]
     for wrong in (0, 5):
         with pytest.raises(ValueError, match=f"--workers must be from 1 to the number of cores, 4, got {wrong}"):

@@ -1,7 +1,7 @@
 """A search of the settings of `pretrain`: its trials, its folder, going on with it."""
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,9 +14,11 @@ from neuralbayes.features.pretraining import PRESETS
 from neuralbayes.report.sweeps import draw_sweep
 from neuralbayes.sweeps import search as searching
 from neuralbayes.sweeps import trial as trials
+from neuralbayes.sweeps.queue import add
 from neuralbayes.sweeps.search import Outcome, Plan, search
 from neuralbayes.sweeps.space import Choice, parse
 from neuralbayes.sweeps.trial import Pictures, run_trial
+from neuralbayes.sweeps.worker import work
 
 QUICK = replace(PRESETS["laptop"], encoder="tiny", epochs=2, batch_size=20, microbatch_size=20)
 
@@ -37,14 +39,13 @@ def pictures(tmp_path_factory):
 
 
 @pytest.fixture
-def order(pictures, tmp_path):
-    config = asdict(QUICK) | {"scales": [1, 2]}
-    folder = str(tmp_path / "trial-0000")
-    return {"pictures": asdict(pictures), "config": config, "metric": "probe", "prune": False, "folder": folder}
+def run(pictures, tmp_path):
+    """Does a trial in the folder ``trial``, unless told otherwise."""
 
+    def run(folder="trial", metric="probe", objective=None, report=None, **settings):
+        return run_trial(pictures, replace(QUICK, **settings), metric, tmp_path / folder, objective, report)
 
-def never(step, value):
-    raise AssertionError("nothing is to be reported")
+    return run
 
 
 def plan(pictures, *words, **options):
@@ -52,80 +53,76 @@ def plan(pictures, *words, **options):
     return Plan(pictures, space, config, **options)
 
 
+@pytest.fixture
 def inside(monkeypatch):
     """Let this process do the trials, one after the other, as a worker would."""
 
-    def work(jobs, command, order, **options):
-        while not jobs.over:
-            job = jobs.take()
-            try:
-                jobs.finish(job, run_trial(json.loads(json.dumps(order(job))), lambda *words: False))
-            except ValueError as error:
-                jobs.fail(job, str(error))
+    def do_jobs(queue, labels, do, **options):
+        with queue.open() as study:
+            add(study, labels)
+        work(queue, list(labels), do)
 
-    monkeypatch.setattr(searching, "work", work)
+    monkeypatch.setattr(searching, "do_jobs", do_jobs)
 
 
-def test_a_trial_is_a_run_and_the_accuracy_of_a_probe(order, tmp_path):
-    result = run_trial(order, never)
-    folder = tmp_path / "trial-0000"
+def test_a_trial_is_a_run_and_the_accuracy_of_a_probe(run, tmp_path):
+    result = run()
+    folder = tmp_path / "trial"
     assert 0.5 < result["value"] <= 1.0
-    assert json.loads((folder / "trial.json").read_text())["result"] == result
+    assert json.loads((folder / "trial.json").read_text()) == result
     assert ImageEncoder.load(folder).size == "tiny"
     assert not (folder / "checkpoints").exists()
 
 
-def test_a_trial_without_labels_is_judged_by_its_information(order, tmp_path):
-    result = run_trial(order | {"metric": "information"}, never)
-    layers = json.loads((tmp_path / "trial-0000" / "result.json").read_text())["layers"]
+def test_a_trial_without_labels_is_judged_by_its_information(run, tmp_path):
+    result = run(metric="information")
+    layers = json.loads((tmp_path / "trial" / "result.json").read_text())["layers"]
     assert result["value"] == pytest.approx(layers["relu4"]["information"], abs=1e-4)
 
 
-def test_a_trial_that_is_done_is_not_done_again_unless_its_settings_changed(order, monkeypatch):
-    result = run_trial(order, never)
+def test_a_trial_that_is_done_is_not_done_again(run, monkeypatch):
+    result = run()
     monkeypatch.setattr(trials, "pretrain", lambda *words, **options: 1 / 0)
-    assert run_trial(order, never) == result
+    assert run() == result
     with pytest.raises(ZeroDivisionError):
-        run_trial(order | {"config": order["config"] | {"alpha": 3.0}}, never)
+        run("other")
 
 
-def test_to_report_changes_nothing_and_a_trial_that_falls_behind_is_ended(order, tmp_path):
+def test_to_report_changes_nothing_and_a_trial_that_falls_behind_is_ended(run, tmp_path):
     reports = []
 
-    def report(step, value):
-        reports.append((step, value))
+    def report(epoch, value):
+        reports.append((epoch, value))
         return len(reports) == 2
 
-    longer = order | {"config": order["config"] | {"epochs": 3}}
-    plain = run_trial(longer | {"folder": str(tmp_path / "plain")}, never)
-    watched = run_trial(longer | {"folder": str(tmp_path / "watched"), "prune": True}, lambda *words: False)
+    plain = run("plain", epochs=3)
+    watched = run("watched", epochs=3, report=lambda epoch, value: False)
     assert watched["value"] == plain["value"]
     encoders = [(tmp_path / name / "encoder.safetensors").read_bytes() for name in ("plain", "watched")]
     assert encoders[0] == encoders[1]
-    ended = run_trial(longer | {"folder": str(tmp_path / "ended"), "prune": True}, report)
+    ended = run("ended", epochs=3, report=report)
     assert ended["value"] is None
     assert ended["note"] == trials.PRUNED
-    assert [step for step, _ in reports] == [1, 2]
+    assert [epoch for epoch, _ in reports] == [1, 2]
     assert json.loads((tmp_path / "ended" / "result.json").read_text())["ended"] == "early stop"
 
 
-def test_a_trial_by_an_objective_of_ones_own(order, tmp_path):
-    order |= {"objective": "neuralbayes.objectives:DML", "metric": "information"}
-    assert run_trial(order, never)["value"] is not None
-    assert json.loads((tmp_path / "trial-0000" / "config.json").read_text())["objective"].endswith(".DML()")
+def test_a_trial_by_an_objective_of_ones_own(run, tmp_path):
+    assert run(metric="information", objective="neuralbayes.objectives:DML")["value"] is not None
+    (config,) = tmp_path.rglob("config.json")
+    assert json.loads(config.read_text())["objective"].endswith(".DML()")
 
 
-def test_a_trial_that_diverges_has_no_value(order):
-    result = run_trial(order | {"config": order["config"] | {"learning_rate": 1e30}}, never)
+def test_a_trial_that_diverges_has_no_value(run):
+    result = run(learning_rate=1e30)
     assert result["value"] is None
     assert result["note"].startswith("diverged: ")
 
 
-def test_a_search_leaves_a_folder_a_trial_and_all_numbers(pictures, tmp_path, monkeypatch):
-    inside(monkeypatch)
+def test_a_search_leaves_a_folder_a_trial_and_all_numbers(pictures, tmp_path, inside):
     wanted = plan(pictures, "alpha=0:4", "scales=1,1+2", "learning_rate=1e-3:1e30:log")
     outcomes = search(wanted, tmp_path / "sweep", trials=4, workers=1)
-    assert sorted(one.trial for one in outcomes) == [f"trial-{i:04d}" for i in range(4)]
+    assert len({one.trial for one in outcomes}) == 4
     values = [one.value for one in outcomes if one.value is not None]
     assert values == sorted(values, reverse=True)
     for one in outcomes:
@@ -137,12 +134,30 @@ def test_a_search_leaves_a_folder_a_trial_and_all_numbers(pictures, tmp_path, mo
         assert one.state == ("ended early" if one.value is None else "finished")
     kept = json.loads((tmp_path / "sweep" / "sweep.json").read_text())
     assert [one["trial"] for one in kept["trials"]] == [one.trial for one in outcomes]
-    assert (tmp_path / "sweep" / "journal.log").is_file()
+    assert (tmp_path / "sweep" / "sweep.db").is_file()
 
 
-def test_the_same_seed_draws_the_same_trials_and_more_trials_go_on(pictures, tmp_path, monkeypatch):
-    inside(monkeypatch)
-    monkeypatch.setattr("neuralbayes.sweeps.search.WORKER", [])
+def test_settings_that_are_drawn_twice_are_trained_once(pictures, tmp_path, inside, monkeypatch):
+    trained = []
+    train = trials.pretrain
+    monkeypatch.setattr(trials, "pretrain", lambda *words, **options: trained.append(1) or train(*words, **options))
+    outcomes = search(plan(pictures, "beta=0,1", metric="information"), tmp_path / "sweep", trials=4, workers=1)
+    assert len(outcomes) == 4
+    assert len({one.trial for one in outcomes}) == len(trained) == 2
+
+
+def test_a_trial_that_falls_behind_the_median_is_ended(pictures, tmp_path, inside, monkeypatch):
+    """After five trials, which Optuna's pruner waits for: here each is worth less than the one before."""
+    worth = iter(range(100, 0, -1))
+    few = replace(pictures, limit=20)
+    source = few.load().source
+    monkeypatch.setattr(trials, "_opened", lambda *words: (source, lambda encoder: float(next(worth))))
+    outcomes = search(plan(few, prune=True), tmp_path / "sweep", trials=6, workers=1)
+    assert [one.state for one in outcomes] == ["finished"] * 5 + ["ended early"]
+    assert outcomes[-1].note == trials.PRUNED
+
+
+def test_the_same_seed_draws_the_same_trials_and_more_trials_go_on(pictures, tmp_path, inside):
     first = search(plan(pictures), tmp_path / "one", trials=2, workers=1)
     second = search(plan(pictures), tmp_path / "two", trials=1, workers=1)
     assert second[0] in [replace(one, seconds=second[0].seconds) for one in first]
@@ -152,8 +167,7 @@ def test_the_same_seed_draws_the_same_trials_and_more_trials_go_on(pictures, tmp
     assert len({one.settings["alpha"] for one in first}) == 2
 
 
-def test_a_trial_that_fails_is_named_with_its_settings(pictures, tmp_path, monkeypatch):
-    inside(monkeypatch)
+def test_a_trial_that_fails_is_named_with_its_settings(pictures, tmp_path, inside):
     space, config = parse(["alpha=0:4", "beta=0.5:1"], [], QUICK)
     wrong = space | {"precision": Choice({"half": "float16"})}
     (outcome,) = search(Plan(pictures, wrong, config), tmp_path / "sweep", trials=1, workers=1)
@@ -162,8 +176,7 @@ def test_a_trial_that_fails_is_named_with_its_settings(pictures, tmp_path, monke
     assert set(outcome.settings) == {"alpha", "beta", "precision"}
 
 
-def test_another_search_in_the_same_folder_and_what_cannot_be_judged_are_refused(pictures, tmp_path, monkeypatch):
-    inside(monkeypatch)
+def test_another_search_in_the_same_folder_and_what_cannot_be_judged_are_refused(pictures, tmp_path, inside):
     search(plan(pictures), tmp_path / "sweep", trials=1, workers=1)
     with pytest.raises(ValueError, match=r"holds another sweep \(other: metric, space\); take another folder"):
         search(plan(pictures, "beta=0,1", metric="information"), tmp_path / "sweep", trials=1, workers=1)
@@ -180,8 +193,8 @@ def test_another_search_in_the_same_folder_and_what_cannot_be_judged_are_refused
     assert not (tmp_path / "other").exists()
 
 
-def test_another_objective_is_another_search(pictures, tmp_path, monkeypatch):
-    inside(monkeypatch)
+@pytest.mark.usefixtures("inside")
+def test_another_objective_is_another_search(pictures, tmp_path):
     mine = tmp_path / "mine.py"
     mine.write_text("import neuralbayes as nb\nmine = nb.MIM(alpha=0.5)\n")
     options = {"metric": "information", "objective": f"{mine}:mine"}
@@ -194,7 +207,7 @@ def test_another_objective_is_another_search(pictures, tmp_path, monkeypatch):
         search(plan(pictures, **options), tmp_path / "sweep", trials=1, workers=1)
 
 
-def test_the_test_part_and_its_labels_are_never_read(order, monkeypatch):
+def test_the_test_part_and_its_labels_are_never_read(run, monkeypatch):
     asked = []
     load = trials.load_images
 
@@ -204,7 +217,7 @@ def test_the_test_part_and_its_labels_are_never_read(order, monkeypatch):
 
     monkeypatch.setattr(trials, "load_images", noted)
     trials._opened.cache_clear()
-    run_trial(order, never)
+    run()
     assert asked == ["train"]
 
 

@@ -17,10 +17,10 @@ from neuralbayes.reproduce import NAMES
 
 if TYPE_CHECKING:
     from neuralbayes.report.results_page import Section
-    from neuralbayes.reproduce.experiment import Scale
-    from neuralbayes.reproduce.sweep import Job
+    from neuralbayes.reproduce.experiment import Run, Scale
 
     Name = str
+    Job = tuple[str, Run]  # the first experiment that wants a run, and the run
 else:
     Name = Literal["all", *NAMES]  # for the help, completion, and a question where one is misspelt
 
@@ -40,8 +40,8 @@ EXAMPLES = """Interrupted, the same command goes on: finished runs are kept and 
   A part of it, by the names of its runs:
   [cyan]neuralbayes reproduce table-classification --only '*rotation*'[/cyan]
 
-  Together with all other processes, on any machine, that name the same file:
-  [cyan]neuralbayes reproduce all --scale laptop --storage shared/journal.log[/cyan]
+  Together with all machines on which the same command is started:
+  [cyan]neuralbayes reproduce all --scale laptop --storage postgresql://user@host/name[/cyan]
 
   What the paper did: the cost on this machine is measured first.
   [cyan]neuralbayes reproduce fig-ablation --scale paper --yes[/cyan]
@@ -89,9 +89,9 @@ def reproduce(
         Processes that run side by side, by default one a core; they share the cores. The same number gives the same
         numbers.
     storage
-        Share the runs with others that give the same: the path of a journal, which all can write, or the address of a
-        database, such as postgresql://user@host/name. Each run is done by one of them, what a process that dies was at
-        is taken up by another, and all end with the results of all.
+        Share the runs with all machines that are given the same command: the address of a database, such as
+        postgresql://user@host/name, or the path of an SQLite file for processes of one machine. Each run is done by
+        one of them, what a process that dies was at is taken up by another, and all end with the results of all.
     out
         Folder of the runs, one folder each, and of the tables and pictures.
     record
@@ -105,9 +105,8 @@ def reproduce(
     quiet
         Print nothing but errors.
     """
+    from neuralbayes.distributed.launch import n_workers
     from neuralbayes.reproduce.images import fetch
-    from neuralbayes.reproduce.sweep import sweep
-    from neuralbayes.sweeps.crew import n_workers
 
     names = NAMES if name == "all" else (name,)
     workers = n_workers(workers)
@@ -118,36 +117,31 @@ def reproduce(
     if list_:
         _list(jobs, out, console, runs=len(names) == 1)
         return
-    left = [job for job in jobs if not job[1].finished(out)]
+    from neuralbayes.reproduce.sweep import sweep
+
+    runs = [run for _, run in jobs]
+    left = [run for run in runs if not run.finished(out)]
     if scale == "paper" and left:
         estimate = f"{len(left)} runs of about {_duration(_cost(left, workers))} of training on this machine"
         if not yes:
             raise ValueError(f"{estimate}: --yes starts them")
         if not quiet:
             console.print(estimate, soft_wrap=True)
-    fetch({data for _, run in left for data in run.data_names}, progress=not quiet)
+    fetch({data for run in left for data in run.data_names}, progress=not quiet)
     failed: dict[str, str] = {}
     try:
-        failed = sweep(
-            jobs,
-            out,
-            scale=scale,
-            seeds=seeds,
-            workers=workers,
-            verbose=not quiet,
-            storage=storage,
-            study=_command(name, scale, seeds),
-        )
+        study = _command(name, scale, seeds) + (f" --only {only}" if only else "")
+        failed = sweep(runs, out, workers=workers, verbose=not quiet, storage=storage, study=study)
     except KeyboardInterrupt:
         if not quiet:
-            done = sum(run.finished(out) for _, run in jobs)
-            kept = f"{done} of {len(jobs)} runs are finished; the same command goes on with the others"
+            done = sum(run.finished(out) for run in runs)
+            kept = f"{done} of {len(runs)} runs are finished; the same command goes on with the others"
             Console(stderr=True, highlight=False).print(kept, soft_wrap=True)
         raise
     _finish(names, scale, seeds, out, record, console, quiet)
     if failed:
         what = "; ".join(f"{run} ({error})" for run, error in failed.items())
-        raise ValueError(f"{len(failed)} of {len(jobs)} runs failed: {what}")
+        raise ValueError(f"{len(failed)} of {len(runs)} runs failed: {what}")
 
 
 def _command(name: str, scale: Scale, seeds: int | None) -> str:
@@ -189,19 +183,18 @@ def _list(jobs: list[Job], out: Path, console: Console, *, runs: bool) -> None:
     console.print(table)
 
 
-def _cost(jobs: list[Job], workers: int) -> float:
+def _cost(runs: list[Run], workers: int) -> float:
     """Expected seconds of all runs by so many workers, from steps that are timed with the threads of one."""
     import torch
 
-    from neuralbayes.distributed.launch import n_threads
+    from neuralbayes.distributed.launch import n_threads, on_its_own
     from neuralbayes.reproduce import load_experiment
-    from neuralbayes.sweeps.crew import on_its_own
 
     threads = torch.get_num_threads()
     torch.set_num_threads(n_threads(workers))
     try:
         with on_its_own():
-            return sum(load_experiment(run.experiment).cost(run) for _, run in jobs) / workers
+            return sum(load_experiment(run.experiment).cost(run) for run in runs) / workers
     finally:
         torch.set_num_threads(threads)
 

@@ -37,7 +37,7 @@ same command goes on; so it does with more --trials. The test part of DATA is ne
 
   The same sweep on several machines, each with this command:
   [cyan]neuralbayes sweep cifar10 --search alpha=0:10 --trials 100 \\
-      --storage /shared/journal.log --out sweep[/cyan]
+      --storage postgresql://user@host/name --out sweep[/cyan]
 """
 
 SHOWN = 8  # trials in the table
@@ -79,7 +79,7 @@ def sweep(
     data
         A data set (see `neuralbayes data list`), a folder of pictures, a .npy or a .npz.
     out
-        Folder of the sweep: one folder a trial, sweep.json, sweep.png.
+        Folder of the sweep: one folder a trial, named by the hash of its settings, sweep.db, sweep.json, sweep.png.
     search
         What to search, each as NAME=LOW:HIGH, NAME=LOW:HIGH:log or NAME=A,B,... A tuple is written 1+2.
     set_
@@ -99,8 +99,9 @@ def sweep(
     workers
         Processes that run side by side, by default one a core; they share the cores.
     storage
-        Share the trials with others that give the same: the path of a journal, which all can write, or the address of a
-        database, such as postgresql://user@host/name. By default a journal in the folder of the sweep.
+        Share the trials with all machines that are given the same command: the address of a database, such as
+        postgresql://user@host/name, or the path of an SQLite file for processes of one machine. By default sweep.db in
+        the folder of the sweep.
     seed
         Of the search and of each training.
     split
@@ -117,8 +118,8 @@ def sweep(
     """
     from dataclasses import replace
 
+    from neuralbayes.distributed.launch import n_workers
     from neuralbayes.features.pretraining import PRESETS
-    from neuralbayes.sweeps.crew import n_workers
     from neuralbayes.sweeps.search import Plan
     from neuralbayes.sweeps.search import search as run
     from neuralbayes.sweeps.space import parse

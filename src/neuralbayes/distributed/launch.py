@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from neuralbayes.system.limits import cpu_quota
 
 LAUNCHERS = (("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"))
 """What torchrun sets, and Slurm's srun. Not SLURM_NTASKS: a batch script that starts a single process has it too."""
+
+TOGETHER = ("SLURM_", "TORCHELASTIC_", "RANK", "GROUP_RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")
+"""How variables begin by which a process knows that it is one of several that train together."""
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
@@ -69,3 +73,26 @@ def n_threads(workers: int) -> int:
     given = os.environ.get("OMP_NUM_THREADS", "")
     share = max(1, n_cores() // workers)
     return min(share, int(given)) if given.isdecimal() and int(given) > 0 else share
+
+
+def n_workers(asked: int | None) -> int:
+    """As many workers as were asked for, or one a core."""
+    cores = n_cores()
+    if asked is not None and not 1 <= asked <= cores:
+        raise ValueError(f"--workers must be from 1 to the number of cores, {cores}, got {asked}")
+    return cores if asked is None else asked
+
+
+@contextmanager
+def on_its_own(variables: Mapping[str, str] | None = None) -> Iterator[None]:
+    """Let this process and those it starts train alone, whatever has started it, and with further `variables`."""
+    before = dict(os.environ)
+    for name in before:
+        if name.startswith(TOGETHER):
+            del os.environ[name]
+    os.environ.update(variables or {})
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)

@@ -7,7 +7,6 @@ run is finished.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import platform
 import shutil
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from neuralbayes.report.results_page import Claim, Table
-from neuralbayes.system.files import inside, read_json, write_json
+from neuralbayes.system.files import inside, json_hash, read_json, write_json
 from neuralbayes.system.limits import peak_memory
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ class Run:
     @property
     def key(self) -> str:
         """Hash of the settings: twelve hexadecimal digits that are the same on every machine."""
-        return hashlib.sha256(json.dumps(self.settings, sort_keys=True).encode()).hexdigest()[:12]
+        return json_hash(self.settings)
 
     @property
     def label(self) -> str:

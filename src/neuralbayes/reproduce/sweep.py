@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from neuralbayes.reproduce.experiment import Run, Scale
-from neuralbayes.sweeps.crew import work
-from neuralbayes.sweeps.jobs import Job as Task
-from neuralbayes.sweeps.jobs import Jobs, LocalJobs
+import optuna
+
+from neuralbayes.reproduce import load_experiment
+from neuralbayes.reproduce.experiment import Run, perform
+from neuralbayes.sweeps.crew import do_jobs
+from neuralbayes.sweeps.queue import Queue, add_finished, standing
 from neuralbayes.system.files import read_json, write_json
-
-Job = tuple[str, Run]
-"""The experiment that asks for a run, and the run."""
-
-WORKER = [sys.executable, "-W", "ignore", "-m", "neuralbayes.reproduce.worker"]
 
 
 def sweep(
-    jobs: Sequence[Job],
+    runs: Sequence[Run],
     out: Path,
     *,
-    scale: Scale,
-    seeds: int | None,
     workers: int,
     verbose: bool,
     storage: str | None = None,
@@ -35,18 +30,16 @@ def sweep(
 
     Parameters
     ----------
-    jobs : sequence of Job
+    runs : sequence of Run
     out : Path
         Folder of the results.
-    scale, seeds
-        From which the runs follow: a worker finds them again by their hash.
     workers : int
         Processes; each gets as many threads as there are cores for it.
     verbose : bool
         Show how many runs are done and how long the others will take.
     storage : str, optional
-        What this process shares with others, as :func:`neuralbayes.sweeps.storage.open_storage` takes it: each run is
-        done by one of them, and `out` gets the results of all.
+        What this process shares with others, as :class:`neuralbayes.sweeps.queue.Queue` takes it: each run is done by
+        one of them, and `out` gets the results of all.
     study : str
         What the runs together are called there.
 
@@ -55,32 +48,35 @@ def sweep(
     dict of str to str
         What went wrong, by the label of the run.
     """
-    asked = {run.key: (name, run) for name, run in jobs}
-    labels = {key: run.label for key, (_, run) in asked.items()}
-
-    def order(task: Task) -> dict[str, Any]:
-        name, run = asked[task.key]
-        return {"experiment": name, "scale": scale, "seeds": seeds, "run": run.key, "out": str(out.absolute())}
-
-    with closing(_source(labels, storage, study)) as source:
-        for key, (_, run) in asked.items():
-            if run.finished(out):
-                source.tell(key, result_of(run, out))
-        work(source, WORKER, order, workers=workers, what="run", verbose=verbose)
-        for key, result in source.results.items():
-            _keep(asked[key][1], result, out)
-        return {f"{asked[key][1].experiment} {labels[key]}": error for key, error in source.failures.items()}
+    wanted = {run.key: run for run in runs if storage or not run.finished(out)}
+    with TemporaryDirectory() as folder:
+        queue = Queue(storage or f"{folder}/runs.db", study)
+        with queue.open() as shared:
+            known = standing(shared, wanted).results
+            for key, run in wanted.items():
+                if run.finished(out) and key not in known:
+                    add_finished(shared, key, _result(run, out))
+        labels = {key: run.label for key, run in wanted.items()}
+        now = do_jobs(queue, labels, _Runs(wanted, out), workers=workers, what="run", verbose=verbose)
+    for key, result in now.results.items():
+        _keep(wanted[key], result, out)
+    return {f"{wanted[key].experiment} {labels[key]}": error for key, error in now.failures.items()}
 
 
-def _source(labels: Mapping[str, str], storage: str | None, study: str) -> Jobs:
-    if storage is None:
-        return LocalJobs(labels)
-    from neuralbayes.sweeps.shared import SharedJobs
+@dataclass(frozen=True)
+class _Runs:
+    """What a worker does: one of `runs`, by its key, in its folder below `out`."""
 
-    return SharedJobs(storage, study, labels)
+    runs: dict[str, Run]
+    out: Path
+
+    def __call__(self, key: str, trial: optuna.Trial) -> dict[str, Any]:
+        run = self.runs[key]
+        perform(load_experiment(run.experiment), run, self.out)
+        return _result(run, self.out)
 
 
-def result_of(run: Run, out: Path) -> dict[str, Any]:
+def _result(run: Run, out: Path) -> dict[str, Any]:
     """What a finished run left in its folder; its value is the time it took."""
     result: dict[str, Any] = read_json(run.folder(out) / "result.json")
     return result | {"value": result["about"]["seconds"]}

@@ -4,30 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sys
 from collections.abc import Mapping
-from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import optuna
 
 from neuralbayes.data.images import Images
 from neuralbayes.features.encoder import MIN_SIDE
 from neuralbayes.features.pretraining import WATCHED, PretrainConfig
 from neuralbayes.objectives.reference import described, named_objective
-from neuralbayes.sweeps.crew import work
-from neuralbayes.sweeps.jobs import Job
-from neuralbayes.sweeps.shared import SharedJobs
+from neuralbayes.sweeps.crew import do_jobs
+from neuralbayes.sweeps.queue import Queue, Standing, standing
 from neuralbayes.sweeps.space import Space
-from neuralbayes.sweeps.trial import METRICS, Metric, Pictures, check_pictures
-from neuralbayes.system.files import read_json, write_json
+from neuralbayes.sweeps.trial import METRICS, Metric, Pictures, check_pictures, run_trial
+from neuralbayes.system.files import json_hash, read_json, write_json
 
-WORKER = [sys.executable, "-W", "ignore", "-m", "neuralbayes.sweeps.trial"]
 State = Literal["finished", "ended early", "failed"]
 SWEEP_FILE = "sweep.json"
-JOURNAL = "journal.log"
+DATABASE = "sweep.db"
 
 
 @dataclass(frozen=True)
@@ -101,13 +98,14 @@ def search(
     ----------
     plan : Plan
     out : Path
-        Folder of the trials that this process does, ``trial-0000`` and so on, and of sweep.json, which has all.
+        Folder of the trials that this process does, each in a folder that the hash of its settings names, and of
+        sweep.json, which has all.
     trials : int
         How many there are to be in all.
     workers : int
         Processes; each gets as many threads as there are cores for it.
     storage : str, optional
-        As :func:`neuralbayes.sweeps.storage.open_storage` takes it; by default a journal in `out`.
+        As :class:`neuralbayes.sweeps.queue.Queue` takes it; by default an SQLite file in `out`.
     verbose : bool, default=False
 
     Returns
@@ -117,43 +115,59 @@ def search(
     """
     if trials < 1:
         raise ValueError(f"`trials` must be at least 1, got {trials}")
-    images = check_pictures(plan.pictures, plan.metric, progress=verbose)
-    settings = _settings(plan, images)
+    settings = _settings(plan, check_pictures(plan.pictures, plan.metric, progress=verbose))
     _check_folder(out, settings)
-    study = f"neuralbayes sweep {hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:12]}"
-    names = {f"trial-{i:04d}": i for i in range(trials)}
+    place = str(out / DATABASE) if storage is None else storage
+    queue = Queue(place, f"neuralbayes sweep {json_hash(settings)}", "maximize", plan.prune)
+    labels = {str(number): str(number) for number in range(trials)}
 
-    def order(job: Job) -> dict[str, Any]:
-        # Of its own for each trial: with the same random numbers all workers would begin with the same draws.
-        seed = int(np.random.SeedSequence([plan.config.seed, names[job.key]]).generate_state(1)[0])
-        trial = source.trial(job, seed)
-        for name, searched in plan.space.items():
-            searched.suggest(name, trial)
-        return {
-            "pictures": asdict(plan.pictures),
-            "config": asdict(plan.config) | _chosen(plan.space, trial.params),
-            "metric": plan.metric,
-            "prune": plan.prune,
-            "objective": plan.objective,
-            "folder": str((out / job.key).absolute()),
-        }
-
-    def outcomes() -> list[Outcome]:
-        return _outcomes(plan.space, source.results, source.failures, source.parameters)
-
-    def best() -> dict[str, float]:
-        value = outcomes()[0].value
+    def best(now: Standing) -> dict[str, float]:
+        value = _outcomes(plan, now)[0].value
         return {} if value is None else {f"best {plan.metric}": value}
 
-    place = str(out / JOURNAL) if storage is None else storage
-    labels = {name: name for name in names}
-    with closing(SharedJobs(place, study, labels, direction="maximize", prune=plan.prune)) as source:
-        _write(out, settings, outcomes())
+    def outcomes() -> list[Outcome]:
+        found = _outcomes(plan, standing(study, labels))
+        write_json(out / SWEEP_FILE, {"settings": settings, "trials": [asdict(one) for one in found]})
+        return found
+
+    with queue.open() as study:
+        outcomes()  # from now on the folder is that of this sweep
         try:
-            work(source, WORKER, order, workers=workers, what="trial", metrics=best, verbose=verbose)
+            do_jobs(queue, labels, _Trials(plan, out), workers=workers, what="trial", metrics=best, verbose=verbose)
         finally:
-            _write(out, settings, outcomes())
-        return outcomes()
+            kept = outcomes()
+    return kept
+
+
+@dataclass(frozen=True)
+class _Trials:
+    """What a worker does: draw settings, train with them in the folder that their hash names, judge."""
+
+    plan: Plan
+    out: Path
+
+    def __call__(self, job: str, trial: optuna.Trial) -> dict[str, Any]:
+        plan = self.plan
+        # Of its own for each trial: with the same random numbers all workers would begin with the same draws.
+        seed = int(np.random.SeedSequence([plan.config.seed, int(job)]).generate_state(1)[0])
+        # The liar keeps trials that go on at the same time from lying close together.
+        trial.study.sampler = optuna.samplers.TPESampler(seed=seed, constant_liar=True)
+        for name, searched in plan.space.items():
+            searched.suggest(name, trial)
+        chosen = _chosen(plan.space, trial.params)
+
+        def report(epoch: int, value: float) -> bool:
+            trial.report(value, epoch)
+            return trial.should_prune()
+
+        return run_trial(
+            plan.pictures,
+            replace(plan.config, **chosen),
+            plan.metric,
+            self.out / _name(plan, chosen),
+            plan.objective,
+            report if plan.prune else None,
+        )
 
 
 def _settings(plan: Plan, images: Images) -> dict[str, Any]:
@@ -180,26 +194,23 @@ def _check_folder(out: Path, settings: Mapping[str, Any]) -> None:
         raise ValueError(f"{out} holds another sweep (other: {', '.join(changed)}); take another folder")
 
 
-def _write(out: Path, settings: Mapping[str, Any], outcomes: list[Outcome]) -> None:
-    write_json(out / SWEEP_FILE, {"settings": settings, "trials": [asdict(outcome) for outcome in outcomes]})
-
-
 def _chosen(space: Space, drawn: Mapping[str, Any]) -> dict[str, Any]:
     return {name: space[name].value(value) for name, value in drawn.items()}
 
 
-def _outcomes(
-    space: Space,
-    results: Mapping[str, Mapping[str, Any]],
-    failures: Mapping[str, str],
-    parameters: Mapping[str, Mapping[str, Any]],
-) -> list[Outcome]:
-    def outcome(name: str, state: State, **what: Any) -> Outcome:
-        return Outcome(name, state, _chosen(space, parameters[name]), **what)
+def _name(plan: Plan, chosen: Mapping[str, Any]) -> str:
+    """The folder of a trial: the same settings are trained once."""
+    return json_hash(asdict(plan.config) | dict(chosen))
+
+
+def _outcomes(plan: Plan, now: Standing) -> list[Outcome]:
+    def outcome(job: str, state: State, **what: Any) -> Outcome:
+        chosen = _chosen(plan.space, now.parameters[job])
+        return Outcome(_name(plan, chosen), state, chosen, **what)
 
     outcomes = [
-        outcome(name, "ended early" if result["value"] is None else "finished", **result)
-        for name, result in results.items()
+        outcome(job, "ended early" if result["value"] is None else "finished", **result)
+        for job, result in now.results.items()
     ]
-    outcomes += [outcome(name, "failed", note=error) for name, error in failures.items()]
+    outcomes += [outcome(job, "failed", note=error) for job, error in now.failures.items()]
     return sorted(outcomes, key=lambda one: (one.value is None, -(one.value or 0.0), one.trial))

@@ -21,7 +21,6 @@ from neuralbayes.networks.hidden import HiddenStates
 from neuralbayes.objectives.reference import named_objective
 from neuralbayes.probes import probe
 from neuralbayes.probes.features import checked_labels
-from neuralbayes.sweeps.worker import Report, serve
 from neuralbayes.system.files import inside, read_json, write_json
 from neuralbayes.training import Callback
 
@@ -33,6 +32,10 @@ HELD_OUT = 0.2
 TRIAL_FILE = "trial.json"
 """Written last: where it is, the trial is done."""
 PRUNED = "worse than the median of the other trials"
+
+
+Report = Callable[[int, float], bool]
+"""Told an epoch and what the encoder is worth then; whether to end the trial."""
 
 
 @dataclass(frozen=True)
@@ -70,31 +73,42 @@ class Pictures:
         return replace(images, source=SubsetSource(images.source, np.arange(self.limit)), labels=labels)
 
 
-def run_trial(order: Mapping[str, Any], report: Report) -> dict[str, Any]:
-    """Train, or go on, and judge.
+def run_trial(
+    pictures: Pictures,
+    config: PretrainConfig,
+    metric: Metric,
+    folder: Path,
+    objective: str | None = None,
+    report: Report | None = None,
+) -> dict[str, Any]:
+    """Train in a folder, or go on, and judge; nothing where that was done before.
 
     Parameters
     ----------
-    order : mapping
-        "pictures", "config", "metric", "prune", "objective" and "folder", as JSON has them.
-    report : callable
-        Told the value after each epoch where "prune" is true.
+    pictures : Pictures
+    config : PretrainConfig
+    metric : {"probe", "information"}
+    folder : Path
+        For these settings alone.
+    objective : str, optional
+        As ``--objective`` names it; by default MIM.
+    report : callable, optional
+        Told the value after each epoch but the last, and asked whether to end the trial.
 
     Returns
     -------
     dict
         "value" is None where the trial was ended early or diverged, which "note" says.
     """
-    folder = Path(order["folder"])
     inside(folder.parent, folder.name)
-    if (kept := _kept(folder, order["config"])) is not None:
+    if (folder / TRIAL_FILE).is_file():
+        kept: dict[str, Any] = read_json(folder / TRIAL_FILE)
         return kept
-    source, judge = _opened(Pictures(**order["pictures"]), order["metric"])
-    config = PretrainConfig(**order["config"] | {"scales": tuple(order["config"]["scales"])})
-    callbacks = [_Epochs(source, config, judge, report)] if order["prune"] else []
+    source, judge = _opened(pictures, metric)
+    callbacks = [_Epochs(source, config, judge, report)] if report else []
     try:
-        objective = named_objective(order["objective"]) if order.get("objective") else None
-        encoder = pretrain(source, config, objective=objective, out=folder, callbacks=callbacks)
+        own = None if objective is None else named_objective(objective)
+        encoder = pretrain(source, config, objective=own, out=folder, callbacks=callbacks)
     except (FloatingPointError, ValueError) as error:
         if not (isinstance(error, FloatingPointError) or "must be finite" in str(error)):  # as objectives put it
             raise
@@ -107,7 +121,7 @@ def run_trial(order: Mapping[str, Any], report: Report) -> dict[str, Any]:
         "seconds": trained["seconds"],
         "host": socket.gethostname(),
     }
-    write_json(folder / TRIAL_FILE, {"config": order["config"], "result": result})
+    write_json(folder / TRIAL_FILE, result)
     shutil.rmtree(folder / "checkpoints", ignore_errors=True)
     return result
 
@@ -120,14 +134,6 @@ def check_pictures(pictures: Pictures, metric: Metric, *, progress: bool) -> Ima
         if labelled.labels is None:
             raise ValueError(f"the metric probe needs labels, and {pictures.data} has none; information needs none")
     return images
-
-
-def _kept(folder: Path, config: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The result of a trial with these settings that was finished in `folder` before."""
-    if not (folder / TRIAL_FILE).is_file():
-        return None
-    kept = read_json(folder / TRIAL_FILE)
-    return kept["result"] if kept["config"] == config else None
 
 
 class _Epochs(Callback):
@@ -166,7 +172,3 @@ def _opened(pictures: Pictures, metric: Metric) -> tuple[ImageSource, Callable[[
         return probe((features[fit], labels[fit]), (features[held_out], labels[held_out]), head="linear", seeds=1).mean
 
     return images.source, accuracy
-
-
-if __name__ == "__main__":
-    serve(run_trial)

@@ -1,72 +1,111 @@
-"""What a worker process does: obey orders, one line of JSON each, until there are no more."""
+"""What a worker process does: one waiting job of a queue after the other, until all are done."""
 
 from __future__ import annotations
 
-import json
+import multiprocessing
 import os
-import queue
 import signal
+import socket
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable
-from typing import Any
+from contextlib import suppress
+from multiprocessing.queues import SimpleQueue
+from types import FrameType
+from typing import Any, NoReturn
 
-ORPHAN = 30.0
-"""Seconds that a worker has to save and leave when its parent died, whose leases then run out: less than a lease."""
+import optuna
+from optuna.trial import TrialState
 
+from neuralbayes.sweeps.queue import ERROR, JOB, RESULT, WORKER, Queue, counting, put_back, standing
+
+INTERVAL = 1.0
+"""Seconds between two looks at the queue."""
 OCCUPIED = 10.0
 """Seconds between two looks whether a folder is still in use."""
 
-Report = Callable[[int, float], bool]
-"""Tells how far an order has come, a step and a value, and is told whether to end it."""
+Do = Callable[[str, optuna.Trial], dict[str, Any]]
+"""Does the job with a key and returns what JSON can hold; its "value" is None where it came to none."""
 
 
-Obey = Callable[[dict[str, Any], Report], dict[str, Any]]
-"""Does an order and returns its result."""
+class SuperfluousError(Exception):
+    """Another trial of the same job counts."""
 
 
-def serve(obey: Obey) -> None:
-    """Take orders from standard input until it ends; answer each with its result, or with what went wrong."""
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what a library prints is no answer
-    orders: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    threading.Thread(target=_listen, args=(orders,), daemon=True).start()
-
-    def report(step: int, value: float) -> bool:
-        print(json.dumps({"step": step, "value": value}), file=answers, flush=True)
-        return bool(orders.get())
-
-    while (order := orders.get()) is not None:
-        try:
-            answer: dict[str, Any] = {"result": _obeyed(obey, order, report)}
-        except Exception as problem:
-            answer = {"error": f"{type(problem).__name__}: {problem}"}
-        print(json.dumps(answer), file=answers, flush=True)
+def serve(queue: Queue, jobs: list[str], do: Do, problems: SimpleQueue[str]) -> None:
+    """Be a worker: save and leave when told to, or when the process that started this one is gone."""
+    signal.signal(signal.SIGTERM, leave)
+    warnings.simplefilter("ignore")
+    sys.stdout = sys.stderr  # what a library prints is no result
+    threading.Thread(target=_follow, daemon=True).start()
+    try:
+        work(queue, jobs, do)
+    except Exception as problem:
+        problems.put(f"{type(problem).__name__}: {problem}")
+        sys.exit(1)
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it leaves already
 
 
-def _obeyed(obey: Obey, order: dict[str, Any], report: Report) -> dict[str, Any]:
-    """The result of an order, when no other process is at its folder any more.
+def work(queue: Queue, jobs: list[str], do: Do) -> None:
+    """Do one waiting job after the other until all of `jobs` are done, here or elsewhere."""
+    with queue.open() as study:
+        while (now := standing(study, jobs)).left:
+            if now.waiting:
+                with suppress(ValueError):  # its heartbeats had stopped, and another process has taken the job up
+                    study.optimize(lambda trial: _attempt(trial, do), n_trials=1, catch=Exception)
+            else:
+                time.sleep(INTERVAL)
+                optuna.storages.fail_stale_trials(study)
 
-    That is one whose lease has run out, and which has not noticed yet.
-    """
+
+def worker_name(pid: int) -> str:
+    """What a process of this machine is called in the queue."""
+    return f"{socket.gethostname()} {pid}"
+
+
+def leave(signum: int, frame: FrameType | None) -> NoReturn:
+    """Handle a signal by leaving as a shell reports it; training saves its step before."""
+    raise SystemExit(128 + signum)
+
+
+def _follow() -> None:
+    if parent := multiprocessing.parent_process():
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _attempt(trial: optuna.Trial, do: Do) -> float:
+    study = trial.study
+    job = trial.user_attrs.get(JOB)
+    if job is None or counting(study)[job].number != trial.number:
+        raise SuperfluousError
+    trial.set_user_attr(WORKER, worker_name(os.getpid()))
+    try:
+        result = _patiently(job, trial, do)
+    except Exception as problem:
+        trial.set_user_attr(ERROR, f"{type(problem).__name__}: {problem}")
+        raise
+    except SystemExit:
+        study.tell(trial.number, state=TrialState.FAIL)
+        put_back(study, job, trial.params)
+        raise
+    trial.set_user_attr(RESULT, result)
+    if result["value"] is None:
+        raise optuna.TrialPruned
+    return float(result["value"])
+
+
+def _patiently(job: str, trial: optuna.Trial, do: Do) -> dict[str, Any]:
+    """The result of a job, when no other process is at its folder any more."""
     told = False
     while True:
         try:
-            return obey(order, report)
+            return do(job, trial)
         except BlockingIOError as problem:
             if not told:
                 print(f"waiting: {problem}", file=sys.stderr, flush=True)
             told = True
             time.sleep(OCCUPIED)
-
-
-def _listen(orders: queue.SimpleQueue[Any]) -> None:
-    parent = os.getppid()
-    for line in sys.stdin:
-        orders.put(json.loads(line))
-    os.kill(os.getpid(), signal.SIGTERM)  # training takes it as a wish to save and leave
-    orders.put(None)  # nobody answers a report any more
-    time.sleep(ORPHAN)
-    if os.getppid() != parent:  # else it waits for us, however long a step takes
-        os._exit(1)

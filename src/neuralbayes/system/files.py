@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import re
@@ -105,6 +106,17 @@ def write_json(path: str | Path, value: Any) -> None:
     text = json.dumps(value, indent=2, allow_nan=False) + "\n"
     with atomic_write(inside(Path(path).parent, Path(path).name)) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def json_hash(value: Any) -> str:
+    """Twelve hexadecimal digits that stand for what JSON can hold, the same on every machine.
+
+    Examples
+    --------
+    >>> json_hash({"seed": 0, "scales": (1, 2)}) == json_hash({"scales": [1, 2], "seed": 0})
+    True
+    """
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def read_json(path: str | Path, *, limit: int = MAX_JSON_BYTES) -> Any:
