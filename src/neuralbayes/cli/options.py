@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
-from cyclopts import CycloptsError
+from cyclopts import CycloptsError, Parameter
 
 if TYPE_CHECKING:
     from cyclopts import App, Argument, ArgumentCollection
+
+Flag = Annotated[bool, Parameter(negative="", show_default=False)]
+"""An option that is given or not, without a --no- form."""
 
 WORDS: dict[Any, str] = {str: "text", Path: "a path", int: "a whole number", float: "a number", bool: "true or false"}
 
