@@ -150,7 +150,7 @@ def _launch(
     debug
         Show the traceback of an error.
     """
-    app.config = (check_numbers, *(() if config is None else (options_from(config),)))
+    app.config = (*(() if config is None else (options_from(config),)), check_numbers)
     return app(tokens)
 
 
