@@ -17,9 +17,8 @@ from torch import Tensor
 
 from neuralbayes.baselines.headed import HeadedEncoder
 from neuralbayes.clusters.clustering import information_step
-from neuralbayes.data.images import Images
 from neuralbayes.data.normalize import Normalization
-from neuralbayes.data.sources import ImageSource
+from neuralbayes.data.sources import Images, ImageSource
 from neuralbayes.distributed.processes import default_fabric
 from neuralbayes.features.encoder_training import (
     EncoderConfig,

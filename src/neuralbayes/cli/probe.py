@@ -27,7 +27,7 @@ from neuralbayes.cli.runs import (
 )
 
 if TYPE_CHECKING:
-    from neuralbayes.data.images import Images
+    from neuralbayes.data.sources import Images
     from neuralbayes.features.encoder import ImageEncoder
     from neuralbayes.probes.protocol import Protocol
 

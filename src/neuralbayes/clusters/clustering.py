@@ -29,6 +29,7 @@ from torch import Tensor, nn
 
 from neuralbayes.bayes import conditional_entropy, entropy, js_divergence, posterior, prior
 from neuralbayes.clusters.merging import Merging, merge_states, neighbor_joint
+from neuralbayes.distributed.global_batch import global_batch
 from neuralbayes.distributed.processes import default_fabric, rank_zero_result
 from neuralbayes.features.tables import SMALL, even_batches
 from neuralbayes.gradients.replay import frozen_buffers
@@ -37,7 +38,7 @@ from neuralbayes.networks.states import MergedStates, StateNetwork, WithStates
 from neuralbayes.objectives import MIM, Objective
 from neuralbayes.objectives.base import interior_posterior
 from neuralbayes.objectives.virtual_adversarial import virtual_adversarial
-from neuralbayes.training import Batches, Callback, StopOnNaN, TrainingState, cosine, global_batch, train
+from neuralbayes.training import Batches, Callback, StopOnNaN, TrainingState, cosine, train
 from neuralbayes.training.precision import InBfloat16, choose_precision
 from neuralbayes.training.progress import progress
 

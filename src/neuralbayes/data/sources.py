@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -160,6 +162,53 @@ class FittedSource:
                 picture = Image.fromarray(image[..., 0] if image.shape[2] == 1 else image)
                 fitted[i] = fit_picture(picture, self._shape[:2], self._shape[2])
         return fitted
+
+
+@dataclass(frozen=True, eq=False)
+class Images:
+    """Images, with their labels if they have any; taken wherever an :class:`ImageSource` is.
+
+    Attributes
+    ----------
+    name : str
+        The name of the data set, or the path.
+    split : str
+        Which part of it.
+    source : ImageSource
+        The images: ``len(source)``, ``source.shape``, ``source.read(indices)``.
+    labels : ndarray of int64 and shape (n,), or None
+    class_names : tuple of str, or None
+    skipped : list of (Path, str)
+        Files that could not be read, and why.
+
+    Examples
+    --------
+    >>> from neuralbayes.data.images import load_images
+    >>> images = load_images("digits")
+    >>> len(images), images.shape, images.labels[:3]
+    (1437, (8, 8, 1), array([0, 1, 2]))
+    >>> images.read([5, 2]).shape
+    (2, 8, 8, 1)
+    """
+
+    name: str
+    split: str
+    source: ImageSource
+    labels: NDArray[np.int64] | None = field(default=None, repr=False)
+    class_names: tuple[str, ...] | None = field(default=None, repr=False)
+    skipped: list[tuple[Path, str]] = field(default_factory=list, repr=False)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(H, W, C) of one image."""
+        return self.source.shape
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def read(self, indices: ArrayLike) -> NDArray[np.uint8]:
+        """Images at `indices` in uint8, shape (m, H, W, C)."""
+        return self.source.read(indices)
 
 
 def as_source(images: ImageSource | NDArray[np.generic]) -> ImageSource:

@@ -1,7 +1,6 @@
-"""scikit-learn estimators: validation, fit, predict, save and load; no maths."""
+"""scikit-learn estimators: validation, fit, predict, save and load; no mathematics."""
 
-from neuralbayes.estimators.manifold_labeler import ManifoldLabeler
-from neuralbayes.estimators.mim_encoder import MIMEncoder
-from neuralbayes.estimators.persistence import load
+import lazy_loader as _lazy
 
-__all__ = ["MIMEncoder", "ManifoldLabeler", "load"]
+# Each class is imported when first asked for: a clusterer of rows does not need readers of images.
+__getattr__, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)
