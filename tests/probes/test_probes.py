@@ -154,12 +154,11 @@ def test_the_scaler_is_that_of_all_rows_at_once():
     torch.testing.assert_close(scaled.std(0, correction=0), torch.tensor([1.0, 1, 1, 0]), atol=1e-4, rtol=0)
 
 
-def test_nearest_neighbours_in_blocks_are_those_of_a_slow_loop(monkeypatch):
-    monkeypatch.setattr("neuralbayes.probes.heads.BLOCK", 7)
+def test_nearest_neighbours_in_blocks_are_those_of_a_slow_loop():
     x, y = (torch.from_numpy(a) for a in rows(100, noise=3.0))
     tx, ty = (torch.from_numpy(a) for a in rows(30, seed=1, noise=3.0))
     scaler = Scaler(torch.zeros(6), torch.ones(6))
-    found = nearest_neighbors(Part(x, y, torch.arange(100)), Part(tx, ty, torch.arange(30)), scaler, 3, k=5)
+    found = nearest_neighbors(Part(x, y, torch.arange(100)), Part(tx, ty, torch.arange(30)), scaler, 3, k=5, block=7)
     for row, predicted in zip(tx, found, strict=True):
         cosine = (x @ row) / (x.norm(dim=1) * row.norm())
         near = cosine.argsort(descending=True)[:5]

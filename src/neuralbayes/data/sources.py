@@ -10,7 +10,6 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-FITTED_BYTES = 2**26  # of images that wait to be resized
 CHANNELS = (1, 3)  # grey or RGB: what tells the channel axis of an array from the others
 
 
@@ -79,12 +78,7 @@ class ArraySource:
         self._channels_first = array.ndim == 4 and _is_channels_first(array.shape, channels_first)
         shape = (*array.shape[1:], 1)[:3]
         channels, height, width = shape if self._channels_first else (shape[2], shape[0], shape[1])
-        self._shape = (int(height), int(width), int(channels))
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """(H, W, C) of one image."""
-        return self._shape
+        self.shape = (int(height), int(width), int(channels))
 
     def __len__(self) -> int:
         return len(self._array)
@@ -94,7 +88,7 @@ class ArraySource:
         batch = np.asarray(self._array[check_indices(indices, len(self))])
         if self._channels_first:
             batch = batch.transpose(0, 2, 3, 1)
-        return np.ascontiguousarray(_as_uint8(batch)).reshape(-1, *self._shape)
+        return np.ascontiguousarray(_as_uint8(batch)).reshape(-1, *self.shape)
 
 
 class SubsetSource:
@@ -107,13 +101,9 @@ class SubsetSource:
     """
 
     def __init__(self, source: ImageSource, indices: ArrayLike) -> None:
+        self.shape = source.shape
         self._source = source
         self._indices = check_indices(indices, len(source))
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """(H, W, C) of one image."""
-        return self._source.shape
 
     def __len__(self) -> int:
         return len(self._indices)
@@ -132,18 +122,18 @@ class FittedSource:
         With 1 or 3 channels.
     size : tuple (H, W)
     channels : {1, 3}
+    waiting_bytes : int, default=2**26
+        Of images that wait to be resized.
     """
 
-    def __init__(self, source: ImageSource, size: tuple[int, int], channels: int) -> None:
+    def __init__(
+        self, source: ImageSource, size: tuple[int, int], channels: int, *, waiting_bytes: int = 2**26
+    ) -> None:
         if source.shape[2] not in CHANNELS:
             raise ValueError(f"`source` must have 1 or 3 channels to be resized, got shape {source.shape}")
         self._source = source
-        self._shape = (*size, channels)
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """(H, W, C) of one image."""
-        return self._shape
+        self.shape = (*size, channels)
+        self._at_once = max(1, waiting_bytes // math.prod(source.shape))
 
     def __len__(self) -> int:
         return len(self._source)
@@ -155,12 +145,12 @@ class FittedSource:
         from neuralbayes.data.pictures import fit_picture
 
         checked = check_indices(indices, len(self))
-        fitted = np.empty((len(checked), *self._shape), np.uint8)
-        step = max(1, FITTED_BYTES // math.prod(self._source.shape))
+        fitted = np.empty((len(checked), *self.shape), np.uint8)
+        step = self._at_once
         for start in range(0, len(checked), step):
             for i, image in enumerate(self._source.read(checked[start : start + step]), start):
                 picture = Image.fromarray(image[..., 0] if image.shape[2] == 1 else image)
-                fitted[i] = fit_picture(picture, self._shape[:2], self._shape[2])
+                fitted[i] = fit_picture(picture, self.shape[:2], self.shape[2])
         return fitted
 
 

@@ -139,17 +139,19 @@ def _score(network: nn.Module, part: Part, scaler: Scaler) -> tuple[float, float
 
 
 @torch.no_grad()
-def nearest_neighbors(train: Part, test: Part, scaler: Scaler, n_classes: int, k: int = NEIGHBORS) -> Tensor:
+def nearest_neighbors(
+    train: Part, test: Part, scaler: Scaler, n_classes: int, k: int = NEIGHBORS, *, block: int = BLOCK
+) -> Tensor:
     """The commonest class among the `k` training rows of largest cosine to each row of `test`: (m,).
 
-    The training rows pass by in blocks, so that memory holds neither a second copy of them nor all similarities. Of
-    classes with as many neighbours the one whose neighbours are nearer wins.
+    The training rows pass by in blocks of `block`, so that memory holds neither a second copy of them nor all
+    similarities. Of classes with as many neighbours the one whose neighbours are nearer wins.
     """
     k = min(k, len(train))
-    tests = torch.cat([nn.functional.normalize(x) for x, _ in test.batches(BLOCK, scaler)])
+    tests = torch.cat([nn.functional.normalize(x) for x, _ in test.batches(block, scaler)])
     nearest = torch.full((len(tests), k), -math.inf)
     classes = torch.zeros((len(tests), k), dtype=torch.long)
-    for x, y in train.batches(BLOCK, scaler):
+    for x, y in train.batches(block, scaler):
         similarity = torch.cat([nearest, tests @ nn.functional.normalize(x).T], dim=1)
         nearest, columns = similarity.topk(k, dim=1)
         classes = torch.cat([classes, y.expand(len(tests), -1)], dim=1).gather(1, columns)
