@@ -111,10 +111,6 @@ class StateMapDisplay(Display):
         title : str, optional
         ax : matplotlib Axes, optional
 
-        Returns
-        -------
-        StateMapDisplay
-
         Examples
         --------
         >>> import neuralbayes as nb
