@@ -146,9 +146,8 @@ class FittedSource:
 
         checked = check_indices(indices, len(self))
         fitted = np.empty((len(checked), *self.shape), np.uint8)
-        step = self._at_once
-        for start in range(0, len(checked), step):
-            for i, image in enumerate(self._source.read(checked[start : start + step]), start):
+        for start in range(0, len(checked), self._at_once):
+            for i, image in enumerate(self._source.read(checked[start : start + self._at_once]), start):
                 picture = Image.fromarray(image[..., 0] if image.shape[2] == 1 else image)
                 fitted[i] = fit_picture(picture, self.shape[:2], self.shape[2])
         return fitted
