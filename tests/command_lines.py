@@ -13,5 +13,5 @@ def parse(line):
     quiet = {"print_error": False, "exit_on_error": False}
     _, bound, _ = app.meta.parse_args(words[words.index("neuralbayes") + 1 :], **quiet)
     file = bound.arguments.get("config")
-    app.config = (check_numbers, *(() if file is None else (options_from(file),)))
+    app.config = (*(() if file is None else (options_from(file),)), check_numbers)
     return app.parse_args(bound.arguments.get("tokens", ()), **quiet)

@@ -11,7 +11,7 @@ from neuralbayes.demo.result import DemoResult
 LAYERS = {"relu1": 16, "relu2": 16, "relu3": 12}
 
 
-def make_demo_result(*, seed=0, name="moons", n_images=240):
+def make_demo_result(*, seed=0, name="moons", n_images=120):
     """A result of a demo; `name` is that of the first of its two sets."""
     rng = np.random.default_rng(seed)
     return DemoResult(

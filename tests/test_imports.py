@@ -18,11 +18,16 @@ PUBLIC = [
 ]
 
 
-def loaded(code: str) -> set[str]:
-    """Top-level packages that a fresh interpreter has loaded after `code`."""
-    command = f"{code}\nimport sys\nprint(*sorted({{name.split('.')[0] for name in sys.modules}}))"
+def modules_after(code: str) -> set[str]:
+    """What a fresh interpreter has loaded after `code`."""
+    command = f"{code}\nimport sys\nprint(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True)
     return set(done.stdout.split())
+
+
+def loaded(code: str) -> set[str]:
+    """Top-level packages that a fresh interpreter has loaded after `code`."""
+    return {name.split(".")[0] for name in modules_after(code)}
 
 
 def test_the_package_loads_nothing_heavy() -> None:
@@ -34,6 +39,14 @@ def test_an_objective_loads_torch_but_not_what_training_and_pictures_need() -> N
     modules = loaded("import neuralbayes as nb; nb.DML()")
     assert "torch" in modules
     assert modules & {"lightning_fabric", "sklearn", "matplotlib", "pandas", "cyclopts"} == set()
+
+
+@pytest.mark.parametrize("name", ["MIMEncoder"])
+def test_an_estimator_loads_what_it_needs_and_training_when_it_fits(name: str) -> None:
+    modules = {module for module in modules_after(f"import neuralbayes as nb; nb.{name}") if "neuralbayes" in module}
+    assert len(modules) < 40
+    assert "neuralbayes.training.loop" not in modules
+    assert "neuralbayes.data.pictures" not in modules
 
 
 @pytest.mark.parametrize("name", PUBLIC)

@@ -15,7 +15,6 @@ LAYERS = [
     "__main__",
     "cli",  # one file a command: parses, calls one public function, prints
     "demo",  # what `neuralbayes demo` computes
-    "doctor",  # what `neuralbayes doctor` finds out
     "reproduce",  # one file a table or figure of the paper
     "report",  # pages from results and models; never trains
     "plot",  # pictures of one thing each, for notebooks and for reports

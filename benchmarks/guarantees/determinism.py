@@ -3,7 +3,7 @@
 ManifoldLabeler, MIMEncoder, pretrain and probe each give arrays. Twice in one process, in a fresh process with another
 PYTHONHASHSEED, and after an interruption they must be the same bit for bit. With two threads rather than one the
 largest difference of what they are for (probabilities, features, accuracies) is measured, relative to the largest
-number. Several processes against one are measured by tests/test_pretrain_processes.py.
+number. Several processes against one are measured by tests/features/test_pretrain_processes.py.
 """
 
 from __future__ import annotations

@@ -7,8 +7,7 @@ import pytest
 from image_cases import bars
 
 from neuralbayes.baselines import RandomConfig, clustering_accuracy, kmeans, random
-from neuralbayes.data.images import Images
-from neuralbayes.data.sources import ArraySource
+from neuralbayes.data.sources import ArraySource, Images
 
 
 def halves(n=60, seed=0):

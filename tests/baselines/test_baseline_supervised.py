@@ -10,9 +10,8 @@ from image_cases import bars
 
 from neuralbayes.baselines import HeadedEncoder, SupervisedConfig, supervised
 from neuralbayes.data.dataset import Split
-from neuralbayes.data.images import Images
 from neuralbayes.data.normalize import Normalization
-from neuralbayes.data.sources import ArraySource
+from neuralbayes.data.sources import ArraySource, Images
 from neuralbayes.training import Callback, read_metrics
 
 IMAGES, LABELS = bars(96)

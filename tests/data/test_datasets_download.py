@@ -11,6 +11,7 @@ from pathlib import Path
 from urllib.error import HTTPError, URLError
 
 import pytest
+from rich.progress import Progress
 
 from neuralbayes.data import progress
 from neuralbayes.data.download import _HttpsOnly, download
@@ -97,15 +98,14 @@ def test_long_work_draws_a_bar_on_standard_error(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, total: int | None, unit: str
 ) -> None:
     drawn = threading.Event()
-    draw = progress._LateBar._draw
+    start = Progress.start
 
-    def draw_and_tell(self: progress._LateBar) -> None:
-        draw(self)
+    def start_and_tell(self: Progress) -> None:
+        start(self)
         drawn.set()
 
-    monkeypatch.setattr(progress, "DELAY", 0.0)
-    monkeypatch.setattr(progress._LateBar, "_draw", draw_and_tell)
-    with progress.late_bar("reading", total, unit=unit) as advance:
+    monkeypatch.setattr(Progress, "start", start_and_tell)
+    with progress.late_bar("reading", total, unit=unit, delay=0.0) as advance:
         assert drawn.wait(30)
         advance(total or 1)
     captured = capsys.readouterr()

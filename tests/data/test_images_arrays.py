@@ -200,10 +200,10 @@ def test_large_images_are_fitted_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch
     source = ArraySource(images)
     whole = FittedSource(source, (4, 4), 3).read([6, 0, 3, 3, 1])
     most: list[int] = []
-    monkeypatch.setattr("neuralbayes.data.sources.FITTED_BYTES", 2 * 20 * 30 * 3)
     read = source.read
     monkeypatch.setattr(source, "read", lambda indices: most.append(len(indices)) or read(indices))
-    np.testing.assert_array_equal(FittedSource(source, (4, 4), 3).read([6, 0, 3, 3, 1]), whole)
+    fitted = FittedSource(source, (4, 4), 3, waiting_bytes=2 * 20 * 30 * 3)
+    np.testing.assert_array_equal(fitted.read([6, 0, 3, 3, 1]), whole)
     assert max(most) == 2
 
 

@@ -165,11 +165,10 @@ def test_stl_images_stand_upright() -> None:
     assert (read[16:] == 0).all()
 
 
-def test_stl_is_read_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stl_is_read_in_pieces() -> None:
     data = stl_bytes(colour_images(5, 96))
     whole = read_stl_images(stream(data))
-    monkeypatch.setattr("neuralbayes.data.stl.CHUNK", 2)
-    np.testing.assert_array_equal(read_stl_images(stream(data)), whole)
+    np.testing.assert_array_equal(read_stl_images(stream(data), at_once=2), whole)
 
 
 def test_stl_labels_count_from_zero() -> None:

@@ -23,8 +23,10 @@ from neuralbayes.baselines.infomax import _step as infomax_step
 from neuralbayes.baselines.rotation import _step as rotation_step
 from neuralbayes.clusters.smooth_step import smooth_step
 from neuralbayes.data.normalize import Normalization
+from neuralbayes.distributed.dealing import share
+from neuralbayes.distributed.global_batch import global_batch
 from neuralbayes.features.encoder import ImageEncoder
-from neuralbayes.training import Batches, global_batch, share, train
+from neuralbayes.training import Batches, train
 
 if not dist.is_available() or not dist.is_gloo_available():
     pytest.skip("this torch has no gloo", allow_module_level=True)

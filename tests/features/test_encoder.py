@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from neuralbayes.data.images import Images
 from neuralbayes.data.normalize import Normalization
-from neuralbayes.data.sources import ArraySource
+from neuralbayes.data.sources import ArraySource, Images
 from neuralbayes.estimators import load
 from neuralbayes.features.encoder import STATES, ImageEncoder, flat_state, is_dead, state_use
 from neuralbayes.system.files import read_tensors, write_tensors

@@ -22,9 +22,10 @@ import neuralbayes as nb
 from neuralbayes import DML, MIM, RunningPrior, Smoothness, WeightedSum, baselines, training
 from neuralbayes.clusters.smooth_step import smooth_step
 from neuralbayes.data.sources import ArraySource
+from neuralbayes.distributed.global_batch import GlobalBatch
 from neuralbayes.distributed.sums import Processes
 from neuralbayes.features.encoder import state_use
-from neuralbayes.training import Batches, GlobalBatch, train
+from neuralbayes.training import Batches, train
 
 IMAGES, LABELS = bars(20)
 TINY = {"encoder": "tiny", "batch_size": 10, "epochs": 1}

@@ -103,18 +103,16 @@ def test_more_features_than_rows_and_constant_rows_can_be_drawn():
     assert len(drawn(plot_labels(np.ones((1, 4)), [0]))) == 1
 
 
-def test_of_many_rows_a_part_is_drawn_and_the_picture_says_so(monkeypatch):
-    monkeypatch.setattr(pictures, "MAX_POINTS", 25)
-    ax = plot_labels(POINTS, LABELS)
+def test_of_many_rows_a_part_is_drawn_and_the_picture_says_so():
+    ax = plot_labels(POINTS, LABELS, max_points=25)
     assert len(drawn(ax)) == 25
     assert as_set(drawn(ax)) < as_set(POINTS)
     assert "25 of 60 rows" in ax.get_title(loc="left")
     assert legend(ax)[2] == "state 2: 50.0 %", "shares are those of all rows"
 
 
-def test_points_keep_their_colour_when_a_part_is_drawn(monkeypatch):
-    monkeypatch.setattr(pictures, "MAX_POINTS", 25)
-    ax = plot_labels(np.column_stack([LABELS, LABELS]), LABELS)
+def test_points_keep_their_colour_when_a_part_is_drawn():
+    ax = plot_labels(np.column_stack([LABELS, LABELS]), LABELS, max_points=25)
     colors = np.concatenate([collection.get_facecolors() for collection in ax.collections])
     for state in range(3):
         assert len(np.unique(colors[drawn(ax)[:, 0] == state], axis=0)) == 1

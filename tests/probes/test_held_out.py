@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from neuralbayes.data.images import Images
-from neuralbayes.data.sources import ArraySource
+from neuralbayes.data.sources import ArraySource, Images
 from neuralbayes.probes.held_out import held_out
 
 

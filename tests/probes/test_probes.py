@@ -7,9 +7,8 @@ import pytest
 import torch
 
 from neuralbayes.data.dataset import Split
-from neuralbayes.data.images import Images
 from neuralbayes.data.normalize import Normalization
-from neuralbayes.data.sources import ArraySource
+from neuralbayes.data.sources import ArraySource, Images
 from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.probes import PAPER_IMAGES, ProbeResult, probe, random_encoder
 from neuralbayes.probes.heads import Part, Scaler, nearest_neighbors

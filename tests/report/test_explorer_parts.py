@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from neuralbayes.data.images import Images
-from neuralbayes.data.sources import ArraySource
+from neuralbayes.data.sources import ArraySource, Images
 from neuralbayes.features.pretraining import PRESETS
 from neuralbayes.report.explorer import page as pages
 from neuralbayes.report.explorer import places as maps

@@ -1,7 +1,8 @@
 import pytest
 import torch
 
-from neuralbayes.training import Batches, share
+from neuralbayes.distributed.dealing import share
+from neuralbayes.training import Batches
 
 
 @pytest.mark.parametrize("shuffle", [True, False])

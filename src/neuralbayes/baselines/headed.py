@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from neuralbayes.data.normalize import Normalization
 from neuralbayes.data.sources import ImageSource, as_source
+from neuralbayes.distributed.global_batch import global_batch
 from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.system.files import read_tensors, write_tensors
-from neuralbayes.training import global_batch
 from neuralbayes.training.inference import evaluation_mode, in_blocks
 
 HEAD_FILE = "head.safetensors"

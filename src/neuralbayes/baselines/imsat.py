@@ -16,9 +16,8 @@ from torch import Tensor
 
 from neuralbayes.baselines.headed import HeadedEncoder
 from neuralbayes.clusters.smooth_step import smooth_step
-from neuralbayes.data.images import Images
 from neuralbayes.data.normalize import Normalization
-from neuralbayes.data.sources import ImageSource
+from neuralbayes.data.sources import Images, ImageSource
 from neuralbayes.distributed.processes import default_fabric
 from neuralbayes.features.encoder_training import EncoderConfig, Learner, train_encoder
 from neuralbayes.features.tables import BLOCK, RowsEncoder, mean_variance_scale

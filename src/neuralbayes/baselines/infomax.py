@@ -15,15 +15,15 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from neuralbayes.baselines.headed import state_shape
-from neuralbayes.data.images import Images
 from neuralbayes.data.normalize import Normalization
-from neuralbayes.data.sources import ImageSource
+from neuralbayes.data.sources import Images, ImageSource
+from neuralbayes.distributed.global_batch import global_batch
 from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.features.encoder_training import EncoderConfig, Learner, train_encoder
 from neuralbayes.networks.discriminators import ConcatDiscriminator, DotDiscriminator
 from neuralbayes.networks.encoders import mlp
 from neuralbayes.networks.hidden import HiddenStates
-from neuralbayes.training import Callback, global_batch
+from neuralbayes.training import Callback
 from neuralbayes.training.config import check_choice
 
 LAST = "relu4"

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans, MiniBatchKMeans
 
-from neuralbayes.data.images import Images
-from neuralbayes.data.sources import ImageSource, as_source
+from neuralbayes.data.sources import Images, ImageSource, as_source
 from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.probes.features import pixels
 

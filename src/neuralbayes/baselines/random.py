@@ -10,9 +10,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from neuralbayes.data.images import Images
 from neuralbayes.data.normalize import Normalization, Per
-from neuralbayes.data.sources import ImageSource, as_source
+from neuralbayes.data.sources import Images, ImageSource, as_source
 from neuralbayes.features.encoder import WIDTHS, ImageEncoder
 from neuralbayes.probes import random_encoder
 from neuralbayes.system.files import write_json

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from neuralbayes.baselines.headed import HeadedEncoder, classify
-from neuralbayes.data.images import Images
 from neuralbayes.data.normalize import Normalization
-from neuralbayes.data.sources import ImageSource
+from neuralbayes.data.sources import Images, ImageSource
 from neuralbayes.features.encoder_training import EncoderConfig, Learner, train_encoder
 from neuralbayes.training import Callback
 

@@ -34,7 +34,7 @@ EXAMPLES = """[bold]Examples[/bold]
   See what it does, on data that need no download:
   [cyan]neuralbayes demo --out demo[/cyan]
 
-  Does everything work here, and how fast?
+  Is anything broken here, and how fast is training?
   [cyan]neuralbayes doctor[/cyan]
 
   Label each row of a table with one of three manifolds:
@@ -78,7 +78,7 @@ COMMAND --help explains a command.
 COMMANDS = {
     "First steps": {
         "demo": "Label manifolds and learn digits; write a page of it.",
-        "doctor": "Tell what works on this computer, how fast, and what to change.",
+        "doctor": "Tell what there is on this computer, how fast it trains, and what is broken.",
     },
     "Tables": {
         "label": "Label the rows of a table by the manifold they lie on, or images by their cluster.",
@@ -150,7 +150,7 @@ def _launch(
     debug
         Show the traceback of an error.
     """
-    app.config = (check_numbers, *(() if config is None else (options_from(config),)))
+    app.config = (*(() if config is None else (options_from(config),)), check_numbers)
     return app(tokens)
 
 

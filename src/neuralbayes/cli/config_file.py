@@ -2,30 +2,43 @@
 
 from __future__ import annotations
 
-import difflib
 import tomllib
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from cyclopts import CycloptsError, Token
+from cyclopts import App, ArgumentCollection, CycloptsError, Token, UnknownOptionError
 
 from neuralbayes.cli.options import Kind, key_of
-
-if TYPE_CHECKING:
-    from cyclopts import App, ArgumentCollection
 
 RUN = "objective"
 """An option that names code to run: a file, which may be a stranger's, cannot give it."""
 
-Source = Callable[["App", tuple[str, ...], "ArgumentCollection"], None]
 
+def options_from(path: Path) -> Callable[[App, tuple[str, ...], ArgumentCollection], None]:
+    """What gives a command the options in the file `path`, in the form of cyclopts' `App.config`.
 
-def options_from(path: Path) -> Source:
-    """What gives a command the options in the file `path`, in the form of cyclopts' `App.config`."""
-    return partial(_fill, path)
+    Unlike `cyclopts.config.Toml` it gives positional arguments too, and refuses a table that is named as a command.
+    """
+
+    def fill(app: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
+        known = {key_of(argument): argument for argument in arguments if argument.parse}
+        for key, value in read_config(path).items():
+            argument = known.get(str(key).replace("-", "_"))
+            if argument is None:
+                raise UnknownOptionError(token=Token(keyword=str(key), source=str(path)), argument_collection=arguments)
+            if key == RUN:
+                raise CycloptsError(msg=f"{key} in {path} would run code; give it on the command line, by --{RUN}")
+            kind = Kind.of(argument.hint)
+            if isinstance(value, dict) or (isinstance(value, list) and not kind.many):
+                raise CycloptsError(msg=f"{key} in {path} must be {kind.words()}, got a {type(value).__name__}")
+            if value is None or argument.has_tokens:  # YAML's way to leave an option as it is; the command line wins
+                continue
+            for index, item in enumerate(value if isinstance(value, list) else [value]):
+                argument.append(Token(keyword=str(key), value=str(item), source=str(path), index=index))
+
+    return fill
 
 
 def read_config(path: Path) -> dict[str, Any]:
@@ -48,7 +61,7 @@ def read_config(path: Path) -> dict[str, Any]:
         kind = "TOML, in which text needs quotes" if reader is _read_toml else "YAML"
         raise CycloptsError(msg=f"{path} is not valid {kind}: {error}") from error
     if not isinstance(content, dict):
-        raise CycloptsError(msg=f"{path} must hold keys and values, got {_shown(content)}")
+        raise CycloptsError(msg=f"{path} must hold keys and values, got a {type(content).__name__}")
     return content
 
 
@@ -80,50 +93,3 @@ def _read_yaml(text: str) -> Any:
     except yaml.YAMLError as error:
         raise ValueError(str(error)) from error
     return {} if content is None else content
-
-
-def _fill(path: Path, app: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
-    """Give each argument that the command line leaves open its value in the file."""
-    known = {key_of(argument): argument for argument in arguments if argument.parse}
-    for key, value in read_config(path).items():
-        argument = known.get(str(key).replace("-", "_"))
-        if argument is None:
-            raise CycloptsError(msg=_unknown(str(key), value, path, [*known]))
-        if key == RUN:
-            raise CycloptsError(msg=f"{key} in {path} would run code; give it on the command line, by --{RUN}")
-        kind = Kind.of(argument.hint)
-        if value is None:  # YAML's way to leave an option as it is
-            continue
-        if not kind.accepts(value):
-            meant = _meant(str(value), kind.choices) if isinstance(value, str) else ""
-            raise CycloptsError(msg=f"{key} in {path} must be {kind.words()}, got {_shown(value)}{meant}")
-        if not argument.has_tokens:
-            for index, item in enumerate(value if isinstance(value, list) else [value]):
-                argument.append(Token(keyword=str(key), value=str(item), source=str(path), index=index))
-
-
-def _unknown(key: str, value: object, path: Path, known: list[str]) -> str:
-    if isinstance(value, dict):
-        return f"{path} must have the options at its top, got a table [{key}]"
-    meant = _meant(key.replace("-", "_"), known)
-    return f"{path} has the key {key!r}, which is no option of this command{meant}"
-
-
-def _meant(word: str, known: Sequence[Any]) -> str:
-    close = difflib.get_close_matches(word, [str(name) for name in known], n=3)
-    return f"; did you mean {' or '.join(close)}?" if close else ""
-
-
-def _shown(value: object) -> str:
-    """A value in a message; of a container only what it is, for it can be large."""
-    match value:
-        case dict():
-            return "a table"
-        case list():
-            return "a list"
-        case bool():
-            return str(value).lower()
-        case str() | int() | float():
-            return repr(value)
-        case _:
-            return f"a {type(value).__name__}"

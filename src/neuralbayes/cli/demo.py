@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from neuralbayes.cli.browser import open_if_wanted
+from neuralbayes.cli.options import Flag
 from neuralbayes.cli.outputs import check_target
 
 if TYPE_CHECKING:
@@ -38,7 +39,6 @@ already. What came out is on one HTML page that needs no network.
 
 DOING = {"manifolds": "labelling manifolds", "digits": "learning digits", "page": "writing the page"}
 
-Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 app = App(name="demo", help_epilogue=EXAMPLES)
 
 

@@ -1,29 +1,31 @@
-"""``neuralbayes doctor``: what works on this computer, how fast, and what to change."""
+"""``neuralbayes doctor``: what a report of a bug should say about this computer, and whether something is broken."""
 
 from __future__ import annotations
 
 import getpass
 import json
+import os
+import platform
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict
-from datetime import timedelta
+import shutil
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 from cyclopts import App, Parameter
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-if TYPE_CHECKING:
-    from neuralbayes.doctor.advice import Advice
-    from neuralbayes.doctor.examination import Examination
+from neuralbayes.cli.busy import busy
+from neuralbayes.cli.extras import extras, installed_version, required
+from neuralbayes.cli.options import Flag
 
-EXAMPLES = """Looks at versions, cores, memory, devices and data sets, trains for some seconds on made-up images, and \
-ends with advice. Nothing is changed and nothing is sent anywhere. The exit code is 1 where something is broken. Put \
-what it prints into a report of a bug: your home folder and your name are left out.
+EXAMPLES = """Shows versions, cores, memory, devices and data sets, and trains for some seconds on made-up images. \
+Nothing is changed and nothing is sent anywhere. The exit code is 1 where something is broken. Put what it prints into \
+a report of a bug: your home folder and your name are left out.
 
 [bold]Examples[/bold]
 
@@ -31,19 +33,15 @@ what it prints into a report of a bug: your home folder and your name are left o
   [cyan]neuralbayes doctor --json > doctor.json[/cyan]
 """
 
-SHOWN = ("torch", "numpy", "scikit-learn", "lightning-fabric")
-"""Required packages that are named even if nothing is wrong with them."""
+N_STEPS = 3  # of training, for its speed
+Rows = dict[str, str]
 
-HEADINGS = {"broken": "Broken:", "change": "To change:", "wish": "If you like:"}
-STYLES = {"broken": "bold red", "change": "yellow", "wish": "dim"}
-
-Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 app = App(name="doctor", help_epilogue=EXAMPLES)
 
 
 @app.default
 def doctor(*, json_: Annotated[Flag, Parameter(name="--json")] = False, quiet: Flag = False) -> int:
-    """Tell what works on this computer, how fast, and what to change.
+    """Tell what there is on this computer, how fast it trains, and what is broken.
 
     Parameters
     ----------
@@ -52,36 +50,142 @@ def doctor(*, json_: Annotated[Flag, Parameter(name="--json")] = False, quiet: F
     quiet
         Print nothing but what is broken.
     """
-    from neuralbayes.doctor.advice import advise
-    from neuralbayes.doctor.examination import examine
-
-    with _shown(enabled=not (quiet or json_)) as watch:
-        found = examine(watch)
-    advice = advise(found)
-    broken = [item for item in advice if item.level == "broken"]
+    with busy("looking at this computer", enabled=not (quiet or json_)):
+        found, broken = examine()
     if json_:
-        summary = {"ok": not broken, "advice": [asdict(item) for item in advice], **found.to_dict()}
-        print(_anonymous(json.dumps(summary, indent=2, allow_nan=False)))
-    elif quiet:
-        _print_advice(broken, Console(stderr=True, highlight=False))
-    else:
-        console = Console(highlight=False)
-        for heading, rows in _sections(found).items():
-            _print_section(heading, rows, console)
-        if all(item.level == "wish" for item in advice):
-            console.print(Text("Nothing to do: everything works.", style="bold green"))
-        _print_advice(advice, console)
+        print(_anonymous(json.dumps({"broken": broken, **found}, indent=2)))
+        return 1 if broken else 0
+    console = Console(stderr=quiet, highlight=False)
+    for heading, rows in {} if quiet else found.items():
+        console.print(Text(heading.capitalize(), style="bold"))
+        for name, value in rows.items():
+            # soft_wrap: a line that is broken over two cannot be copied
+            console.print(Text.assemble((f"  {name:<18}", "dim"), _anonymous(value)), soft_wrap=True)
+    for problem in broken:
+        console.print(Text(f"broken: {_anonymous(problem)}", style="bold red"), soft_wrap=True)
     return 1 if broken else 0
 
 
-@contextmanager
-def _shown(*, enabled: bool) -> Iterator[Callable[[str], None]]:
-    """Say what is being done while the block runs, in a terminal only; then no trace of it."""
-    console = Console(stderr=True)
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not (enabled and console.is_terminal)) as progress:
-        task = progress.add_task("", total=None)
-        yield lambda doing: progress.update(task, description=doing)
+def examine() -> tuple[dict[str, Rows], list[str]]:
+    """What there is, under headings, and what is broken; what fails keeps nothing else from being looked at."""
+    broken: list[str] = []
+
+    def look(name: str, function: Callable[[], str]) -> Rows:
+        try:
+            return {name: function()}
+        except Exception as error:  # whatever it is, it is a finding
+            problem = " ".join(f"{type(error).__name__}: {error}".split())
+            broken.append(f"{name}: {problem}")
+            return {name: problem}
+
+    software = {"neuralbayes": installed_version("neuralbayes") or "not installed", "python": platform.python_version()}
+    for requirement in required():
+        there = installed_version(requirement.name)
+        software[requirement.name] = there or "missing"
+        if there is None or not requirement.specifier.contains(there, prereleases=True):
+            broken.append(f"{requirement.name} is {there or 'missing'}: pip install '{requirement}'")
+    machine = look("cores", _cores) | look("memory", _memory) | look("threads", _threads)
+    if machine["threads"].endswith("of torch"):  # it can be imported
+        machine |= look("devices", _devices) | look("bfloat16", _bfloat16) | look("pretrain", _speed)
+    system = {"system": f"{platform.system()} {platform.release()} {platform.machine()}", "processor": _processor()}
+    found = {
+        "software": software,
+        "extras": {name: _versions([one.name for one in packages]) for name, packages in extras().items()},
+        "machine": system | machine,
+        "data": look("folder", _data_folder) | look("data sets", _data_sets),
+    }
+    return found, broken
+
+
+def _versions(packages: list[str]) -> str:
+    return ", ".join(f"{name} {installed_version(name) or 'missing'}" for name in packages)
+
+
+def _processor() -> str:
+    from neuralbayes.system.limits import system_file
+
+    name = re.search(r"^model name\s*: (.*)$", system_file(Path("/proc/cpuinfo")), re.MULTILINE)
+    return name.group(1) if name else platform.processor()
+
+
+def _cores() -> str:
+    """Those of the machine, and those that a container or a batch system allows."""
+    from neuralbayes.distributed.launch import n_cores
+
+    return f"{os.cpu_count() or 1}, of which this process may use {n_cores()}"
+
+
+def _memory() -> str:
+    from neuralbayes.system.limits import memory
+
+    total, free = ("unknown" if size is None else f"{size / 1e9:.1f} GB" for size in memory())
+    return f"{total}, free: {free}"
+
+
+def _threads() -> str:
+    import torch
+
+    from neuralbayes.distributed.launch import THREAD_VARIABLES
+
+    given = "".join(f"{name}={os.environ[name]}, " for name in THREAD_VARIABLES if name in os.environ)
+    return f"{given}{torch.get_num_threads()} of torch"
+
+
+def _devices() -> str:
+    """What torch can train on besides the processor, after a product on each."""
+    import torch
+
+    kind = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+    if kind is None:
+        card = shutil.which("nvidia-smi") is not None
+        return "the processor alone" + ("; there is nvidia-smi, but this torch cannot use CUDA" if card else "")
+    devices = [f"{kind.type}:{index}" for index in range(torch.accelerator.device_count())]
+    for device in devices:
+        x = torch.ones(64, 64, device=device)
+        if float((x @ x).sum()) != 64.0**3:
+            raise ArithmeticError(f"a product on {device} comes out wrong")
+    return ", ".join(f"{one} {torch.cuda.get_device_name(one)}" if kind.type == "cuda" else one for one in devices)
+
+
+def _bfloat16() -> str:
+    from neuralbayes.training.precision import try_bfloat16
+
+    trial = try_bfloat16()
+    return trial.problem if trial.speedup is None else f"works, {trial.speedup:.2f} times as fast as float32"
+
+
+def _speed() -> str:
+    """Images a second of `pretrain` with its usual settings, the making of the network included."""
+    import numpy as np
+    from lightning_fabric import Fabric
+
+    from neuralbayes.features.pretraining import PRESETS, pretrain
+
+    config = replace(PRESETS["laptop"], epochs=1)
+    images = np.random.default_rng(0).integers(0, 256, (N_STEPS * config.batch_size, 32, 32, 3), dtype=np.uint8)
+    fabric = Fabric(accelerator="auto", devices=1)
+    fabric.launch()
+    start = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # noise has no structure to find, which training may say
+        pretrain(images, config, fabric=fabric)
+    return f"about {len(images) / (time.perf_counter() - start):.0f} images/s of 32 x 32 pixels"
+
+
+def _data_folder() -> str:
+    from neuralbayes.data.places import VARIABLE, data_folder
+
+    folder = data_folder()
+    there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    if not (there.is_dir() and os.access(there, os.W_OK)):
+        raise PermissionError(f"{folder} cannot be written: set {VARIABLE} to a folder that can be")
+    return f"{folder}, {shutil.disk_usage(there).free / 1e9:.1f} GB free"
+
+
+def _data_sets() -> str:
+    from neuralbayes.data.inventory import inventory
+
+    return ", ".join(state.entry.name for state in inventory() if state.present) or "none yet"
 
 
 def _anonymous(text: str) -> str:
@@ -94,95 +198,3 @@ def _anonymous(text: str) -> str:
     except (KeyError, OSError):  # a user without a name
         return text
     return re.sub(rf"(?<=[/\\]){re.escape(user)}(?=[/\\])", "$USER", text)
-
-
-def _sections(found: Examination) -> dict[str, dict[str, str]]:
-    """What is printed, by heading and name."""
-    return {
-        "Software": _software(found),
-        "Extras": {
-            extra.name: ", ".join(f"{name} {there}" for name, there in extra.versions.items())
-            if extra.complete
-            else f"not installed; {extra.purpose}"
-            for extra in found.extras
-        },
-        "Machine": _machine(found),
-        "Data": _data(found),
-        "Speed": _speed(found),
-    }
-
-
-def _software(found: Examination) -> dict[str, str]:
-    rows = {"neuralbayes": found.neuralbayes, "python": found.python}
-    for package in found.packages:
-        if package.name in SHOWN or not package.fits:
-            rows[package.name] = (package.version or "missing") + ("" if package.fits else f", wanted {package.wanted}")
-    return rows
-
-
-def _machine(found: Examination) -> dict[str, str]:
-    machine = found.machine
-    cores = str(machine.cores)
-    if machine.allowed < machine.cores:
-        cores += f", of which this process may use {machine.allowed}"
-    if machine.quota is not None:
-        cores += f", for {machine.quota:g} cores' worth of time"
-    rows = {"system": machine.system, "processor": machine.processor, "cores": cores}
-    rows["threads"] = "unknown" if found.threads is None else f"{found.threads} of torch"
-    if machine.threads:
-        rows["threads"] += f" ({', '.join(f'{name}={value}' for name, value in machine.threads.items())})"
-    if machine.load is not None:
-        rows["load"] = f"{machine.load:.1f} in the last minute"
-    if machine.memory is not None:
-        free = "" if machine.free_memory is None else f", {machine.free_memory / 1e9:.1f} GB free"
-        rows["memory"] = f"{machine.memory / 1e9:.1f} GB{free}"
-    if found.devices is not None:
-        names = [f"{device.name}{', broken' if device.problem else ''}" for device in found.devices]
-        rows["devices"] = ", ".join(names) or "the processor alone"
-    if found.bfloat16 is not None:
-        speedup = found.bfloat16.speedup
-        rows["bfloat16"] = (
-            found.bfloat16.problem if speedup is None else f"works, {speedup:.2f} times as fast as float32"
-        )
-    if found.gloo_problem is not None:
-        rows["processes"] = found.gloo_problem or "can work together (gloo)"
-    return rows
-
-
-def _data(found: Examination) -> dict[str, str]:
-    if found.data is None:
-        return {}
-    data = found.data
-    rows = {"folder": f"{data.folder}, {data.free_bytes / 1e9:.1f} GB free"}
-    rows |= {name: f"from {source}" for name, source in data.present.items()}
-    return rows | {"not there": ", ".join(data.absent) or "none"}
-
-
-def _speed(found: Examination) -> dict[str, str]:
-    if found.speed is None:
-        return {}
-    speed = found.speed
-    took = timedelta(seconds=round(speed.cifar10_seconds))
-    return {
-        "convolution": f"{speed.gflops:.0f} GFLOPS",
-        "pretrain": f"{speed.images_per_second:.0f} images/s of 32 x 32 pixels",
-        "pretrain cifar10": f"would take {took}",
-    }
-
-
-def _print_section(heading: str, rows: dict[str, str], console: Console) -> None:
-    if not rows:
-        return
-    console.print(Text(heading, style="bold"))
-    for name, value in rows.items():
-        # soft_wrap: a line that is broken over two cannot be copied
-        console.print(Text.assemble((f"  {name:<18}", "dim"), _anonymous(value)), soft_wrap=True)
-
-
-def _print_advice(advice: list[Advice], console: Console) -> None:
-    level: Any = None
-    for item in advice:
-        if item.level != level:
-            console.print(Text(HEADINGS[item.level], style=STYLES[item.level]))
-            level = item.level
-        console.print(Text(f"  {_anonymous(item.text)}"), soft_wrap=not console.is_terminal)

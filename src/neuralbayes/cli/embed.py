@@ -11,6 +11,7 @@ from cyclopts import App, Parameter
 from rich.console import Console
 from rich.text import Text
 
+from neuralbayes.cli.options import Flag
 from neuralbayes.cli.outputs import check_target
 from neuralbayes.cli.runs import data_name, limited, load_encoder, load_fitting, one_layer, skipped_file, tell_skipped
 from neuralbayes.cli.workers import check_workers, command_words, lead, resumable
@@ -38,7 +39,6 @@ see the same folder. The file is the same for any number of processes.
   [cyan]srun -n 64 neuralbayes embed run my_images/ --out features.parquet[/cyan]
 """
 
-Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 app = App(name="embed", help_epilogue=EXAMPLES)
 
 

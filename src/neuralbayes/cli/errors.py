@@ -19,6 +19,9 @@ BUG = 1
 DAMAGED = ("BadZipFile", "SafetensorError", "EOFError", "LZMAError")
 """What readers of files raise that is neither an OSError nor a ValueError: by name, for they are not imported."""
 
+PACKAGES = {"yaml": "pyyaml"}
+"""Packages that have another name than their module."""
+
 SMALLER = {
     "label": "Use fewer columns or rows, or with --model a .npy file, which is read piece by piece.",
     "pretrain": "A smaller --microbatch takes less, so does --recompute, or a smaller --encoder.",
@@ -127,12 +130,13 @@ def _example(error: CycloptsError) -> str:
 
 def _install_hint(error: ImportError, text: str) -> str:
     """How to get a package; nothing to add where the message says it."""
-    from neuralbayes.doctor.software import EXTRAS
+    from neuralbayes.cli.extras import extras
 
     if "pip install" in text:
         return "Do it in the environment that runs neuralbayes."
     missing = (error.name or "").partition(".")[0]
-    extra = next((name for name, extra in EXTRAS.items() if missing in extra.modules), None)
+    package = PACKAGES.get(missing, missing)
+    extra = next((name for name, members in extras().items() if package in {one.name for one in members}), None)
     if extra is not None:
         return f"pip install 'neuralbayes[{extra}]', in the environment that runs neuralbayes."
     return "Install it into the environment that runs neuralbayes; `neuralbayes doctor` shows what is there."

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from neuralbayes.cli.busy import busy
+from neuralbayes.cli.options import Flag
 from neuralbayes.cli.outputs import check_target
 from neuralbayes.cli.runs import load_encoder, one_layer
 
@@ -25,7 +26,6 @@ onnx needs pip install 'neuralbayes\\[export]'; torch is read by torch.export.lo
 
 SUFFIX = {"onnx": ".onnx", "torch": ".pt2"}
 
-Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 app = App(name="export", help_epilogue=EXAMPLES)
 
 

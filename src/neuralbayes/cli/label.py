@@ -18,6 +18,7 @@ from neuralbayes.cli.busy import busy
 from neuralbayes.cli.label_images import image_order, label_images
 from neuralbayes.cli.label_model import ModelOrder, help_label, label_with_model, with_names
 from neuralbayes.cli.label_summary import Labeling, label_outputs, summarize, with_picture
+from neuralbayes.cli.options import Flag
 from neuralbayes.cli.outputs import beside
 from neuralbayes.cli.workers import check_workers, command_words, lead, resumable
 from neuralbayes.distributed.launch import launched_share
@@ -44,7 +45,6 @@ see the same folder. The output is the same for any number of processes.
   [cyan]neuralbayes label arrays.npz --key X --clusters auto --no-picture --json[/cyan]
 """
 
-Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 app = App(name="label", help_epilogue=EXAMPLES)
 
 

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from neuralbayes.data.images import Images
-    from neuralbayes.data.sources import ImageSource
+    from neuralbayes.data.sources import Images, ImageSource
 
 SHOWN = 20
 """Images in the row of a cluster."""

@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
-from cyclopts import CycloptsError
+from cyclopts import CycloptsError, Parameter
 
 if TYPE_CHECKING:
     from cyclopts import App, Argument, ArgumentCollection
+
+Flag = Annotated[bool, Parameter(negative="", show_default=False)]
+"""An option that is given or not, without a --no- form."""
 
 WORDS: dict[Any, str] = {str: "text", Path: "a path", int: "a whole number", float: "a number", bool: "true or false"}
 
@@ -57,41 +60,6 @@ class Kind:
         one = f"one of {', '.join(map(str, self.choices))}" if self.choices else WORDS[self.type]
         return f"a list, each {one}" if self.many else one
 
-    def accepts(self, value: object) -> bool:
-        """Whether a value of a config file is of this kind: numbers and text as in TOML or YAML.
-
-        Examples
-        --------
-        >>> Kind(int).accepts(3), Kind(int).accepts(3.5), Kind(int).accepts(True), Kind(float).accepts("1e-3")
-        (True, False, False, True)
-        """
-        if isinstance(value, list):
-            return self.many and all(Kind(self.type).accepts(item) for item in value)
-        if self.choices:
-            return not isinstance(value, bool) and str(value) in map(str, self.choices)
-        if self.type is bool or isinstance(value, bool):
-            return self.type is bool and isinstance(value, bool)
-        if self.type is Path:
-            return isinstance(value, str)
-        if not isinstance(value, str | int | float):
-            return False
-        return self.type is str or is_number(str(value), whole=self.type is int)
-
-
-def is_number(text: str, *, whole: bool) -> bool:
-    """Whether `text` is a number. YAML takes 1e-3 for text, which is why text may be one.
-
-    Examples
-    --------
-    >>> is_number("1e-3", whole=False), is_number("2.5", whole=True), is_number("many", whole=False)
-    (True, False, False)
-    """
-    try:
-        int(text) if whole else float(text)
-    except ValueError:
-        return False
-    return True
-
 
 def key_of(argument: Argument) -> str:
     """What an argument is called in a config file: its name without dashes in front, the others as underscores."""
@@ -99,11 +67,14 @@ def key_of(argument: Argument) -> str:
 
 
 def check_numbers(app: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
-    """Raise unless each number of the command line is one; by itself, cyclopts rounds 2.5 where it is to be whole."""
+    """Raise unless each number that was given is one; by itself, cyclopts rounds 2.5 where it is to be whole."""
     for argument in arguments:
         kind = Kind.of(argument.hint)
         if kind.type not in (int, float) or kind.choices:
             continue
         for token in argument.tokens:
-            if not is_number(token.value, whole=kind.type is int):
-                raise CycloptsError(msg=f"{argument.name} must be {kind.words()}, got {token.value!r}")
+            try:
+                kind.type(token.value)
+            except ValueError as error:
+                name = argument.name if token.source == "cli" else f"{token.keyword} in {token.source}"
+                raise CycloptsError(msg=f"{name} must be {kind.words()}, got {token.value!r}") from error

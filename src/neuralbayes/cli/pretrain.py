@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from neuralbayes.cli.options import Flag
 from neuralbayes.cli.runs import SKIPPED_FILE, DataChoice, data_name, limited, tell_reduced, tell_skipped
 
 if TYPE_CHECKING:
@@ -51,7 +52,6 @@ with the same command, and ends as if nothing had happened.
   [cyan]neuralbayes pretrain cifar10 --epochs 99 --patience 3 --tensorboard --out long[/cyan]
 """
 
-Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 app = App(name="pretrain", help_epilogue=EXAMPLES)
 
 

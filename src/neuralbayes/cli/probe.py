@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from neuralbayes.cli.options import Flag
 from neuralbayes.cli.runs import (
     SKIPPED_FILE,
     DataChoice,
@@ -26,7 +27,7 @@ from neuralbayes.cli.runs import (
 )
 
 if TYPE_CHECKING:
-    from neuralbayes.data.images import Images
+    from neuralbayes.data.sources import Images
     from neuralbayes.features.encoder import ImageEncoder
     from neuralbayes.probes.protocol import Protocol
 
@@ -44,7 +45,6 @@ without a test part a fifth of each class is set aside as test images, always th
   [cyan]neuralbayes probe run --data fashion-mnist --head knn --json[/cyan]
 """
 
-Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 app = App(name="probe", help_epilogue=EXAMPLES)
 
 

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from neuralbayes.cli.browser import open_if_wanted
 from neuralbayes.cli.busy import busy
+from neuralbayes.cli.options import Flag
 from neuralbayes.cli.report_inputs import Asked, open_input
 
 EXAMPLES = """FOLDER is that of a pretraining (neuralbayes pretrain --out), of a saved model (neuralbayes label \
@@ -29,7 +30,6 @@ what was run, warnings in words, information, and an explorer of the states with
   [cyan]neuralbayes report results/reproduce --out docs[/cyan]
 """
 
-Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 app = App(name="report", help_epilogue=EXAMPLES)
 
 MOST_SAMPLES = 20_000

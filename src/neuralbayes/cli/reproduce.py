@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from neuralbayes.cli.options import Flag
 from neuralbayes.reproduce import NAMES
 
 if TYPE_CHECKING:
@@ -55,7 +56,6 @@ STYLES = {
     "not run": "dim",
 }
 
-Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 app = App(name="reproduce", help_epilogue=EXAMPLES)
 
 

@@ -11,8 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from neuralbayes.data.images import Images
-    from neuralbayes.data.sources import ImageSource
+    from neuralbayes.data.sources import Images, ImageSource
     from neuralbayes.features.encoder import ImageEncoder
 
 DATA_FILE = "data.json"

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from neuralbayes.cli.options import Flag
 from neuralbayes.cli.runs import DataChoice, data_name
 
 if TYPE_CHECKING:
@@ -44,7 +45,6 @@ SHOWN = 8  # trials in the table
 MEANINGS = {"probe": "accuracy of a linear probe", "information": "I(x; z) of the last layer in nats"}
 OPTIONS = {"batch_size": "batch", "microbatch_size": "microbatch"}
 
-Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 app = App(name="sweep", help_epilogue=EXAMPLES)
 
 

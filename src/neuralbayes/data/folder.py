@@ -91,14 +91,14 @@ class FolderSource:
             self._label(found, folder, find_classes(found, folder, True))
         headers = dict(self._readable(picture_header, found, "looking at pictures", progress, _Room()))
         self._require(headers, folder)
-        self._shape, self.reduced_from = _choose_shape(
+        self.shape, self.reduced_from = _choose_shape(
             list(headers.values()), check_size(size), check_channels(channels)
         )
         self._room = _Room(
-            decoding=4 * max(height * width for (height, width), _ in headers.values()), image=math.prod(self._shape)
+            decoding=4 * max(height * width for (height, width), _ in headers.values()), image=math.prod(self.shape)
         )
         if check is not None:
-            check(len(headers), self._shape)
+            check(len(headers), self.shape)
         self._images: NDArray[np.uint8] | None = None
         self.paths = tuple(self._decode_all(list(headers), memory_limit, progress))
         self._require(self.paths, folder)
@@ -107,11 +107,6 @@ class FolderSource:
         self.labels: NDArray[np.int64] | None = self._label(self.paths, folder, self.class_names)
         if self.class_names is not None:
             self.class_names = tuple(map(readable, self.class_names))
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """(H, W, C) of one image."""
-        return self._shape
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -127,7 +122,7 @@ class FolderSource:
         checked = check_indices(indices, len(self))
         if self._images is not None:
             return self._images[checked]
-        batch = np.empty((len(checked), *self._shape), np.uint8)
+        batch = np.empty((len(checked), *self.shape), np.uint8)
         paths = [self.paths[i] for i in checked]
         for i, result in enumerate(_parallel(self._read_one, paths, self._room)):
             if isinstance(result, PictureError):
@@ -136,7 +131,7 @@ class FolderSource:
         return batch
 
     def _read_one(self, path: Path) -> NDArray[np.uint8]:
-        return read_picture(path, self._shape[:2], self._shape[2])
+        return read_picture(path, self.shape[:2], self.shape[2])
 
     def _readable(
         self, function: Callable[[Path], _Result], paths: list[Path], description: str, progress: bool, room: _Room
@@ -155,9 +150,9 @@ class FolderSource:
         kept: list[Path] = []
         free = free_memory()
         most = memory_limit if free is None else min(memory_limit, free // 2)
-        fits = len(paths) * math.prod(self._shape) <= most
+        fits = len(paths) * math.prod(self.shape) <= most
         # One array from the start: a list of images and then their stack would need twice the memory.
-        images = np.empty((len(paths) if fits else 0, *self._shape), np.uint8)
+        images = np.empty((len(paths) if fits else 0, *self.shape), np.uint8)
         for path, image in self._readable(self._read_one, paths, "reading pictures", progress, self._room):
             if fits:
                 images[len(kept)] = image

@@ -20,10 +20,6 @@ MAX_BYTES = 64 * 2**20  # 60,000 images of 28 x 28 are 47 million
 def read_idx(stream: BinaryIO) -> NDArray[np.uint8]:
     """Read one IDX file of unsigned bytes.
 
-    Parameters
-    ----------
-    stream : binary stream
-
     Returns
     -------
     ndarray of uint8 in the shape that the header says, such as (60000, 28, 28).

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from neuralbayes.data.arrays import npz_keys, npz_shape, open_npy, open_npz
 from neuralbayes.data.catalog import find_entry, is_name, names
 from neuralbayes.data.folder import Check, FolderSource, check_channels, check_size
 from neuralbayes.data.scan import find_classes, scan_folder
-from neuralbayes.data.sources import ArraySource, FittedSource, ImageSource
-
-if TYPE_CHECKING:
-    from neuralbayes.data.scan import Skipped
+from neuralbayes.data.sources import ArraySource, FittedSource, Images
 
 SPLITS = ("train", "test", "unlabeled")
 #: Sub-folders that are parts of a data set, not classes.
@@ -27,52 +22,6 @@ SPLIT_FOLDERS = {
 }
 IMAGE_KEYS = ("images", "x", "X", "data", "arr_0")
 LABEL_KEYS = ("labels", "y", "target", "targets")
-
-
-@dataclass(frozen=True, eq=False)
-class Images:
-    """Images, with their labels if they have any; taken wherever an :class:`~neuralbayes.data.sources.ImageSource` is.
-
-    Attributes
-    ----------
-    name : str
-        The name of the data set, or the path.
-    split : str
-        Which part of it.
-    source : ImageSource
-        The images: ``len(source)``, ``source.shape``, ``source.read(indices)``.
-    labels : ndarray of int64 and shape (n,), or None
-    class_names : tuple of str, or None
-    skipped : list of (Path, str)
-        Files that could not be read, and why.
-
-    Examples
-    --------
-    >>> images = load_images("digits")
-    >>> len(images), images.shape, images.labels[:3]
-    (1437, (8, 8, 1), array([0, 1, 2]))
-    >>> images.read([5, 2]).shape
-    (2, 8, 8, 1)
-    """
-
-    name: str
-    split: str
-    source: ImageSource
-    labels: NDArray[np.int64] | None = field(default=None, repr=False)
-    class_names: tuple[str, ...] | None = field(default=None, repr=False)
-    skipped: list[Skipped] = field(default_factory=list, repr=False)
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """(H, W, C) of one image."""
-        return self.source.shape
-
-    def __len__(self) -> int:
-        return len(self.source)
-
-    def read(self, indices: ArrayLike) -> NDArray[np.uint8]:
-        """Images at `indices` in uint8, shape (m, H, W, C)."""
-        return self.source.read(indices)
 
 
 def load_images(

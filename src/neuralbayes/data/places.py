@@ -33,12 +33,7 @@ def _system_cache() -> Path:
 
 
 def find_files(folder: Path, names: Iterable[str]) -> dict[str, Path]:
-    """Those of the official `names` that lie in `folder`, packed with gzip or not, under any usual spelling.
-
-    Returns
-    -------
-    dict of official name to path.
-    """
+    """Those of the official `names` that lie in `folder`, packed with gzip or not, under any usual spelling."""
     found: dict[str, Path] = {}
     for name in names:
         # "train-images.idx3-ubyte" is how some archives of MNIST spell it.

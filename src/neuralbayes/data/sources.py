@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-FITTED_BYTES = 2**26  # of images that wait to be resized
 CHANNELS = (1, 3)  # grey or RGB: what tells the channel axis of an array from the others
 
 
@@ -77,12 +78,7 @@ class ArraySource:
         self._channels_first = array.ndim == 4 and _is_channels_first(array.shape, channels_first)
         shape = (*array.shape[1:], 1)[:3]
         channels, height, width = shape if self._channels_first else (shape[2], shape[0], shape[1])
-        self._shape = (int(height), int(width), int(channels))
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """(H, W, C) of one image."""
-        return self._shape
+        self.shape = (int(height), int(width), int(channels))
 
     def __len__(self) -> int:
         return len(self._array)
@@ -92,7 +88,7 @@ class ArraySource:
         batch = np.asarray(self._array[check_indices(indices, len(self))])
         if self._channels_first:
             batch = batch.transpose(0, 2, 3, 1)
-        return np.ascontiguousarray(_as_uint8(batch)).reshape(-1, *self._shape)
+        return np.ascontiguousarray(_as_uint8(batch)).reshape(-1, *self.shape)
 
 
 class SubsetSource:
@@ -105,13 +101,9 @@ class SubsetSource:
     """
 
     def __init__(self, source: ImageSource, indices: ArrayLike) -> None:
+        self.shape = source.shape
         self._source = source
         self._indices = check_indices(indices, len(source))
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """(H, W, C) of one image."""
-        return self._source.shape
 
     def __len__(self) -> int:
         return len(self._indices)
@@ -130,18 +122,18 @@ class FittedSource:
         With 1 or 3 channels.
     size : tuple (H, W)
     channels : {1, 3}
+    waiting_bytes : int, default=2**26
+        Of images that wait to be resized.
     """
 
-    def __init__(self, source: ImageSource, size: tuple[int, int], channels: int) -> None:
+    def __init__(
+        self, source: ImageSource, size: tuple[int, int], channels: int, *, waiting_bytes: int = 2**26
+    ) -> None:
         if source.shape[2] not in CHANNELS:
             raise ValueError(f"`source` must have 1 or 3 channels to be resized, got shape {source.shape}")
         self._source = source
-        self._shape = (*size, channels)
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """(H, W, C) of one image."""
-        return self._shape
+        self.shape = (*size, channels)
+        self._at_once = max(1, waiting_bytes // math.prod(source.shape))
 
     def __len__(self) -> int:
         return len(self._source)
@@ -153,13 +145,59 @@ class FittedSource:
         from neuralbayes.data.pictures import fit_picture
 
         checked = check_indices(indices, len(self))
-        fitted = np.empty((len(checked), *self._shape), np.uint8)
-        step = max(1, FITTED_BYTES // math.prod(self._source.shape))
-        for start in range(0, len(checked), step):
-            for i, image in enumerate(self._source.read(checked[start : start + step]), start):
+        fitted = np.empty((len(checked), *self.shape), np.uint8)
+        for start in range(0, len(checked), self._at_once):
+            for i, image in enumerate(self._source.read(checked[start : start + self._at_once]), start):
                 picture = Image.fromarray(image[..., 0] if image.shape[2] == 1 else image)
-                fitted[i] = fit_picture(picture, self._shape[:2], self._shape[2])
+                fitted[i] = fit_picture(picture, self.shape[:2], self.shape[2])
         return fitted
+
+
+@dataclass(frozen=True, eq=False)
+class Images:
+    """Images, with their labels if they have any; taken wherever an :class:`ImageSource` is.
+
+    Attributes
+    ----------
+    name : str
+        The name of the data set, or the path.
+    split : str
+        Which part of it.
+    source : ImageSource
+        The images: ``len(source)``, ``source.shape``, ``source.read(indices)``.
+    labels : ndarray of int64 and shape (n,), or None
+    class_names : tuple of str, or None
+    skipped : list of (Path, str)
+        Files that could not be read, and why.
+
+    Examples
+    --------
+    >>> from neuralbayes.data.images import load_images
+    >>> images = load_images("digits")
+    >>> len(images), images.shape, images.labels[:3]
+    (1437, (8, 8, 1), array([0, 1, 2]))
+    >>> images.read([5, 2]).shape
+    (2, 8, 8, 1)
+    """
+
+    name: str
+    split: str
+    source: ImageSource
+    labels: NDArray[np.int64] | None = field(default=None, repr=False)
+    class_names: tuple[str, ...] | None = field(default=None, repr=False)
+    skipped: list[tuple[Path, str]] = field(default_factory=list, repr=False)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(H, W, C) of one image."""
+        return self.source.shape
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def read(self, indices: ArrayLike) -> NDArray[np.uint8]:
+        """Images at `indices` in uint8, shape (m, H, W, C)."""
+        return self.source.read(indices)
 
 
 def as_source(images: ImageSource | NDArray[np.generic]) -> ImageSource:

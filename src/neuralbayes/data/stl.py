@@ -13,15 +13,14 @@ from neuralbayes.data.layout import Arrays, Layout
 SIDE = 96
 FACTOR = 3  # 96 / 32
 RECORD = 3 * SIDE * SIDE
-CHUNK = 500  # images in memory at full size: the unlabelled part is 2.8 GB
 
 
-def read_stl_images(stream: BinaryIO) -> NDArray[np.uint8]:
+def read_stl_images(stream: BinaryIO, *, at_once: int = 500) -> NDArray[np.uint8]:
     """Read a file of images and average each 3 x 3 block of pixels.
 
     The file holds, image by image, the red, green and blue planes, each column by column: it was written by
     MATLAB. The mean of a block is the area filter at exactly this factor; it is rounded to the nearest integer
-    (a ninth is never halfway between two).
+    (a ninth is never halfway between two). The unlabelled part is 2.8 GB: `at_once` images are in memory at full size.
 
     Returns
     -------
@@ -33,7 +32,7 @@ def read_stl_images(stream: BinaryIO) -> NDArray[np.uint8]:
         When the length is not that of whole images.
     """
     parts = []
-    while data := stream.read(CHUNK * RECORD):
+    while data := stream.read(at_once * RECORD):
         if len(data) % RECORD:
             raise ValueError(f"its length must be a multiple of {RECORD} bytes, one image, and it is not: cut short?")
         planes = np.frombuffer(data, np.uint8).reshape(-1, 3, SIDE, SIDE)  # (n, C, W, H): columns come first

@@ -90,10 +90,6 @@ def read_table(
         Where `columns` are not given: the columns of a text or Parquet file that are used although their values have
         gaps by nature (constants, ids, codes, two or few values). Others of this kind are left out.
 
-    Returns
-    -------
-    Table
-
     Raises
     ------
     ValueError

@@ -1,8 +1,8 @@
 """Toy manifolds: disjoint ones to be told apart, and connected ones that must not be.
 
 Every generator returns ``X`` of shape (n_samples, n_features), float64, and ``y`` of shape (n_samples,),
-int64, shuffled, and is deterministic for an integer ``random_state``. Noise is clipped at three standard
-deviations, so that sets which are called disjoint are disjoint for every seed.
+int64, shuffled, and is deterministic for an integer ``random_state``. ``noise`` is the standard deviation of the noise
+around each manifold, clipped at three of them, so that sets which are called disjoint are disjoint for every seed.
 """
 
 from __future__ import annotations
@@ -53,17 +53,10 @@ def make_moons(
 
     Parameters
     ----------
-    n_samples : int, default=1200
     noise : float, default=0.05
         Standard deviation of the noise around each arc.
     shares : sequence of two floats, default=(1, 1)
         Relative sizes; ``(10, 1)`` gives the unequal set.
-    random_state : int, RandomState or None
-
-    Returns
-    -------
-    X : ndarray of shape (n_samples, 2)
-    y : ndarray of shape (n_samples,)
 
     Examples
     --------
@@ -91,17 +84,9 @@ def make_circles(
 
     Parameters
     ----------
-    n_samples : int, default=1200
     radii : sequence of floats, default=(0.5, 1.0)
-    noise : float, default=0.05
     shares : sequence of floats or None
         Relative sizes, equal by default.
-    random_state : int, RandomState or None
-
-    Returns
-    -------
-    X : ndarray of shape (n_samples, 2)
-    y : ndarray of shape (n_samples,)
 
     Examples
     --------
@@ -124,17 +109,9 @@ def make_spirals(
 
     Parameters
     ----------
-    n_samples : int, default=1200
     n_arms : int, default=3
     turns : float, default=0.75
         How often each arm winds around the centre.
-    noise : float, default=0.02
-    random_state : int, RandomState or None
-
-    Returns
-    -------
-    X : ndarray of shape (n_samples, 2)
-    y : ndarray of shape (n_samples,)
 
     Examples
     --------
@@ -159,16 +136,9 @@ def make_blobs(
 
     Parameters
     ----------
-    n_samples : int, default=1200
     n_blobs : int, default=3
     scale : float, default=0.18
         Standard deviation of each cluster.
-    random_state : int, RandomState or None
-
-    Returns
-    -------
-    X : ndarray of shape (n_samples, 2)
-    y : ndarray of shape (n_samples,)
 
     Examples
     --------
@@ -207,15 +177,7 @@ def make_interlocked_rings(
 
     Parameters
     ----------
-    n_samples : int, default=1200
     n_rings : int, default=3
-    noise : float, default=0.05
-    random_state : int, RandomState or None
-
-    Returns
-    -------
-    X : ndarray of shape (n_samples, 3)
-    y : ndarray of shape (n_samples,)
 
     Examples
     --------
@@ -243,15 +205,7 @@ def make_nested_spheres(
 
     Parameters
     ----------
-    n_samples : int, default=1200
     radii : sequence of floats, default=(0.5, 1.2)
-    noise : float, default=0.03
-    random_state : int, RandomState or None
-
-    Returns
-    -------
-    X : ndarray of shape (n_samples, 3)
-    y : ndarray of shape (n_samples,)
 
     Examples
     --------
@@ -270,17 +224,6 @@ def make_roll_and_plane(
     n_samples: int = 1200, *, noise: float = 0.01, random_state: Seed = None
 ) -> tuple[Points, Labels]:
     """A Swiss roll with a flat plane beside it.
-
-    Parameters
-    ----------
-    n_samples : int, default=1200
-    noise : float, default=0.01
-    random_state : int, RandomState or None
-
-    Returns
-    -------
-    X : ndarray of shape (n_samples, 3)
-    y : ndarray of shape (n_samples,)
 
     Examples
     --------
@@ -306,16 +249,9 @@ def make_noisy_moons(
 
     Parameters
     ----------
-    n_samples : int, default=1200
     n_noise : int, default=4
     scale : float, default=0.08
         Standard deviation of each noise column.
-    random_state : int, RandomState or None
-
-    Returns
-    -------
-    X : ndarray of shape (n_samples, 2 + n_noise)
-    y : ndarray of shape (n_samples,)
 
     Examples
     --------
@@ -332,17 +268,6 @@ def make_noisy_moons(
 
 def make_five(n_samples: int = 1200, *, noise: float = 0.03, random_state: Seed = None) -> tuple[Points, Labels]:
     """Five manifolds of different kinds in the plane: a ring around a blob, two moons, and a wave.
-
-    Parameters
-    ----------
-    n_samples : int, default=1200
-    noise : float, default=0.03
-    random_state : int, RandomState or None
-
-    Returns
-    -------
-    X : ndarray of shape (n_samples, 2)
-    y : ndarray of shape (n_samples,)
 
     Examples
     --------
@@ -433,7 +358,6 @@ def rotate_into(X: Points, dim: int, random_state: Seed = None) -> Points:
     X : ndarray of shape (n_samples, n_features)
     dim : int
         At least n_features.
-    random_state : int, RandomState or None
 
     Returns
     -------

@@ -33,10 +33,6 @@ def run(out: Path, *, seed: int = 0, watch: Watch = lambda part, what, done, tot
     seed : int, default=0
     watch : callable, optional
         Told after each step how far the demo is.
-
-    Returns
-    -------
-    DemoResult
     """
     start = time.perf_counter()
     labelled = label_manifolds(seed, _counted(watch, "manifolds", len(manifolds.SETS)))

@@ -111,7 +111,7 @@ def global_batch(network: nn.Module, samples: Samples) -> Iterator[GlobalBatch[S
     network : nn.Module
         Without gradients as yet, as :func:`neuralbayes.training.train` hands it to a step.
     samples : Tensor or containers of tensors
-        What this process has, as :func:`neuralbayes.training.share` deals it; the length may be 0.
+        What this process has, as :func:`neuralbayes.distributed.dealing.share` deals it; the length may be 0.
 
     Yields
     ------

@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from neuralbayes.data.images import Images
-from neuralbayes.data.sources import ImageSource, as_source
+from neuralbayes.data.sources import Images, ImageSource, as_source
 
 Rows = Images | ImageSource | ArrayLike
 """What estimators take: rows of numbers, or images."""

@@ -20,6 +20,7 @@ from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
+from neuralbayes import features
 from neuralbayes.bayes import mutual_information
 from neuralbayes.data.normalize import Normalization, Per
 from neuralbayes.data.sources import ImageSource
@@ -27,8 +28,6 @@ from neuralbayes.estimators.attributes import Check, array, check_features, coun
 from neuralbayes.estimators.inputs import Rows, as_fitted, as_images, as_rows
 from neuralbayes.estimators.persistence import SavedEstimator
 from neuralbayes.features.encoder import STATES, WIDTHS, ImageEncoder, state_use
-from neuralbayes.features.pretraining import PRESETS, pretrain
-from neuralbayes.features.tables import LossCurve, RowsConfig, RowsEncoder, even_batches, rows_network, train_rows
 from neuralbayes.objectives import Objective, WeightedSum
 
 Array = NDArray[Any]
@@ -206,7 +205,7 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
         """
         self._forget()
         images = as_images(X)
-        losses = LossCurve()
+        losses = features.LossCurve()
         rng = check_random_state(self.random_state)
         given = {"alpha": self.alpha, "beta": self.beta, "version": self.version, "epochs": self.max_epochs}
         given |= {"learning_rate": self.learning_rate, "seed": int(rng.randint(2**31 - 1))}
@@ -254,11 +253,15 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
         p_zx: Array = softmax(self._states(X, 1), axis=1)
         return p_zx
 
-    def _fit_rows(self, X: Any, settings: dict[str, Any], losses: LossCurve, rng: np.random.RandomState) -> None:
+    def _fit_rows(
+        self, X: Any, settings: dict[str, Any], losses: features.LossCurve, rng: np.random.RandomState
+    ) -> None:
         X = as_rows(self, X, reset=True)
-        config = RowsConfig(tuple(self.hidden), batch_size=self.batch_size, standardize=self.standardize, **settings)
+        config = features.RowsConfig(
+            tuple(self.hidden), batch_size=self.batch_size, standardize=self.standardize, **settings
+        )
         self._check_layer(len(config.hidden))
-        trained = train_rows(X, config, callbacks=(losses,), **self._training())
+        trained = features.train_rows(X, config, callbacks=(losses,), **self._training())
         watched = X if len(X) <= WATCHED else X[np.sort(rng.choice(len(X), WATCHED, replace=False))]
         states = [torch.from_numpy(trained.states(watched, layer)) for layer in range(len(self.hidden))]
         self.module_: Any = trained.network
@@ -268,20 +271,20 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
         self.mutual_information_ = np.array([float(mutual_information(s, from_logits=True)) for s in states])
         self.image_shape_, self.encoder_, self.whitening_ = None, None, None
 
-    def _fit_images(self, images: ImageSource, settings: dict[str, Any], losses: LossCurve) -> None:
+    def _fit_images(self, images: ImageSource, settings: dict[str, Any], losses: features.LossCurve) -> None:
         self._check_layer(len(STATES))
         if len(images) < 2:
             raise ValueError(f"X must hold at least 2 images, got {len(images)}")
-        size = even_batches(len(images), self.batch_size)
+        size = features.even_batches(len(images), self.batch_size)
         config = replace(
-            PRESETS["laptop"],
+            features.PRESETS["laptop"],
             encoder=self.encoder,
             batch_size=size,
             microbatch_size=size,
             normalize="whiten" if self.standardize else "channel",
             **settings,
         )
-        trained = pretrain(images, config, callbacks=(losses,), **self._training()).cpu()
+        trained = features.pretrain(images, config, callbacks=(losses,), **self._training()).cpu()
         use = state_use(trained, images, WATCHED)
         self.module_ = trained.requires_grad_(False)
         self.mean_, self.std_ = trained.normalization.mean, trained.normalization.std
@@ -299,9 +302,9 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
         layer = self._check_layer(len(self.n_states_))
         samples = as_fitted(self, X, self.image_shape_)
         if isinstance(samples, np.ndarray):
-            return RowsEncoder(self.module_, self.mean_, self.std_).states(samples, layer)
-        features: Array = self.module_.features(samples, STATES[layer], max_size=max_size)
-        return features
+            return features.RowsEncoder(self.module_, self.mean_, self.std_).states(samples, layer)
+        states: Array = self.module_.features(samples, STATES[layer], max_size=max_size)
+        return states
 
     def _check_fitted(self, weights: Mapping[str, torch.Tensor]) -> None:
         check_features(self)
@@ -316,7 +319,7 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
     def _make_module(self, body: nn.Module | None) -> nn.Module:
         with torch.random.fork_rng():  # the weights are drawn before they are filled in
             if self.image_shape_ is None or self.encoder_ is None:
-                return rows_network(self.n_features_in_, self.n_states_).eval().requires_grad_(False)
+                return features.rows_network(self.n_features_in_, self.n_states_).eval().requires_grad_(False)
             height, width, channels = self.image_shape_
             per: Per = "channel" if self.whitening_ is None else "whiten"
             normalization = Normalization(per, self.mean_, self.std_, self.whitening_)

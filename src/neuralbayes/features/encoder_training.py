@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from neuralbayes.data.images import Images
 from neuralbayes.data.normalize import Normalization, Per
-from neuralbayes.data.sources import ImageSource, as_source
+from neuralbayes.data.sources import Images, ImageSource, as_source
 from neuralbayes.distributed.processes import default_fabric, placed, rank_zero_result, share_weights, sum_over_ranks
 from neuralbayes.distributed.sharding import any_sharded, gathered
 from neuralbayes.features.encoder import WIDTHS, ImageEncoder

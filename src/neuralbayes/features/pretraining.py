@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from neuralbayes.bayes import mutual_information, posterior, prior
-from neuralbayes.data.images import Images
 from neuralbayes.data.normalize import Normalization
-from neuralbayes.data.sources import ImageSource
+from neuralbayes.data.sources import Images, ImageSource
 from neuralbayes.distributed.processes import default_fabric, rank_zero_result
 from neuralbayes.features.encoder import STATES, ImageEncoder, is_dead, state_use
 from neuralbayes.features.encoder_training import EncoderConfig, Learner, train_encoder

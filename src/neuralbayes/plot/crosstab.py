@@ -81,10 +81,6 @@ class CrosstabDisplay(Display):
         class_names : sequence of str, optional
         ax : matplotlib Axes, optional
 
-        Returns
-        -------
-        CrosstabDisplay
-
         Examples
         --------
         >>> import neuralbayes as nb

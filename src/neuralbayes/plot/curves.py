@@ -92,10 +92,6 @@ class CurvesDisplay(Display):
         ax, legend
             As in :meth:`plot`.
 
-        Returns
-        -------
-        CurvesDisplay
-
         Examples
         --------
         >>> import neuralbayes as nb

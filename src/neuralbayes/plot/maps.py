@@ -16,7 +16,6 @@ from neuralbayes.plot.style import COLORS, MARKERS, current_theme, literal, stat
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MAX_POINTS = 20_000  # drawn
 MAX_LEGEND = 14
 
 
@@ -24,7 +23,7 @@ class StateMapDisplay(Display):
     """Rows as points, coloured by state.
 
     Rows with one or two features are drawn as they are, others by their first two principal components. Of more than
-    20,000 rows a random part is drawn, and the picture says so.
+    `max_points` rows a random part is drawn, and the picture says so.
 
     Parameters
     ----------
@@ -40,6 +39,7 @@ class StateMapDisplay(Display):
     standardize : bool, default=False
         Take the principal components of features that are divided by their standard deviations, as an estimator with
         ``standardize=True`` sees them. One or two features are drawn in their own units.
+    max_points : int, default=20000
 
     Attributes
     ----------
@@ -69,6 +69,7 @@ class StateMapDisplay(Display):
         feature_names: Sequence[str] | None = None,
         regions: Regions | None = None,
         standardize: bool = False,
+        max_points: int = 20_000,
     ) -> None:
         rows, states, posteriors = _checked(X, labels, proba)
         if regions is not None and rows.shape[1] != 2:
@@ -77,7 +78,7 @@ class StateMapDisplay(Display):
         self.counts = np.bincount(states, minlength=1 if posteriors is None else posteriors.shape[1])
         rng = np.random.default_rng(0)
         # In random order, so that no state covers the others for having the largest number.
-        drawn = rng.permutation(len(rows))[:MAX_POINTS]
+        drawn = rng.permutation(len(rows))[:max_points]
         self.plane: Plane = plane(_read(rows, drawn), feature_names, rng, standardize=standardize)
         self.labels = states[drawn]
         self.regions = regions
@@ -109,10 +110,6 @@ class StateMapDisplay(Display):
             Draw p(z|x) over the plane too, where there are two features.
         title : str, optional
         ax : matplotlib Axes, optional
-
-        Returns
-        -------
-        StateMapDisplay
 
         Examples
         --------

@@ -160,10 +160,6 @@ class MembersDisplay(Display):
             Images of a state.
         ax : matplotlib Axes, optional
 
-        Returns
-        -------
-        MembersDisplay
-
         Examples
         --------
         >>> import numpy as np

@@ -61,10 +61,6 @@ class StatesDisplay(Display):
         name : str, default=""
         ax : matplotlib Axes, optional
 
-        Returns
-        -------
-        StatesDisplay
-
         Examples
         --------
         >>> import neuralbayes as nb

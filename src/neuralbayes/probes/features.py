@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from neuralbayes.data.arrays import open_npy
 from neuralbayes.data.dataset import Split
-from neuralbayes.data.images import Images
-from neuralbayes.data.sources import ArraySource, ImageSource, as_source
+from neuralbayes.data.sources import ArraySource, Images, ImageSource, as_source
 from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.system.files import atomic_write, read_json, write_json
 from neuralbayes.training.inference import in_blocks

@@ -140,11 +140,11 @@ def _score(network: nn.Module, part: Part, scaler: Scaler) -> tuple[float, float
 
 @torch.no_grad()
 def nearest_neighbors(
-    train: Part, test: Part, scaler: Scaler, n_classes: int, k: int = NEIGHBORS, block: int = BLOCK
+    train: Part, test: Part, scaler: Scaler, n_classes: int, k: int = NEIGHBORS, *, block: int = BLOCK
 ) -> Tensor:
     """The commonest class among the `k` training rows of largest cosine to each row of `test`: (m,).
 
-    The training rows pass by `block` at a time, so that memory holds neither a second copy of them nor all
+    The training rows pass by in blocks of `block`, so that memory holds neither a second copy of them nor all
     similarities. Of classes with as many neighbours the one whose neighbours are nearer wins.
     """
     k = min(k, len(train))

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from neuralbayes.data.images import Images
-from neuralbayes.data.sources import SubsetSource
+from neuralbayes.data.sources import Images, SubsetSource
 
 TEST_SHARE = 0.2
 SEED = 0

@@ -24,11 +24,6 @@ def draw_confusion(matrix: ArrayLike, *, class_names: Sequence[str] | None = Non
         Counts: row i, column j is how often class i was taken for class j.
     class_names : sequence of str, optional
     title : str, optional
-
-    Returns
-    -------
-    matplotlib Figure
-        For :func:`neuralbayes.plot.save_picture`.
     """
     counts = np.asarray(matrix, dtype=np.float64)
     if counts.ndim != 2 or counts.shape[0] != counts.shape[1] or counts.size == 0:

@@ -41,11 +41,6 @@ def draw_digits(
         For each kind of features the accuracy by the number of labels a class; the last kind is the one to look at.
     members : sequence of (str, ndarray of shape (n, H, W), sequence of float)
         States with their most typical images.
-
-    Returns
-    -------
-    matplotlib Figure
-        For :func:`neuralbayes.plot.save_picture`.
     """
     figure, first = new_picture()
     first.remove()

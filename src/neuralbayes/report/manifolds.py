@@ -44,13 +44,7 @@ class Panel:
 
 
 def draw_manifolds(panels: Sequence[Panel], columns: int | None = None) -> Figure:
-    """All panels, `columns` in a row, by default in one row.
-
-    Returns
-    -------
-    matplotlib Figure
-        For :func:`neuralbayes.plot.save_picture`.
-    """
+    """All panels, `columns` in a row, by default in one row."""
     if not panels:
         raise ValueError("`panels` must not be empty")
     figure, first = new_picture()

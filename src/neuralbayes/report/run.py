@@ -60,10 +60,6 @@ def draw_information(metrics: Sequence[Mapping[str, float]], bounds: Mapping[str
         Lines of metrics.jsonl with "step", "epoch", "loss" and "mi/NAME" for each layer.
     bounds : mapping of str to float
         log n_states of each layer.
-
-    Returns
-    -------
-    matplotlib Figure
     """
     figure, first = new_picture()
     first.remove()
@@ -82,10 +78,6 @@ def draw_states(p_z: Mapping[str, ArrayLike]) -> Figure:
     Parameters
     ----------
     p_z : mapping of str to array of shape (n_states,)
-
-    Returns
-    -------
-    matplotlib Figure
     """
     figure, first = new_picture()
     first.remove()

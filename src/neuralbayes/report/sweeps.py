@@ -32,10 +32,6 @@ def draw_sweep(outcomes: Sequence[Outcome], space: Space, metric: str) -> Figure
         What was searched.
     metric : str
         What it is called.
-
-    Returns
-    -------
-    matplotlib Figure
     """
     figure, first = new_picture()
     first.remove()

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neuralbayes.data.catalog import find_entry
-from neuralbayes.data.images import Images, load_images
+from neuralbayes.data.images import load_images
 from neuralbayes.data.inventory import inventory
 from neuralbayes.data.loading import load
-from neuralbayes.data.sources import ArraySource
+from neuralbayes.data.sources import ArraySource, Images
 
 
 @dataclass(frozen=True)

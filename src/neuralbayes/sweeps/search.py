@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import optuna
 
-from neuralbayes.data.images import Images
+from neuralbayes.data.sources import Images
 from neuralbayes.features.encoder import MIN_SIDE
 from neuralbayes.features.pretraining import WATCHED, PretrainConfig
 from neuralbayes.objectives.reference import described, named_objective

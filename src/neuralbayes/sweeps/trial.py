@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from neuralbayes.data.images import Images, load_images
+from neuralbayes.data.images import load_images
 from neuralbayes.data.normalize import Normalization
-from neuralbayes.data.sources import ImageSource, SubsetSource
+from neuralbayes.data.sources import Images, ImageSource, SubsetSource
 from neuralbayes.features.encoder import STATES, ImageEncoder, state_use
 from neuralbayes.features.pretraining import PretrainConfig, pretrain
 from neuralbayes.networks.hidden import HiddenStates

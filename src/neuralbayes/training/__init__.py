@@ -5,36 +5,9 @@ them and another for the gradients. A run with a folder can be killed at any mom
 had happened. Lightning Fabric and rich are imported when they are first used.
 """
 
-from neuralbayes.distributed.dealing import share
-from neuralbayes.distributed.global_batch import GlobalBatch, global_batch
-from neuralbayes.training.batches import Batches
-from neuralbayes.training.callbacks import Callback, EarlyStopping, StopOnNaN
-from neuralbayes.training.checkpoint import load_checkpoint, read_checkpoint, save_checkpoint
-from neuralbayes.training.collapse import WarnOnCollapse
-from neuralbayes.training.loop import train
-from neuralbayes.training.metrics import read_metrics
-from neuralbayes.training.progress import progress
-from neuralbayes.training.schedule import constant, cosine
-from neuralbayes.training.state import TrainingState
-from neuralbayes.training.tensorboard import TensorBoard
+import lazy_loader as _lazy
 
-__all__ = [
-    "Batches",
-    "Callback",
-    "EarlyStopping",
-    "GlobalBatch",
-    "StopOnNaN",
-    "TensorBoard",
-    "TrainingState",
-    "WarnOnCollapse",
-    "constant",
-    "cosine",
-    "global_batch",
-    "load_checkpoint",
-    "progress",
-    "read_checkpoint",
-    "read_metrics",
-    "save_checkpoint",
-    "share",
-    "train",
-]
+from neuralbayes.training.progress import progress as progress  # at once: its module has the same name
+
+# The names are those of __init__.pyi; each is imported when first asked for, so that a fitted model needs no trainer.
+__getattr__, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)

@@ -47,10 +47,6 @@ def write_page(sides: Sequence[Side], out: Path, story: Story = REPORT) -> Path:
         The file.
     story : Story, optional
         What stands before and after them.
-
-    Returns
-    -------
-    Path
     """
     if len(sides) not in (1, 2):
         raise ValueError(f"`sides` must be one or two, got {len(sides)}")

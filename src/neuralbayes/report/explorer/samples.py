@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from neuralbayes.data.images import Images
 from neuralbayes.data.path_text import readable
+from neuralbayes.data.sources import Images
 
 MAX_CLASSES = 1000
 

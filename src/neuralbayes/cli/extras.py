@@ -1,0 +1,47 @@
+"""What the library needs and what its extras add, as its installation names them."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, requires, version
+
+from packaging.requirements import Requirement
+
+
+def required() -> list[Requirement]:
+    """The packages that the library cannot do without."""
+    return [requirement for requirement in _requirements() if requirement.marker is None]
+
+
+def extras() -> dict[str, list[Requirement]]:
+    """Each extra for users with its packages: those that "all" is made of, not those for developers.
+
+    Examples
+    --------
+    >>> [requirement.name for requirement in extras()["table"]]
+    ['pandas', 'pyarrow']
+    """
+    members: dict[str, list[Requirement]] = {}
+    for requirement in _requirements():
+        if requirement.marker is not None:
+            _, _, name = str(requirement.marker).rpartition(" ")  # extra == "table"
+            members.setdefault(name.strip("\"'"), []).append(requirement)
+    everything = {requirement.name for requirement in members.pop("all", [])}
+    return {name: found for name, found in members.items() if {one.name for one in found} <= everything}
+
+
+def installed_version(package: str) -> str | None:
+    """The version of a package, None where it is not installed.
+
+    Examples
+    --------
+    >>> installed_version("no-such-package") is None
+    True
+    """
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _requirements() -> list[Requirement]:
+    return [Requirement(line) for line in requires("neuralbayes") or []]

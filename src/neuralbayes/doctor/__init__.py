@@ -1,1 +1,0 @@
-"""What `neuralbayes doctor` finds out: software, machine, data, how fast training is, and what to change."""
