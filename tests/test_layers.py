@@ -26,7 +26,6 @@ LAYERS = [
     "clusters",  # data that may touch: states, merging, training
     "manifolds",  # disjoint rows: graph, modes, descent, certificate, choice of K
     "features",  # MIM features of rows and of images: encoder, pretraining, presets, export
-    "parts",
     "datasets",  # the public face of data
     "data",  # tables, pictures, named sets, toys; no training
     "training",  # one loop on Lightning Fabric, run folders, checkpoints; names no objective
