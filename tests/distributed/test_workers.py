@@ -19,15 +19,6 @@ def two_cores(monkeypatch):
     monkeypatch.setattr(workers, "n_cores", lambda: 2)
 
 
-@pytest.fixture(scope="module")
-def scheduler():
-    """The address of a scheduler whose two workers are threads of this process."""
-    from distributed import LocalCluster
-
-    with LocalCluster(2, processes=False, protocol="tcp", threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster:
-        yield cluster.scheduler_address
-
-
 def scaled(model, piece):
     return model * piece
 

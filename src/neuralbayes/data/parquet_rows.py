@@ -29,7 +29,7 @@ def _files(path: Path) -> list[Path]:
 
 @dataclass(frozen=True)
 class Span:
-    """Groups of rows of a file that are read together."""
+    """Groups of rows of a file that are read together, from its row `first_row` on."""
 
     path: Path
     groups: range
@@ -73,7 +73,7 @@ class ParquetRows:
         from pyarrow.parquet import ParquetFile
 
         schema: Any = None
-        spans, first = list[Span](), 0
+        spans: list[Span] = []
         for file in _files(path):
             with parquet_errors(file), ParquetFile(file) as opened:
                 metadata, own = opened.metadata, opened.schema_arrow
@@ -81,6 +81,7 @@ class ParquetRows:
             schema = own if schema is None else schema
             if not own.equals(schema):
                 raise ValueError(f"{file} has other columns than the files before it, or in another order or type")
+            first = 0
             for groups in _joined(sizes, block_rows):
                 n_rows = sum(sizes[g] for g in groups)
                 spans += [Span(file, groups, first, n_rows)] if n_rows else []
@@ -100,7 +101,7 @@ class ParquetRows:
         with parquet_errors(span.path):
             read = read_groups(span.path, span.groups, self.columns).replace_schema_metadata(None)
             frame = read.to_pandas()
-        return table_of_frame(self.path, frame, self.columns, first_row=span.first_row)
+        return table_of_frame(span.path, frame, self.columns, first_row=span.first_row)
 
     def write_beside(self, out: Path, columns: Sequence[str], blocks: Iterable[dict[str, NDArray[Any]]]) -> list[str]:
         """Write all columns of the rows and new ones after them as Parquet, a block at a time.
