@@ -188,7 +188,7 @@ def with_a_gap(folder):
         (
             with_a_gap,
             [],
-            "2.parquet contains NaN (an empty cell) or infinity, in column 'b': 1 value, the first in row 83",
+            "infinity, in column 'b': 1 value, the first in row 83",
         ),
         (lambda folder: None, ["--out", "labels.csv"], "needs an --out that ends in .parquet"),
         (lambda folder: None, ["--columns", "a"], "was trained on the columns a, b; leave --columns out"),

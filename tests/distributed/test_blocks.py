@@ -101,7 +101,7 @@ def test_a_block_of_another_shape_is_refused(tmp_path):
 def test_a_block_that_vanishes_is_missed(tmp_path):
     blocks = filled(tmp_path)
     min(blocks.folder.glob("block-*")).unlink()
-    with pytest.raises(FileNotFoundError, match="block-00000.* is gone"):
+    with pytest.raises(FileNotFoundError, match=r"block-00000.* is gone"):
         list(blocks)
 
 

@@ -33,6 +33,9 @@ ADDRESS = re.compile(r"(tcp|tls|ws|wss|ucx)://.+:\d+")
 TIMEOUT = 10
 """Seconds in which a scheduler must answer."""
 
+DEAF = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
+"""What a local worker runs first: Ctrl-C in the terminal reaches it too, but is for the process that started it."""
+
 AHEAD = 2
 """Tasks on their way for each thread of the workers: one is computed, another waits there."""
 
@@ -71,7 +74,7 @@ class Workers:
             raise ValueError(f"--scheduler must be an address such as tcp://node0:8786, got {self.scheduler!r}")
         if not 1 <= self.n <= n_cores():
             raise ValueError(f"--workers must be from 1 to the number of cores, {n_cores()}, got {self.n}")
-        if self.is_remote and find_spec("distributed") is None:
+        if self.is_remote and not all(map(find_spec, ("dask", "distributed", "cryptography"))):
             raise ImportError("--workers and --scheduler need Dask: pip install 'neuralbayes[cluster]'")
 
     @property
@@ -130,6 +133,7 @@ class Workers:
                         dashboard_address="127.0.0.1:0",  # not the usual port, which another cluster may have
                         security=True,  # certificates of its own: other users of this machine can reach the ports
                         silence_logs=logging.CRITICAL,
+                        preload=[DEAF],
                     ) as cluster,
                     Client(cluster) as client,
                 ):

@@ -22,6 +22,10 @@ EXTRAS = {
     "table": Extra("tables with column names, .parquet files", {"pandas": "pandas", "pyarrow": "pyarrow"}),
     "report": Extra("pictures and pages", {"matplotlib": "matplotlib", "jinja2": "Jinja2"}),
     "sweep": Extra("neuralbayes sweep", {"optuna": "optuna"}),
+    "cluster": Extra(
+        "--workers and --scheduler of neuralbayes embed and label",
+        {"dask": "dask", "distributed": "distributed", "cryptography": "cryptography"},
+    ),
     "export": Extra(
         "neuralbayes export --to onnx",
         {"onnx": "onnx", "onnxscript": "onnxscript", "onnxruntime": "onnxruntime"},
