@@ -37,7 +37,7 @@ a Dask cluster. The file is the same for any number of workers.
   [cyan]neuralbayes embed run my_images/ --out features.parquet[/cyan]
   [cyan]neuralbayes embed run cifar10 --split test --layer 2 --out test.npy[/cyan]
   [cyan]neuralbayes embed run my_images/ --workers 8 --out features.parquet[/cyan]
-  [cyan]neuralbayes embed run my_images/ --scheduler tcp://node0:8786 --out features.parquet[/cyan]
+  [cyan]neuralbayes embed run my_images/ --scheduler tcp://node0:8786 --out f.npy[/cyan]
 """
 
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from neuralbayes.data.images import Images
     from neuralbayes.data.sources import ImageSource
-    from neuralbayes.distributed.blocks import Blocks
     from neuralbayes.distributed.workers import Workers
 
 SHOWN = 20
@@ -178,7 +177,9 @@ def label_images(
     import numpy as np
 
     import neuralbayes
+    from neuralbayes.clusters.clustering import BLOCK  # images that pass through the network together
     from neuralbayes.data.path_text import path_cell
+    from neuralbayes.distributed.blocks import digest
 
     verbose = output == "text"
     estimator, images = order.load(verbose=verbose)
@@ -187,11 +188,13 @@ def label_images(
     source = limited(images, order.limit)
     classes = None if images.labels is None else images.labels[: len(source)]
     blocks = None
-    if estimator is None:
+    if order.model is None:
         estimator = neuralbayes.ManifoldLabeler(**order.settings, verbose=verbose).fit(source)
         p_zx = estimator.predict_proba(source)
     else:
-        blocks = _computed(order, estimator, images, workers, force=force, quiet=not verbose)
+        job = {"command": "label", "model": digest([(order.model / "model.json").read_bytes()])}
+        what = ImageBlocks(order.data, order.split, order.limit, BLOCK, order.outputs.table, job)
+        blocks = image_blocks(what, images, workers, probabilities, estimator, force=force, quiet=not verbose)
         p_zx = np.concatenate(list(blocks))
     if order.outputs.model is not None:  # first: it is what took the time
         estimator.save(order.outputs.model)
@@ -218,18 +221,6 @@ def probabilities(estimator: Any, images: ImageSource) -> NDArray[Any]:
     """p(z|x) of some images: what a worker computes."""
     p_zx: NDArray[Any] = estimator.predict_proba(images)
     return p_zx
-
-
-def _computed(
-    order: ImageOrder, estimator: Any, images: Images, workers: Workers, *, force: bool, quiet: bool
-) -> Blocks:
-    from neuralbayes.clusters.clustering import BLOCK  # images that pass through the network together
-    from neuralbayes.distributed.blocks import digest
-
-    model = Path() if order.model is None else order.model
-    job = {"command": "label", "model": digest([(model / "model.json").read_bytes()])}
-    what = ImageBlocks(order.data, order.split, order.limit, BLOCK, order.outputs.table, job)
-    return image_blocks(what, images, workers, probabilities, estimator, force=force, quiet=quiet)
 
 
 def _write(path: Path, p_zx: NDArray[Any], names: list[str], classes: NDArray[np.int64] | None) -> None:
