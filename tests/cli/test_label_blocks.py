@@ -42,7 +42,7 @@ def save_table(path, n):
     if path.suffix == ".npy":
         np.save(path, points(n).astype(np.float32))
     elif path.suffix == ".parquet":
-        frame(n).to_parquet(path, row_group_size=40)
+        frame(n).to_parquet(path, row_group_size=max(40, n // 10))
     else:
         frame(n).to_csv(path, index=False)
     return path
