@@ -49,9 +49,8 @@ from neuralbayes.data.images import load_images
 from neuralbayes.data.pictures import read_picture
 from neuralbayes.data.stl import read_stl_images, read_stl_labels
 from neuralbayes.data.tables import read_table, write_table
-from neuralbayes.distributed.launch import Share
+from neuralbayes.distributed import blocks
 from neuralbayes.features.encoder import ImageEncoder
-from neuralbayes.parts import begin, job
 from neuralbayes.report.explorer import runs as explored
 from neuralbayes.report.explorer.commands import pretrain_command
 from neuralbayes.report.explorer.probed import probe_grid
@@ -143,18 +142,21 @@ def _config(path: Path) -> None:
     options_from(path)(app, ("pretrain",), PRETRAIN)
 
 
-job.version = cache(job.version)  # it looks through all that is installed
+blocks.version = cache(blocks.version)  # it looks through all that is installed
 
 
-def _begin(folder: Path) -> Any:
-    like = np.zeros((1, 4), np.float32)
-    return begin(folder, {"run": "a"}, n_rows=9, part_rows=3, like=like, share=Share(), force=False)
+def _begin(path: Path) -> Any:
+    """Begin a job where `path` says which one was begun before."""
+    job = path.parent / "out.npy.parts" / blocks.JOB
+    job.parent.mkdir(exist_ok=True)
+    path.replace(job)
+    return blocks.Blocks.begin(path.parent / "out.npy", {"run": "a"}, [3, 3, 3], force=False)
 
 
 def _job() -> list[bytes]:
-    with tempfile.TemporaryDirectory() as folder:
-        _begin(Path(folder))
-        return compact(read_json(Path(folder) / "job.json"))
+    with tempfile.TemporaryDirectory() as name:
+        (Path(name) / "none").touch()
+        return compact(read_json(_begin(Path(name) / "none").folder / blocks.JOB))
 
 
 def _report(folder: Path) -> Any:
@@ -272,7 +274,7 @@ READERS = {
         partial(with_header, ENCODER["encoder.safetensors"]),
         json=True,
     ),
-    "parts": Reader(".json", _in_folder("job.json", {}, _begin), _job(), json=True),
+    "parts": Reader(".json", _begin, _job(), json=True),
     "run": Reader(".json", _run, compact(RUN), json=True),
     "records": Reader(
         ".json", lambda path: section("table-classification", Recorded.read(path)), compact(RECORD), json=True

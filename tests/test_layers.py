@@ -26,7 +26,6 @@ LAYERS = [
     "manifolds",  # disjoint rows: graph, modes, descent, certificate, choice of K
     "features",  # MIM features of rows and of images: encoder, pretraining, presets, export
     "neighbors",  # the nearest neighbours of points: the one search
-    "parts",
     "datasets",  # the public face of data
     "data",  # tables, pictures, named sets, toys; no training
     "fitting",  # fit(): any network by any objective, the loop of training with the gradient of backward()

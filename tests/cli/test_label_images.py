@@ -234,7 +234,7 @@ def test_a_npz_of_images_is_images_and_one_of_rows_is_a_table(capsys):
     [
         (["--columns", "a"], "--columns is for tables, but digits holds images"),
         (["--standardize"], "--standardize is for tables, but digits holds images"),
-        (["--model", "model", "--workers", "2"], "--workers is for tables"),
+        (["--workers", "2"], "--workers and --scheduler are for labelling with --model"),
         (["--limit", "0"], "--limit must be at least 1, got 0"),
         (["--clusters", "1"], "--clusters must be a whole number of at least 2"),
         (["--split", "unlabeled"], "unlabeled"),

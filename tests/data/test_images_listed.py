@@ -1,13 +1,13 @@
-"""Pictures by a list: the same images as those of the folder, without a look at each."""
+"""Blocks of images as they are sent to another process: the same images, by their files or as an array."""
 
-import json
+import pickle
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from neuralbayes.data.folder import FolderSource
-from neuralbayes.data.listed import ListedSource, listing_of
+from neuralbayes.data.listed import ListedSource, block_of
 
 
 @pytest.fixture
@@ -19,17 +19,21 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_a_list_gives_the_images_of_its_folder(folder):
+@pytest.mark.parametrize("sent", [False, True])
+@pytest.mark.parametrize("by_file", [False, True])
+def test_a_block_holds_the_images_of_its_rows(folder, sent, by_file):
     source = FolderSource(folder, size=22, channels=3)
-    listing = json.loads(json.dumps(listing_of(source.paths[1:], source.shape)))
-    listed = ListedSource.from_listing(listing)
-    assert (len(listed), listed.shape) == (3, (22, 22, 3))
-    np.testing.assert_array_equal(listed.read([2, 0]), source.read([3, 1]))
+    block = block_of(source, slice(1, 4), sent=sent, paths=source.paths if by_file else ())
+    assert (len(block), block.shape) == (3, (22, 22, 3))
+    np.testing.assert_array_equal(block.read([2, 0]), source.read([3, 1]))
     with pytest.raises(IndexError):
-        listed.read([3])
+        block.read([3])
+    if sent:
+        assert (len(pickle.dumps(block)) < 22 * 22 * 3) == by_file  # the paths alone
+        assert isinstance(block, ListedSource) == by_file
 
 
-def test_a_picture_that_is_gone_is_named(folder):
-    listed = ListedSource([str(folder / "0.png"), str(folder / "9.png")], (22, 22, 3))
-    with pytest.raises(OSError, match=r"9\.png could be read at the start and cannot now"):
+def test_a_picture_that_has_gone_is_named(folder):
+    listed = ListedSource([folder / "0.png", folder / "9.png"], (22, 22, 3))
+    with pytest.raises(OSError, match=r"9\.png"):
         listed.read([0, 1])

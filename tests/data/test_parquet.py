@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from neuralbayes.data.parquet import read_groups
 from neuralbayes.data.tables import read_table
 
 MEGABYTE = 2**20
@@ -112,6 +113,19 @@ def test_kilobytes_do_not_become_gigabytes(tmp_path):
     path = write(tmp_path / "t.parquet", {"a": dictionary(4000), "b": range(4000)})
     assert path.stat().st_size < 20_000
     assert peak_of_refusing(path, r"t\.parquet unpacks to 4\d{9} bytes") < 64 * MEGABYTE
+
+
+def test_a_file_of_any_size_is_read_group_by_group_each_within_the_limit(tmp_path, limit):
+    path = tmp_path / "t.parquet"
+    with pq.ParquetWriter(path, pa.schema({"a": pa.string(), "b": pa.int64()}), compression="zstd") as writer:
+        for n_rows in (40, 40, N_ROWS):
+            writer.write_table(pa.table({"a": [LONG] * n_rows, "b": range(n_rows)}))
+    assert peak_of_refusing(path, r"t\.parquet unpacks to \d{8,} bytes or more") < limit
+    assert len(read_groups(path, [0])) == len(read_groups(path, [1])) == 40
+    assert read_groups(path, [0, 1, 2], ["b"])["b"].to_pylist() == [*range(40), *range(40), *range(N_ROWS)]
+    for groups in ([2], [0, 1]):
+        with pytest.raises(ValueError, match=rf"unpacks to \d{{8,}} bytes or more, which must be at most {limit}"):
+            read_groups(path, groups)
 
 
 @pytest.mark.parametrize("encoding", ["DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"])

@@ -9,9 +9,8 @@ from torch import nn
 
 import neuralbayes as nb
 from neuralbayes.data.normalize import Normalization
-from neuralbayes.distributed.launch import Share
+from neuralbayes.distributed.blocks import Blocks
 from neuralbayes.features.encoder import ImageEncoder
-from neuralbayes.parts import begin
 from neuralbayes.system.files import inside, remove_temporaries, write_json, write_tensors
 from neuralbayes.training import Batches, Callback, StopOnNaN, train
 from neuralbayes.training.checkpoint import save_checkpoint
@@ -144,21 +143,13 @@ def test_an_encoder_is_not_saved_over_a_link(tmp_path, victim, name):
 
 
 @pytest.mark.parametrize("link", ["out.npy.parts", "out.npy.parts/job.json"])
-def test_parts_of_a_result_are_not_begun_in_a_link(tmp_path, victim, link):
+def test_blocks_of_a_result_are_not_begun_in_a_link(tmp_path, victim, link):
     (tmp_path / link).parent.mkdir(exist_ok=True)
     (tmp_path / link).symlink_to(victim / "checkpoints" if link.endswith("parts") else victim / "notes.txt")
-    (victim / "checkpoints" / "part-00000.npy").write_text("years of work")
+    (victim / "checkpoints" / "block-00000.npy").write_text("years of work")
     before = contents(victim)
     with pytest.raises((OSError, ValueError), match="symbolic link"):
-        begin(
-            tmp_path / "out.npy.parts",
-            {},
-            n_rows=9,
-            part_rows=3,
-            like=np.zeros((1, 4), np.float32),
-            share=Share(),
-            force=True,
-        )
+        Blocks.begin(tmp_path / "out.npy", {}, [3, 3, 3], force=True)
     assert contents(victim) == before
 
 

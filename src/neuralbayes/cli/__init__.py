@@ -183,8 +183,8 @@ def main(tokens: Sequence[str] | None = None) -> int:
             warnings.showwarning = show
             code = app.meta(words, error_console=stderr, print_error=False, exit_on_error=False)
         sys.stdout.flush()
-    except KeyboardInterrupt:
-        stderr.print("interrupted", style="yellow")
+    except KeyboardInterrupt as interrupt:
+        stderr.print(Text(": ".join(["interrupted", *map(str, interrupt.args)]), style="yellow"), soft_wrap=True)
         return 128 + signal.SIGINT
     except (Exception, SystemExit) as error:
         if _nobody_reads(error):

@@ -23,7 +23,7 @@ PACKAGES = {"yaml": "pyyaml"}
 """Packages that have another name than their module."""
 
 SMALLER = {
-    "label": "Use fewer columns or rows, or with --model a .npy file, which is read piece by piece.",
+    "label": "Use fewer columns or rows, or with --model .npy or .parquet, which are read piece by piece.",
     "pretrain": "A smaller --microbatch takes less, so does --recompute, or a smaller --encoder.",
     "sweep": "Fewer --workers take less, so does --set microbatch_size=50.",
     "reproduce": "Fewer --workers take less.",

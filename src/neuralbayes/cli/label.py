@@ -16,12 +16,11 @@ from rich.text import Text
 
 from neuralbayes.cli.busy import busy
 from neuralbayes.cli.label_images import image_order, label_images
-from neuralbayes.cli.label_model import ModelOrder, help_label, label_with_model, with_names
+from neuralbayes.cli.label_model import ModelOrder, label_with_model, with_names, write_rows
 from neuralbayes.cli.label_summary import Labeling, label_outputs, summarize, with_picture
 from neuralbayes.cli.options import Flag
 from neuralbayes.cli.outputs import beside
-from neuralbayes.cli.workers import check_workers, command_words, lead, resumable
-from neuralbayes.distributed.launch import launched_share
+from neuralbayes.distributed.workers import Workers
 
 EXAMPLES = """Writes the table again with a label for each row and the probabilities p_0, p_1, ... of all labels, \
 draws a picture, and says whether the manifolds are certified disjoint.
@@ -29,9 +28,10 @@ draws a picture, and says whether the manifolds are certified disjoint.
 Images get a cluster each. The table has their index, path, label and probabilities, and the picture is a contact \
 sheet: a row of each cluster, from the image that is surest to be in it to the one that is least.
 
-With --model a long table is done in parts, which are kept beside the output until it is whole: interrupted, the same \
-command goes on. --workers shares the parts among processes; so do torchrun and Slurm's srun, on several machines that \
-see the same folder. The output is the same for any number of processes.
+With --model rows and images are labelled block by block. What is finished is kept beside the output until it is \
+whole: interrupted, the same command goes on. --workers shares the blocks among processes of this machine, --scheduler \
+among the workers of a Dask cluster. The output is the same for any number of workers. Parquet, also a folder of \
+files, need not fit into memory: it is read and written some groups of rows at a time.
 
 [bold]Examples[/bold]
 
@@ -39,6 +39,7 @@ see the same folder. The output is the same for any number of processes.
   [cyan]neuralbayes label data.parquet --columns height,weight --save model/[/cyan]
   [cyan]neuralbayes label new.parquet --model model/ --out labelled.csv[/cyan]
   [cyan]neuralbayes label large.npy --model model/ --workers 8[/cyan]
+  [cyan]neuralbayes label parquet_files/ --model model/ --scheduler tcp://node0:8786[/cyan]
   [cyan]neuralbayes label my_images/ --clusters 10 --save model/[/cyan]
   [cyan]neuralbayes label photographs/ --size 96 --clusters 10[/cyan]
   [cyan]neuralbayes label mnist --split test --model model/[/cyan]
@@ -69,6 +70,7 @@ def label(
     save: Path | None = None,
     model: Path | None = None,
     workers: int = 1,
+    scheduler: Annotated[str | None, Parameter(metavar="ADDRESS")] = None,
     picture: Path | None = None,
     no_picture: Flag = False,
     force: Flag = False,
@@ -82,7 +84,7 @@ def label(
     file
         The table: .csv, .tsv, .parquet, .npy or .npz. Its numeric columns are used, but not the classes, labels and
         probabilities that neuralbayes embed and label wrote. Or images: a data set such as
-        mnist, a folder of pictures, a .npy or a .npz.
+        mnist, a folder of pictures, a .npy or a .npz. With --model also a folder of .parquet files.
     clusters
         Number of clusters: at least 2, or auto, the default, which lets the data decide.
     method
@@ -121,13 +123,15 @@ def label(
     model
         Folder of a saved model: label with it instead of training one.
     workers
-        With --model: processes of this machine that share the work; they share the cores.
+        With --model: processes of this machine that share the rows; they share the cores.
+    scheduler
+        With --model: share the rows among the workers of this Dask scheduler instead.
     picture
         Where the picture goes: .png, .svg or .pdf. By default beside the labels.
     no_picture
         Draw no picture.
     force
-        Replace files that exist, and parts of another job.
+        Replace files that exist, and finished blocks of another job.
     json_
         Print one JSON object and nothing else.
     quiet
@@ -146,7 +150,10 @@ def label(
         raise ValueError(f"--max-clusters is for --clusters auto, but --clusters is {n_clusters}")
     of_tables = {"--columns": columns, "--keep": keep, "--standardize": standardize or None}
     of_tables["--method manifolds"] = "manifolds" if method == "manifolds" else None
-    if _is_images(file, key, of_tables, workers):
+    crew = Workers(workers, scheduler)
+    if crew.is_remote and model is None:
+        raise ValueError("--workers and --scheduler are for labelling with --model; training takes a single process")
+    if _is_images(file, key, of_tables):
         images = image_order(
             file,
             split=split or "train",
@@ -160,7 +167,8 @@ def label(
             draw=not no_picture,
             force=force,
         )
-        label_images(images, draw=not no_picture, output="json" if json_ else "none" if quiet else "text")
+        output: Literal["text", "json", "none"] = "json" if json_ else "none" if quiet else "text"
+        label_images(images, crew, draw=not no_picture, force=force, output=output)
         return
     for option, value in {"--split": split, "--limit": limit, "--size": size}.items():
         if value is not None:
@@ -169,25 +177,16 @@ def label(
         raise ValueError("--keep adds to the columns that are chosen by default, but --columns chooses them")
     names = None if columns is None else next(csv.reader([columns]))  # quotes allow commas in names
     kept: Any = "all" if keep == "all" else [] if keep is None else next(csv.reader([keep]))
-    share = launched_share()
-    check_workers(workers, share)
-    if workers > 1 and model is None:
-        raise ValueError("--workers is for labelling with --model; training takes a single process")
-    table = beside(file, "-labels") if out is None else out
-    order = None if model is None else ModelOrder(model, file, names, key, table)
-
-    if order is not None and (workers > 1 or share.rank):
-        with resumable(order.folder, quiet=quiet or json_):
-            if share.rank:
-                help_label(order, share)
-            else:
-                options = {"columns": columns, "key": key, "picture": picture, "no_picture": no_picture}
-                options |= {"force": force, "json": json_, "quiet": quiet}
-                lead(command_words("label", file, out=table, model=model, **options), workers)
-        return
     from neuralbayes.data.table_formats import check_format
 
-    check_format(file)
+    if not file.is_dir():
+        check_format(file)
+    elif model is None:
+        raise ValueError(
+            f"{file} is a folder of Parquet files, which --model labels; train on one of them, with --save"
+        )
+    table = beside(file, "-labels", ".parquet" if file.is_dir() else None) if out is None else out
+    order = None if model is None else ModelOrder(model, file, names, key, table)
     outputs = label_outputs(table, file, save, picture, draw=not no_picture, force=force)
 
     with warnings.catch_warnings(record=True) as caught:
@@ -195,17 +194,16 @@ def label(
         with busy("labelling" if model else "training", enabled=not (quiet or json_)):
             if order is None:
                 settings = _settings(n_clusters, max_clusters, neighbors, seed) | {"standardize": standardize}
-                labeling, parts = _train(file, names, key, kept, method, settings), None
+                labeling = _train(file, names, key, kept, method, settings)
             else:
-                with resumable(order.folder, quiet=quiet or json_):
-                    labeling, parts = label_with_model(order, share, force=force)
+                labeling = label_with_model(order, crew, force=force)
     notes = list(dict.fromkeys(str(warning.message) for warning in caught))
 
     if outputs.model is not None:  # first: it is what took the time
         labeling.estimator.save(outputs.model)
     new_columns = _write(outputs.table, labeling)
-    if parts is not None:
-        parts.remove()
+    if labeling.blocks is not None:
+        labeling.blocks.remove()
     if not no_picture:
         outputs = with_picture(outputs, lambda path: _draw(path, labeling), notes)
     summary = summarize(labeling, outputs, new_columns, notes)
@@ -231,17 +229,16 @@ def _settings(
     return settings | ({} if max_clusters is None else {"max_clusters": max_clusters})
 
 
-def _is_images(file: Path, key: str | None, of_tables: dict[str, Any], workers: int) -> bool:
+def _is_images(file: Path, key: str | None, of_tables: dict[str, Any]) -> bool:
     """Whether there are images to be labelled; then what is for tables is refused."""
     from neuralbayes.data.images import holds_images
+    from neuralbayes.data.parquet_rows import is_parquet_folder
 
-    if key is not None or not holds_images(file):
+    if key is not None or is_parquet_folder(file) or not holds_images(file):
         return False
     for option, value in of_tables.items():
         if value is not None:
             raise ValueError(f"{option} is for tables, but {file} holds images")
-    if workers > 1:
-        raise ValueError(f"--workers is for tables, but {file} holds images, which a single process labels")
     return True
 
 
@@ -285,6 +282,8 @@ def _write(path: Path, labeling: Labeling) -> list[str]:
     from neuralbayes.data.tables import write_table
 
     labels, proba = labeling.labels, labeling.proba
+    if labeling.rows is not None and labeling.blocks is not None:
+        return write_rows(path, labeling, labeling.rows, labeling.blocks)
     match path.suffix.lower():
         case ".npy":
             return write_table(path, {"labels": labels})
@@ -298,11 +297,14 @@ def _draw(path: Path, labeling: Labeling) -> None:
     from neuralbayes.plot import StateMapDisplay, save_picture
 
     table = labeling.table
+    title = table.path.name
+    if labeling.counts is not None:
+        title += f": {len(table.X):,} of {labeling.counts.sum():,} rows"
     display = StateMapDisplay(
         table.X,
         labeling.labels,
         proba=labeling.proba,
         feature_names=table.feature_names,
         standardize=bool(getattr(labeling.estimator, "standardize", False)),
-    ).plot(title=table.path.name)
+    ).plot(title=title)
     save_picture(display.figure_, path)

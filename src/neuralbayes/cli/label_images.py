@@ -17,13 +17,24 @@ from rich.text import Text
 from neuralbayes.cli.image_size import check_memory, parsed_size
 from neuralbayes.cli.label_summary import LabelOutputs, label_outputs, with_picture
 from neuralbayes.cli.outputs import beside
-from neuralbayes.cli.runs import data_name, limited, load_fitting, skipped_file, tell_reduced, tell_skipped
+from neuralbayes.cli.runs import (
+    ImageBlocks,
+    data_name,
+    image_blocks,
+    image_paths,
+    limited,
+    load_fitting,
+    skipped_file,
+    tell_reduced,
+    tell_skipped,
+)
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from neuralbayes.data.sources import Images, ImageSource
+    from neuralbayes.distributed.workers import Workers
 
 SHOWN = 20
 """Images in the row of a cluster."""
@@ -158,10 +169,16 @@ def image_order(
     return ImageOrder(name, split, limit, parsed_size(size), settings, model, outputs)
 
 
-def label_images(order: ImageOrder, *, draw: bool, output: Literal["text", "json", "none"]) -> None:
+def label_images(
+    order: ImageOrder, workers: Workers, *, draw: bool, force: bool, output: Literal["text", "json", "none"]
+) -> None:
     """Cluster the images, or label them with a model; write labels, model and contact sheet, and print a summary."""
+    import numpy as np
+
     import neuralbayes
+    from neuralbayes.clusters.points import BLOCK  # images that pass through the network together
     from neuralbayes.data.path_text import path_cell
+    from neuralbayes.distributed.blocks import digest
 
     verbose = output == "text"
     estimator, images = order.load(verbose=verbose)
@@ -169,13 +186,20 @@ def label_images(order: ImageOrder, *, draw: bool, output: Literal["text", "json
     tell_skipped(images, kept_in=skipped_file(order.outputs.table), quiet=not verbose)
     source = limited(images, order.limit)
     classes = None if images.labels is None else images.labels[: len(source)]
-    if estimator is None:
+    blocks = None
+    if order.model is None:
         estimator = neuralbayes.InformationClusterer(**order.settings, verbose=verbose).fit(source)
-    p_zx = estimator.predict_proba(source)
+        p_zx = estimator.predict_proba(source)
+    else:
+        job = {"command": "label", "model": digest([(order.model / "model.json").read_bytes()])}
+        what = ImageBlocks(order.data, order.split, order.limit, BLOCK, order.outputs.table, job)
+        blocks = image_blocks(what, images, workers, probabilities, estimator, force=force, quiet=not verbose)
+        p_zx = np.concatenate(list(blocks))
     if order.outputs.model is not None:  # first: it is what took the time
         estimator.save(order.outputs.model)
-    paths = getattr(images.source, "paths", ())[: len(source)]
-    _write(order.outputs.table, p_zx, [path_cell(path) for path in paths], classes)
+    _write(order.outputs.table, p_zx, [path_cell(path) for path in image_paths(images, order.limit)], classes)
+    if blocks is not None:
+        blocks.remove()
     notes: list[str] = []
     if draw:
         outputs = with_picture(order.outputs, lambda path: _draw(path, p_zx, source, images.name), notes)
@@ -190,6 +214,12 @@ def label_images(order: ImageOrder, *, draw: bool, output: Literal["text", "json
             split = [] if order.split == "train" else ["--split", order.split]
             words = ["neuralbayes", "report", str(order.outputs.model), order.data, *split, "--open"]
             console.print(Text.assemble((f"{'next':<9}", "dim"), shlex.join(words)), soft_wrap=True)
+
+
+def probabilities(estimator: Any, images: ImageSource) -> NDArray[Any]:
+    """p(z|x) of some images: what a worker computes."""
+    p_zx: NDArray[Any] = estimator.predict_proba(images)
+    return p_zx
 
 
 def _write(path: Path, p_zx: NDArray[Any], names: list[str], classes: NDArray[np.int64] | None) -> None:

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from rich.console import Console
 
+    from neuralbayes.data.parquet_rows import ParquetRows
     from neuralbayes.data.tables import Table
+    from neuralbayes.distributed.blocks import Blocks
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,15 @@ class Labeling:
     labels: NDArray[np.integer[Any]]
     proba: NDArray[np.floating[Any]]
     trained: bool  # on this very table
+    counts: NDArray[np.int64] | None = None  # rows of each state, where the table is a sample of them
+    blocks: Blocks | None = None  # to be removed when the labels are written
+    rows: ParquetRows | None = None  # what the table is a sample of
+
+    def state_counts(self) -> NDArray[np.int64]:
+        """Rows of each state."""
+        import numpy as np
+
+        return np.bincount(self.labels, minlength=self.proba.shape[1]) if self.counts is None else self.counts
 
 
 @dataclass(frozen=True)
@@ -157,7 +168,7 @@ def summarize(labeling: Labeling, outputs: LabelOutputs, new_columns: list[str],
     states = _states(labeling)
     return LabelSummary(
         input=str(table.path),
-        rows=len(table.X),
+        rows=int(labeling.state_counts().sum()),
         n_clusters=len(states),
         disjoint=len(states) > 1 and all(state.disjoint for state in states),
         verdict=_verdict(states, certifies=hasattr(labeling.estimator, "disjoint_")),
@@ -177,13 +188,13 @@ def _states(labeling: Labeling) -> list[State]:
     import numpy as np
 
     estimator = labeling.estimator
-    counts = np.bincount(labeling.labels, minlength=labeling.proba.shape[1])
+    counts = labeling.state_counts()
     disjoint = getattr(estimator, "disjoint_", np.zeros(len(counts), bool))  # only ManifoldLabeler certifies
     states = []
     for k, (rows, js) in enumerate(zip(counts, estimator.separation_, strict=True)):
         separation = float(js) if np.isfinite(js) else None
         percent = None if separation is None else 100 * separation / math.log(2)
-        states.append(State(k, int(rows), int(rows) / len(labeling.labels), separation, percent, bool(disjoint[k])))
+        states.append(State(k, int(rows), int(rows) / int(counts.sum()), separation, percent, bool(disjoint[k])))
     return states
 
 

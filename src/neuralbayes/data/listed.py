@@ -1,16 +1,15 @@
-"""Pictures by a list of their files, for processes that need not look at each one again."""
+"""Some images of a source as they are sent to another process."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from neuralbayes.data.pictures import PictureError, no_longer_readable, read_picture
-from neuralbayes.data.sources import check_indices
+from neuralbayes.data.sources import ArraySource, ImageSource, SubsetSource, check_indices
 
 
 class ListedSource:
@@ -18,20 +17,14 @@ class ListedSource:
 
     Parameters
     ----------
-    paths : sequence of str
+    paths : sequence of Path
     shape : tuple (H, W, C)
         They are scaled until they cover it, and cut, as in :class:`~neuralbayes.data.folder.FolderSource`.
     """
 
-    def __init__(self, paths: Sequence[str], shape: tuple[int, int, int]) -> None:
+    def __init__(self, paths: Sequence[Path], shape: tuple[int, int, int]) -> None:
         self._paths = paths
         self._shape = shape
-
-    @classmethod
-    def from_listing(cls, listing: Any) -> ListedSource:
-        """The source that :func:`listing_of` describes."""
-        height, width, channels = listing["shape"]
-        return cls(listing["paths"], (height, width, channels))
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -52,7 +45,7 @@ class ListedSource:
         checked = check_indices(indices, len(self))
         batch = np.empty((len(checked), *self._shape), np.uint8)
         for i, index in enumerate(checked):
-            path = Path(self._paths[index])
+            path = self._paths[index]
             try:
                 batch[i] = read_picture(path, self._shape[:2], self._shape[2])
             except PictureError as error:
@@ -60,6 +53,21 @@ class ListedSource:
         return batch
 
 
-def listing_of(paths: Sequence[Path], shape: tuple[int, int, int]) -> dict[str, Any]:
-    """Paths and shape as JSON can hold them."""
-    return {"shape": list(shape), "paths": [str(path.absolute()) for path in paths]}
+def block_of(source: ImageSource, rows: slice, *, sent: bool, paths: Sequence[Path] = ()) -> ImageSource:
+    """The images `rows` of a source, as another process can take them if they are to be sent.
+
+    Parameters
+    ----------
+    source : ImageSource
+    rows : slice
+    sent : bool
+        Whether they go to another process: by their files where there are some, which it then reads, or as an array.
+    paths : sequence of Path, optional
+        The file of each image of `source`.
+    """
+    indices = np.arange(rows.start, rows.stop)
+    if not sent:
+        return SubsetSource(source, indices)
+    if paths:
+        return ListedSource([path.absolute() for path in paths[rows]], source.shape)
+    return ArraySource(source.read(indices), channels_first=False)

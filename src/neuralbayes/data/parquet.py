@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 import mmap
+import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -44,35 +45,42 @@ class RefusedError(ValueError):
 
 
 def read_frame(path: Path) -> pd.DataFrame:
-    """The table of a Parquet file of bounded size; damage gets whatever pyarrow raises.
+    """The table of a Parquet file of bounded size; raises as :func:`read_groups`."""
+    frame: pd.DataFrame = read_groups(path).to_pandas()
+    return frame
+
+
+def read_groups(path: Path, groups: Sequence[int] | None = None, columns: Sequence[str] | None = None) -> Any:
+    """A Parquet file, or some of its groups of rows and columns, as a pyarrow Table; damage gets what pyarrow raises.
 
     Raises
     ------
     RefusedError
-        A column is nested, or the file unpacks to more than the larger of `MAX_PACKED_BYTES` and `MAX_PARQUET_RATIO`
-        times its size.
+        A column is nested, or what is read unpacks to more than the larger of `MAX_PACKED_BYTES` and
+        `MAX_PARQUET_RATIO` times its size in the file.
     """
     from pyarrow.parquet import ParquetFile
 
     with ParquetFile(path) as file:
         metadata, schema = file.metadata, file.schema_arrow
         _check_columns(path, schema, metadata)
-        size = _unpacked(path, schema)
-    texts = [field.name for field in schema if _is_text(field.type)] if size.in_dictionaries else None
+        names = schema.names if columns is None else [name for name in schema.names if name in set(columns)]
+        chosen = list(range(metadata.num_row_groups)) if groups is None else list(groups)
+        size = _unpacked(path, schema, chosen, names, whole=groups is None)
+    texts = [name for name in names if _is_text(schema.field(name).type)] if size.in_dictionaries else None
     with ParquetFile(path, read_dictionary=texts, metadata=metadata) as file:
         most = size.n_bytes + sum(_most_text(file, size))
         if not size.in_dictionaries:
-            table = _in_batches(path, file, size, schema)
-        elif most > _limit(path):
-            table = file.read()
+            table = _in_batches(path, file, size, chosen, names)
+        elif most > size.limit:
+            table = file.read_row_groups(chosen, names)
             parts = (part for column in table.columns for part in column.chunks)
-            _check_size(path, size.n_bytes + sum(map(_text_bytes, parts)))
-    if size.in_dictionaries and most <= _limit(path):
+            _check_size(path, size.n_bytes + sum(map(_text_bytes, parts)), size.limit)
+    if size.in_dictionaries and most <= size.limit:
         with ParquetFile(path, metadata=metadata) as file:  # several times as fast as by way of dictionaries
-            table = file.read()
+            table = file.read_row_groups(chosen, names)
     table.validate(full=True)  # text that is not UTF-8 would be found by whoever looks at it
-    frame: pd.DataFrame = _expanded(table, schema).to_pandas()
-    return frame
+    return _expanded(table, schema)
 
 
 def _most_text(file: Any, size: _Size) -> Iterator[float]:
@@ -87,14 +95,15 @@ def _most_text(file: Any, size: _Size) -> Iterator[float]:
             yield size.rows[g] * (longest or 0)
 
 
-def _in_batches(path: Path, file: Any, size: _Size, schema: Any) -> Any:
+def _in_batches(path: Path, file: Any, size: _Size, groups: list[int], names: list[str]) -> Any:
     """The table, a few rows at a time: too much text is found before much of it is decoded."""
     from pyarrow import Table
 
+    schema = file.schema_arrow.empty_table().select(names).schema
     batches = []
-    for batch in file.iter_batches(max(1, BATCH_BYTES // max(1, size.longest_text))):
+    for batch in file.iter_batches(max(1, BATCH_BYTES // max(1, size.longest_text)), groups, names):
         size.n_bytes += sum(map(_text_bytes, batch.columns))
-        _check_size(path, size.n_bytes)
+        _check_size(path, size.n_bytes, size.limit)
         batches.append(batch)
     return Table.from_batches(batches, schema)
 
@@ -103,7 +112,8 @@ def _expanded(table: Any, schema: Any) -> Any:
     """`table` with text where it was read as a dictionary and is none."""
     import pyarrow
 
-    for i, field in enumerate(schema):
+    for i, name in enumerate(table.column_names):
+        field = schema.field(name)
         if _is_text(field.type):
             # 64-bit offsets: a column may hold more than 2 GB of text.
             kind = pyarrow.large_binary() if _is_binary(field.type) else pyarrow.large_string()
@@ -153,15 +163,11 @@ def _is_number(kind: Any) -> bool:
     )
 
 
-def _limit(path: Path) -> int:
-    return max(MAX_PACKED_BYTES, MAX_PARQUET_RATIO * path.stat().st_size)
-
-
-def _check_size(path: Path, n_bytes: int) -> None:
-    if n_bytes > _limit(path):
+def _check_size(path: Path, n_bytes: int, limit: int) -> None:
+    if n_bytes > limit:
         raise RefusedError(
-            f"{path} unpacks to {n_bytes} bytes or more, which must be at most {_limit(path)}; leave out long text, "
-            "or write its numbers as .npy"
+            f"{path} unpacks to {n_bytes} bytes or more, which must be at most {limit}; leave out long text, or write "
+            "its numbers as .npy"
         )
 
 
@@ -183,6 +189,8 @@ class _Size:
 
     Attributes
     ----------
+    limit : int
+        What they may.
     rows : list of int
         Of each group of rows.
     dictionaries : dict of int to dict of str to int
@@ -195,6 +203,7 @@ class _Size:
         Whether all text can be read as dictionaries.
     """
 
+    limit: int
     rows: list[int]
     dictionaries: dict[int, dict[str, int]]
     n_bytes: int = 0
@@ -250,17 +259,34 @@ class _Size:
             self.longest_text = max(self.longest_text, n_bytes if repeats else 0)
 
 
-def _unpacked(path: Path, schema: Any) -> _Size:
-    """The size of a file, of which only headers are read; raises as soon as it is too large."""
-    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+_footers: dict[tuple[int, ...], dict[int, Any]] = {}
+"""The footer of the file that was read last: one with many groups takes long to parse, and is read group by group."""
+
+
+def _footer(data: mmap.mmap, status: os.stat_result) -> dict[int, Any]:
+    file = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+    if file not in _footers:
+        _footers.clear()
         start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
-        footer = _Thrift(data, start).struct()
+        _footers[file] = _Thrift(data, start).struct()
+    return _footers[file]
+
+
+def _unpacked(path: Path, schema: Any, groups: list[int], names: list[str], *, whole: bool) -> _Size:
+    """The size of groups of rows, of which only headers are read; raises as soon as it is too large."""
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        footer = _footer(data, os.fstat(file.fileno()))
         lengths = [element.get(2, 0) for element in footer[2] if 1 in element]  # of the schema; groups have no type
-        size = _Size([group[3] for group in footer[4]], {})
-        for g, group in enumerate(footer[4]):
+        packed = len(data) if whole else sum(chunk[3][7] for g in groups for chunk in footer[4][g][1])
+        limit = max(MAX_PACKED_BYTES, MAX_PARQUET_RATIO * min(packed, len(data)))
+        size = _Size(limit, [group[3] for group in footer[4]], {})
+        wanted = set(names)
+        for g in groups:
+            group = footer[4][g]
             for chunk, column, length in zip(group[1], schema, lengths, strict=True):
-                size.add(data, g, chunk[3], group[3], column, length)
-                _check_size(path, size.n_bytes)
+                if column.name in wanted:
+                    size.add(data, g, chunk[3], group[3], column, length)
+                    _check_size(path, size.n_bytes, limit)
     return size
 
 

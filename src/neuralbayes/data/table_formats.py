@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -102,15 +104,22 @@ def read_parquet(path: Path) -> pd.DataFrame:
     """The table of a Parquet file, its column names as str."""
     import_pandas()
     import_pyarrow()
-    try:
+    with parquet_errors(path):
         frame = read_frame(path)
+    return frame.set_axis([str(name) for name in frame.columns], axis=1)
+
+
+@contextmanager
+def parquet_errors(path: Path) -> Iterator[None]:
+    """Let whatever pyarrow and pandas stumble over in damaged contents say that the file is damaged."""
+    try:
+        yield
     except RefusedError:
         raise
-    except Exception as error:  # whatever pyarrow and pandas stumble over in damaged contents
+    except Exception as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise _damaged(path, "Parquet", error) from error
-    return frame.set_axis([str(name) for name in frame.columns], axis=1)
 
 
 def _check_unpacked(archive: zipfile.ZipFile, key: str) -> None:

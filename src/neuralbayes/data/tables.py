@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -111,10 +111,10 @@ def read_table(
         array = read_npy(path) if suffix == ".npy" else read_npz(path, key)
         return _table_of_array(path, array, columns)
     if suffix == ".parquet":
-        return _table_of_frame(path, read_parquet(path), columns, keep)
+        return table_of_frame(path, read_parquet(path), columns, keep)
     import_pandas()
     text, frame, codes = read_text(path, SEPARATORS[suffix])
-    table = _table_of_frame(path, frame, columns, keep, codes)
+    table = table_of_frame(path, frame, columns, keep, codes)
     return replace(table, source=frame.assign(**codes), text=text)
 
 
@@ -186,20 +186,35 @@ def _table_of_array(path: Path, array: NDArray[Any], columns: Sequence[str] | No
         raise ValueError(f"{path} must hold a 2-D array (n_rows, n_features), got shape {array.shape}; {hint}")
     _check_not_empty(path, array.shape)
     every = _generated_names(array)
-    names = _chosen(path, every, columns) if columns is not None else every
+    names = chosen_columns(path, every, columns) if columns is not None else every
     X = array if names == every else array[:, [int(name.removeprefix("x")) for name in names]]
     X = X.astype(_float_dtype(X.dtype), copy=False)
     _check_finite(path, X, names)
     return Table(path, X, names, False, _left_out(every, names), array)
 
 
-def _table_of_frame(
+def table_of_frame(
     path: Path,
     frame: pd.DataFrame,
     columns: Sequence[str] | None,
-    keep: Collection[str] | Literal["all"],
+    keep: Collection[str] | Literal["all"] = "all",
     codes: Collection[str] = (),
+    *,
+    first_row: int = 0,
 ) -> Table:
+    """The numeric columns of a DataFrame that was read from `path`.
+
+    Parameters
+    ----------
+    path : Path
+    frame : DataFrame
+    columns, keep
+        As in :func:`read_table`.
+    codes : collection of str
+        Columns whose cells are codes, whatever they look like.
+    first_row : int, default=0
+        The number of the first row in the file, for messages.
+    """
     _check_not_empty(path, frame.shape)
     repeated = frame.columns[frame.columns.duplicated()]
     if len(repeated):
@@ -210,7 +225,7 @@ def _table_of_frame(
         why_not = {n: written.get(n) or _not_numeric(frame[n]) or _index_like(frame[n]) for n in every}
         why_not |= dict.fromkeys(codes, CODE)
         if keep != "all":
-            _chosen(path, every, list(keep) or every)
+            chosen_columns(path, every, list(keep) or every)
             kept = {*keep, *feature_columns(frame)}
             why_not |= {n: _gaps_by_nature(frame[n]) for n in every if not why_not[n] and n not in kept}
         ignored = {name: reason for name, reason in why_not.items() if reason}
@@ -220,14 +235,14 @@ def _table_of_frame(
             hint = "" if keep == "all" else "; keep some of them, or all, by `keep`"
             raise ValueError(f"{path} has no numeric column to use ({reasons}){hint}")
     else:
-        names = _chosen(path, every, columns)
+        names = chosen_columns(path, every, columns)
         for name in names:
             if reason := _not_numeric(frame[name]):
                 raise ValueError(f"column {name!r} of {path} is not numeric: {reason}")
         ignored = _left_out(every, names)
     dtypes = [getattr(dtype, "numpy_dtype", dtype) for dtype in frame[names].dtypes]
     X = frame[names].to_numpy(dtype=_float_dtype(*dtypes), na_value=np.nan)
-    _check_finite(path, X, names)
+    _check_finite(path, X, names, first_row)
     return Table(path, X, names, True, ignored, frame)
 
 
@@ -240,18 +255,28 @@ def _joined(beside: Table | None, columns: Mapping[str, NDArray[Any]]) -> tuple[
         new |= {f"{name}_{k}": values[:, k] for k in range(values.shape[1])} if values.ndim == 2 else {name: values}
     if own is None:
         return pandas.DataFrame(new), list(new)
-    taken = set(own.columns)
-    number = 0
-    while taken & {f"{name}_{number}" if number else name for name in new}:
-        number += 1
-    names = [f"{name}_{number}" if number else name for name in new]
+    names = free_names(own.columns, new)
     added = pandas.DataFrame(dict(zip(names, new.values(), strict=True)), index=own.index)
     joined = pandas.concat([own, added], axis=1)
     joined.attrs = marked(own.attrs, "label", names)
     return joined, names
 
 
-def _chosen(path: Path, available: list[str], columns: Sequence[str]) -> list[str]:
+def free_names(taken: Iterable[str], names: Iterable[str]) -> list[str]:
+    """New names for columns; where one of them is taken all get the same number at the end.
+
+    Examples
+    --------
+    >>> free_names(["label", "a"], ["label", "p_0"])
+    ['label_1', 'p_0_1']
+    """
+    own, new, number = set(taken), list(names), 0
+    while own & {f"{name}_{number}" if number else name for name in new}:
+        number += 1
+    return [f"{name}_{number}" if number else name for name in new]
+
+
+def chosen_columns(path: Path, available: list[str], columns: Sequence[str]) -> list[str]:
     """`columns` as a list, if each is there and there once."""
     if not columns:
         raise ValueError("`columns` must name at least one column")
@@ -314,7 +339,7 @@ def _check_not_empty(path: Path, shape: tuple[int, ...]) -> None:
         raise ValueError(f"{path} is empty: it has {shape[0]} rows and {shape[1]} columns")
 
 
-def _check_finite(path: Path, X: NDArray[np.floating[Any]], names: Sequence[str]) -> None:
+def _check_finite(path: Path, X: NDArray[np.floating[Any]], names: Sequence[str], first_row: int = 0) -> None:
     """Raise if `X` holds NaN or infinity, saying where; in blocks, since `X` may be larger than the memory."""
     counts = np.zeros(X.shape[1], dtype=np.int64)
     first = np.zeros(X.shape[1], dtype=np.int64)
@@ -322,7 +347,7 @@ def _check_finite(path: Path, X: NDArray[np.floating[Any]], names: Sequence[str]
     for start in range(0, len(X), step):
         bad = ~np.isfinite(X[start : start + step])
         if bad.any():
-            first = np.where(counts > 0, first, start + bad.argmax(axis=0))
+            first = np.where(counts > 0, first, first_row + start + bad.argmax(axis=0))
             counts += bad.sum(axis=0)
     columns = np.flatnonzero(counts)
     if len(columns):

@@ -23,7 +23,7 @@ INDEX, PATH, CLASS, LABEL, PROBABILITY, FEATURE = "index", "path", "class", "lab
 """What columns are called; those of probabilities and of features have a number after it: p_0, f_0."""
 
 MARK = "neuralbayes"  # in the attributes of a DataFrame, which pandas keeps in Parquet files
-PANDAS_ATTRIBUTES = "PANDAS_ATTRS"  # the key in the metadata of a Parquet schema under which it does
+PANDAS_ATTRIBUTES = b"PANDAS_ATTRS"  # the key in the metadata of a Parquet schema under which it does
 TOLERANCE = 0.02  # of the sum of probabilities that somebody rounded
 
 
@@ -70,9 +70,25 @@ def marked(attributes: Mapping[Any, Any], command: Command, names: Iterable[str]
     return {**attributes, MARK: marks}
 
 
-def parquet_metadata(command: Command, names: Iterable[str]) -> dict[str, str]:
-    """The metadata of a Parquet schema that mark the columns `names`, as pandas writes and reads them."""
-    return {PANDAS_ATTRIBUTES: json.dumps(marked({}, command, names))}
+def parquet_metadata(
+    command: Command, names: Iterable[str], metadata: Mapping[bytes, bytes] | None = None
+) -> dict[bytes, bytes]:
+    """The metadata of a Parquet schema that mark the columns `names`, as pandas writes and reads them.
+
+    Parameters
+    ----------
+    command : str
+    names : iterable of str
+    metadata : mapping of bytes, optional
+        What is there already.
+    """
+    there = dict(metadata or {})
+    try:
+        attributes = json.loads(there.get(PANDAS_ATTRIBUTES, b"{}"))
+    except (ValueError, RecursionError):  # somebody else's
+        attributes = {}
+    attributes = marked(attributes if isinstance(attributes, dict) else {}, command, names)
+    return {**there, PANDAS_ATTRIBUTES: json.dumps(attributes).encode()}
 
 
 def _marked(attributes: Mapping[Any, Any]) -> dict[Command, list[str]]:

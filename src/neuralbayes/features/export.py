@@ -6,7 +6,7 @@ import copy
 import io
 import logging
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
@@ -22,8 +22,8 @@ from torch import Tensor, nn
 from neuralbayes.data.normalize import whitened
 from neuralbayes.data.sources import ArraySource, ImageSource, SubsetSource
 from neuralbayes.data.written import parquet_metadata
+from neuralbayes.distributed.blocks import cut
 from neuralbayes.features.encoder import ImageEncoder, flat_state
-from neuralbayes.parts import Parts
 from neuralbayes.system.files import atomic_write
 from neuralbayes.training.progress import progress
 
@@ -34,9 +34,6 @@ TOLERANCE = 1e-4
 BLOCK = 1000  # images whose features are in memory at a time; whole batches, so that no bit depends on the cut
 GROUP_BYTES = 2**26  # of a row group of Parquet: the writer keeps what it knows of each in memory to the end
 SUFFIXES = (".parquet", ".npy")
-
-Piece = tuple[slice, NDArray[np.float32]]
-"""Rows and their features."""
 
 
 class FeatureNetwork(nn.Module):
@@ -137,7 +134,7 @@ def write_features(
     labels: NDArray[np.int64] | None = None,
     names: Sequence[str] | None = None,
     verbose: bool = False,
-    parts: Parts | None = None,
+    features: Iterable[NDArray[np.float32]] | None = None,
 ) -> tuple[int, int]:
     """Write the features of all images to a file, piece by piece, in the order of the images.
 
@@ -153,9 +150,9 @@ def write_features(
     names : sequence of str, optional
         For instance the files that the images were read from.
     verbose : bool, default=False
-    parts : Parts, optional
-        Where finished pieces are kept, so that a call that was interrupted goes on, and several processes share the
-        work. All of them make this call; process 0 writes the file.
+    features : iterable of ndarrays of shape (n, n_features), optional
+        The features of all images, in order, where they were computed before, such as by the workers of
+        ``neuralbayes embed``. By default they are computed here.
 
     Returns
     -------
@@ -172,23 +169,17 @@ def write_features(
     dtype('float32')
     """
     check_features_path(path)
-
-    def features(rows: slice) -> NDArray[np.float32]:
-        piece = SubsetSource(source, np.arange(rows.start, rows.stop))
-        return encoder.features(piece, state, max_size=MAX_FEATURES)
-
-    pieces: Iterable[Piece]
-    if parts is None:
-        pieces = _pieces(features, len(source), verbose)
-    else:
-        _fill(parts, features, verbose)
-        if parts.share.rank:
-            return parts.n_rows, parts.n_columns
-        pieces = parts
+    blocks = _computed(encoder, source, state, verbose) if features is None else features
     with atomic_write(path) as temporary:
         if Path(path).suffix.lower() == ".npy":
-            return _write_npy(temporary, pieces, len(source))
-        return _write_parquet(temporary, pieces, len(source), labels, names)
+            return _write_npy(temporary, blocks, len(source))
+        return _write_parquet(temporary, blocks, len(source), labels, names)
+
+
+def feature_block(model: tuple[ImageEncoder, str], images: ImageSource) -> NDArray[np.float32]:
+    """The features of some images, by an encoder and the name of its state: what a worker computes."""
+    encoder, state = model
+    return encoder.features(images, state, max_size=MAX_FEATURES)
 
 
 def check_features_path(path: str | Path) -> None:
@@ -200,38 +191,30 @@ def check_features_path(path: str | Path) -> None:
         raise ImportError("Parquet files need pyarrow: pip install 'neuralbayes[table]'")
 
 
-def _pieces(features: Callable[[slice], NDArray[np.float32]], n_images: int, verbose: bool) -> Iterator[Piece]:
-    starts = range(0, n_images, BLOCK)
-    with progress(len(starts), description="thousands of images", enabled=verbose) as display:
-        for start in starts:
-            rows = slice(start, min(start + BLOCK, n_images))
-            yield rows, features(rows)
-            display.advance(samples=rows.stop - rows.start)
+def _computed(encoder: ImageEncoder, source: ImageSource, state: str, verbose: bool) -> Iterator[NDArray[np.float32]]:
+    blocks = cut(len(source), BLOCK)
+    with progress(len(blocks), description="thousands of images", enabled=verbose) as display:
+        for rows in blocks:
+            features = feature_block((encoder, state), SubsetSource(source, np.arange(rows.start, rows.stop)))
+            yield features
+            display.advance(samples=len(features))
 
 
-def _fill(parts: Parts, features: Callable[[slice], NDArray[np.float32]], verbose: bool) -> None:
-    there = parts.n_finished() if verbose else 0
-    with progress(len(parts), description="thousands of images", completed=there, enabled=verbose) as display:
-        for n_images in parts.fill(features):
-            display.advance(samples=n_images)
-
-
-def _write_npy(path: Path, pieces: Iterable[Piece], n_images: int) -> tuple[int, int]:
-    n_features = 0
+def _write_npy(path: Path, blocks: Iterable[NDArray[np.float32]], n_images: int) -> tuple[int, int]:
+    shape = None
     with open(path, "wb") as file:
-        for rows, features in pieces:
-            if rows.start == 0:
-                n_features = features.shape[1]
+        for features in blocks:
+            if shape is None:
+                shape = n_images, features.shape[1]
                 description = npy.dtype_to_descr(features.dtype)
-                header = {"descr": description, "fortran_order": False, "shape": (n_images, n_features)}
-                npy.write_array_header_1_0(file, header)
+                npy.write_array_header_1_0(file, {"descr": description, "fortran_order": False, "shape": shape})
             file.write(np.ascontiguousarray(features).data)
-    return n_images, n_features
+    return shape or (0, 0)
 
 
 def _write_parquet(
     path: Path,
-    pieces: Iterable[Piece],
+    blocks: Iterable[NDArray[np.float32]],
     n_images: int,
     labels: NDArray[np.int64] | None,
     names: Sequence[str] | None,
@@ -241,10 +224,11 @@ def _write_parquet(
 
     writer: Any = None
     group: list[Any] = []
-    n_features = 0
+    n_features, start = 0, 0
     try:
-        for rows, features in pieces:
+        for features in blocks:
             n_features = features.shape[1]
+            rows = slice(start, start + len(features))
             columns: dict[str, Any] = {"index": np.arange(rows.start, rows.stop)}
             columns |= {} if names is None else {"path": pa.array(names[rows], pa.string())}
             columns |= {} if labels is None else {"label": labels[rows]}
@@ -256,6 +240,7 @@ def _write_parquet(
             if rows.stop == n_images or sum(table.nbytes for table in group) >= GROUP_BYTES:
                 writer.write_table(pa.concat_tables(group))
                 group = []
+            start = rows.stop
     finally:
         if writer is not None:
             writer.close()

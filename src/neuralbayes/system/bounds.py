@@ -5,9 +5,6 @@ from __future__ import annotations
 MAX_JSON_BYTES = 64 * 2**20
 """A JSON file, a metrics.jsonl, the header of a safetensors file: Python takes up to 24 times as much to hold it."""
 
-MAX_LISTING_BYTES = 2**30
-"""The list of images that processes of one job share, which a folder of millions makes long."""
-
 MAX_PACKED_BYTES = 2**30
 """What is packed in an NPZ or a Parquet file, unpacked; an array that is not packed is mapped."""
 

@@ -1,0 +1,158 @@
+"""Rows of Parquet that need not fit into memory: some groups of rows at a time, of one file or of a folder of files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neuralbayes.data.parquet import read_groups
+from neuralbayes.data.table_formats import import_pandas, import_pyarrow, parquet_errors
+from neuralbayes.data.tables import Table, chosen_columns, free_names, table_of_frame
+from neuralbayes.data.written import parquet_metadata
+from neuralbayes.system.files import atomic_write
+
+
+def is_parquet_folder(path: Path) -> bool:
+    """Whether `path` is a folder with Parquet files in it."""
+    return path.is_dir() and bool(_files(path))
+
+
+def _files(path: Path) -> list[Path]:
+    """The Parquet files at `path`, in the order of their names; a dot or an underscore in front hides one."""
+    return sorted(file for file in path.glob("*.parquet") if file.name[0] not in "._") if path.is_dir() else [path]
+
+
+@dataclass(frozen=True)
+class Span:
+    """Groups of rows of a file that are read together, from its row `first_row` on."""
+
+    path: Path
+    groups: range
+    first_row: int
+    n_rows: int
+
+
+@dataclass(frozen=True)
+class ParquetRows:
+    """Rows in blocks, each of whole groups of one file.
+
+    Attributes
+    ----------
+    path : Path
+        A file, or a folder of files with the same columns.
+    columns : list of str
+        Those that are features.
+    schema : pyarrow.Schema
+    spans : list of Span
+        The blocks, in order.
+    """
+
+    path: Path
+    columns: list[str]
+    schema: Any
+    spans: list[Span]
+
+    @classmethod
+    def open(cls, path: Path, columns: Sequence[str], block_rows: int) -> ParquetRows:
+        """Look at the footers, and at nothing else.
+
+        Parameters
+        ----------
+        path : Path
+        columns : sequence of str
+        block_rows : int
+            Groups are joined up to this many rows; a larger group is a block of its own.
+        """
+        import_pandas()
+        import_pyarrow()
+        from pyarrow.parquet import ParquetFile
+
+        schema: Any = None
+        spans: list[Span] = []
+        for file in _files(path):
+            with parquet_errors(file), ParquetFile(file) as opened:
+                metadata, own = opened.metadata, opened.schema_arrow
+                sizes = [metadata.row_group(g).num_rows for g in range(metadata.num_row_groups)]
+            schema = own if schema is None else schema
+            if not own.equals(schema):
+                raise ValueError(f"{file} has other columns than the files before it, or in another order or type")
+            first = 0
+            for groups in _joined(sizes, block_rows):
+                n_rows = sum(sizes[g] for g in groups)
+                spans += [Span(file, groups, first, n_rows)] if n_rows else []
+                first += n_rows
+        if not spans:
+            raise ValueError(f"{path} is empty: it has no rows")
+        return cls(path, chosen_columns(path, schema.names, columns), schema, spans)
+
+    @property
+    def paths(self) -> list[Path]:
+        """The files that hold rows."""
+        return list(dict.fromkeys(span.path for span in self.spans))
+
+    def table(self, block: int) -> Table:
+        """The features of a block, checked as those of a table in memory are."""
+        span = self.spans[block]
+        with parquet_errors(span.path):
+            read = read_groups(span.path, span.groups, self.columns).replace_schema_metadata(None)
+            frame = read.to_pandas()
+        return table_of_frame(span.path, frame, self.columns, first_row=span.first_row)
+
+    def write_beside(self, out: Path, columns: Sequence[str], blocks: Iterable[dict[str, NDArray[Any]]]) -> list[str]:
+        """Write all columns of the rows and new ones after them as Parquet, a block at a time.
+
+        Parameters
+        ----------
+        out : Path
+        columns : sequence of str
+            Names of the new columns; where one is taken, all get the same number at the end.
+        blocks : iterable of dict of str to ndarray
+            The new columns of each block.
+
+        Returns
+        -------
+        list of str
+            The names that the new columns got.
+        """
+        from pyarrow.parquet import ParquetWriter
+
+        names = free_names(self.schema.names, columns)
+        metadata = parquet_metadata("label", names, self.schema.metadata)
+        writer: Any = None
+        with atomic_write(out) as temporary:
+            try:
+                for span, block in zip(self.spans, blocks, strict=True):
+                    with parquet_errors(span.path):
+                        table = read_groups(span.path, span.groups)
+                    for name, column in zip(names, columns, strict=True):
+                        table = table.append_column(name, [np.ascontiguousarray(block[column])])
+                    table = table.replace_schema_metadata(metadata)
+                    if writer is None:
+                        writer = ParquetWriter(temporary, table.schema)
+                    writer.write_table(table, row_group_size=len(table))
+            finally:
+                if writer is not None:
+                    writer.close()
+        return names
+
+
+def _joined(sizes: Sequence[int], most: int) -> Iterator[range]:
+    """Neighbouring groups together, as long as they have at most so many rows.
+
+    Examples
+    --------
+    >>> list(_joined([2, 2, 9, 1, 1, 1], 4))
+    [range(0, 2), range(2, 3), range(3, 6)]
+    """
+    start, n_rows = 0, 0
+    for g, size in enumerate(sizes):
+        if n_rows + size > most and g > start:
+            yield range(start, g)
+            start, n_rows = g, 0
+        n_rows += size
+    yield range(start, len(sizes))

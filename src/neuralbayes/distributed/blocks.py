@@ -1,0 +1,191 @@
+"""Finished blocks of a result, kept as files beside it until it is whole: an interrupted command goes on with them.
+
+The process that was asked for the result writes them, whoever computed them: workers need no folder in common with it,
+the folder has a single writer, and a worker that is killed leaves nothing half written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neuralbayes.system.files import atomic_write, inside, read_json, write_json
+
+if TYPE_CHECKING:
+    from neuralbayes.distributed.workers import Compute, Piece, Workers
+
+JOB = "job.json"
+OURS = re.compile(r"\.?(job|block-\d{5,})\b.*\.(json|npy)")
+"""What may lie in the folder, files that are being written among them: nothing else is ever deleted."""
+
+DIGEST = "blake2b:"
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The blocks of one result; iterating gives their arrays, in order.
+
+    Attributes
+    ----------
+    folder : Path
+        ``features.npy.parts`` for the result ``features.npy``.
+    sizes : sequence of int
+        Rows of each block.
+    digest : str
+        Of what they are computed from; a block has it in its name, so that those of two jobs are never mixed.
+    """
+
+    folder: Path
+    sizes: Sequence[int]
+    digest: str
+
+    @classmethod
+    def begin(cls, out: Path, job: Mapping[str, Any], sizes: Sequence[int], *, force: bool) -> Blocks:
+        """Begin a job, or go on with it.
+
+        Parameters
+        ----------
+        out : Path
+            The result.
+        job : mapping
+            All that determines the result, as JSON can hold it.
+        sizes : sequence of int
+        force : bool
+            Whether to begin again where the folder holds another job.
+
+        Raises
+        ------
+        ValueError
+            When the folder holds another job, or other files.
+        """
+        folder = inside(out.parent, f"{out.name}.parts")
+        if folder.exists() and not folder.is_dir():
+            raise NotADirectoryError(f"{folder} is a file, where blocks of the result would go; remove or rename it")
+        for path in folder.iterdir() if folder.is_dir() else ():
+            if not OURS.fullmatch(inside(folder, path.name).name):
+                raise ValueError(f"{folder}, where blocks of the result would go, holds other files: {path.name}")
+        libraries = {name: version(name) for name in ("neuralbayes", "torch")}  # others may round otherwise
+        job = {**job, "rows": sum(sizes), "blocks": digest(map(str, sizes)), **libraries}
+        blocks = cls(
+            folder, sizes, hashlib.blake2b(json.dumps(job, sort_keys=True).encode(), digest_size=4).hexdigest()
+        )
+        earlier = _read_job(folder / JOB)
+        if earlier != job:
+            if earlier is not None and not force:
+                raise ValueError(
+                    f"{folder} holds blocks of another job ({_differences(earlier, job)}); --force begins anew, and "
+                    "another --out leaves them"
+                )
+            blocks._clear()
+            write_json(folder / JOB, job)
+        return blocks
+
+    def missing(self) -> list[int]:
+        """The blocks that are not there whole."""
+        return [i for i in range(len(self.sizes)) if self._read(i) is None]
+
+    def fill(self, workers: Workers, compute: Compute, model: Any, piece: Piece) -> Iterator[int]:
+        """Compute the missing blocks, and keep each as it comes.
+
+        Parameters
+        ----------
+        workers : Workers
+        compute, model, piece
+            As in :meth:`neuralbayes.distributed.workers.Workers.map`.
+
+        Yields
+        ------
+        int
+            The rows of each block that has come.
+        """
+        try:
+            for i, array in workers.map(compute, model, piece, self.missing()):
+                if array.ndim != 2 or len(array) != self.sizes[i]:
+                    raise ValueError(f"block {i} must have {self.sizes[i]} rows, got shape {array.shape}")
+                with atomic_write(self._path(i)) as temporary, open(temporary, "wb") as file:
+                    np.save(file, array, allow_pickle=False)
+                yield len(array)
+        except KeyboardInterrupt:
+            message = f"finished blocks are kept in {self.folder}; the same command goes on with them"
+            raise KeyboardInterrupt(message) from None
+
+    def __iter__(self) -> Iterator[NDArray[Any]]:
+        for i in range(len(self.sizes)):
+            array = self._read(i)
+            if array is None:
+                raise FileNotFoundError(f"{self._path(i)} is gone, where a finished block was kept")
+            yield np.array(array)
+
+    def remove(self) -> None:
+        """Delete the folder, when the result is written."""
+        self._clear()
+        with suppress(OSError):  # somebody has put another file there
+            self.folder.rmdir()
+
+    def _path(self, i: int) -> Path:
+        return self.folder / f"block-{i:05d}-{self.digest}.npy"
+
+    def _read(self, i: int) -> NDArray[Any] | None:
+        """A block, mapped; None where it is not there whole."""
+        try:
+            array = np.load(self._path(i), mmap_mode="r", allow_pickle=False)
+        except Exception:  # whatever numpy stumbles over in a damaged file
+            return None
+        return array if isinstance(array, np.ndarray) and array.shape[:1] == (self.sizes[i],) else None
+
+    def _clear(self) -> None:
+        for path in list(self.folder.iterdir()) if self.folder.is_dir() else ():
+            if OURS.fullmatch(path.name):
+                path.unlink(missing_ok=True)
+
+
+def cut(n_rows: int, block_rows: int) -> list[slice]:
+    """Rows in blocks of `block_rows`, the last one shorter.
+
+    Examples
+    --------
+    >>> cut(5, 2)
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    return [slice(start, min(start + block_rows, n_rows)) for start in range(0, n_rows, block_rows)]
+
+
+def digest(items: Iterable[str | bytes]) -> str:
+    """A digest of texts or bytes, each told from its neighbours."""
+    found = hashlib.blake2b(digest_size=16)
+    for item in items:
+        data = item.encode(errors="surrogateescape") if isinstance(item, str) else item
+        found.update(f"{len(data)} ".encode() + data)
+    return DIGEST + found.hexdigest()
+
+
+def stamps(paths: Iterable[Path]) -> str:
+    """A digest of the names, sizes and times of some files, which changes when one of them does."""
+    found = ((path.absolute(), path.stat()) for path in paths)
+    return digest(f"{path} {status.st_size} {status.st_mtime_ns}" for path, status in found)
+
+
+def _read_job(path: Path) -> dict[str, Any] | None:
+    """The job of a folder, None where there is none that can be read."""
+    with suppress(OSError, ValueError):
+        job = read_json(path)
+        return job if isinstance(job, dict) else None
+    return None
+
+
+def _differences(earlier: Mapping[str, Any], job: Mapping[str, Any]) -> str:
+    names = [name for name in {**earlier, **job} if earlier.get(name) != job.get(name)]
+    return ", ".join(
+        f"{name} has changed" if str(earlier.get(name)).startswith(DIGEST) else f"{name} was {earlier.get(name)!r}"
+        for name in names
+    )

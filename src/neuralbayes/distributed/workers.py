@@ -1,0 +1,179 @@
+"""Blocks of rows over Dask workers: processes of this machine, or those of a scheduler that is there already.
+
+The model goes to the workers once, and a piece of the data with each task, so that they need no file system in common;
+results come back to the process that asked. A few tasks are on their way at a time, which bounds its memory. Dask gives
+the tasks of a worker that dies to the others. Without workers the same is done here, and Dask is not imported.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from neuralbayes.distributed.launch import THREAD_VARIABLES, launched_share, n_cores, n_threads
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Compute = Callable[[Any, Any], NDArray[Any]]
+    """A function of a module: the model and a piece of the data -> an array (n_rows, n_columns)."""
+
+    Piece = Callable[[int], Any]
+    """The number of a block -> its piece of the data, which is sent to a worker."""
+
+ADDRESS = re.compile(r"(tcp|tls|ws|wss|ucx)://.+:\d+")
+
+TIMEOUT = 10
+"""Seconds in which a scheduler must answer."""
+
+DEAF = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
+"""What a local worker runs first: Ctrl-C in the terminal reaches it too, but is for the process that started it."""
+
+AHEAD = 2
+"""Tasks on their way for each thread of the workers: one is computed, another waits there."""
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Where blocks are computed.
+
+    Attributes
+    ----------
+    n : int, default=1
+        Processes of this machine, each with its share of the cores; 1 is this process alone.
+    scheduler : str, optional
+        The address of a Dask scheduler, such as ``tcp://node0:8786``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> list(Workers().map(np.multiply, 3, lambda i: np.full((1, 2), i), [0, 1]))
+    [(0, array([[0, 0]])), (1, array([[3, 3]]))]
+    """
+
+    n: int = 1
+    scheduler: str | None = None
+
+    def __post_init__(self) -> None:
+        world = launched_share().world
+        if world > 1:
+            raise ValueError(
+                f"this is one of {world} processes that a launcher has started, but one alone shares out the rows: "
+                "start it once, with --workers N or with --scheduler ADDRESS"
+            )
+        if self.n != 1 and self.scheduler is not None:
+            raise ValueError("--workers starts workers, but --scheduler takes those that are there; give one of them")
+        if self.scheduler is not None and not ADDRESS.fullmatch(self.scheduler):
+            raise ValueError(f"--scheduler must be an address such as tcp://node0:8786, got {self.scheduler!r}")
+        if not 1 <= self.n <= n_cores():
+            raise ValueError(f"--workers must be from 1 to the number of cores, {n_cores()}, got {self.n}")
+        if self.is_remote and not all(map(find_spec, ("dask", "distributed", "cryptography"))):
+            raise ImportError("--workers and --scheduler need Dask: pip install 'neuralbayes[cluster]'")
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether other processes compute."""
+        return self.n > 1 or self.scheduler is not None
+
+    def map(
+        self, compute: Compute, model: Any, piece: Piece, blocks: Sequence[int]
+    ) -> Iterator[tuple[int, NDArray[Any]]]:
+        """Compute blocks, each once.
+
+        Parameters
+        ----------
+        compute : callable
+        model : object
+            Its first argument, which Dask pickles.
+        piece : callable
+            Gives its second argument, here, shortly before it is needed.
+        blocks : sequence of int
+
+        Yields
+        ------
+        block : int
+        array : ndarray
+            In the order in which they come.
+
+        Raises
+        ------
+        ConnectionError
+            When the scheduler does not answer, or no longer.
+        ChildProcessError
+            When a block ends every worker that tries it.
+        """
+        if not self.is_remote:
+            for i in blocks:
+                yield i, compute(model, piece(i))
+        elif blocks:
+            with self._client() as client:
+                yield from _computed(client, compute, model, piece, blocks)
+
+    @contextmanager
+    def _client(self) -> Iterator[Any]:
+        import dask
+        from distributed import Client, LocalCluster
+
+        settings = {"distributed.admin.large-graph-warning-threshold": "1 TB"}  # data are meant to be in the tasks
+        settings |= {f"distributed.nanny.pre-spawn-environ.{name}": str(n_threads(self.n)) for name in THREAD_VARIABLES}
+        with dask.config.set(settings):
+            if self.scheduler is None:
+                with (
+                    LocalCluster(
+                        n_workers=self.n,
+                        threads_per_worker=1,
+                        memory_limit=None,  # else Dask ends a worker that takes more than its share
+                        dashboard_address="127.0.0.1:0",  # not the usual port, which another cluster may have
+                        security=True,  # certificates of its own: other users of this machine can reach the ports
+                        silence_logs=logging.CRITICAL,
+                        preload=[DEAF],
+                    ) as cluster,
+                    Client(cluster) as client,
+                ):
+                    yield client
+                return
+            try:
+                client = Client(self.scheduler, timeout=TIMEOUT)
+            except OSError as error:
+                raise ConnectionError(f"no Dask scheduler answers at {self.scheduler} ({error})") from error
+            with client:
+                yield client
+
+
+def _computed(
+    client: Any, compute: Compute, model: Any, piece: Piece, blocks: Sequence[int]
+) -> Iterator[tuple[int, NDArray[Any]]]:
+    from distributed import KilledWorker, wait
+
+    # The result of a task, not scattered: Dask makes it again when the workers that hold it are lost.
+    held = client.submit(_same, model, pure=False)
+    todo, running = iter(blocks), dict[Any, int]()
+    while True:
+        room = max(AHEAD, AHEAD * sum(client.nthreads().values())) - len(running)
+        for i in islice(todo, max(0, room)):
+            running[client.submit(compute, held, piece(i), pure=False)] = i
+        if not running:
+            return
+        for future in wait(list(running), return_when="FIRST_COMPLETED").done:
+            i = running.pop(future)
+            try:
+                array: NDArray[Any] = future.result()
+            except KilledWorker as error:
+                raise ChildProcessError(
+                    f"block {i} has ended every worker that tried it, perhaps for want of memory; what is finished is "
+                    "kept, and the same command goes on with it"
+                ) from error
+            except CancelledError as error:
+                raise ConnectionError(f"the Dask scheduler is gone ({error}); what is finished is kept") from error
+            yield i, array
+
+
+def _same(model: Any) -> Any:
+    return model
