@@ -55,7 +55,7 @@ def label_with_model(order: ModelOrder, workers: Workers, *, force: bool) -> Lab
     from neuralbayes.distributed.blocks import cut
 
     estimator, names = _model(order)
-    rows, table = _opened(order, estimator, names, BLOCK_ROWS)
+    rows, table = _opened(order, estimator, names)
     X = _named(table, names)  # of rows that are not in memory, those of the first block
     if rows is None:
         parts = cut(len(X), BLOCK_ROWS)
@@ -121,9 +121,7 @@ def _model(order: ModelOrder) -> tuple[Any, list[str] | None]:
     return estimator, None if names is None else [str(name) for name in names]
 
 
-def _opened(
-    order: ModelOrder, estimator: Any, trained_on: list[str] | None, block_rows: int
-) -> tuple[ParquetRows | None, Table]:
+def _opened(order: ModelOrder, estimator: Any, trained_on: list[str] | None) -> tuple[ParquetRows | None, Table]:
     """What the model was trained on: of all rows, or Parquet rows to be read later and the first block of them."""
     from neuralbayes.data.parquet_rows import ParquetRows
     from neuralbayes.data.table_formats import ARRAY_SUFFIXES
