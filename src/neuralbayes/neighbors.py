@@ -17,7 +17,12 @@ BLOCK = 4000
 
 
 def nearest_neighbors(
-    points: Array, n_neighbors: int, *, queries: Array | None = None, verbose: bool = False
+    points: Array,
+    n_neighbors: int,
+    *,
+    queries: Array | None = None,
+    n_queries: int | None = None,
+    verbose: bool = False,
 ) -> tuple[Array, NDArray[np.int64]]:
     """The nearest of `points` to each query, or to each of the points themselves.
 
@@ -28,6 +33,8 @@ def nearest_neighbors(
         At most ``n_points - 1`` neighbours where the points themselves are the queries.
     queries : ndarray of shape (n_queries, n_dimensions), optional
         By default the points, none of which is a neighbour of itself.
+    n_queries : int, optional
+        Only the first so many points are queries.
     verbose : bool, default=False
         Show progress.
 
@@ -47,12 +54,13 @@ def nearest_neighbors(
     if queries is not None:
         distances, neighbors = index.kneighbors(queries)
         return distances, neighbors
-    distances = np.empty((len(points), n_neighbors), points.dtype)
-    neighbors = np.empty((len(points), n_neighbors), np.int64)
-    starts = range(0, len(points), BLOCK)
+    n_queries = len(points) if n_queries is None else min(n_queries, len(points))
+    distances = np.empty((n_queries, n_neighbors), points.dtype)
+    neighbors = np.empty((n_queries, n_neighbors), np.int64)
+    starts = range(0, n_queries, BLOCK)
     with progress(len(starts), description="neighbours", enabled=verbose) as display:
         for start in starts:
-            block = slice(start, start + BLOCK)
+            block = slice(start, min(start + BLOCK, n_queries))
             distance, near = index.kneighbors(points[block], n_neighbors + 1)
             # Each point is its own nearest neighbour, unless others coincide with it: leave one out.
             own = near == np.arange(start, start + len(near))[:, None]

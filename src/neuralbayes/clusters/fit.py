@@ -49,7 +49,9 @@ class Clusters:
     objective: float
     loss_curve: list[float]
     n_iter: int
-    n_iter_states: int  # of these
+    n_iter_start: int  # of these, those for the states
+    n_hidden: int
+    selection: dict[str, list[float]]  # how the number of clusters was chosen; empty where it was given
 
 
 def fit_clusters(
@@ -138,23 +140,48 @@ def fit_clusters(
     membership = best.membership(n_clusters)
 
     def separated() -> NDArray[np.float64]:
-        p_zx = _posteriors(MergedStates(best.network, membership), fetch, len(chosen))
-        near = np.mean([p_zx[column] for column in neighbors.T], axis=0)
-        divergence: NDArray[np.float64] = js_divergence(torch.from_numpy(near)).double().numpy()
-        return divergence
+        return separation_of(_posteriors(MergedStates(best.network, membership), fetch, len(chosen)), neighbors)
 
-    separation = rank_zero_result(fabric, separated) if n_clusters > 1 else np.zeros(1)
+    selection: dict[str, list[float]] = {}
+    if options.n_clusters is None:
+        tried = range(2, min(options.max_clusters, options.n_states - 1) + 1)
+        selection = {
+            "n_clusters": list(tried),
+            "ratio": [float(best.merging.ratios[-(n - 1)]) for n in tried],
+            "jump": [float(best.merging.jumps()[n - 2]) for n in tried],
+        }
     return Clusters(
         StateNetwork(frame.center, frame.basis, best.network, membership),
         n_dimensions=points.shape[1],
         joint=best.joint,
         merging=best.merging,
-        separation=separation,
+        separation=rank_zero_result(fabric, separated),
         objective=best.trained.objective,
         loss_curve=best.trained.loss_curve,
         n_iter=best.trained.n_iter,
-        n_iter_states=for_states.max_iter,
+        n_iter_start=for_states.max_iter,
+        n_hidden=options.n_hidden,
+        selection=selection,
     )
+
+
+def separation_of(p_zx: Array, neighbors: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Jensen-Shannon divergence of each cluster from the rest, with p(z|x) averaged over the neighbours of x.
+
+    Parameters
+    ----------
+    p_zx : ndarray of shape (n_points, n_clusters)
+    neighbors : ndarray of shape (n_points, n_neighbors)
+
+    Returns
+    -------
+    ndarray of shape (n_clusters,), in nats; 0 for a single cluster.
+    """
+    if p_zx.shape[1] == 1:
+        return np.zeros(1)
+    near = np.mean([p_zx[column] for column in neighbors.T], axis=0)
+    divergence: NDArray[np.float64] = js_divergence(torch.from_numpy(near)).double().numpy()
+    return divergence
 
 
 @dataclass

@@ -38,7 +38,12 @@ def span(
     variance = np.square(rows).mean(axis=0)
     if not variance.any():
         raise ValueError("X has a single distinct sample: there is nothing to tell apart.")
-    deviation = np.sqrt(variance if standardize else np.full(n_features, variance.mean()))
+    deviation = np.full(n_features, np.sqrt(variance.mean()))
+    if standardize:
+        # A rare category in units of its own deviation would outweigh all other columns.
+        low, high = rows.min(axis=0), rows.max(axis=0)
+        two_valued = ((rows == low) | (rows == high)).all(axis=0)
+        deviation = np.where(two_valued, high - low, np.sqrt(variance))
     scale = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 0.0)
     rows *= scale
     n_dimensions = min(n_dimensions, n_features, len(rows) - 1)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from neuralbayes.bayes import conditional_entropy, entropy, prior
-from neuralbayes.distributed.global_batch import global_batch
+from neuralbayes.distributed.global_batch import GlobalBatch, global_batch
 from neuralbayes.gradients.replay import frozen_buffers
 from neuralbayes.objectives import Objective
 from neuralbayes.objectives.base import interior_posterior
 from neuralbayes.objectives.virtual_adversarial import virtual_adversarial
 
-Step = Callable[[nn.Module, tuple[Tensor, Tensor]], dict[str, Tensor]]
-"""As :func:`neuralbayes.training.train` takes it; a batch is x and the radius of each sample."""
+Step = Callable[[nn.Module, tuple[Tensor, ...]], dict[str, Tensor]]
+"""As :func:`neuralbayes.training.train` takes it; a batch is x, the radius of each sample, and what else it needs."""
 
 
 def smooth_step(objective: Objective, weight: float, *, n_iterations: int = 1, step: float = 0.1) -> Step:
@@ -36,14 +37,11 @@ def smooth_step(objective: Objective, weight: float, *, n_iterations: int = 1, s
         normalisation and the gradient are those of the batch of all of them.
     """
 
-    def train_step(network: nn.Module, batch: tuple[Tensor, Tensor]) -> dict[str, Tensor]:
+    def train_step(network: nn.Module, batch: tuple[Tensor, ...]) -> dict[str, Tensor]:
         with global_batch(network, batch) as whole:
             x, radius = whole.samples
             logits = whole(x)
-            with frozen_buffers(network):  # running statistics are those of the samples as they are
-                change = virtual_adversarial(
-                    whole, x, radius, clean=logits, n_iterations=n_iterations, step=step, start=whole.noise(x)
-                )
+            change = _change(whole, network, x, radius, logits, n_iterations, step)
             p_zx = interior_posterior(logits)
             p_z = whole.mean(prior(p_zx))
             of_samples, of_prior = objective.per_sample(p_zx, p_z).mean(), objective.of_prior(p_z)
@@ -54,3 +52,44 @@ def smooth_step(objective: Objective, weight: float, *, n_iterations: int = 1, s
         return {"loss": loss, "change": change, "mi": (h_z - h_zx).clamp_min(0.0)}
 
     return train_step
+
+
+def imitation_step(*, n_iterations: int = 1, step: float = 0.1) -> Step:
+    r"""A step of training by :math:`R_{VAT}` and the cross-entropy to targets, on a batch (x, radius, target).
+
+    Parameters
+    ----------
+    n_iterations, step
+        As in :func:`neuralbayes.objectives.virtual_adversarial.virtual_adversarial`.
+
+    Returns
+    -------
+    callable
+        The target of a sample is a distribution over the states, (n, n_states). The metrics are "loss" and "change".
+    """
+
+    def train_step(network: nn.Module, batch: tuple[Tensor, ...]) -> dict[str, Tensor]:
+        with global_batch(network, batch) as whole:
+            x, radius, target = whole.samples
+            logits = whole(x)
+            change = _change(whole, network, x, radius, logits, n_iterations, step)
+            loss = change + nn.functional.cross_entropy(logits, target)
+            torch.autograd.backward(whole.share * loss)
+        return {"loss": loss, "change": change}
+
+    return train_step
+
+
+def _change(
+    whole: GlobalBatch[Any],
+    network: nn.Module,
+    x: Tensor,
+    radius: Tensor,
+    logits: Tensor,
+    n_iterations: int,
+    step: float,
+) -> Tensor:
+    with frozen_buffers(network):  # running statistics are those of the samples as they are
+        return virtual_adversarial(
+            whole, x, radius, clean=logits, n_iterations=n_iterations, step=step, start=whole.noise(x)
+        )

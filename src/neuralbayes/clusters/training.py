@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from neuralbayes.clusters.smooth_step import smooth_step
+from neuralbayes.clusters.smooth_step import Step, imitation_step, smooth_step
 from neuralbayes.features.tables import even_batches
 from neuralbayes.gradients.replay import frozen_buffers
 from neuralbayes.networks.encoders import mlp
@@ -151,20 +152,85 @@ def train_states(network: nn.Module, fetch: Fetch, radius: Tensor, options: Clus
     Trained
     """
     objective = MIM(options.prior - 1.0, version=1) if options.objective is None else options.objective
-    step = smooth_step(objective, options.information, step=options.small_step)
+    return _trained(
+        network,
+        smooth_step(objective, options.information, step=options.small_step),
+        len(radius),
+        lambda indices: (fetch(indices), radius[indices]),
+        options,
+        "step of the clusters" if isinstance(network, MergedStates) else "step of the states",
+    )
+
+
+def train_from_votes(
+    network: nn.Module, fetch: Fetch, radius: Tensor, target: Tensor, options: ClusterOptions
+) -> tuple[Trained, Trained]:
+    """Teach a network the votes of other methods, then let it go on by the objective; evaluation mode after.
+
+    A quarter of the steps are for the votes. By default the objective holds p(z) to the sizes that the votes give.
+
+    Parameters
+    ----------
+    network : nn.Module
+    fetch : callable
+        From indices to what the network takes.
+    radius : Tensor of shape (n_samples,)
+    target : Tensor of shape (n_samples, n_clusters)
+        Share of the votes for each cluster.
+    options : ClusterOptions
+
+    Returns
+    -------
+    tuple of two Trained
+        For the votes, and by the objective.
+    """
+    n_samples, n_clusters = target.shape
+    n_first = options.max_iter // 4
+    sized = replace(options, batch_size=max(options.batch_size, 4 * n_clusters))
+    first = _trained(
+        network,
+        imitation_step(step=options.small_step),
+        n_samples,
+        lambda indices: (fetch(indices), radius[indices], target[indices]),
+        replace(sized, max_iter=n_first),
+        "step of the start",
+    )
+    sizes = target.mean(dim=0).clamp_min(1e-4)
+    objective = options.objective or MIM(options.prior - 1.0, version=1, target_prior=sizes / sizes.sum())
+    second = _trained(
+        network,
+        smooth_step(objective, options.information, step=options.small_step),
+        n_samples,
+        lambda indices: (fetch(indices), radius[indices]),
+        replace(sized, max_iter=options.max_iter - n_first),
+        "step of the clusters",
+    )
+    return first, second
+
+
+def _trained(
+    network: nn.Module,
+    step: Step,
+    n_samples: int,
+    fetch: Callable[[Tensor], tuple[Tensor, ...]],
+    options: ClusterOptions,
+    description: str,
+) -> Trained:
+    if not options.max_iter:
+        return Trained(math.nan, [], 0)
     losses = _Losses()
-    size = even_batches(len(radius), options.batch_size)
+    size = even_batches(n_samples, options.batch_size)
     state = train(
         network,
         step,
-        Batches(len(radius), size, seed=int(torch.randint(2**31, ())), drop_last=True),
-        fetch=lambda indices: (fetch(indices), radius[indices]),
+        Batches(n_samples, size, seed=int(torch.randint(2**31, ())), drop_last=True),
+        fetch=fetch,
         optimizer=torch.optim.Adam(network.parameters(), lr=options.learning_rate),
         schedule=cosine(),
         max_steps=options.max_iter,
         callbacks=(StopOnNaN(), losses),
         verbose=options.verbose,
-        description="step of the clusters" if isinstance(network, MergedStates) else "step of the states",
+        description=description,
     )
     network.cpu().eval()
     tenths = np.array_split(losses.values, min(10, len(losses.values)))

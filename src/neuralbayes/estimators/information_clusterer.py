@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from torch import nn
 
 from neuralbayes.clusters.fit import fit_clusters
+from neuralbayes.clusters.from_consensus import fit_from_consensus
 from neuralbayes.clusters.training import N_STATES, ClusterOptions, default_steps, state_mlp
 from neuralbayes.estimators.attributes import Check, count
 from neuralbayes.estimators.clusterer import Array, Clusterer, tensor_of
@@ -27,40 +28,47 @@ from neuralbayes.objectives import Objective
 class InformationClusterer(Clusterer):
     """Cluster rows, embeddings or images by maximising the mutual information of their clusters.
 
-    Groups of real data touch: a 4 can be drawn into a 9. A network with several states for each cluster is trained to
-    maximise I(x; z) while p(z|x) must not change under the worst small step from any sample; states that are often
-    neighbours are merged into clusters, and the clusters are trained on. Most of the cost is `max_iter` steps, whatever
-    the number of samples. For groups with a gap between them, :class:`neuralbayes.ManifoldLabeler` gives a certificate.
+    A network maximises I(x; z) while p(z|x) must not change under the worst small step from any sample. Where it starts
+    from decides which clusters it ends with. Rows start from the consensus of simple methods (mixtures and a graph) in
+    units of their noise: no such method is right on all tables, and the network improves on what they agree on. Images
+    start from states, several for each cluster, of which those that are often neighbours are merged. Most of the cost
+    is `max_iter` steps, whatever the number of samples. For groups with a gap between them,
+    :class:`neuralbayes.ManifoldLabeler` gives a certificate.
 
     Parameters
     ----------
     n_clusters : int or "auto", default="auto"
-        Number of clusters. "auto" takes the number at the largest drop in neighbour affinity between merges.
+        Number of clusters. From a consensus, "auto" counts the clusters between which a hierarchy of the rows has a
+        valley; from states, it takes the number at the largest drop in neighbour affinity.
+    start : {"auto", "consensus", "states"}, default="auto"
+        Where the network starts from. "auto" is "consensus" for rows and "states" for images.
     network : "mlp" or torch.nn.Module, default="mlp"
         "mlp" has two hidden layers on the principal components of the rows or pixels. A module of your own gets rows
         (n, n_features) or images (n, C, H, W), normalised, in float32, and returns features of any shape (n, ...). It
         is copied and trained together with a linear layer to the states.
     objective : Objective, optional
         What is minimised beside the change of p(z|x) under the worst small step, by default
-        :class:`neuralbayes.MIM` of version 1 with alpha = 3.
+        :class:`neuralbayes.MIM` of version 1 with alpha = 3; from a consensus, with its sizes as the target of p(z).
     n_init : int, default=1
-        Starts, of which the loss chooses the best. With "auto" these are starts of the states, one of which becomes
-        clusters.
+        Networks that are trained, of which the loss chooses the best. From states with "auto" these are trainings of
+        the states, one of which becomes clusters.
     n_neighbors : int, default=15
         Neighbours whose distance is the unit of the worst small step, and by which states are merged.
     n_states : int, optional
-        States that are merged into clusters, by default four for each cluster, 40 with "auto".
-    n_hidden : int, default=512
-        Units of each hidden layer of "mlp".
+        From states: how many are merged into clusters, by default four for each cluster, 40 with "auto".
+    n_hidden : int, optional
+        Units of each hidden layer of "mlp". By default 512; from a consensus twice the number of columns or clusters,
+        but from 128 to 512.
     max_iter : int, optional
-        Number of steps, half of them for the states and half for the clusters: by default 2000, from 15,000 samples on
-        6000, and between in proportion.
+        Number of steps. From a consensus a quarter of them teach the network the votes: by default 16 epochs, but from
+        360 to 600. From states half of them are for the states: by default 100 epochs, but from 2000 to 6000.
     max_samples : int, default=60000
         Samples that the network is trained on, drawn at random. All are labelled.
-    max_clusters : int, default=20
-        Largest number that "auto" considers.
+    max_clusters : int, optional
+        Largest number that "auto" considers, by default 200; from states 20.
     standardize : bool, default=False
-        Divide each column of rows by its standard deviation first. Use it where columns have different units.
+        Divide each column of rows by its standard deviation first, those with two values by their difference. Use it
+        where columns have different units.
     random_state : int, RandomState instance or None, default=None
     verbose : bool, default=False
         Show progress.
@@ -81,13 +89,14 @@ class InformationClusterer(Clusterer):
     objective_ : float
         The loss of the clusters over the last tenth of their steps.
     loss_curve_ : list of float
-        The loss of each tenth of the steps for the states, then for the clusters.
+        The loss of each tenth of the steps for the start, then for the clusters.
     n_iter_ : int
-    n_iter_states_ : int
-        Steps that were for the states; the others were for the clusters.
+    n_iter_start_ : int
+        Steps that were for the start: the votes, or the states.
     selection_ : dict of lists
-        With ``n_clusters="auto"``: "n_clusters", "ratio", how many times as often as by chance the two clusters that
-        would be merged next are neighbours, and "jump", how much less that is than for the pair merged before.
+        With ``n_clusters="auto"``. From a consensus: "rows" that each valley divides, and its "p_value". From states:
+        "n_clusters", "ratio", how many times as often as by chance the two clusters that would be merged next are
+        neighbours, and "jump", how much less that is than for the pair merged before.
     module_ : torch.nn.Module
         The network, from rows (n, n_features), or images (n, C, H, W) in [0, 1], to logits (n, n_clusters_).
     image_shape_ : list of int or None
@@ -118,7 +127,7 @@ class InformationClusterer(Clusterer):
     """
 
     _fitted: ClassVar[dict[str, Check]] = Clusterer._fitted | {
-        "n_iter_states_": count,
+        "n_iter_start_": count,
         "n_states_": count,
         "n_network_features_": count,
     }
@@ -126,14 +135,15 @@ class InformationClusterer(Clusterer):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "network": [StrOptions({"mlp"}), nn.Module],
+        "start": [StrOptions({"auto", "consensus", "states"})],
         "objective": [Objective, None],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "n_states": [Interval(Integral, 2, None, closed="left"), None],
-        "n_hidden": [Interval(Integral, 1, None, closed="left")],
+        "n_hidden": [Interval(Integral, 1, None, closed="left"), None],
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "max_samples": [Interval(Integral, 2, None, closed="left")],
-        "max_clusters": [Interval(Integral, 2, None, closed="left")],
+        "max_clusters": [Interval(Integral, 2, None, closed="left"), None],
         "standardize": ["boolean"],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
@@ -144,20 +154,22 @@ class InformationClusterer(Clusterer):
         n_clusters: int | Literal["auto"] = "auto",
         *,
         network: Literal["mlp"] | nn.Module = "mlp",
+        start: Literal["auto", "consensus", "states"] = "auto",
         objective: Objective | None = None,
         n_init: int = 1,
         n_neighbors: int = 15,
         n_states: int | None = None,
-        n_hidden: int = 512,
+        n_hidden: int | None = None,
         max_iter: int | None = None,
         max_samples: int = 60_000,
-        max_clusters: int = 20,
+        max_clusters: int | None = None,
         standardize: bool = False,
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
     ) -> None:
         self.n_clusters = n_clusters
         self.network = network
+        self.start = start
         self.objective = objective
         self.n_init = n_init
         self.n_neighbors = n_neighbors
@@ -198,14 +210,17 @@ class InformationClusterer(Clusterer):
             raise ValueError(
                 f"n_samples={len(samples)} should be >= {max(2, n_clusters or 1)} for n_clusters={self.n_clusters}."
             )
+        voted = self.start == "consensus" or (self.start == "auto" and images is None)
+        if voted and self.n_states is not None:
+            raise ValueError(f"`n_states` is for start='states', and must be None here, got {self.n_states}")
         options = ClusterOptions(
             n_clusters=n_clusters,
             n_states=self.n_states or (N_STATES * n_clusters if n_clusters else 10 * N_STATES),
-            max_clusters=self.max_clusters,
+            max_clusters=min(self.max_clusters or (200 if voted else 20), len(samples)),
             n_init=self.n_init,
             n_neighbors=self.n_neighbors,
-            n_hidden=self.n_hidden,
-            max_iter=self.max_iter or default_steps(len(samples)),
+            n_hidden=self.n_hidden or (0 if voted else 512),
+            max_iter=self.max_iter or (0 if voted else default_steps(len(samples))),
             max_samples=self.max_samples,
             standardize=self.standardize,
             verbose=bool(self.verbose),
@@ -215,22 +230,19 @@ class InformationClusterer(Clusterer):
             raise ValueError(f"`n_states` must be at least n_clusters={n_clusters}, got {options.n_states}")
         body = self.network if isinstance(self.network, nn.Module) else None
         rng = check_random_state(self.random_state)
-        found = fit_clusters(partial(tensor_of, samples), len(samples), body, options, rng)
+        find = fit_from_consensus if voted else fit_clusters
+        found = find(partial(tensor_of, samples), len(samples), body, options, rng)
         order = self._keep(found.network, samples, options.verbose)
         found.network.membership = found.network.membership[:, torch.from_numpy(order)]
         self.separation_: Array = found.separation[order]
         self.objective_, self.loss_curve_ = found.objective, found.loss_curve
-        self.n_iter_, self.n_iter_states_ = found.n_iter, found.n_iter_states
-        self.n_hidden_, self.n_states_, self.n_dimensions_ = options.n_hidden, options.n_states, found.n_dimensions
+        self.n_iter_, self.n_iter_start_ = found.n_iter, found.n_iter_start
+        self.n_hidden_, self.n_dimensions_ = found.n_hidden, found.n_dimensions
+        self.n_states_ = len(found.network.membership)
         inner = found.network.network
         self.n_network_features_ = inner.head.in_features if isinstance(inner, WithStates) else 0
         if n_clusters is None:
-            tried = range(2, min(options.max_clusters, options.n_states - 1) + 1)
-            self.selection_ = {
-                "n_clusters": list(tried),
-                "ratio": [float(found.merging.ratios[-(n - 1)]) for n in tried],
-                "jump": [float(found.merging.jumps()[n - 2]) for n in tried],
-            }
+            self.selection_ = found.selection
         return self
 
     def _make_module(self, body: nn.Module | None) -> nn.Module:

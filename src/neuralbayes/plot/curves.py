@@ -183,15 +183,15 @@ _LEGENDS: dict[Legend, dict[str, Any]] = {
 
 
 def loss_curves(estimator: Any) -> dict[str, Curve]:
-    """The `loss_curve_` of an estimator against iterations: that of the states and of the clusters, or one loss."""
+    """The `loss_curve_` of an estimator against iterations: that of the start and of the clusters, or one loss."""
     curve = list(estimator.loss_curve_)
     every = max(1, round(estimator.n_iter_ / max(len(curve), 1)))  # ManifoldLabeler notes every fifth step
     places = [every * (i + 1) for i in range(len(curve))]
-    n_iter_states = getattr(estimator, "n_iter_states_", estimator.n_iter_)
-    if n_iter_states == estimator.n_iter_:
+    n_iter_start = getattr(estimator, "n_iter_start_", estimator.n_iter_)
+    if n_iter_start == estimator.n_iter_:
         return {"loss": (places, curve)}
-    n = round(len(curve) * n_iter_states / estimator.n_iter_)
-    return {"states": (places[:n], curve[:n]), "clusters": (places[n:], curve[n:])}
+    n = round(len(curve) * n_iter_start / estimator.n_iter_)
+    return {"start": (places[:n], curve[:n]), "clusters": (places[n:], curve[n:])}
 
 
 def _column(metrics: Sequence[Mapping[str, float]], name: str) -> Curve:

@@ -1,0 +1,54 @@
+"""One partition that several agree on, and how many of them agree about each row."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+from neuralbayes.clusters.kmeans import kmeans
+
+Labels = NDArray[np.int64]
+Array = NDArray[np.float64]
+
+
+def agree(partitions: list[Labels], n_clusters: int, rng: np.random.RandomState) -> Array:
+    """Share of the partitions that put each row into each cluster of their consensus: (n_rows, n_clusters)."""
+    consensus = kmeans(co_association(partitions, n_clusters), n_clusters, rng)
+    return votes(partitions, consensus, n_clusters)
+
+
+def co_association(partitions: list[Labels], n_dimensions: int) -> Array:
+    """Coordinates (n_rows, n_dimensions), of unit length, from how many partitions put two rows into one cluster.
+
+    That matrix is Z Z^T with one-hot rows Z, so its eigenvectors follow from those of the small Z^T Z, and the cost is
+    linear in the number of rows.
+    """
+    one_hot = np.concatenate([np.eye(labels.max() + 1)[labels] for labels in partitions], axis=1)
+    one_hot = one_hot[:, one_hot.any(axis=0)]
+    scaled = one_hot / np.sqrt(one_hot @ one_hot.sum(axis=0))[:, None]
+    values, vectors = np.linalg.eigh(scaled.T @ scaled)
+    values, vectors = values[-n_dimensions:], vectors[:, -n_dimensions:]
+    coordinates = scaled @ (vectors / np.sqrt(values.clip(1e-9)))
+    length = np.linalg.norm(coordinates, axis=1, keepdims=True)
+    unit: Array = coordinates / length.clip(1e-12)
+    return unit
+
+
+def votes(partitions: list[Labels], reference: Labels, n_clusters: int) -> Array:
+    """Share of the partitions that put each row into each cluster of `reference`, once their clusters are matched.
+
+    Examples
+    --------
+    >>> votes([np.array([1, 1, 0]), np.array([0, 1, 1])], np.array([0, 0, 1]), 2)
+    array([[1. , 0. ],
+           [0.5, 0.5],
+           [0. , 1. ]])
+    """
+    result = np.zeros((len(reference), n_clusters))
+    target = np.eye(n_clusters)[reference]
+    for labels in partitions:
+        one_hot = np.eye(n_clusters)[labels]
+        rows, columns = linear_sum_assignment(one_hot.T @ target, maximize=True)
+        result[:, columns] += one_hot[:, rows]
+    return result / len(partitions)

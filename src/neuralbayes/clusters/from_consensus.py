@@ -1,0 +1,191 @@
+"""Clusters of rows that a network is taught by the consensus of simple methods, and then improves.
+
+1. Rows are compared in units of their noise (:mod:`~neuralbayes.clusters.space`), which tells clusters from directions
+   along which all of them are wide.
+2. Mixtures and a graph divide the rows (:mod:`~neuralbayes.clusters.starts`), and vote
+   (:mod:`~neuralbayes.clusters.consensus`). No method is right on all tables, and which one is cannot be seen without
+   labels; what they agree on is right more often.
+3. A network learns the votes, and goes on by the objective: information, with p(z|x) kept from changing under the worst
+   small step. It ends with clusters that are better than the votes, and that new rows have too.
+4. The logits are divided by the temperature at which p(z|x) agrees best with the votes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+from threadpoolctl import threadpool_limits
+from torch import Tensor, nn
+
+from neuralbayes.clusters.consensus import agree
+from neuralbayes.clusters.fit import Clusters, separation_of
+from neuralbayes.clusters.merging import merge_states, neighbor_joint
+from neuralbayes.clusters.number_of_clusters import choose_number
+from neuralbayes.clusters.points import BLOCK, Read
+from neuralbayes.clusters.space import Space, make_space
+from neuralbayes.clusters.starts import base_partitions
+from neuralbayes.clusters.training import ClusterOptions, Trained, state_network, train_from_votes
+from neuralbayes.distributed.processes import default_fabric, rank_zero_result
+from neuralbayes.features.tables import SMALL
+from neuralbayes.networks.states import StateNetwork, WithStates
+from neuralbayes.training.inference import in_blocks
+
+FEW = 20_000
+"""Rows up to which one thread is as fast as several that wait for each other."""
+
+HOTTEST = 100.0
+"""Temperatures are looked for from the inverse of this to this."""
+
+
+def consensus_steps(n_samples: int, batch_size: int) -> int:
+    """How long to train where nothing else is said: 16 epochs, but from 360 to 600 steps.
+
+    Examples
+    --------
+    >>> consensus_steps(150, 250), consensus_steps(7000, 250), consensus_steps(60_000, 600)
+    (360, 448, 600)
+    """
+    return int(np.clip(16 * n_samples // batch_size, 360, 600))
+
+
+def consensus_width(n_dimensions: int, n_clusters: int) -> int:
+    """Units of a hidden layer where nothing else is said.
+
+    Examples
+    --------
+    >>> consensus_width(4, 3), consensus_width(64, 150)
+    (128, 300)
+    """
+    return int(np.clip(2 * max(n_dimensions, n_clusters), 128, 512))
+
+
+def fit_from_consensus(
+    read: Read, n_samples: int, body: nn.Module | None, options: ClusterOptions, rng: np.random.RandomState
+) -> Clusters:
+    """Divide the rows by several methods, and train a network from what they agree on.
+
+    Parameters
+    ----------
+    read : callable
+    n_samples : int
+    body : nn.Module, optional
+        A network of the caller's that takes what `read` gives, normalised, and is copied; by default an MLP on the
+        rows in units of their noise.
+    options : ClusterOptions
+        `max_iter` and `n_hidden` may be 0: as many as are needed.
+    rng : RandomState
+
+    Returns
+    -------
+    Clusters
+    """
+    fabric = default_fabric()
+    options = replace(options, verbose=options.verbose and fabric.is_global_zero)
+
+    def voted() -> tuple[NDArray[np.int64], Space, Tensor, dict[str, list[float]], np.random.RandomState]:
+        chosen = np.sort(rng.permutation(n_samples)[: options.max_samples])
+        space = make_space(
+            read,
+            chosen,
+            options.n_dimensions,
+            options.n_neighbors,
+            rng,
+            standardize=options.standardize,
+            verbose=options.verbose,
+        )
+        selection: dict[str, list[float]] = {}
+        n_clusters = options.n_clusters
+        if n_clusters is None:
+            n_clusters, selection = choose_number(space, options.max_clusters)
+        if n_clusters == 1:
+            return chosen, space, torch.ones(len(chosen), 1), selection, rng
+        shares = agree(list(base_partitions(space, n_clusters, rng).values()), n_clusters, rng)
+        return chosen, space, torch.from_numpy(shares).float(), selection, rng
+
+    with threadpool_limits(1 if n_samples < FEW else None):
+        chosen, space, shares, selection, rng = rank_zero_result(fabric, voted)
+    n_clusters, n_dimensions = shares.shape[1], space.points.shape[1]
+    batch_size = max(options.batch_size, 4 * n_clusters)
+    options = replace(
+        options,
+        n_clusters=n_clusters,
+        n_states=n_clusters,
+        n_hidden=options.n_hidden or consensus_width(n_dimensions, n_clusters),
+        max_iter=options.max_iter or consensus_steps(len(chosen), batch_size),
+    )
+    frame = StateNetwork(space.center, space.basis @ space.noise.double(), nn.Identity(), torch.eye(n_clusters))
+    if body is not None:
+        frame = StateNetwork(space.center, space.factors, nn.Identity(), torch.eye(n_clusters))
+    radius = torch.from_numpy(options.radius * space.distances[:, -1]).float()
+
+    def fetch(indices: Tensor) -> Tensor:
+        return space.denoised[indices] if body is None else frame.normalize(read(chosen[indices.numpy()]))
+
+    n_products = batch_size * (n_dimensions + options.n_hidden + n_clusters) * options.n_hidden
+    best: tuple[nn.Module, Trained, Trained] | None = None
+    for _ in range(options.n_init):
+        with (
+            torch.random.fork_rng(),
+            threadpool_limits(1 if body is None and n_products < SMALL else None),
+        ):
+            torch.manual_seed(int(rng.randint(2**31 - 1)))
+            network = state_network(body, fetch, n_dimensions, options)
+            if n_clusters > 1:
+                first, second = train_from_votes(network, fetch, radius, shares, options)
+            else:
+                network.eval()
+                first = second = Trained(0.0, [], 0)
+        if best is None or second.objective < best[2].objective:
+            best = network, first, second
+    network, first, second = best  # type: ignore[misc]
+    logits = torch.from_numpy(in_blocks(lambda rows: network(fetch(torch.from_numpy(rows))), len(chosen), block=BLOCK))
+    cooled = rank_zero_result(fabric, lambda: temperature(logits, shares))
+    _divide_logits(network, cooled)
+    p_zx = (logits / cooled).softmax(dim=1).numpy()
+    joint = neighbor_joint(p_zx, space.neighbors)
+    return Clusters(
+        StateNetwork(frame.center, frame.basis, network, torch.eye(n_clusters)),
+        n_dimensions=n_dimensions,
+        joint=joint,
+        merging=merge_states(joint),
+        separation=separation_of(p_zx, space.neighbors),
+        objective=second.objective,
+        loss_curve=first.loss_curve + second.loss_curve,
+        n_iter=first.n_iter + second.n_iter,
+        n_iter_start=first.n_iter,
+        n_hidden=options.n_hidden,
+        selection=selection,
+    )
+
+
+@torch.no_grad()
+def temperature(logits: Tensor, target: Tensor) -> float:
+    """What to divide logits by so that p(z|x) is as sure as the votes agree: that of the least cross-entropy.
+
+    Examples
+    --------
+    >>> target = torch.tensor([[0.75, 0.25]])
+    >>> round(temperature(10.0 * target.log(), target), 3)
+    10.0
+    """
+    if target.shape[1] == 1:
+        return 1.0
+    logits, target = logits.double(), target.double()
+
+    def cross_entropy(log_temperature: float) -> float:
+        return float(nn.functional.cross_entropy(logits / np.exp(log_temperature), target))
+
+    bounds = (-np.log(HOTTEST), np.log(HOTTEST))
+    return float(np.exp(minimize_scalar(cross_entropy, bounds=bounds, method="bounded").x))
+
+
+@torch.no_grad()
+def _divide_logits(network: nn.Module, by: float) -> None:
+    """Divide the logits of a network, whose last layer is linear."""
+    head = network.head if isinstance(network, WithStates) else network[-1]  # type: ignore[index]
+    for parameter in head.parameters():
+        parameter.div_(by)

@@ -1,0 +1,123 @@
+"""k-means that also starts from a hierarchy: small cells, merged by Ward's criterion with their sizes."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+
+Array = NDArray[np.floating]
+
+CELLS_PER_CLUSTER = 4
+LEAST_CELLS = 300
+
+N_STARTS = 10
+"""Random starts, fewer where they cost more than `MULTIPLICATIONS`."""
+
+MULTIPLICATIONS = 2e10
+
+
+def kmeans(points: Array, n_clusters: int, rng: np.random.RandomState) -> NDArray[np.int64]:
+    """Labels (n,) of the k-means with the least sum of squares, from Ward's clusters and from random starts.
+
+    Ward's clusters are near the best of very many random starts where there are many clusters. Where there are few,
+    random starts cost little and find more.
+    """
+    cell, centers, sizes = cells(points, max(LEAST_CELLS, CELLS_PER_CLUSTER * n_clusters), rng)
+    tree = ward(centers, sizes)
+    merged = cut_tree(tree, min(n_clusters, len(centers)))
+    start = np.zeros((merged.max() + 1, points.shape[1]))
+    np.add.at(start, merged, centers * sizes[:, None])
+    start /= np.bincount(merged, weights=sizes)[:, None]
+    if len(start) < n_clusters:  # fewer distinct points than clusters
+        return merged[cell]
+    affordable = int(MULTIPLICATIONS / (30 * n_clusters * points.size))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # of fewer distinct points than clusters
+        best = KMeans(n_clusters, init=start.astype(points.dtype), n_init=1, max_iter=50).fit(points)
+        if affordable:
+            n_init = min(N_STARTS, affordable)
+            others = KMeans(n_clusters, n_init=n_init, max_iter=50, random_state=rng).fit(points)
+            best = min(best, others, key=lambda fitted: fitted.inertia_)
+    return np.asarray(best.labels_, dtype=np.int64)
+
+
+def cells(
+    points: Array, n_cells: int, rng: np.random.RandomState
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+    """Many small cells, none of them empty: the cell of each point (n,), their centres (m, d) and sizes (m,)."""
+    if n_cells >= len(points):
+        return np.arange(len(points)), np.asarray(points, np.float64), np.ones(len(points))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        labels = KMeans(n_cells, n_init=1, max_iter=6, random_state=rng).fit(points).labels_
+    labels = np.unique(labels, return_inverse=True)[1]
+    sizes = np.bincount(labels).astype(np.float64)
+    centers = np.zeros((len(sizes), points.shape[1]))
+    np.add.at(centers, labels, points)
+    return labels, centers / sizes[:, None], sizes
+
+
+def ward(centers: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Merge cells by the least rise of the sum of squares, as :func:`scipy.cluster.hierarchy.linkage` does for points.
+
+    Parameters
+    ----------
+    centers : ndarray of shape (n_cells, n_dimensions)
+    sizes : ndarray of shape (n_cells,)
+        Points in each cell, which SciPy cannot be told.
+
+    Returns
+    -------
+    ndarray of shape (n_cells - 1, 4)
+        The two clusters, numbered from n_cells on as they arise; sqrt(2 x rise); the number of points.
+
+    Examples
+    --------
+    >>> from scipy.cluster.hierarchy import linkage
+    >>> x = np.random.RandomState(0).normal(size=(30, 3))
+    >>> np.allclose(ward(x, np.ones(30)), linkage(x, "ward"))
+    True
+    """
+    c, n = centers.copy(), sizes.copy()
+    m = len(c)
+    names, tree = np.arange(m), np.empty((m - 1, 4))
+    squares = np.square(c).sum(axis=1)
+    cost = (squares[:, None] + squares - 2.0 * c @ c.T).clip(0.0) * (n[:, None] * n / (n[:, None] + n))
+    np.fill_diagonal(cost, np.inf)
+    nearest = cost.argmin(axis=1)
+    least = cost[np.arange(m), nearest]
+    alive = np.ones(m, bool)
+    for step in range(m - 1):
+        i = int(least.argmin())
+        i, j = sorted((i, int(nearest[i])))
+        tree[step] = (*sorted((names[i], names[j])), np.sqrt(2.0 * cost[i, j]), n[i] + n[j])
+        c[i] = (n[i] * c[i] + n[j] * c[j]) / (n[i] + n[j])
+        n[i] += n[j]
+        names[i], alive[j] = m + step, False
+        cost[j], cost[:, j], least[j] = np.inf, np.inf, np.inf
+        fresh = np.square(c - c[i]).sum(axis=1) * n * n[i] / (n + n[i])
+        fresh[~alive] = fresh[i] = np.inf
+        cost[i] = cost[:, i] = fresh
+        stale = alive & ((nearest == i) | (nearest == j))
+        stale[i] = True
+        for k in np.flatnonzero(stale):
+            nearest[k] = cost[k].argmin()
+            least[k] = cost[k, nearest[k]]
+        closer = alive & (fresh < least)
+        nearest[closer], least[closer] = i, fresh[closer]
+    return tree
+
+
+def cut_tree(tree: NDArray[np.float64], n_clusters: int) -> NDArray[np.int64]:
+    """The cluster of each cell when `n_clusters` are left: (n_cells,)."""
+    m = len(tree) + 1
+    parent = np.arange(2 * m - 1)
+    for step in range(m - n_clusters):
+        parent[tree[step, :2].astype(np.int64)] = m + step
+    for node in range(2 * m - 2, -1, -1):
+        parent[node] = parent[parent[node]]
+    return np.unique(parent[:m], return_inverse=True)[1]

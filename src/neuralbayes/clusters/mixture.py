@@ -1,0 +1,61 @@
+"""Gaussian mixtures that do not collapse: no cluster is thinner than the rounding of the columns, and small ones lean
+on the covariance that all share."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+Kind = Literal["tied", "diagonal", "full"]
+
+
+def fit_mixture(
+    x: Tensor, labels: Tensor, n_clusters: int, kind: Kind, floor: Tensor, n_steps: int = 60, tolerance: float = 1e-4
+) -> Tensor:
+    """Expectation maximisation from `labels` (n,): p(cluster|x) of shape (n, n_clusters)."""
+    p = torch.nn.functional.one_hot(labels, n_clusters).float()
+    previous = -torch.inf
+    for _ in range(n_steps):
+        log_joint = _log_joint(x, p, kind, floor)
+        log_density = log_joint.logsumexp(1)
+        p = (log_joint - log_density[:, None]).exp()
+        value = float(log_density.mean())
+        if value - previous < tolerance:
+            break
+        previous = value
+    return p
+
+
+def _log_joint(x: Tensor, p: Tensor, kind: Kind, floor: Tensor) -> Tensor:
+    """log p(x, cluster) of each row (n, n_clusters) after one step of maximisation from `p`."""
+    n, d = x.shape
+    counts = p.sum(0) + 1e-6
+    centers = (p.T @ x) / counts[:, None]
+    log_weight = ((counts + 1) / (counts + 1).sum()).log()
+    pooled = (x.T @ x - (centers.T * counts) @ centers) / n + floor
+    pooled = 0.95 * pooled + 0.05 * pooled.diagonal().diag()
+    pooled = pooled + 1e-5 * pooled.trace() / d * torch.eye(d)
+    own = counts / (counts + d)  # how far a cluster's own covariance is believed
+    if kind == "diagonal":
+        second = (p.T @ x.square()) / counts[:, None] - centers.square() + floor.diagonal()
+        variance = own[:, None] * second.clamp_min(0) + (1 - own[:, None]) * pooled.diagonal()
+        inverse = 1 / variance
+        squared = x.square() @ inverse.T - 2 * x @ (centers * inverse).T + (centers.square() * inverse).sum(1)
+        diagonal: Tensor = log_weight - 0.5 * (squared + variance.log().sum(1))
+        return diagonal
+    if kind == "tied":
+        factor = torch.linalg.cholesky(pooled)
+        z, c = (torch.linalg.solve_triangular(factor, v.T, upper=False).T for v in (x, centers))
+        squared = z.square().sum(1)[:, None] - 2 * z @ c.T + c.square().sum(1)
+        joint: Tensor = log_weight - 0.5 * squared  # the determinant is one for all, and does not matter to p
+        return joint
+    result = torch.empty(n, len(counts))
+    for k, center in enumerate(centers):
+        difference = x - center
+        covariance = (difference * p[:, k : k + 1]).T @ difference / counts[k] + floor
+        factor = torch.linalg.cholesky(own[k] * covariance + (1 - own[k]) * pooled)
+        inverse = torch.linalg.solve_triangular(factor, torch.eye(d), upper=False)
+        result[:, k] = log_weight[k] - 0.5 * (difference @ inverse.T).square().sum(1) - factor.diagonal().log().sum()
+    return result

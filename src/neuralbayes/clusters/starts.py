@@ -1,0 +1,66 @@
+"""Partitions that a network starts from: what simple methods that see different things say."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+import scipy.sparse.linalg
+import torch
+from numpy.typing import NDArray
+
+from neuralbayes.clusters.kmeans import kmeans
+from neuralbayes.clusters.mixture import Kind, fit_mixture
+from neuralbayes.clusters.space import Space
+from neuralbayes.neighbors import nearest_neighbors
+
+Labels = NDArray[np.int64]
+
+FEW_ROWS = 5000
+"""Up to so many rows a graph of them is divided by its eigenvectors."""
+
+GRAPH_NEIGHBORS = 30
+"""Neighbours in that graph."""
+
+ROWS_PER_PARAMETER = 3
+"""Rows for each column and cluster from which on clusters get covariances of their own."""
+
+
+def base_partitions(space: Space, n_clusters: int, rng: np.random.RandomState) -> dict[str, Labels]:
+    """Labels (n_rows,) by several methods, by name.
+
+    Mixtures start from k-means in the metric of the noise and see the shape of clusters; a graph sees what is
+    connected. Of many rows, for which a graph would cost too much, k-means of the rows, and of the rows drawn towards
+    their neighbours, take its place.
+    """
+    n_rows, n_dimensions = space.points.shape
+    start = kmeans(space.denoised.numpy(), n_clusters, rng)  # has no vote: the mixtures speak for it
+    kinds: list[Kind] = ["tied"]
+    if n_rows >= ROWS_PER_PARAMETER * n_dimensions * n_clusters:
+        kinds += ["diagonal", "full"]
+    first = torch.from_numpy(start)
+    result: dict[str, Labels] = {
+        kind: fit_mixture(space.points, first, n_clusters, kind, space.floor).argmax(dim=1).numpy() for kind in kinds
+    }
+    if n_rows <= FEW_ROWS:
+        return {**result, "graph": spectral(space, n_clusters, rng)}
+    points = space.points.numpy()
+    smoothed = (points + np.mean([points[column] for column in space.neighbors.T], axis=0)) / 2.0
+    return {**result, "points": kmeans(points, n_clusters, rng), "smoothed": kmeans(smoothed, n_clusters, rng)}
+
+
+def spectral(space: Space, n_clusters: int, rng: np.random.RandomState) -> Labels:
+    """Clusters of the graph of shared neighbours, in the metric of the noise."""
+    n = len(space.points)
+    _, near = nearest_neighbors(space.denoised.numpy(), min(GRAPH_NEIGHBORS, n - 1))
+    k = near.shape[1]
+    graph = sp.csr_matrix((np.ones(n * k), near.ravel(), np.arange(0, n * k + 1, k)), shape=(n, n))
+    closed = graph + sp.eye(n)
+    weights = (closed @ closed.T).multiply((graph + graph.T) > 0)
+    degree = sp.diags(1.0 / np.sqrt(np.asarray(weights.sum(axis=1)).ravel().clip(1e-12)))
+    laplacian = degree @ weights @ degree
+    if n_clusters >= n - 1:  # eigsh finds fewer vectors than there are rows
+        vectors = np.linalg.eigh(laplacian.toarray())[1][:, -n_clusters:]
+    else:
+        _, vectors = scipy.sparse.linalg.eigsh(laplacian, n_clusters, which="LA", v0=np.ones(n), tol=1e-4)
+    rows = torch.nn.functional.normalize(torch.from_numpy(vectors.copy()).float(), dim=1)
+    return kmeans(rows.numpy(), n_clusters, rng)
