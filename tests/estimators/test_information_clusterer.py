@@ -49,7 +49,7 @@ def test_attributes_of_images_are_consistent(digits, clusterer):
     assert clusterer.n_features_in_ == 64
     assert clusterer.n_dimensions_ == 64
     assert clusterer.n_iter_ == 400
-    assert clusterer.n_iter_states_ == 200
+    assert clusterer.n_iter_start_ == 200
     states, clusters = clusterer.loss_curve_[:10], clusterer.loss_curve_[10:]
     assert states[-1] < states[0]
     assert clusters[-1] == clusterer.objective_ < clusters[0]
@@ -104,16 +104,16 @@ def test_clusters_are_trained_on_after_states_were_merged(digits, monkeypatch):
         clusterer = nb.InformationClusterer(**QUICK | settings).fit(digits.images[:100])
         assert seen == expected
         assert clusterer.n_iter_ == settings.get("max_iter", 40)
-        assert clusterer.n_iter_states_ == expected[0][0]
+        assert clusterer.n_iter_start_ == expected[0][0]
     seen.clear()
     clusterer = nb.InformationClusterer("auto", n_init=2, **QUICK).fit(digits.images[:100])
     assert seen == [(20, 40), (20, 40), (20, clusterer.n_clusters_)]
 
 
-def test_the_picture_of_the_loss_tells_states_from_clusters(clusterer):
+def test_the_picture_of_the_loss_tells_the_start_from_the_clusters(clusterer):
     curves = nb.plot.CurvesDisplay.from_estimator(clusterer).curves
     assert {name: (places[0], places[-1]) for name, (places, _) in curves.items()} == {
-        "states": (20, 200),
+        "start": (20, 200),
         "clusters": (220, 400),
     }
     assert curves["clusters"][1][-1] == clusterer.objective_

@@ -155,7 +155,7 @@ def fit_clusters(
         n_dimensions=points.shape[1],
         joint=best.joint,
         merging=best.merging,
-        separation=rank_zero_result(fabric, separated),
+        separation=rank_zero_result(fabric, separated) if n_clusters > 1 else np.zeros(1),
         objective=best.trained.objective,
         loss_curve=best.trained.loss_curve,
         n_iter=best.trained.n_iter,
