@@ -28,8 +28,9 @@ def test_the_core_is_in_the_record(core: str) -> None:
 
 
 def test_every_objective_is_in_the_record() -> None:
-    objectives = (ROOT / "src" / "neuralbayes" / "objectives").glob("[a-z]*.py")
-    assert {str(path.relative_to(ROOT)) for path in objectives} <= set(FILES)
+    folder = ROOT / "src" / "neuralbayes" / "objectives"
+    files = set(folder.glob("[a-z]*.py")) - {folder / "reference.py"}  # objectives in words, without mathematics
+    assert {str(path.relative_to(ROOT)) for path in files} <= set(FILES)
 
 
 def test_the_tests_notice_at_least_95_percent_of_the_changes() -> None:
