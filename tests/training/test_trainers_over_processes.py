@@ -1,8 +1,7 @@
 """Every trainer over two processes: both end with the same bits, and with what one process ends with."""
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -12,7 +11,7 @@ import pytest
 import torch
 import torch.distributed as dist
 from image_cases import bars
-from process_cases import made_once, results_of_ranks, two_processes
+from process_cases import in_double, made_once, results_of_ranks, two_processes
 from torch import Tensor, nn
 
 import neuralbayes as nb
@@ -33,17 +32,6 @@ def digits() -> Any:
 
 def rows() -> Any:
     return np.random.default_rng(0).normal(size=(45, 4)) + 5.0 * np.eye(4)[np.arange(45) % 3]
-
-
-@contextmanager
-def in_double() -> Iterator[None]:
-    """Rounding stays small: in float32 the first worst directions, where p(z|x) is all but constant, are made of it."""
-    torch.set_default_dtype(torch.float64)
-    try:
-        with mock.patch.object(Tensor, "float", Tensor.double):
-            yield
-    finally:
-        torch.set_default_dtype(torch.float32)
 
 
 def clusters(X: Any, **settings: Any) -> Result:
