@@ -38,12 +38,12 @@ def rows(n: int = 45) -> Any:
 def plain_network(**settings: Any) -> Result:
     torch.manual_seed(0)
     network = mlp((4, 16, 3), batch_norm=True).double()
-    nb.fit(ChiSquaredInformation(), network, rows(), max_epochs=20, batch_size=15, **settings)
+    nb.fit(ChiSquaredInformation(), network, rows(), max_epochs=6, batch_size=15, **settings)
     return dict(network.state_dict())
 
 
 def rows_encoder() -> Result:
-    encoder = nb.MIMEncoder((8, 6), objective=ChiSquaredInformation(), beta=0.0, max_epochs=30, random_state=0)
+    encoder = nb.MIMEncoder((8, 6), objective=ChiSquaredInformation(), beta=0.0, max_epochs=8, random_state=0)
     return dict(encoder.fit(rows()).module_.state_dict())
 
 
