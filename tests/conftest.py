@@ -1,6 +1,8 @@
 """Settings of every test. With this file here, pytest puts `tests/` on the path: `paper_loops` and the like import."""
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -21,12 +23,31 @@ def _seed() -> None:
     torch.manual_seed(0)
 
 
+CLUSTER = """
+import sys
+from distributed import LocalCluster
+
+with LocalCluster(
+    n_workers=2, processes=False, protocol="tcp", threads_per_worker=1, dashboard_address="127.0.0.1:0"
+) as cluster:
+    print(cluster.scheduler_address, flush=True)
+    sys.stdin.read()
+"""
+
+
 @pytest.fixture(scope="session")
 def scheduler() -> Iterator[str]:
-    """The address of a Dask scheduler whose two workers are threads of this process."""
-    from distributed import LocalCluster
+    """The address of a Dask scheduler with two workers.
 
-    with LocalCluster(
-        n_workers=2, processes=False, protocol="tcp", threads_per_worker=1, dashboard_address="127.0.0.1:0"
-    ) as cluster:
-        yield cluster.scheduler_address
+    They are threads of a process of their own: all the time that Dask runs, it draws from the generator of `random`.
+    """
+    with subprocess.Popen(
+        [sys.executable, "-c", CLUSTER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},  # with the folders of the tests
+    ) as process:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip()
+        process.communicate()

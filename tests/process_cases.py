@@ -4,13 +4,16 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 import torch
 from filelock import FileLock
+from torch import Tensor
 
 ENDING = """
 import sys, torch
@@ -69,3 +72,14 @@ def two_processes(folder: Path, script: str, *places: Path) -> None:
 def results_of_ranks(folder: Path) -> list[dict[str, Any]]:
     """What each of the processes that `two_processes` started in `folder` ended with."""
     return [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(2)]
+
+
+@contextmanager
+def in_double() -> Iterator[None]:
+    """Rounding stays small: in float32 the first worst directions, where p(z|x) is all but constant, are made of it."""
+    torch.set_default_dtype(torch.float64)
+    try:
+        with mock.patch.object(Tensor, "float", Tensor.double):
+            yield
+    finally:
+        torch.set_default_dtype(torch.float32)

@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.distributed as dist
 from image_cases import bars
-from process_cases import made_once, results_of_ranks, two_processes
+from process_cases import in_double, made_once, results_of_ranks, two_processes
 from torch import Tensor
 
 import neuralbayes as nb
@@ -38,12 +38,12 @@ def rows(n: int = 45) -> Any:
 def plain_network(**settings: Any) -> Result:
     torch.manual_seed(0)
     network = mlp((4, 16, 3), batch_norm=True).double()
-    nb.fit(ChiSquaredInformation(), network, rows(), max_epochs=20, batch_size=15, **settings)
+    nb.fit(ChiSquaredInformation(), network, rows(), max_epochs=6, batch_size=15, **settings)
     return dict(network.state_dict())
 
 
 def rows_encoder() -> Result:
-    encoder = nb.MIMEncoder((8, 6), objective=ChiSquaredInformation(), beta=0.0, max_epochs=30, random_state=0)
+    encoder = nb.MIMEncoder((8, 6), objective=ChiSquaredInformation(), beta=0.0, max_epochs=8, random_state=0)
     return dict(encoder.fit(rows()).module_.state_dict())
 
 
@@ -53,11 +53,21 @@ def image_encoder() -> Result:
     return dict(encoder.fit(IMAGES).module_.state_dict())
 
 
+def clusters(X: Any) -> Result:
+    """Forty steps, half of them for the states, and the labels that they end in."""
+    clusterer = nb.InformationClusterer(3, objective=ChiSquaredInformation(), max_iter=40, n_hidden=16, random_state=0)
+    with in_double():
+        clusterer.set_params(n_neighbors=5).fit(X)
+    return {"labels": torch.from_numpy(clusterer.labels_), **clusterer.module_.state_dict()}
+
+
 TRAINERS: dict[str, Callable[[], Result]] = {
     "a plain network": plain_network,
     "a plain network in micro-batches": lambda: plain_network(microbatch_size=4),
     "features of rows": rows_encoder,
     "features of images": image_encoder,
+    "clusters of rows": lambda: clusters(rows()),
+    "clusters of images": lambda: clusters(nb.datasets.load("digits").train.images[:61]),
 }
 
 SCRIPT = "from test_own_objective import TRAINERS as WORK\n"
@@ -88,6 +98,26 @@ def test_a_plain_network_finds_the_groups() -> None:
     x = torch.from_numpy(rows(90))
     assert ChiSquaredInformation()(network(x)).item() == pytest.approx(-2.0, abs=0.1)  # 1 - K, its least value
     assert state.history[-1]["loss"] < state.history[0]["loss"]
+
+
+def groups_of(clusterer: Any) -> bool:
+    """Whether it has found the three groups."""
+    return len(set(zip(clusterer.labels_, np.arange(90) % 3, strict=True))) == 3
+
+
+def test_a_labeler_finds_the_manifolds_by_the_objective_that_it_was_given() -> None:
+    labeler = nb.ManifoldLabeler(3, objective=ChiSquaredInformation(), n_neighbors=8, random_state=0).fit(rows(90))
+    assert groups_of(labeler)
+    assert labeler.disjoint_.all()
+    assert labeler.objective_ == pytest.approx(-2.0, abs=0.1)
+
+
+def test_a_clusterer_finds_the_groups_by_the_objective_that_it_was_given() -> None:
+    objective = ChiSquaredInformation()
+    clusterer = nb.InformationClusterer(3, objective=objective, max_iter=200, n_hidden=32, random_state=0)
+    clusterer.fit(rows(90))
+    assert groups_of(clusterer)
+    assert clusterer.objective_ == pytest.approx(-0.2, abs=0.02)  # a tenth of 1 - K: the rest of the loss is about 0
 
 
 def test_an_encoder_minimises_the_objective_it_was_given_and_not_mim() -> None:

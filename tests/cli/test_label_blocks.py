@@ -13,7 +13,7 @@ import neuralbayes as nb
 from neuralbayes import ManifoldLabeler
 from neuralbayes.cli import label_images, label_model, main
 from neuralbayes.data.tables import read_table
-from neuralbayes.estimators import manifold_labeler
+from neuralbayes.estimators import information_clusterer
 
 N = 250  # rows, in blocks of 80
 
@@ -95,7 +95,7 @@ def test_an_interrupted_command_gives_what_the_estimator_gives(capsys, table, mo
     assert "finished blocks are kept in" in said(capsys)[1]
     assert main(words) == 0
     whole, words = outputs(table, model, "whole", "--quiet")
-    monkeypatch.setattr(label_model, "BATCHES", 1000)  # at once
+    monkeypatch.setattr(label_model, "BLOCK_ROWS", 1000)  # at once
     assert main(words) == 0
     if table.suffix == ".parquet":  # another size of its groups
         pd.testing.assert_frame_equal(pd.read_parquet(out), pd.read_parquet(whole))
@@ -215,7 +215,7 @@ def test_a_model_without_names_needs_columns_for_a_folder(capsys, tmp_path):
 
 
 def test_images_are_labelled_by_workers_as_by_one_process(capsys, tmp_path, scheduler, monkeypatch):
-    monkeypatch.setattr(manifold_labeler, "default_steps", lambda n_samples: 5)
+    monkeypatch.setattr(information_clusterer, "default_steps", lambda n_samples: 5)
     monkeypatch.setattr("neuralbayes.clusters.points.BLOCK", 30)
     monkeypatch.chdir(tmp_path)
     assert main(["label", "digits", "--limit", "100", "-k", "2", "--save", "model", "--no-picture", "--quiet"]) == 0

@@ -12,13 +12,13 @@ from PIL import Image
 
 import neuralbayes as nb
 from neuralbayes.cli import main
-from neuralbayes.estimators import manifold_labeler
+from neuralbayes.estimators import information_clusterer
 from neuralbayes.plot import MembersDisplay
 
 
 @pytest.fixture(autouse=True)
 def few_steps(monkeypatch, tmp_path):
-    monkeypatch.setattr(manifold_labeler, "default_steps", lambda n_samples: 20)
+    monkeypatch.setattr(information_clusterer, "default_steps", lambda n_samples: 20)
     monkeypatch.chdir(tmp_path)
 
 
@@ -69,8 +69,9 @@ def test_photographs_are_labelled_in_little_memory(tmp_path):
         else:
             path.write_bytes((tmp_path / "photos" / f"{i % 2:02}.jpg").read_bytes())
     script = (
-        "import resource, sys; from neuralbayes.cli import main; from neuralbayes.estimators import manifold_labeler; "
-        "manifold_labeler.default_steps = lambda n_samples: 20; "
+        "import resource, sys; from neuralbayes.cli import main; "
+        "from neuralbayes.estimators import information_clusterer; "
+        "information_clusterer.default_steps = lambda n_samples: 20; "
         "code = main(['label', 'photos', '--clusters', '2', '--quiet', '--save', 'model']); "
         "print(code, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
     )

@@ -117,7 +117,7 @@ def test_auto_says_one_with_a_warning_where_what_is_certified_is_not_found_again
     for n_neighbors, hint in ((15, r"n_clusters\.$"), (7, "n_neighbors=7 is few")):
         labeler = nb.ManifoldLabeler("auto", n_neighbors=n_neighbors, n_init=4, random_state=0)
         with pytest.warns(
-            ConvergenceWarning, match=f"2 states are certified .* all are taken as one.*{hint}"
+            ConvergenceWarning, match=f"2 states are certified .* a single cluster is returned.*{hint}"
         ) as caught:
             labeler.fit(X)
         assert labeler.n_clusters_ == 1

@@ -230,7 +230,7 @@ def test_arrays_that_do_not_fit_each_other_are_refused_by_name(folder, name, ten
 def test_layers_without_weights_are_refused_before_they_are_made(encoder, tmp_path, monkeypatch):
     encoder.save(tmp_path / "model")
     with_attributes(tmp_path / "model", n_states_=[2] * 100_000)
-    monkeypatch.setattr("neuralbayes.estimators.mim_encoder.rows_network", lambda *_: pytest.fail("layers were made"))
+    monkeypatch.setattr("neuralbayes.features.rows_network", lambda *_: pytest.fail("layers were made"))
     with pytest.raises(ValueError, match="'n_states_' must be of layers with weights, got 100000 layers"):
         nb.load(tmp_path / "model")
 

@@ -158,9 +158,9 @@ def test_the_paper_preset_is_the_papers():
 @pytest.mark.parametrize("marginal", ["minibatch", "running", "exact"])
 def test_the_objective_falls_and_information_rises(tmp_path, version, marginal):
     config = replace(
-        CONFIG, version=version, marginal=marginal, batch_size=64, microbatch_size=32, epochs=5, augment=False
+        CONFIG, version=version, marginal=marginal, batch_size=32, microbatch_size=16, epochs=5, augment=False
     )
-    pretrain(images(256, seed=1), config, out=tmp_path)
+    pretrain(images(128, seed=1), config, out=tmp_path)
     lines = read_metrics(tmp_path / "metrics.jsonl")
     layers = json.loads((tmp_path / "result.json").read_text())["layers"]
     assert lines[-1]["loss"] < lines[0]["loss"]

@@ -16,7 +16,7 @@ from neuralbayes.report.explorer import clusters_side, image_samples
 def model(tmp_path_factory):
     folder = tmp_path_factory.mktemp("clusters") / "model"
     images = nb.datasets.load("digits").train.images[:200]
-    nb.ManifoldLabeler("auto", max_clusters=6, max_iter=30, n_hidden=32, random_state=0).fit(images).save(folder)
+    nb.InformationClusterer("auto", max_clusters=6, max_iter=30, n_hidden=32, random_state=0).fit(images).save(folder)
     return folder
 
 
@@ -26,36 +26,36 @@ def shown(path):
 
 
 def test_clusters_and_the_states_they_are_made_of_are_layers(model):
-    labeler = nb.load(model)
+    clusterer = nb.load(model)
     samples = image_samples(load_images("digits"), "digits, train", 120, None)
-    side = clusters_side(model, labeler, samples, data="digits", method="pca")
+    side = clusters_side(model, clusterer, samples, data="digits", method="pca")
     assert [(layer.name, layer.n_states) for layer in side.layers] == [
         ("small states", 40),
-        ("clusters", labeler.n_clusters_),
+        ("clusters", clusterer.n_clusters_),
     ]
-    membership = labeler.module_.membership.numpy()
+    membership = clusterer.module_.membership.numpy()
     np.testing.assert_allclose(side.layers[0].p_zx @ membership, side.layers[1].p_zx, atol=1e-5)
     clusters, numbers = side.grids["training"]
     assert sum(int(row[3]) for row in clusters.rows) == 40
     assert [row[0] for row in numbers.rows] == ["2", "3", "4", "5", "6"]
     (i, column), *others = numbers.best
     assert not others
-    assert numbers.rows[i][0] == str(labeler.n_clusters_)
+    assert numbers.rows[i][0] == str(clusterer.n_clusters_)
     assert float(numbers.rows[i][column]) == max(float(row[2]) for row in numbers.rows)
 
 
 def test_the_command_names_the_images_as_the_command_line_does(model):
-    labeler = nb.load(model).set_params(max_iter=None, n_hidden=None, max_clusters=None)
+    clusterer = nb.load(model).set_params(max_iter=None, n_hidden=512, max_clusters=20)
     samples = image_samples(load_images("digits", split="test"), "digits, test", 50, None)
-    side = clusters_side(model, labeler, samples, data="digits", split="test", method="pca")
+    side = clusters_side(model, clusterer, samples, data="digits", split="test", method="pca")
     assert side.command == f"neuralbayes label digits --split test --clusters auto --save {model}"
 
 
 def test_other_samples_are_refused(model):
-    labeler = nb.load(model)
+    clusterer = nb.load(model)
     large = image_samples(load_images("digits", size=9), "digits, train", 20, None)
     with pytest.raises(ValueError, match="`samples` must be images of the shape"):
-        clusters_side(model, labeler, large, data="digits")
+        clusters_side(model, clusterer, large, data="digits")
 
 
 def test_the_command_writes_a_page_of_clusters(model, tmp_path, capsys):
