@@ -161,15 +161,6 @@ def test_states_are_the_most_probable_ones_of_their_cluster():
         assert state == own[x[own].argmax()]
 
 
-def test_a_single_state_has_an_empty_hierarchy():
-    clusterer = nb.InformationClusterer(2, **QUICK).fit(rows(40, 0))
-    clusterer.hierarchy_, clusterer.n_states_, clusterer.n_clusters_ = np.empty((0, 4)), 1, 1
-    clusterer.labels_ = clusterer.states_ = np.zeros(40, int)
-    assert (clusterer.cut(1) == 0).all()
-    with pytest.raises(ValueError, match="from 1 to n_states_=1, got 2"):
-        clusterer.cut(2)
-
-
 @pytest.mark.parametrize("k", [0, 13, 2.5, True, "3"])
 def test_a_bad_number_of_clusters_is_named(clusterer, k):
     with pytest.raises(ValueError, match=f"`k` must be a whole number from 1 to n_states_=12, got {k!r}"):

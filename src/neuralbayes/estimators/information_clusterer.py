@@ -314,8 +314,9 @@ class InformationClusterer(Clusterer):
 
         It is the share of ordinary samples that lie as far out as a sample does, or farther, by the distances to its
         nearest neighbours. At most a share a of new samples from the distribution of `fit` have a typicality of a or
-        less, whatever that distribution is. That is exact where there are more than `max_samples` samples, so that
-        others than those trained on could be held out; else up to how well the principal components fit new samples.
+        less, on average over fits, whatever that distribution is. That is exact where enough samples were not among
+        the `max_samples` trained on, a quarter of all or 5,000; else it holds up to how well the principal components
+        fit new samples.
 
         Parameters
         ----------
