@@ -62,7 +62,7 @@ def regularized(of: str, weight: float, options: ClusterOptions, rising: bool = 
     objective = MIM(DEFAULT.prior - 1.0, version=1)
     steps = itertools.count(1)
 
-    def step(network: nn.Module, batch: tuple[Tensor, Tensor]) -> dict[str, Tensor]:
+    def step(network: nn.Module, batch: tuple[Tensor, ...]) -> dict[str, Tensor]:
         x, radius = batch
         logits = network(x)
 
@@ -84,7 +84,7 @@ def regularized(of: str, weight: float, options: ClusterOptions, rising: bool = 
 def with_objective(objective: Callable[[Tensor], Tensor]) -> Step:
     """Another objective beside the worst step."""
 
-    def step(network: nn.Module, batch: tuple[Tensor, Tensor]) -> dict[str, Tensor]:
+    def step(network: nn.Module, batch: tuple[Tensor, ...]) -> dict[str, Tensor]:
         x, radius = batch
         logits = network(x)
         with frozen_buffers(network):
@@ -117,7 +117,7 @@ def running_information() -> Callable[[Tensor], Tensor]:
     return objective
 
 
-def unregularized(network: nn.Module, batch: tuple[Tensor, Tensor]) -> dict[str, Tensor]:
+def unregularized(network: nn.Module, batch: tuple[Tensor, ...]) -> dict[str, Tensor]:
     """Information alone."""
     loss = informative(network(batch[0]))
     torch.autograd.backward(loss)
@@ -136,7 +136,7 @@ def averaged(network: nn.Module, fetch: Fetch, radius: Tensor, options: ClusterO
     inner = smooth_step(MIM(options.prior - 1.0, version=1), options.information, step=options.small_step)
     done = {"steps": 0, "averaged": 0}
 
-    def step(network: nn.Module, batch: tuple[Tensor, Tensor]) -> dict[str, Tensor]:
+    def step(network: nn.Module, batch: tuple[Tensor, ...]) -> dict[str, Tensor]:
         done["steps"] += 1
         if done["steps"] > 0.75 * options.max_iter:
             done["averaged"] += 1
@@ -156,7 +156,7 @@ def self_trained(network: nn.Module, fetch: Fetch, radius: Tensor, options: Clus
     inner = smooth_step(MIM(options.prior - 1.0, version=1), options.information, step=options.small_step)
     done = {"steps": 0}
 
-    def step(network: nn.Module, batch: tuple[Tensor, Tensor]) -> dict[str, Tensor]:
+    def step(network: nn.Module, batch: tuple[Tensor, ...]) -> dict[str, Tensor]:
         done["steps"] += 1
         metrics = inner(network, batch)
         if 3 * done["steps"] > 2 * options.max_iter:

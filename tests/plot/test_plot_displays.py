@@ -26,6 +26,7 @@ DISPLAYS = {
     "members": lambda ax: nb.plot.MembersDisplay.from_posterior(P_ZX, IMAGES, ax=ax),
     "filters": lambda ax: nb.plot.FiltersDisplay(RNG.normal(size=(4, 3, 3, 3))).plot(ax=ax),
     "crosstab": lambda ax: nb.plot.CrosstabDisplay.from_labels([0, 1, 1], [0, 0, 1], ax=ax),
+    "dendrogram": lambda ax: nb.plot.DendrogramDisplay([[0, 1, 0.5, 2], [2, 3, 1.0, 3]], 2).plot(ax=ax),
 }
 
 

@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import copy
 import math
-from functools import partial
+from collections.abc import Mapping
 from numbers import Integral
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from torch import nn
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor, nn
 
+from neuralbayes.clusters.coordinates import Coordinates, fit_typicality
 from neuralbayes.clusters.fit import fit_clusters
 from neuralbayes.clusters.from_consensus import fit_from_consensus
+from neuralbayes.clusters.hierarchy import check_linkage, cut, linkage_from_merges, neighbor_heights
 from neuralbayes.clusters.training import N_STATES, ClusterOptions, default_steps, state_mlp
-from neuralbayes.estimators.attributes import Check, count
-from neuralbayes.estimators.clusterer import Array, Clusterer, tensor_of
-from neuralbayes.estimators.inputs import Rows, as_images, as_rows
+from neuralbayes.clusters.typicality import Typicality, check_level, reject_atypical
+from neuralbayes.estimators.attributes import Check, array, count, number
+from neuralbayes.estimators.clusterer import Array, Clusterer, Samples, tensor_of
+from neuralbayes.estimators.inputs import Rows, as_fitted, as_images, as_rows
 from neuralbayes.networks.states import StateNetwork, WithStates
 from neuralbayes.objectives import Objective
+from neuralbayes.training.inference import in_blocks
 
 
 class InformationClusterer(Clusterer):
@@ -79,6 +85,12 @@ class InformationClusterer(Clusterer):
         Cluster of each sample, from 0 to n_clusters_ - 1, the largest first.
     n_clusters_ : int
     n_states_ : int
+    states_ : ndarray of shape (n_samples,)
+        The most probable state of each sample among those of its cluster.
+    hierarchy_ : ndarray of shape (n_states_ - 1, 4)
+        How the states were merged, as a linkage matrix of :mod:`scipy.cluster.hierarchy`. The height is the logarithm
+        of how many times less often than the closest pair the two are neighbours. `cut` uses it, and
+        :class:`neuralbayes.plot.DendrogramDisplay` draws it.
     n_dimensions_ : int
         Principal components that were taken.
     prior_ : ndarray of shape (n_clusters_,)
@@ -99,6 +111,13 @@ class InformationClusterer(Clusterer):
         neighbours, and "jump", how much less that is than for the pair merged before.
     module_ : torch.nn.Module
         The network, from rows (n, n_features), or images (n, C, H, W) in [0, 1], to logits (n, n_clusters_).
+    typical_center_, typical_scale_, typical_reference_, typical_spacing_, typical_floor_, typical_scores_
+        What `typicality` compares a sample with: at most 20,000 training samples, and the scores of at most 5,000.
+    typical_length_ : float
+        The length of all rows where they have one, as embeddings do: `typicality` then goes by angles, and by whether
+        a row has that length. 0 where lengths differ.
+    typical_components_ : ndarray of shape (n_features_in_, n_dimensions)
+        With a network of your own: the principal components in which `typicality` measures distances.
     image_shape_ : list of int or None
         [H, W, C] where images were fitted.
     n_features_in_ : int
@@ -130,6 +149,18 @@ class InformationClusterer(Clusterer):
         "n_iter_start_": count,
         "n_states_": count,
         "n_network_features_": count,
+        "states_": array("i", 1),
+        "hierarchy_": array("f", 2),
+        "typical_center_": array("f", 1),
+        "typical_scale_": number,
+        "typical_reference_": array("f", 2),
+        "typical_spacing_": array("f", 1),
+        "typical_floor_": number,
+        "typical_scores_": array("f", 1),
+        "typical_length_": number,
+    }
+    _fitted_sometimes: ClassVar[dict[str, Check]] = Clusterer._fitted_sometimes | {
+        "typical_components_": array("f", 2),
     }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -230,10 +261,35 @@ class InformationClusterer(Clusterer):
             raise ValueError(f"`n_states` must be at least n_clusters={n_clusters}, got {options.n_states}")
         body = self.network if isinstance(self.network, nn.Module) else None
         rng = check_random_state(self.random_state)
+        seen = np.zeros(len(samples), bool)  # what the network is trained on
+
+        def read(indices: NDArray[np.int64]) -> Tensor:
+            seen[indices] = True
+            return tensor_of(samples, indices)
+
         find = fit_from_consensus if voted else fit_clusters
-        found = find(partial(tensor_of, samples), len(samples), body, options, rng)
-        order = self._keep(found.network, samples, options.verbose)
-        found.network.membership = found.network.membership[:, torch.from_numpy(order)]
+        found = find(read, len(samples), body, options, rng)
+        membership = found.network.membership
+        best: list[Tensor] = []  # state of each sample within its most probable cluster, block by block
+
+        def note(network: nn.Module, x: object, logits: Tensor) -> None:
+            p_zx = logits.double().softmax(dim=1)
+            own = membership.T.double()[(p_zx @ membership.double()).argmax(dim=1)]
+            best.append(torch.where(own > 0, p_zx, -1.0).argmax(dim=1))
+
+        with found.network.network.register_forward_hook(note):
+            order = self._keep(found.network, samples, options.verbose)
+        found.network.membership = membership[:, torch.from_numpy(order)]
+        self.states_: NDArray[np.int64] = torch.cat(best).numpy()
+        self.hierarchy_ = linkage_from_merges(found.merging.pairs, neighbor_heights(found.merging.ratios))
+        coordinates, typicality = fit_typicality(
+            lambda indices: tensor_of(samples, indices), seen, found.network, options.n_dimensions, rng
+        )
+        for name, value in vars(typicality).items():
+            setattr(self, f"typical_{name}_", value)
+        self.typical_length_ = coordinates.length
+        if coordinates.components is not None:
+            self.typical_components_ = coordinates.components
         self.separation_: Array = found.separation[order]
         self.objective_, self.loss_curve_ = found.objective, found.loss_curve
         self.n_iter_, self.n_iter_start_ = found.n_iter, found.n_iter_start
@@ -244,6 +300,102 @@ class InformationClusterer(Clusterer):
         if n_clusters is None:
             self.selection_ = found.selection
         return self
+
+    def predict(self, X: Rows, *, reject: float | None = None) -> NDArray[np.int64]:
+        """The most probable cluster of each sample.
+
+        Parameters
+        ----------
+        X : as in `fit`
+        reject : float, optional
+            Label samples -1 whose `typicality` is at most this: the largest share of ordinary samples that may be
+            rejected, such as 0.01. By default none is.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        if reject is None:
+            return super().predict(X)
+        check_level(reject)
+        check_is_fitted(self)
+        samples = as_fitted(self, X, self.image_shape_)
+        return reject_atypical(self._logits(samples).argmax(axis=1), self._typicality(samples), reject)
+
+    def typicality(self, X: Rows) -> NDArray[np.float64]:
+        """How typical samples are of those that were fitted, as conformal p-values.
+
+        It is the share of ordinary samples that lie as far out as a sample does, or farther, by the distances to its
+        nearest neighbours. At most a share a of new samples from the distribution of `fit` have a typicality of a or
+        less, on average over fits, whatever that distribution is. That is exact where enough samples were not among
+        the `max_samples` trained on, a quarter of all or 5,000; else it holds up to how well the principal components
+        fit new samples.
+
+        Parameters
+        ----------
+        X : as in `fit`
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            From 1 / (m + 1) to 1, where m is a quarter of the samples that were fitted, at most 5,000. Fewer than 396
+            samples have no typicality of 0.01 or less.
+        """
+        check_is_fitted(self)
+        return self._typicality(as_fitted(self, X, self.image_shape_))
+
+    def _typicality(self, samples: Samples) -> NDArray[np.float64]:
+        typical, coordinates = self._typical()
+
+        def p_values(rows: NDArray[np.int64]) -> NDArray[np.float64]:
+            return typical.p_values(coordinates(self.module_, tensor_of(samples, rows)))
+
+        return in_blocks(p_values, len(samples), block=self._block)
+
+    def _typical(self) -> tuple[Typicality, Coordinates]:
+        typical = Typicality(**{name: getattr(self, f"typical_{name}_") for name in Typicality.__annotations__})
+        return typical, Coordinates(getattr(self, "typical_components_", None), self.typical_length_)
+
+    def cut(self, k: int) -> NDArray[np.int64]:
+        """Labels of the fitted samples for another number of clusters, without a new fit.
+
+        Parameters
+        ----------
+        k : int
+            Number of clusters, from 1 to `n_states_`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            From 0 on, the largest cluster first; fewer than `k` of them where states have no samples. Clusters of a
+            larger `k` lie within those of a smaller one. ``cut(n_clusters_)`` returns `labels_`, which come from
+            trained clusters; others are made of the same states, merged less or more, and are not trained.
+        """
+        check_is_fitted(self)
+        if not isinstance(k, Integral) or isinstance(k, bool) or not 1 <= k <= self.n_states_:
+            raise ValueError(f"`k` must be a whole number from 1 to n_states_={self.n_states_}, got {k!r}")
+        if k == self.n_clusters_:
+            return self.labels_.copy()
+        clusters = cut(self.hierarchy_, int(k))[self.states_]
+        largest_first = np.argsort(-np.bincount(clusters, minlength=int(k)), kind="stable")
+        return np.argsort(largest_first)[clusters]
+
+    def _check_fitted(self, weights: Mapping[str, Tensor]) -> None:
+        super()._check_fitted(weights)
+        check_linkage(self.hierarchy_)
+        if len(self.hierarchy_) != self.n_states_ - 1:
+            raise ValueError(f"'hierarchy_' must merge {self.n_states_} states")
+        if len(self.states_) != len(self.labels_) or not ((self.states_ >= 0) & (self.states_ < self.n_states_)).all():
+            raise ValueError(f"'states_' must be from 0 to {self.n_states_ - 1}, one for each of 'labels_'")
+        components = getattr(self, "typical_components_", None)
+        if (components is None) == bool(self.n_network_features_):
+            raise ValueError("'typical_components_' must be there with a network of one's own, and else not")
+        if components is not None and len(components) != self.n_features_in_:
+            raise ValueError(f"'typical_components_' must be of {self.n_features_in_} features")
+        n_dimensions = self.n_dimensions_ if components is None else components.shape[1]
+        if self.typical_length_ < 0.0 or len(self.typical_center_) != n_dimensions + (self.typical_length_ > 0.0):
+            raise ValueError("'typical_length_' and 'typical_center_' must fit the principal components")
+        self._typical()
 
     def _make_module(self, body: nn.Module | None) -> nn.Module:
         n_features, rank = self.n_features_in_, self.n_dimensions_

@@ -3,6 +3,7 @@ matplotlib axes, `ax_` and `figure_` are what it drew into. matplotlib is import
 
 from neuralbayes.plot.crosstab import CrosstabDisplay
 from neuralbayes.plot.curves import CurvesDisplay
+from neuralbayes.plot.dendrogram import DendrogramDisplay
 from neuralbayes.plot.filters import FiltersDisplay
 from neuralbayes.plot.information import InformationDisplay
 from neuralbayes.plot.maps import StateMapDisplay
@@ -13,6 +14,7 @@ from neuralbayes.plot.style import save_picture, theme
 __all__ = [
     "CrosstabDisplay",
     "CurvesDisplay",
+    "DendrogramDisplay",
     "FiltersDisplay",
     "InformationDisplay",
     "MembersDisplay",

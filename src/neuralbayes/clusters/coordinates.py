@@ -1,0 +1,97 @@
+"""Where samples lie for their typicality: on principal components, on the unit sphere where rows are embeddings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from neuralbayes.clusters.points import Array, Read, blocks, span
+from neuralbayes.clusters.typicality import Typicality, split_rows
+from neuralbayes.distributed.processes import default_fabric, rank_zero_result
+from neuralbayes.networks.states import StateNetwork
+
+EQUAL = 0.01
+"""Largest deviation of a row's length from the median that is none, in units of the spread of rows about their mean."""
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """From samples to points whose Euclidean distances mean something.
+
+    Attributes
+    ----------
+    components : ndarray of shape (n_features, n_dimensions) or None
+        Of the normalised features, where the network takes these rather than principal components.
+    length : float
+        Of all rows, where it is one and the same, as of embeddings, whose angles say what is near: points then have
+        unit length, and one more coordinate for a length that is another. 0 where rows have different lengths.
+    """
+
+    components: Array | None
+    length: float
+
+    @classmethod
+    def fit(
+        cls, read: Read, rows: NDArray[np.int64], network: StateNetwork, n_dimensions: int, rng: np.random.RandomState
+    ) -> Self:
+        """Decide from some rows; `n_dimensions` is the largest number of components."""
+        components = None
+        if network.basis.ndim == 1:
+            normalized = span(lambda indices: network.normalize(read(indices)), rows, n_dimensions, False, rng)
+            components = normalized[2].numpy()
+        lengths, total, squares = [], torch.zeros(()), 0.0
+        for x in blocks(read, rows, verbose=False):
+            flat = x.flatten(1).double()
+            lengths.append(flat.norm(dim=1))
+            total = total + (flat - network.center).sum(dim=0)
+            squares += float((flat - network.center).square().sum())
+        length = torch.cat(lengths)
+        spread = max(0.0, squares / len(rows) - float((total / len(rows)).square().sum())) ** 0.5
+        median = float(length.median())
+        equal = bool((length - median).abs().max() <= EQUAL * spread)
+        return cls(components, median if equal else 0.0)
+
+    def __call__(self, network: StateNetwork, x: Tensor) -> NDArray[np.float64]:
+        """Points: (n, ...) -> (n, n_points_dimensions); a number too large for the network is cut."""
+        largest = torch.finfo(torch.float32).max
+        points: NDArray[np.float64] = network.normalize(x).flatten(1).clamp(-largest, largest).double().numpy()
+        if self.components is not None:
+            points = points @ self.components
+        if not self.length:
+            return points
+        own = np.linalg.norm(points, axis=1, keepdims=True)
+        other = x.flatten(1).double().norm(dim=1, keepdim=True).numpy() / self.length - 1.0
+        return np.hstack([points / np.maximum(own, np.finfo(float).tiny), other])
+
+
+def fit_typicality(
+    read: Read, seen: NDArray[np.bool_], network: StateNetwork, n_dimensions: int, rng: np.random.RandomState
+) -> tuple[Coordinates, Typicality]:
+    """Coordinates and typicality of samples, from a bounded number of them; all processes get those of rank 0.
+
+    Parameters
+    ----------
+    read : callable
+    seen : ndarray of bool of shape (n_samples,)
+        Whether a sample was trained on.
+    network : StateNetwork
+    n_dimensions : int
+        Most principal components.
+    rng : RandomState
+    """
+
+    def fitted() -> tuple[Coordinates, Typicality]:
+        reference, calibration = split_rows(seen, rng)
+        coordinates = Coordinates.fit(read, reference, network, n_dimensions, rng)
+        near, held_out = (
+            np.concatenate([coordinates(network, x) for x in blocks(read, rows, verbose=False)] or [np.empty((0, 0))])
+            for rows in (reference, calibration)
+        )
+        return coordinates, Typicality.fit(near, held_out.reshape(-1, near.shape[1]))
+
+    return rank_zero_result(default_fabric(), fitted)
