@@ -292,6 +292,7 @@ pretrain(images(32), replace(config, precision="float32"), out=out / "float32")
 """
 
 
+@pytest.mark.slow
 def test_a_run_in_bfloat16_goes_on_as_if_nothing_had_happened(tmp_path, request):
     """In a child process, which a processor without bfloat16 may kill."""
     words = [sys.executable, "-c", IN_CHILD, str(request.path.parent), str(tmp_path)]

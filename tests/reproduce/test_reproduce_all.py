@@ -85,6 +85,7 @@ def test_the_page_is_made_of_the_record_alone(whole, tmp_path, capsys):
     assert "STL-10 (table 2): the data set was not at hand" in text
 
 
+@pytest.mark.slow
 def test_interrupted_it_keeps_what_is_done_and_goes_on_to_the_same_table(whole, tmp_path, capsys):
     words = ["reproduce", "table-classification", "--out", str(tmp_path), *ONE]
     process = subprocess.Popen(

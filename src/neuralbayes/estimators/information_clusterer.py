@@ -136,13 +136,16 @@ class InformationClusterer(Clusterer):
 
     Examples
     --------
-    The accuracy is that of the best match of clusters and digits:
+    The accuracy is that of the best match of clusters and cultivars:
 
     >>> import neuralbayes as nb
-    >>> digits = nb.datasets.load("digits").train
-    >>> clusterer = nb.InformationClusterer(10, max_iter=400, random_state=0).fit(digits.images)
-    >>> nb.baselines.clustering_accuracy(clusterer.labels_, digits.labels) > 0.7
+    >>> from sklearn.datasets import load_wine
+    >>> X, y = load_wine(return_X_y=True)
+    >>> clusterer = nb.InformationClusterer(3, standardize=True, random_state=0).fit(X)
+    >>> nb.baselines.clustering_accuracy(clusterer.labels_, y) > 0.9
     True
+    >>> clusterer.predict(1000.0 + X[:2], reject=0.05)  # like no wine that was seen
+    array([-1, -1])
     """
 
     _fitted: ClassVar[dict[str, Check]] = Clusterer._fitted | {
