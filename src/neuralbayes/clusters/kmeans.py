@@ -17,7 +17,7 @@ LEAST_CELLS = 300
 N_STARTS = 10
 """Random starts, fewer where they cost more than `MULTIPLICATIONS`."""
 
-MULTIPLICATIONS = 2e10
+MULTIPLICATIONS = 5e9
 
 
 def kmeans(points: Array, n_clusters: int, rng: np.random.RandomState) -> NDArray[np.int64]:
