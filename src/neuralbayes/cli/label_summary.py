@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from rich import box
 from rich.table import Table as Grid
@@ -108,6 +108,7 @@ class LabelSummary:
 
     input: str
     rows: int
+    method: Literal["manifolds", "information"]
     n_clusters: int
     disjoint: bool
     verdict: str
@@ -129,7 +130,9 @@ class LabelSummary:
         grid = Grid(box=box.SIMPLE_HEAD)
         for heading in ("state", "rows", "share", "separation"):
             grid.add_column(heading, justify="right")
-        grid.add_column("certified disjoint")
+        certifies = self.method == "manifolds"
+        if certifies:
+            grid.add_column("certified disjoint")
         for state in self.states:
             percent = state.separation_percent
             grid.add_row(
@@ -137,7 +140,7 @@ class LabelSummary:
                 str(state.rows),
                 f"{100 * state.share:.1f} %",
                 "unknown" if percent is None else f"{percent:.1f} % of log 2",
-                Text("yes", style="green") if state.disjoint else Text("no", style="yellow"),
+                *([Text("yes", style="green") if state.disjoint else Text("no", style="yellow")] if certifies else []),
             )
         stdout.print(grid)
         verdict = Text(self.verdict, style="bold green" if self.disjoint else "bold yellow")
@@ -166,12 +169,14 @@ def summarize(labeling: Labeling, outputs: LabelOutputs, new_columns: list[str],
     """Count the rows of each state and say in words whether the states are disjoint."""
     table = labeling.table
     states = _states(labeling)
+    certifies = hasattr(labeling.estimator, "disjoint_")
     return LabelSummary(
         input=str(table.path),
         rows=int(labeling.state_counts().sum()),
+        method="manifolds" if certifies else "information",
         n_clusters=len(states),
         disjoint=len(states) > 1 and all(state.disjoint for state in states),
-        verdict=_verdict(states, certifies=hasattr(labeling.estimator, "disjoint_")),
+        verdict=_verdict(states, certifies=certifies),
         states=states,
         trained=labeling.trained,
         columns=table.feature_names,
