@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.metrics import adjusted_rand_score
 
 from neuralbayes.clusters.consensus import agree, co_association, votes
 
@@ -31,9 +32,8 @@ def test_what_most_partitions_say_is_the_consensus(rng):
         partitions.append(np.random.RandomState(seed).permutation(3)[np.where(mistaken, wrong, truth)])
     shares = agree(partitions, 3, rng)
     assert_allclose(shares.sum(axis=1), 1.0)
-    found = shares.argmax(axis=1)
-    assert [len(np.unique(found[truth == k])) for k in range(3)] == [1, 1, 1]
-    assert len(np.unique(found)) == 3
+    apart = [adjusted_rand_score(truth, labels) for labels in partitions]
+    assert adjusted_rand_score(truth, shares.argmax(axis=1)) > 0.95 > max(apart)
 
 
 def test_the_coordinates_are_those_of_the_whole_co_association_matrix(rng):
