@@ -1,4 +1,4 @@
-"""The columns of a table as explanations see them: cells in bins, so numbers, categories and missing cells are alike."""
+"""The columns of a table as explanations see them: cells in bins, whether numbers, categories or missing."""
 
 from __future__ import annotations
 
@@ -98,9 +98,10 @@ def as_column(name: str, cells: pd.Series[Any]) -> Column:
     if is_datetime64_any_dtype(dtype):
         seconds = cells.dt.tz_convert(None) if getattr(dtype, "tz", None) is not None else cells
         values = (seconds - np.datetime64("1970-01-01")).dt.total_seconds().to_numpy(dtype=np.float64, na_value=np.nan)
-        return _ordered(name, "date", values)
+        return _ordered(name, "date", np.asarray(values, np.float64))
     if is_timedelta64_dtype(dtype):
-        return _ordered(name, "number", cells.dt.total_seconds().to_numpy(dtype=np.float64, na_value=np.nan))
+        seconds = cells.dt.total_seconds()
+        return _ordered(name, "number", np.asarray(seconds.to_numpy(dtype=np.float64, na_value=np.nan), np.float64))
     if is_numeric_dtype(dtype) and not is_bool_dtype(dtype) and dtype.kind != "c":
         values = cells.to_numpy(dtype=np.float64, na_value=np.nan)
         present = values[np.isfinite(values)]
@@ -179,7 +180,10 @@ def row_names(frame: pd.DataFrame, columns: Sequence[Column]) -> list[str] | Non
     by_name = [i for i, column in enumerate(columns) if named_as_code(column.name) and _different(frame.iloc[:, i])]
     by_text = [i for i, column in enumerate(columns) if column.kind == "text"]
     for i in [*by_name, *by_text][:1]:
-        return ["" if missing else str(cell) for cell, missing in zip(frame.iloc[:, i], frame.iloc[:, i].isna(), strict=True)]
+        return [
+            "" if missing else str(cell)
+            for cell, missing in zip(frame.iloc[:, i], frame.iloc[:, i].isna(), strict=True)
+        ]
     return None
 
 

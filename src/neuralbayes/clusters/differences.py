@@ -23,8 +23,20 @@ LEAST_SD, LEAST_SHARE = 0.3, 0.1
 NARROW = 0.6
 """Interquartile range, relative to that of the rest, up to which a cluster keeps to a part of a column."""
 
+PREFERRED = 0.75
+"""How much of the gap of a value that is rare in a cluster one that is frequent must have, to be told instead."""
+
+MIDDLE_SD = 0.75
+"""Difference up to which a cluster with a narrow range is in the middle, rather than higher or lower."""
+
 MOSTLY = 0.75
 """Share of rows from which most have a value."""
+
+ENOUGH = 0.6
+"""Share of the entropy of membership that a single difference must tell to be a name."""
+
+LONGEST = 3
+"""Differences in a name, at most."""
 
 UNITS = {"mm", "cm", "m", "km", "g", "kg", "mg", "s", "ms", "sec", "min", "h", "usd", "eur", "pct", "percent"}
 
@@ -103,22 +115,47 @@ def differences(column: Column, labels: NDArray[np.integer], n_clusters: int) ->
     return found
 
 
+def within_fences(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Numbers far outside moved to the fence of their column, so a few of them decide nothing: same shape; NaN stays.
+
+    Examples
+    --------
+    >>> within_fences(np.array([1.0, 2.0, 3.0, 4.0, 1e9]))
+    array([ 1.,  2.,  3.,  4., 10.])
+    """
+    first, third = np.nanquantile(values, [0.25, 0.75], axis=0)
+    reach = FENCE * (third - first)
+    low, high = first - reach, third + reach
+    if (flat := reach == 0).any():  # most values are one: the middle half says nothing of the others
+        outer = np.nanquantile(values, [0.01, 0.99], axis=0)
+        low, high = np.where(flat, outer[0], low), np.where(flat, outer[1], high)
+    return np.asarray(values.clip(low, high))
+
+
 def standardized(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Numbers less their mean, in standard deviations, those far outside moved to the fence; NaN stays.
+    """Numbers within fences less their mean, in standard deviations: (n_rows,) -> (n_rows,); NaN stays.
 
     Examples
     --------
     >>> standardized(np.array([1.0, 2.0, 3.0, 4.0, 1e9])).round(1)  # the last one counts as 10
-    array([-1. , -0.6, -0.3, 0. , 1.9])
+    array([-0.9, -0.6, -0.3,  0. ,  1.9])
     """
     if not np.isfinite(values).any():
         return np.zeros(len(values))
-    first, third = np.nanquantile(values, [0.25, 0.75])
-    reach = FENCE * (third - first)
-    low, high = (first - reach, third + reach) if reach > 0 else np.nanquantile(values, [0.01, 0.99])
-    inside = values.clip(low, high)
-    spread = float(np.nanstd(inside))
-    return np.asarray((inside - np.nanmean(inside)) / (spread or 1.0))
+    inside = within_fences(values)
+    return np.asarray((inside - np.nanmean(inside)) / (float(np.nanstd(inside)) or 1.0))
+
+
+def number_difference(
+    column: str, effect: float, own: float, rest: float, information: float, *, date: bool = False
+) -> Difference:
+    """A number, or date, that is higher or lower than in the rest by `effect` standard deviations."""
+    show = as_date if date else short_number
+    up = effect > 0
+    word = ("later" if up else "earlier") if date else "higher" if up else "lower"
+    short = ("late" if up else "early") if date else "high" if up else "low"
+    words = f"{word} {column} ({show(own)}, rest {show(rest)}; {effect:+.1f} sd)"
+    return Difference(column, "higher" if up else "lower", effect, information, words, f"{short} {plain_name(column)}")
 
 
 def _of_numbers(
@@ -128,24 +165,18 @@ def _of_numbers(
     own, rest = members & present, ~members & present
     effect = float(scaled[own].mean() - scaled[rest].mean())
     show = as_date if column.kind == "date" else short_number
-    name = plain_name(column.name)
     quartiles = [np.quantile(column.values[part], [0.25, 0.5, 0.75]) for part in (own, rest)]
     ranges = [quartile[2] - quartile[0] for quartile in quartiles]
-    if abs(effect) >= LEAST_SD:
-        way: Way = "higher" if effect > 0 else "lower"
-        medians = [_day(quartile[1], column) for quartile in quartiles]
-        much = f"{show(medians[0])}, rest {show(medians[1])}; {effect:+.1f} sd"
-        if column.kind == "date":
-            word, adjective = ("later", "late") if effect > 0 else ("earlier", "early")
-        else:
-            word, adjective = way, "high" if effect > 0 else "low"
-        return Difference(column.name, way, effect, information, f"{word} {column.name} ({much})", f"{adjective} {name}")
-    if ranges[0] <= NARROW * ranges[1]:
+    narrow = ranges[0] <= NARROW * ranges[1]
+    if abs(effect) >= (MIDDLE_SD if narrow else LEAST_SD):
+        own_median, rest_median = (_day(quartile[1], column) for quartile in quartiles)
+        return number_difference(column.name, effect, own_median, rest_median, information, date=column.kind == "date")
+    if narrow:
         (low, high), (rest_low, rest_high) = (
             [show(_day(quartile[i], column)) for i in (0, 2)] for quartile in quartiles
         )
         words = f"medium {column.name} (half of the rows {low} to {high}, rest {rest_low} to {rest_high})"
-        return Difference(column.name, "narrow", effect, information, words, f"medium {name}")
+        return Difference(column.name, "narrow", effect, information, words, f"medium {plain_name(column.name)}")
     return None
 
 
@@ -157,22 +188,26 @@ def _of_values(
     gap = own - rest
     if column.levels[-1] == OTHERS:
         gap[-1] = 0.0
-    level = int(gap.argmax() if gap.max() >= 0.5 * -gap.min() else gap.argmin())
+    level = int(gap.argmax() if gap.max() >= PREFERRED * -gap.min() else gap.argmin())
     if abs(gap[level]) < LEAST_SHARE:
         return None
     value = column.levels[level]
     there, elsewhere = _percent(own[level]), _percent(rest[level])
+    named = _named(column.name, value)
     if gap[level] > 0:
         if own[level] == 1.0:
             words = f"{column.name} always {value} (rest {elsewhere})"
         else:
-            words = f"{column.name} {'mostly' if own[level] >= MOSTLY else 'more often'} {value} ({there}, rest {elsewhere})"
-        return Difference(column.name, "value", float(gap[level]), information, words, _named(column.name, value))
+            often = "mostly" if own[level] >= MOSTLY else "more often"
+            words = f"{column.name} {often} {value} ({there}, rest {elsewhere})"
+        short = named if own[level] >= MOSTLY else f"often {named}"
+        return Difference(column.name, "value", float(gap[level]), information, words, short)
     if own[level] == 0.0:
         words = f"{column.name} never {value} (rest {elsewhere})"
     else:
-        words = f"{column.name} {'rarely' if own[level] <= 1 - MOSTLY else 'less often'} {value} ({there}, rest {elsewhere})"
-    short = f"not {_named(column.name, value)}"
+        rare = "rarely" if own[level] <= 1.0 - MOSTLY else "less often"
+        words = f"{column.name} {rare} {value} ({there}, rest {elsewhere})"
+    short = f"{'not' if own[level] <= 1.0 - MOSTLY else 'less often'} {named}"
     return Difference(column.name, "not value", float(gap[level]), information, words, short)
 
 
@@ -244,13 +279,4 @@ def cluster_names(ranked: Sequence[Sequence[Difference]], entropies: Sequence[fl
         for k, name in enumerate(names):
             if names.count(name) > 1:
                 lengths[k] = min(lengths[k] + 1, LONGEST)
-    return [
-        name if name not in names[:k] else f"{name} ({names[: k + 1].count(name)})" for k, name in enumerate(names)
-    ]
-
-
-ENOUGH = 0.6
-"""Share of the entropy of membership that a single difference must tell to be a name."""
-
-LONGEST = 3
-"""Differences in a name, at most."""
+    return [name if name not in names[:k] else f"{name} ({names[: k + 1].count(name)})" for k, name in enumerate(names)]

@@ -69,8 +69,7 @@ def rounder_numbers(value: float, after: float, spread: float) -> Iterator[float
         return
     place = math.floor(math.log10(spread)) if spread > 0 else 0
     for digits in range(-place, -place + 12):
-        for between in ((value + after) / 2.0, value):
-            found = round(between, digits)
+        for found in dict.fromkeys(round(near, digits) for near in ((value + after) / 2.0, value)):
             yield found
             if value <= found < after:
                 return

@@ -130,7 +130,7 @@ def find_rules(columns: Sequence[Column], labels: NDArray[np.integer], n_cluster
     >>> from neuralbayes.clusters.cells import as_columns
     >>> frame = pd.DataFrame({"mass": [3.1, 3.4, 3.9, 5.2, 5.4, 5.8], "sex": ["f", "m", "f", "m", "f", "m"]})
     >>> [str(rule) for rule in find_rules(as_columns(frame), np.array([0, 0, 0, 1, 1, 1]), 2)]
-    ['mass ≤ 4', 'mass > 4']
+    ['mass ≤ 5', 'mass > 5']
     """
     usable = [column for column in columns if column.kind != "text" and len(np.unique(column.bins)) > 1]
     if len(usable) > MAX_COLUMNS:
@@ -188,7 +188,9 @@ def _condition(column: Column, allowed: Mask) -> Condition:
     if not named and allowed[n]:
         return Condition(column.name, "category", missing=True)
     if len(others) < len(named):
-        return Condition(column.name, "category", values=tuple(others), excluded=True, missing=bool(allowed[n]) or not there[n])
+        return Condition(
+            column.name, "category", values=tuple(others), excluded=True, missing=bool(allowed[n]) or not there[n]
+        )
     return Condition(column.name, "category", values=tuple(named), missing=bool(allowed[n]) and bool(there[n]))
 
 
@@ -211,7 +213,8 @@ def _rounded(rule: Rule, columns: Sequence[Column], members: Mask) -> Rule:
                 continue
             unbounded = [] if getattr(best.conditions[i], other) is None else [None]
             for candidate in [*unbounded, *_rounder(value, column)]:
-                changed = replace(best.conditions[i], **{bound: candidate})
+                old = best.conditions[i]
+                changed = replace(old, low=candidate) if bound == "low" else replace(old, high=candidate)
                 conditions = (*best.conditions[:i], changed, *best.conditions[i + 1 :])
                 found = _measured(replace(best, conditions=conditions), columns, members)
                 if found.f1 >= least and changed.holds(column).any():
