@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -105,6 +105,28 @@ class Description:
         return pd.DataFrame(records).set_index("cluster")
 
 
+def named_differences(
+    columns: Sequence[Column], labels: NDArray[np.integer], n_clusters: int
+) -> tuple[list[list[Difference]], list[str]]:
+    """What tells each cluster from the rest, the most telling first, and a name for each."""
+    found = [differences(column, labels, n_clusters) for column in columns]
+    ranked = [
+        sorted((one for column in found for one in column[k]), key=lambda one: -one.information)[:N_DIFFERENCES]
+        for k in range(n_clusters)
+    ]
+    shares = np.bincount(labels[labels >= 0], minlength=n_clusters) / max(1, len(labels))
+    return ranked, cluster_names(ranked, [float(entr(share) + entr(1.0 - share)) for share in shares])
+
+
+def name_clusters(frame: pd.DataFrame, labels: NDArray[np.integer], n_clusters: int) -> list[tuple[str, str]]:
+    """The name and the main difference of each cluster, from at most 20,000 rows: a summary that costs little."""
+    rows = some(np.arange(len(frame)), MAX_ROWS // 5, np.random.default_rng(0))
+    skipped = written_columns(frame)
+    columns = [column for column in as_columns(frame.iloc[rows]) if column.name not in skipped]
+    ranked, names = named_differences(columns, labels[rows], n_clusters)
+    return [(name, found[0].words if found else "") for name, found in zip(names, ranked, strict=True)]
+
+
 def describe_clusters(
     frame: pd.DataFrame,
     labels: NDArray[np.integer],
@@ -112,6 +134,7 @@ def describe_clusters(
     *,
     p_zx: NDArray[Any] | None = None,
     points: NDArray[Any] | None = None,
+    fitted: Collection[str] = (),
     left_out: Collection[str] = (),
 ) -> Description:
     """Describe the clusters of a table by all of its columns.
@@ -128,6 +151,8 @@ def describe_clusters(
         Probabilities, without which there are no borderline rows.
     points : ndarray of shape (n_rows, n_dimensions), optional
         Where the rows lie, for the prototypes. By default by the columns, standardised.
+    fitted : collection of str
+        The columns that clusters were fitted to. Rules are made of these, where the frame has any, else of all.
     left_out : collection of str
         Columns that do not count, such as true classes.
 
@@ -144,19 +169,14 @@ def describe_clusters(
     if labels.shape != (len(frame),):
         raise ValueError(f"`labels` must have shape ({len(frame)},), got {labels.shape}")
     sizes = np.bincount(labels[labels >= 0], minlength=n_clusters)
+    shares = sizes / max(1, len(labels))
     rows = some(np.arange(len(frame)), MAX_ROWS, np.random.default_rng(0))
     every = as_columns(frame.iloc[rows])
     skipped = {*written_columns(frame), *left_out}
     columns = [column for column in every if column.name not in skipped]
     own = labels[rows]
-    found = [differences(column, own, n_clusters) for column in columns]
-    ranked = [
-        sorted((one for column in found for one in column[k]), key=lambda one: -one.information)[:N_DIFFERENCES]
-        for k in range(n_clusters)
-    ]
-    shares = sizes / max(1, len(labels))
-    names = cluster_names(ranked, [float(entr(share) + entr(1.0 - share)) for share in shares])
-    rules = find_rules(columns, own, n_clusters)
+    ranked, names = named_differences(columns, own, n_clusters)
+    rules = find_rules([column for column in columns if column.name in fitted] or columns, own, n_clusters)
     where = points_of(columns) if points is None else points[rows]
     typical = rank_members(where, own, n_clusters)
     nothing = [np.empty(0, np.intp)] * n_clusters

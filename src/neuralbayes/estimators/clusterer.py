@@ -147,7 +147,7 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         >>> from sklearn.datasets import load_iris
         >>> flowers = load_iris(as_frame=True).data
         >>> clusterer = nb.InformationClusterer(3, random_state=0).fit(flowers)
-        >>> clusterer.describe(flowers).set_index("name").loc["low petal length", "rule"]
+        >>> clusterer.describe(flowers).set_index("name").loc["low petal width", "rule"]
         'petal length (cm) ≤ 2'
         """
         from neuralbayes.clusters.description import describe_clusters
@@ -162,7 +162,7 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
             raise ValueError("`X` must be None, since images have no columns to tell clusters apart by")
         frame = as_frame(self, X)
         labels, p_zx = self._labels_of(frame)
-        return describe_clusters(frame, labels, self.n_clusters_, p_zx=p_zx).to_frame()
+        return describe_clusters(frame, labels, self.n_clusters_, p_zx=p_zx, fitted=column_names(self)).to_frame()
 
     def _labels_of(self, frame: pd.DataFrame) -> tuple[NDArray[np.int64], Array | None]:
         """Labels and probabilities of rows that have the fitted columns, or the labels of those that were fitted."""
