@@ -158,7 +158,7 @@ class CategoryEncoder(Encoder):
     def transform(self, values: pd.Series[Any]) -> Encoded:
         words = as_words(values)
         n_parts = len(self.levels) + self.other
-        place = words.map({level: i for i, level in enumerate(self.levels)}).to_numpy(np.float64, na_value=np.nan)
+        place = np.array(words.map({level: i for i, level in enumerate(self.levels)}), dtype=np.float64)
         missing = np.array(words.isna(), dtype=bool)
         odd = np.isnan(place) & ~missing
         if self.other:
