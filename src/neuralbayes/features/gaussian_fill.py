@@ -13,14 +13,14 @@ from torch import Tensor
 
 Array = NDArray[np.float64]
 
-MOST_COLUMNS = 256
+MOST_COLUMNS = 128
 """Up to so many columns their covariance is estimated; of more, missing cells get the mean."""
 
-FIT_ROWS = 4000
-"""Rows, evenly spaced, that the covariance is estimated from."""
-
-N_STEPS = 12
+N_STEPS = 8
 """Steps of expectation maximisation."""
+
+FIT_ROWS, FIT_PRODUCTS = 4000, 5e8
+"""Most rows, evenly spaced, that the covariance is estimated from, and most multiplications in a step."""
 
 RIDGE = 0.05
 """Share of the covariance that is replaced by its diagonal."""
@@ -46,10 +46,11 @@ class GaussianFill:
         n_columns = X.shape[1]
         if n_columns > MOST_COLUMNS:
             return cls(mean, np.zeros((n_columns, 0)))
-        some = X[:: max(1, len(X) // FIT_ROWS)]
+        n_rows = int(min(FIT_ROWS, FIT_PRODUCTS / n_columns**3))
+        some = X[:: max(1, len(X) // max(n_rows, 4 * n_columns))]
         fill = cls(mean, np.diag(variance + 1e-9))
         for _ in range(N_STEPS if missing.any() else 1):
-            filled, spread = fill._expected(some)
+            filled, spread = fill._expected(some, learn=True)
             mean = filled.mean(axis=0)
             covariance = (filled - mean).T @ (filled - mean) / len(filled) + spread / len(filled)
             diagonal = np.diag(np.diag(covariance) + 1e-9)
@@ -74,38 +75,36 @@ class GaussianFill:
                 raise ValueError(f"{name!r} must be finite float64 of shape {shape}, got {array.dtype} {array.shape}")
         return cls(mean, covariance)
 
-    def _expected(self, X: Array) -> tuple[Array, Array]:
-        """The filled rows, and the sum over rows of the covariance of what was filled in."""
+    def _expected(self, X: Array, *, learn: bool = False) -> tuple[Array, Array]:
+        """The filled rows and, to learn from, the sum over rows of the covariance of what was filled in."""
         missing = np.isnan(X)
         result, spread = X.copy(), np.zeros_like(self.covariance)
         holes = np.flatnonzero(missing.any(axis=1))
-        if not len(holes):
-            return result, spread
         patterns, which, counts = np.unique(missing[holes], axis=0, return_inverse=True, return_counts=True)
-        which = which.ravel()
-        order = np.argsort(which, kind="stable")
-        ends = np.cumsum(counts)
+        order = np.argsort(which.ravel(), kind="stable")
+        rows, pattern = holes[order], which.ravel()[order]
         covariance, block = torch.from_numpy(self.covariance), max(1, BLOCK_ELEMENTS // self.covariance.size)
-        for start in range(0, len(patterns), block):
-            part = torch.from_numpy(patterns[start : start + block])
-            weights = _regression(covariance, part)
-            stop = min(start + block, len(patterns))
-            inside = order[(ends[start - 1] if start else 0) : ends[stop - 1]]
-            rows = holes[inside]
-            deviation = torch.from_numpy(np.where(missing[rows], 0.0, X[rows] - self.mean))
-            for some in np.array_split(np.arange(len(rows)), -(-len(rows) // block)):
-                chosen = weights[torch.from_numpy(which[inside[some]] - start)]
-                expected = (chosen @ deviation[some, :, None]).squeeze(2).numpy() + self.mean
-                result[rows[some]] = np.where(missing[rows[some]], expected, X[rows[some]])
-            hidden = part.double()
-            left = (covariance - weights @ covariance) * hidden[:, :, None] * hidden[:, None, :]
-            spread += torch.einsum("p,pij->ij", torch.from_numpy(counts[start:stop]).double(), left).numpy()
+        deviation = np.where(missing[rows], 0.0, X[rows] - self.mean)
+        for start in range(0, len(rows), block):
+            part = slice(start, start + block)
+            first, last = pattern[part][0], pattern[part][-1] + 1
+            factor = _factor(covariance, torch.from_numpy(patterns[first:last]))
+            solved = torch.cholesky_solve(
+                torch.from_numpy(deviation[part, :, None]), factor[torch.from_numpy(pattern[part] - first)]
+            )
+            expected = (covariance @ solved).squeeze(2).numpy() + self.mean
+            result[rows[part]] = np.where(missing[rows[part]], expected, X[rows[part]])
+        for start in range(0, len(patterns) if learn else 0, block):
+            hidden = torch.from_numpy(patterns[start : start + block])
+            known = (~hidden).double()[:, :, None] * covariance
+            left = covariance - known.mT @ torch.cholesky_solve(known, _factor(covariance, hidden))
+            left = left * (hidden[:, :, None] & hidden[:, None, :])
+            spread += torch.einsum("p,pij->ij", torch.from_numpy(counts[start : start + block]).double(), left).numpy()
         return result, spread
 
 
-def _regression(covariance: Tensor, missing: Tensor) -> Tensor:
-    """Weights (n_patterns, d, d) by which known cells foretell the missing ones of each pattern (n_patterns, d)."""
+def _factor(covariance: Tensor, missing: Tensor) -> Tensor:
+    """Cholesky factors (n_patterns, d, d) of the covariance of the known cells, the identity for the missing ones."""
     known = (~missing).double()
     between = covariance * known[:, :, None] * known[:, None, :] + torch.diag_embed(1.0 - known)
-    solved = torch.linalg.solve(between, covariance * known[:, :, None])  # S_oo^-1 S_o., zero where missing
-    return solved.mT
+    return torch.linalg.cholesky(between)
