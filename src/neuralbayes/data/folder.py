@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from neuralbayes.data.path_text import readable
-from neuralbayes.data.pictures import PictureError, no_longer_readable, picture_header, read_picture
+from neuralbayes.data.pictures import Interpolation, PictureError, no_longer_readable, picture_header, read_picture
 from neuralbayes.data.progress import late_bar
 from neuralbayes.data.scan import Skipped, class_of, find_classes, scan_folder
 from neuralbayes.data.sources import check_indices
@@ -50,6 +50,8 @@ class FolderSource:
     class_folders : bool, optional
         Whether the sub-folders are classes. By default they are when there are two or more and every picture lies
         in one.
+    interpolation : {"area", "bilinear", "bicubic"}, default="area"
+        How pictures are scaled.
     memory_limit : int, default=2**30
         Decoded images of at most this many bytes in all are kept in memory.
     progress : bool, default=True
@@ -78,6 +80,7 @@ class FolderSource:
         size: int | tuple[int, int] | None = None,
         channels: int | None = None,
         class_folders: bool | None = None,
+        interpolation: Interpolation = "area",
         memory_limit: int = MEMORY_LIMIT,
         progress: bool = True,
         check: Check | None = None,
@@ -100,6 +103,7 @@ class FolderSource:
         if check is not None:
             check(len(headers), self.shape)
         self._images: NDArray[np.uint8] | None = None
+        self._interpolation = interpolation
         self.paths = tuple(self._decode_all(list(headers), memory_limit, progress))
         self._require(self.paths, folder)
 
@@ -131,7 +135,7 @@ class FolderSource:
         return batch
 
     def _read_one(self, path: Path) -> NDArray[np.uint8]:
-        return read_picture(path, self.shape[:2], self.shape[2])
+        return read_picture(path, self.shape[:2], self.shape[2], self._interpolation)
 
     def _readable(
         self, function: Callable[[Path], _Result], paths: list[Path], description: str, progress: bool, room: _Room

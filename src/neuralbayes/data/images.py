@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from neuralbayes.data.arrays import npz_keys, npz_shape, open_npy, open_npz
 from neuralbayes.data.catalog import find_entry, is_name, names
 from neuralbayes.data.folder import Check, FolderSource, check_channels, check_size
+from neuralbayes.data.pictures import Interpolation
 from neuralbayes.data.scan import find_classes, scan_folder
 from neuralbayes.data.sources import ArraySource, FittedSource, Images
 
@@ -30,6 +31,7 @@ def load_images(
     split: str = "train",
     size: int | tuple[int, int] | None = None,
     channels: int | None = None,
+    interpolation: Interpolation = "area",
     class_folders: bool | None = None,
     root: str | Path | None = None,
     offline: bool = False,
@@ -51,6 +53,8 @@ def load_images(
         folder get its commonest size, reduced to 64 pixels on its shorter side where that is longer.
     channels : {1, 3}, optional
         Grey or RGB; by default as they are.
+    interpolation : {"area", "bilinear", "bicubic"}, default="area"
+        How they are scaled.
     class_folders : bool, optional
         Whether the sub-folders of a folder are classes. By default they are when there are two or more and every
         picture lies in one.
@@ -78,7 +82,7 @@ def load_images(
     else:
         path = Path(data).expanduser()
         if path.is_dir():
-            return _folder(path, split, wanted_size, wanted_channels, class_folders, progress, check)
+            return _folder(path, split, wanted_size, wanted_channels, interpolation, class_folders, progress, check)
         images = _file(path, split)
     shape = images.source.shape
     height, width = wanted_size or shape[:2]
@@ -87,7 +91,7 @@ def load_images(
         check(len(images), wanted)
     if wanted == shape:
         return images
-    fitted = FittedSource(images.source, wanted[:2], wanted[2])
+    fitted = FittedSource(images.source, wanted[:2], wanted[2], interpolation=interpolation)
     return Images(images.name, split, fitted, images.labels, images.class_names)
 
 
@@ -153,6 +157,7 @@ def _folder(
     split: str,
     size: tuple[int, int] | None,
     channels: int | None,
+    interpolation: Interpolation,
     class_folders: bool | None,
     progress: bool,
     check: Check | None,
@@ -161,7 +166,13 @@ def _folder(
     if folder is None:
         raise ValueError(f"{path} has no split {split!r}; put its pictures into the sub-folders train and {split}")
     source = FolderSource(
-        folder, size=size, channels=channels, class_folders=class_folders, progress=progress, check=check
+        folder,
+        size=size,
+        channels=channels,
+        interpolation=interpolation,
+        class_folders=class_folders,
+        progress=progress,
+        check=check,
     )
     return Images(str(path), split, source, source.labels, source.class_names, source.skipped)
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+if TYPE_CHECKING:
+    from neuralbayes.data.pictures import Interpolation
 
 CHANNELS = (1, 3)  # grey or RGB: what tells the channel axis of an array from the others
 
@@ -122,17 +125,26 @@ class FittedSource:
         With 1 or 3 channels.
     size : tuple (H, W)
     channels : {1, 3}
+    interpolation : {"area", "bilinear", "bicubic"}, default="area"
+        How images are scaled.
     waiting_bytes : int, default=2**26
         Of images that wait to be resized.
     """
 
     def __init__(
-        self, source: ImageSource, size: tuple[int, int], channels: int, *, waiting_bytes: int = 2**26
+        self,
+        source: ImageSource,
+        size: tuple[int, int],
+        channels: int,
+        *,
+        interpolation: Interpolation = "area",
+        waiting_bytes: int = 2**26,
     ) -> None:
         if source.shape[2] not in CHANNELS:
             raise ValueError(f"`source` must have 1 or 3 channels to be resized, got shape {source.shape}")
         self._source = source
         self.shape = (*size, channels)
+        self._interpolation: Interpolation = interpolation
         self._at_once = max(1, waiting_bytes // math.prod(source.shape))
 
     def __len__(self) -> int:
@@ -149,7 +161,7 @@ class FittedSource:
         for start in range(0, len(checked), self._at_once):
             for i, image in enumerate(self._source.read(checked[start : start + self._at_once]), start):
                 picture = Image.fromarray(image[..., 0] if image.shape[2] == 1 else image)
-                fitted[i] = fit_picture(picture, self.shape[:2], self.shape[2])
+                fitted[i] = fit_picture(picture, self.shape[:2], self.shape[2], self._interpolation)
         return fitted
 
 
