@@ -94,9 +94,7 @@ class FolderSource:
             self._label(found, folder, find_classes(found, folder, True))
         headers = dict(self._readable(picture_header, found, "looking at pictures", progress, _Room()))
         self._require(headers, folder)
-        self.shape, self.reduced_from = _choose_shape(
-            list(headers.values()), check_size(size), check_channels(channels)
-        )
+        self.shape, self.reduced_from = choose_shape(list(headers.values()), check_size(size), check_channels(channels))
         self._room = _Room(
             decoding=4 * max(height * width for (height, width), _ in headers.values()), image=math.prod(self.shape)
         )
@@ -236,7 +234,7 @@ def check_channels(channels: int | None) -> int | None:
     return channels
 
 
-def _choose_shape(
+def choose_shape(
     headers: list[tuple[tuple[int, int], int]], size: tuple[int, int] | None, channels: int | None
 ) -> tuple[tuple[int, int, int], tuple[int, int] | None]:
     """(H, W, C), and the size that is reduced to it, if one is."""

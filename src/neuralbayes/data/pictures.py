@@ -86,7 +86,7 @@ def picture_header(path: Path) -> tuple[tuple[int, int], int]:
         with _open(path) as picture:
             turned = _orientation(picture) >= 5
             size = (picture.width, picture.height) if turned else (picture.height, picture.width)
-            return size, _channels(picture)
+            return size, picture_channels(picture)
     except DAMAGE as error:
         raise _reason(error) from error
 
@@ -191,7 +191,8 @@ def _orientation(picture: Image.Image) -> int:
     return value if isinstance(value, int) else 1
 
 
-def _channels(picture: Image.Image) -> int:
+def picture_channels(picture: Image.Image) -> int:
+    """1 where a picture is grey, else 3."""
     return 1 if picture.mode in ("1", "L", "LA", "La", "I", "F") or picture.mode.startswith("I;16") else 3
 
 

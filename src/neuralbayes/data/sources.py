@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -212,13 +212,19 @@ class Images:
         return self.source.read(indices)
 
 
-def as_source(images: ImageSource | NDArray[np.generic]) -> ImageSource:
-    """`images` itself when it is a source, an :class:`ArraySource` of it when it is an array."""
-    if isinstance(images, np.ndarray):
-        return ArraySource(images)
+def as_source(images: Any) -> ImageSource:
+    """`images`, as :func:`neuralbayes.data.given.images_given` takes them, as a source."""
     if isinstance(images, ImageSource):
         return images
-    raise TypeError(f"`images` must be an array or have shape, len() and read(), got {type(images).__name__}")
+    from neuralbayes.data.given import images_given
+
+    found = images_given(images)
+    if found is None:
+        raise TypeError(
+            "`images` must be a folder, paths, PIL images, arrays, tensors, a data set, or have shape, len() and "
+            f"read(), got {type(images).__name__}"
+        )
+    return found
 
 
 def check_indices(indices: ArrayLike, n: int) -> NDArray[np.int64]:

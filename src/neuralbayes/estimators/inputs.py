@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from neuralbayes.data.sources import Images, ImageSource, as_source
+from neuralbayes.data.sources import Images, ImageSource
 
 Rows = Images | ImageSource | ArrayLike
 """What estimators take: rows of numbers, or images."""
@@ -33,16 +33,20 @@ def as_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> NDArray[Any]:
     return checked
 
 
-def as_images(X: Any) -> ImageSource | None:
-    """`X` as a source of images where it is one, or an array of three or four dimensions; else None: it has rows."""
+def as_images(X: Any, shape: Sequence[int] | None = None) -> ImageSource | None:
+    """`X` as a source of images, of the given shape (H, W, C) where they are read from files; None: it has rows."""
     if isinstance(X, ImageSource):
         return X
-    return as_source(_numpy(X)) if getattr(X, "ndim", 2) in (3, 4) else None
+    if getattr(X, "ndim", 0) == 2:
+        return None
+    from neuralbayes.data.given import images_given  # pictures need Pillow, which rows do not
+
+    return images_given(X, shape)
 
 
 def as_fitted(estimator: BaseEstimator, X: Any, image_shape: Sequence[int] | None) -> NDArray[Any] | ImageSource:
     """`X` as rows where `image_shape` is None, else as images; of the kind that `estimator` was fitted to."""
-    images = as_images(X)
+    images = as_images(X, image_shape)
     if (images is None) != (image_shape is None):
         fitted, got = ("images", "rows") if images is None else ("rows", "images")
         raise ValueError(f"X must be {fitted}, as in fit, got {got}")
