@@ -164,7 +164,8 @@ def _pixels(image: Any) -> NDArray[np.uint8]:
     array = _array_of(image) if tensor else np.asarray(image)
     if array.ndim not in (2, 3):
         raise TypeError(f"an item of `images` must be an image, got {type(image).__name__} of shape {array.shape}")
-    return ArraySource(array[None], channels_first=True if tensor and array.ndim == 3 else None).read([0])[0]
+    source = ArraySource(array[None], channels_first=True if tensor and array.ndim == 3 else None)
+    return np.asarray(source.read([0])[0])
 
 
 def _is_tensor(X: Any) -> bool:

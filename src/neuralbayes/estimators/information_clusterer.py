@@ -348,14 +348,15 @@ class InformationClusterer(Clusterer):
         return self._typicality(as_fitted(self, X, self.image_shape_))
 
     def _typicality(self, samples: Samples) -> NDArray[np.float64]:
-        typical, coordinates = self._typical()
+        typical, coordinates = self.typical_parts()
 
         def p_values(rows: NDArray[np.int64]) -> NDArray[np.float64]:
             return typical.p_values(coordinates(self.module_, tensor_of(samples, rows)))
 
         return in_blocks(p_values, len(samples), block=self._block)
 
-    def _typical(self) -> tuple[Typicality, Coordinates]:
+    def typical_parts(self) -> tuple[Typicality, Coordinates]:
+        """What `typicality` compares samples with, and where these lie for it."""
         typical = Typicality(**{name: getattr(self, f"typical_{name}_") for name in Typicality.__annotations__})
         return typical, Coordinates(getattr(self, "typical_components_", None), self.typical_length_)
 
@@ -398,7 +399,7 @@ class InformationClusterer(Clusterer):
         n_dimensions = self.n_dimensions_ if components is None else components.shape[1]
         if self.typical_length_ < 0.0 or len(self.typical_center_) != n_dimensions + (self.typical_length_ > 0.0):
             raise ValueError("'typical_length_' and 'typical_center_' must fit the principal components")
-        self._typical()
+        self.typical_parts()
 
     def _make_module(self, body: nn.Module | None) -> nn.Module:
         n_features, rank = self.n_features_in_, self.n_dimensions_

@@ -150,8 +150,8 @@ def _timm(name: str, rest: str, size: tuple[int, int] | None, device: str) -> Pr
     config = timm.data.resolve_model_data_config(network)
     side = size or tuple(config["input_size"][1:])
     scaled = side if config.get("crop_mode") == "squash" else tuple(round(s / config["crop_pct"]) for s in side)
-    interpolation = config["interpolation"] if config["interpolation"] in ("bilinear", "bicubic") else "bicubic"
-    return _of_module(name, network, Preprocessing(scaled, side, config["mean"], config["std"], interpolation), device)
+    how = _interpolation(config["interpolation"], "bicubic")
+    return _of_module(name, network, Preprocessing(scaled, side, config["mean"], config["std"], how), device)
 
 
 def _torchvision(name: str, rest: str, size: tuple[int, int] | None, device: str) -> PretrainedNetwork:
@@ -166,9 +166,13 @@ def _torchvision(name: str, rest: str, size: tuple[int, int] | None, device: str
     side = size or (steps.crop_size[0],) * 2
     enlarged = steps.resize_size[0] / steps.crop_size[0]
     scaled = (round(side[0] * enlarged), round(side[1] * enlarged))
-    interpolation = steps.interpolation.value if steps.interpolation.value in ("bilinear", "bicubic") else "bilinear"
-    preprocessing = Preprocessing(scaled, side, tuple(steps.mean), tuple(steps.std), interpolation)
-    return _of_module(name, network, preprocessing, device)
+    how = _interpolation(steps.interpolation.value, "bilinear")
+    return _of_module(name, network, Preprocessing(scaled, side, tuple(steps.mean), tuple(steps.std), how), device)
+
+
+def _interpolation(name: str, otherwise: Interpolation) -> Interpolation:
+    known: dict[str, Interpolation] = {"bilinear": "bilinear", "bicubic": "bicubic"}
+    return known.get(name, otherwise)
 
 
 def without_classes(network: nn.Module) -> None:
