@@ -13,6 +13,7 @@ from .estimators.information_clusterer import InformationClusterer as Informatio
 from .estimators.manifold_labeler import ManifoldLabeler as ManifoldLabeler
 from .estimators.mim_encoder import MIMEncoder as MIMEncoder
 from .estimators.persistence import load as load
+from .estimators.table_vectorizer import TableVectorizer as TableVectorizer
 from .features.encoder import ImageEncoder as ImageEncoder
 from .features.export import export_encoder as export_encoder
 from .features.export import write_features as write_features

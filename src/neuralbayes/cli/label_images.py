@@ -232,7 +232,7 @@ def probabilities(estimator: Any, images: ImageSource) -> NDArray[Any]:
 def _write(path: Path, p_zx: NDArray[Any], names: list[str], classes: NDArray[np.int64] | None) -> None:
     import numpy as np
 
-    from neuralbayes.data.tables import write_table
+    from neuralbayes.data.table_writing import write_table
 
     labels = p_zx.argmax(axis=1)
     match path.suffix.lower():

@@ -14,6 +14,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from neuralbayes.cli.outputs import check_model_folder, check_target
+from neuralbayes.cli.standard_streams import stream_names
 
 if TYPE_CHECKING:
     import numpy as np
@@ -58,7 +59,7 @@ def label_outputs(
     table: Path, source: Path | None, save: Path | None, picture: Path | None, *, draw: bool, force: bool
 ) -> LabelOutputs:
     """Where everything goes, checked before anything is computed; `source` is the input, which stays as it is."""
-    from neuralbayes.data.table_formats import check_format
+    from neuralbayes.data.table_formats import check_format, unpacked_name
 
     check_format(table)
     check_target(table, option="--out", force=force, source=source)
@@ -67,7 +68,7 @@ def label_outputs(
 
         check_picture(picture)
     elif draw and find_spec("matplotlib"):
-        picture = table.with_suffix(".png")
+        picture = unpacked_name(table).with_suffix(".png")
     if picture is not None:
         check_target(picture, option="--picture", force=force, source=source)
     if save is not None:
@@ -171,7 +172,7 @@ def summarize(labeling: Labeling, outputs: LabelOutputs, new_columns: list[str],
     states = _states(labeling)
     certifies = hasattr(labeling.estimator, "disjoint_")
     return LabelSummary(
-        input=str(table.path),
+        input=stream_names(str(table.path)),
         rows=int(labeling.state_counts().sum()),
         method="manifolds" if certifies else "information",
         n_clusters=len(states),
@@ -182,7 +183,7 @@ def summarize(labeling: Labeling, outputs: LabelOutputs, new_columns: list[str],
         columns=table.feature_names,
         ignored=table.ignored,
         new_columns=new_columns,
-        out=str(outputs.table),
+        out=stream_names(str(outputs.table)),
         picture=None if outputs.picture is None else str(outputs.picture),
         model=None if outputs.model is None else str(outputs.model),
         notes=notes,

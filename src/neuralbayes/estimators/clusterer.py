@@ -28,6 +28,7 @@ from neuralbayes.estimators.attributes import (
 )
 from neuralbayes.estimators.inputs import Rows, as_fitted
 from neuralbayes.estimators.persistence import SavedEstimator
+from neuralbayes.estimators.table_vectorizer import TableVectorizer
 from neuralbayes.training.inference import in_blocks
 
 Array = NDArray[Any]
@@ -56,7 +57,11 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         "image_shape_": shape_or_none,
         "n_features_in_": count,
     }
-    _fitted_sometimes: ClassVar[dict[str, Check]] = {"feature_names_in_": names, "selection_": columns}
+    _fitted_sometimes: ClassVar[dict[str, Check]] = {
+        "feature_names_in_": names,
+        "selection_": columns,
+        "vectorizer_": lambda value: isinstance(value, TableVectorizer),
+    }
 
     def transform(self, X: Rows) -> Array:
         """Logits of p(z|x).
@@ -140,6 +145,9 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
 
     def _check_fitted(self, weights: Mapping[str, Tensor]) -> None:
         check_features(self)
+        vectorizer = getattr(self, "vectorizer_", None)
+        if vectorizer is not None and len(vectorizer.get_feature_names_out()) != self.n_features_in_:
+            raise ValueError(f"'vectorizer_' must give {self.n_features_in_} columns")
         for name in ("prior_", "separation_"):
             if getattr(self, name).shape != (self.n_clusters_,):
                 raise ValueError(f"{name!r} must have a value for each of {self.n_clusters_} clusters")

@@ -26,6 +26,7 @@ from neuralbayes.clusters.typicality import Typicality, check_level, reject_atyp
 from neuralbayes.estimators.attributes import Check, array, count, number
 from neuralbayes.estimators.clusterer import Array, Clusterer, Samples, tensor_of
 from neuralbayes.estimators.inputs import Rows, as_fitted, as_images, as_rows
+from neuralbayes.estimators.table_vectorizer import TableVectorizer
 from neuralbayes.networks.states import StateNetwork, WithStates
 from neuralbayes.objectives import Objective
 from neuralbayes.training.inference import in_blocks
@@ -75,6 +76,9 @@ class InformationClusterer(Clusterer):
     standardize : bool, default=False
         Divide each column of rows by its standard deviation first, those with two values by their difference. Use it
         where columns have different units.
+    vectorizer : TableVectorizer, "auto" or None, default="auto"
+        What turns data frames into numbers, standardised. "auto" takes a :class:`neuralbayes.TableVectorizer` for those
+        that hold more than finite numbers: categories, dates, text, missing cells.
     random_state : int, RandomState instance or None, default=None
     verbose : bool, default=False
         Show progress.
@@ -120,6 +124,9 @@ class InformationClusterer(Clusterer):
         With a network of your own: the principal components in which `typicality` measures distances.
     image_shape_ : list of int or None
         [H, W, C] where images were fitted.
+    vectorizer_ : TableVectorizer
+        Where a data frame was turned into numbers; `n_features_in_` and `feature_names_in_` are then those of the
+        numbers.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
 
@@ -179,6 +186,7 @@ class InformationClusterer(Clusterer):
         "max_samples": [Interval(Integral, 2, None, closed="left")],
         "max_clusters": [Interval(Integral, 2, None, closed="left"), None],
         "standardize": ["boolean"],
+        "vectorizer": [TableVectorizer, StrOptions({"auto"}), None],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
@@ -198,6 +206,7 @@ class InformationClusterer(Clusterer):
         max_samples: int = 60_000,
         max_clusters: int | None = None,
         standardize: bool = False,
+        vectorizer: TableVectorizer | Literal["auto"] | None = "auto",
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
     ) -> None:
@@ -213,6 +222,7 @@ class InformationClusterer(Clusterer):
         self.max_samples = max_samples
         self.max_clusters = max_clusters
         self.standardize = standardize
+        self.vectorizer = vectorizer
         self.random_state = random_state
         self.verbose = verbose
 
@@ -256,7 +266,7 @@ class InformationClusterer(Clusterer):
             n_hidden=self.n_hidden or (0 if voted else 512),
             max_iter=self.max_iter or (0 if voted else default_steps(len(samples))),
             max_samples=self.max_samples,
-            standardize=self.standardize,
+            standardize=self.standardize and not hasattr(self, "vectorizer_"),
             verbose=bool(self.verbose),
             objective=self.objective,
         )

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from neuralbayes.data.sources import Images, ImageSource
+from neuralbayes.estimators.vectorized import vectorized
 
 Rows = Images | ImageSource | ArrayLike
 """What estimators take: rows of numbers, or images."""
@@ -22,10 +23,12 @@ LARGEST = 1e150
 def as_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> NDArray[Any]:
     """`X` as a finite float32 or float64 array of shape (n_samples, n_features), which `estimator` notes or expects.
 
-    At least two rows are asked for where they are fitted (`reset`).
+    At least two rows are asked for where they are fitted (`reset`). Data frames are turned into numbers where the
+    estimator has a vectorizer.
     """
+    numbers = vectorized(estimator, _numpy(X), reset=reset)
     checked: NDArray[Any] = validate_data(
-        estimator, _numpy(X), reset=reset, dtype=[np.float64, np.float32], ensure_min_samples=2 if reset else 1
+        estimator, numbers, reset=reset, dtype=[np.float64, np.float32], ensure_min_samples=2 if reset else 1
     )
     largest = max(-float(checked.min()), float(checked.max()))
     if largest > LARGEST:
