@@ -27,7 +27,7 @@ EXAMPLES = """Writes the table again with a label for each row and the probabili
 draws a picture, and says whether the manifolds are certified disjoint.
 
 Images get a cluster each. The table has their index, path, label and probabilities, and the picture is a contact \
-sheet: a row of each cluster, from the image that is surest to be in it to the one that is least.
+sheet: a row of each cluster, from its most typical image to its least typical.
 
 With --model rows and images are labelled block by block. What is finished is kept beside the output until it is \
 whole: interrupted, the same command goes on. --workers shares the blocks among processes of this machine, --scheduler \

@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 SHOWN = 20
 """Images in the row of a cluster."""
 
+RANKED = 200
+"""Images of a cluster, drawn at random, of which the most and the least typical are shown."""
+
 SHEET_SIDE = 128
 """Pixels of the longer side of an image in the contact sheet, at most: it shows no more."""
 
@@ -209,7 +212,9 @@ def label_images(
         blocks.remove()
     notes: list[str] = []
     if draw:
-        outputs = with_picture(order.outputs, lambda path: _draw(path, p_zx, source, images.name), notes)
+        outputs = with_picture(
+            order.outputs, lambda path: _draw(path, estimator, p_zx.argmax(axis=1), source, images.name), notes
+        )
         order = replace(order, outputs=outputs)
     summary = _summary(order, estimator, p_zx, source.shape, classes, len(images.skipped), notes)
     if output == "json":
@@ -247,29 +252,35 @@ def _write(path: Path, p_zx: NDArray[Any], names: list[str], classes: NDArray[np
             write_table(path, columns | {"label": labels, "p": p_zx})
 
 
-def _draw(path: Path, p_zx: NDArray[Any], source: ImageSource, title: str) -> None:
-    """A row of each cluster, from the image that is surest to be in it to the one that is least."""
+def _draw(path: Path, estimator: Any, labels: NDArray[Any], source: ImageSource, title: str) -> None:
+    """A row of each cluster, from its most typical image to its least typical."""
     import numpy as np
 
-    from neuralbayes.data.sources import CHANNELS, FittedSource
+    from neuralbayes.clusters.prototypes import some
+    from neuralbayes.data.sources import CHANNELS, FittedSource, SubsetSource
+    from neuralbayes.estimators.clusterer import tensor_of
     from neuralbayes.plot import MembersDisplay, save_picture
-    from neuralbayes.plot.members import from_sure_to_unsure
+    from neuralbayes.plot.members import from_typical_to_odd
     from neuralbayes.plot.style import literal
 
+    rng = np.random.default_rng(0)
+    counts = np.bincount(labels)
+    drawn = np.concatenate([some(np.flatnonzero(labels == k), RANKED, rng) for k in range(len(counts))])
+    points = estimator.module_.normalize(tensor_of(source, drawn)).flatten(1).numpy()
+    members = [drawn[rows] for rows in from_typical_to_odd(points, labels[drawn], SHOWN)]
+    shown = [k for k in range(len(members)) if len(members[k])]
+    typicality = [100.0 * estimator.typicality(SubsetSource(source, members[k])) for k in shown]
     height, width, channels = source.shape
     reduction = max(height, width) / SHEET_SIDE
     if reduction > 1 and channels in CHANNELS:
         source = FittedSource(source, (math.ceil(height / reduction), math.ceil(width / reduction)), channels)
-    members = from_sure_to_unsure(p_zx, SHOWN)
-    counts = np.bincount(p_zx.argmax(axis=1), minlength=p_zx.shape[1])
-    shown = [k for k in range(len(members)) if len(members[k])]
     display = MembersDisplay(
         [source.read(members[k]) for k in shown],
         [f"{k}: {counts[k]:,}" for k in shown],
-        [(100.0 * p_zx[members[k], k]).tolist() for k in shown],
+        [values.tolist() for values in typicality],
     ).plot()
     heading = (
-        f"{Path(data_name(title)).name}: each cluster from its surest image to its least sure; right, p(z|x) in percent"
+        f"{Path(data_name(title)).name}: each cluster from its most typical image to its least; right, typicality in %"
     )
     display.ax_.set_title(literal(heading), fontsize=8)
     save_picture(display.figure_, path)

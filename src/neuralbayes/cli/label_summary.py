@@ -93,7 +93,10 @@ def with_picture(outputs: LabelOutputs, draw: Callable[[Path], None], notes: lis
 
 @dataclass(frozen=True)
 class State:
-    """One line of the summary; `separation` is in nats, None where it could not be measured."""
+    """One line of the summary; `separation` is in nats, None where it could not be measured.
+
+    `name` and `difference` say what tells the state from the rest; empty where it is the only one.
+    """
 
     state: int
     rows: int
@@ -101,6 +104,8 @@ class State:
     separation: float | None
     separation_percent: float | None
     disjoint: bool
+    name: str
+    difference: str
 
 
 @dataclass(frozen=True)
@@ -144,6 +149,10 @@ class LabelSummary:
                 *([Text("yes", style="green") if state.disjoint else Text("no", style="yellow")] if certifies else []),
             )
         stdout.print(grid)
+        for state in self.states if self.n_clusters > 1 else ():
+            told = f"{state.rows:,} rows" + (f"; {state.difference}" if state.difference else "")
+            name = (f"{state.state} {state.name}", f"bold {state_color(state.state)}")
+            stdout.print(Text.assemble(name, ": ", told), soft_wrap=not stdout.is_terminal)
         verdict = Text(self.verdict, style="bold green" if self.disjoint else "bold yellow")
         stdout.print(verdict, soft_wrap=not stdout.is_terminal)
         if not self.trained:
@@ -197,11 +206,23 @@ def _states(labeling: Labeling) -> list[State]:
     counts = labeling.state_counts()
     disjoint = getattr(estimator, "disjoint_", np.zeros(len(counts), bool))  # only ManifoldLabeler certifies
     states = []
+    told = _told(labeling)
     for k, (rows, js) in enumerate(zip(counts, estimator.separation_, strict=True)):
         separation = float(js) if np.isfinite(js) else None
         percent = None if separation is None else 100 * separation / math.log(2)
-        states.append(State(k, int(rows), int(rows) / int(counts.sum()), separation, percent, bool(disjoint[k])))
+        share = int(rows) / int(counts.sum())
+        states.append(State(k, int(rows), share, separation, percent, bool(disjoint[k]), *told[k]))
     return states
+
+
+def _told(labeling: Labeling) -> list[tuple[str, str]]:
+    """Name and main difference of each state, by all columns of the table; those of one state are empty."""
+    n = labeling.proba.shape[1]
+    if n < 2 or not find_spec("pandas"):
+        return [("", "")] * n
+    from neuralbayes.clusters.description import name_clusters
+
+    return name_clusters(labeling.table.frame, labeling.labels, n)
 
 
 def _verdict(states: list[State], *, certifies: bool) -> str:

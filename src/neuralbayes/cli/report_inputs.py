@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,6 +68,7 @@ class RowInput:
     table: Any
     key: str | None
     classes: Any
+    class_column: str | None
 
     @property
     def looks_at(self) -> Any:
@@ -87,7 +89,18 @@ class RowInput:
             X = with_names(X, [str(name) for name in names])
         options = [] if self.key is None else ["--key", self.key]
         options += ["--columns", _as_csv(table.feature_names)] if table.ignored else []
-        return rows_side(self.folder, self.estimator, X, samples, options=options, method=method, watch=watch)
+        frame = table.frame.iloc[samples.index] if find_spec("pandas") else None
+        return rows_side(
+            self.folder,
+            self.estimator,
+            X,
+            samples,
+            frame=frame,
+            classes=self.class_column,
+            options=options,
+            method=method,
+            watch=watch,
+        )
 
 
 def open_input(folder: Path, kind: str, asked: Asked) -> ImageInput | RowInput:
@@ -146,7 +159,7 @@ def _open_table(folder: Path, estimator: Any, asked: Asked) -> RowInput:
             known = shortened([str(name) for name in columns])
             raise ValueError(f"--labels must be a column of {file}, one of {known}, got {asked.labels!r}")
         classes = columns[asked.labels].to_numpy()
-    return RowInput(folder, estimator, table, asked.key, classes)
+    return RowInput(folder, estimator, table, asked.key, classes, asked.labels)
 
 
 def _as_csv(names: list[str]) -> str:
