@@ -75,9 +75,9 @@ def watch_training(monkeypatch, *, before=lambda *_: None, after=lambda *_: None
     """Look at each training of states or clusters, before it and at what it returned."""
     inner = fit.train_states
 
-    def watched(network, fetch, radius, options):
+    def watched(network, fetch, radius, options, versions):
         before(network, fetch, radius, options)
-        trained = inner(network, fetch, radius, options)
+        trained = inner(network, fetch, radius, options, versions)
         after(network, trained)
         return trained
 

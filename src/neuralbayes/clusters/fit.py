@@ -25,6 +25,7 @@ from torch import Tensor, nn
 
 from neuralbayes.bayes import js_divergence, posterior
 from neuralbayes.clusters.merging import Merging, merge_states, neighbor_joint
+from neuralbayes.clusters.moved import moved, n_versions
 from neuralbayes.clusters.points import BLOCK, Array, Read, blocks, span
 from neuralbayes.clusters.training import ClusterOptions, Fetch, Trained, state_network, train_states
 from neuralbayes.distributed.processes import default_fabric, rank_zero_result
@@ -90,7 +91,13 @@ def fit_clusters(
     # Rank 0 speaks for all: they have the same samples, neighbours and random numbers, and will merge alike.
     chosen, (center, scale, components), rng = rank_zero_result(fabric, sample)
     frame = StateNetwork(center, scale[:, None] * components, nn.Identity(), torch.eye(1))
-    points = torch.cat([frame.normalize(x) for x in blocks(read, chosen, options.verbose)])
+    parts, moved_parts = [], []
+    for x in blocks(read, chosen, options.verbose):
+        parts.append(frame.normalize(x))
+        if x.ndim == 4 and body is None:
+            several = range(n_versions(len(chosen), x[0].numel()))
+            moved_parts.append(torch.stack([frame.normalize(moved(x, rng)) for _ in several], dim=1))
+    points, versions = torch.cat(parts), torch.cat(moved_parts) if moved_parts else None
     n_neighbors = min(options.n_neighbors, len(points) - 1)
     distance, neighbors = rank_zero_result(
         fabric, lambda: nearest_neighbors(points.numpy(), n_neighbors, verbose=options.verbose)
@@ -124,7 +131,7 @@ def fit_clusters(
         with seeded():
             network = state_network(body, fetch, points.shape[1], options)
             called = InBfloat16(network) if half else network
-            trained = train_states(called, fetch, radius, for_states)
+            trained = train_states(called, fetch, radius, for_states, versions)
         joint = joint_of(network)
         starts.append(_Start(network, called, joint, merge_states(joint), trained))
     if options.n_clusters is None:  # losses over different numbers could not be compared
@@ -134,7 +141,7 @@ def fit_clusters(
         for start in starts:
             clusters = MergedStates(start.called, start.membership(n_clusters))
             with seeded():
-                start.trained = start.trained.then(train_states(clusters, fetch, radius, for_clusters))
+                start.trained = start.trained.then(train_states(clusters, fetch, radius, for_clusters, versions))
 
     best = min(starts, key=_objective)
     membership = best.membership(n_clusters)
