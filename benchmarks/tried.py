@@ -4,7 +4,8 @@
     python benchmarks/tried.py --only NAME      one of them
 
 All 60,000 training images, ten clusters, accuracy on all test images. Classes are used for nothing but that. Images are
-given as rows of pixels, which are not moved. On some other sets nothing is changed but the way in which states are merged. It goes on where it was interrupted.
+given as rows of pixels, which are not moved. On some other sets nothing is changed but the way in which states are
+merged. It goes on where it was interrupted.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def test_moved_images_are_near_and_keep_their_colours():
     assert_allclose(found[:, 1], 0.5 * found[:, 0], atol=1e-6)
     assert_array_equal(found[:, 2], torch.zeros(40, 32, 32))
     change = (found - images).flatten(1).norm(dim=1) / images.flatten(1).norm(dim=1)
-    assert 0.0 < float(change.min())
+    assert float(change.min()) > 0.0
     assert float(change.max()) < 0.5
 
 
