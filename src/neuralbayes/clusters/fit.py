@@ -3,7 +3,9 @@
 1. The data are divided by one number and taken to their principal components. Neighbours are found there.
 2. A network with a few times as many states as there are to be clusters maximises the information of its states about
    x (MIM-v1 with alpha = mu - 1) while p(z|x) is kept from changing under the worst small step from each point, a
-   fraction of the distance to its neighbours long: the objective of IMSAT (Hu et al. 2017), with more states. With as
+   fraction of the distance to its neighbours long: the objective of IMSAT (Hu et al. 2017), with more states. The step
+   starts from the image turned, stretched, slanted and shifted a little (:mod:`neuralbayes.clusters.moved`): few
+   neighbours are that close, so distances alone do not tell the network that such images are alike. With as
    many states as clusters that objective ends in poor local optima, where one state holds halves of two kinds and
    another kind has two states. Small states are pure, and how many share a kind follows from how many points it has.
 3. States whose points are neighbours are merged; see :mod:`neuralbayes.clusters.merging`.
@@ -73,7 +75,7 @@ def fit_clusters(
     n_samples : int
     body : nn.Module, optional
         A network of the caller's that takes what `read` gives, normalised, and is copied; by default an MLP on the
-        principal components.
+        principal components. Images are moved for the latter alone.
     options : ClusterOptions
     rng : RandomState
 
