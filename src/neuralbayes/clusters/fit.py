@@ -3,7 +3,9 @@
 1. The data are divided by one number and taken to their principal components. Neighbours are found there.
 2. A network with a few times as many states as there are to be clusters maximises the information of its states about
    x (MIM-v1 with alpha = mu - 1) while p(z|x) is kept from changing under the worst small step from each point, a
-   fraction of the distance to its neighbours long: the objective of IMSAT (Hu et al. 2017), with more states. With as
+   fraction of the distance to its neighbours long: the objective of IMSAT (Hu et al. 2017), with more states. The step
+   starts from the image turned, stretched, slanted and shifted a little (:mod:`neuralbayes.clusters.moved`): few
+   neighbours are that close, so distances alone do not tell the network that such images are alike. With as
    many states as clusters that objective ends in poor local optima, where one state holds halves of two kinds and
    another kind has two states. Small states are pure, and how many share a kind follows from how many points it has.
 3. States whose points are neighbours are merged; see :mod:`neuralbayes.clusters.merging`.
@@ -25,6 +27,7 @@ from torch import Tensor, nn
 
 from neuralbayes.bayes import js_divergence, posterior
 from neuralbayes.clusters.merging import Merging, merge_states, neighbor_joint
+from neuralbayes.clusters.moved import moved, n_versions
 from neuralbayes.clusters.points import BLOCK, Array, Read, blocks, span
 from neuralbayes.clusters.training import ClusterOptions, Fetch, Trained, state_network, train_states
 from neuralbayes.distributed.processes import default_fabric, rank_zero_result
@@ -72,7 +75,7 @@ def fit_clusters(
     n_samples : int
     body : nn.Module, optional
         A network of the caller's that takes what `read` gives, normalised, and is copied; by default an MLP on the
-        principal components.
+        principal components. Images are moved for the latter alone.
     options : ClusterOptions
     rng : RandomState
 
@@ -90,7 +93,13 @@ def fit_clusters(
     # Rank 0 speaks for all: they have the same samples, neighbours and random numbers, and will merge alike.
     chosen, (center, scale, components), rng = rank_zero_result(fabric, sample)
     frame = StateNetwork(center, scale[:, None] * components, nn.Identity(), torch.eye(1))
-    points = torch.cat([frame.normalize(x) for x in blocks(read, chosen, options.verbose)])
+    parts, moved_parts = [], []
+    for x in blocks(read, chosen, options.verbose):
+        parts.append(frame.normalize(x))
+        if x.ndim == 4 and body is None:
+            several = range(n_versions(len(chosen), x[0].numel()))
+            moved_parts.append(torch.stack([frame.normalize(moved(x, rng)) for _ in several], dim=1))
+    points, versions = torch.cat(parts), torch.cat(moved_parts) if moved_parts else None
     n_neighbors = min(options.n_neighbors, len(points) - 1)
     distance, neighbors = rank_zero_result(
         fabric, lambda: nearest_neighbors(points.numpy(), n_neighbors, verbose=options.verbose)
@@ -124,7 +133,7 @@ def fit_clusters(
         with seeded():
             network = state_network(body, fetch, points.shape[1], options)
             called = InBfloat16(network) if half else network
-            trained = train_states(called, fetch, radius, for_states)
+            trained = train_states(called, fetch, radius, for_states, versions)
         joint = joint_of(network)
         starts.append(_Start(network, called, joint, merge_states(joint), trained))
     if options.n_clusters is None:  # losses over different numbers could not be compared
@@ -134,7 +143,7 @@ def fit_clusters(
         for start in starts:
             clusters = MergedStates(start.called, start.membership(n_clusters))
             with seeded():
-                start.trained = start.trained.then(train_states(clusters, fetch, radius, for_clusters))
+                start.trained = start.trained.then(train_states(clusters, fetch, radius, for_clusters, versions))
 
     best = min(starts, key=_objective)
     membership = best.membership(n_clusters)

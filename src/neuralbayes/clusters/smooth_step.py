@@ -22,6 +22,9 @@ Step = Callable[[nn.Module, tuple[Tensor, ...]], dict[str, Tensor]]
 def smooth_step(objective: Objective, weight: float, *, n_iterations: int = 1, step: float = 0.1) -> Step:
     r"""A step of training by :math:`R_{VAT} + \text{weight} \cdot J(\text{logits})` on a batch (x, radius).
 
+    A batch may have moved versions of each sample too, (n, n_versions, *features): p(z|x) is then to stay under the
+    worst step from one of these, taken at random.
+
     Parameters
     ----------
     objective : Objective
@@ -39,9 +42,10 @@ def smooth_step(objective: Objective, weight: float, *, n_iterations: int = 1, s
 
     def train_step(network: nn.Module, batch: tuple[Tensor, ...]) -> dict[str, Tensor]:
         with global_batch(network, batch) as whole:
-            x, radius = whole.samples
+            x, radius, *versions = whole.samples
             logits = whole(x)
-            change = _change(whole, network, x, radius, logits, n_iterations, step)
+            near = _one_of(versions[0], whole) if versions else x
+            change = _change(whole, network, near, radius, logits, n_iterations, step)
             p_zx = interior_posterior(logits)
             p_z = whole.mean(prior(p_zx))
             of_samples, of_prior = objective.per_sample(p_zx, p_z).mean(), objective.of_prior(p_z)
@@ -78,6 +82,13 @@ def imitation_step(*, n_iterations: int = 1, step: float = 0.1) -> Step:
         return {"loss": loss, "change": change}
 
     return train_step
+
+
+def _one_of(versions: Tensor, whole: GlobalBatch[Any]) -> Tensor:
+    """One version of each sample at random: (n, n_versions, *features) -> (n, *features)."""
+    uniform = torch.special.ndtr(whole.noise(versions.new_empty(len(versions))))
+    chosen = (uniform * versions.shape[1]).long().clamp_max(versions.shape[1] - 1)
+    return versions[torch.arange(len(versions), device=versions.device), chosen]
 
 
 def _change(

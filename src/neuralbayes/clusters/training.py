@@ -136,7 +136,9 @@ class _Losses(Callback):
         self.values.append(metrics["loss"])
 
 
-def train_states(network: nn.Module, fetch: Fetch, radius: Tensor, options: ClusterOptions) -> Trained:
+def train_states(
+    network: nn.Module, fetch: Fetch, radius: Tensor, options: ClusterOptions, versions: Tensor | None = None
+) -> Trained:
     """Train a network to states or clusters, and leave it in evaluation mode.
 
     Parameters
@@ -146,17 +148,20 @@ def train_states(network: nn.Module, fetch: Fetch, radius: Tensor, options: Clus
         From indices to what the network takes.
     radius : Tensor of shape (n_samples,)
     options : ClusterOptions
+    versions : Tensor of shape (n_samples, n_versions, n_dimensions), optional
+        Samples moved a little, as the network takes them: what the worst step starts from.
 
     Returns
     -------
     Trained
     """
+    moved = () if versions is None else (versions,)
     objective = MIM(options.prior - 1.0, version=1) if options.objective is None else options.objective
     return _trained(
         network,
         smooth_step(objective, options.information, step=options.small_step),
         len(radius),
-        lambda indices: (fetch(indices), radius[indices]),
+        lambda indices: (fetch(indices), radius[indices], *(x[indices] for x in moved)),
         options,
         "step of the clusters" if isinstance(network, MergedStates) else "step of the states",
     )

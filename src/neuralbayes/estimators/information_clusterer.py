@@ -38,9 +38,11 @@ class InformationClusterer(Clusterer):
     A network maximises I(x; z) while p(z|x) must not change under the worst small step from any sample. Where it starts
     from decides which clusters it ends with. Rows start from the consensus of simple methods (mixtures and a graph) in
     units of their noise: no such method is right on all tables, and the network improves on what they agree on. Images
-    start from states, several for each cluster, of which those that are often neighbours are merged. Most of the cost
-    is `max_iter` steps, whatever the number of samples. For groups with a gap between them,
-    :class:`neuralbayes.ManifoldLabeler` gives a certificate.
+    start from states, several for each cluster, of which those that are often neighbours are merged; with "mlp",
+    p(z|x) must not change either where an image is turned, stretched, slanted or shifted a little. Where that matters,
+    as for the hands of a clock, give pixels as rows, with ``start="states"``. Most of the cost is `max_iter` steps,
+    whatever the number of samples. For groups with a gap between them, :class:`neuralbayes.ManifoldLabeler` gives a
+    certificate.
 
     Parameters
     ----------
