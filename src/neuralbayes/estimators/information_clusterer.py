@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -21,11 +21,12 @@ from neuralbayes.clusters.coordinates import Coordinates, fit_typicality
 from neuralbayes.clusters.fit import fit_clusters
 from neuralbayes.clusters.from_consensus import fit_from_consensus
 from neuralbayes.clusters.hierarchy import check_linkage, cut, linkage_from_merges, neighbor_heights
+from neuralbayes.clusters.hints import least_number
 from neuralbayes.clusters.training import N_STATES, ClusterOptions, default_steps, state_mlp
 from neuralbayes.clusters.typicality import Typicality, check_level, reject_atypical
 from neuralbayes.estimators.attributes import Check, array, count, number
 from neuralbayes.estimators.clusterer import Array, Clusterer, Samples, tensor_of
-from neuralbayes.estimators.inputs import Rows, as_fitted, as_images, as_rows
+from neuralbayes.estimators.inputs import Rows, as_fitted, as_hints, as_images, as_rows
 from neuralbayes.networks.states import StateNetwork, WithStates
 from neuralbayes.objectives import Objective
 from neuralbayes.training.inference import in_blocks
@@ -217,7 +218,16 @@ class InformationClusterer(Clusterer):
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: Rows, y: object = None) -> Self:
+    def fit(
+        self,
+        X: Rows,
+        y: object = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        known: ArrayLike | None = None,
+        must_link: ArrayLike | None = None,
+        cannot_link: ArrayLike | None = None,
+    ) -> Self:
         """Find the clusters.
 
         Parameters
@@ -226,6 +236,18 @@ class InformationClusterer(Clusterer):
             Numbers; a memory-mapped array is not copied. Images are an array of shape (n, H, W), (n, H, W, C) or
             (n, C, H, W), uint8 or floating point in [0, 1], or what :func:`neuralbayes.pretrain` takes.
         y : ignored
+        sample_weight : array-like of shape (n_samples,), optional
+            How often each sample counts, in proportion: a sample of weight 2 counts as two of weight 1, one of weight 0
+            is labelled but not fitted. `prior_`, the coordinates, the votes and training heed weights. Distances to
+            neighbours do not, for a sample is no neighbour of itself; nor do `typicality` and the graph, which is one
+            vote of several. "auto" goes by rows drawn in proportion to their weights.
+        known : array-like of int of shape (n_samples,), optional
+            The classes of some samples, from 0 on, -1 where unknown. A class keeps its number: as a rule its samples
+            are labelled so. Clusters that are no known class get the numbers that are left, and "auto" takes no fewer
+            clusters than the largest class needs.
+        must_link, cannot_link : array-like of int of shape (n_pairs, 2), optional
+            Indices of samples that belong to one cluster, or to different ones. Those that are linked to one and the
+            same sample are linked, too. Most pairs will be labelled so; in which cluster is not said.
 
         Returns
         -------
@@ -240,25 +262,26 @@ class InformationClusterer(Clusterer):
             if self.standardize:
                 raise ValueError("`standardize` is for rows, and must be False here, got True")
         n_clusters = None if self.n_clusters == "auto" else self.n_clusters
-        if len(samples) < max(2, n_clusters or 1):
-            raise ValueError(
-                f"n_samples={len(samples)} should be >= {max(2, n_clusters or 1)} for n_clusters={self.n_clusters}."
-            )
+        weight, hints, fitted = as_hints(len(samples), sample_weight, known, must_link, cannot_link)
+        least = max(2, n_clusters or 1, least_number(hints, n_clusters))
+        if len(fitted) < least:
+            raise ValueError(f"n_samples={len(fitted)} should be >= {least} for n_clusters={self.n_clusters}.")
         voted = self.start == "consensus" or (self.start == "auto" and images is None)
         if voted and self.n_states is not None:
             raise ValueError(f"`n_states` is for start='states', and must be None here, got {self.n_states}")
         options = ClusterOptions(
             n_clusters=n_clusters,
             n_states=self.n_states or (N_STATES * n_clusters if n_clusters else 10 * N_STATES),
-            max_clusters=min(self.max_clusters or (200 if voted else 20), len(samples)),
+            max_clusters=min(self.max_clusters or (200 if voted else 20), len(fitted)),
             n_init=self.n_init,
             n_neighbors=self.n_neighbors,
             n_hidden=self.n_hidden or (0 if voted else 512),
-            max_iter=self.max_iter or (0 if voted else default_steps(len(samples))),
+            max_iter=self.max_iter or (0 if voted else default_steps(len(fitted))),
             max_samples=self.max_samples,
             standardize=self.standardize,
             verbose=bool(self.verbose),
             objective=self.objective,
+            hints=hints,
         )
         if options.n_states < (n_clusters or 2):
             raise ValueError(f"`n_states` must be at least n_clusters={n_clusters}, got {options.n_states}")
@@ -267,11 +290,11 @@ class InformationClusterer(Clusterer):
         seen = np.zeros(len(samples), bool)  # what the network is trained on
 
         def read(indices: NDArray[np.int64]) -> Tensor:
-            seen[indices] = True
-            return tensor_of(samples, indices)
+            seen[fitted[indices]] = True
+            return tensor_of(samples, fitted[indices])
 
         find = fit_from_consensus if voted else fit_clusters
-        found = find(read, len(samples), body, options, rng)
+        found = find(read, len(fitted), body, options, rng)
         membership = found.network.membership
         best: list[Tensor] = []  # state of each sample within its most probable cluster, block by block
 
@@ -281,12 +304,12 @@ class InformationClusterer(Clusterer):
             best.append(torch.where(own > 0, p_zx, -1.0).argmax(dim=1))
 
         with found.network.network.register_forward_hook(note):
-            order = self._keep(found.network, samples, options.verbose)
+            order = self._keep(found.network, samples, options.verbose, weight=weight, named=hints.classes)
         found.network.membership = membership[:, torch.from_numpy(order)]
         self.states_: NDArray[np.int64] = torch.cat(best).numpy()
         self.hierarchy_ = linkage_from_merges(found.merging.pairs, neighbor_heights(found.merging.ratios))
         coordinates, typicality = fit_typicality(
-            lambda indices: tensor_of(samples, indices), seen, found.network, options.n_dimensions, rng
+            lambda indices: tensor_of(samples, fitted[indices]), seen[fitted], found.network, options.n_dimensions, rng
         )
         for name, value in vars(typicality).items():
             setattr(self, f"typical_{name}_", value)
