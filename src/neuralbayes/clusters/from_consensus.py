@@ -152,7 +152,7 @@ def fit_from_consensus(
     pool = options.hints.pool()
     rows = slice(None) if pool is None else pool
     cooled = rank_zero_result(fabric, lambda: temperature(logits[rows], shares[rows]))
-    _divide_logits(network, cooled)
+    divide_logits(network, cooled)
     p_zx = (logits / cooled).softmax(dim=1).numpy()
     weight = options.hints.weight
     joint = neighbor_joint(p_zx, space.neighbors, weight)
@@ -193,7 +193,7 @@ def temperature(logits: Tensor, target: Tensor) -> float:
 
 
 @torch.no_grad()
-def _divide_logits(network: nn.Module, by: float) -> None:
+def divide_logits(network: nn.Module, by: float) -> None:
     """Divide the logits of a network, whose last layer is linear."""
     head = network.head if isinstance(network, WithStates) else network[-1]  # type: ignore[index]
     for parameter in head.parameters():

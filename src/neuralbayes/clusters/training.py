@@ -159,7 +159,8 @@ def train_states(network: nn.Module, fetch: Fetch, radius: Tensor, options: Clus
     objective = MIM(options.prior - 1.0, version=1) if options.objective is None else options.objective
     held = None
     if isinstance(network, MergedStates):  # states are too many to be told what they are
-        held = _held(fetch, network.membership.shape[1], options)
+        anchors = Anchors.of(options.hints, network.membership.shape[1])
+        held = None if anchors is None else Held(anchors, fetch)
     return _trained(
         network,
         smooth_step(objective, options.information, step=options.small_step, held=held),
@@ -171,7 +172,12 @@ def train_states(network: nn.Module, fetch: Fetch, radius: Tensor, options: Clus
 
 
 def train_from_votes(
-    network: nn.Module, fetch: Fetch, radius: Tensor, target: Tensor, options: ClusterOptions
+    network: nn.Module,
+    fetch: Fetch,
+    radius: Tensor,
+    target: Tensor,
+    options: ClusterOptions,
+    anchors: Anchors | None = None,
 ) -> tuple[Trained, Trained]:
     """Teach a network the votes of other methods, then let it go on by the objective; evaluation mode after.
 
@@ -186,6 +192,8 @@ def train_from_votes(
     target : Tensor of shape (n_samples, n_clusters)
         Share of the votes for each cluster.
     options : ClusterOptions
+    anchors : Anchors, optional
+        What the network is held to throughout, by default what the hints say.
 
     Returns
     -------
@@ -193,7 +201,8 @@ def train_from_votes(
         For the votes, and by the objective.
     """
     n_samples, n_clusters = target.shape
-    held = _held(fetch, n_clusters, options)
+    anchors = anchors or Anchors.of(options.hints, n_clusters)
+    held = None if anchors is None else Held(anchors, fetch)
     n_first = options.max_iter // 4
     sized = replace(options, batch_size=max(options.batch_size, 4 * n_clusters))
     first = _trained(
@@ -215,11 +224,6 @@ def train_from_votes(
         "step of the clusters",
     )
     return first, second
-
-
-def _held(fetch: Fetch, n_clusters: int, options: ClusterOptions) -> Held | None:
-    anchors = Anchors.of(options.hints, n_clusters)
-    return None if anchors is None else Held(anchors, fetch)
 
 
 def _trained(

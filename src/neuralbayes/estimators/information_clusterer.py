@@ -17,22 +17,21 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from neuralbayes.clusters.coordinates import Coordinates, fit_typicality
+from neuralbayes.clusters.coordinates import fit_typicality
 from neuralbayes.clusters.fit import fit_clusters
 from neuralbayes.clusters.from_consensus import fit_from_consensus
 from neuralbayes.clusters.hierarchy import check_linkage, cut, linkage_from_merges, neighbor_heights
 from neuralbayes.clusters.hints import least_number
 from neuralbayes.clusters.training import N_STATES, ClusterOptions, default_steps, state_mlp
-from neuralbayes.clusters.typicality import Typicality, check_level, reject_atypical
-from neuralbayes.estimators.attributes import Check, array, count, number
-from neuralbayes.estimators.clusterer import Array, Clusterer, Samples, tensor_of
-from neuralbayes.estimators.inputs import Rows, as_fitted, as_hints, as_images, as_rows
+from neuralbayes.estimators.attributes import Check, count
+from neuralbayes.estimators.clusterer import Array, tensor_of
+from neuralbayes.estimators.inputs import Rows, as_hints, as_images, as_rows
+from neuralbayes.estimators.updatable_clusterer import UpdatableClusterer, most_probable_states
 from neuralbayes.networks.states import StateNetwork, WithStates
 from neuralbayes.objectives import Objective
-from neuralbayes.training.inference import in_blocks
 
 
-class InformationClusterer(Clusterer):
+class InformationClusterer(UpdatableClusterer):
     """Cluster rows, embeddings or images by maximising the mutual information of their clusters.
 
     A network maximises I(x; z) while p(z|x) must not change under the worst small step from any sample. Where it starts
@@ -121,6 +120,10 @@ class InformationClusterer(Clusterer):
         With a network of your own: the principal components in which `typicality` measures distances.
     image_shape_ : list of int or None
         [H, W, C] where images were fitted.
+    n_samples_seen_ : int
+        Samples that were fitted and came by `update`, without those of weight 0.
+    reservoir_ : ndarray of shape (n, n_dimensions_)
+        With "mlp": a random sample of these, at most 20,000, as the network takes them, which `update` goes by.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
 
@@ -149,22 +152,8 @@ class InformationClusterer(Clusterer):
     array([-1, -1])
     """
 
-    _fitted: ClassVar[dict[str, Check]] = Clusterer._fitted | {
-        "n_iter_start_": count,
-        "n_states_": count,
+    _fitted: ClassVar[dict[str, Check]] = UpdatableClusterer._fitted | {
         "n_network_features_": count,
-        "states_": array("i", 1),
-        "hierarchy_": array("f", 2),
-        "typical_center_": array("f", 1),
-        "typical_scale_": number,
-        "typical_reference_": array("f", 2),
-        "typical_spacing_": array("f", 1),
-        "typical_floor_": number,
-        "typical_scores_": array("f", 1),
-        "typical_length_": number,
-    }
-    _fitted_sometimes: ClassVar[dict[str, Check]] = Clusterer._fitted_sometimes | {
-        "typical_components_": array("f", 2),
     }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -299,9 +288,7 @@ class InformationClusterer(Clusterer):
         best: list[Tensor] = []  # state of each sample within its most probable cluster, block by block
 
         def note(network: nn.Module, x: object, logits: Tensor) -> None:
-            p_zx = logits.double().softmax(dim=1)
-            own = membership.T.double()[(p_zx @ membership.double()).argmax(dim=1)]
-            best.append(torch.where(own > 0, p_zx, -1.0).argmax(dim=1))
+            best.append(most_probable_states(logits.double().softmax(dim=1), membership.double()))
 
         with found.network.network.register_forward_hook(note):
             order = self._keep(found.network, samples, options.verbose, weight=weight, named=hints.classes)
@@ -311,11 +298,8 @@ class InformationClusterer(Clusterer):
         coordinates, typicality = fit_typicality(
             lambda indices: tensor_of(samples, fitted[indices]), seen[fitted], found.network, options.n_dimensions, rng
         )
-        for name, value in vars(typicality).items():
-            setattr(self, f"typical_{name}_", value)
-        self.typical_length_ = coordinates.length
-        if coordinates.components is not None:
-            self.typical_components_ = coordinates.components
+        self._keep_typicality(coordinates, typicality)
+        self._keep_reservoir(samples, fitted, weight, rng)
         self.separation_: Array = found.separation[order]
         self.objective_, self.loss_curve_ = found.objective, found.loss_curve
         self.n_iter_, self.n_iter_start_ = found.n_iter, found.n_iter_start
@@ -326,61 +310,6 @@ class InformationClusterer(Clusterer):
         if n_clusters is None:
             self.selection_ = found.selection
         return self
-
-    def predict(self, X: Rows, *, reject: float | None = None) -> NDArray[np.int64]:
-        """The most probable cluster of each sample.
-
-        Parameters
-        ----------
-        X : as in `fit`
-        reject : float, optional
-            Label samples -1 whose `typicality` is at most this: the largest share of ordinary samples that may be
-            rejected, such as 0.01. By default none is.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        if reject is None:
-            return super().predict(X)
-        check_level(reject)
-        check_is_fitted(self)
-        samples = as_fitted(self, X, self.image_shape_)
-        return reject_atypical(self._logits(samples).argmax(axis=1), self._typicality(samples), reject)
-
-    def typicality(self, X: Rows) -> NDArray[np.float64]:
-        """How typical samples are of those that were fitted, as conformal p-values.
-
-        It is the share of ordinary samples that lie as far out as a sample does, or farther, by the distances to its
-        nearest neighbours. At most a share a of new samples from the distribution of `fit` have a typicality of a or
-        less, on average over fits, whatever that distribution is. That is exact where enough samples were not among
-        the `max_samples` trained on, a quarter of all or 5,000; else it holds up to how well the principal components
-        fit new samples.
-
-        Parameters
-        ----------
-        X : as in `fit`
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            From 1 / (m + 1) to 1, where m is a quarter of the samples that were fitted, at most 5,000. Fewer than 396
-            samples have no typicality of 0.01 or less.
-        """
-        check_is_fitted(self)
-        return self._typicality(as_fitted(self, X, self.image_shape_))
-
-    def _typicality(self, samples: Samples) -> NDArray[np.float64]:
-        typical, coordinates = self._typical()
-
-        def p_values(rows: NDArray[np.int64]) -> NDArray[np.float64]:
-            return typical.p_values(coordinates(self.module_, tensor_of(samples, rows)))
-
-        return in_blocks(p_values, len(samples), block=self._block)
-
-    def _typical(self) -> tuple[Typicality, Coordinates]:
-        typical = Typicality(**{name: getattr(self, f"typical_{name}_") for name in Typicality.__annotations__})
-        return typical, Coordinates(getattr(self, "typical_components_", None), self.typical_length_)
 
     def cut(self, k: int) -> NDArray[np.int64]:
         """Labels of the fitted samples for another number of clusters, without a new fit.
@@ -416,12 +345,6 @@ class InformationClusterer(Clusterer):
         components = getattr(self, "typical_components_", None)
         if (components is None) == bool(self.n_network_features_):
             raise ValueError("'typical_components_' must be there with a network of one's own, and else not")
-        if components is not None and len(components) != self.n_features_in_:
-            raise ValueError(f"'typical_components_' must be of {self.n_features_in_} features")
-        n_dimensions = self.n_dimensions_ if components is None else components.shape[1]
-        if self.typical_length_ < 0.0 or len(self.typical_center_) != n_dimensions + (self.typical_length_ > 0.0):
-            raise ValueError("'typical_length_' and 'typical_center_' must fit the principal components")
-        self._typical()
 
     def _make_module(self, body: nn.Module | None) -> nn.Module:
         n_features, rank = self.n_features_in_, self.n_dimensions_

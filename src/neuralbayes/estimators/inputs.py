@@ -59,7 +59,7 @@ def as_hints(
     must_link: ArrayLike | None,
     cannot_link: ArrayLike | None,
 ) -> tuple[NDArray[np.float64] | None, Hints, NDArray[np.int64]]:
-    """The checked weights (n_samples,) or None, the hints about samples of positive weight, and the indices of these."""
+    """Checked weights (n_samples,) or None, hints about the samples of positive weight, and the indices of these."""
     everything = np.arange(n_samples)
     weight = None
     if sample_weight is not None:
