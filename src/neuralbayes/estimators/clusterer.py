@@ -184,12 +184,27 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
             )
         return self.labels_, None
 
-    def _keep(self, module: nn.Module, samples: Samples, verbose: bool) -> NDArray[np.intp]:
-        """Label the samples with the module, and return the clusters in the order of their size, the largest first."""
+    def _keep(
+        self,
+        module: nn.Module,
+        samples: Samples,
+        verbose: bool,
+        *,
+        weight: NDArray[np.float64] | None = None,
+        named: NDArray[np.int64] | None = None,
+    ) -> NDArray[np.intp]:
+        """Label the samples with the module, and return the clusters in the order of their size, the largest first.
+
+        Clusters that are `named` keep their numbers.
+        """
         self.module_: Any = module.eval().requires_grad_(False)
         p_zx = softmax(self._logits(samples, verbose), axis=1)
-        prior = p_zx.mean(axis=0, dtype=np.float64)
+        prior = p_zx.mean(axis=0, dtype=np.float64) if weight is None else np.average(p_zx, axis=0, weights=weight)
         order = np.argsort(-prior, kind="stable")
+        if named is not None and len(named):
+            others = order[~np.isin(order, named)]
+            order = np.arange(len(order))
+            order[~np.isin(order, named)] = others
         self.n_clusters_ = len(order)
         self.labels_ = p_zx[:, order].argmax(axis=1)
         self.prior_ = prior[order]

@@ -10,29 +10,29 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from neuralbayes.clusters.coordinates import Coordinates, fit_typicality
+from neuralbayes.clusters.coordinates import fit_typicality
 from neuralbayes.clusters.fit import fit_clusters
 from neuralbayes.clusters.from_consensus import fit_from_consensus
 from neuralbayes.clusters.hierarchy import check_linkage, cut, linkage_from_merges, neighbor_heights
+from neuralbayes.clusters.hints import least_number
 from neuralbayes.clusters.training import N_STATES, ClusterOptions, default_steps, state_mlp
-from neuralbayes.clusters.typicality import Typicality, check_level, reject_atypical
-from neuralbayes.estimators.attributes import Check, array, count, number
-from neuralbayes.estimators.clusterer import Array, Clusterer, Samples, tensor_of
-from neuralbayes.estimators.inputs import Rows, as_fitted, as_images, as_rows
+from neuralbayes.estimators.attributes import Check, count
+from neuralbayes.estimators.clusterer import Array, tensor_of
+from neuralbayes.estimators.inputs import Rows, as_hints, as_images, as_rows
 from neuralbayes.estimators.table_vectorizer import TableVectorizer
+from neuralbayes.estimators.updatable_clusterer import UpdatableClusterer, most_probable_states
 from neuralbayes.networks.states import StateNetwork, WithStates
 from neuralbayes.objectives import Objective
-from neuralbayes.training.inference import in_blocks
 
 
-class InformationClusterer(Clusterer):
+class InformationClusterer(UpdatableClusterer):
     """Cluster rows, embeddings or images by maximising the mutual information of their clusters.
 
     A network maximises I(x; z) while p(z|x) must not change under the worst small step from any sample. Where it starts
@@ -129,6 +129,10 @@ class InformationClusterer(Clusterer):
     vectorizer_ : TableVectorizer
         Where a data frame was turned into numbers; `n_features_in_` and `feature_names_in_` are then those of the
         numbers.
+    n_samples_seen_ : int
+        Samples that were fitted and came by `update`, without those of weight 0.
+    reservoir_ : ndarray of shape (n, n_dimensions_)
+        With "mlp": a random sample of these, at most 20,000, as the network takes them, which `update` goes by.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
 
@@ -157,22 +161,8 @@ class InformationClusterer(Clusterer):
     array([-1, -1])
     """
 
-    _fitted: ClassVar[dict[str, Check]] = Clusterer._fitted | {
-        "n_iter_start_": count,
-        "n_states_": count,
+    _fitted: ClassVar[dict[str, Check]] = UpdatableClusterer._fitted | {
         "n_network_features_": count,
-        "states_": array("i", 1),
-        "hierarchy_": array("f", 2),
-        "typical_center_": array("f", 1),
-        "typical_scale_": number,
-        "typical_reference_": array("f", 2),
-        "typical_spacing_": array("f", 1),
-        "typical_floor_": number,
-        "typical_scores_": array("f", 1),
-        "typical_length_": number,
-    }
-    _fitted_sometimes: ClassVar[dict[str, Check]] = Clusterer._fitted_sometimes | {
-        "typical_components_": array("f", 2),
     }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -229,7 +219,16 @@ class InformationClusterer(Clusterer):
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: Rows, y: object = None) -> Self:
+    def fit(
+        self,
+        X: Rows,
+        y: object = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        known: ArrayLike | None = None,
+        must_link: ArrayLike | None = None,
+        cannot_link: ArrayLike | None = None,
+    ) -> Self:
         """Find the clusters.
 
         Parameters
@@ -238,6 +237,18 @@ class InformationClusterer(Clusterer):
             Numbers; a memory-mapped array is not copied. Images are an array of shape (n, H, W), (n, H, W, C) or
             (n, C, H, W), uint8 or floating point in [0, 1], or what :func:`neuralbayes.pretrain` takes.
         y : ignored
+        sample_weight : array-like of shape (n_samples,), optional
+            How often each sample counts, in proportion: a sample of weight 2 counts as two of weight 1, one of weight 0
+            is labelled but not fitted. `prior_`, the coordinates, the votes and training heed weights. Distances to
+            neighbours do not, for a sample is no neighbour of itself; nor do `typicality` and the graph, which is one
+            vote of several. "auto" goes by rows drawn in proportion to their weights.
+        known : array-like of int of shape (n_samples,), optional
+            The classes of some samples, from 0 on, -1 where unknown. A class keeps its number: as a rule its samples
+            are labelled so. Clusters that are no known class get the numbers that are left, and "auto" takes no fewer
+            clusters than the largest class needs.
+        must_link, cannot_link : array-like of int of shape (n_pairs, 2), optional
+            Indices of samples that belong to one cluster, or to different ones. Those that are linked to one and the
+            same sample are linked, too. Most pairs will be labelled so; in which cluster is not said.
 
         Returns
         -------
@@ -252,25 +263,26 @@ class InformationClusterer(Clusterer):
             if self.standardize:
                 raise ValueError("`standardize` is for rows, and must be False here, got True")
         n_clusters = None if self.n_clusters == "auto" else self.n_clusters
-        if len(samples) < max(2, n_clusters or 1):
-            raise ValueError(
-                f"n_samples={len(samples)} should be >= {max(2, n_clusters or 1)} for n_clusters={self.n_clusters}."
-            )
+        weight, hints, fitted = as_hints(len(samples), sample_weight, known, must_link, cannot_link)
+        least = max(2, n_clusters or 1, least_number(hints, n_clusters))
+        if len(fitted) < least:
+            raise ValueError(f"n_samples={len(fitted)} should be >= {least} for n_clusters={self.n_clusters}.")
         voted = self.start == "consensus" or (self.start == "auto" and images is None)
         if voted and self.n_states is not None:
             raise ValueError(f"`n_states` is for start='states', and must be None here, got {self.n_states}")
         options = ClusterOptions(
             n_clusters=n_clusters,
             n_states=self.n_states or (N_STATES * n_clusters if n_clusters else 10 * N_STATES),
-            max_clusters=min(self.max_clusters or (200 if voted else 20), len(samples)),
+            max_clusters=min(self.max_clusters or (200 if voted else 20), len(fitted)),
             n_init=self.n_init,
             n_neighbors=self.n_neighbors,
             n_hidden=self.n_hidden or (0 if voted else 512),
-            max_iter=self.max_iter or (0 if voted else default_steps(len(samples))),
+            max_iter=self.max_iter or (0 if voted else default_steps(len(fitted))),
             max_samples=self.max_samples,
             standardize=self.standardize and not hasattr(self, "vectorizer_"),
             verbose=bool(self.verbose),
             objective=self.objective,
+            hints=hints,
         )
         if options.n_states < (n_clusters or 2):
             raise ValueError(f"`n_states` must be at least n_clusters={n_clusters}, got {options.n_states}")
@@ -279,32 +291,27 @@ class InformationClusterer(Clusterer):
         seen = np.zeros(len(samples), bool)  # what the network is trained on
 
         def read(indices: NDArray[np.int64]) -> Tensor:
-            seen[indices] = True
-            return tensor_of(samples, indices)
+            seen[fitted[indices]] = True
+            return tensor_of(samples, fitted[indices])
 
         find = fit_from_consensus if voted else fit_clusters
-        found = find(read, len(samples), body, options, rng)
+        found = find(read, len(fitted), body, options, rng)
         membership = found.network.membership
         best: list[Tensor] = []  # state of each sample within its most probable cluster, block by block
 
         def note(network: nn.Module, x: object, logits: Tensor) -> None:
-            p_zx = logits.double().softmax(dim=1)
-            own = membership.T.double()[(p_zx @ membership.double()).argmax(dim=1)]
-            best.append(torch.where(own > 0, p_zx, -1.0).argmax(dim=1))
+            best.append(most_probable_states(logits.double().softmax(dim=1), membership.double()))
 
         with found.network.network.register_forward_hook(note):
-            order = self._keep(found.network, samples, options.verbose)
+            order = self._keep(found.network, samples, options.verbose, weight=weight, named=hints.classes)
         found.network.membership = membership[:, torch.from_numpy(order)]
         self.states_: NDArray[np.int64] = torch.cat(best).numpy()
         self.hierarchy_ = linkage_from_merges(found.merging.pairs, neighbor_heights(found.merging.ratios))
         coordinates, typicality = fit_typicality(
-            lambda indices: tensor_of(samples, indices), seen, found.network, options.n_dimensions, rng
+            lambda indices: tensor_of(samples, fitted[indices]), seen[fitted], found.network, options.n_dimensions, rng
         )
-        for name, value in vars(typicality).items():
-            setattr(self, f"typical_{name}_", value)
-        self.typical_length_ = coordinates.length
-        if coordinates.components is not None:
-            self.typical_components_ = coordinates.components
+        self._keep_typicality(coordinates, typicality)
+        self._keep_reservoir(samples, fitted, weight, rng)
         self.separation_: Array = found.separation[order]
         self.objective_, self.loss_curve_ = found.objective, found.loss_curve
         self.n_iter_, self.n_iter_start_ = found.n_iter, found.n_iter_start
@@ -315,62 +322,6 @@ class InformationClusterer(Clusterer):
         if n_clusters is None:
             self.selection_ = found.selection
         return self
-
-    def predict(self, X: Rows, *, reject: float | None = None) -> NDArray[np.int64]:
-        """The most probable cluster of each sample.
-
-        Parameters
-        ----------
-        X : as in `fit`
-        reject : float, optional
-            Label samples -1 whose `typicality` is at most this: the largest share of ordinary samples that may be
-            rejected, such as 0.01. By default none is.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        if reject is None:
-            return super().predict(X)
-        check_level(reject)
-        check_is_fitted(self)
-        samples = as_fitted(self, X, self.image_shape_)
-        return reject_atypical(self._logits(samples).argmax(axis=1), self._typicality(samples), reject)
-
-    def typicality(self, X: Rows) -> NDArray[np.float64]:
-        """How typical samples are of those that were fitted, as conformal p-values.
-
-        It is the share of ordinary samples that lie as far out as a sample does, or farther, by the distances to its
-        nearest neighbours. At most a share a of new samples from the distribution of `fit` have a typicality of a or
-        less, on average over fits, whatever that distribution is. That is exact where enough samples were not among
-        the `max_samples` trained on, a quarter of all or 5,000; else it holds up to how well the principal components
-        fit new samples.
-
-        Parameters
-        ----------
-        X : as in `fit`
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            From 1 / (m + 1) to 1, where m is a quarter of the samples that were fitted, at most 5,000. Fewer than 396
-            samples have no typicality of 0.01 or less.
-        """
-        check_is_fitted(self)
-        return self._typicality(as_fitted(self, X, self.image_shape_))
-
-    def _typicality(self, samples: Samples) -> NDArray[np.float64]:
-        typical, coordinates = self.typical_parts()
-
-        def p_values(rows: NDArray[np.int64]) -> NDArray[np.float64]:
-            return typical.p_values(coordinates(self.module_, tensor_of(samples, rows)))
-
-        return in_blocks(p_values, len(samples), block=self._block)
-
-    def typical_parts(self) -> tuple[Typicality, Coordinates]:
-        """What `typicality` compares samples with, and where these lie for it."""
-        typical = Typicality(**{name: getattr(self, f"typical_{name}_") for name in Typicality.__annotations__})
-        return typical, Coordinates(getattr(self, "typical_components_", None), self.typical_length_)
 
     def cut(self, k: int) -> NDArray[np.int64]:
         """Labels of the fitted samples for another number of clusters, without a new fit.
@@ -406,12 +357,6 @@ class InformationClusterer(Clusterer):
         components = getattr(self, "typical_components_", None)
         if (components is None) == bool(self.n_network_features_):
             raise ValueError("'typical_components_' must be there with a network of one's own, and else not")
-        if components is not None and len(components) != self.n_features_in_:
-            raise ValueError(f"'typical_components_' must be of {self.n_features_in_} features")
-        n_dimensions = self.n_dimensions_ if components is None else components.shape[1]
-        if self.typical_length_ < 0.0 or len(self.typical_center_) != n_dimensions + (self.typical_length_ > 0.0):
-            raise ValueError("'typical_length_' and 'typical_center_' must fit the principal components")
-        self.typical_parts()
 
     def _make_module(self, body: nn.Module | None) -> nn.Module:
         n_features, rank = self.n_features_in_, self.n_dimensions_
