@@ -46,7 +46,7 @@ class Coordinates:
             components = normalized[2].numpy()
         lengths, total, squares = [], torch.zeros(()), 0.0
         for x in blocks(read, rows, verbose=False):
-            flat = x.flatten(1).double()
+            flat = network.rows(x).flatten(1).double()
             lengths.append(flat.norm(dim=1))
             total = total + (flat - network.center).sum(dim=0)
             squares += float((flat - network.center).square().sum())
@@ -65,7 +65,7 @@ class Coordinates:
         if not self.length:
             return points
         own = np.linalg.norm(points, axis=1, keepdims=True)
-        other = x.flatten(1).double().norm(dim=1, keepdim=True).numpy() / self.length - 1.0
+        other = network.rows(x).flatten(1).double().norm(dim=1, keepdim=True).numpy() / self.length - 1.0
         return np.hstack([points / np.maximum(own, np.finfo(float).tiny), other])
 
 

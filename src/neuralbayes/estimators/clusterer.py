@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.special import softmax
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
@@ -26,12 +25,12 @@ from neuralbayes.estimators.attributes import (
     numbers,
     shape_or_none,
 )
-from neuralbayes.estimators.inputs import Rows, as_fitted
+from neuralbayes.estimators.inputs import Rows, SparseRows, as_fitted
 from neuralbayes.estimators.persistence import SavedEstimator
 from neuralbayes.training.inference import in_blocks
 
 Array = NDArray[Any]
-Samples = Array | ImageSource
+Samples = Array | SparseRows | ImageSource
 
 
 class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, SavedEstimator):  # type: ignore[misc]
@@ -70,7 +69,7 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         ndarray of shape (n_samples, n_clusters_)
         """
         check_is_fitted(self)
-        return self._logits(as_fitted(self, X, self.image_shape_))
+        return self._over_blocks(self.module_, self._samples(X))
 
     def predict_proba(self, X: Rows) -> Array:
         """p(z|x).
@@ -83,8 +82,8 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         -------
         ndarray of shape (n_samples, n_clusters_); rows sum to 1.
         """
-        p_zx: Array = softmax(self.transform(X), axis=1)
-        return p_zx
+        check_is_fitted(self)
+        return self._over_blocks(lambda x: self.module_(x).softmax(dim=1), self._samples(X))
 
     def predict(self, X: Rows) -> NDArray[np.int64]:
         """The most probable cluster of each sample.
@@ -97,8 +96,8 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         -------
         ndarray of shape (n_samples,)
         """
-        labels: NDArray[np.int64] = self.transform(X).argmax(axis=1)
-        return labels
+        check_is_fitted(self)
+        return self._labels(self._samples(X))
 
     def score(self, X: Rows, y: object = None) -> float:
         """Mean Jensen-Shannon divergence of a cluster from the rest on `X`: log 2 minus the DML loss.
@@ -119,24 +118,38 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
     def _keep(self, module: nn.Module, samples: Samples, verbose: bool) -> NDArray[np.intp]:
         """Label the samples with the module, and return the clusters in the order of their size, the largest first."""
         self.module_: Any = module.eval().requires_grad_(False)
-        p_zx = softmax(self._logits(samples, verbose), axis=1)
-        prior = p_zx.mean(axis=0, dtype=np.float64)
+        total = torch.zeros(())
+
+        def label(x: Tensor) -> Tensor:
+            nonlocal total
+            p_zx = self.module_(x).softmax(dim=1)
+            total = total + p_zx.sum(dim=0, dtype=torch.float64)
+            return p_zx.argmax(dim=1)
+
+        labels = self._over_blocks(label, samples, verbose)
+        prior = total.numpy() / len(samples)
         order = np.argsort(-prior, kind="stable")
         self.n_clusters_ = len(order)
-        self.labels_ = p_zx[:, order].argmax(axis=1)
+        self.labels_ = np.argsort(order)[labels]
         self.prior_ = prior[order]
         return order
 
-    def _logits(self, samples: Samples, verbose: bool = False) -> Array:
-        """The module on all samples, a block at a time, in the precision of rows: (n_samples, n_clusters)."""
-        return in_blocks(
-            lambda rows: self.module_(tensor_of(samples, rows)),
-            len(samples),
-            block=self._block,
-            dtype=samples.dtype if isinstance(samples, np.ndarray) else None,
-            description="blocks labelled",
-            verbose=verbose,
-        )
+    def _samples(self, X: Rows) -> Samples:
+        """`X` as samples of the kind that was fitted."""
+        return as_fitted(self, X, self.image_shape_)
+
+    def _labels(self, samples: Samples) -> NDArray[np.int64]:
+        return self._over_blocks(lambda x: self.module_(x).argmax(dim=1), samples)
+
+    def _over_blocks(self, function: Callable[[Tensor], Tensor], samples: Samples, verbose: bool = False) -> Array:
+        """What `function` gives for all samples, a block at a time, numbers in the precision of rows."""
+        single = isinstance(samples, np.ndarray | SparseRows) and samples.dtype != np.float64
+
+        def of_block(rows: NDArray[np.int64]) -> Tensor:
+            found = function(tensor_of(samples, rows))
+            return found.float() if single and found.is_floating_point() else found
+
+        return in_blocks(of_block, len(samples), block=self._block, description="blocks labelled", verbose=verbose)
 
     def _check_fitted(self, weights: Mapping[str, Tensor]) -> None:
         check_features(self)
@@ -152,7 +165,17 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
 
 
 def tensor_of(samples: Samples, indices: NDArray[np.int64]) -> Tensor:
-    """Samples at some indices: rows as they are, images (n, C, H, W) in [0, 1]."""
-    if isinstance(samples, np.ndarray):
-        return torch.from_numpy(np.asarray(samples[indices]))
-    return torch.from_numpy(samples.read(indices)).permute(0, 3, 1, 2).float() / 255.0
+    """Samples at some indices: rows in float32 or float64, sparse ones as such; images (n, C, H, W) in [0, 1]."""
+    if isinstance(samples, SparseRows):
+        return samples.read(_slice_of(indices))
+    if not isinstance(samples, np.ndarray):
+        return torch.from_numpy(samples.read(indices)).permute(0, 3, 1, 2).float() / 255.0
+    rows = torch.from_numpy(np.array(samples[_slice_of(indices)]))  # a copy: a mapped file must not be written to
+    return rows.float() if rows.dtype == torch.float16 else rows
+
+
+def _slice_of(indices: NDArray[np.int64]) -> NDArray[np.int64] | slice:
+    """Indices that follow one another as a slice, which is read in one piece."""
+    if len(indices) and (np.diff(indices) == 1).all():
+        return slice(int(indices[0]), int(indices[-1]) + 1)
+    return indices

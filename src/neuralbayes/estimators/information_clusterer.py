@@ -21,14 +21,19 @@ from neuralbayes.clusters.coordinates import Coordinates, fit_typicality
 from neuralbayes.clusters.fit import fit_clusters
 from neuralbayes.clusters.from_consensus import fit_from_consensus
 from neuralbayes.clusters.hierarchy import check_linkage, cut, linkage_from_merges, neighbor_heights
+from neuralbayes.clusters.reduction import fit_reduction
 from neuralbayes.clusters.training import N_STATES, ClusterOptions, default_steps, state_mlp
 from neuralbayes.clusters.typicality import Typicality, check_level, reject_atypical
-from neuralbayes.estimators.attributes import Check, array, count, number
+from neuralbayes.distributed.processes import default_fabric, rank_zero_result
+from neuralbayes.estimators.attributes import Check, array, count, number, one_of
 from neuralbayes.estimators.clusterer import Array, Clusterer, Samples, tensor_of
-from neuralbayes.estimators.inputs import Rows, as_fitted, as_images, as_rows
+from neuralbayes.estimators.inputs import Rows, SparseRows, as_any_rows, as_images, check_directions
+from neuralbayes.networks.rows import RowLayer
 from neuralbayes.networks.states import StateNetwork, WithStates
 from neuralbayes.objectives import Objective
 from neuralbayes.training.inference import in_blocks
+
+METRICS = ("euclidean", "cosine")
 
 
 class InformationClusterer(Clusterer):
@@ -75,6 +80,10 @@ class InformationClusterer(Clusterer):
     standardize : bool, default=False
         Divide each column of rows by its standard deviation first, those with two values by their difference. Use it
         where columns have different units.
+    metric : {"euclidean", "cosine"}, default="euclidean"
+        With "cosine", rows are divided by their lengths first, so that only their directions matter.
+    n_components : int, default=100
+        Sparse rows of more columns are reduced to so many by a truncated SVD. Those of fewer are taken as dense rows.
     random_state : int, RandomState instance or None, default=None
     verbose : bool, default=False
         Show progress.
@@ -93,6 +102,10 @@ class InformationClusterer(Clusterer):
         :class:`neuralbayes.plot.DendrogramDisplay` draws it.
     n_dimensions_ : int
         Principal components that were taken.
+    n_components_ : int
+        Columns that sparse rows were reduced to; 0 where they were not.
+    effective_metric_ : str
+        The metric of the fit.
     prior_ : ndarray of shape (n_clusters_,)
         p(z) over the training samples.
     separation_ : ndarray of shape (n_clusters_,)
@@ -152,6 +165,8 @@ class InformationClusterer(Clusterer):
         "n_iter_start_": count,
         "n_states_": count,
         "n_network_features_": count,
+        "n_components_": count,
+        "effective_metric_": one_of(*METRICS),
         "states_": array("i", 1),
         "hierarchy_": array("f", 2),
         "typical_center_": array("f", 1),
@@ -179,6 +194,8 @@ class InformationClusterer(Clusterer):
         "max_samples": [Interval(Integral, 2, None, closed="left")],
         "max_clusters": [Interval(Integral, 2, None, closed="left"), None],
         "standardize": ["boolean"],
+        "metric": [StrOptions(set(METRICS))],
+        "n_components": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
@@ -198,6 +215,8 @@ class InformationClusterer(Clusterer):
         max_samples: int = 60_000,
         max_clusters: int | None = None,
         standardize: bool = False,
+        metric: Literal["euclidean", "cosine"] = "euclidean",
+        n_components: int = 100,
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
     ) -> None:
@@ -213,6 +232,8 @@ class InformationClusterer(Clusterer):
         self.max_samples = max_samples
         self.max_clusters = max_clusters
         self.standardize = standardize
+        self.metric = metric
+        self.n_components = n_components
         self.random_state = random_state
         self.verbose = verbose
 
@@ -223,8 +244,9 @@ class InformationClusterer(Clusterer):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), or images
-            Numbers; a memory-mapped array is not copied. Images are an array of shape (n, H, W), (n, H, W, C) or
-            (n, C, H, W), uint8 or floating point in [0, 1], or what :func:`neuralbayes.pretrain` takes.
+            Numbers, dense or sparse; a memory-mapped array is not copied, and float16 is computed with in float32.
+            Images are an array of shape (n, H, W), (n, H, W, C) or (n, C, H, W), uint8 or floating point in [0, 1], or
+            what :func:`neuralbayes.pretrain` takes.
         y : ignored
 
         Returns
@@ -233,12 +255,14 @@ class InformationClusterer(Clusterer):
         """
         self._forget()
         images = as_images(X)
-        samples = as_rows(self, X, reset=True) if images is None else images
+        samples = as_any_rows(self, X, reset=True) if images is None else images
         self.image_shape_ = None if images is None else list(images.shape)
         if images is not None:
             self.n_features_in_ = math.prod(images.shape)
             if self.standardize:
                 raise ValueError("`standardize` is for rows, and must be False here, got True")
+            if self.metric != "euclidean":
+                raise ValueError(f"`metric` is for rows, and must be 'euclidean' here, got {self.metric!r}")
         n_clusters = None if self.n_clusters == "auto" else self.n_clusters
         if len(samples) < max(2, n_clusters or 1):
             raise ValueError(
@@ -266,16 +290,22 @@ class InformationClusterer(Clusterer):
         rng = check_random_state(self.random_state)
         seen = np.zeros(len(samples), bool)  # what the network is trained on
 
+        rows = self._row_layer(samples, seen, rng)
+
         def read(indices: NDArray[np.int64]) -> Tensor:
             seen[indices] = True
-            return tensor_of(samples, indices)
+            return rows(tensor_of(samples, indices))
 
         find = fit_from_consensus if voted else fit_clusters
         found = find(read, len(samples), body, options, rng)
+        found.network.rows = rows
         membership = found.network.membership
         best: list[Tensor] = []  # state of each sample within its most probable cluster, block by block
 
         def note(network: nn.Module, x: object, logits: Tensor) -> None:
+            if len(membership) == membership.shape[1]:  # each state is a cluster
+                best.append(logits.argmax(dim=1))
+                return
             p_zx = logits.double().softmax(dim=1)
             own = membership.T.double()[(p_zx @ membership.double()).argmax(dim=1)]
             best.append(torch.where(own > 0, p_zx, -1.0).argmax(dim=1))
@@ -322,8 +352,8 @@ class InformationClusterer(Clusterer):
             return super().predict(X)
         check_level(reject)
         check_is_fitted(self)
-        samples = as_fitted(self, X, self.image_shape_)
-        return reject_atypical(self._logits(samples).argmax(axis=1), self._typicality(samples), reject)
+        samples = self._samples(X)
+        return reject_atypical(self._labels(samples), self._typicality(samples), reject)
 
     def typicality(self, X: Rows) -> NDArray[np.float64]:
         """How typical samples are of those that were fitted, as conformal p-values.
@@ -345,7 +375,34 @@ class InformationClusterer(Clusterer):
             samples have no typicality of 0.01 or less.
         """
         check_is_fitted(self)
-        return self._typicality(as_fitted(self, X, self.image_shape_))
+        return self._typicality(self._samples(X))
+
+    def _samples(self, X: Rows) -> Samples:
+        samples = super()._samples(X)
+        if self.effective_metric_ == "cosine":
+            check_directions(samples)
+        return samples
+
+    def _row_layer(self, samples: Samples, seen: NDArray[np.bool_], rng: np.random.RandomState) -> RowLayer:
+        """What rows pass first; notes the metric, and which rows took part in the reduction of sparse ones."""
+        self.effective_metric_, self.n_components_ = self.metric, 0
+        unit = self.metric == "cosine"
+        if unit:
+            check_directions(samples)
+        if not isinstance(samples, SparseRows) or self.n_features_in_ <= self.n_components:
+            return RowLayer(unit=unit)
+        if self.standardize:
+            raise ValueError(
+                "`standardize` must be False for sparse rows of more than n_components columns, got True: divide the "
+                "columns first, such as by sklearn.preprocessing.MaxAbsScaler, which keeps rows sparse"
+            )
+        chosen = np.sort(rng.permutation(len(samples))[: self.max_samples])
+        seen[chosen] = True
+        reduction = rank_zero_result(
+            default_fabric(), lambda: fit_reduction(samples.matrix, chosen, self.n_components, rng, unit=unit)
+        )
+        self.n_components_ = reduction.shape[1]
+        return RowLayer(reduction, unit=unit)
 
     def _typicality(self, samples: Samples) -> NDArray[np.float64]:
         typical, coordinates = self._typical()
@@ -393,15 +450,20 @@ class InformationClusterer(Clusterer):
         components = getattr(self, "typical_components_", None)
         if (components is None) == bool(self.n_network_features_):
             raise ValueError("'typical_components_' must be there with a network of one's own, and else not")
-        if components is not None and len(components) != self.n_features_in_:
-            raise ValueError(f"'typical_components_' must be of {self.n_features_in_} features")
+        n_features = self.n_components_ or self.n_features_in_
+        if components is not None and len(components) != n_features:
+            raise ValueError(f"'typical_components_' must be of {n_features} features")
         n_dimensions = self.n_dimensions_ if components is None else components.shape[1]
         if self.typical_length_ < 0.0 or len(self.typical_center_) != n_dimensions + (self.typical_length_ > 0.0):
             raise ValueError("'typical_length_' and 'typical_center_' must fit the principal components")
         self._typical()
 
     def _make_module(self, body: nn.Module | None) -> nn.Module:
-        n_features, rank = self.n_features_in_, self.n_dimensions_
+        reduction = None
+        if self.n_components_:
+            reduction = torch.empty(self.n_features_in_, self.n_components_, dtype=torch.float64)
+        rows = RowLayer(reduction, unit=self.effective_metric_ == "cosine")
+        n_features, rank = self.n_components_ or self.n_features_in_, self.n_dimensions_
         center = torch.empty(n_features, dtype=torch.float64)
         network: nn.Module
         if body is not None:
@@ -411,4 +473,9 @@ class InformationClusterer(Clusterer):
             basis = torch.empty(n_features, rank, dtype=torch.float64)
             network = state_mlp(rank, self.n_hidden_, self.n_states_)
         membership = torch.empty(self.n_states_, self.n_clusters_)
-        return StateNetwork(center, basis, network, membership).eval().requires_grad_(False)
+        return StateNetwork(center, basis, network, membership, rows).eval().requires_grad_(False)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
