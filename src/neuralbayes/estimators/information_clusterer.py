@@ -22,14 +22,19 @@ from neuralbayes.clusters.fit import fit_clusters
 from neuralbayes.clusters.from_consensus import fit_from_consensus
 from neuralbayes.clusters.hierarchy import check_linkage, cut, linkage_from_merges, neighbor_heights
 from neuralbayes.clusters.hints import least_number
+from neuralbayes.clusters.reduction import fit_reduction
 from neuralbayes.clusters.training import N_STATES, ClusterOptions, default_steps, state_mlp
-from neuralbayes.estimators.attributes import Check, count
-from neuralbayes.estimators.clusterer import Array, tensor_of
-from neuralbayes.estimators.inputs import Rows, as_hints, as_images, as_rows
+from neuralbayes.distributed.processes import default_fabric, rank_zero_result
+from neuralbayes.estimators.attributes import Check, count, one_of
+from neuralbayes.estimators.clusterer import Array, Samples, tensor_of
+from neuralbayes.estimators.inputs import Rows, SparseRows, as_any_rows, as_hints, as_images, check_directions
 from neuralbayes.estimators.table_vectorizer import TableVectorizer
 from neuralbayes.estimators.updatable_clusterer import UpdatableClusterer, most_probable_states
+from neuralbayes.networks.rows import RowLayer
 from neuralbayes.networks.states import StateNetwork, WithStates
 from neuralbayes.objectives import Objective
+
+METRICS = ("euclidean", "cosine")
 
 
 class InformationClusterer(UpdatableClusterer):
@@ -81,6 +86,10 @@ class InformationClusterer(UpdatableClusterer):
     vectorizer : TableVectorizer, "auto" or None, default="auto"
         What turns data frames into numbers, standardised. "auto" takes a :class:`neuralbayes.TableVectorizer` for those
         that hold more than finite numbers: categories, dates, text, missing cells.
+    metric : {"euclidean", "cosine"}, default="euclidean"
+        With "cosine", rows are divided by their lengths first, so that only their directions matter.
+    n_components : int, default=100
+        Sparse rows of more columns are reduced to so many by a truncated SVD. Those of fewer are taken as dense rows.
     random_state : int, RandomState instance or None, default=None
     verbose : bool, default=False
         Show progress.
@@ -99,6 +108,10 @@ class InformationClusterer(UpdatableClusterer):
         :class:`neuralbayes.plot.DendrogramDisplay` draws it.
     n_dimensions_ : int
         Principal components that were taken.
+    n_components_ : int
+        Columns that sparse rows were reduced to; 0 where they were not.
+    effective_metric_ : str
+        The metric of the fit.
     prior_ : ndarray of shape (n_clusters_,)
         p(z) over the training samples.
     separation_ : ndarray of shape (n_clusters_,)
@@ -163,6 +176,8 @@ class InformationClusterer(UpdatableClusterer):
 
     _fitted: ClassVar[dict[str, Check]] = UpdatableClusterer._fitted | {
         "n_network_features_": count,
+        "n_components_": count,
+        "effective_metric_": one_of(*METRICS),
     }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -179,6 +194,8 @@ class InformationClusterer(UpdatableClusterer):
         "max_clusters": [Interval(Integral, 2, None, closed="left"), None],
         "standardize": ["boolean"],
         "vectorizer": [TableVectorizer, StrOptions({"auto"}), None],
+        "metric": [StrOptions(set(METRICS))],
+        "n_components": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
@@ -199,6 +216,8 @@ class InformationClusterer(UpdatableClusterer):
         max_clusters: int | None = None,
         standardize: bool = False,
         vectorizer: TableVectorizer | Literal["auto"] | None = "auto",
+        metric: Literal["euclidean", "cosine"] = "euclidean",
+        n_components: int = 100,
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
     ) -> None:
@@ -215,6 +234,8 @@ class InformationClusterer(UpdatableClusterer):
         self.max_clusters = max_clusters
         self.standardize = standardize
         self.vectorizer = vectorizer
+        self.metric = metric
+        self.n_components = n_components
         self.random_state = random_state
         self.verbose = verbose
 
@@ -234,8 +255,9 @@ class InformationClusterer(UpdatableClusterer):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), or images
-            Numbers; a memory-mapped array is not copied. Images are an array of shape (n, H, W), (n, H, W, C) or
-            (n, C, H, W), uint8 or floating point in [0, 1], or what :func:`neuralbayes.pretrain` takes.
+            Numbers, dense or sparse; a memory-mapped array is not copied, and float16 is computed with in float32.
+            Images are an array of shape (n, H, W), (n, H, W, C) or (n, C, H, W), uint8 or floating point in [0, 1], or
+            what :func:`neuralbayes.pretrain` takes.
         y : ignored
         sample_weight : array-like of shape (n_samples,), optional
             How often each sample counts, in proportion: a sample of weight 2 counts as two of weight 1, one of weight 0
@@ -256,12 +278,14 @@ class InformationClusterer(UpdatableClusterer):
         """
         self._forget()
         images = as_images(X)
-        samples = as_rows(self, X, reset=True) if images is None else images
+        samples = as_any_rows(self, X, reset=True) if images is None else images
         self.image_shape_ = None if images is None else list(images.shape)
         if images is not None:
             self.n_features_in_ = math.prod(images.shape)
             if self.standardize:
                 raise ValueError("`standardize` is for rows, and must be False here, got True")
+            if self.metric != "euclidean":
+                raise ValueError(f"`metric` is for rows, and must be 'euclidean' here, got {self.metric!r}")
         n_clusters = None if self.n_clusters == "auto" else self.n_clusters
         weight, hints, fitted = as_hints(len(samples), sample_weight, known, must_link, cannot_link)
         least = max(2, n_clusters or 1, least_number(hints, n_clusters))
@@ -289,18 +313,23 @@ class InformationClusterer(UpdatableClusterer):
         body = self.network if isinstance(self.network, nn.Module) else None
         rng = check_random_state(self.random_state)
         seen = np.zeros(len(samples), bool)  # what the network is trained on
+        rows = self._row_layer(samples, seen, rng)
 
         def read(indices: NDArray[np.int64]) -> Tensor:
             seen[fitted[indices]] = True
-            return tensor_of(samples, fitted[indices])
+            return rows(tensor_of(samples, fitted[indices]))
 
         find = fit_from_consensus if voted else fit_clusters
         found = find(read, len(fitted), body, options, rng)
+        found.network.rows = rows
         membership = found.network.membership
         best: list[Tensor] = []  # state of each sample within its most probable cluster, block by block
 
         def note(network: nn.Module, x: object, logits: Tensor) -> None:
-            best.append(most_probable_states(logits.double().softmax(dim=1), membership.double()))
+            if len(membership) == membership.shape[1]:  # each state is a cluster
+                best.append(logits.argmax(dim=1))
+            else:
+                best.append(most_probable_states(logits.double().softmax(dim=1), membership.double()))
 
         with found.network.network.register_forward_hook(note):
             order = self._keep(found.network, samples, options.verbose, weight=weight, named=hints.classes)
@@ -322,6 +351,33 @@ class InformationClusterer(UpdatableClusterer):
         if n_clusters is None:
             self.selection_ = found.selection
         return self
+
+    def _samples(self, X: Rows) -> Samples:
+        samples = super()._samples(X)
+        if self.effective_metric_ == "cosine":
+            check_directions(samples)
+        return samples
+
+    def _row_layer(self, samples: Samples, seen: NDArray[np.bool_], rng: np.random.RandomState) -> RowLayer:
+        """What rows pass first; notes the metric, and which rows took part in the reduction of sparse ones."""
+        self.effective_metric_, self.n_components_ = self.metric, 0
+        unit = self.metric == "cosine"
+        if unit:
+            check_directions(samples)
+        if not isinstance(samples, SparseRows) or self.n_features_in_ <= self.n_components:
+            return RowLayer(unit=unit)
+        if self.standardize:
+            raise ValueError(
+                "`standardize` must be False for sparse rows of more than n_components columns, got True: divide the "
+                "columns first, such as by sklearn.preprocessing.MaxAbsScaler, which keeps rows sparse"
+            )
+        chosen = np.sort(rng.permutation(len(samples))[: self.max_samples])
+        seen[chosen] = True
+        reduction = rank_zero_result(
+            default_fabric(), lambda: fit_reduction(samples.matrix, chosen, self.n_components, rng, unit=unit)
+        )
+        self.n_components_ = reduction.shape[1]
+        return RowLayer(reduction, unit=unit)
 
     def cut(self, k: int) -> NDArray[np.int64]:
         """Labels of the fitted samples for another number of clusters, without a new fit.
@@ -359,7 +415,11 @@ class InformationClusterer(UpdatableClusterer):
             raise ValueError("'typical_components_' must be there with a network of one's own, and else not")
 
     def _make_module(self, body: nn.Module | None) -> nn.Module:
-        n_features, rank = self.n_features_in_, self.n_dimensions_
+        reduction = None
+        if self.n_components_:
+            reduction = torch.empty(self.n_features_in_, self.n_components_, dtype=torch.float64)
+        rows = RowLayer(reduction, unit=self.effective_metric_ == "cosine")
+        n_features, rank = self.n_components_ or self.n_features_in_, self.n_dimensions_
         center = torch.empty(n_features, dtype=torch.float64)
         network: nn.Module
         if body is not None:
@@ -369,4 +429,9 @@ class InformationClusterer(UpdatableClusterer):
             basis = torch.empty(n_features, rank, dtype=torch.float64)
             network = state_mlp(rank, self.n_hidden_, self.n_states_)
         membership = torch.empty(self.n_states_, self.n_clusters_)
-        return StateNetwork(center, basis, network, membership).eval().requires_grad_(False)
+        return StateNetwork(center, basis, network, membership, rows).eval().requires_grad_(False)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

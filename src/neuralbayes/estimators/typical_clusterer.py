@@ -14,7 +14,7 @@ from neuralbayes.clusters.coordinates import Coordinates
 from neuralbayes.clusters.typicality import Typicality, check_level, reject_atypical
 from neuralbayes.estimators.attributes import Check, array, number
 from neuralbayes.estimators.clusterer import Clusterer, Samples, tensor_of
-from neuralbayes.estimators.inputs import Rows, as_fitted
+from neuralbayes.estimators.inputs import Rows
 from neuralbayes.training.inference import in_blocks
 
 
@@ -55,8 +55,8 @@ class TypicalClusterer(Clusterer):
             return super().predict(X)
         check_level(reject)
         check_is_fitted(self)
-        samples = as_fitted(self, X, self.image_shape_)
-        return reject_atypical(self._logits(samples).argmax(axis=1), self._typicality(samples), reject)
+        samples = self._samples(X)
+        return reject_atypical(self._labels(samples), self._typicality(samples), reject)
 
     def typicality(self, X: Rows) -> NDArray[np.float64]:
         """How typical samples are of those that were fitted, as conformal p-values.
@@ -78,7 +78,7 @@ class TypicalClusterer(Clusterer):
             samples have no typicality of 0.01 or less.
         """
         check_is_fitted(self)
-        return self._typicality(as_fitted(self, X, self.image_shape_))
+        return self._typicality(self._samples(X))
 
     def _typicality(self, samples: Samples) -> NDArray[np.float64]:
         typical, coordinates = self.typical_parts()
@@ -89,6 +89,7 @@ class TypicalClusterer(Clusterer):
         return in_blocks(p_values, len(samples), block=self._block)
 
     def typical_parts(self) -> tuple[Typicality, Coordinates]:
+        """What `typicality` compares samples with, and where these lie for it."""
         typical = Typicality(**{name: getattr(self, f"typical_{name}_") for name in Typicality.__annotations__})
         return typical, Coordinates(getattr(self, "typical_components_", None), self.typical_length_)
 
@@ -102,8 +103,9 @@ class TypicalClusterer(Clusterer):
     def _check_fitted(self, weights: Mapping[str, Tensor]) -> None:
         super()._check_fitted(weights)
         components = getattr(self, "typical_components_", None)
-        if components is not None and len(components) != self.n_features_in_:
-            raise ValueError(f"'typical_components_' must be of {self.n_features_in_} features")
+        n_features = getattr(self, "n_components_", 0) or self.n_features_in_
+        if components is not None and len(components) != n_features:
+            raise ValueError(f"'typical_components_' must be of {n_features} features")
         n_dimensions = self.n_dimensions_ if components is None else components.shape[1]
         if self.typical_length_ < 0.0 or len(self.typical_center_) != n_dimensions + (self.typical_length_ > 0.0):
             raise ValueError("'typical_length_' and 'typical_center_' must fit the principal components")

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.special import softmax
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -21,7 +20,7 @@ from neuralbayes.clusters.typicality import Typicality, split_rows
 from neuralbayes.clusters.update import MAX_RESERVOIR, mixed_reservoir, update_clusters
 from neuralbayes.estimators.attributes import Check, array, count
 from neuralbayes.estimators.clusterer import Samples, tensor_of
-from neuralbayes.estimators.inputs import Rows, as_fitted
+from neuralbayes.estimators.inputs import Rows
 from neuralbayes.estimators.typical_clusterer import TypicalClusterer
 from neuralbayes.training.inference import in_blocks
 
@@ -71,7 +70,7 @@ class UpdatableClusterer(TypicalClusterer):
             raise ValueError(
                 "`update` needs `network='mlp'`: samples for a network of your own are not kept. Fit all of them again"
             )
-        samples = as_fitted(self, X, self.image_shape_)
+        samples = self._samples(X)
         rng = check_random_state(self.random_state)
         old, new = self.reservoir_, self._inputs(samples)
         groups = find_new_groups(
@@ -95,7 +94,7 @@ class UpdatableClusterer(TypicalClusterer):
         found = update_clusters(self.module_, old, new, groups, options, rng)
         self.module_ = found.network
         self.n_states_, self.n_clusters_ = found.network.membership.shape
-        p_old, p_new = self._clusters_of(old), softmax(self._logits(samples), axis=1)
+        p_old, p_new = self._clusters_of(old), self._over_blocks(lambda x: self.module_(x).softmax(dim=1), samples)
         self.labels_ = p_new.argmax(axis=1)
         self.states_ = self._states_of(new)
         n_seen = self.n_samples_seen_
@@ -111,6 +110,7 @@ class UpdatableClusterer(TypicalClusterer):
         reference, calibration = split_rows(np.ones(len(self.reservoir_), bool), rng)
         points = coordinates.of_inputs(self.reservoir_)
         self._keep_typicality(coordinates, Typicality.fit(points[reference], points[calibration]))
+        self._summarize(samples)
         return self
 
     def _keep_reservoir(
