@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 CHANNELS = (1, 3)  # grey or RGB: what tells the channel axis of an array from the others
 
@@ -172,8 +175,8 @@ class Images:
 
     Examples
     --------
-    >>> from neuralbayes.data.images import load_images
-    >>> images = load_images("digits")
+    >>> import neuralbayes as nb
+    >>> images = nb.load_images("digits")
     >>> len(images), images.shape, images.labels[:3]
     (1437, (8, 8, 1), array([0, 1, 2]))
     >>> images.read([5, 2]).shape
@@ -200,13 +203,19 @@ class Images:
         return self.source.read(indices)
 
 
-def as_source(images: ImageSource | NDArray[np.generic]) -> ImageSource:
-    """`images` itself when it is a source, an :class:`ArraySource` of it when it is an array."""
-    if isinstance(images, np.ndarray):
-        return ArraySource(images)
+def as_source(images: ImageSource | NDArray[np.generic] | Tensor) -> ImageSource:
+    """`images` itself when it is a source, an :class:`ArraySource` of it when it is an array or a tensor."""
     if isinstance(images, ImageSource):
         return images
-    raise TypeError(f"`images` must be an array or have shape, len() and read(), got {type(images).__name__}")
+    if hasattr(images, "detach"):
+        tensor = images.detach().cpu()
+        images = (tensor.float() if "bfloat16" in str(tensor.dtype) else tensor).numpy()  # NumPy knows no bfloat16
+    if isinstance(images, np.ndarray):
+        return ArraySource(images)
+    raise TypeError(
+        f"`images` must be an array, a tensor, or have shape, len() and read(), got {type(images).__name__}; "
+        "neuralbayes.load_images takes names, folders and paths"
+    )
 
 
 def check_indices(indices: ArrayLike, n: int) -> NDArray[np.int64]:

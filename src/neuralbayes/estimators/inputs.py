@@ -37,7 +37,7 @@ def as_images(X: Any) -> ImageSource | None:
     """`X` as a source of images where it is one, or an array of three or four dimensions; else None: it has rows."""
     if isinstance(X, ImageSource):
         return X
-    return as_source(_numpy(X)) if getattr(X, "ndim", 2) in (3, 4) else None
+    return as_source(X) if getattr(X, "ndim", 2) in (3, 4) else None
 
 
 def as_fitted(estimator: BaseEstimator, X: Any, image_shape: Sequence[int] | None) -> NDArray[Any] | ImageSource:
