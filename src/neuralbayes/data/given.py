@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
@@ -12,9 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from PIL import Image
 
-from neuralbayes.data.folder import MEMORY_LIMIT, choose_shape
-from neuralbayes.data.listed import ListedSource
-from neuralbayes.data.pictures import PictureError, fit_picture, picture_channels, picture_header
+from neuralbayes.data.folder import FilesSource, choose_shape
+from neuralbayes.data.pictures import fit_picture, picture_channels
 from neuralbayes.data.sources import ArraySource, ImageSource, check_indices
 
 PICTURE_KEYS = ("image", "img", "picture", "pixel_values")
@@ -113,27 +111,12 @@ def _of_path(path: str | PathLike[str], shape: Sequence[int] | None) -> ImageSou
     return load_images(path if isinstance(path, str) else Path(path), size=size, channels=channels)
 
 
-def _of_paths(paths: Sequence[Path], shape: Sequence[int] | None) -> ImageSource:
-    """Pictures in files, one for each path: unlike in a folder, none is passed over."""
-    if shape is None:
-        headers = []
-        for path in paths:
-            try:
-                headers.append(picture_header(path))
-            except PictureError as error:
-                raise ValueError(f"`images` must be paths of pictures, got {path}: {error}") from error
-        shape, _ = choose_shape(headers, None, None)
-    source = ListedSource(paths, (int(shape[0]), int(shape[1]), int(shape[2])))
-    if len(paths) * math.prod(source.shape) > MEMORY_LIMIT:
-        return source
-    return ArraySource(source.read(np.arange(len(paths))), channels_first=False)
-
-
 def _of_list(items: Sequence[Any], shape: Sequence[int] | None) -> ImageSource | None:
     if not items:
         return None
     if isinstance(items[0], str | PathLike):
-        return _of_paths([Path(path) for path in items], shape)
+        size, channels = (None, None) if shape is None else ((int(shape[0]), int(shape[1])), int(shape[2]))
+        return FilesSource(items, size=size, channels=channels)
     if isinstance(items[0], Image.Image) or _is_tensor(items[0]) or isinstance(items[0], np.ndarray):
         return DatasetSource(items, shape) if getattr(items[0], "ndim", 2) > 1 else None
     return None

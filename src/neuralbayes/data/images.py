@@ -1,7 +1,8 @@
-"""Images by a name or a path, whatever is there: a named data set, a folder of pictures, a file of arrays."""
+"""Images from whatever holds them: a named data set, a folder, a list of pictures, a file of arrays, an array."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -9,10 +10,10 @@ from numpy.typing import NDArray
 
 from neuralbayes.data.arrays import npz_keys, npz_shape, open_npy, open_npz
 from neuralbayes.data.catalog import find_entry, is_name, names
-from neuralbayes.data.folder import Check, FolderSource, check_channels, check_size
+from neuralbayes.data.folder import Check, FilesSource, FolderSource, check_channels, check_size
 from neuralbayes.data.pictures import Interpolation
 from neuralbayes.data.scan import find_classes, scan_folder
-from neuralbayes.data.sources import ArraySource, FittedSource, Images
+from neuralbayes.data.sources import ArraySource, FittedSource, Images, ImageSource, as_source
 
 SPLITS = ("train", "test", "unlabeled")
 #: Sub-folders that are parts of a data set, not classes.
@@ -26,7 +27,7 @@ LABEL_KEYS = ("labels", "y", "target", "targets")
 
 
 def load_images(
-    data: str | Path,
+    data: str | Path | Sequence[str | Path] | ImageSource | NDArray[np.generic],
     *,
     split: str = "train",
     size: int | tuple[int, int] | None = None,
@@ -38,13 +39,19 @@ def load_images(
     progress: bool = True,
     check: Check | None = None,
 ) -> Images:
-    """Load images by the name of a data set, or from a folder of pictures, a ``.npy`` or a ``.npz``.
+    """Load images: a data set by its name, a folder, a list of pictures, a ``.npy``, a ``.npz``, or an array.
+
+    All that learns from images takes what this returns; it is read piece by piece, so that images may be larger than
+    the memory.
 
     Parameters
     ----------
-    data : str or path
+    data : str, path, sequence of paths, array or ImageSource
         A name such as ``"cifar10"`` wins over a folder of that name; write ``"./cifar10"`` for the folder. A ``.npz``
         holds "images" and perhaps "labels", or "train_images", "test_labels" and so on; "x_train", "y_test" do as well.
+        In a folder, files that cannot be read are passed over and listed in `skipped`; in a list of paths, the first
+        such file is an error, so that image i is always that of path i. Arrays and tensors of shape (n, H, W),
+        (n, H, W, C) or (n, C, H, W) are of uint8, or of floating point in [0, 1].
     split : {"train", "test", "unlabeled"}, default="train"
         A folder has the splits of its sub-folders train, test (or val) and unlabeled, a file those of its arrays. What
         is not split is all "train".
@@ -67,18 +74,38 @@ def load_images(
     Returns
     -------
     Images
+        ``len(images)``, ``images.shape``, ``images.read(indices)``, ``images.labels``.
 
     Examples
     --------
-    >>> images = load_images("digits", split="test")
-    >>> len(images), images.source.shape, images.labels[:3]
+    >>> import neuralbayes as nb
+    >>> images = nb.load_images("digits", split="test")
+    >>> len(images), images.shape, images.labels[:3]
     (360, (8, 8, 1), array([2, 3, 4]))
+    >>> nb.load_images(np.zeros((10, 28, 28), np.uint8), size=32, channels=3).shape
+    (32, 32, 3)
     """
     if split not in SPLITS:
         raise ValueError(f"`split` must be one of {', '.join(SPLITS)}, got {split!r}")
     wanted_size, wanted_channels = check_size(size), check_channels(channels)
     if isinstance(data, str) and is_name(data):
         images = _named(data, split, root, offline, progress)
+    elif not isinstance(data, str | Path):
+        if split != "train":
+            raise ValueError(f"`split` must be 'train' where `data` is no name, folder or file, got {split!r}")
+        if isinstance(data, list | tuple) and data and isinstance(data[0], str | Path):
+            paths = _check_paths(data)
+            files = FilesSource(
+                paths,
+                size=wanted_size,
+                channels=wanted_channels,
+                interpolation=interpolation,
+                progress=progress,
+                check=check,
+            )
+            return Images("pictures", split, files)
+        source = as_source(data)
+        images = source if isinstance(source, Images) else Images("images", split, source)
     else:
         path = Path(data).expanduser()
         if path.is_dir():
@@ -92,7 +119,7 @@ def load_images(
     if wanted == shape:
         return images
     fitted = FittedSource(images.source, wanted[:2], wanted[2], interpolation=interpolation)
-    return Images(images.name, split, fitted, images.labels, images.class_names)
+    return Images(images.name, split, fitted, images.labels, images.class_names, images.skipped)
 
 
 def holds_images(data: str | Path) -> bool:
@@ -139,6 +166,14 @@ def labeled_splits(data: str | Path) -> dict[str, bool]:
         found = {split: (keys & {*_image_keys(split)}, keys & {*_label_keys(split)}) for split in SPLITS}
         return {split: bool(labels) for split, (images, labels) in found.items() if images}
     return {"train": False} if path.suffix == ".npy" and path.is_file() else {}
+
+
+def _check_paths(data: Sequence[object]) -> list[str | Path]:
+    paths = [path for path in data if isinstance(path, str | Path)]
+    if len(paths) < len(data):
+        other = next(path for path in data if not isinstance(path, str | Path))
+        raise TypeError(f"`data` must be all paths where it begins with one, got {type(other).__name__}")
+    return paths
 
 
 def _named(name: str, split: str, root: str | Path | None, offline: bool, progress: bool) -> Images:

@@ -184,8 +184,8 @@ class Images:
 
     Examples
     --------
-    >>> from neuralbayes.data.images import load_images
-    >>> images = load_images("digits")
+    >>> import neuralbayes as nb
+    >>> images = nb.load_images("digits")
     >>> len(images), images.shape, images.labels[:3]
     (1437, (8, 8, 1), array([0, 1, 2]))
     >>> images.read([5, 2]).shape
