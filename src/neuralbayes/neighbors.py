@@ -105,8 +105,8 @@ class Products:
     -----
     A query has the distances :math:`|x|^2 + (|y|^2 - 2 x \\cdot y)`, of which a product of matrices gives the second
     part for all points. The k smallest of n numbers lie in the k groups whose smallest numbers are the smallest, so
-    that few numbers are sorted. A product of d terms is off by at most :math:`d \\epsilon |x| |y|`; whatever is measured
-    again in double within that of the last candidate is no proof that nothing nearer was left out.
+    that few numbers are sorted. A product of d terms is off by at most :math:`d \\epsilon |x| |y|`; whatever is
+    measured again in double within that of the last candidate is no proof that nothing nearer was left out.
     """
 
     def __init__(self, points: Array) -> None:
