@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
+from neuralbayes.cli.image_features import ImageFeatures, features_file, image_features
 from neuralbayes.cli.image_size import check_memory, parsed_size
 from neuralbayes.cli.label_summary import LabelOutputs, label_outputs, with_picture
 from neuralbayes.cli.outputs import beside
@@ -54,6 +55,7 @@ class ImageOrder:
     split: str
     limit: int | None
     size: tuple[int, int] | None
+    features: ImageFeatures | None
     settings: dict[str, Any]  # of the estimator
     model: Path | None
     outputs: LabelOutputs
@@ -62,6 +64,8 @@ class ImageOrder:
         """The model that is to be used, or None, and the images, in its size."""
         import neuralbayes
 
+        if self.features is not None:
+            return None, self.features.load(self.data, self.split, verbose=verbose)
         if self.model is None:
             from neuralbayes.data.images import load_images
 
@@ -102,6 +106,7 @@ class ImagesSummary:
     input: str
     images: int
     size: list[int]  # (H, W, C) of one
+    features: str | None
     n_clusters: int
     clusters: list[Cluster]
     trained: bool
@@ -117,10 +122,8 @@ class ImagesSummary:
         """Print the summary to `stdout` and the notes to `stderr`."""
         from neuralbayes.plot.style import state_color
 
-        stdout.print(
-            Text(f"{self.input}: {self.images:,} images of {self.size[0]}x{self.size[1]} pixels", style="bold"),
-            soft_wrap=True,
-        )
+        seen = f"{self.size[0]}x{self.size[1]} pixels" if self.features is None else f"features of {self.features}"
+        stdout.print(Text(f"{self.input}: {self.images:,} images, {seen}", style="bold"), soft_wrap=True)
         grid = Grid(box=box.SIMPLE_HEAD)
         for heading in ("cluster", "images", "share", "separation"):
             grid.add_column(heading, justify="right")
@@ -153,6 +156,7 @@ def image_order(
     split: str,
     limit: int | None,
     size: str | None,
+    features: str | None,
     settings: dict[str, Any],
     model: Path | None,
     save: Path | None,
@@ -169,7 +173,9 @@ def image_order(
     if out is None:
         out = Path(f"{name}-labels.csv") if source is None else beside(source, "-labels", ".csv")
     outputs = label_outputs(out, source, save, picture, draw=draw, force=force)
-    return ImageOrder(name, split, limit, parsed_size(size), settings, model, outputs)
+    pixels = parsed_size(size)
+    wanted = None if features is None else image_features(features, pixels, features_file(outputs.table))
+    return ImageOrder(name, split, limit, pixels, wanted, settings, model, outputs)
 
 
 def label_images(
@@ -191,8 +197,9 @@ def label_images(
     classes = None if images.labels is None else images.labels[: len(source)]
     blocks = None
     if order.model is None:
-        estimator = neuralbayes.InformationClusterer(**order.settings, verbose=verbose).fit(source)
-        p_zx = estimator.predict_proba(source)
+        X = source if order.features is None else order.features.rows(images, order.limit, verbose=verbose)
+        estimator = neuralbayes.InformationClusterer(**order.settings, verbose=verbose).fit(X)
+        p_zx = estimator.predict_proba(X)
     else:
         job = {"command": "label", "model": digest([(order.model / "model.json").read_bytes()])}
         what = ImageBlocks(order.data, order.split, order.limit, BLOCK, order.outputs.table, job)
@@ -209,7 +216,7 @@ def label_images(
             order.outputs, lambda path: _draw(path, estimator, p_zx.argmax(axis=1), source, images.name), notes
         )
         order = replace(order, outputs=outputs)
-    summary = _summary(order, estimator, p_zx, classes, len(images.skipped), notes)
+    summary = _summary(order, estimator, p_zx, source.shape, classes, len(images.skipped), notes)
     if output == "json":
         Console().out(json.dumps(asdict(summary), indent=2, allow_nan=False), highlight=False)
     elif output == "text":
@@ -283,6 +290,7 @@ def _summary(
     order: ImageOrder,
     estimator: Any,
     p_zx: NDArray[Any],
+    shape: tuple[int, int, int],
     classes: NDArray[np.int64] | None,
     n_skipped: int,
     notes: list[str],
@@ -295,7 +303,8 @@ def _summary(
     return ImagesSummary(
         input=data_name(order.data),
         images=len(labels),
-        size=list(estimator.image_shape_),
+        size=list(shape),
+        features=None if order.features is None else order.features.name,
         n_clusters=len(counts),
         clusters=clusters,
         trained=order.model is None,

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.special import softmax
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
@@ -26,7 +25,7 @@ from neuralbayes.estimators.attributes import (
     numbers,
     shape_or_none,
 )
-from neuralbayes.estimators.inputs import Rows, as_fitted
+from neuralbayes.estimators.inputs import Rows, SparseRows, as_fitted
 from neuralbayes.estimators.persistence import SavedEstimator
 from neuralbayes.estimators.table_vectorizer import TableVectorizer
 from neuralbayes.training.inference import in_blocks
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Array = NDArray[Any]
-Samples = Array | ImageSource
+Samples = Array | SparseRows | ImageSource
 
 
 class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, SavedEstimator):  # type: ignore[misc]
@@ -81,7 +80,7 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         ndarray of shape (n_samples, n_clusters_)
         """
         check_is_fitted(self)
-        return self._logits(as_fitted(self, X, self.image_shape_))
+        return self._over_blocks(self.module_, self._samples(X))
 
     def predict_proba(self, X: Rows) -> Array:
         """p(z|x).
@@ -94,8 +93,8 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         -------
         ndarray of shape (n_samples, n_clusters_); rows sum to 1.
         """
-        p_zx: Array = softmax(self.transform(X), axis=1)
-        return p_zx
+        check_is_fitted(self)
+        return self._over_blocks(lambda x: self.module_(x).softmax(dim=1), self._samples(X))
 
     def predict(self, X: Rows) -> NDArray[np.int64]:
         """The most probable cluster of each sample.
@@ -108,8 +107,8 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         -------
         ndarray of shape (n_samples,)
         """
-        labels: NDArray[np.int64] = self.transform(X).argmax(axis=1)
-        return labels
+        check_is_fitted(self)
+        return self._labels(self._samples(X))
 
     def score(self, X: Rows, y: object = None) -> float:
         """Mean Jensen-Shannon divergence of a cluster from the rest on `X`: log 2 minus the DML loss.
@@ -162,7 +161,7 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         check_is_fitted(self)
         if X is None:
             summary = Summary(self.cluster_means_, self.column_scale_, self.prototypes_)
-            return summary_frame(summary, self.labels_, None if self.image_shape_ else column_names(self))
+            return summary_frame(summary, self.labels_, column_names(self) if len(self.column_scale_) else None)
         if self.image_shape_ is not None:
             raise ValueError("`X` must be None, since images have no columns to tell clusters apart by")
         frame = as_frame(self, X)
@@ -184,46 +183,76 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
             )
         return self.labels_, None
 
-    def _keep(self, module: nn.Module, samples: Samples, verbose: bool) -> NDArray[np.intp]:
-        """Label the samples with the module, and return the clusters in the order of their size, the largest first."""
+    def _keep(
+        self,
+        module: nn.Module,
+        samples: Samples,
+        verbose: bool,
+        *,
+        weight: NDArray[np.float64] | None = None,
+        named: NDArray[np.int64] | None = None,
+    ) -> NDArray[np.intp]:
+        """Label the samples with the module, and return the clusters in the order of their size, the largest first.
+
+        Clusters that are `named` keep their numbers.
+        """
         self.module_: Any = module.eval().requires_grad_(False)
-        p_zx = softmax(self._logits(samples, verbose), axis=1)
-        prior = p_zx.mean(axis=0, dtype=np.float64)
+        total = torch.zeros(())
+
+        def label(rows: NDArray[np.int64]) -> Tensor:
+            nonlocal total
+            p_zx = self.module_(tensor_of(samples, rows)).softmax(dim=1)
+            counted = p_zx.double() if weight is None else p_zx.double() * torch.from_numpy(weight[rows])[:, None]
+            total = total + counted.sum(dim=0)
+            return p_zx.argmax(dim=1)
+
+        labels: NDArray[np.int64] = in_blocks(
+            label, len(samples), block=self._block, description="blocks labelled", verbose=verbose
+        )
+        prior = total.numpy() / (len(samples) if weight is None else weight.sum())
         order = np.argsort(-prior, kind="stable")
+        if named is not None and len(named):
+            others = order[~np.isin(order, named)]
+            order = np.arange(len(order))
+            order[~np.isin(order, named)] = others
         self.n_clusters_ = len(order)
-        self.labels_ = p_zx[:, order].argmax(axis=1)
+        self.labels_ = np.argsort(order)[labels]
         self.prior_ = prior[order]
         self._summarize(samples)
         return order
 
     def _summarize(self, samples: Samples) -> None:
-        """Keep what `describe` needs: of images the prototypes alone."""
+        """Keep what `describe` needs: of images and sparse rows the prototypes alone."""
         from neuralbayes.clusters.summary import summarize
 
-        center, basis = self.module_.center, self.module_.basis
+        has_columns = isinstance(samples, np.ndarray)
 
         def read(rows: NDArray[np.int64]) -> Array:
-            x = tensor_of(samples, rows) if self.image_shape_ is None else torch.empty(len(rows), 0)
-            return np.asarray(x.numpy())
+            return np.asarray(tensor_of(samples, rows).numpy()) if has_columns else np.empty((len(rows), 0))
 
         def points(rows: NDArray[np.int64]) -> Array:
-            centered = tensor_of(samples, rows).flatten(1).double() - center
-            return np.asarray((centered @ basis if basis.ndim == 2 else centered * basis).float())
+            return np.asarray(self.module_.normalize(tensor_of(samples, rows)).flatten(1))
 
         summary = summarize(read, points, self.labels_, self.n_clusters_, self.n_features_in_)
         self.cluster_means_, self.column_scale_ = summary.means, summary.scale
         self.prototypes_ = summary.prototypes
 
-    def _logits(self, samples: Samples, verbose: bool = False) -> Array:
-        """The module on all samples, a block at a time, in the precision of rows: (n_samples, n_clusters)."""
-        return in_blocks(
-            lambda rows: self.module_(tensor_of(samples, rows)),
-            len(samples),
-            block=self._block,
-            dtype=samples.dtype if isinstance(samples, np.ndarray) else None,
-            description="blocks labelled",
-            verbose=verbose,
-        )
+    def _samples(self, X: Rows) -> Samples:
+        """`X` as samples of the kind that was fitted."""
+        return as_fitted(self, X, self.image_shape_)
+
+    def _labels(self, samples: Samples) -> NDArray[np.int64]:
+        return self._over_blocks(lambda x: self.module_(x).argmax(dim=1), samples)
+
+    def _over_blocks(self, function: Callable[[Tensor], Tensor], samples: Samples, verbose: bool = False) -> Array:
+        """What `function` gives for all samples, a block at a time, numbers in the precision of rows."""
+        single = isinstance(samples, np.ndarray | SparseRows) and samples.dtype != np.float64
+
+        def of_block(rows: NDArray[np.int64]) -> Tensor:
+            found = function(tensor_of(samples, rows))
+            return found.float() if single and found.is_floating_point() else found
+
+        return in_blocks(of_block, len(samples), block=self._block, description="blocks labelled", verbose=verbose)
 
     def _check_fitted(self, weights: Mapping[str, Tensor]) -> None:
         check_features(self)
@@ -235,9 +264,9 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
                 raise ValueError(f"{name!r} must have a value for each of {self.n_clusters_} clusters")
         if not ((self.labels_ >= 0) & (self.labels_ < self.n_clusters_)).all():
             raise ValueError(f"'labels_' must be from 0 to {self.n_clusters_ - 1}")
-        n_columns = self.n_features_in_ if self.image_shape_ is None else 0
-        if self.cluster_means_.shape != (self.n_clusters_, n_columns) or self.column_scale_.shape != (n_columns,):
-            raise ValueError(f"'cluster_means_' and 'column_scale_' must be of {n_columns} columns")
+        n_columns = len(self.column_scale_)  # none of images and of sparse rows
+        if n_columns not in (0, self.n_features_in_) or self.cluster_means_.shape != (self.n_clusters_, n_columns):
+            raise ValueError(f"'cluster_means_' and 'column_scale_' must be of {self.n_features_in_} columns, or none")
         if (
             len(self.prototypes_) != self.n_clusters_
             or not ((self.prototypes_ >= -1) & (self.prototypes_ < len(self.labels_))).all()
@@ -250,7 +279,17 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
 
 
 def tensor_of(samples: Samples, indices: NDArray[np.int64]) -> Tensor:
-    """Samples at some indices: rows as they are, images (n, C, H, W) in [0, 1]."""
-    if isinstance(samples, np.ndarray):
-        return torch.from_numpy(np.asarray(samples[indices]))
-    return torch.from_numpy(samples.read(indices)).permute(0, 3, 1, 2).float() / 255.0
+    """Samples at some indices: rows in float32 or float64, sparse ones as such; images (n, C, H, W) in [0, 1]."""
+    if isinstance(samples, SparseRows):
+        return samples.read(_slice_of(indices))
+    if not isinstance(samples, np.ndarray):
+        return torch.from_numpy(samples.read(indices)).permute(0, 3, 1, 2).float() / 255.0
+    rows = torch.from_numpy(np.array(samples[_slice_of(indices)]))  # a copy: a mapped file must not be written to
+    return rows.float() if rows.dtype == torch.float16 else rows
+
+
+def _slice_of(indices: NDArray[np.int64]) -> NDArray[np.int64] | slice:
+    """Indices that follow one another as a slice, which is read in one piece."""
+    if len(indices) and (np.diff(indices) == 1).all():
+        return slice(int(indices[0]), int(indices[-1]) + 1)
+    return indices
