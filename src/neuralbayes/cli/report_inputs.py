@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from neuralbayes.cli.label_summary import shortened
 from neuralbayes.cli.runs import DataChoice, data_name, load_encoder, load_fitting
 
 if TYPE_CHECKING:
@@ -61,46 +62,57 @@ class ImageInput:
 
 @dataclass(frozen=True)
 class RowInput:
-    """A model of rows, with the table to look at."""
+    """A model of rows, with the table to look at: all of its columns, and what the model is to be given."""
 
     folder: Path
     estimator: Any
-    table: Any
-    key: str | None
-    classes: Any
+    path: Path
+    X: Any  # array of the fitted columns, or a data frame that the model vectorises
+    frame: Any  # all columns; None without pandas
+    columns: list[str]
+    options: list[str]
     class_column: str | None
 
     @property
     def looks_at(self) -> Any:
-        return str(self.table.path), tuple(self.table.feature_names)
+        return str(self.path), tuple(self.columns)
 
     def side(self, n: int, shared: dict[Any, Samples], method: Any, watch: Any) -> Side:
-        from neuralbayes.cli.label_model import with_names
-        from neuralbayes.report.explorer import chosen, row_samples, rows_side
+        from neuralbayes.report.explorer import chosen, rows_side
 
-        table = self.table
         if self.looks_at not in shared:
-            index = chosen(len(table.X), n)
-            shared[self.looks_at] = row_samples(table.X, str(table.path), table.feature_names, index, self.classes)
+            shared[self.looks_at] = self._samples(chosen(len(self.X), n))
         samples = shared[self.looks_at]
-        X: Any = table.X[samples.index]
-        names = getattr(self.estimator, "feature_names_in_", None)
-        if names is not None:
-            X = with_names(X, [str(name) for name in names])
-        options = [] if self.key is None else ["--key", self.key]
-        options += ["--columns", _as_csv(table.feature_names)] if table.ignored else []
-        frame = table.frame.iloc[samples.index] if find_spec("pandas") else None
         return rows_side(
             self.folder,
             self.estimator,
-            X,
+            self._taken(samples.index),
             samples,
-            frame=frame,
+            frame=None if self.frame is None else self.frame.iloc[samples.index],
             classes=self.class_column,
-            options=options,
+            options=self.options,
             method=method,
             watch=watch,
         )
+
+    def _samples(self, index: Any) -> Samples:
+        from neuralbayes.report.explorer import row_samples
+        from neuralbayes.report.explorer.samples import vectorized_values
+
+        values, names = self.X[index] if self.frame is not self.X else None, self.columns
+        if values is None:
+            values, names = vectorized_values(self.estimator.vectorizer_, self.X.iloc[index])
+        classes = None if self.class_column is None else self.frame[self.class_column].iloc[index].to_numpy()
+        return row_samples(values, str(self.path), names, index, len(self.X), classes)
+
+    def _taken(self, index: Any) -> Any:
+        """Some rows as the model takes them."""
+        from neuralbayes.cli.label_model import with_names
+
+        if self.frame is self.X:
+            return self.X.iloc[index]
+        names = getattr(self.estimator, "feature_names_in_", None)
+        return self.X[index] if names is None else with_names(self.X[index], [str(name) for name in names])
 
 
 def open_input(folder: Path, kind: str, asked: Asked) -> ImageInput | RowInput:
@@ -139,11 +151,21 @@ def _open_run(folder: Path, asked: Asked) -> ImageInput:
 
 
 def _open_table(folder: Path, estimator: Any, asked: Asked) -> RowInput:
-    from neuralbayes.cli.label_summary import shortened
     from neuralbayes.data.table_formats import ARRAY_SUFFIXES
+    from neuralbayes.data.table_sources import read_source
     from neuralbayes.data.tables import read_table
 
     file = Path(str(asked.data))
+    key = [] if asked.key is None else ["--key", asked.key]
+    vectorizer = getattr(estimator, "vectorizer_", None)
+    if vectorizer is not None:
+        as_text = [column.name for column in vectorizer.columns_ if column.kind in ("category", "text", "id")]
+        frame = read_source(file, key=asked.key, as_text=as_text).frame
+        absent = [name for name in vectorizer.encoders_ if name not in frame]
+        if absent:
+            raise ValueError(f"{file} has no column {absent[0]!r}, which {folder} was trained on")
+        _check_classes(file, frame, asked.labels)
+        return RowInput(folder, estimator, file, frame, frame, list(vectorizer.encoders_), key, asked.labels)
     names = getattr(estimator, "feature_names_in_", None)
     trained_on = None if names is None else [str(name) for name in names]
     table = read_table(file, columns=None if file.suffix.lower() in ARRAY_SUFFIXES else trained_on, key=asked.key)
@@ -152,14 +174,16 @@ def _open_table(folder: Path, estimator: Any, asked: Asked) -> RowInput:
             f"{folder} was trained on {estimator.n_features_in_} columns, but {file} gives {table.X.shape[1]}: "
             f"{shortened(table.feature_names)}"
         )
-    classes = None
-    if asked.labels is not None:
-        columns = table.frame
-        if asked.labels not in columns:
-            known = shortened([str(name) for name in columns])
-            raise ValueError(f"--labels must be a column of {file}, one of {known}, got {asked.labels!r}")
-        classes = columns[asked.labels].to_numpy()
-    return RowInput(folder, estimator, table, asked.key, classes, asked.labels)
+    every = table.frame if find_spec("pandas") else None
+    _check_classes(file, every, asked.labels)
+    chosen = ["--columns", _as_csv(table.feature_names)] if table.ignored else []
+    return RowInput(folder, estimator, file, table.X, every, table.feature_names, [*key, *chosen], asked.labels)
+
+
+def _check_classes(file: Path, frame: Any, name: str | None) -> None:
+    if name is not None and (frame is None or name not in frame):
+        known = shortened([] if frame is None else [str(column) for column in frame])
+        raise ValueError(f"--labels must be a column of {file}, one of {known}, got {name!r}")
 
 
 def _as_csv(names: list[str]) -> str:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from neuralbayes.bayes import LOG_2
 from neuralbayes.estimators import InformationClusterer, ManifoldLabeler, MIMEncoder
+from neuralbayes.estimators.frames import column_names
 from neuralbayes.estimators.mim_encoder import WATCHED
 from neuralbayes.estimators.persistence import DESCRIPTION
 from neuralbayes.plot.plane import plane
@@ -134,7 +135,7 @@ def _explained(
         layer.p_zx,
         index=samples.index,
         sizes=np.bincount(trained, minlength=layer.n_states) if same else None,
-        fitted=set(samples.columns),
+        fitted=column_names(clusterer),
         left_out=[] if classes is None else [classes],
         verdict=_verdict(clusterer),
     )
@@ -156,14 +157,16 @@ def _cluster_layers(
     """The clusters of a model, with a picture of their regions where the rows have two columns."""
     p_zx = np.asarray(clusterer.predict_proba(X), dtype=np.float32)
     order = np.random.default_rng(0).permutation(len(values))
-    drawn_in = plane(values[order], columns, np.random.default_rng(0), standardize=clusterer.standardize)
+    vectorized = hasattr(clusterer, "vectorizer_")
+    units = bool(clusterer.standardize) or vectorized
+    drawn_in = plane(values[order], columns, np.random.default_rng(0), standardize=units)
     points = np.empty_like(drawn_in.points)
     points[order] = drawn_in.points
     places = Places(points, np.ones(len(values), bool), drawn_in.axis_names, f"{len(values):,} rows{drawn_in.how}")
     disjoint = np.asarray(clusterer.disjoint_, dtype=bool) if isinstance(clusterer, ManifoldLabeler) else None
-    where = standardized(values) if clusterer.standardize else values
+    where = standardized(values) if units else values
     layer = Layer("states", p_zx, places, separation=clusterer.separation_, disjoint=disjoint, points=where)
-    if values.shape[1] != 2 or not 2 <= layer.n_states <= len(COLORS):  # of more, two would look the same
+    if vectorized or values.shape[1] != 2 or not 2 <= layer.n_states <= len(COLORS):  # of more, two would look the same
         return [layer], None
     names = getattr(clusterer, "feature_names_in_", None)
 
