@@ -160,24 +160,32 @@ def _open_table(folder: Path, estimator: Any, asked: Asked) -> RowInput:
     vectorizer = getattr(estimator, "vectorizer_", None)
     if vectorizer is not None:
         as_text = [column.name for column in vectorizer.columns_ if column.kind in ("category", "text", "id")]
-        frame = read_source(file, key=asked.key, as_text=as_text).frame
-        absent = [name for name in vectorizer.encoders_ if name not in frame]
+        source = read_source(file, key=asked.key, as_text=as_text)
+        used, known = list(vectorizer.encoders_), vectorizer.feature_names_in_.tolist()
+        frame = source.frame
+        if not source.named and frame.shape[1] != len(known):
+            raise _other_columns(folder, len(known), file, list(frame))
+        if not source.named:
+            frame = frame.set_axis(known, axis=1)
+        absent = [name for name in used if name not in frame]
         if absent:
             raise ValueError(f"{file} has no column {absent[0]!r}, which {folder} was trained on")
         _check_classes(file, frame, asked.labels)
-        return RowInput(folder, estimator, file, frame, frame, list(vectorizer.encoders_), key, asked.labels)
+        chosen = [] if set(used) == set(frame) else ["--columns", _as_csv(used)]
+        return RowInput(folder, estimator, file, frame, frame, used, [*key, *chosen], asked.labels)
     names = getattr(estimator, "feature_names_in_", None)
     trained_on = None if names is None else [str(name) for name in names]
     table = read_table(file, columns=None if file.suffix.lower() in ARRAY_SUFFIXES else trained_on, key=asked.key)
     if table.X.shape[1] != estimator.n_features_in_:
-        raise ValueError(
-            f"{folder} was trained on {estimator.n_features_in_} columns, but {file} gives {table.X.shape[1]}: "
-            f"{shortened(table.feature_names)}"
-        )
+        raise _other_columns(folder, estimator.n_features_in_, file, table.feature_names)
     every = table.frame if find_spec("pandas") else None
     _check_classes(file, every, asked.labels)
     chosen = ["--columns", _as_csv(table.feature_names)] if table.ignored else []
     return RowInput(folder, estimator, file, table.X, every, table.feature_names, [*key, *chosen], asked.labels)
+
+
+def _other_columns(folder: Path, n: int, file: Path, names: list[str]) -> ValueError:
+    return ValueError(f"{folder} was trained on {n} columns, but {file} gives {len(names)}: {shortened(names)}")
 
 
 def _check_classes(file: Path, frame: Any, name: str | None) -> None:

@@ -231,7 +231,7 @@ def plain_name(column: str) -> str:
 
 def _named(column: str, value: str) -> str:
     """A value that says by itself what it is, or with its column."""
-    telling = len(value) > 3 and not re.fullmatch(r"[-+\d.,:/ ]+|true|false|none|other|unknown", value.lower())
+    telling = len(value) > 2 and not re.fullmatch(r"[-+\d.,:/ ]+|yes|true|false|none|other|unknown", value.lower())
     return _cut(value) if telling else f"{plain_name(column)} {value}"
 
 
@@ -272,7 +272,11 @@ def cluster_names(ranked: Sequence[Sequence[Difference]], entropies: Sequence[fl
     ...     for way, word in (("higher", "high"), ("lower", "low")))
     >>> cluster_names([[big], [small], [big], []], [0.69] * 4)
     ['high mass', 'low mass', 'high mass (2)', 'nothing special']
+    >>> cluster_names([[]], [0.0])
+    ['all rows']
     """
+    if len(ranked) == 1:
+        return ["all rows"]
     phrases = [list(dict.fromkeys(found.short for found in cluster)) for cluster in ranked]
     lengths = [
         1 if not cluster or cluster[0].information >= ENOUGH * entropy else 2
