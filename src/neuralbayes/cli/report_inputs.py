@@ -164,7 +164,7 @@ def _open_table(folder: Path, estimator: Any, asked: Asked) -> RowInput:
         used, known = list(vectorizer.encoders_), vectorizer.feature_names_in_.tolist()
         frame = source.frame
         if not source.named and frame.shape[1] != len(known):
-            raise _other_columns(folder, len(known), file, list(frame))
+            raise _other_columns(folder, len(known), file, [str(name) for name in frame])
         if not source.named:
             frame = frame.set_axis(known, axis=1)
         absent = [name for name in used if name not in frame]
