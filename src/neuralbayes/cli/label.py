@@ -28,7 +28,7 @@ EXAMPLES = """Writes the table again with a label for each row and the probabili
 draws a picture, and says whether the manifolds are certified disjoint.
 
 Images get a cluster each. The table has their index, path, label and probabilities, and the picture is a contact \
-sheet: a row of each cluster, from the image that is surest to be in it to the one that is least.
+sheet: a row of each cluster, from its most typical image to its least typical.
 
 With --model rows and images are labelled block by block. What is finished is kept beside the output until it is \
 whole: interrupted, the same command goes on. --workers shares the blocks among processes of this machine, --scheduler \
@@ -76,6 +76,7 @@ def label(
     split: Literal["train", "test", "unlabeled"] | None = None,
     limit: int | None = None,
     size: Annotated[str | None, Parameter(metavar="N|HxW")] = None,
+    features: Annotated[str | None, Parameter(metavar="NETWORK|FILE.npy")] = None,
     seed: int | None = None,
     save: Path | None = None,
     model: Path | None = None,
@@ -140,6 +141,10 @@ def label(
     size
         Of images: scale and cut them to this many pixels a side, or to height x width. By default they stay as they
         are, but pictures of a folder are reduced to 64 pixels on their shorter side.
+    features
+        Of images: cluster by the features of a pretrained network, which sees what pixels do not tell. timm:NAME and
+        torchvision:NAME (extra vision), onnx:FILE, or a function of your own, file.py:function, that takes uint8 images
+        (n, H, W, 3). They are computed once and kept beside the labels. Or a .npy file with a row for each image.
     seed
         Seed of the random numbers, 0 by default: the same seed gives the same labels.
     save
@@ -193,6 +198,7 @@ def label(
             split=split or "train",
             limit=limit,
             size=size,
+            features=features,
             settings=_settings(n_clusters, max_clusters, neighbors, seed),
             model=model,
             save=save,
@@ -204,7 +210,7 @@ def label(
         output: Literal["text", "json", "none"] = "json" if json_ else "none" if quiet else "text"
         label_images(images, crew, draw=not no_picture, force=force, output=output)
         return
-    for option, value in {"--split": split, "--limit": limit, "--size": size}.items():
+    for option, value in {"--split": split, "--limit": limit, "--size": size, "--features": features}.items():
         if value is not None:
             raise ValueError(f"{option} is for images, but {file} is a table")
     names = None if columns is None else next(csv.reader([columns]))  # quotes allow commas in names

@@ -102,7 +102,10 @@ def with_picture(outputs: LabelOutputs, draw: Callable[[Path], None], notes: lis
 
 @dataclass(frozen=True)
 class State:
-    """One line of the summary; `separation` is in nats, None where it could not be measured."""
+    """One line of the summary; `separation` is in nats, None where it could not be measured.
+
+    `name` and `difference` say what tells the state from the rest; empty where it is the only one.
+    """
 
     state: int
     rows: int
@@ -110,6 +113,8 @@ class State:
     separation: float | None
     separation_percent: float | None
     disjoint: bool
+    name: str
+    difference: str
 
 
 @dataclass(frozen=True)
@@ -125,6 +130,7 @@ class LabelSummary:
     states: list[State]
     trained: bool
     columns: list[dict[str, Any]]
+    used: list[str]
     new_columns: list[str]
     out: str
     picture: str | None
@@ -152,6 +158,10 @@ class LabelSummary:
                 *([Text("yes", style="green") if state.disjoint else Text("no", style="yellow")] if certifies else []),
             )
         stdout.print(grid)
+        for state in self.states if self.n_clusters > 1 else ():
+            told = f"{state.rows:,} rows" + (f"; {state.difference}" if state.difference else "")
+            name = (f"{state.state} {state.name}", f"bold {state_color(state.state)}")
+            stdout.print(Text.assemble(name, ": ", told), soft_wrap=not stdout.is_terminal)
         verdict = Text(self.verdict, style="bold green" if self.disjoint else "bold yellow")
         stdout.print(verdict, soft_wrap=not stdout.is_terminal)
         if not self.trained:
@@ -166,8 +176,8 @@ class LabelSummary:
         names = shortened(self.new_columns)
         left_out = {column["name"]: column["reason"] for column in self.columns if not column["used"]}
         details = {
-            "used": shortened([column["name"] for column in self.columns if column["used"]]),
-            "left out": "; ".join(_by_reason(left_out)),
+            "used": shortened(self.used),
+            "left out": "" if self.trained else "; ".join(_by_reason(left_out)),  # a table has shown it before
             "labels": f"{self.out} ({names})" if names else self.out,
             "picture": self.picture,
             "model": self.model,
@@ -190,12 +200,19 @@ def summarize(labeling: Labeling, outputs: LabelOutputs, new_columns: list[str],
         states=states,
         trained=labeling.trained,
         columns=column_records(labeling.columns),
+        used=used_columns(labeling.estimator, labeling.columns),
         new_columns=new_columns,
         out=stream_names(str(outputs.table)),
         picture=None if outputs.picture is None else str(outputs.picture),
         model=None if outputs.model is None else str(outputs.model),
         notes=notes,
     )
+
+
+def used_columns(estimator: Any, columns: Sequence[Column]) -> list[str]:
+    """The columns that rows are compared by: of a certificate, the numbers alone."""
+    vectorizer = getattr(estimator, "vectorizer_", None)
+    return [column.name for column in columns if column.used] if vectorizer is None else list(vectorizer.encoders_)
 
 
 def next_step(summary: LabelSummary, model: Path | None, file: Path, key: str | None) -> str:
@@ -217,11 +234,23 @@ def _states(labeling: Labeling) -> list[State]:
     counts = labeling.state_counts()
     disjoint = getattr(estimator, "disjoint_", np.zeros(len(counts), bool))  # only ManifoldLabeler certifies
     states = []
+    told = _told(labeling)
     for k, (rows, js) in enumerate(zip(counts, estimator.separation_, strict=True)):
         separation = float(js) if np.isfinite(js) else None
         percent = None if separation is None else 100 * separation / math.log(2)
-        states.append(State(k, int(rows), int(rows) / int(counts.sum()), separation, percent, bool(disjoint[k])))
+        share = int(rows) / int(counts.sum())
+        states.append(State(k, int(rows), share, separation, percent, bool(disjoint[k]), *told[k]))
     return states
+
+
+def _told(labeling: Labeling) -> list[tuple[str, str]]:
+    """Name and main difference of each state, by all columns of the table; those of one state are empty."""
+    n = labeling.proba.shape[1]
+    if n < 2 or not find_spec("pandas"):
+        return [("", "")] * n
+    from neuralbayes.clusters.description import name_clusters
+
+    return name_clusters(labeling.table.frame, labeling.labels, n)
 
 
 def _verdict(states: list[State], *, certifies: bool, equal: bool) -> str:
@@ -241,7 +270,7 @@ def _verdict(states: list[State], *, certifies: bool, equal: bool) -> str:
     if len(states) == 1:
         return "one state: no disjoint manifolds were found"
     if not overlapping:
-        return f"{len(states)} disjoint manifolds"
+        return f"{len(states)} disjoint manifolds, with a gap between them; --method information divides further"
     found = shortened(
         [
             f"state {state.state}"

@@ -8,6 +8,7 @@ import scipy.sparse.linalg
 import torch
 from numpy.typing import NDArray
 
+from neuralbayes.clusters.hints import NO_HINTS, Hints
 from neuralbayes.clusters.kmeans import kmeans
 from neuralbayes.clusters.mixture import Kind, fit_mixture
 from neuralbayes.clusters.space import Space
@@ -25,7 +26,9 @@ ROWS_PER_PARAMETER = 3
 """Rows for each column and cluster from which on clusters get covariances of their own."""
 
 
-def base_partitions(space: Space, n_clusters: int, rng: np.random.RandomState) -> dict[str, Labels]:
+def base_partitions(
+    space: Space, n_clusters: int, rng: np.random.RandomState, hints: Hints = NO_HINTS
+) -> dict[str, Labels]:
     """Labels (n_rows,) by several methods, by name.
 
     Mixtures start from k-means in the metric of the noise and see the shape of clusters; a graph sees what is
@@ -33,22 +36,27 @@ def base_partitions(space: Space, n_clusters: int, rng: np.random.RandomState) -
     their neighbours, take its place.
     """
     n_rows, n_dimensions = space.points.shape
-    start = kmeans(space.denoised.numpy(), n_clusters, rng)  # has no vote: the mixtures speak for it
+    start = kmeans(space.denoised.numpy(), n_clusters, rng, hints)  # has no vote: the mixtures speak for it
     kinds: list[Kind] = ["tied"]
     if n_rows >= ROWS_PER_PARAMETER * n_dimensions * n_clusters:
         kinds += ["diagonal", "full"]
     first = torch.from_numpy(start)
     result: dict[str, Labels] = {
-        kind: fit_mixture(space.points, first, n_clusters, kind, space.floor).argmax(dim=1).numpy() for kind in kinds
+        kind: fit_mixture(space.points, first, n_clusters, kind, space.floor, hints=hints).argmax(dim=1).numpy()
+        for kind in kinds
     }
     if n_rows <= FEW_ROWS:
-        return {**result, "graph": spectral(space, n_clusters, rng)}
+        return {**result, "graph": spectral(space, n_clusters, rng, hints)}
     points = space.points.numpy()
     smoothed = (points + np.mean([points[column] for column in space.neighbors.T], axis=0)) / 2.0
-    return {**result, "points": kmeans(points, n_clusters, rng), "smoothed": kmeans(smoothed, n_clusters, rng)}
+    return {
+        **result,
+        "points": kmeans(points, n_clusters, rng, hints),
+        "smoothed": kmeans(smoothed, n_clusters, rng, hints),
+    }
 
 
-def spectral(space: Space, n_clusters: int, rng: np.random.RandomState) -> Labels:
+def spectral(space: Space, n_clusters: int, rng: np.random.RandomState, hints: Hints = NO_HINTS) -> Labels:
     """Clusters of the graph of shared neighbours, in the metric of the noise."""
     n = len(space.points)
     _, near = nearest_neighbors(space.denoised.numpy(), min(GRAPH_NEIGHBORS, n - 1))
@@ -63,4 +71,4 @@ def spectral(space: Space, n_clusters: int, rng: np.random.RandomState) -> Label
     else:
         _, vectors = scipy.sparse.linalg.eigsh(laplacian, n_clusters, which="LA", v0=np.ones(n), tol=1e-4)
     rows = torch.nn.functional.normalize(torch.from_numpy(vectors.copy()).float(), dim=1)
-    return kmeans(rows.numpy(), n_clusters, rng)
+    return kmeans(rows.numpy(), n_clusters, rng, hints)

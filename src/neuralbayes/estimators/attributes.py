@@ -52,6 +52,11 @@ def names(value: Any) -> bool:
     return isinstance(value, np.ndarray) and value.ndim == 1 and all(isinstance(name, str) for name in value)
 
 
+def one_of(*words: str) -> Check:
+    """A check for one of some words."""
+    return lambda value: isinstance(value, str) and value in words
+
+
 def array(kind: str, n_dimensions: int | None = None) -> Check:
     """A check for arrays of a kind of NumPy's, such as "f", of so many dimensions."""
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import validate_data
+from sklearn.utils import assert_all_finite, get_tags
+from sklearn.utils.validation import _check_sample_weight, validate_data
+from torch import Tensor
 
-from neuralbayes.data.sources import Images, ImageSource, as_source
+from neuralbayes.clusters.hints import Hints, make_hints
+from neuralbayes.data.sources import Images, ImageSource
 from neuralbayes.estimators.vectorized import vectorized
 
 Rows = Images | ImageSource | ArrayLike
@@ -19,39 +24,149 @@ Rows = Images | ImageSource | ArrayLike
 
 LARGEST = 1e150
 
+NUMBERS = 2**18
+"""Numbers that are checked at once: they stay in the cache of a core for the second look."""
+
+HALF_EXPONENT = 0x7C00
+"""The bits of the exponent of a float16: all are set in NaN and infinity."""
+
+BLOCK = 2000
+"""Rows whose lengths are checked at once."""
+
+
+@dataclass(frozen=True, eq=False)
+class SparseRows:
+    """Sparse rows, read as sparse tensors."""
+
+    matrix: sp.csr_array
+
+    def __len__(self) -> int:
+        return int(self.matrix.shape[0])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return np.dtype(self.matrix.dtype)
+
+    def read(self, indices: slice | NDArray[np.int64]) -> Tensor:
+        """Rows at some indices: (m, n_features)."""
+        some = self.matrix[indices].tocoo()
+        places = torch.from_numpy(np.stack([some.row, some.col]).astype(np.int64))
+        return torch.sparse_coo_tensor(
+            places, torch.from_numpy(some.data), some.shape, is_coalesced=True, check_invariants=True
+        )
+
 
 def as_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> NDArray[Any]:
-    """`X` as a finite float32 or float64 array of shape (n_samples, n_features), which `estimator` notes or expects.
+    """`X` as a finite array of floating point and shape (n_samples, n_features), which `estimator` notes or expects.
 
-    At least two rows are asked for where they are fitted (`reset`). Data frames are turned into numbers where the
-    estimator has a vectorizer.
+    Floating point stays what it is, and a memory-mapped array is not copied: it is checked a block at a time. At least
+    two rows are asked for where they are fitted (`reset`). Data frames are turned into numbers where the estimator has
+    a vectorizer.
     """
     numbers = vectorized(estimator, _numpy(X), reset=reset)
     checked: NDArray[Any] = validate_data(
-        estimator, numbers, reset=reset, dtype=[np.float64, np.float32], ensure_min_samples=2 if reset else 1
+        estimator,
+        numbers,
+        reset=reset,
+        dtype=[np.float64, np.float32, np.float16],
+        ensure_all_finite=False,  # below, in one pass
+        ensure_min_samples=2 if reset else 1,
     )
-    largest = max(-float(checked.min()), float(checked.max()))
-    if largest > LARGEST:
-        raise ValueError(f"`X` must have values of at most {LARGEST:g}, whose squares can be added, got {largest:g}")
+    _check_values(estimator, checked)
     return checked
 
 
-def as_images(X: Any) -> ImageSource | None:
-    """`X` as a source of images where it is one, or an array of three or four dimensions; else None: it has rows."""
+def as_any_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> NDArray[Any] | SparseRows:
+    """The same, and sparse rows of any format where the tags of the estimator allow them."""
+    if not (sp.issparse(X) and get_tags(estimator).input_tags.sparse):
+        return as_rows(estimator, X, reset=reset)
+    checked = validate_data(
+        estimator,
+        X,
+        reset=reset,
+        accept_sparse="csr",
+        dtype=[np.float64, np.float32],
+        ensure_all_finite=False,
+        ensure_min_samples=2 if reset else 1,
+    )
+    matrix = sp.csr_array(checked)
+    _check_values(estimator, matrix.data[:, None])
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()  # the caller's stays what it is
+        matrix.sum_duplicates()
+    return SparseRows(matrix)
+
+
+def check_directions(rows: NDArray[Any] | SparseRows) -> None:
+    """Raise a ValueError that names the first row of zeros, which has no direction."""
+    for start in range(0, len(rows), BLOCK):
+        if isinstance(rows, SparseRows):
+            some = abs(rows.matrix[start : start + BLOCK]).sum(axis=1) > 0.0
+        else:
+            some = rows[start : start + BLOCK].any(axis=1)
+        if not some.all():
+            raise ValueError(
+                f"X must have no row of zeros with metric='cosine', got row {start + int(some.argmin())}: it has no "
+                "direction. Drop such rows, or use metric='euclidean'"
+            )
+
+
+def as_images(X: Any, shape: Sequence[int] | None = None) -> ImageSource | None:
+    """`X` as a source of images, of the given shape (H, W, C) where they are read from files; None: it has rows."""
     if isinstance(X, ImageSource):
         return X
-    return as_source(_numpy(X)) if getattr(X, "ndim", 2) in (3, 4) else None
+    if getattr(X, "ndim", 0) == 2:
+        return None
+    from neuralbayes.data.given import images_given  # pictures need Pillow, which rows do not
+
+    return images_given(X, shape)
 
 
-def as_fitted(estimator: BaseEstimator, X: Any, image_shape: Sequence[int] | None) -> NDArray[Any] | ImageSource:
+def as_fitted(
+    estimator: BaseEstimator, X: Any, image_shape: Sequence[int] | None
+) -> NDArray[Any] | SparseRows | ImageSource:
     """`X` as rows where `image_shape` is None, else as images; of the kind that `estimator` was fitted to."""
-    images = as_images(X)
+    images = as_images(X, image_shape)
     if (images is None) != (image_shape is None):
         fitted, got = ("images", "rows") if images is None else ("rows", "images")
         raise ValueError(f"X must be {fitted}, as in fit, got {got}")
     if images is not None and list(images.shape) != list(image_shape or ()):
         raise ValueError(f"X must be images of shape {tuple(image_shape or ())}, as in fit, got {images.shape}")
-    return as_rows(estimator, X, reset=False) if images is None else images
+    return as_any_rows(estimator, X, reset=False) if images is None else images
+
+
+def _check_values(estimator: BaseEstimator, values: NDArray[Any]) -> None:
+    """Raise a ValueError where a value is missing, infinite or too large to be squared."""
+    step = max(1, NUMBERS // max(1, values.shape[1]))
+    for start in range(0, len(values), step):
+        block = values[start : start + step]
+        if block.dtype == np.float16 and (block.view(np.uint16) & HALF_EXPONENT).max() < HALF_EXPONENT:
+            continue  # finite, and small; NumPy has no fast minimum of float16
+        largest = max(-float(block.min()), float(block.max()))
+        if not largest <= LARGEST:  # not: NaN fails every comparison
+            assert_all_finite(block, input_name="X", estimator_name=type(estimator).__name__)
+            raise ValueError(
+                f"`X` must have values of at most {LARGEST:g}, whose squares can be added, got {largest:g}"
+            )
+
+
+def as_hints(
+    n_samples: int,
+    sample_weight: ArrayLike | None,
+    known: ArrayLike | None,
+    must_link: ArrayLike | None,
+    cannot_link: ArrayLike | None,
+) -> tuple[NDArray[np.float64] | None, Hints, NDArray[np.int64]]:
+    """Checked weights (n_samples,) or None, hints about the samples of positive weight, and the indices of these."""
+    everything = np.arange(n_samples)
+    weight = None
+    if sample_weight is not None:
+        weight = _check_sample_weight(sample_weight, everything[:, None], dtype=np.float64, ensure_non_negative=True)
+        everything = np.flatnonzero(weight > 0.0)
+        if not len(everything):
+            raise ValueError("`sample_weight` must be positive for some samples, got only 0")
+    hints = make_hints(n_samples, weight=weight, known=known, must_link=must_link, cannot_link=cannot_link)
+    return weight, hints if weight is None else hints.of(everything), everything
 
 
 def _numpy(X: Any) -> Any:

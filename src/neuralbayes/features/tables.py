@@ -84,15 +84,15 @@ class RowsEncoder:
     std: NDArray[np.float64]
 
     def prepare(self, X: Array) -> Tensor:
-        """Rows as the network takes them, subtracted in double and then in their own precision."""
-        return torch.from_numpy(((X - self.mean) / self.std).astype(X.dtype))
+        """Rows as the network takes them, subtracted in double and then in their own precision, at least float32."""
+        return torch.from_numpy(((X - self.mean) / self.std).astype(np.promote_types(X.dtype, np.float32)))
 
     def states(self, X: Array, layer: int = -1) -> Array:
-        """A hidden state of each row in the precision of `X`: (n, n_features) -> (n, n_states)."""
+        """A hidden state of each row in the precision of `X`, at least float32: (n, n_features) -> (n, n_states)."""
         last = [i for i, module in enumerate(self.network) if isinstance(module, nn.ReLU)][layer]
         network = self.network[: last + 1]
         tensors = {**dict(network.named_parameters()), **dict(network.named_buffers())}
-        dtype = torch.float32 if X.dtype == np.float32 else torch.float64
+        dtype = torch.float64 if X.dtype == np.float64 else torch.float32
         tensors = {k: t.to(dtype) if t.is_floating_point() else t for k, t in tensors.items()}
         return in_blocks(lambda some: functional_call(network, tensors, self.prepare(X[some])), len(X), block=BLOCK)
 

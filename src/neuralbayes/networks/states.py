@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from neuralbayes.networks.rows import RowLayer
+
 
 class StateNetwork(nn.Module):
     """Inputs as they are, normalised, through a network to small states, and these into clusters.
@@ -18,14 +20,19 @@ class StateNetwork(nn.Module):
         From the coordinates (n, n_dimensions), or from the input, to logits (n, n_states).
     membership : Tensor of shape (n_states, n_clusters)
         1 where a state belongs to a cluster, else 0.
+    rows : RowLayer, optional
+        What inputs pass first: `center` and `basis` are for what it gives. By default they stay as they are.
     """
 
     center: Tensor
     basis: Tensor
     membership: Tensor
 
-    def __init__(self, center: Tensor, basis: Tensor, network: nn.Module, membership: Tensor) -> None:
+    def __init__(
+        self, center: Tensor, basis: Tensor, network: nn.Module, membership: Tensor, rows: RowLayer | None = None
+    ) -> None:
         super().__init__()
+        self.rows = rows or RowLayer()
         self.register_buffer("center", center)
         self.register_buffer("basis", basis)
         self.network = network
@@ -33,6 +40,7 @@ class StateNetwork(nn.Module):
 
     def normalize(self, x: Tensor) -> Tensor:
         """What the network takes, in float32: (n, n_dimensions), or the shape of `x`."""
+        x = self.rows(x)
         # The origin may be far away compared with the extent of the data: subtract in double.
         centered = x.flatten(1).double() - self.center
         if self.basis.ndim == 2:
@@ -92,5 +100,7 @@ class WithStates(nn.Module):
 
 def _merged(logits: Tensor, membership: Tensor) -> Tensor:
     """From logits of states to logarithms of p(cluster|x), finite also where p is too small to be told from 0."""
+    if membership.shape[0] == membership.shape[1]:  # each state is a cluster
+        return logits.log_softmax(dim=1)[:, membership.argmax(dim=0)]
     p_zx: Tensor = logits.softmax(dim=1) @ membership
     return p_zx.clamp_min(torch.finfo(p_zx.dtype).tiny).log()

@@ -1,0 +1,52 @@
+"""Sparse rows of many columns as dense ones of few, by a truncated singular value decomposition."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from numpy.typing import NDArray
+from sklearn.decomposition import TruncatedSVD
+from sklearn.preprocessing import normalize
+from torch import Tensor
+
+SMALLEST = 1e-6
+"""Singular values below this share of the largest are rounding, and their vectors point anywhere."""
+
+
+def fit_reduction(
+    rows: sp.csr_array, chosen: NDArray[np.int64], n_components: int, rng: np.random.RandomState, *, unit: bool = False
+) -> Tensor:
+    """The right singular vectors of the rows at the indices `chosen`, which are never made dense.
+
+    Parameters
+    ----------
+    rows : csr_array of shape (n_rows, n_features)
+    chosen : ndarray of int
+    n_components : int
+        Most vectors, those of the largest singular values; at most n_features.
+    rng : RandomState
+    unit : bool, default=False
+        Whether rows count by their directions alone.
+
+    Returns
+    -------
+    Tensor of shape (n_features, at most n_components), double
+        Rows times it are the coordinates of what it keeps of them.
+
+    Examples
+    --------
+    >>> rows = sp.csr_array(np.outer([1.0, 2.0, 3.0], [0.0, 3.0, 0.0, 4.0]))
+    >>> fit_reduction(rows, np.arange(3), 2, np.random.RandomState(0)).abs().round(decimals=6)
+    tensor([[0.0000],
+            [0.6000],
+            [0.0000],
+            [0.8000]], dtype=torch.float64)
+    """
+    some = rows[chosen].astype(np.float64)
+    if unit:
+        some = normalize(some)
+    svd = TruncatedSVD(min(n_components, *some.shape), random_state=rng).fit(some)
+    kept = svd.singular_values_ > SMALLEST * svd.singular_values_[0]
+    kept[0] = True
+    return torch.from_numpy(svd.components_[kept].T.copy())

@@ -1,0 +1,46 @@
+"""What rows become before anything else sees them: sparse rows get few columns, and rows may get unit length."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+
+class RowLayer(nn.Module):
+    """Rows, dense or sparse, as a network takes them.
+
+    Parameters
+    ----------
+    reduction : Tensor of shape (n_features, n_components), optional
+        What rows are multiplied by, such as the right singular vectors of sparse rows.
+    unit : bool, default=False
+        Divide each row by its length, so that distances depend on angles alone; a row of zeros stays one.
+
+    Examples
+    --------
+    >>> RowLayer(unit=True)(torch.tensor([[3.0, 4.0], [0.0, 0.0]]))
+    tensor([[0.6000, 0.8000],
+            [0.0000, 0.0000]], dtype=torch.float64)
+    >>> RowLayer(torch.tensor([[1.0], [2.0]], dtype=torch.float64))(torch.eye(2).to_sparse())
+    tensor([[1.],
+            [2.]], dtype=torch.float64)
+    """
+
+    reduction: Tensor | None
+
+    def __init__(self, reduction: Tensor | None = None, *, unit: bool = False) -> None:
+        super().__init__()
+        self.register_buffer("reduction", reduction)
+        self.unit = unit
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(n, ...) -> (n, n_components) where there is a reduction, (n, n_features) of unit length, or `x` itself."""
+        if self.reduction is not None:
+            x = x.flatten(1) if not x.is_sparse else x
+            x = x.to(self.reduction.dtype) @ self.reduction
+        elif x.is_sparse:
+            x = x.to_dense()
+        if self.unit:
+            x = x.flatten(1).double()
+            x = x / x.norm(dim=1, keepdim=True).clamp_min(torch.finfo(x.dtype).tiny)
+        return x
