@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
 from neuralbayes.bayes import js_divergence, posterior
-from neuralbayes.clusters.merging import Merging, merge_states, neighbor_joint
+from neuralbayes.clusters.merging import Merging, mean_of_neighbors, merge_states, neighbor_joint
 from neuralbayes.clusters.points import BLOCK, Array, Read, blocks, span
 from neuralbayes.clusters.training import ClusterOptions, Fetch, Trained, state_network, train_states
 from neuralbayes.distributed.processes import default_fabric, rank_zero_result
@@ -179,7 +179,7 @@ def separation_of(p_zx: Array, neighbors: NDArray[np.int64]) -> NDArray[np.float
     """
     if p_zx.shape[1] == 1:
         return np.zeros(1)
-    near = np.mean([p_zx[column] for column in neighbors.T], axis=0)
+    near = mean_of_neighbors(p_zx, neighbors)
     divergence: NDArray[np.float64] = js_divergence(torch.from_numpy(near)).double().numpy()
     return divergence
 

@@ -19,6 +19,12 @@ N_STARTS = 10
 
 MULTIPLICATIONS = 5e9
 
+MANY_POINTS = 25_000
+"""From so many points on, cells are found from a sample of them."""
+
+POINTS_PER_CELL = 20
+"""Points of that sample."""
+
 
 def kmeans(points: Array, n_clusters: int, rng: np.random.RandomState) -> NDArray[np.int64]:
     """Labels (n,) of the k-means with the least sum of squares, from Ward's clusters and from random starts.
@@ -53,7 +59,12 @@ def cells(
         return np.arange(len(points)), np.asarray(points, np.float64), np.ones(len(points))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        labels = KMeans(n_cells, n_init=1, max_iter=6, random_state=rng).fit(points).labels_
+        fitted = KMeans(n_cells, n_init=1, max_iter=6, random_state=rng)
+        if len(points) < MANY_POINTS:
+            labels = fitted.fit(points).labels_
+        else:
+            some = np.sort(rng.permutation(len(points))[: POINTS_PER_CELL * n_cells])
+            labels = fitted.fit(points[some]).predict(points)
     labels = np.unique(labels, return_inverse=True)[1]
     sizes = np.bincount(labels).astype(np.float64)
     centers = np.zeros((len(sizes), points.shape[1]))

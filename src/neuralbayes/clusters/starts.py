@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from neuralbayes.clusters.kmeans import kmeans
+from neuralbayes.clusters.merging import mean_of_neighbors
 from neuralbayes.clusters.mixture import Kind, fit_mixture
 from neuralbayes.clusters.space import Space
 from neuralbayes.neighbors import nearest_neighbors
@@ -44,7 +45,7 @@ def base_partitions(space: Space, n_clusters: int, rng: np.random.RandomState) -
     if n_rows <= FEW_ROWS:
         return {**result, "graph": spectral(space, n_clusters, rng)}
     points = space.points.numpy()
-    smoothed = (points + np.mean([points[column] for column in space.neighbors.T], axis=0)) / 2.0
+    smoothed = (points + mean_of_neighbors(points, space.neighbors)) / 2.0
     return {**result, "points": kmeans(points, n_clusters, rng), "smoothed": kmeans(smoothed, n_clusters, rng)}
 
 
