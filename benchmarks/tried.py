@@ -1,10 +1,11 @@
-"""What was tried to cluster MNIST: one change at a time of the recipe of ManifoldLabeler on images.
+"""What was tried to cluster MNIST: one change at a time of the recipe of InformationClusterer, without moved images.
 
     python benchmarks/tried.py                  all changes, two seeds each, into results/field/tried.json: hours
     python benchmarks/tried.py --only NAME      one of them
 
-All 60,000 training images, ten clusters, accuracy on all test images. Classes are used for nothing but that. On some
-other sets nothing is changed but the way in which states are merged. It goes on where it was interrupted.
+All 60,000 training images, ten clusters, accuracy on all test images. Classes are used for nothing but that. Images are
+given as rows of pixels, which are not moved. On some other sets nothing is changed but the way in which states are
+merged. It goes on where it was interrupted.
 """
 
 from __future__ import annotations
@@ -240,7 +241,7 @@ def measure(name: str, seed: int) -> Record:
     options = replace(DEFAULT, n_clusters=n_clusters, n_states=N_STATES * n_clusters, max_iter=n_steps)
     after_states: list[nn.Module] = []
 
-    def watched(network: nn.Module, fetch: Fetch, radius: Tensor, options: ClusterOptions) -> Trained:
+    def watched(network: nn.Module, fetch: Fetch, radius: Tensor, options: ClusterOptions, _: None) -> Trained:
         trained = change.train(network, fetch, radius, options)
         after_states.append(copy.deepcopy(network))
         return trained

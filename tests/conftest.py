@@ -25,7 +25,10 @@ def _seed() -> None:
 
 CLUSTER = """
 import sys
+from dask import config
 from distributed import LocalCluster
+
+config.set({"distributed.worker.profile.enabled": False})  # a look at every thread a hundred times a second
 
 with LocalCluster(
     n_workers=2, processes=False, protocol="tcp", threads_per_worker=1, dashboard_address="127.0.0.1:0"

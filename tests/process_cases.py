@@ -1,32 +1,38 @@
 """Results that several processes make, which are started once for all tests of a module."""
 
+import ctypes
+import gc
+import multiprocessing
 import os
 import socket
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import pytest
 import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
 from filelock import FileLock
 from torch import Tensor
 
-ENDING = """
-import sys, torch
-torch.set_num_threads(1)
-results = {}
-for name, work in WORK.items():
-    try:
-        results[name] = work()
-    except Exception as error:
-        results[name] = {"error": repr(error)}
-torch.save(results, sys.argv[1])
-torch.distributed.destroy_process_group()
-"""
+START_METHOD = "forkserver" if "forkserver" in mp.get_all_start_methods() else "spawn"
+STATUS = Path("/proc/self/status")
+M_MMAP_THRESHOLD = -3  # in glibc's malloc.h
+
+Work = Callable[[int], dict[str, Any]]
+"""What a process does: its rank to results by name. A function of a module, which the processes import."""
+
+
+def warm() -> multiprocessing.context.BaseContext:
+    """Processes that start at once: most of the time of one is its imports, which a fork server makes for all."""
+    imports = "neuralbayes.baselines", "neuralbayes.estimators.information_clusterer"
+    mp.set_forkserver_preload([*imports, "lightning_fabric", "torch.distributed.fsdp"])
+    return mp.get_context(START_METHOD)
 
 
 def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
@@ -41,37 +47,89 @@ def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path],
     return folder
 
 
-def two_processes(folder: Path, script: str, *places: Path) -> None:
-    """Do the `WORK` that `script` defines, functions by name, in two processes as a launcher would start them.
+def in_child(function: Callable[..., Any], *arguments: Any) -> Any:
+    """What a function of a module gives in a process of its own; BrokenProcessPool where that is killed."""
+    with ProcessPoolExecutor(1, mp_context=warm()) as pool:
+        return pool.submit(function, *arguments).result()
 
-    `places` are where the script finds its modules, beside this folder.
-    """
-    path = folder / "script.py"
-    path.write_text(script + ENDING)
-    python_path = [*map(str, places), str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM", "PYTEST"))}
-    environment |= {"PYTHONPATH": os.pathsep.join(python_path), "OMP_NUM_THREADS": "1"}
-    environment |= {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
+
+def child(function: Callable[..., Any], *arguments: Any) -> mp.Process:
+    """A process of its own for a function of a module, which has begun."""
+    process: mp.Process = warm().Process(target=function, args=arguments)  # type: ignore[attr-defined]
+    process.start()
+    return process
+
+
+def peak_of(work: Callable[[], object]) -> int:
+    """Kilobytes by which `work` raises the peak of this process, of which the allocator keeps nothing it has freed."""
+    ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, 65536)
+    before = _peak()
+    work()
+    return _peak() - before
+
+
+def _peak() -> int:
+    # Not resource.getrusage: there a child starts with the peak of the process that started it.
+    (line,) = [line for line in STATUS.read_text().splitlines() if line.startswith("VmHWM")]
+    return int(line.split()[1])
+
+
+def results_of_group(folder: Path, work: Work, n_processes: int) -> None:
+    """Do `work` in the processes of a group; `results_of_ranks` has what they end with."""
+    _start(_in_group, (folder, work, n_processes), n_processes)
+
+
+def results_of_launched(folder: Path, work: Work) -> None:
+    """Do `work` in two processes as a launcher starts them, which have yet to make their group."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         port = str(one.getsockname()[1])
-    environment |= {"TORCHELASTIC_RUN_ID": "test", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-    jobs = []
-    for rank in range(2):
-        own = environment | {"RANK": str(rank), "LOCAL_RANK": str(rank), "GROUP_RANK": "0"}
-        command = [sys.executable, str(path), str(folder / f"{rank}.pt")]
-        jobs.append(subprocess.Popen(command, env=own, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
+    _start(_launched, (folder, work, port), 2)
+
+
+def results_of_ranks(folder: Path, n_processes: int = 2) -> list[dict[str, Any]]:
+    """What each process ended with."""
+    return [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(n_processes)]
+
+
+def _start(process: Callable[..., None], arguments: tuple[Any, ...], n_processes: int) -> None:
+    warm()
+    mp.start_processes(process, arguments, nprocs=n_processes, start_method=START_METHOD)
+
+
+def _in_group(rank: int, folder: Path, work: Work, n_processes: int) -> None:
+    meeting, patience = (folder / "meeting").as_uri(), timedelta(seconds=120)
+    dist.init_process_group("gloo", init_method=meeting, timeout=patience, rank=rank, world_size=n_processes)
+    _save(rank, folder, work)
+
+
+def _launched(rank: int, folder: Path, work: Work, port: str) -> None:
+    for name in [name for name in os.environ if name.startswith(("SLURM", "PYTEST"))]:
+        del os.environ[name]
+    os.environ |= {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "TORCHELASTIC_RUN_ID": "test"}
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "GROUP_RANK": "0"}
+    _save(rank, folder, work)
+
+
+def _save(rank: int, folder: Path, work: Work) -> None:
+    torch.set_num_threads(1)
     try:
-        said = [job.communicate(timeout=180)[0] for job in jobs]
+        torch.save(work(rank), folder / f"{rank}.pt")
     finally:
-        for job in jobs:
-            job.kill()
-    assert [job.returncode for job in jobs] == [0, 0], said
+        gc.collect()  # what FSDP2 has started ends before the group does
+        dist.destroy_process_group()
 
 
-def results_of_ranks(folder: Path) -> list[dict[str, Any]]:
-    """What each of the processes that `two_processes` started in `folder` ended with."""
-    return [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(2)]
+def each(trainers: dict[str, Callable[[], Any]]) -> dict[str, Any]:
+    """What each of them gives, or the error that it ends with."""
+    results = {}
+    for name, trainer in trainers.items():
+        try:
+            results[name] = trainer()
+        except Exception as error:
+            results[name] = {"error": repr(error)}
+    return results
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.distributed as dist
 from image_cases import bars
-from process_cases import in_double, made_once, results_of_ranks, two_processes
+from process_cases import each, in_double, made_once, results_of_launched, results_of_ranks
 from torch import Tensor
 
 import neuralbayes as nb
@@ -70,14 +70,16 @@ TRAINERS: dict[str, Callable[[], Result]] = {
     "clusters of images": lambda: clusters(nb.datasets.load("digits").train.images[:61]),
 }
 
-SCRIPT = "from test_own_objective import TRAINERS as WORK\n"
+
+def all_results(rank: int) -> dict[str, Result]:
+    return each(TRAINERS)
 
 
 @pytest.fixture(scope="module")
 def ranks(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Result]]:
     if not dist.is_available() or not dist.is_gloo_available():
         pytest.skip("this torch has no gloo")
-    return results_of_ranks(made_once(tmp_path_factory, "own", lambda folder: two_processes(folder, SCRIPT)))
+    return results_of_ranks(made_once(tmp_path_factory, "own", lambda folder: results_of_launched(folder, all_results)))
 
 
 @pytest.mark.parametrize("name", TRAINERS)

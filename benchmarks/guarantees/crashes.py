@@ -23,6 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import lightning_fabric  # noqa: F401  by the first process, so that its children need not
 import numpy as np
 import torch
 from torch import Tensor, nn

@@ -8,10 +8,13 @@ from .bayes import marginal_entropy as marginal_entropy
 from .bayes import mutual_information as mutual_information
 from .bayes import posterior as posterior
 from .bayes import prior as prior
+from .data.images import load_images as load_images
+from .estimators.export import export_clusterer as export_clusterer
 from .estimators.information_clusterer import InformationClusterer as InformationClusterer
 from .estimators.manifold_labeler import ManifoldLabeler as ManifoldLabeler
 from .estimators.mim_encoder import MIMEncoder as MIMEncoder
 from .estimators.persistence import load as load
+from .estimators.table_vectorizer import TableVectorizer as TableVectorizer
 from .features.encoder import ImageEncoder as ImageEncoder
 from .features.export import export_encoder as export_encoder
 from .features.export import write_features as write_features

@@ -48,6 +48,12 @@ def run(tmp_path_factory, data):
 
 
 @pytest.fixture
+def no_pictures(monkeypatch):
+    """Most of the time of a run as small as these is that of its pictures, which few tests look at."""
+    monkeypatch.setattr("neuralbayes.report.run.draw_run", lambda folder: [])
+
+
+@pytest.fixture
 def folder(tmp_path):
     """Pictures as people have them: two classes, two formats, several sizes, grey and colour, some of them broken."""
     (tmp_path / "mine" / "cats").mkdir(parents=True)
@@ -100,6 +106,7 @@ def test_classes_beside_the_features_do_not_leak_into_labels(capsys, data, run, 
     assert set(summary["ignored"]) == {"index", "label", "label_1", "p_0_1", "p_1_1"}
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_settings_override_the_preset(data, tmp_path):
     options = {
         "--alpha": "1.5",
@@ -140,6 +147,7 @@ def test_settings_override_the_preset(data, tmp_path):
     }
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_the_same_command_goes_on_and_ends_the_same(capsys, data, run, tmp_path, monkeypatch):
     class Break(Callback):
         def on_step_end(self, state, metrics):
@@ -185,6 +193,7 @@ def test_a_folder_of_other_things_is_not_written_to(capsys, data, tmp_path):
     assert "holds other files than a run" in said(capsys)[1]
 
 
+@pytest.mark.usefixtures("no_pictures")
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -216,6 +225,7 @@ def test_training_that_diverges_is_not_called_a_bug(capsys, data, tmp_path, monk
     assert "try a smaller --learning-rate" in said(capsys)[1]
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_tensorboard_if_asked(data, tmp_path):
     pytest.importorskip("tensorboard")
     words = ["pretrain", str(data), *TINY, "--out", str(tmp_path / "r"), "--quiet"]
@@ -233,6 +243,7 @@ def test_tensorboard_without_the_extra_is_said_before_anything_is_done(capsys, d
     assert not (tmp_path / "r").exists()
 
 
+@pytest.mark.usefixtures("no_pictures")
 @pytest.mark.parametrize("quiet", [True, False])
 def test_warnings_and_an_early_end_are_told_in_words(capsys, tmp_path, monkeypatch, quiet):
     monkeypatch.setattr("neuralbayes.features.pretraining.WarnOnCollapse", partial(WarnOnCollapse, steps=3))
@@ -245,6 +256,7 @@ def test_warnings_and_an_early_end_are_told_in_words(capsys, tmp_path, monkeypat
     assert ".py" not in err
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_a_folder_of_mixed_pictures_trains_and_lists_what_it_skipped(capsys, folder, tmp_path):
     words = ["pretrain", str(folder), *TINY, "--size", "24", "--out", str(tmp_path / "r")]
     assert main(words) == 0
@@ -431,6 +443,7 @@ half = nb.MIM(alpha=0.5)
 """
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_pretrain_by_an_objective_of_ones_own(capsys, data, tmp_path):
     (tmp_path / "mine.py").write_text(MINE)
     words = ["pretrain", str(data), *TINY, "--out", str(tmp_path / "r"), "--quiet"]

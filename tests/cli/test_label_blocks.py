@@ -147,7 +147,7 @@ def test_a_folder_of_parquet_files_is_labelled_by_groups_of_rows(capsys, tmp_pat
     folder = parquet_folder(tmp_path / "rows")
     words = ["label", str(folder), "--model", str(model)]
     with monkeypatch.context() as patch:
-        patch.setattr("neuralbayes.data.tables.read_parquet", None)  # which reads a whole file
+        patch.setattr("neuralbayes.data.table_sources.read_groups", None)  # which reads a whole file
         assert main([*words, "--scheduler", scheduler]) == 0
     assert "rows: 250 rows" in said(capsys)[0]
     labelled = pd.read_parquet(tmp_path / "rows-labels.parquet")
@@ -201,9 +201,11 @@ def test_a_folder_that_cannot_be_labelled_is_refused(capsys, tmp_path, model, mo
     assert message in said(capsys)[1]
 
 
-def test_a_folder_of_parquet_files_is_not_trained_on(capsys, tmp_path):
-    assert main(["label", str(parquet_folder(tmp_path / "rows"))]) == 2
-    assert "is a folder of Parquet files, which --model labels" in said(capsys)[1]
+def test_a_folder_of_parquet_files_is_trained_on_as_a_whole(tmp_path):
+    folder = parquet_folder(tmp_path / "rows")
+    assert main(["label", str(folder), "--clusters", "2", "--method", "manifolds", "--no-picture", "--quiet"]) == 0
+    before = pd.concat([pd.read_parquet(file) for file in sorted(folder.glob("*.parquet"))], ignore_index=True)
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "rows-labels.parquet")[list(before)], before)
 
 
 def test_a_model_without_names_needs_columns_for_a_folder(capsys, tmp_path):

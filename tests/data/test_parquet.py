@@ -132,7 +132,7 @@ def test_a_file_of_any_size_is_read_group_by_group_each_within_the_limit(tmp_pat
 def test_text_that_cannot_be_read_as_a_dictionary_is_counted_while_it_is_read(tmp_path, monkeypatch, encoding):
     columns = {"a": [LONG] * 60 + ["short"], "b": range(61)}
     path = write(tmp_path / "t.parquet", columns, use_dictionary=False, column_encoding={"a": encoding, "b": "PLAIN"})
-    assert read_table(path, columns=["b"]).own_columns()["a"].str.len().tolist() == [MEGABYTE] * 60 + [5]
+    assert read_table(path, columns=["b"]).frame["a"].str.len().tolist() == [MEGABYTE] * 60 + [5]
     monkeypatch.setattr("neuralbayes.data.parquet.MAX_PACKED_BYTES", 10 * MEGABYTE)
     assert peak_of_refusing(path, r"t\.parquet unpacks to \d+ bytes or more") < 100 * MEGABYTE
 
@@ -185,5 +185,5 @@ def test_what_is_read_is_what_pandas_reads(tmp_path, store_schema, options):
     path = tmp_path / "t.parquet"
     pq.write_table(pa.Table.from_pandas(frame), path, store_schema=store_schema, **options)
     table = read_table(path, columns=["a.b"])
-    pd.testing.assert_frame_equal(table.own_columns(), pd.read_parquet(path))
+    pd.testing.assert_frame_equal(table.frame, pd.read_parquet(path))
     np.testing.assert_array_equal(table.X[:, 0], np.arange(20.0))

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from neuralbayes.data.tables import read_table, write_table
+from neuralbayes.data.table_writing import write_table
+from neuralbayes.data.tables import read_table
 
 NUMBERS = np.array([[0.5, -1.0], [2.0, 3.25], [4.0, 5.0]])
 DAMAGED = "is not a valid .* it may be damaged or cut short"
@@ -79,7 +80,7 @@ def test_columns_that_are_not_numbers_are_carried_along_with_a_reason(tmp_path):
     assert table.ignored["when"].startswith("datetime64")
     assert table.ignored["typo"] == "row 3 (rows of data are counted from 1) holds '3o'"
     assert table.ignored["none"] == "empty"
-    assert list(table.own_columns()) == list(frame)
+    assert list(table.frame) == list(frame)
 
 
 def test_a_column_that_only_counts_the_rows_is_no_feature_unless_chosen(tmp_path):
@@ -132,20 +133,17 @@ def test_a_header_of_column_numbers_is_a_header(tmp_path):
         ("\n\n", "t.csv is empty"),
         ("a,b\n", "t.csv is empty: it has 0 rows and 2 columns"),
         ("a,b\nx,y\n", "t.csv has no numeric column to use .*'a': text; 'b': text"),
-        ("a,b\n1,2\n3,4,5\n", "t.csv cannot be read as a table .*line 3"),
-        ("a,b\n1,2,3\n", "t.csv has rows with more fields than the first line"),
-        ("a,b\n1,2\n3,\n5,inf\n", "t.csv contains NaN .* column 'b': 2 values, the first in row 2"),
+        (
+            "a,b\n1,2\n3,4,5\n",
+            r"t\.csv: row 2 \(line 3\) has 3 cells, but the header has 2, .* `sep`",
+        ),
+        ("a,b\n1,2,3\n", r"t\.csv: row 1 \(line 2\) has 3 cells, but the header has 2"),
+        ("a,b\n1,2\n3,\n5,inf\n", "t.csv contains NaN .* column 'b': 2 values, the first in row 2 .line 3"),
     ],
 )
 def test_a_csv_that_cannot_be_used_says_why(tmp_path, text, message):
     (tmp_path / "t.csv").write_text(text)
     with pytest.raises(ValueError, match=message):
-        read_table(tmp_path / "t.csv")
-
-
-def test_text_that_is_not_utf8_is_named(tmp_path):
-    (tmp_path / "t.csv").write_bytes("größe\n1\n".encode("latin-1"))
-    with pytest.raises(ValueError, match=r"t\.csv is not UTF-8 text"):
         read_table(tmp_path / "t.csv")
 
 
@@ -260,14 +258,12 @@ def test_an_archive_of_several_arrays_asks_for_a_key(tmp_path):
 
 
 def test_what_is_no_table_file_is_refused(tmp_path):
-    with pytest.raises(
-        ValueError, match=r"t\.xlsx must end in one of \.csv, \.tsv, \.parquet, \.npy, \.npz, got '\.xls"
-    ):
-        read_table(tmp_path / "t.xlsx")
+    with pytest.raises(ValueError, match=r"t\.doc must end in one of \.csv, \.tsv, .*, \.npy, \.npz, .* got '\.doc'"):
+        read_table(tmp_path / "t.doc")
     with pytest.raises(FileNotFoundError, match=r"t\.csv does not exist"):
         read_table(tmp_path / "t.csv")
     (tmp_path / "folder.csv").mkdir()
-    with pytest.raises(IsADirectoryError, match="is not a file"):
+    with pytest.raises(IsADirectoryError, match="is a folder, not a file of a table"):
         read_table(tmp_path / "folder.csv")
 
 
@@ -280,7 +276,9 @@ def test_npy_and_npz_under_each_others_name_are_told_apart(tmp_path):
         read_table(tmp_path / "array.npz")
 
 
-@pytest.mark.parametrize(("module", "suffix"), [("pandas", ".csv"), ("pandas", ".parquet"), ("pyarrow", ".parquet")])
+@pytest.mark.parametrize(
+    ("module", "suffix"), [("pandas", ".csv"), ("pyarrow", ".csv"), ("pandas", ".parquet"), ("pyarrow", ".parquet")]
+)
 def test_a_missing_library_is_named_with_the_way_to_install_it(tmp_path, monkeypatch, module, suffix):
     path = write_file(tmp_path / f"t{suffix}")
     monkeypatch.setitem(sys.modules, module, None)
@@ -293,7 +291,7 @@ def test_a_missing_library_is_named_with_the_way_to_install_it(tmp_path, monkeyp
 def test_new_columns_are_written_beside_those_of_the_input(tmp_path, source, target):
     table = read_table(write_file(tmp_path / f"t{source}"))
     new = {"label": np.array([0, 1, 1]), "p": np.array([[1.0, 0.0], [0.25, 0.75], [0.0, 1.0]])}
-    names = write_table(tmp_path / f"out{target}", new, beside=table)
+    names = write_table(tmp_path / f"out{target}", new, beside=table.source)
     assert names == ["label", "p_0", "p_1"]
     written = read_table(tmp_path / f"out{target}", columns=[*table.feature_names, *names])
     np.testing.assert_array_equal(written.X, np.column_stack([NUMBERS, new["label"], new["p"]]))
@@ -302,7 +300,7 @@ def test_new_columns_are_written_beside_those_of_the_input(tmp_path, source, tar
 def test_columns_that_were_not_used_are_written_too(tmp_path):
     np.save(tmp_path / "t.npy", NUMBERS)
     table = read_table(tmp_path / "t.npy", columns=["x1"])
-    write_table(tmp_path / "out.csv", {"label": np.zeros(3, dtype=int)}, beside=table)
+    write_table(tmp_path / "out.csv", {"label": np.zeros(3, dtype=int)}, beside=table.source)
     assert list(pd.read_csv(tmp_path / "out.csv")) == ["x0", "x1", "label"]
 
 
@@ -310,7 +308,7 @@ def test_new_names_make_way_together_for_names_that_are_taken(tmp_path):
     frame = pd.DataFrame({"p_1": [1.0], "label_1": [2.0]})
     frame.to_csv(tmp_path / "t.csv", index=False)
     new = {"label": np.array([0]), "p": np.array([[0.5, 0.5]])}
-    names = write_table(tmp_path / "out.csv", new, beside=read_table(tmp_path / "t.csv"))
+    names = write_table(tmp_path / "out.csv", new, beside=read_table(tmp_path / "t.csv").source)
     assert names == ["label_2", "p_0_2", "p_1_2"]
     assert list(pd.read_csv(tmp_path / "out.csv")) == ["p_1", "label_1", *names]
 
@@ -319,9 +317,9 @@ def test_the_index_of_a_parquet_file_survives(tmp_path):
     frame = pd.DataFrame({"a": [1.0, 2.0]}, index=pd.Index(["u", "v"], name="who"))
     frame.to_parquet(tmp_path / "t.parquet")
     table = read_table(tmp_path / "t.parquet")
-    write_table(tmp_path / "out.parquet", {"label": np.array([0, 1])}, beside=table)
+    write_table(tmp_path / "out.parquet", {"label": np.array([0, 1])}, beside=table.source)
     assert pd.read_parquet(tmp_path / "out.parquet").loc["v", "label"] == 1
-    write_table(tmp_path / "out.csv", {"label": np.array([0, 1])}, beside=table)
+    write_table(tmp_path / "out.csv", {"label": np.array([0, 1])}, beside=table.source)
     assert list(pd.read_csv(tmp_path / "out.csv")) == ["who", "a", "label"]
 
 
@@ -351,7 +349,7 @@ def test_the_separator_is_found_whatever_the_suffix(tmp_path, suffix, mark):
     (tmp_path / f"t{suffix}").write_text(f'a{mark}b{mark}c\n0.5{mark}-1{mark}"x{mark}y"\n2{mark}3.25{mark}z\n')
     table = read_table(tmp_path / f"t{suffix}")
     np.testing.assert_array_equal(table.X, NUMBERS[:2])
-    assert table.own_columns()["c"].tolist() == [f"x{mark}y", "z"]
+    assert table.frame["c"].tolist() == [f"x{mark}y", "z"]
 
 
 @pytest.mark.parametrize("header", ["a;b\n", ""], ids=["header", "none"])
@@ -362,7 +360,7 @@ def test_decimal_commas_are_read_where_another_mark_separates(tmp_path, header):
 
 def test_a_semicolon_in_the_text_of_every_row_separates_nothing(tmp_path):
     (tmp_path / "t.csv").write_text("1,a;b\n2,c;d\n3,e;f\n")
-    assert list(read_table(tmp_path / "t.csv").own_columns()) == ["1", "a;b"]
+    assert list(read_table(tmp_path / "t.csv").frame) == ["1", "a;b"]
 
 
 def test_cells_are_written_back_as_they_were(tmp_path):
@@ -370,23 +368,23 @@ def test_cells_are_written_back_as_they_were(tmp_path):
     text += '10001,"say ""x""",3.5,8,0.30\n'
     (tmp_path / "t.csv").write_text(text)
     table = read_table(tmp_path / "t.csv", columns=["x"])
-    write_table(tmp_path / "out.csv", {"label": np.array([0, 1, 1])}, beside=table)
+    write_table(tmp_path / "out.csv", {"label": np.array([0, 1, 1])}, beside=table.source)
     before, after = (pd.read_csv(tmp_path / name, dtype=str, na_filter=False) for name in ("t.csv", "out.csv"))
     pd.testing.assert_frame_equal(after[list(before)], before)
     assert after["label"].tolist() == ["0", "1", "1"]
 
 
 def test_more_rows_than_are_written_at_once_keep_their_order(tmp_path, monkeypatch):
-    monkeypatch.setattr("neuralbayes.data.text_tables.CHUNK_ROWS", 3)
+    monkeypatch.setattr("neuralbayes.data.text_tables.ROWS_AT_ONCE", 3)
     (tmp_path / "t.csv").write_text("a,b\n" + "".join(f"{i}.0,0{i}\n" for i in range(10)))
-    write_table(tmp_path / "out.csv", {"label": np.arange(10)}, beside=read_table(tmp_path / "t.csv"))
+    write_table(tmp_path / "out.csv", {"label": np.arange(10)}, beside=read_table(tmp_path / "t.csv").source)
     assert (tmp_path / "out.csv").read_text() == "a,b,label\n" + "".join(f"{i}.0,0{i},{i}\n" for i in range(10))
 
 
 def test_a_file_with_semicolons_and_decimal_commas_is_written_alike(tmp_path):
     (tmp_path / "t.csv").write_text("a;b\n0,50;x\n1,5;y\n")
     table = read_table(tmp_path / "t.csv")
-    write_table(tmp_path / "out.csv", {"p": np.array([0.25, 0.5])}, beside=table)
+    write_table(tmp_path / "out.csv", {"p": np.array([0.25, 0.5])}, beside=table.source)
     assert (tmp_path / "out.csv").read_text() == "a;b;p\n0,50;x;0,25\n1,5;y;0,5\n"
     np.testing.assert_array_equal(read_table(tmp_path / "out.csv").X, [[0.5, 0.25], [1.5, 0.5]])
 
@@ -395,7 +393,7 @@ def test_an_input_that_has_changed_since_it_was_read_is_written_as_it_was_read(t
     (tmp_path / "t.csv").write_text("a\n1.50\n2.5\n")
     table = read_table(tmp_path / "t.csv")
     (tmp_path / "t.csv").write_text("a\nsomething else\n")
-    write_table(tmp_path / "out.csv", {"label": np.array([0, 1])}, beside=table)
+    write_table(tmp_path / "out.csv", {"label": np.array([0, 1])}, beside=table.source)
     assert (tmp_path / "out.csv").read_text() == "a,label\n1.5,0\n2.5,1\n"
 
 
@@ -405,8 +403,8 @@ def test_digits_with_leading_zeros_are_a_code_unless_chosen(tmp_path, mark):
     table = read_table(tmp_path / "t.csv")
     assert table.feature_names == ["a"]
     assert table.ignored == {"Zip": "a code with leading zeros"}
-    assert table.own_columns()["Zip"].tolist()[:2] == ["02750", "10001"]
-    write_table(tmp_path / "out.parquet", {"label": np.zeros(3, dtype=int)}, beside=table)
+    assert table.frame["Zip"].tolist()[:2] == ["02750", "10001"]
+    write_table(tmp_path / "out.parquet", {"label": np.zeros(3, dtype=int)}, beside=table.source)
     assert pd.read_parquet(tmp_path / "out.parquet")["Zip"].tolist()[:2] == ["02750", "10001"]
     (tmp_path / "u.csv").write_text("Zip,a\n02750,1\n10001,2\n")
     np.testing.assert_array_equal(read_table(tmp_path / "u.csv", columns=["Zip"]).X, [[2750.0], [10001.0]])
@@ -414,7 +412,7 @@ def test_digits_with_leading_zeros_are_a_code_unless_chosen(tmp_path, mark):
 
 @pytest.mark.parametrize("start", ["", "\n\n"])
 def test_more_columns_than_pandas_can_manage_are_refused(tmp_path, monkeypatch, start):
-    monkeypatch.setattr("neuralbayes.data.text_tables.MAX_COLUMNS", 3)
+    monkeypatch.setattr("neuralbayes.data.dialect.MAX_COLUMNS", 3)
     (tmp_path / "t.csv").write_text(f"{start}a,b,c,d\n1,2,3,4\n")
     with pytest.raises(ValueError, match=r"t\.csv must have at most 3 columns"):
         read_table(tmp_path / "t.csv")

@@ -8,7 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from neuralbayes.data.sources import ArraySource
-from neuralbayes.data.tables import read_table, write_table
+from neuralbayes.data.table_writing import write_table
+from neuralbayes.data.tables import read_table
 from neuralbayes.data.written import marked, written_columns
 from neuralbayes.features.export import write_features
 
@@ -69,7 +70,7 @@ def test_labels_and_probabilities_of_an_earlier_labelling_are_no_features(tmp_pa
     p = proba(30)
     for number in range(3):  # a labelling of the labelled table, and once more
         again = tmp_path / f"labels{number}{suffix}"
-        write_table(again, {"label": p.argmax(axis=1), "p": p}, beside=read_table(first))
+        write_table(again, {"label": p.argmax(axis=1), "p": p}, beside=read_table(first).source)
         first = again
     table = read_table(again)
     assert table.feature_names == ["height", "weight"]
@@ -84,7 +85,7 @@ def test_a_single_state_is_recognised_too(tmp_path):
 
 def test_a_label_alone_is_recognised_by_the_mark_of_the_file(tmp_path, embedded):
     p = proba(12)
-    write_table(tmp_path / "a.parquet", {"label": p.argmax(axis=1), "p": p}, beside=read_table(embedded))
+    write_table(tmp_path / "a.parquet", {"label": p.argmax(axis=1), "p": p}, beside=read_table(embedded).source)
     frame = pd.read_parquet(tmp_path / "a.parquet")
     assert "label_1" in frame
     frame[["label_1", "f_1", "f_2"]].to_parquet(tmp_path / "b.parquet")

@@ -2,8 +2,6 @@
 
 import copy
 from collections.abc import Callable
-from datetime import timedelta
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -11,9 +9,8 @@ import numpy as np
 import pytest
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as mp
 from lightning_fabric import Fabric
-from process_cases import made_once
+from process_cases import made_once, results_of_group, results_of_ranks
 from torch import Tensor, nn
 
 from neuralbayes import DML, MIM, backward
@@ -155,11 +152,7 @@ def order(fabric: Fabric) -> list[list[int]]:
     return seen
 
 
-def process(rank: int, folder: str) -> None:
-    torch.set_num_threads(1)
-    dist.init_process_group(
-        "gloo", init_method=f"file://{folder}/meeting", timeout=timedelta(seconds=120), rank=rank, world_size=WORLD
-    )
+def in_one_of_three(rank: int) -> dict[str, Any]:
     results: dict[str, Any] = {f"{name}, {n}": result(name, n, rank, WORLD) for name in CASES for n in SIZES}
     fabric = mock.Mock(
         spec=Fabric, world_size=WORLD, global_rank=rank, is_global_zero=rank == 0, device=torch.device("cpu")
@@ -172,8 +165,7 @@ def process(rank: int, folder: str) -> None:
         results[name] = trained(step, fabric, Batches(9, 9))
     results["other samples"] = trained(global_step, fabric, Batches(9 + rank, 9))
     results["order"] = order(fabric)
-    torch.save(results, f"{folder}/{rank}.pt")
-    dist.destroy_process_group()
+    return results
 
 
 def broadcast(value: Any) -> Any:
@@ -184,11 +176,9 @@ def broadcast(value: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def ranks(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    def start(folder: Path) -> None:
-        mp.spawn(process, (str(folder),), nprocs=WORLD)
-
-    folder = made_once(tmp_path_factory, "three", start)
-    return [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(WORLD)]
+    return results_of_ranks(
+        made_once(tmp_path_factory, "three", lambda folder: results_of_group(folder, in_one_of_three, WORLD)), WORLD
+    )
 
 
 @pytest.mark.parametrize("n", SIZES)

@@ -1,16 +1,11 @@
 """Tensors of which each of two processes holds a shard: whole again, sharded again, loaded."""
 
-import gc
-import os
-from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as mp
-from filelock import FileLock
+from process_cases import made_once, results_of_group, results_of_ranks
 from torch import Tensor, nn
 
 from neuralbayes.distributed.sharding import any_sharded, gathered, is_sharded, load_network, load_optimizer, scattered
@@ -38,7 +33,7 @@ def optimizer_of(layer: nn.Module) -> torch.optim.Optimizer:
     return optimizer
 
 
-def in_one_of_two() -> dict[str, Any]:
+def in_one_of_two(rank: int) -> dict[str, Any]:
     from torch.distributed.fsdp import fully_shard
 
     layer = network()
@@ -64,28 +59,12 @@ def in_one_of_two() -> dict[str, Any]:
     return found
 
 
-def process(rank: int, folder: str) -> None:
-    torch.set_num_threads(1)
-    meeting, patience = f"file://{folder}/meeting", timedelta(seconds=120)
-    dist.init_process_group("gloo", init_method=meeting, timeout=patience, rank=rank, world_size=2)
-    try:
-        torch.save(in_one_of_two(), f"{folder}/{rank}.pt")
-    finally:
-        gc.collect()  # what FSDP2 has started ends before the group does
-        dist.destroy_process_group()
-
-
 @pytest.fixture(scope="module")
 def ranks(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    """What the two processes found. They are started once, also under pytest-xdist."""
-    base = tmp_path_factory.getbasetemp()
-    folder: Path = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "sharding"
-    with FileLock(f"{folder}.lock"):
-        if not (folder / "done").exists():
-            folder.mkdir()
-            mp.spawn(process, (str(folder),), nprocs=2)
-            (folder / "done").touch()
-    return [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(2)]
+    """What the two processes found."""
+    return results_of_ranks(
+        made_once(tmp_path_factory, "sharding", lambda folder: results_of_group(folder, in_one_of_two, 2))
+    )
 
 
 @needs_gloo

@@ -1,21 +1,16 @@
 """Over a process group every rank ends with the gradient of the global batch, however it is split."""
 
-import gc
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
 from functools import cache
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import pytest
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as mp
-from filelock import FileLock
 from gradient_cases import OBJECTIVES, grads, mlp, relative_error
+from process_cases import made_once, results_of_group, results_of_ranks
 from torch import Tensor, nn
 
 import neuralbayes as nb
@@ -244,55 +239,41 @@ EXTRAS: dict[str, Callable[[slice], tuple[float, Tensor]]] = {
 }
 
 
-def process(rank: int, folder: str, world_size: int) -> None:
-    torch.set_num_threads(1)
-    meeting, patience = f"file://{folder}/meeting-{world_size}", timedelta(seconds=120)
-    dist.init_process_group("gloo", init_method=meeting, timeout=patience, rank=rank, world_size=world_size)
-    try:
-        cases = CASES if world_size == 2 else FOUR
-        results = {str(case): run(case[0], rows_of(rank, case[1]), case[1]) for case in cases}
-        for name, function in EXTRAS.items() if world_size == 2 else ():
-            results[name] = function(rows_of(rank, "uneven"))
-        torch.save(results, f"{folder}/{rank}-of-{world_size}.pt")
-    finally:
-        gc.collect()  # what FSDP2 has started ends before the group does
-        dist.destroy_process_group()
+def in_one_of_two(rank: int) -> dict[str, tuple[float, Tensor]]:
+    results = {str(case): run(case[0], rows_of(rank, case[1]), case[1]) for case in CASES}
+    return results | {name: function(rows_of(rank, "uneven")) for name, function in EXTRAS.items()}
+
+
+def in_one_of_four(rank: int) -> dict[str, tuple[float, Tensor]]:
+    return {str(case): run(case[0], rows_of(rank, case[1]), case[1]) for case in FOUR}
 
 
 Results = list[dict[str, tuple[float, Tensor]]]
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What processes got in every case. They are started once, also under pytest-xdist."""
-    base = tmp_path_factory.getbasetemp()
-    folder: Path = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "processes"
-    with FileLock(f"{folder}.lock"):
-        if not (folder / "done").exists():
-            folder.mkdir()
-            for world_size in (2, 4):
-                mp.spawn(process, (str(folder), world_size), nprocs=world_size)
-            (folder / "done").touch()
-    return folder
-
-
-def results_of(folder: Path, world_size: int) -> Results:
-    return [torch.load(folder / f"{rank}-of-{world_size}.pt", weights_only=True) for rank in range(world_size)]
+def ranks(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """What two processes got in every case."""
+    return results_of_ranks(
+        made_once(tmp_path_factory, "two-ranks", lambda folder: results_of_group(folder, in_one_of_two, 2))
+    )
 
 
 @pytest.fixture(scope="module")
-def ranks(folder: Path) -> Results:
-    return results_of(folder, 2)
+def four_ranks(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    return results_of_ranks(
+        made_once(tmp_path_factory, "four-ranks", lambda folder: results_of_group(folder, in_one_of_four, 4)), 4
+    )
 
 
-@pytest.mark.parametrize(("world_size", "cases"), [(2, CASES), (4, FOUR)])
+@pytest.mark.parametrize(("group", "cases"), [("ranks", CASES), ("four_ranks", FOUR)])
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_every_rank_ends_with_the_gradient_of_the_global_batch(
-    name: str, world_size: int, cases: list[tuple[Call, str]], folder: Path
+    name: str, group: str, cases: list[tuple[Call, str]], request: pytest.FixtureRequest
 ) -> None:
     """To 1e-10 in float64 and 1e-6 in float32, for every split, marginal, micro-batch size and kind of network."""
     wrong = []
-    ranks = results_of(folder, world_size)
+    ranks: Results = request.getfixturevalue(group)
     for call, shard in (case for case in cases if case[0].objective == name):
         value, gradient = on_one_process(call, shard)
         tolerance = 1e-10 if call.dtype == torch.float64 else 1e-6

@@ -1,10 +1,5 @@
 """`backward(..., recompute=True)`: less memory, the same gradient."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 import torch
 from gradient_cases import (
@@ -21,6 +16,7 @@ from gradient_cases import (
     points,
     spectral_norm_network,
 )
+from process_cases import STATUS, in_child, peak_of
 from torch import Tensor, nn
 
 import neuralbayes as nb
@@ -113,50 +109,24 @@ def test_the_last_state_only_is_the_one_of_all() -> None:
     assert list(states(x)) == list(every)
 
 
-PROGRAM = """
-import sys
-import torch
-import neuralbayes as nb
-from neuralbayes.networks.encoders import convolutional_encoder
-from neuralbayes.networks.hidden import HiddenStates
+def peak(recompute: bool) -> int:
+    """Kilobytes for a gradient with R_c of all hidden states."""
+    torch.set_num_threads(1)
+    states = HiddenStates(convolutional_encoder((48, 32, 32, 32)), ["relu1", "relu2", "relu3", "relu4"])
+    x = torch.randn(48, 3, 32, 32)
 
-torch.set_num_threads(1)
-states = HiddenStates(convolutional_encoder((48, 32, 32, 32)), ["relu1", "relu2", "relu3", "relu4"])
-x = torch.randn(48, 3, 32, 32)
+    def step(x: Tensor) -> None:
+        nb.backward(nb.MIM(), states, x, smoothness=nb.Smoothness(), recompute=recompute)
 
-
-def peak():
-    (line,) = [line for line in open("/proc/self/status") if line.startswith("VmHWM")]
-    return int(line.split()[1])
+    step(x[:2])
+    return peak_of(lambda: step(x))
 
 
-def step(x):
-    nb.backward(nb.MIM(), states, x, smoothness=nb.Smoothness(), recompute=sys.argv[1] == "yes")
-
-
-step(x[:2])
-before = peak()
-step(x)
-print(peak() - before)
-"""
-
-
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak of a process is read from Linux's /proc")
+@pytest.mark.skipif(not STATUS.exists(), reason="the peak of a process is read from Linux's /proc")
 def test_the_memory_is_less_than_two_thirds() -> None:
-    kilobytes = [
-        int(
-            subprocess.run(
-                [sys.executable, "-c", PROGRAM, recompute],
-                capture_output=True,
-                text=True,
-                check=True,
-                env={**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536"},
-            ).stdout
-        )
-        for recompute in ("no", "yes")
-    ]
-    assert kilobytes[0] > 30_000  # there is something to compare
-    assert kilobytes[1] < 2 / 3 * kilobytes[0]
+    kept, recomputed = in_child(peak, False), in_child(peak, True)
+    assert kept > 30_000  # there is something to compare
+    assert recomputed < 2 / 3 * kept
 
 
 class Calls(nn.Module):

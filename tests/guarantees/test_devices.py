@@ -1,8 +1,6 @@
 """Training, clustering and embedding on a device that is not the CPU: all lies there, and numbers are the CPU's."""
 
 import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial
@@ -14,7 +12,7 @@ import pytest
 import torch
 from image_cases import bars
 from other_device import Elsewhere, other_device
-from process_cases import made_once
+from process_cases import child, made_once
 from torch import Tensor, nn
 from torch.utils._pytree import tree_map
 
@@ -252,14 +250,9 @@ def elsewhere(path: Path) -> None:
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     def start(folder: Path) -> None:
-        here = Path(__file__).parent
-        paths = [str(here), str(here.parent), os.environ.get("PYTHONPATH", "")]
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST")}
-        environment |= {"PYTHONPATH": os.pathsep.join(paths)}
-        code = "import pathlib, sys, test_devices; test_devices.elsewhere(pathlib.Path(sys.argv[1]))"
-        command = [sys.executable, "-c", code, str(folder / "found.pt")]
-        ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
-        assert ended.returncode == 0, ended.stderr
+        process = child(elsewhere, folder / "found.pt")
+        process.join(300)
+        assert process.exitcode == 0
 
     results: dict[str, Any] = torch.load(
         made_once(tmp_path_factory, "elsewhere", start) / "found.pt", weights_only=True

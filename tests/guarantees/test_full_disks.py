@@ -16,7 +16,7 @@ from image_cases import bars
 
 import neuralbayes as nb
 from neuralbayes.data.sources import ArraySource
-from neuralbayes.data.tables import write_table
+from neuralbayes.data.table_writing import write_table
 from neuralbayes.system.files import read_json, write_json, write_tensors
 from neuralbayes.training import read_metrics, save_checkpoint
 

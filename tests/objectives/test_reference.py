@@ -69,7 +69,7 @@ def test_a_name_of_a_module() -> None:
         ("Needy", "must be a class that takes no arguments, or an instance"),
         ("Settings", "must be a neuralbayes.Objective, got .*, a Settings"),
         ("number", "must be a neuralbayes.Objective, got .*, a int"),
-        ("not a name", "must be written as file.py:Name or package.module:Name"),
+        ("not a name", "must be written as file.py:name or package.module:name"),
     ],
 )
 def test_what_is_no_objective_is_refused(file: str, name: str, message: str) -> None:
@@ -78,7 +78,7 @@ def test_what_is_no_objective_is_refused(file: str, name: str, message: str) -> 
 
 
 def test_what_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"must be written as file.py:Name or package.module:Name, got 'mine.py'"):
+    with pytest.raises(ValueError, match=r"must be written as file.py:name or package.module:name, got 'mine.py'"):
         named_objective("mine.py")
     with pytest.raises(FileNotFoundError, match="must be in a file that exists"):
         named_objective(f"{tmp_path / 'none.py'}:Mine")

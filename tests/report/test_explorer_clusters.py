@@ -63,7 +63,7 @@ def test_the_command_writes_a_page_of_clusters(model, tmp_path, capsys):
     assert main([*words, "--quiet"]) == 0
     page = shown(tmp_path / "page.html")
     assert "small states" in page
-    assert "Numbers of clusters" in page
+    assert "How the number of clusters was chosen" in page
     assert "certified disjoint" not in page
 
 

@@ -62,7 +62,7 @@ def test_the_page_of_a_run_has_all_sections_warnings_first(run_page):
 
 
 def test_the_page_of_a_model_has_its_certificate(model_page):
-    wanted = ["know", "explore", "certificate", "training", "labels", "run"]
+    wanted = ["found", "heat", "rows", "know", "explore", "certificate", "training", "labels", "run"]
     assert [name for name in model_page.ids() if name in wanted] == wanted
     assert "filters" not in model_page.ids()
     assert "All states are certified disjoint" in model_page.text
@@ -112,8 +112,9 @@ def test_the_arrays_of_the_page_are_those_of_the_model(model_page, folder):
     p = unpacked(layer["topP"], "<u2").reshape(240, 3) / 65535
     np.testing.assert_allclose(p, np.take_along_axis(p_zx, top, axis=1), atol=1e-4)
     typical = unpacked(layer["typical"], "<u2").reshape(3, -1)
+    assert layer["midmost"]
     for k in range(3):
-        assert typical[k, 0] == p_zx[:, k].argmax()
+        assert (model.labels_[typical[k]] == k).all()
     np.testing.assert_allclose(layer["separation"], model.separation_)
     assert layer["disjoint"] == [True, True, True]
     left, right, bottom, top_ = layer["extent"]

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -11,7 +10,7 @@ import pytest
 import torch
 import torch.distributed as dist
 from image_cases import bars
-from process_cases import in_double, made_once, results_of_ranks, two_processes
+from process_cases import each, in_double, made_once, results_of_launched, results_of_ranks
 from torch import Tensor, nn
 
 import neuralbayes as nb
@@ -131,19 +130,17 @@ DIVIDED: dict[str, Callable[[], Result]] = {
 }
 """Where the processes have to agree on what each would have done in a way of its own."""
 
-SCRIPT = """
-from test_trainers_over_processes import DIVIDED, TRAINERS
-WORK = {**TRAINERS, **DIVIDED}
-"""
+
+def all_results(rank: int) -> dict[str, Result]:
+    return each(TRAINERS | DIVIDED)
 
 
 @pytest.fixture(scope="module")
 def ranks(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Result]]:
     """What both processes ended with."""
-    folder = made_once(
-        tmp_path_factory, "trainers", lambda folder: two_processes(folder, SCRIPT, Path(__file__).parent)
+    return results_of_ranks(
+        made_once(tmp_path_factory, "trainers", lambda folder: results_of_launched(folder, all_results))
     )
-    return results_of_ranks(folder)
 
 
 @pytest.mark.parametrize("name", [*TRAINERS, *DIVIDED])

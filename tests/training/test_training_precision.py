@@ -1,12 +1,17 @@
 """bfloat16 is never tried in this process: where the processor lacks it, the tests would end with it."""
 
-import subprocess
 import sys
+from concurrent.futures.process import BrokenProcessPool
+from typing import ClassVar
 
 import pytest
+import torch
+from process_cases import in_child
+from torch import nn
 
+import neuralbayes as nb
 from neuralbayes.training import precision
-from neuralbayes.training.precision import Trial, choose_precision, try_bfloat16
+from neuralbayes.training.precision import InBfloat16, Trial, choose_precision, measure, try_bfloat16
 
 
 def script(path, text):
@@ -68,42 +73,49 @@ def test_it_is_tried_once(tmp_path, monkeypatch):
         try_bfloat16.cache_clear()
 
 
-IN_CHILD = """
-import torch
-from torch import nn
-import neuralbayes as nb
-from neuralbayes.training.precision import InBfloat16, measure
-
-assert measure(1) > 0
-
 class Watched(nb.MIM):
-    seen = set()
+    seen: ClassVar = set()
+
     def sample_term(self, p_zx, p_z):
         self.seen |= {p_zx.dtype, p_z.dtype}
         return super().sample_term(p_zx, p_z)
 
-torch.manual_seed(0)
-layer = nn.Linear(30, 1000)
-inner = []
-layer.register_forward_hook(lambda module, inputs, output: inner.append(output.dtype))
-x = torch.randn(300, 30)
-priors, losses, gradients = [], [], []
-for network in (layer, InBfloat16(layer)):
-    layer.zero_grad()
-    watch = lambda posteriors: priors.append(posteriors[0].mean(dim=0))
-    losses.append(float(nb.backward(Watched(), network, x, microbatch_size=100, monitor=watch)))
-    gradients.append(layer.weight.grad.flatten().clone())
-assert set(inner) == {torch.float32, torch.bfloat16}, inner
-assert Watched.seen == {torch.float32}, Watched.seen
-assert all(abs(float(p.sum()) - 1) < 1e-5 for p in priors)
-assert gradients[1].dtype == torch.float32
-assert abs(losses[0] - losses[1]) < 1e-3 * abs(losses[0]), losses
-assert torch.cosine_similarity(*gradients, dim=0) > 0.99
-"""
+
+def gradients_of_both():
+    """Of a network, and of it in bfloat16: types of its output and in the objective, p(z), losses and gradients."""
+    assert measure(1) > 0
+    torch.manual_seed(0)
+    layer = nn.Linear(30, 1000)
+    inner, priors, losses, gradients = [], [], [], []
+    layer.register_forward_hook(lambda module, inputs, output: inner.append(output.dtype))
+    x = torch.randn(300, 30)
+    for network in (layer, InBfloat16(layer)):
+        layer.zero_grad()
+        losses.append(
+            float(
+                nb.backward(
+                    Watched(),
+                    network,
+                    x,
+                    microbatch_size=100,
+                    monitor=lambda posteriors: priors.append(posteriors[0].mean(dim=0)),
+                )
+            )
+        )
+        gradients.append(layer.weight.grad.flatten().clone())
+    mass = [float(p.sum()) for p in priors]
+    likeness = float(torch.cosine_similarity(*gradients, dim=0))
+    return set(inner), Watched.seen, mass, losses, gradients[1].dtype, likeness
 
 
 def test_the_objective_is_computed_in_float32_of_a_network_in_bfloat16():
-    done = subprocess.run([sys.executable, "-c", IN_CHILD], capture_output=True, text=True, check=False)
-    if done.returncode < 0:
+    try:
+        inner, seen, mass, losses, dtype, likeness = in_child(gradients_of_both)
+    except BrokenProcessPool:
         pytest.skip("bfloat16 does not work on this machine")
-    assert done.returncode == 0, done.stderr
+    assert inner == {torch.float32, torch.bfloat16}
+    assert seen == {torch.float32}
+    assert mass == pytest.approx([1.0] * len(mass), abs=1e-5)
+    assert dtype == torch.float32
+    assert losses[0] == pytest.approx(losses[1], rel=1e-3)
+    assert likeness > 0.99

@@ -169,6 +169,7 @@ def main(tokens: Sequence[str] | None = None) -> int:
         what is printed; or what the command returns.
     """
     words = list(sys.argv[1:] if tokens is None else tokens)
+    words = ["./-" if word == "-" else word for word in words]  # a stream, which no option is called
     if words[:1] == ["help"]:
         words = [*words[1:], "--help"]
     debug = "--debug" in words or os.environ.get("NEURALBAYES_DEBUG", "0") not in ("", "0")

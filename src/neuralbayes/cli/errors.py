@@ -13,6 +13,8 @@ from pathlib import Path
 from cyclopts import CycloptsError, MissingArgumentError, UnusedCliTokensError
 from rich.text import Text
 
+from neuralbayes.cli.standard_streams import stream_names
+
 USER_ERROR = 2
 BUG = 1
 
@@ -57,7 +59,7 @@ def explain(error: Exception, words: Sequence[str] = ()) -> Explanation:
     >>> explain(ZeroDivisionError("division by zero")).exit_code
     1
     """
-    text = " ".join(str(error).split())  # scikit-learn's messages have several lines
+    text = _in_options(stream_names(" ".join(str(error).split())), words)  # scikit-learn's messages have several lines
     command = words[0] if words else ""
     page = " ".join(["neuralbayes", *words[:1], "--help"])
     general = f"`{page}` explains the options; --debug shows where it happened."
@@ -104,6 +106,13 @@ def paragraph(explanation: Explanation) -> Text:
     if message[-1:] not in (".", "!", "?"):
         message += "."
     return Text.assemble(("error: ", "bold red"), message, " ", (explanation.hint, "dim"))
+
+
+def _in_options(text: str, words: Sequence[str]) -> str:
+    """A message about a parameter of a function that reads tables, as one about the option of the same name."""
+    if words[:1] not in (["label"], ["report"]):
+        return text
+    return re.sub(r"`(columns|keep|key|sheet|sep|decimal|encoding)`", r"--\1", text)
 
 
 def _usage_text(error: CycloptsError, text: str) -> str:

@@ -20,13 +20,14 @@ from neuralbayes.cli.label_model import ModelOrder, label_with_model, with_names
 from neuralbayes.cli.label_summary import Labeling, label_outputs, summarize, with_picture
 from neuralbayes.cli.options import Flag
 from neuralbayes.cli.outputs import beside
+from neuralbayes.cli.standard_streams import HYPHEN, output_file, standard_input, stream_names, to_standard_output
 from neuralbayes.distributed.workers import Workers
 
 EXAMPLES = """Writes the table again with a label for each row and the probabilities p_0, p_1, ... of all labels, \
 draws a picture, and says whether the manifolds are certified disjoint.
 
 Images get a cluster each. The table has their index, path, label and probabilities, and the picture is a contact \
-sheet: a row of each cluster, from the image that is surest to be in it to the one that is least.
+sheet: a row of each cluster, from its most typical image to its least typical.
 
 With --model rows and images are labelled block by block. What is finished is kept beside the output until it is \
 whole: interrupted, the same command goes on. --workers shares the blocks among processes of this machine, --scheduler \
@@ -36,6 +37,9 @@ files, need not fit into memory: it is read and written some groups of rows at a
 [bold]Examples[/bold]
 
   [cyan]neuralbayes label data.csv --clusters 3[/cyan]
+  [cyan]neuralbayes label export.csv.gz --sep ';' --decimal , --encoding cp1252[/cyan]
+  [cyan]neuralbayes label book.xlsx --sheet Customers --out customers.csv[/cyan]
+  [cyan]gunzip -c data.csv.gz | neuralbayes label - > labelled.csv[/cyan]
   [cyan]neuralbayes label data.parquet --columns height,weight --save model/[/cyan]
   [cyan]neuralbayes label new.parquet --model model/ --out labelled.csv[/cyan]
   [cyan]neuralbayes label large.npy --model model/ --workers 8[/cyan]
@@ -61,11 +65,16 @@ def label(
     columns: Annotated[str | None, Parameter(metavar="A,B,...")] = None,
     keep: Annotated[str | None, Parameter(metavar="A,B,...|all")] = None,
     key: str | None = None,
+    sheet: Annotated[str | None, Parameter(metavar="NAME|N")] = None,
+    sep: Annotated[str | None, Parameter(metavar="MARK")] = None,
+    decimal: Literal[".", ","] | None = None,
+    encoding: str | None = None,
     standardize: Flag = False,
     neighbors: int | None = None,
     split: Literal["train", "test", "unlabeled"] | None = None,
     limit: int | None = None,
     size: Annotated[str | None, Parameter(metavar="N|HxW")] = None,
+    features: Annotated[str | None, Parameter(metavar="NETWORK|FILE.npy")] = None,
     seed: int | None = None,
     save: Path | None = None,
     model: Path | None = None,
@@ -82,9 +91,10 @@ def label(
     Parameters
     ----------
     file
-        The table: .csv, .tsv, .parquet, .npy or .npz. Its numeric columns are used, but not the classes, labels and
-        probabilities that neuralbayes embed and label wrote. Or images: a data set such as
-        mnist, a folder of pictures, a .npy or a .npz. With --model also a folder of .parquet files.
+        The table: .csv, .tsv, .txt or .jsonl, which may be packed (.csv.gz, .zst, .bz2, .xz), .parquet or a folder of
+        such, .arrow, .feather, .xlsx, .npy, .npz, or - for standard input. Its numeric columns are used, but not the
+        classes, labels and probabilities that neuralbayes embed and label wrote. Or images: a data set such as mnist, a
+        folder of pictures, a .npy or a .npz.
     clusters
         Number of clusters: at least 2, or auto, the default, which lets the data decide.
     method
@@ -94,8 +104,9 @@ def label(
     max_clusters
         The largest number that auto tries, 8 by default, with information 20.
     out
-        Where the labels go; the suffix chooses the format. By default beside FILE, with -labels after its name. A
-        .npy file gets the labels alone, a .npz file labels and probabilities.
+        Where the labels go; the suffix chooses the format. By default beside FILE, with -labels after its name, and for
+        standard input to standard output, as with -. The cells of the input stay as they are. A .npy file gets the
+        labels alone, a .npz file labels and probabilities.
     columns
         The columns to use, by name, with commas between them; x0,x1,... where the file has no names.
     keep
@@ -104,6 +115,15 @@ def label(
         such columns alone make are never certified.
     key
         Which array of a .npz file to use.
+    sheet
+        Which sheet of an .xlsx file to use, by its name or its number; by default the first.
+    sep
+        The mark between the cells of a text file, or one of tab and space. By default it is found, as are the two
+        below.
+    decimal
+        The decimal mark in a text file.
+    encoding
+        The encoding of a text file, such as cp1252.
     standardize
         Divide each column by its standard deviation first, for columns of different units.
     neighbors
@@ -116,6 +136,10 @@ def label(
     size
         Of images: scale and cut them to this many pixels a side, or to height x width. By default they stay as they
         are, but pictures of a folder are reduced to 64 pixels on their shorter side.
+    features
+        Of images: cluster by the features of a pretrained network, which sees what pixels do not tell. timm:NAME and
+        torchvision:NAME (extra vision), onnx:FILE, or a function of your own, file.py:function, that takes uint8 images
+        (n, H, W, 3). They are computed once and kept beside the labels. Or a .npy file with a row for each image.
     seed
         Seed of the random numbers, 0 by default: the same seed gives the same labels.
     save
@@ -145,10 +169,19 @@ def label(
                 raise ValueError(f"{option} is for training a model, but with --model none is trained")
     if picture is not None and no_picture:
         raise ValueError("--picture and --no-picture contradict each other")
+    from_stream, to_stream = file == HYPHEN, out == HYPHEN or (file == HYPHEN and out is None)
+    if from_stream:
+        file = standard_input()
+    if to_stream:
+        if json_:
+            raise ValueError("--json prints to standard output, where the table goes; choose a file with --out")
+        out, no_picture = output_file(file), no_picture or picture is None
     n_clusters = _n_clusters("auto" if clusters is None else clusters)
     if max_clusters is not None and n_clusters != "auto":
         raise ValueError(f"--max-clusters is for --clusters auto, but --clusters is {n_clusters}")
     of_tables = {"--columns": columns, "--keep": keep, "--standardize": standardize or None}
+    reading = {"key": key, "sheet": sheet, "sep": sep, "decimal": decimal, "encoding": encoding}
+    of_tables |= {f"--{name}": value for name, value in reading.items() if name != "key"}
     of_tables["--method manifolds"] = "manifolds" if method == "manifolds" else None
     crew = Workers(workers, scheduler)
     if crew.is_remote and model is None:
@@ -159,6 +192,7 @@ def label(
             split=split or "train",
             limit=limit,
             size=size,
+            features=features,
             settings=_settings(n_clusters, max_clusters, neighbors, seed),
             model=model,
             save=save,
@@ -170,7 +204,7 @@ def label(
         output: Literal["text", "json", "none"] = "json" if json_ else "none" if quiet else "text"
         label_images(images, crew, draw=not no_picture, force=force, output=output)
         return
-    for option, value in {"--split": split, "--limit": limit, "--size": size}.items():
+    for option, value in {"--split": split, "--limit": limit, "--size": size, "--features": features}.items():
         if value is not None:
             raise ValueError(f"{option} is for images, but {file} is a table")
     if columns is not None and keep is not None:
@@ -181,12 +215,8 @@ def label(
 
     if not file.is_dir():
         check_format(file)
-    elif model is None:
-        raise ValueError(
-            f"{file} is a folder of Parquet files, which --model labels; train on one of them, with --save"
-        )
     table = beside(file, "-labels", ".parquet" if file.is_dir() else None) if out is None else out
-    order = None if model is None else ModelOrder(model, file, names, key, table)
+    order = None if model is None else ModelOrder(model, file, names, reading, table)
     outputs = label_outputs(table, file, save, picture, draw=not no_picture, force=force)
 
     with warnings.catch_warnings(record=True) as caught:
@@ -194,7 +224,7 @@ def label(
         with busy("labelling" if model else "training", enabled=not (quiet or json_)):
             if order is None:
                 settings = _settings(n_clusters, max_clusters, neighbors, seed) | {"standardize": standardize}
-                labeling = _train(file, names, key, kept, method, settings)
+                labeling = _train(file, names, reading, kept, method, settings)
             else:
                 labeling = label_with_model(order, crew, force=force)
     notes = list(dict.fromkeys(str(warning.message) for warning in caught))
@@ -206,13 +236,15 @@ def label(
         labeling.blocks.remove()
     if not no_picture:
         outputs = with_picture(outputs, lambda path: _draw(path, labeling), notes)
+    if to_stream:
+        to_standard_output(outputs.table)
     summary = summarize(labeling, outputs, new_columns, notes)
     if json_:
         Console().out(json.dumps(asdict(summary), indent=2, allow_nan=False), highlight=False)
     elif not quiet:
-        console = Console(highlight=False)
+        console = Console(highlight=False, stderr=to_stream)
         summary.print(console, Console(stderr=True, highlight=False))
-        if outputs.model is not None:
+        if outputs.model is not None and not from_stream:
             _tell_next(outputs.model, file, key, console)
 
 
@@ -232,7 +264,7 @@ def _settings(
 def _is_images(file: Path, key: str | None, of_tables: dict[str, Any]) -> bool:
     """Whether there are images to be labelled; then what is for tables is refused."""
     from neuralbayes.data.images import holds_images
-    from neuralbayes.data.parquet_rows import is_parquet_folder
+    from neuralbayes.data.parquet import is_parquet_folder
 
     if key is not None or is_parquet_folder(file) or not holds_images(file):
         return False
@@ -253,7 +285,7 @@ def _n_clusters(text: str) -> int | Literal["auto"]:
 def _train(
     file: Path,
     names: list[str] | None,
-    key: str | None,
+    reading: dict[str, Any],
     keep: list[str] | Literal["all"],
     method: Literal["auto", "manifolds", "information"],
     settings: dict[str, Any],
@@ -261,8 +293,8 @@ def _train(
     import neuralbayes
     from neuralbayes.data.tables import read_table
 
-    table = read_table(file, columns=names, key=key, keep=keep)
-    X = with_names(table, table.feature_names) if table.named else table.X
+    table = read_table(file, columns=names, keep=keep, **reading)
+    X = with_names(table.X, table.feature_names) if table.named else table.X
     estimator: Any = None
     if method != "information":
         with warnings.catch_warnings(record=True) as caught:
@@ -279,7 +311,7 @@ def _train(
 
 
 def _write(path: Path, labeling: Labeling) -> list[str]:
-    from neuralbayes.data.tables import write_table
+    from neuralbayes.data.table_writing import write_table
 
     labels, proba = labeling.labels, labeling.proba
     if labeling.rows is not None and labeling.blocks is not None:
@@ -290,14 +322,14 @@ def _write(path: Path, labeling: Labeling) -> list[str]:
         case ".npz":
             return write_table(path, {"labels": labels, "probabilities": proba})
         case _:
-            return write_table(path, {"label": labels, "p": proba}, beside=labeling.table)
+            return write_table(path, {"label": labels, "p": proba}, beside=labeling.table.source)
 
 
 def _draw(path: Path, labeling: Labeling) -> None:
     from neuralbayes.plot import StateMapDisplay, save_picture
 
     table = labeling.table
-    title = table.path.name
+    title = Path(stream_names(str(table.path))).name
     if labeling.counts is not None:
         title += f": {len(table.X):,} of {labeling.counts.sum():,} rows"
     display = StateMapDisplay(

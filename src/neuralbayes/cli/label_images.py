@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
+from neuralbayes.cli.image_features import ImageFeatures, features_file, image_features
 from neuralbayes.cli.image_size import check_memory, parsed_size
 from neuralbayes.cli.label_summary import LabelOutputs, label_outputs, with_picture
 from neuralbayes.cli.outputs import beside
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
 SHOWN = 20
 """Images in the row of a cluster."""
 
+RANKED = 200
+"""Images of a cluster, drawn at random, of which the most and the least typical are shown."""
+
 SHEET_SIDE = 128
 """Pixels of the longer side of an image in the contact sheet, at most: it shows no more."""
 
@@ -51,6 +55,7 @@ class ImageOrder:
     split: str
     limit: int | None
     size: tuple[int, int] | None
+    features: ImageFeatures | None
     settings: dict[str, Any]  # of the estimator
     model: Path | None
     outputs: LabelOutputs
@@ -59,6 +64,8 @@ class ImageOrder:
         """The model that is to be used, or None, and the images, in its size."""
         import neuralbayes
 
+        if self.features is not None:
+            return None, self.features.load(self.data, self.split, verbose=verbose)
         if self.model is None:
             from neuralbayes.data.images import load_images
 
@@ -99,6 +106,7 @@ class ImagesSummary:
     input: str
     images: int
     size: list[int]  # (H, W, C) of one
+    features: str | None
     n_clusters: int
     clusters: list[Cluster]
     trained: bool
@@ -114,10 +122,8 @@ class ImagesSummary:
         """Print the summary to `stdout` and the notes to `stderr`."""
         from neuralbayes.plot.style import state_color
 
-        stdout.print(
-            Text(f"{self.input}: {self.images:,} images of {self.size[0]}x{self.size[1]} pixels", style="bold"),
-            soft_wrap=True,
-        )
+        seen = f"{self.size[0]}x{self.size[1]} pixels" if self.features is None else f"features of {self.features}"
+        stdout.print(Text(f"{self.input}: {self.images:,} images, {seen}", style="bold"), soft_wrap=True)
         grid = Grid(box=box.SIMPLE_HEAD)
         for heading in ("cluster", "images", "share", "separation"):
             grid.add_column(heading, justify="right")
@@ -150,6 +156,7 @@ def image_order(
     split: str,
     limit: int | None,
     size: str | None,
+    features: str | None,
     settings: dict[str, Any],
     model: Path | None,
     save: Path | None,
@@ -166,7 +173,9 @@ def image_order(
     if out is None:
         out = Path(f"{name}-labels.csv") if source is None else beside(source, "-labels", ".csv")
     outputs = label_outputs(out, source, save, picture, draw=draw, force=force)
-    return ImageOrder(name, split, limit, parsed_size(size), settings, model, outputs)
+    pixels = parsed_size(size)
+    wanted = None if features is None else image_features(features, pixels, features_file(outputs.table))
+    return ImageOrder(name, split, limit, pixels, wanted, settings, model, outputs)
 
 
 def label_images(
@@ -188,8 +197,9 @@ def label_images(
     classes = None if images.labels is None else images.labels[: len(source)]
     blocks = None
     if order.model is None:
-        estimator = neuralbayes.InformationClusterer(**order.settings, verbose=verbose).fit(source)
-        p_zx = estimator.predict_proba(source)
+        X = source if order.features is None else order.features.rows(images, order.limit, verbose=verbose)
+        estimator = neuralbayes.InformationClusterer(**order.settings, verbose=verbose).fit(X)
+        p_zx = estimator.predict_proba(X)
     else:
         job = {"command": "label", "model": digest([(order.model / "model.json").read_bytes()])}
         what = ImageBlocks(order.data, order.split, order.limit, BLOCK, order.outputs.table, job)
@@ -202,9 +212,11 @@ def label_images(
         blocks.remove()
     notes: list[str] = []
     if draw:
-        outputs = with_picture(order.outputs, lambda path: _draw(path, p_zx, source, images.name), notes)
+        outputs = with_picture(
+            order.outputs, lambda path: _draw(path, estimator, p_zx.argmax(axis=1), source, images.name), notes
+        )
         order = replace(order, outputs=outputs)
-    summary = _summary(order, estimator, p_zx, classes, len(images.skipped), notes)
+    summary = _summary(order, estimator, p_zx, source.shape, classes, len(images.skipped), notes)
     if output == "json":
         Console().out(json.dumps(asdict(summary), indent=2, allow_nan=False), highlight=False)
     elif output == "text":
@@ -225,7 +237,7 @@ def probabilities(estimator: Any, images: ImageSource) -> NDArray[Any]:
 def _write(path: Path, p_zx: NDArray[Any], names: list[str], classes: NDArray[np.int64] | None) -> None:
     import numpy as np
 
-    from neuralbayes.data.tables import write_table
+    from neuralbayes.data.table_writing import write_table
 
     labels = p_zx.argmax(axis=1)
     match path.suffix.lower():
@@ -240,29 +252,35 @@ def _write(path: Path, p_zx: NDArray[Any], names: list[str], classes: NDArray[np
             write_table(path, columns | {"label": labels, "p": p_zx})
 
 
-def _draw(path: Path, p_zx: NDArray[Any], source: ImageSource, title: str) -> None:
-    """A row of each cluster, from the image that is surest to be in it to the one that is least."""
+def _draw(path: Path, estimator: Any, labels: NDArray[Any], source: ImageSource, title: str) -> None:
+    """A row of each cluster, from its most typical image to its least typical."""
     import numpy as np
 
-    from neuralbayes.data.sources import CHANNELS, FittedSource
+    from neuralbayes.clusters.prototypes import some
+    from neuralbayes.data.sources import CHANNELS, FittedSource, SubsetSource
+    from neuralbayes.estimators.clusterer import tensor_of
     from neuralbayes.plot import MembersDisplay, save_picture
-    from neuralbayes.plot.members import from_sure_to_unsure
+    from neuralbayes.plot.members import from_typical_to_odd
     from neuralbayes.plot.style import literal
 
+    rng = np.random.default_rng(0)
+    counts = np.bincount(labels)
+    drawn = np.concatenate([some(np.flatnonzero(labels == k), RANKED, rng) for k in range(len(counts))])
+    points = estimator.module_.normalize(tensor_of(source, drawn)).flatten(1).numpy()
+    members = [drawn[rows] for rows in from_typical_to_odd(points, labels[drawn], SHOWN)]
+    shown = [k for k in range(len(members)) if len(members[k])]
+    typicality = [100.0 * estimator.typicality(SubsetSource(source, members[k])) for k in shown]
     height, width, channels = source.shape
     reduction = max(height, width) / SHEET_SIDE
     if reduction > 1 and channels in CHANNELS:
         source = FittedSource(source, (math.ceil(height / reduction), math.ceil(width / reduction)), channels)
-    members = from_sure_to_unsure(p_zx, SHOWN)
-    counts = np.bincount(p_zx.argmax(axis=1), minlength=p_zx.shape[1])
-    shown = [k for k in range(len(members)) if len(members[k])]
     display = MembersDisplay(
         [source.read(members[k]) for k in shown],
         [f"{k}: {counts[k]:,}" for k in shown],
-        [(100.0 * p_zx[members[k], k]).tolist() for k in shown],
+        [values.tolist() for values in typicality],
     ).plot()
     heading = (
-        f"{Path(data_name(title)).name}: each cluster from its surest image to its least sure; right, p(z|x) in percent"
+        f"{Path(data_name(title)).name}: each cluster from its most typical image to its least; right, typicality in %"
     )
     display.ax_.set_title(literal(heading), fontsize=8)
     save_picture(display.figure_, path)
@@ -272,6 +290,7 @@ def _summary(
     order: ImageOrder,
     estimator: Any,
     p_zx: NDArray[Any],
+    shape: tuple[int, int, int],
     classes: NDArray[np.int64] | None,
     n_skipped: int,
     notes: list[str],
@@ -284,7 +303,8 @@ def _summary(
     return ImagesSummary(
         input=data_name(order.data),
         images=len(labels),
-        size=list(estimator.image_shape_),
+        size=list(shape),
+        features=None if order.features is None else order.features.name,
         n_clusters=len(counts),
         clusters=clusters,
         trained=order.model is None,

@@ -30,7 +30,7 @@ class ModelOrder:
     model: Path
     file: Path
     columns: list[str] | None
-    key: str | None
+    reading: dict[str, Any]  # how the file is to be read, arguments of read_table
     out: Path
 
     def begin(self, files: list[Path], sizes: list[int], *, force: bool) -> Blocks:
@@ -43,7 +43,7 @@ class ModelOrder:
             "table": str(self.file.absolute()),
             "file": stamps(files),
             "columns": self.columns,
-            "key": self.key,
+            "reading": self.reading,
         }
         return Blocks.begin(self.out, job, sizes, force=force)
 
@@ -99,15 +99,15 @@ def write_rows(path: Path, labeling: Labeling, rows: ParquetRows, blocks: Blocks
     return rows.write_beside(path, ["label", *p], new)
 
 
-def with_names(table: Table, names: list[str]) -> Any:
+def with_names(X: NDArray[Any], names: list[str]) -> Any:
     """The features as a DataFrame, by which an estimator learns and checks their names."""
     from neuralbayes.data.table_formats import import_pandas
 
-    return import_pandas().DataFrame(table.X, columns=names, copy=False)
+    return import_pandas().DataFrame(X, columns=names, copy=False)
 
 
 def _named(table: Table, names: list[str] | None) -> Any:
-    return table.X if names is None else with_names(table, names)
+    return table.X if names is None else with_names(table.X, names)
 
 
 def _model(order: ModelOrder) -> tuple[Any, list[str] | None]:
@@ -140,7 +140,7 @@ def _opened(order: ModelOrder, estimator: Any, trained_on: list[str] | None) -> 
             rows = ParquetRows.open(order.file, names, BLOCK_ROWS)
             table = rows.table(0)
         else:
-            table = read_table(order.file, columns=names, key=order.key)
+            table = read_table(order.file, columns=names, **order.reading)
     except ValueError as error:
         if trained_on is None:
             raise
@@ -161,6 +161,7 @@ def _sampled(estimator: Any, rows: ParquetRows, blocks: Blocks, like: NDArray[An
     """Count the labels of rows that are not in memory, and take some of them for the picture."""
     import numpy as np
 
+    from neuralbayes.data.table_sources import TableSource
     from neuralbayes.data.tables import Table
 
     n_blocks = len(blocks.sizes)
@@ -175,7 +176,8 @@ def _sampled(estimator: Any, rows: ParquetRows, blocks: Blocks, like: NDArray[An
             found.append(array[picked])
     labels, proba = np.split(np.concatenate(found), [1], axis=1)
     ignored = {name: "not chosen" for name in rows.schema.names if name not in set(rows.columns)}
-    table = Table(rows.path, np.concatenate(X), rows.columns, True, ignored, np.concatenate(X))
+    sample = with_names(np.concatenate(X), rows.columns)
+    table = Table(TableSource(rows.path, sample), np.concatenate(X), rows.columns, ignored)
     return Labeling(
         estimator, table, labels[:, 0].astype(np.int64), proba.astype(like.dtype), False, counts, blocks, rows
     )

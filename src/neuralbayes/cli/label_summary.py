@@ -14,6 +14,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from neuralbayes.cli.outputs import check_model_folder, check_target
+from neuralbayes.cli.standard_streams import stream_names
 
 if TYPE_CHECKING:
     import numpy as np
@@ -58,7 +59,7 @@ def label_outputs(
     table: Path, source: Path | None, save: Path | None, picture: Path | None, *, draw: bool, force: bool
 ) -> LabelOutputs:
     """Where everything goes, checked before anything is computed; `source` is the input, which stays as it is."""
-    from neuralbayes.data.table_formats import check_format
+    from neuralbayes.data.table_formats import check_format, unpacked_name
 
     check_format(table)
     check_target(table, option="--out", force=force, source=source)
@@ -67,7 +68,7 @@ def label_outputs(
 
         check_picture(picture)
     elif draw and find_spec("matplotlib"):
-        picture = table.with_suffix(".png")
+        picture = unpacked_name(table).with_suffix(".png")
     if picture is not None:
         check_target(picture, option="--picture", force=force, source=source)
     if save is not None:
@@ -92,7 +93,10 @@ def with_picture(outputs: LabelOutputs, draw: Callable[[Path], None], notes: lis
 
 @dataclass(frozen=True)
 class State:
-    """One line of the summary; `separation` is in nats, None where it could not be measured."""
+    """One line of the summary; `separation` is in nats, None where it could not be measured.
+
+    `name` and `difference` say what tells the state from the rest; empty where it is the only one.
+    """
 
     state: int
     rows: int
@@ -100,6 +104,8 @@ class State:
     separation: float | None
     separation_percent: float | None
     disjoint: bool
+    name: str
+    difference: str
 
 
 @dataclass(frozen=True)
@@ -143,6 +149,10 @@ class LabelSummary:
                 *([Text("yes", style="green") if state.disjoint else Text("no", style="yellow")] if certifies else []),
             )
         stdout.print(grid)
+        for state in self.states if self.n_clusters > 1 else ():
+            told = f"{state.rows:,} rows" + (f"; {state.difference}" if state.difference else "")
+            name = (f"{state.state} {state.name}", f"bold {state_color(state.state)}")
+            stdout.print(Text.assemble(name, ": ", told), soft_wrap=not stdout.is_terminal)
         verdict = Text(self.verdict, style="bold green" if self.disjoint else "bold yellow")
         stdout.print(verdict, soft_wrap=not stdout.is_terminal)
         if not self.trained:
@@ -171,7 +181,7 @@ def summarize(labeling: Labeling, outputs: LabelOutputs, new_columns: list[str],
     states = _states(labeling)
     certifies = hasattr(labeling.estimator, "disjoint_")
     return LabelSummary(
-        input=str(table.path),
+        input=stream_names(str(table.path)),
         rows=int(labeling.state_counts().sum()),
         method="manifolds" if certifies else "information",
         n_clusters=len(states),
@@ -182,7 +192,7 @@ def summarize(labeling: Labeling, outputs: LabelOutputs, new_columns: list[str],
         columns=table.feature_names,
         ignored=table.ignored,
         new_columns=new_columns,
-        out=str(outputs.table),
+        out=stream_names(str(outputs.table)),
         picture=None if outputs.picture is None else str(outputs.picture),
         model=None if outputs.model is None else str(outputs.model),
         notes=notes,
@@ -196,11 +206,23 @@ def _states(labeling: Labeling) -> list[State]:
     counts = labeling.state_counts()
     disjoint = getattr(estimator, "disjoint_", np.zeros(len(counts), bool))  # only ManifoldLabeler certifies
     states = []
+    told = _told(labeling)
     for k, (rows, js) in enumerate(zip(counts, estimator.separation_, strict=True)):
         separation = float(js) if np.isfinite(js) else None
         percent = None if separation is None else 100 * separation / math.log(2)
-        states.append(State(k, int(rows), int(rows) / int(counts.sum()), separation, percent, bool(disjoint[k])))
+        share = int(rows) / int(counts.sum())
+        states.append(State(k, int(rows), share, separation, percent, bool(disjoint[k]), *told[k]))
     return states
+
+
+def _told(labeling: Labeling) -> list[tuple[str, str]]:
+    """Name and main difference of each state, by all columns of the table; those of one state are empty."""
+    n = labeling.proba.shape[1]
+    if n < 2 or not find_spec("pandas"):
+        return [("", "")] * n
+    from neuralbayes.clusters.description import name_clusters
+
+    return name_clusters(labeling.table.frame, labeling.labels, n)
 
 
 def _verdict(states: list[State], *, certifies: bool) -> str:

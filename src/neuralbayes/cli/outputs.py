@@ -12,13 +12,17 @@ def beside(source: Path, ending: str, suffix: str | None = None) -> Path:
 
     Examples
     --------
-    >>> beside(Path("data.csv"), "-labels").name
-    'data-labels.csv'
+    >>> beside(Path("data.csv"), "-labels").name, beside(Path("data.csv.gz"), "-labels").name
+    ('data-labels.csv', 'data-labels.csv.gz')
     """
+    from neuralbayes.data.packed import packing
+
     if source.is_dir() or source.name in ("", ".."):  # what . and .. mean has a name
         source = Path(os.path.abspath(source))
-    stem = source.name if source.is_dir() else source.stem
-    return source.parent / f"{stem or 'root'}{ending}{source.suffix if suffix is None else suffix}"
+    packed = source.suffix if packing(source) and not source.is_dir() else ""
+    plain = source.with_suffix("") if packed else source
+    stem = source.name if source.is_dir() else plain.stem
+    return source.parent / f"{stem or 'root'}{ending}{plain.suffix + packed if suffix is None else suffix}"
 
 
 def check_target(path: Path, *, option: str, force: bool, source: Path | None = None) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,6 +68,7 @@ class RowInput:
     table: Any
     key: str | None
     classes: Any
+    class_column: str | None
 
     @property
     def looks_at(self) -> Any:
@@ -84,10 +86,21 @@ class RowInput:
         X: Any = table.X[samples.index]
         names = getattr(self.estimator, "feature_names_in_", None)
         if names is not None:
-            X = with_names(replace(table, X=X), [str(name) for name in names])
+            X = with_names(X, [str(name) for name in names])
         options = [] if self.key is None else ["--key", self.key]
         options += ["--columns", _as_csv(table.feature_names)] if table.ignored else []
-        return rows_side(self.folder, self.estimator, X, samples, options=options, method=method, watch=watch)
+        frame = table.frame.iloc[samples.index] if find_spec("pandas") else None
+        return rows_side(
+            self.folder,
+            self.estimator,
+            X,
+            samples,
+            frame=frame,
+            classes=self.class_column,
+            options=options,
+            method=method,
+            watch=watch,
+        )
 
 
 def open_input(folder: Path, kind: str, asked: Asked) -> ImageInput | RowInput:
@@ -141,12 +154,12 @@ def _open_table(folder: Path, estimator: Any, asked: Asked) -> RowInput:
         )
     classes = None
     if asked.labels is not None:
-        columns = table.own_columns()
+        columns = table.frame
         if asked.labels not in columns:
             known = shortened([str(name) for name in columns])
             raise ValueError(f"--labels must be a column of {file}, one of {known}, got {asked.labels!r}")
         classes = columns[asked.labels].to_numpy()
-    return RowInput(folder, estimator, table, asked.key, classes)
+    return RowInput(folder, estimator, table, asked.key, classes, asked.labels)
 
 
 def _as_csv(names: list[str]) -> str:

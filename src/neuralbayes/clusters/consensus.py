@@ -7,28 +7,36 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
+from neuralbayes.clusters.hints import NO_HINTS, Hints
 from neuralbayes.clusters.kmeans import kmeans
 
 Labels = NDArray[np.int64]
 Array = NDArray[np.float64]
 
 
-def agree(partitions: list[Labels], n_clusters: int, rng: np.random.RandomState) -> Array:
-    """Share of the partitions that put each row into each cluster of their consensus: (n_rows, n_clusters)."""
-    consensus = kmeans(co_association(partitions, n_clusters), n_clusters, rng)
-    return votes(partitions, consensus, n_clusters)
+def agree(partitions: list[Labels], n_clusters: int, rng: np.random.RandomState, hints: Hints = NO_HINTS) -> Array:
+    """Share of the partitions that put each row into each cluster of their consensus: (n_rows, n_clusters).
+
+    Rows of which something is known have the whole vote of the cluster that the hints allow.
+    """
+    consensus = kmeans(co_association(partitions, n_clusters, hints.weight), n_clusters, rng, hints)
+    shares = votes(partitions, consensus, n_clusters, hints.weight)
+    shares[hints.rows] = np.eye(n_clusters)[hints.assign(-shares)[hints.rows]]
+    return shares
 
 
-def co_association(partitions: list[Labels], n_dimensions: int) -> Array:
+def co_association(partitions: list[Labels], n_dimensions: int, weight: Array | None = None) -> Array:
     """Coordinates (n_rows, n_dimensions), of unit length, from how many partitions put two rows into one cluster.
 
     That matrix is Z Z^T with one-hot rows Z, so its eigenvectors follow from those of the small Z^T Z, and the cost is
-    linear in the number of rows.
+    linear in the number of rows. A row of weight 2 counts as two.
     """
     one_hot = sp.hstack([_one_hot(labels) for labels in partitions], format="csr")
     one_hot = one_hot[:, one_hot.sum(axis=0) > 0]
-    scaled = sp.diags_array(1.0 / np.sqrt(one_hot @ one_hot.sum(axis=0))) @ one_hot
-    values, vectors = np.linalg.eigh((scaled.T @ scaled).toarray())
+    weighted = one_hot if weight is None else sp.diags_array(weight) @ one_hot
+    degree = sp.diags_array(1.0 / np.sqrt(one_hot @ weighted.sum(axis=0)))
+    scaled = degree @ one_hot
+    values, vectors = np.linalg.eigh((scaled.T @ (degree @ weighted)).toarray())
     values, vectors = values[-n_dimensions:], vectors[:, -n_dimensions:]
     coordinates = scaled @ (vectors / np.sqrt(values.clip(1e-9)))
     length = np.linalg.norm(coordinates, axis=1, keepdims=True)
@@ -42,7 +50,7 @@ def _one_hot(labels: Labels) -> sp.csr_array:
     return sp.csr_array((np.ones(n), labels, np.arange(n + 1)), shape=(n, labels.max() + 1))
 
 
-def votes(partitions: list[Labels], reference: Labels, n_clusters: int) -> Array:
+def votes(partitions: list[Labels], reference: Labels, n_clusters: int, weight: Array | None = None) -> Array:
     """Share of the partitions that put each row into each cluster of `reference`, once their clusters are matched.
 
     Examples
@@ -54,8 +62,9 @@ def votes(partitions: list[Labels], reference: Labels, n_clusters: int) -> Array
     """
     result = np.zeros((len(reference), n_clusters))
     target = np.eye(n_clusters)[reference]
+    weighted = target if weight is None else target * weight[:, None]
     for labels in partitions:
         one_hot = np.eye(n_clusters)[labels]
-        rows, columns = linear_sum_assignment(one_hot.T @ target, maximize=True)
+        rows, columns = linear_sum_assignment(one_hot.T @ weighted, maximize=True)
         result[:, columns] += one_hot[:, rows]
     return result / len(partitions)

@@ -64,9 +64,17 @@ class Coordinates:
             points = points @ self.components
         if not self.length:
             return points
+        lengths = network.rows(x).flatten(1).double().norm(dim=1).numpy()
+        return self.of_inputs(points, lengths / self.length - 1.0)
+
+    def of_inputs(self, points: Array, other: Array | None = None) -> NDArray[np.float64]:
+        """Points from what an "mlp" takes, and how far the length of each row is another: (n, d) -> (n, ...)."""
+        points = points.astype(np.float64)
+        if not self.length:
+            return points
         own = np.linalg.norm(points, axis=1, keepdims=True)
-        other = network.rows(x).flatten(1).double().norm(dim=1, keepdim=True).numpy() / self.length - 1.0
-        return np.hstack([points / np.maximum(own, np.finfo(float).tiny), other])
+        lengths = np.zeros((len(points), 1)) if other is None else other[:, None]
+        return np.hstack([points / np.maximum(own, np.finfo(float).tiny), lengths])
 
 
 def fit_typicality(

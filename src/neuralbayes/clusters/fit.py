@@ -3,7 +3,9 @@
 1. The data are divided by one number and taken to their principal components. Neighbours are found there.
 2. A network with a few times as many states as there are to be clusters maximises the information of its states about
    x (MIM-v1 with alpha = mu - 1) while p(z|x) is kept from changing under the worst small step from each point, a
-   fraction of the distance to its neighbours long: the objective of IMSAT (Hu et al. 2017), with more states. With as
+   fraction of the distance to its neighbours long: the objective of IMSAT (Hu et al. 2017), with more states. The step
+   starts from the image turned, stretched, slanted and shifted a little (:mod:`neuralbayes.clusters.moved`): few
+   neighbours are that close, so distances alone do not tell the network that such images are alike. With as
    many states as clusters that objective ends in poor local optima, where one state holds halves of two kinds and
    another kind has two states. Small states are pure, and how many share a kind follows from how many points it has.
 3. States whose points are neighbours are merged; see :mod:`neuralbayes.clusters.merging`.
@@ -16,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -24,7 +27,9 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
 from neuralbayes.bayes import js_divergence, posterior
+from neuralbayes.clusters.hints import least_number, numbered, state_kinds
 from neuralbayes.clusters.merging import Merging, mean_of_neighbors, merge_states, neighbor_joint
+from neuralbayes.clusters.moved import moved, n_versions
 from neuralbayes.clusters.points import BLOCK, Array, Read, blocks, span
 from neuralbayes.clusters.training import ClusterOptions, Fetch, Trained, state_network, train_states
 from neuralbayes.distributed.processes import default_fabric, rank_zero_result
@@ -72,7 +77,7 @@ def fit_clusters(
     n_samples : int
     body : nn.Module, optional
         A network of the caller's that takes what `read` gives, normalised, and is copied; by default an MLP on the
-        principal components.
+        principal components. Images are moved for the latter alone.
     options : ClusterOptions
     rng : RandomState
 
@@ -84,13 +89,22 @@ def fit_clusters(
     options = replace(options, verbose=options.verbose and fabric.is_global_zero)
 
     def sample() -> tuple[NDArray[np.int64], tuple[Tensor, Tensor, Tensor], np.random.RandomState]:
-        chosen = np.sort(rng.permutation(n_samples)[: options.max_samples])
-        return chosen, span(read, chosen, options.n_dimensions, options.standardize, rng), rng
+        chosen = options.hints.draw(n_samples, options.max_samples, rng)
+        weight = options.hints.of(chosen).weight
+        return chosen, span(read, chosen, options.n_dimensions, options.standardize, rng, weight), rng
 
     # Rank 0 speaks for all: they have the same samples, neighbours and random numbers, and will merge alike.
     chosen, (center, scale, components), rng = rank_zero_result(fabric, sample)
+    hints = options.hints.of(chosen)
+    options = replace(options, hints=hints)
     frame = StateNetwork(center, scale[:, None] * components, nn.Identity(), torch.eye(1))
-    points = torch.cat([frame.normalize(x) for x in blocks(read, chosen, options.verbose)])
+    parts, moved_parts = [], []
+    for x in blocks(read, chosen, options.verbose):
+        parts.append(frame.normalize(x))
+        if x.ndim == 4 and body is None:
+            several = range(n_versions(len(chosen), x[0].numel()))
+            moved_parts.append(torch.stack([frame.normalize(moved(x, rng)) for _ in several], dim=1))
+    points, versions = torch.cat(parts), torch.cat(moved_parts) if moved_parts else None
     n_neighbors = min(options.n_neighbors, len(points) - 1)
     distance, neighbors = rank_zero_result(
         fabric, lambda: nearest_neighbors(points.numpy(), n_neighbors, verbose=options.verbose)
@@ -106,7 +120,7 @@ def fit_clusters(
     n_threads = 1 if body is None and n_products < SMALL else None
     large = body is None and n_products * options.max_iter > LARGE
     half = large and rank_zero_result(fabric, lambda: choose_precision("auto")) == "bfloat16"
-    merges = options.n_clusters not in (1, options.n_states)
+    merges = options.n_clusters not in (1, options.n_states) or (hints.constrain and options.n_clusters != 1)
     for_clusters = replace(options, max_iter=merges * (options.max_iter // 2))
     for_states = replace(options, max_iter=options.max_iter - for_clusters.max_iter)
 
@@ -116,31 +130,35 @@ def fit_clusters(
             torch.manual_seed(int(rng.randint(2**31 - 1)))
             yield
 
-    def joint_of(network: nn.Module) -> NDArray[np.float64]:
-        return rank_zero_result(fabric, lambda: neighbor_joint(_posteriors(network, fetch, len(chosen)), neighbors))
+    def merged(network: nn.Module) -> tuple[NDArray[np.float64], Merging, NDArray[np.float64]]:
+        p_zx = _posteriors(network, fetch, len(chosen))
+        joint, of_classes = neighbor_joint(p_zx, neighbors, hints.weight), hints.masses(p_zx)
+        return joint, merge_states(joint, state_kinds(of_classes)), of_classes
 
     starts = []
     for _ in range(options.n_init):
         with seeded():
             network = state_network(body, fetch, points.shape[1], options)
             called = InBfloat16(network) if half else network
-            trained = train_states(called, fetch, radius, for_states)
-        joint = joint_of(network)
-        starts.append(_Start(network, called, joint, merge_states(joint), trained))
+            trained = train_states(called, fetch, radius, for_states, versions)
+        joint, merging, of_classes = rank_zero_result(fabric, partial(merged, network))
+        starts.append(_Start(network, called, joint, merging, of_classes, trained))
     if options.n_clusters is None:  # losses over different numbers could not be compared
         starts = [min(starts, key=_objective)]
     n_clusters = options.n_clusters or starts[0].merging.standing_out(options.max_clusters)
+    n_clusters = max(n_clusters, least_number(hints, None))
     if for_clusters.max_iter and n_clusters > 1:
         for start in starts:
             clusters = MergedStates(start.called, start.membership(n_clusters))
             with seeded():
-                start.trained = start.trained.then(train_states(clusters, fetch, radius, for_clusters))
+                start.trained = start.trained.then(train_states(clusters, fetch, radius, for_clusters, versions))
 
     best = min(starts, key=_objective)
     membership = best.membership(n_clusters)
+    weight = hints.weight
 
     def separated() -> NDArray[np.float64]:
-        return separation_of(_posteriors(MergedStates(best.network, membership), fetch, len(chosen)), neighbors)
+        return separation_of(_posteriors(MergedStates(best.network, membership), fetch, len(chosen)), neighbors, weight)
 
     selection: dict[str, list[float]] = {}
     if options.n_clusters is None:
@@ -165,13 +183,17 @@ def fit_clusters(
     )
 
 
-def separation_of(p_zx: Array, neighbors: NDArray[np.int64]) -> NDArray[np.float64]:
+def separation_of(
+    p_zx: Array, neighbors: NDArray[np.int64], weight: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
     """Jensen-Shannon divergence of each cluster from the rest, with p(z|x) averaged over the neighbours of x.
 
     Parameters
     ----------
     p_zx : ndarray of shape (n_points, n_clusters)
     neighbors : ndarray of shape (n_points, n_neighbors)
+    weight : ndarray of shape (n_points,), optional
+        How often a point counts.
 
     Returns
     -------
@@ -180,7 +202,8 @@ def separation_of(p_zx: Array, neighbors: NDArray[np.int64]) -> NDArray[np.float
     if p_zx.shape[1] == 1:
         return np.zeros(1)
     near = mean_of_neighbors(p_zx, neighbors)
-    divergence: NDArray[np.float64] = js_divergence(torch.from_numpy(near)).double().numpy()
+    of_points = None if weight is None else torch.from_numpy(weight).to(torch.from_numpy(near).dtype)
+    divergence: NDArray[np.float64] = js_divergence(torch.from_numpy(near), sample_weight=of_points).double().numpy()
     return divergence
 
 
@@ -192,10 +215,12 @@ class _Start:
     called: nn.Module
     joint: NDArray[np.float64]
     merging: Merging
+    of_classes: NDArray[np.float64]  # (n_states, n_classes): how much of each known class a state holds
     trained: Trained
 
     def membership(self, n_clusters: int) -> Tensor:
-        return torch.eye(n_clusters)[torch.from_numpy(self.merging.clusters(n_clusters))]
+        clusters = numbered(self.merging.clusters(n_clusters), n_clusters, self.of_classes)
+        return torch.eye(n_clusters)[torch.from_numpy(clusters)]
 
 
 def _objective(start: _Start) -> float:

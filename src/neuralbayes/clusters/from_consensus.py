@@ -23,10 +23,11 @@ from torch import Tensor, nn
 
 from neuralbayes.clusters.consensus import agree
 from neuralbayes.clusters.fit import Clusters, separation_of
+from neuralbayes.clusters.hints import least_number
 from neuralbayes.clusters.merging import merge_states, neighbor_joint
 from neuralbayes.clusters.number_of_clusters import choose_number
 from neuralbayes.clusters.points import BLOCK, Read
-from neuralbayes.clusters.space import Space, make_space
+from neuralbayes.clusters.space import Space, make_space, thinned
 from neuralbayes.clusters.starts import base_partitions
 from neuralbayes.clusters.training import ClusterOptions, Trained, state_network, train_from_votes
 from neuralbayes.distributed.processes import default_fabric, rank_zero_result
@@ -87,7 +88,8 @@ def fit_from_consensus(
     options = replace(options, verbose=options.verbose and fabric.is_global_zero)
 
     def voted() -> tuple[NDArray[np.int64], Space, Tensor, dict[str, list[float]], np.random.RandomState]:
-        chosen = np.sort(rng.permutation(n_samples)[: options.max_samples])
+        chosen = options.hints.draw(n_samples, options.max_samples, rng)
+        hints = options.hints.of(chosen)
         space = make_space(
             read,
             chosen,
@@ -96,14 +98,17 @@ def fit_from_consensus(
             rng,
             standardize=options.standardize,
             verbose=options.verbose,
+            weight=hints.weight,
         )
         selection: dict[str, list[float]] = {}
         n_clusters = options.n_clusters
         if n_clusters is None:
-            n_clusters, selection = choose_number(space, options.max_clusters)
+            n_clusters, selection = choose_number(thinned(space, hints), options.max_clusters)
+            n_clusters = max(n_clusters, least_number(hints, None))
         if n_clusters == 1:
             return chosen, space, torch.ones(len(chosen), 1), selection, rng
-        shares = agree(list(base_partitions(space, n_clusters, rng).values()), n_clusters, rng)
+        partitions = base_partitions(space, n_clusters, rng, hints)
+        shares = agree(list(partitions.values()), n_clusters, rng, hints)
         return chosen, space, torch.from_numpy(shares).float(), selection, rng
 
     with threadpool_limits(1 if n_samples < FEW else None):
@@ -116,6 +121,7 @@ def fit_from_consensus(
         n_states=n_clusters,
         n_hidden=options.n_hidden or consensus_width(n_dimensions, n_clusters),
         max_iter=options.max_iter or consensus_steps(len(chosen), batch_size),
+        hints=options.hints.of(chosen),
     )
     frame = StateNetwork(space.center, space.basis @ space.noise.double(), nn.Identity(), torch.eye(n_clusters))
     if body is not None:
@@ -143,16 +149,19 @@ def fit_from_consensus(
             best = network, first, second
     network, first, second = best  # type: ignore[misc]
     logits = torch.from_numpy(in_blocks(lambda rows: network(fetch(torch.from_numpy(rows))), len(chosen), block=BLOCK))
-    cooled = rank_zero_result(fabric, lambda: temperature(logits, shares))
-    _divide_logits(network, cooled)
+    pool = options.hints.pool()
+    rows = slice(None) if pool is None else pool
+    cooled = rank_zero_result(fabric, lambda: temperature(logits[rows], shares[rows]))
+    divide_logits(network, cooled)
     p_zx = (logits / cooled).softmax(dim=1).numpy()
-    joint = neighbor_joint(p_zx, space.neighbors)
+    weight = options.hints.weight
+    joint = neighbor_joint(p_zx, space.neighbors, weight)
     return Clusters(
         StateNetwork(frame.center, frame.basis, network, torch.eye(n_clusters)),
         n_dimensions=n_dimensions,
         joint=joint,
         merging=merge_states(joint),
-        separation=separation_of(p_zx, space.neighbors),
+        separation=separation_of(p_zx, space.neighbors, weight),
         objective=second.objective,
         loss_curve=first.loss_curve + second.loss_curve,
         n_iter=first.n_iter + second.n_iter,
@@ -184,7 +193,7 @@ def temperature(logits: Tensor, target: Tensor) -> float:
 
 
 @torch.no_grad()
-def _divide_logits(network: nn.Module, by: float) -> None:
+def divide_logits(network: nn.Module, by: float) -> None:
     """Divide the logits of a network, whose last layer is linear."""
     head = network.head if isinstance(network, WithStates) else network[-1]  # type: ignore[index]
     for parameter in head.parameters():

@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
+from neuralbayes.clusters.hints import NO_HINTS, UNKNOWN, Hints, Labels
+
 Array = NDArray[np.floating]
 
 CELLS_PER_CLUSTER = 4
@@ -25,50 +27,106 @@ MANY_POINTS = 25_000
 POINTS_PER_CELL = 20
 """Points of that sample."""
 
+MAX_ROUNDS = 50
+"""Rounds of k-means with hints at most."""
 
-def kmeans(points: Array, n_clusters: int, rng: np.random.RandomState) -> NDArray[np.int64]:
+
+def kmeans(points: Array, n_clusters: int, rng: np.random.RandomState, hints: Hints = NO_HINTS) -> NDArray[np.int64]:
     """Labels (n,) of the k-means with the least sum of squares, from Ward's clusters and from random starts.
 
     Ward's clusters are near the best of very many random starts where there are many clusters. Where there are few,
-    random starts cost little and find more.
+    random starts cost little and find more. Hints about the points are heeded: those of a known class lie in the
+    cluster of its number.
     """
-    cell, centers, sizes = cells(points, max(LEAST_CELLS, CELLS_PER_CLUSTER * n_clusters), rng)
+    weight = hints.weight
+    cell, centers, sizes = cells(points, max(LEAST_CELLS, CELLS_PER_CLUSTER * n_clusters), rng, weight)
     tree = ward(centers, sizes)
     merged = cut_tree(tree, min(n_clusters, len(centers)))
     start = np.zeros((merged.max() + 1, points.shape[1]))
     np.add.at(start, merged, centers * sizes[:, None])
     start /= np.bincount(merged, weights=sizes)[:, None]
     if len(start) < n_clusters:  # fewer distinct points than clusters
-        return merged[cell]
+        return _constrained(points, merged[cell], n_clusters, hints)
     affordable = int(MULTIPLICATIONS / (30 * n_clusters * points.size))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # of fewer distinct points than clusters
-        best = KMeans(n_clusters, init=start.astype(points.dtype), n_init=1, max_iter=50).fit(points)
+        best = KMeans(n_clusters, init=start.astype(points.dtype), n_init=1, max_iter=50).fit(
+            points, sample_weight=weight
+        )
         if affordable:
             n_init = min(N_STARTS, affordable)
-            others = KMeans(n_clusters, n_init=n_init, max_iter=50, random_state=rng).fit(points)
+            others = KMeans(n_clusters, n_init=n_init, max_iter=50, random_state=rng).fit(points, sample_weight=weight)
             best = min(best, others, key=lambda fitted: fitted.inertia_)
-    return np.asarray(best.labels_, dtype=np.int64)
+    return _constrained(points, np.asarray(best.labels_, dtype=np.int64), n_clusters, hints)
+
+
+def _constrained(points: Array, labels: Labels, n_clusters: int, hints: Hints) -> Labels:
+    """k-means that goes on from `labels` as the hints allow, or from the means of known classes where that ends better.
+
+    Points of which nothing is known are free, and clusters that are no known class.
+    """
+    if not hints.constrain:
+        return labels
+    weight = np.ones(len(points)) if hints.weight is None else hints.weight
+    starts = [hints.match(labels, n_clusters)]
+    if hints.known is not None and len(hints.classes):
+        means = np.stack([points[hints.known == c].mean(axis=0) for c in hints.classes])
+        nearest = hints.classes[_squares(points, means).argmin(axis=1)]
+        free = ~np.isin(starts[0], hints.classes)  # clusters that may be new stay
+        starts.append(np.where(free | (hints.known != UNKNOWN), starts[0], nearest))
+    best, least = labels, np.inf
+    for start in starts:
+        current, total = start, np.inf
+        for _ in range(MAX_ROUNDS):
+            sizes = np.bincount(current, weights=weight, minlength=n_clusters)
+            centers = np.zeros((n_clusters, points.shape[1]))
+            np.add.at(centers, current, points * weight[:, None])
+            centers /= np.maximum(sizes, 1e-300)[:, None]
+            cost = _squares(points, centers)
+            cost[:, sizes == 0.0] = np.inf
+            cost[:, [c for c in hints.classes if sizes[c] == 0.0]] = cost.max(where=np.isfinite(cost), initial=0.0)
+            following = hints.assign(cost)
+            total = float(weight @ np.take_along_axis(cost, following[:, None], 1)[:, 0])
+            if np.array_equal(following, current):
+                break
+            current = following
+        if total < least:
+            best, least = current, total
+    return best
+
+
+def _squares(points: Array, centers: Array) -> NDArray[np.float64]:
+    """Squared distances (n_points, n_centers)."""
+    result: NDArray[np.float64] = (
+        np.square(points).sum(axis=1, dtype=np.float64)[:, None]
+        - 2.0 * (points @ centers.T)
+        + np.square(centers).sum(axis=1)
+    )
+    return result.clip(0.0)
 
 
 def cells(
-    points: Array, n_cells: int, rng: np.random.RandomState
+    points: Array, n_cells: int, rng: np.random.RandomState, weight: NDArray[np.float64] | None = None
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-    """Many small cells, none of them empty: the cell of each point (n,), their centres (m, d) and sizes (m,)."""
+    """Many small cells, none of them empty: the cell of each point (n,), their centres (m, d) and sizes (m,).
+
+    With weights the sizes are sums of them, and the centres weighted means.
+    """
     if n_cells >= len(points):
-        return np.arange(len(points)), np.asarray(points, np.float64), np.ones(len(points))
+        sizes = np.ones(len(points)) if weight is None else weight.astype(np.float64)
+        return np.arange(len(points)), np.asarray(points, np.float64), sizes
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         fitted = KMeans(n_cells, n_init=1, max_iter=6, random_state=rng)
         if len(points) < MANY_POINTS:
-            labels = fitted.fit(points).labels_
+            labels = fitted.fit(points, sample_weight=weight).labels_
         else:
             some = np.sort(rng.permutation(len(points))[: POINTS_PER_CELL * n_cells])
-            labels = fitted.fit(points[some]).predict(points)
+            labels = fitted.fit(points[some], sample_weight=None if weight is None else weight[some]).predict(points)
     labels = np.unique(labels, return_inverse=True)[1]
-    sizes = np.bincount(labels).astype(np.float64)
+    sizes = np.bincount(labels, weights=weight).astype(np.float64)
     centers = np.zeros((len(sizes), points.shape[1]))
-    np.add.at(centers, labels, points)
+    np.add.at(centers, labels, points if weight is None else points * weight[:, None])
     return labels, centers / sizes[:, None], sizes
 
 

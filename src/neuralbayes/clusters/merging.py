@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 
-def neighbor_joint(p_zx: NDArray[np.floating], neighbors: NDArray[np.integer]) -> Array:
+def neighbor_joint(p_zx: NDArray[np.floating], neighbors: NDArray[np.integer], weight: Array | None = None) -> Array:
     """p(z, z') of the states of a point and of one of its neighbours, either of which may come first.
 
     Parameters
@@ -29,6 +29,8 @@ def neighbor_joint(p_zx: NDArray[np.floating], neighbors: NDArray[np.integer]) -
         p(z|x) of each point.
     neighbors : ndarray of shape (n_points, n_neighbors)
         Indices of the neighbours of each point.
+    weight : ndarray of shape (n_points,), optional
+        How often a point counts.
 
     Returns
     -------
@@ -42,8 +44,9 @@ def neighbor_joint(p_zx: NDArray[np.floating], neighbors: NDArray[np.integer]) -
            [0.  , 0.25, 0.  ]])
     """
     joint: Array = np.zeros((p_zx.shape[1], p_zx.shape[1]))
+    own = p_zx if weight is None else p_zx * weight[:, None]
     for column in neighbors.T:  # one at a time: all at once would be n_neighbors times the posteriors
-        joint += p_zx.T @ p_zx[column]
+        joint += own.T @ p_zx[column]
     symmetric: Array = (joint + joint.T) / (2.0 * joint.sum())
     return symmetric
 
@@ -112,13 +115,15 @@ class Merging:
         return int(np.argmax(jumps)) + 2 if len(jumps) else 1
 
 
-def merge_states(joint: Array) -> Merging:
+def merge_states(joint: Array, kinds: NDArray[np.integer] | None = None) -> Merging:
     """Merge the two clusters that are neighbours most often compared with chance, until one is left.
 
     Parameters
     ----------
     joint : ndarray of shape (n_states, n_states)
         p(z, z'), as :func:`neighbor_joint` makes it.
+    kinds : ndarray of shape (n_states,), optional
+        States of one kind are merged before all others, states of different kinds after all others; -1 is no kind.
 
     Returns
     -------
@@ -134,17 +139,31 @@ def merge_states(joint: Array) -> Merging:
     """
     joint = joint.astype(np.float64)
     alive = np.ones(len(joint), bool)
+    kind = np.full(len(joint), -1) if kinds is None else kinds.astype(np.int64)
     pairs, ratios = [], []
     for _ in range(len(joint) - 1):
         mass = joint.sum(axis=1)
         chance = np.outer(mass, mass)
         # A state without mass is a neighbour of none: it goes first, wherever.
         ratio = np.divide(joint, chance, out=np.full_like(joint, np.inf), where=chance > 0.0)
-        ratio[~np.triu(np.outer(alive, alive), 1)] = -1.0
-        kept, merged = np.unravel_index(np.argmax(ratio), ratio.shape)
+        upper = np.triu(np.outer(alive, alive), 1)
+        ratio[~upper] = -1.0
+        for first in _by_kind(kind) if kinds is not None else ():
+            if (first & upper).any():
+                upper &= first
+                break
+        kept, merged = np.unravel_index(np.argmax(np.where(upper, ratio, -1.0)), ratio.shape)
+        kind[kept] = max(kind[kept], kind[merged])
         pairs.append((kept, merged))
         ratios.append(ratio[kept, merged] if chance[kept, merged] > 0.0 else 1.0)
         joint[kept] += joint[merged]
         joint[:, kept] += joint[:, merged]
         joint[merged], joint[:, merged], alive[merged] = 0.0, 0.0, False
     return Merging(np.array(pairs, dtype=np.int64).reshape(-1, 2), np.array(ratios))
+
+
+def _by_kind(kind: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which pairs (n_states, n_states) to merge first, and which next."""
+    has = kind >= 0
+    same = (kind[:, None] == kind) & np.outer(has, has)
+    return same, ~np.outer(has, has)

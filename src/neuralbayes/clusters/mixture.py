@@ -8,6 +8,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from neuralbayes.clusters.hints import NO_HINTS, Hints
+
 Kind = Literal["tied", "diagonal", "full"]
 
 MANY_ROWS = 25_000
@@ -21,29 +23,47 @@ NEAREST = 20
 
 
 def fit_mixture(
-    x: Tensor, labels: Tensor, n_clusters: int, kind: Kind, floor: Tensor, tolerance: float = 1e-4
+    x: Tensor,
+    labels: Tensor,
+    n_clusters: int,
+    kind: Kind,
+    floor: Tensor,
+    tolerance: float = 1e-4,
+    hints: Hints = NO_HINTS,
 ) -> Tensor:
-    """Expectation maximisation from `labels` (n,): p(cluster|x) of shape (n, n_clusters)."""
+    """Expectation maximisation from `labels` (n,): p(cluster|x) of shape (n, n_clusters).
+
+    A row of weight 2 counts as two. Rows of which something is known are put wholly into the most probable cluster
+    that the hints allow.
+    """
+    weight = None if hints.weight is None else torch.from_numpy(hints.weight).float()[:, None]
     p = torch.nn.functional.one_hot(labels, n_clusters).float()
     previous = -torch.inf
     for _ in range(N_STEPS if len(x) < MANY_ROWS else FEW_STEPS):
-        log_joint = _log_joint(x, p, kind, floor)
+        log_joint = _log_joint(x, p, kind, floor, weight)
         log_density = log_joint.logsumexp(1)
         p = (log_joint - log_density[:, None]).exp()
-        value = float(log_density.mean())
+        if hints.constrain:
+            allowed = torch.from_numpy(hints.assign(-log_joint.double().numpy())[hints.rows])
+            p[hints.rows] = torch.nn.functional.one_hot(allowed, n_clusters).float()
+        value = float(hints.mean(log_density))
         if value - previous < tolerance:
             break
         previous = value
     return p
 
 
-def _log_joint(x: Tensor, p: Tensor, kind: Kind, floor: Tensor) -> Tensor:
-    """log p(x, cluster) of each row (n, n_clusters) after one step of maximisation from `p`."""
-    n, d = x.shape
+def _log_joint(x: Tensor, p: Tensor, kind: Kind, floor: Tensor, weight: Tensor | None) -> Tensor:
+    """log p(x, cluster) of each row (n, n_clusters) after one step of maximisation from `p`; weights are (n, 1)."""
+    d = x.shape[1]
+    squares, n = x.T @ x, float(len(x))
+    if weight is not None:
+        p = weight * p
+        squares, n = x.T @ (weight * x), float(weight.sum())
     counts = p.sum(0) + 1e-6
     centers = (p.T @ x) / counts[:, None]
     log_weight = ((counts + 1) / (counts + 1).sum()).log()
-    pooled = (x.T @ x - (centers.T * counts) @ centers) / n + floor
+    pooled = (squares - (centers.T * counts) @ centers) / n + floor
     pooled = 0.95 * pooled + 0.05 * pooled.diagonal().diag()
     pooled = pooled + 1e-5 * pooled.trace() / d * torch.eye(d)
     own = counts / (counts + d)  # how far a cluster's own covariance is believed
@@ -58,10 +78,10 @@ def _log_joint(x: Tensor, p: Tensor, kind: Kind, floor: Tensor) -> Tensor:
         joint: Tensor = log_weight - 0.5 * _squared(x, centers, pooled)  # one determinant for all: no matter to p
         return joint
     near = None
-    if n >= MANY_ROWS and len(counts) > NEAREST:
+    if len(x) >= MANY_ROWS and len(counts) > NEAREST:
         nearest = _squared(x, centers, pooled).topk(NEAREST, dim=1, largest=False, sorted=False).indices
-        near = torch.zeros(n, len(counts), dtype=torch.bool).scatter_(1, nearest, True)
-    result = torch.full((n, len(counts)), -torch.inf)
+        near = torch.zeros(len(x), len(counts), dtype=torch.bool).scatter_(1, nearest, True)
+    result = torch.full((len(x), len(counts)), -torch.inf)
     for k, center in enumerate(centers):
         members = slice(None) if near is None else p[:, k].nonzero().squeeze(1)
         difference = x[members] - center

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.decomposition import PCA
+from sklearn.utils.extmath import randomized_svd
 from torch import Tensor
 
 from neuralbayes.training.progress import progress
@@ -26,16 +27,25 @@ BLOCK = 2000
 
 
 def span(
-    read: Read, chosen: NDArray[np.int64], n_dimensions: int, standardize: bool, rng: np.random.RandomState
+    read: Read,
+    chosen: NDArray[np.int64],
+    n_dimensions: int,
+    standardize: bool,
+    rng: np.random.RandomState,
+    weight: NDArray[np.float64] | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Center (n_features,), factors (n_features,) and principal components (n_features, n_dimensions), in double."""
+    """Center (n_features,), factors (n_features,) and principal components (n_features, n_dimensions), in double.
+
+    A row of weight 2 counts as two; weights are those of the rows in `chosen`.
+    """
     n_features = read(chosen[:1])[0].numel()
     few = rng.permutation(len(chosen))[: max(2, SPAN_NUMBERS // n_features)]
     sample = blocks(read, chosen[np.sort(few)], verbose=False)
     rows = np.concatenate([x.flatten(1).double().numpy() for x in sample])
-    center = rows.mean(axis=0)
+    share = None if weight is None else weight[np.sort(few)] / weight[few].sum()
+    center = rows.mean(axis=0) if share is None else share @ rows
     rows -= center
-    variance = np.square(rows).mean(axis=0)
+    variance = np.square(rows).mean(axis=0) if share is None else share @ np.square(rows)
     if not variance.any():
         raise ValueError("X has a single distinct sample: there is nothing to tell apart.")
     deviation = np.full(n_features, np.sqrt(variance.mean()))
@@ -47,7 +57,10 @@ def span(
     scale = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 0.0)
     rows *= scale
     n_dimensions = min(n_dimensions, n_features, len(rows) - 1)
-    components = PCA(n_dimensions, random_state=rng).fit(rows).components_
+    if share is None:
+        components = PCA(n_dimensions, random_state=rng).fit(rows).components_
+    else:  # the rows have the mean 0 with their weights, which PCA would take without
+        components = randomized_svd(rows * np.sqrt(share)[:, None], n_dimensions, random_state=rng)[2]
     return torch.from_numpy(center), torch.from_numpy(scale), torch.from_numpy(components.T.copy())
 
 

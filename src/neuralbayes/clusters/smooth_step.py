@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from neuralbayes.bayes import conditional_entropy, entropy, prior
+from neuralbayes.clusters.anchors import Held
 from neuralbayes.distributed.global_batch import GlobalBatch, global_batch
 from neuralbayes.gradients.replay import frozen_buffers
 from neuralbayes.objectives import Objective
@@ -19,8 +20,13 @@ Step = Callable[[nn.Module, tuple[Tensor, ...]], dict[str, Tensor]]
 """As :func:`neuralbayes.training.train` takes it; a batch is x, the radius of each sample, and what else it needs."""
 
 
-def smooth_step(objective: Objective, weight: float, *, n_iterations: int = 1, step: float = 0.1) -> Step:
+def smooth_step(
+    objective: Objective, weight: float, *, n_iterations: int = 1, step: float = 0.1, held: Held | None = None
+) -> Step:
     r"""A step of training by :math:`R_{VAT} + \text{weight} \cdot J(\text{logits})` on a batch (x, radius).
+
+    A batch may have moved versions of each sample too, (n, n_versions, *features): p(z|x) is then to stay under the
+    worst step from one of these, taken at random.
 
     Parameters
     ----------
@@ -29,6 +35,8 @@ def smooth_step(objective: Objective, weight: float, *, n_iterations: int = 1, s
     weight : float
     n_iterations, step
         As in :func:`neuralbayes.objectives.virtual_adversarial.virtual_adversarial`.
+    held : Held, optional
+        Rows and pairs whose loss is added.
 
     Returns
     -------
@@ -39,14 +47,16 @@ def smooth_step(objective: Objective, weight: float, *, n_iterations: int = 1, s
 
     def train_step(network: nn.Module, batch: tuple[Tensor, ...]) -> dict[str, Tensor]:
         with global_batch(network, batch) as whole:
-            x, radius = whole.samples
-            logits = whole(x)
-            change = _change(whole, network, x, radius, logits, n_iterations, step)
+            x, radius, *versions = whole.samples
+            logits, of_anchors = (whole(x), None) if held is None else held.beside(whole, x)
+            near = _one_of(versions[0], whole) if versions else x
+            change = _change(whole, network, near, radius, logits, n_iterations, step)
             p_zx = interior_posterior(logits)
             p_z = whole.mean(prior(p_zx))
             of_samples, of_prior = objective.per_sample(p_zx, p_z).mean(), objective.of_prior(p_z)
             of_this_process = whole.share * (change + weight * of_samples)
-            torch.autograd.backward(of_this_process + weight * of_prior / whole.n_processes)
+            of_all = weight * of_prior if of_anchors is None else weight * of_prior + of_anchors
+            torch.autograd.backward(of_this_process + of_all / whole.n_processes)
         loss = change + weight * (of_samples + of_prior)
         h_z, h_zx = entropy(p_z.detach(), dim=0), whole.mean(conditional_entropy(p_zx.detach()))
         return {"loss": loss, "change": change, "mi": (h_z - h_zx).clamp_min(0.0)}
@@ -54,13 +64,15 @@ def smooth_step(objective: Objective, weight: float, *, n_iterations: int = 1, s
     return train_step
 
 
-def imitation_step(*, n_iterations: int = 1, step: float = 0.1) -> Step:
+def imitation_step(*, n_iterations: int = 1, step: float = 0.1, held: Held | None = None) -> Step:
     r"""A step of training by :math:`R_{VAT}` and the cross-entropy to targets, on a batch (x, radius, target).
 
     Parameters
     ----------
     n_iterations, step
         As in :func:`neuralbayes.objectives.virtual_adversarial.virtual_adversarial`.
+    held : Held, optional
+        Rows and pairs whose loss is added.
 
     Returns
     -------
@@ -71,13 +83,23 @@ def imitation_step(*, n_iterations: int = 1, step: float = 0.1) -> Step:
     def train_step(network: nn.Module, batch: tuple[Tensor, ...]) -> dict[str, Tensor]:
         with global_batch(network, batch) as whole:
             x, radius, target = whole.samples
-            logits = whole(x)
+            logits, of_anchors = (whole(x), None) if held is None else held.beside(whole, x)
             change = _change(whole, network, x, radius, logits, n_iterations, step)
             loss = change + nn.functional.cross_entropy(logits, target)
-            torch.autograd.backward(whole.share * loss)
+            of_this_process = whole.share * loss
+            if of_anchors is not None:
+                of_this_process = of_this_process + of_anchors / whole.n_processes
+            torch.autograd.backward(of_this_process)
         return {"loss": loss, "change": change}
 
     return train_step
+
+
+def _one_of(versions: Tensor, whole: GlobalBatch[Any]) -> Tensor:
+    """One version of each sample at random: (n, n_versions, *features) -> (n, *features)."""
+    uniform = torch.special.ndtr(whole.noise(versions.new_empty(len(versions))))
+    chosen = (uniform * versions.shape[1]).long().clamp_max(versions.shape[1] - 1)
+    return versions[torch.arange(len(versions), device=versions.device), chosen]
 
 
 def _change(

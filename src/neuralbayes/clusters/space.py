@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from neuralbayes.clusters.hints import Hints
 from neuralbayes.clusters.points import Read, blocks, span
 from neuralbayes.neighbors import nearest_neighbors
 
@@ -68,6 +69,7 @@ def make_space(
     *,
     standardize: bool = False,
     verbose: bool = False,
+    weight: NDArray[np.float64] | None = None,
 ) -> Space:
     """The rows at the indices `chosen` as they are to be compared.
 
@@ -81,12 +83,14 @@ def make_space(
     n_neighbors : int
     rng : RandomState
     standardize, verbose : bool
+    weight : ndarray of shape (len(chosen),), optional
+        How often a row counts, but for being a neighbour.
 
     Returns
     -------
     Space
     """
-    center, scale, components = span(read, chosen, n_dimensions, standardize, rng)
+    center, scale, components = span(read, chosen, n_dimensions, standardize, rng, weight)
     basis = scale.diag() if len(center) <= n_dimensions else scale[:, None] * components
     points = torch.cat([((x.flatten(1).double() - center) @ basis).float() for x in blocks(read, chosen, verbose)])
     some = read(np.sort(rng.permutation(chosen)[:ROUNDING_ROWS])).flatten(1).double().numpy()
@@ -96,11 +100,28 @@ def make_space(
     n_near = min(N_NEAR, len(points) - 1)
     for _ in range(2):  # neighbours in the new metric are better ones
         _, near = nearest_neighbors((points @ metric)[order].numpy(), n_near, n_queries=NOISE_ROWS)
-        metric = noise_metric(points[order], torch.from_numpy(near), floor)
+        first = None if weight is None else torch.from_numpy(weight)[order[: len(near)]]
+        metric = noise_metric(points[order], torch.from_numpy(near), floor, weight=first)
     denoised = points @ metric
     n_neighbors = min(n_neighbors, len(points) - 1)
     distances, neighbors = nearest_neighbors(denoised.numpy(), n_neighbors, verbose=verbose)
     return Space(center, basis, scale, points, floor, metric, denoised, distances, neighbors)
+
+
+def thinned(space: Space, hints: Hints) -> Space:
+    """Rows as if they had been drawn with their weights, each at most once; all where they have equal weights.
+
+    The largest weights, a twentieth of them, count as the least of these: one large weight is not to leave a few rows.
+    """
+    if hints.weight is None:
+        return space
+    share = hints.weight / np.quantile(hints.weight, 0.95)
+    kept = np.flatnonzero(np.random.RandomState(0).uniform(size=len(share)) < share)  # the same for all seeds
+    if len(kept) == len(share) or len(kept) < 2:
+        return space
+    denoised = space.denoised[kept]
+    distances, neighbors = nearest_neighbors(denoised.numpy(), min(space.neighbors.shape[1], len(kept) - 1))
+    return replace(space, points=space.points[kept], denoised=denoised, distances=distances, neighbors=neighbors)
 
 
 def rounding_variance(rows: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -124,7 +145,9 @@ def rounding_variance(rows: NDArray[np.floating]) -> NDArray[np.float64]:
     return result
 
 
-def noise_metric(points: Tensor, neighbors: Tensor, floor: Tensor, shrinkage: float = SHRINKAGE) -> Tensor:
+def noise_metric(
+    points: Tensor, neighbors: Tensor, floor: Tensor, shrinkage: float = SHRINKAGE, weight: Tensor | None = None
+) -> Tensor:
     """A matrix that makes the differences between neighbours alike in all directions.
 
     Their covariance is that within clusters, which need not be known for it (Art, Gnanadesikan and Kettenring 1982).
@@ -138,6 +161,8 @@ def noise_metric(points: Tensor, neighbors: Tensor, floor: Tensor, shrinkage: fl
         A covariance that is added to that of the noise.
     shrinkage : float
         Share of the result that is replaced by the identity.
+    weight : Tensor of shape (m,), double, optional
+        How often the differences of each of the first m points count.
 
     Returns
     -------
@@ -147,7 +172,10 @@ def noise_metric(points: Tensor, neighbors: Tensor, floor: Tensor, shrinkage: fl
     noise = floor.double() * (2 * neighbors.shape[1])
     for column in neighbors.T:
         difference = (points[: len(column)] - points[column]).double()
-        noise = noise + difference.T @ difference / len(column)
+        if weight is None:
+            noise = noise + difference.T @ difference / len(column)
+        else:
+            noise = noise + difference.T @ (weight[:, None] * difference) / weight.sum()
     noise = noise * (n_dimensions / noise.trace().clamp_min(1e-300))
     noise = (1.0 - shrinkage) * noise + shrinkage * torch.eye(n_dimensions, dtype=torch.double)
     values, vectors = torch.linalg.eigh(noise)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from inspect import signature
+
 import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg
 import torch
 from numpy.typing import NDArray
 
+from neuralbayes.clusters.hints import NO_HINTS, Hints
 from neuralbayes.clusters.kmeans import kmeans
 from neuralbayes.clusters.merging import mean_of_neighbors
 from neuralbayes.clusters.mixture import Kind, fit_mixture
@@ -26,7 +29,9 @@ ROWS_PER_PARAMETER = 3
 """Rows for each column and cluster from which on clusters get covariances of their own."""
 
 
-def base_partitions(space: Space, n_clusters: int, rng: np.random.RandomState) -> dict[str, Labels]:
+def base_partitions(
+    space: Space, n_clusters: int, rng: np.random.RandomState, hints: Hints = NO_HINTS
+) -> dict[str, Labels]:
     """Labels (n_rows,) by several methods, by name.
 
     Mixtures start from k-means in the metric of the noise and see the shape of clusters; a graph sees what is
@@ -34,22 +39,27 @@ def base_partitions(space: Space, n_clusters: int, rng: np.random.RandomState) -
     their neighbours, take its place.
     """
     n_rows, n_dimensions = space.points.shape
-    start = kmeans(space.denoised.numpy(), n_clusters, rng)  # has no vote: the mixtures speak for it
+    start = kmeans(space.denoised.numpy(), n_clusters, rng, hints)  # has no vote: the mixtures speak for it
     kinds: list[Kind] = ["tied"]
     if n_rows >= ROWS_PER_PARAMETER * n_dimensions * n_clusters:
         kinds += ["diagonal", "full"]
     first = torch.from_numpy(start)
     result: dict[str, Labels] = {
-        kind: fit_mixture(space.points, first, n_clusters, kind, space.floor).argmax(dim=1).numpy() for kind in kinds
+        kind: fit_mixture(space.points, first, n_clusters, kind, space.floor, hints=hints).argmax(dim=1).numpy()
+        for kind in kinds
     }
     if n_rows <= FEW_ROWS:
-        return {**result, "graph": spectral(space, n_clusters, rng)}
+        return {**result, "graph": spectral(space, n_clusters, rng, hints)}
     points = space.points.numpy()
     smoothed = (points + mean_of_neighbors(points, space.neighbors)) / 2.0
-    return {**result, "points": kmeans(points, n_clusters, rng), "smoothed": kmeans(smoothed, n_clusters, rng)}
+    return {
+        **result,
+        "points": kmeans(points, n_clusters, rng, hints),
+        "smoothed": kmeans(smoothed, n_clusters, rng, hints),
+    }
 
 
-def spectral(space: Space, n_clusters: int, rng: np.random.RandomState) -> Labels:
+def spectral(space: Space, n_clusters: int, rng: np.random.RandomState, hints: Hints = NO_HINTS) -> Labels:
     """Clusters of the graph of shared neighbours, in the metric of the noise."""
     n = len(space.points)
     _, near = nearest_neighbors(space.denoised.numpy(), min(GRAPH_NEIGHBORS, n - 1))
@@ -62,6 +72,8 @@ def spectral(space: Space, n_clusters: int, rng: np.random.RandomState) -> Label
     if n_clusters >= n - 1:  # eigsh finds fewer vectors than there are rows
         vectors = np.linalg.eigh(laplacian.toarray())[1][:, -n_clusters:]
     else:
-        _, vectors = scipy.sparse.linalg.eigsh(laplacian, n_clusters, which="LA", v0=np.ones(n), tol=1e-4)
+        # In a graph that falls apart ARPACK starts again from a random vector; before SciPy 1.17 it chooses the seed.
+        seeded = {"rng": np.random.default_rng(0)} if "rng" in signature(scipy.sparse.linalg.eigsh).parameters else {}
+        _, vectors = scipy.sparse.linalg.eigsh(laplacian, n_clusters, which="LA", v0=np.ones(n), tol=1e-4, **seeded)
     rows = torch.nn.functional.normalize(torch.from_numpy(vectors.copy()).float(), dim=1)
-    return kmeans(rows.numpy(), n_clusters, rng)
+    return kmeans(rows.numpy(), n_clusters, rng, hints)

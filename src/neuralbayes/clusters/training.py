@@ -12,6 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from neuralbayes.clusters.anchors import Anchors, Held
+from neuralbayes.clusters.hints import NO_HINTS, Hints
 from neuralbayes.clusters.smooth_step import Step, imitation_step, smooth_step
 from neuralbayes.features.tables import even_batches
 from neuralbayes.gradients.replay import frozen_buffers
@@ -56,6 +58,8 @@ class ClusterOptions:
     batch_size : int
     learning_rate : float
         Of Adam, which half a cosine takes to 0.
+    hints : Hints
+        About the samples that are trained on.
     """
 
     n_clusters: int | None
@@ -77,6 +81,7 @@ class ClusterOptions:
     head: float = 1e-4
     batch_size: int = BATCH_SIZE
     learning_rate: float = 2e-3
+    hints: Hints = NO_HINTS
 
 
 @dataclass
@@ -136,7 +141,9 @@ class _Losses(Callback):
         self.values.append(metrics["loss"])
 
 
-def train_states(network: nn.Module, fetch: Fetch, radius: Tensor, options: ClusterOptions) -> Trained:
+def train_states(
+    network: nn.Module, fetch: Fetch, radius: Tensor, options: ClusterOptions, versions: Tensor | None = None
+) -> Trained:
     """Train a network to states or clusters, and leave it in evaluation mode.
 
     Parameters
@@ -146,24 +153,36 @@ def train_states(network: nn.Module, fetch: Fetch, radius: Tensor, options: Clus
         From indices to what the network takes.
     radius : Tensor of shape (n_samples,)
     options : ClusterOptions
+    versions : Tensor of shape (n_samples, n_versions, n_dimensions), optional
+        Samples moved a little, as the network takes them: what the worst step starts from.
 
     Returns
     -------
     Trained
     """
+    moved = () if versions is None else (versions,)
     objective = MIM(options.prior - 1.0, version=1) if options.objective is None else options.objective
+    held = None
+    if isinstance(network, MergedStates):  # states are too many to be told what they are
+        anchors = Anchors.of(options.hints, network.membership.shape[1])
+        held = None if anchors is None else Held(anchors, fetch)
     return _trained(
         network,
-        smooth_step(objective, options.information, step=options.small_step),
+        smooth_step(objective, options.information, step=options.small_step, held=held),
         len(radius),
-        lambda indices: (fetch(indices), radius[indices]),
+        lambda indices: (fetch(indices), radius[indices], *(x[indices] for x in moved)),
         options,
         "step of the clusters" if isinstance(network, MergedStates) else "step of the states",
     )
 
 
 def train_from_votes(
-    network: nn.Module, fetch: Fetch, radius: Tensor, target: Tensor, options: ClusterOptions
+    network: nn.Module,
+    fetch: Fetch,
+    radius: Tensor,
+    target: Tensor,
+    options: ClusterOptions,
+    anchors: Anchors | None = None,
 ) -> tuple[Trained, Trained]:
     """Teach a network the votes of other methods, then let it go on by the objective; evaluation mode after.
 
@@ -178,6 +197,8 @@ def train_from_votes(
     target : Tensor of shape (n_samples, n_clusters)
         Share of the votes for each cluster.
     options : ClusterOptions
+    anchors : Anchors, optional
+        What the network is held to throughout, by default what the hints say.
 
     Returns
     -------
@@ -185,21 +206,23 @@ def train_from_votes(
         For the votes, and by the objective.
     """
     n_samples, n_clusters = target.shape
+    anchors = anchors or Anchors.of(options.hints, n_clusters)
+    held = None if anchors is None else Held(anchors, fetch)
     n_first = options.max_iter // 4
     sized = replace(options, batch_size=max(options.batch_size, 4 * n_clusters))
     first = _trained(
         network,
-        imitation_step(step=options.small_step),
+        imitation_step(step=options.small_step, held=held),
         n_samples,
         lambda indices: (fetch(indices), radius[indices], target[indices]),
         replace(sized, max_iter=n_first),
         "step of the start",
     )
-    sizes = target.mean(dim=0).clamp_min(1e-4)
+    sizes = options.hints.mean(target).clamp_min(1e-4)
     objective = options.objective or MIM(options.prior - 1.0, version=1, target_prior=sizes / sizes.sum())
     second = _trained(
         network,
-        smooth_step(objective, options.information, step=options.small_step),
+        smooth_step(objective, options.information, step=options.small_step, held=held),
         n_samples,
         lambda indices: (fetch(indices), radius[indices]),
         replace(sized, max_iter=options.max_iter - n_first),
@@ -219,12 +242,15 @@ def _trained(
     if not options.max_iter:
         return Trained(math.nan, [], 0)
     losses = _Losses()
+    pool = options.hints.pool()
+    if pool is not None:
+        n_samples = len(pool)
     size = even_batches(n_samples, options.batch_size)
     state = train(
         network,
         step,
         Batches(n_samples, size, seed=int(torch.randint(2**31, ())), drop_last=True),
-        fetch=fetch,
+        fetch=fetch if pool is None else lambda indices: fetch(pool[indices]),
         optimizer=torch.optim.Adam(network.parameters(), lr=options.learning_rate),
         schedule=cosine(),
         max_steps=options.max_iter,

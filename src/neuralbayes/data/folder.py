@@ -1,4 +1,4 @@
-"""A folder of pictures as a source: read by a few threads, kept in memory when small, decoded on demand when not."""
+"""Picture files as a source: read by a few threads, kept in memory when small, decoded on demand when not."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import TypedDict, TypeVar, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from neuralbayes.data.path_text import readable
-from neuralbayes.data.pictures import PictureError, no_longer_readable, picture_header, read_picture
+from neuralbayes.data.pictures import Interpolation, PictureError, no_longer_readable, picture_header, read_picture
 from neuralbayes.data.progress import late_bar
 from neuralbayes.data.scan import Skipped, class_of, find_classes, scan_folder
 from neuralbayes.data.sources import check_indices
@@ -32,24 +32,32 @@ Check = Callable[[int, tuple[int, int, int]], None]
 """Told how many images there are and the shape (H, W, C) of one before any is decoded; raises if that is too much."""
 
 
-class FolderSource:
-    """The pictures in a folder and its sub-folders: PNG, JPEG, BMP, GIF (first frame) and WebP.
+class Options(TypedDict, total=False):
+    """How picture files are read, as :class:`FilesSource` takes it."""
 
-    Every file is decoded once at the start. Those that cannot be are left out and listed in `skipped`, so that a long
-    run does not meet them later.
+    size: int | tuple[int, int] | None
+    channels: int | None
+    interpolation: Interpolation
+    memory_limit: int
+    progress: bool
+    check: Check | None
+
+
+class FilesSource:
+    """Picture files as images of one size: PNG, JPEG, BMP, GIF (first frame) and WebP.
+
+    Every file is decoded once at the start, so that a long run does not meet one later that cannot be.
 
     Parameters
     ----------
-    path : path
-        A folder; files are taken in the order of their names.
+    paths : sequence of paths
     size : int or tuple (H, W), optional
         Size of the images; others are scaled until they cover it, and cut. By default the commonest size, reduced to
         64 pixels on its shorter side where that is longer.
     channels : {1, 3}, optional
         Grey or RGB. By default RGB as soon as one picture has colours.
-    class_folders : bool, optional
-        Whether the sub-folders are classes. By default they are when there are two or more and every picture lies
-        in one.
+    interpolation : {"area", "bilinear", "bicubic"}, default="area"
+        How pictures are scaled.
     memory_limit : int, default=2**30
         Decoded images of at most this many bytes in all are kept in memory.
     progress : bool, default=True
@@ -62,51 +70,37 @@ class FolderSource:
     ----------
     paths : tuple of Path
         The file of each image.
-    labels : ndarray of int64 and shape (n,), or None
-    class_names : tuple of str, or None
-        Names of the class folders.
-    skipped : list of (Path, str)
-        Files that were left out, and why.
     reduced_from : tuple (H, W), or None
         The commonest size, where no size was asked for and it was reduced.
     """
 
     def __init__(
         self,
-        path: str | Path,
+        paths: Sequence[str | Path],
         *,
         size: int | tuple[int, int] | None = None,
         channels: int | None = None,
-        class_folders: bool | None = None,
+        interpolation: Interpolation = "area",
         memory_limit: int = MEMORY_LIMIT,
         progress: bool = True,
         check: Check | None = None,
     ) -> None:
-        folder = Path(path)
-        if not folder.is_dir():
-            raise NotADirectoryError(f"`path` must be a folder of pictures, got {folder}, which is not a folder")
-        self.skipped: list[Skipped]
-        found, self.skipped = scan_folder(folder)
-        if class_folders:  # said before anything is decoded
-            self._label(found, folder, find_classes(found, folder, True))
-        headers = dict(self._readable(picture_header, found, "looking at pictures", progress, _Room()))
-        self._require(headers, folder)
-        self.shape, self.reduced_from = _choose_shape(
-            list(headers.values()), check_size(size), check_channels(channels)
+        given = [Path(path).expanduser() for path in paths]
+        headers = dict(self._readable(picture_header, given, "looking at pictures", progress, _Room()))
+        self._require(headers)
+        self.shape, self.reduced_from = choose_shape(
+            [headers[path] for path in given if path in headers], check_size(size), check_channels(channels)
         )
         self._room = _Room(
             decoding=4 * max(height * width for (height, width), _ in headers.values()), image=math.prod(self.shape)
         )
+        kept = [path for path in given if path in headers]
         if check is not None:
-            check(len(headers), self.shape)
+            check(len(kept), self.shape)
         self._images: NDArray[np.uint8] | None = None
-        self.paths = tuple(self._decode_all(list(headers), memory_limit, progress))
-        self._require(self.paths, folder)
-
-        self.class_names = find_classes(list(self.paths), folder, class_folders)
-        self.labels: NDArray[np.int64] | None = self._label(self.paths, folder, self.class_names)
-        if self.class_names is not None:
-            self.class_names = tuple(map(readable, self.class_names))
+        self._interpolation = interpolation
+        self.paths = tuple(self._decode_all(kept, memory_limit, progress))
+        self._require(self.paths)
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -131,19 +125,26 @@ class FolderSource:
         return batch
 
     def _read_one(self, path: Path) -> NDArray[np.uint8]:
-        return read_picture(path, self.shape[:2], self.shape[2])
+        return read_picture(path, self.shape[:2], self.shape[2], self._interpolation)
 
     def _readable(
         self, function: Callable[[Path], _Result], paths: list[Path], description: str, progress: bool, room: _Room
     ) -> Iterator[tuple[Path, _Result]]:
-        """(path, function(path)) of each path, without those where it fails, which go to `skipped`."""
+        """(path, function(path)) of each path, without those that are passed over where it fails."""
         with late_bar(description, len(paths), enabled=progress) as advance:
             for path, result in zip(paths, _parallel(function, paths, room), strict=True):
                 advance(1)
                 if isinstance(result, PictureError):
-                    self.skipped.append((path, str(result)))
+                    self._pass_over(path, str(result))
                 else:
                     yield path, result
+
+    def _pass_over(self, path: Path, reason: str) -> None:
+        raise ValueError(f"`paths` must be pictures (PNG, JPEG, BMP, GIF, WebP) that can be read; {path}: {reason}")
+
+    def _require(self, paths: Iterable[Path]) -> None:
+        if not any(True for _ in paths):
+            raise ValueError("`paths` must name at least one picture, got none")
 
     def _decode_all(self, paths: list[Path], memory_limit: int, progress: bool) -> list[Path]:
         """Decode every file once and keep the images if there is room; give the paths of those that could be."""
@@ -161,6 +162,58 @@ class FolderSource:
             self._images = images[: len(kept)]
         return kept
 
+
+class FolderSource(FilesSource):
+    """The pictures in a folder and its sub-folders, in the order of their names.
+
+    Those that cannot be decoded are left out and listed in `skipped`.
+
+    Parameters
+    ----------
+    path : path
+        A folder.
+    class_folders : bool, optional
+        Whether the sub-folders are classes. By default they are when there are two or more and every picture lies
+        in one.
+    **options
+        Of :class:`FilesSource`.
+
+    Attributes
+    ----------
+    labels : ndarray of int64 and shape (n,), or None
+    class_names : tuple of str, or None
+        Names of the class folders.
+    skipped : list of (Path, str)
+        Files that were left out, and why.
+    """
+
+    def __init__(self, path: str | Path, *, class_folders: bool | None = None, **options: Unpack[Options]) -> None:
+        folder = self._folder = Path(path)
+        if not folder.is_dir():
+            raise NotADirectoryError(f"`path` must be a folder of pictures, got {folder}, which is not a folder")
+        self.skipped: list[Skipped]
+        found, self.skipped = scan_folder(folder)
+        if class_folders:  # said before anything is decoded
+            self._label(found, folder, find_classes(found, folder, True))
+        super().__init__(found, **options)
+        self.class_names = find_classes(list(self.paths), folder, class_folders)
+        self.labels: NDArray[np.int64] | None = self._label(self.paths, folder, self.class_names)
+        if self.class_names is not None:
+            self.class_names = tuple(map(readable, self.class_names))
+
+    def _pass_over(self, path: Path, reason: str) -> None:
+        self.skipped.append((path, reason))
+
+    def _require(self, paths: Iterable[Path]) -> None:
+        if any(True for _ in paths):
+            return
+        reasons = "".join(f"\n  {path}: {reason}" for path, reason in self.skipped[:5])
+        more = f"\n  and {len(self.skipped) - 5} more" if len(self.skipped) > 5 else ""
+        raise ValueError(
+            f"{self._folder} must hold pictures (PNG, JPEG, BMP, GIF, WebP) that can be read, and holds none"
+            + (f"; passed over:{reasons}{more}" if reasons else "")
+        )
+
     @staticmethod
     def _label(paths: Sequence[Path], folder: Path, class_names: tuple[str, ...] | None) -> NDArray[np.int64] | None:
         if class_names is None:
@@ -171,16 +224,6 @@ class FolderSource:
             raise ValueError(f"every picture must lie in a class folder for class_folders=True; {stray} does not")
         number = {name: k for k, name in enumerate(class_names)}
         return np.array([number[name] for name in classes if name is not None], np.int64)
-
-    def _require(self, paths: Iterable[Path], folder: Path) -> None:
-        if any(True for _ in paths):
-            return
-        reasons = "".join(f"\n  {path}: {reason}" for path, reason in self.skipped[:5])
-        more = f"\n  and {len(self.skipped) - 5} more" if len(self.skipped) > 5 else ""
-        raise ValueError(
-            f"{folder} must hold pictures (PNG, JPEG, BMP, GIF, WebP) that can be read, and holds none"
-            + (f"; passed over:{reasons}{more}" if reasons else "")
-        )
 
 
 @dataclass(frozen=True)
@@ -232,7 +275,7 @@ def check_channels(channels: int | None) -> int | None:
     return channels
 
 
-def _choose_shape(
+def choose_shape(
     headers: list[tuple[tuple[int, int], int]], size: tuple[int, int] | None, channels: int | None
 ) -> tuple[tuple[int, int, int], tuple[int, int] | None]:
     """(H, W, C), and the size that is reduced to it, if one is."""

@@ -1,7 +1,8 @@
-"""Images by a name or a path, whatever is there: a named data set, a folder of pictures, a file of arrays."""
+"""Images from whatever holds them: a named data set, a folder, a list of pictures, a file of arrays, an array."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +10,10 @@ from numpy.typing import NDArray
 
 from neuralbayes.data.arrays import npz_keys, npz_shape, open_npy, open_npz
 from neuralbayes.data.catalog import find_entry, is_name, names
-from neuralbayes.data.folder import Check, FolderSource, check_channels, check_size
+from neuralbayes.data.folder import Check, FilesSource, FolderSource, check_channels, check_size
+from neuralbayes.data.pictures import Interpolation
 from neuralbayes.data.scan import find_classes, scan_folder
-from neuralbayes.data.sources import ArraySource, FittedSource, Images
+from neuralbayes.data.sources import ArraySource, FittedSource, Images, ImageSource, as_source
 
 SPLITS = ("train", "test", "unlabeled")
 #: Sub-folders that are parts of a data set, not classes.
@@ -25,24 +27,31 @@ LABEL_KEYS = ("labels", "y", "target", "targets")
 
 
 def load_images(
-    data: str | Path,
+    data: str | Path | Sequence[str | Path] | ImageSource | NDArray[np.generic],
     *,
     split: str = "train",
     size: int | tuple[int, int] | None = None,
     channels: int | None = None,
+    interpolation: Interpolation = "area",
     class_folders: bool | None = None,
     root: str | Path | None = None,
     offline: bool = False,
     progress: bool = True,
     check: Check | None = None,
 ) -> Images:
-    """Load images by the name of a data set, or from a folder of pictures, a ``.npy`` or a ``.npz``.
+    """Load images: a data set by its name, a folder, a list of pictures, a ``.npy``, a ``.npz``, or an array.
+
+    All that learns from images takes what this returns; it is read piece by piece, so that images may be larger than
+    the memory.
 
     Parameters
     ----------
-    data : str or path
+    data : str, path, sequence of paths, array or ImageSource
         A name such as ``"cifar10"`` wins over a folder of that name; write ``"./cifar10"`` for the folder. A ``.npz``
         holds "images" and perhaps "labels", or "train_images", "test_labels" and so on; "x_train", "y_test" do as well.
+        In a folder, files that cannot be read are passed over and listed in `skipped`; in a list of paths, the first
+        such file is an error, so that image i is always that of path i. Arrays and tensors of shape (n, H, W),
+        (n, H, W, C) or (n, C, H, W) are of uint8, or of floating point in [0, 1].
     split : {"train", "test", "unlabeled"}, default="train"
         A folder has the splits of its sub-folders train, test (or val) and unlabeled, a file those of its arrays. What
         is not split is all "train".
@@ -51,6 +60,8 @@ def load_images(
         folder get its commonest size, reduced to 64 pixels on its shorter side where that is longer.
     channels : {1, 3}, optional
         Grey or RGB; by default as they are.
+    interpolation : {"area", "bilinear", "bicubic"}, default="area"
+        How they are scaled.
     class_folders : bool, optional
         Whether the sub-folders of a folder are classes. By default they are when there are two or more and every
         picture lies in one.
@@ -63,22 +74,42 @@ def load_images(
     Returns
     -------
     Images
+        ``len(images)``, ``images.shape``, ``images.read(indices)``, ``images.labels``.
 
     Examples
     --------
-    >>> images = load_images("digits", split="test")
-    >>> len(images), images.source.shape, images.labels[:3]
+    >>> import neuralbayes as nb
+    >>> images = nb.load_images("digits", split="test")
+    >>> len(images), images.shape, images.labels[:3]
     (360, (8, 8, 1), array([2, 3, 4]))
+    >>> nb.load_images(np.zeros((10, 28, 28), np.uint8), size=32, channels=3).shape
+    (32, 32, 3)
     """
     if split not in SPLITS:
         raise ValueError(f"`split` must be one of {', '.join(SPLITS)}, got {split!r}")
     wanted_size, wanted_channels = check_size(size), check_channels(channels)
     if isinstance(data, str) and is_name(data):
         images = _named(data, split, root, offline, progress)
+    elif not isinstance(data, str | Path):
+        if split != "train":
+            raise ValueError(f"`split` must be 'train' where `data` is no name, folder or file, got {split!r}")
+        if isinstance(data, list | tuple) and data and isinstance(data[0], str | Path):
+            paths = _check_paths(data)
+            files = FilesSource(
+                paths,
+                size=wanted_size,
+                channels=wanted_channels,
+                interpolation=interpolation,
+                progress=progress,
+                check=check,
+            )
+            return Images("pictures", split, files)
+        source = as_source(data)
+        images = source if isinstance(source, Images) else Images("images", split, source)
     else:
         path = Path(data).expanduser()
         if path.is_dir():
-            return _folder(path, split, wanted_size, wanted_channels, class_folders, progress, check)
+            return _folder(path, split, wanted_size, wanted_channels, interpolation, class_folders, progress, check)
         images = _file(path, split)
     shape = images.source.shape
     height, width = wanted_size or shape[:2]
@@ -87,8 +118,8 @@ def load_images(
         check(len(images), wanted)
     if wanted == shape:
         return images
-    fitted = FittedSource(images.source, wanted[:2], wanted[2])
-    return Images(images.name, split, fitted, images.labels, images.class_names)
+    fitted = FittedSource(images.source, wanted[:2], wanted[2], interpolation=interpolation)
+    return Images(images.name, split, fitted, images.labels, images.class_names, images.skipped)
 
 
 def holds_images(data: str | Path) -> bool:
@@ -137,6 +168,14 @@ def labeled_splits(data: str | Path) -> dict[str, bool]:
     return {"train": False} if path.suffix == ".npy" and path.is_file() else {}
 
 
+def _check_paths(data: Sequence[object]) -> list[str | Path]:
+    paths = [path for path in data if isinstance(path, str | Path)]
+    if len(paths) < len(data):
+        other = next(path for path in data if not isinstance(path, str | Path))
+        raise TypeError(f"`data` must be all paths where it begins with one, got {type(other).__name__}")
+    return paths
+
+
 def _named(name: str, split: str, root: str | Path | None, offline: bool, progress: bool) -> Images:
     from neuralbayes.data.loading import load
 
@@ -153,6 +192,7 @@ def _folder(
     split: str,
     size: tuple[int, int] | None,
     channels: int | None,
+    interpolation: Interpolation,
     class_folders: bool | None,
     progress: bool,
     check: Check | None,
@@ -161,7 +201,13 @@ def _folder(
     if folder is None:
         raise ValueError(f"{path} has no split {split!r}; put its pictures into the sub-folders train and {split}")
     source = FolderSource(
-        folder, size=size, channels=channels, class_folders=class_folders, progress=progress, check=check
+        folder,
+        size=size,
+        channels=channels,
+        interpolation=interpolation,
+        class_folders=class_folders,
+        progress=progress,
+        check=check,
     )
     return Images(str(path), split, source, source.labels, source.class_names, source.skipped)
 

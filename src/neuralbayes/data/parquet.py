@@ -16,12 +16,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from neuralbayes.system.bounds import MAX_COLUMNS, MAX_PACKED_BYTES, MAX_PARQUET_RATIO
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 OBJECT_BYTES = 64
 """Of a cell that pandas may make a Python object of, beyond the text in it."""
@@ -44,10 +41,14 @@ class RefusedError(ValueError):
     """The file is whole, and asks for more than it may."""
 
 
-def read_frame(path: Path) -> pd.DataFrame:
-    """The table of a Parquet file of bounded size; raises as :func:`read_groups`."""
-    frame: pd.DataFrame = read_groups(path).to_pandas()
-    return frame
+def is_parquet_folder(path: Path) -> bool:
+    """Whether `path` is a folder with Parquet files in it."""
+    return path.is_dir() and bool(parquet_files(path))
+
+
+def parquet_files(path: Path) -> list[Path]:
+    """The Parquet files at `path`, in the order of their names; a dot or an underscore in front hides one."""
+    return sorted(file for file in path.glob("*.parquet") if file.name[0] not in "._") if path.is_dir() else [path]
 
 
 def read_groups(path: Path, groups: Sequence[int] | None = None, columns: Sequence[str] | None = None) -> Any:
@@ -63,7 +64,7 @@ def read_groups(path: Path, groups: Sequence[int] | None = None, columns: Sequen
 
     with ParquetFile(path) as file:
         metadata, schema = file.metadata, file.schema_arrow
-        _check_columns(path, schema, metadata)
+        check_columns(path, schema, metadata.num_columns)
         names = schema.names if columns is None else [name for name in schema.names if name in set(columns)]
         chosen = list(range(metadata.num_row_groups)) if groups is None else list(groups)
         size = _unpacked(path, schema, chosen, names, whole=groups is None)
@@ -75,7 +76,7 @@ def read_groups(path: Path, groups: Sequence[int] | None = None, columns: Sequen
         elif most > size.limit:
             table = file.read_row_groups(chosen, names)
             parts = (part for column in table.columns for part in column.chunks)
-            _check_size(path, size.n_bytes + sum(map(_text_bytes, parts)), size.limit)
+            check_size(path, size.n_bytes + sum(map(_text_bytes, parts)), size.limit)
     if size.in_dictionaries and most <= size.limit:
         with ParquetFile(path, metadata=metadata) as file:  # several times as fast as by way of dictionaries
             table = file.read_row_groups(chosen, names)
@@ -103,7 +104,7 @@ def _in_batches(path: Path, file: Any, size: _Size, groups: list[int], names: li
     batches = []
     for batch in file.iter_batches(max(1, BATCH_BYTES // max(1, size.longest_text)), groups, names):
         size.n_bytes += sum(map(_text_bytes, batch.columns))
-        _check_size(path, size.n_bytes, size.limit)
+        check_size(path, size.n_bytes, size.limit)
         batches.append(batch)
     return Table.from_batches(batches, schema)
 
@@ -121,26 +122,28 @@ def _expanded(table: Any, schema: Any) -> Any:
     return table
 
 
-def _check_columns(path: Path, schema: Any, metadata: Any) -> None:
+def check_columns(path: Path, schema: Any, n_columns: int) -> None:
+    """Raise unless a schema has different names, not too many columns, and single values in each."""
     repeated = [name for name, count in Counter(schema.names).items() if count > 1]
     if repeated:  # a column is asked for by name
         raise RefusedError(f"{path} has more than one column {repeated[0]!r}; column names must differ")
-    if metadata.num_columns > MAX_COLUMNS:
-        raise RefusedError(f"{path} must have at most {MAX_COLUMNS} columns, got {metadata.num_columns}")
+    if n_columns > MAX_COLUMNS:
+        raise RefusedError(f"{path} must have at most {MAX_COLUMNS} columns, got {n_columns}")
     for field in schema:
-        if _is_nested(field.type):
+        if is_nested(field.type):
             raise RefusedError(
                 f"column {field.name!r} of {path} must hold single values, got {field.type}; leave it out, or make a "
                 "column of each of its parts"
             )
 
 
-def _is_nested(kind: Any) -> bool:
+def is_nested(kind: Any) -> bool:
+    """Whether cells of this Arrow type hold more than one value, or several cells share one."""
     from pyarrow import BaseExtensionType, types
 
     if isinstance(kind, BaseExtensionType):
-        return _is_nested(kind.storage_type)
-    return _is_nested(kind.value_type) if types.is_dictionary(kind) else bool(types.is_nested(kind))
+        return is_nested(kind.storage_type)
+    return is_nested(kind.value_type) if types.is_dictionary(kind) else bool(types.is_nested(kind))
 
 
 def _is_text(kind: Any) -> bool:
@@ -163,7 +166,8 @@ def _is_number(kind: Any) -> bool:
     )
 
 
-def _check_size(path: Path, n_bytes: int, limit: int) -> None:
+def check_size(path: Path, n_bytes: int, limit: int) -> None:
+    """Raise if a file unpacks to more bytes than it may."""
     if n_bytes > limit:
         raise RefusedError(
             f"{path} unpacks to {n_bytes} bytes or more, which must be at most {limit}; leave out long text, or write "
@@ -286,7 +290,7 @@ def _unpacked(path: Path, schema: Any, groups: list[int], names: list[str], *, w
             for chunk, column, length in zip(group[1], schema, lengths, strict=True):
                 if column.name in wanted:
                     size.add(data, g, chunk[3], group[3], column, length)
-                    _check_size(path, size.n_bytes, limit)
+                    check_size(path, size.n_bytes, limit)
     return size
 
 

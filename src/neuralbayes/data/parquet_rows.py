@@ -10,21 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from neuralbayes.data.parquet import read_groups
-from neuralbayes.data.table_formats import import_pandas, import_pyarrow, parquet_errors
-from neuralbayes.data.tables import Table, chosen_columns, free_names, table_of_frame
+from neuralbayes.data.parquet import parquet_files, read_groups
+from neuralbayes.data.table_formats import arrow_errors, import_pandas, import_pyarrow
+from neuralbayes.data.table_sources import TableSource
+from neuralbayes.data.table_writing import free_names
+from neuralbayes.data.tables import Table, chosen_columns, table_of_frame
 from neuralbayes.data.written import parquet_metadata
 from neuralbayes.system.files import atomic_write
-
-
-def is_parquet_folder(path: Path) -> bool:
-    """Whether `path` is a folder with Parquet files in it."""
-    return path.is_dir() and bool(_files(path))
-
-
-def _files(path: Path) -> list[Path]:
-    """The Parquet files at `path`, in the order of their names; a dot or an underscore in front hides one."""
-    return sorted(file for file in path.glob("*.parquet") if file.name[0] not in "._") if path.is_dir() else [path]
 
 
 @dataclass(frozen=True)
@@ -74,8 +66,8 @@ class ParquetRows:
 
         schema: Any = None
         spans: list[Span] = []
-        for file in _files(path):
-            with parquet_errors(file), ParquetFile(file) as opened:
+        for file in parquet_files(path):
+            with arrow_errors(file), ParquetFile(file) as opened:
                 metadata, own = opened.metadata, opened.schema_arrow
                 sizes = [metadata.row_group(g).num_rows for g in range(metadata.num_row_groups)]
             schema = own if schema is None else schema
@@ -98,10 +90,10 @@ class ParquetRows:
     def table(self, block: int) -> Table:
         """The features of a block, checked as those of a table in memory are."""
         span = self.spans[block]
-        with parquet_errors(span.path):
+        with arrow_errors(span.path):
             read = read_groups(span.path, span.groups, self.columns).replace_schema_metadata(None)
             frame = read.to_pandas()
-        return table_of_frame(span.path, frame, self.columns, first_row=span.first_row)
+        return table_of_frame(TableSource(span.path, frame, first_row=span.first_row), self.columns)
 
     def write_beside(self, out: Path, columns: Sequence[str], blocks: Iterable[dict[str, NDArray[Any]]]) -> list[str]:
         """Write all columns of the rows and new ones after them as Parquet, a block at a time.
@@ -127,7 +119,7 @@ class ParquetRows:
         with atomic_write(out) as temporary:
             try:
                 for span, block in zip(self.spans, blocks, strict=True):
-                    with parquet_errors(span.path):
+                    with arrow_errors(span.path):
                         table = read_groups(span.path, span.groups)
                     for name, column in zip(names, columns, strict=True):
                         table = table.append_column(name, [np.ascontiguousarray(block[column])])

@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,15 @@ MAX_PIXELS = 64_000_000  # below what Pillow itself warns of; 200 MB unpacked
 MAX_FILE_BYTES = 256 * 2**20
 MAX_RLE_PIXELS = 4_000_000  # Pillow decodes such a BMP in Python, a byte at a time
 STRIP_PIXELS = 2**20
+
+Interpolation = Literal["area", "bilinear", "bicubic"]
+"""How pictures are scaled; pretrained networks want what they were trained with."""
+
+FILTERS = {
+    "area": Image.Resampling.BOX,
+    "bilinear": Image.Resampling.BILINEAR,
+    "bicubic": Image.Resampling.BICUBIC,
+}
 
 #: What Pillow raises on files that are not pictures, or damaged ones.
 DAMAGE = (
@@ -76,12 +86,14 @@ def picture_header(path: Path) -> tuple[tuple[int, int], int]:
         with _open(path) as picture:
             turned = _orientation(picture) >= 5
             size = (picture.width, picture.height) if turned else (picture.height, picture.width)
-            return size, _channels(picture)
+            return size, picture_channels(picture)
     except DAMAGE as error:
         raise _reason(error) from error
 
 
-def read_picture(path: Path, size: tuple[int, int], channels: int) -> NDArray[np.uint8]:
+def read_picture(
+    path: Path, size: tuple[int, int], channels: int, interpolation: Interpolation = "area"
+) -> NDArray[np.uint8]:
     """Read a picture file as uint8 of shape (H, W, channels).
 
     A GIF gives its first frame; the turn in the EXIF data is applied; transparent parts become white; 16 bits become 8.
@@ -93,6 +105,8 @@ def read_picture(path: Path, size: tuple[int, int], channels: int) -> NDArray[np
         A picture of another size is scaled until it covers this one, and its middle is taken.
     channels : {1, 3}
         Grey or RGB.
+    interpolation : {"area", "bilinear", "bicubic"}, default="area"
+        How it is scaled.
 
     Raises
     ------
@@ -108,12 +122,14 @@ def read_picture(path: Path, size: tuple[int, int], channels: int) -> NDArray[np
             turned: Image.Image = picture
             for turn in _TURNS.get(_orientation(picture), ()):
                 turned = turned.transpose(turn)
-            return fit_picture(turned, size, channels)
+            return fit_picture(turned, size, channels, interpolation)
     except DAMAGE as error:
         raise _reason(error) from error
 
 
-def fit_picture(picture: Image.Image, size: tuple[int, int], channels: int) -> NDArray[np.uint8]:
+def fit_picture(
+    picture: Image.Image, size: tuple[int, int], channels: int, interpolation: Interpolation = "area"
+) -> NDArray[np.uint8]:
     """Colours to grey or RGB, then scaled to cover `size` (H, W) and cut in the middle: (H, W, channels)."""
     plain = _plain(picture, channels)
     height, width = size
@@ -122,8 +138,10 @@ def fit_picture(picture: Image.Image, size: tuple[int, int], channels: int) -> N
         cut_width, cut_height = width * scale, height * scale
         left, top = max(plain.width - cut_width, 0.0) / 2, max(plain.height - cut_height, 0.0) / 2
         box = (left, top, min(left + cut_width, plain.width), min(top + cut_height, plain.height))
+        method = FILTERS[interpolation]
         # The area filter to reduce, as for STL-10: it averages all pixels, and none from outside the box.
-        method = Image.Resampling.BOX if scale >= 1 else Image.Resampling.BILINEAR
+        if interpolation == "area":
+            method = Image.Resampling.BOX if scale >= 1 else Image.Resampling.BILINEAR
         plain = plain.resize((width, height), method, box=box)
     return np.array(plain, np.uint8).reshape(height, width, channels)
 
@@ -173,7 +191,8 @@ def _orientation(picture: Image.Image) -> int:
     return value if isinstance(value, int) else 1
 
 
-def _channels(picture: Image.Image) -> int:
+def picture_channels(picture: Image.Image) -> int:
+    """1 where a picture is grey, else 3."""
     return 1 if picture.mode in ("1", "L", "LA", "La", "I", "F") or picture.mode.startswith("I;16") else 3
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+if TYPE_CHECKING:
+    from neuralbayes.data.pictures import Interpolation
 
 CHANNELS = (1, 3)  # grey or RGB: what tells the channel axis of an array from the others
 
@@ -122,17 +125,26 @@ class FittedSource:
         With 1 or 3 channels.
     size : tuple (H, W)
     channels : {1, 3}
+    interpolation : {"area", "bilinear", "bicubic"}, default="area"
+        How images are scaled.
     waiting_bytes : int, default=2**26
         Of images that wait to be resized.
     """
 
     def __init__(
-        self, source: ImageSource, size: tuple[int, int], channels: int, *, waiting_bytes: int = 2**26
+        self,
+        source: ImageSource,
+        size: tuple[int, int],
+        channels: int,
+        *,
+        interpolation: Interpolation = "area",
+        waiting_bytes: int = 2**26,
     ) -> None:
         if source.shape[2] not in CHANNELS:
             raise ValueError(f"`source` must have 1 or 3 channels to be resized, got shape {source.shape}")
         self._source = source
         self.shape = (*size, channels)
+        self._interpolation: Interpolation = interpolation
         self._at_once = max(1, waiting_bytes // math.prod(source.shape))
 
     def __len__(self) -> int:
@@ -149,7 +161,7 @@ class FittedSource:
         for start in range(0, len(checked), self._at_once):
             for i, image in enumerate(self._source.read(checked[start : start + self._at_once]), start):
                 picture = Image.fromarray(image[..., 0] if image.shape[2] == 1 else image)
-                fitted[i] = fit_picture(picture, self.shape[:2], self.shape[2])
+                fitted[i] = fit_picture(picture, self.shape[:2], self.shape[2], self._interpolation)
         return fitted
 
 
@@ -172,8 +184,8 @@ class Images:
 
     Examples
     --------
-    >>> from neuralbayes.data.images import load_images
-    >>> images = load_images("digits")
+    >>> import neuralbayes as nb
+    >>> images = nb.load_images("digits")
     >>> len(images), images.shape, images.labels[:3]
     (1437, (8, 8, 1), array([0, 1, 2]))
     >>> images.read([5, 2]).shape
@@ -200,13 +212,19 @@ class Images:
         return self.source.read(indices)
 
 
-def as_source(images: ImageSource | NDArray[np.generic]) -> ImageSource:
-    """`images` itself when it is a source, an :class:`ArraySource` of it when it is an array."""
-    if isinstance(images, np.ndarray):
-        return ArraySource(images)
+def as_source(images: Any) -> ImageSource:
+    """`images`, as :func:`neuralbayes.data.given.images_given` takes them, as a source."""
     if isinstance(images, ImageSource):
         return images
-    raise TypeError(f"`images` must be an array or have shape, len() and read(), got {type(images).__name__}")
+    from neuralbayes.data.given import images_given
+
+    found = images_given(images)
+    if found is None:
+        raise TypeError(
+            "`images` must be a folder, paths, PIL images, arrays, tensors, a data set, or have shape, len() and "
+            f"read(), got {type(images).__name__}"
+        )
+    return found
 
 
 def check_indices(indices: ArrayLike, n: int) -> NDArray[np.int64]:

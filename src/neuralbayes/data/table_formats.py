@@ -6,29 +6,70 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from neuralbayes.data.arrays import DAMAGE
-from neuralbayes.data.parquet import RefusedError, read_frame
+from neuralbayes.data.packed import PACKED, packing
+from neuralbayes.data.parquet import RefusedError
+from neuralbayes.data.workbooks import import_openpyxl
 from neuralbayes.system.bounds import MAX_PACKED_BYTES
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-SEPARATORS = {".csv": ",", ".tsv": "\t"}
+SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
+JSON_SUFFIXES = frozenset({".jsonl", ".ndjson"})
+ARROW_SUFFIXES = frozenset({".arrow", ".feather"})
 ARRAY_SUFFIXES = frozenset({".npy", ".npz"})  # one dtype, no column names
-SUFFIXES = (".csv", ".tsv", ".parquet", ".npy", ".npz")
+SUFFIXES = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".parquet", ".arrow", ".feather", ".xlsx", ".npy", ".npz")
+
+MAGIC = {
+    b"PAR1": ("a Parquet file", ".parquet"),
+    b"ARROW1": ("an Arrow file", ".arrow"),
+    b"\x93NUMPY": ("a NumPy array", ".npy"),
+    b"PK\x03\x04": ("an archive, such as an Excel file", ".xlsx"),
+    b"\x1f\x8b": ("a packed file", ".gz"),
+    b"\x28\xb5\x2f\xfd": ("a packed file", ".zst"),
+    b"BZh91AY&SY": ("a packed file", ".bz2"),
+    b"\xfd7zXZ\0": ("a packed file", ".xz"),
+    b"\xd0\xcf\x11\xe0": ("an old or encrypted Excel file", ""),
+    b"%PDF-": ("a PDF document", ""),
+    b"SQLite format 3\0": ("a database", ""),
+}
+"""The first bytes of files: what they are, and the suffix that is read."""
 
 
 def table_suffix(path: str | Path) -> str:
-    """The lower-case suffix of `path`; a ValueError lists the known ones if it is not one of them."""
-    suffix = Path(path).suffix.lower()
+    """The lower-case suffix of `path` that names a table format; a suffix of packing behind one of text is left out.
+
+    Examples
+    --------
+    >>> table_suffix("rows.CSV"), table_suffix("rows.tsv.gz")
+    ('.csv', '.tsv')
+    """
+    path = Path(path)
+    kind = packing(path)
+    suffix = (path.with_suffix("") if kind else path).suffix.lower()
     if suffix not in SUFFIXES:
-        raise ValueError(f"{path} must end in one of {', '.join(SUFFIXES)}, got {suffix or 'no suffix'!r}")
+        got = f"{suffix}{kind}" or "no suffix"
+        raise ValueError(
+            f"{path} must end in one of {', '.join(SUFFIXES)}, behind which text may have one of {', '.join(PACKED)}, "
+            f"got {got!r}"
+        )
+    if kind and suffix not in SEPARATORS and suffix not in JSON_SUFFIXES:
+        raise ValueError(f"{path} is packed twice; unpack it: only text is read as {kind}")
     return suffix
+
+
+def unpacked_name(path: Path) -> Path:
+    """`path` without a suffix of packing.
+
+    Examples
+    --------
+    >>> unpacked_name(Path("rows.csv.gz")).name
+    'rows.csv'
+    """
+    return path.with_suffix("") if packing(path) else path
 
 
 def check_format(path: str | Path) -> None:
@@ -36,8 +77,30 @@ def check_format(path: str | Path) -> None:
     suffix = table_suffix(path)
     if suffix not in ARRAY_SUFFIXES:
         import_pandas()
-    if suffix == ".parquet":
         import_pyarrow()
+    if suffix == ".xlsx":
+        import_openpyxl()
+
+
+def check_contents(path: Path) -> None:
+    """Raise if the first bytes of a file with columns are those of another format than its suffix says."""
+    suffix = packing(path) or table_suffix(path)
+    found = contents(path)
+    if found is None or suffix in ARRAY_SUFFIXES:
+        return
+    what, right = found
+    if right == suffix or (right in ARROW_SUFFIXES and suffix in ARROW_SUFFIXES):
+        return
+    if right in PACKED:
+        right = f"{table_suffix(path)}{right}"
+    raise ValueError(f"{path} is {what}; " + (f"name it {right}" if right else "save it as .xlsx, .csv or .parquet"))
+
+
+def contents(path: Path) -> tuple[str, str] | None:
+    """What a file is by its first bytes, and the suffix for it; None if they say nothing."""
+    with open(path, "rb") as file:
+        head = file.read(16)
+    return next((found for magic, found in MAGIC.items() if head.startswith(magic)), None)
 
 
 def import_pandas() -> Any:
@@ -54,7 +117,7 @@ def import_pyarrow() -> None:
     try:
         import pyarrow  # noqa: F401
     except ImportError as error:
-        raise ImportError("Parquet files need pyarrow: pip install 'neuralbayes[table]'") from error
+        raise ImportError("tables with column names need pyarrow: pip install 'neuralbayes[table]'") from error
 
 
 def read_npy(path: Path) -> NDArray[Any]:
@@ -100,17 +163,8 @@ def read_npz(path: Path, key: str | None) -> NDArray[Any]:
     raise ValueError(f"{path} has no array {key!r}; `key` must be one of {choices}")
 
 
-def read_parquet(path: Path) -> pd.DataFrame:
-    """The table of a Parquet file, its column names as str."""
-    import_pandas()
-    import_pyarrow()
-    with parquet_errors(path):
-        frame = read_frame(path)
-    return frame.set_axis([str(name) for name in frame.columns], axis=1)
-
-
 @contextmanager
-def parquet_errors(path: Path) -> Iterator[None]:
+def arrow_errors(path: Path, kind: str = "Parquet") -> Iterator[None]:
     """Let whatever pyarrow and pandas stumble over in damaged contents say that the file is damaged."""
     try:
         yield
@@ -119,7 +173,7 @@ def parquet_errors(path: Path) -> Iterator[None]:
     except Exception as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        raise _damaged(path, "Parquet", error) from error
+        raise _damaged(path, kind, error) from error
 
 
 def _check_unpacked(archive: zipfile.ZipFile, key: str) -> None:

@@ -1,210 +1,287 @@
-"""Tables as text: which mark separates their cells, which columns are codes, and the cells as they stand there."""
+"""Tables as text: read whatever separates their cells, and written again exactly as they stand in the file."""
 
 from __future__ import annotations
 
 import csv
 import io
-import re
-import warnings
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import chain
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from neuralbayes.system.bounds import MAX_COLUMNS
+from neuralbayes.data.cells import Decimal, frame_of_cells
+from neuralbayes.data.dialect import Dialect, find_dialect, is_text, named_mark
+from neuralbayes.data.packed import packing, packing_writer
+from neuralbayes.data.records import body, cells_of, is_open, lines, records
+from neuralbayes.data.text_streams import (
+    count_quotes,
+    guess_again,
+    guess_encoding,
+    known_encoding,
+    open_text,
+    text_sample,
+    undecodable_line,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
 
-MARKS = (",", ";", "\t", "|")
-SAMPLE_BYTES = 2**18
-BLOCK_BYTES = 2**22
-CHUNK_ROWS = 50_000
-CODE = "a code with leading zeros"
-"""Why a column of digits such as 02750 is no feature."""
-
-DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")
-DECIMAL_POINT = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
+ROWS_AT_ONCE = 50_000
+BLOCK_BYTES, MAX_BLOCK_BYTES = 2**20, 2**30
+"""Of text that is parsed at once: a row must fit into it."""
 
 
 @dataclass(frozen=True)
 class TextFile:
-    """A table of text, and how to read its cells again.
+    """A table of text, and how to read its rows again as they stand there.
 
     Attributes
     ----------
     path : Path
-    separator, decimal : str
-        The marks between cells and in numbers.
-    names : list of str or None
-        Column names where the file has none.
+    encoding : str
+    dialect : Dialect
+    quoted : bool
+        Whether there are quotes in it.
     stamp : tuple of int
         Its size and time when it was read.
+    decimal : "." or ","
+        The decimal mark of its numbers.
     """
 
     path: Path
-    separator: str
-    decimal: str
-    names: list[str] | None
+    encoding: str
+    dialect: Dialect
+    quoted: bool
     stamp: tuple[int, int]
-
-    def frame(self) -> pd.DataFrame:
-        """The table, numbers as numbers."""
-        import pandas
-
-        frame: pd.DataFrame = pandas.read_csv(self.path, decimal=self.decimal, low_memory=False, **self._options)
-        return frame
-
-    def cells(self, columns: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
-        """The cells of all or some columns as they stand in the file, some rows at a time."""
-        import pandas
-
-        options: dict[str, Any] = {"dtype": str, "na_filter": False, "chunksize": CHUNK_ROWS, "usecols": columns}
-        with pandas.read_csv(self.path, **options, **self._options) as chunks:
-            yield from chunks
+    decimal: Decimal = "."
 
     def changed(self) -> bool:
         """Whether the file is another one than was read."""
         return not self.path.is_file() or _stamp(self.path) != self.stamp
 
-    @property
-    def _options(self) -> dict[str, Any]:
-        header = 0 if self.names is None else None
-        return {"sep": self.separator, "header": header, "names": self.names, "index_col": False}
+    def records(self) -> Iterator[bytes]:
+        """The rows of data as they stand in the file, in UTF-8, blank lines among them."""
+        with closing(open_text(self.path, self.encoding)) as stream:
+            stream.read(self.dialect.start)
+            found = lines(stream)
+            yield from records(found, self.dialect.separator) if self.quoted else found
+
+    def rows(self) -> Iterator[tuple[int, bytes]]:
+        """The rows of data without blank lines, each with the number of its first line."""
+        line = self.dialect.line
+        for record in self.records():
+            if not self._is_blank(record):
+                yield line, record
+            line += len(record.splitlines())
+
+    def line_of(self, row: int) -> int:
+        """The line at which a row of data begins; both are counted, rows from 0 and lines from 1."""
+        return next(line for i, (line, _) in enumerate(self.rows()) if i == row)
+
+    def cells(self) -> Any:
+        """All cells as text, a pyarrow Table."""
+        import pyarrow
+        from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions, read_csv
+
+        names, block = self.dialect.names, BLOCK_BYTES
+        while True:
+            try:
+                with self._arrow_stream() as stream:
+                    return read_csv(
+                        stream,
+                        ReadOptions(column_names=names, block_size=block),
+                        ParseOptions(delimiter=self.dialect.separator, newlines_in_values=self.quoted),
+                        ConvertOptions(column_types=dict.fromkeys(names, pyarrow.string())),
+                    )
+            except pyarrow.ArrowInvalid as error:
+                if "Empty CSV file" in str(error):
+                    return pyarrow.table({name: pyarrow.array([], pyarrow.string()) for name in names})
+                if "straddling" not in str(error) or block >= MAX_BLOCK_BYTES:
+                    raise
+                block *= 8
+
+    def write_beside(self, path: Path, kind: str, new: pd.DataFrame) -> bool:
+        """Write the file again with new columns after its own; nothing else about it changes.
+
+        A file without column names gets a line of them.
+
+        Parameters
+        ----------
+        path : Path
+        kind : str
+            How the output is packed: one of the suffixes of packed files, or nothing.
+        new : DataFrame
+            As many rows as the file has.
+
+        Returns
+        -------
+        bool
+            Whether the rows of the file are those that were read: not if its quotes can be understood in two ways.
+        """
+        mark = self.dialect.separator
+        with closing(open_text(self.path, self.encoding)) as stream:
+            before = stream.read(self.dialect.start)
+        front, header = before[: self.dialect.begin], before[self.dialect.begin :]
+        first = header or next(self.records(), b"")
+        names = list(map(str, new)) if header else [*self.dialect.names, *map(str, new)]
+        line = body(header) + (mark if header else "").encode() + _line(names, mark).encode() + (_end(first) or b"\n")
+        rows = self.records()
+        with packing_writer(path, kind) as file:
+            file.write(self._encoded(front + line))
+            for start in range(0, len(new), ROWS_AT_ONCE):
+                text = new.iloc[start : start + ROWS_AT_ONCE].to_csv(
+                    None, sep=mark, decimal=self.decimal, index=False, header=False, lineterminator="\n"
+                )
+                cells = text.encode().splitlines()
+                written = list(self._joined(rows, cells))
+                if len(written) < len(cells):
+                    return False
+                file.write(self._encoded(b"".join(written)))
+            rest = list(rows)  # blank lines
+            file.write(self._encoded(b"".join(rest)))
+        return all(map(self._is_blank, rest))
+
+    def _joined(self, rows: Iterator[bytes], cells: list[bytes]) -> Iterator[bytes]:
+        """The next rows with a new cell each, and the blank lines in front of them."""
+        mark = self.dialect.separator.encode()
+        for cell in cells:
+            blank = b""
+            for record in rows:
+                if not self._is_blank(record):
+                    yield blank + body(record) + mark + cell + _end(record)
+                    break
+                blank += record
+
+    def _is_blank(self, record: bytes) -> bool:
+        return not (record.strip() if self.dialect.separator == " " else body(record))
+
+    def _encoded(self, text: bytes) -> bytes:
+        return text if self.encoding == "utf-8" else text.decode().encode(self.encoding)
+
+    def _arrow_stream(self) -> Any:
+        """The rows of data, for pyarrow."""
+        import pyarrow
+
+        if self.dialect.separator == " ":
+            return pyarrow.BufferReader(self._without_runs())
+        if self.encoding == "utf-8" and not packing(self.path):
+            file = pyarrow.OSFile(str(self.path))
+            file.seek(self.dialect.start)
+            return file
+        stream = open_text(self.path, self.encoding)
+        stream.read(self.dialect.start)
+        return pyarrow.PythonFile(stream, mode="r")
+
+    def _without_runs(self) -> bytes:
+        """The rows of data, with one blank where there are several."""
+        if not self.quoted:
+            return b"\n".join(b" ".join(record.split()) for record in self.records())
+        return "\n".join(_line(cells_of(record, " "), " ") for _, record in self.rows()).encode()
 
 
-def open_text(path: Path, separator: str) -> TextFile:
-    """Look at the beginning of a file; `separator` is what its suffix stands for.
+def read_text(
+    path: Path,
+    expected: str,
+    *,
+    sep: str | None = None,
+    decimal: Decimal | None = None,
+    encoding: str | None = None,
+    as_text: frozenset[str] = frozenset(),
+) -> tuple[TextFile, pd.DataFrame]:
+    """The table of a text file, and the file.
+
+    Parameters
+    ----------
+    path : Path
+        It may be packed.
+    expected : str
+        The separator that its suffix stands for.
+    sep, decimal, encoding : str, optional
+        What is known of it; the rest is found.
+    as_text : set of str
+        Columns that stay text.
 
     Raises
     ------
     ValueError
-        It has more columns than a table can have, or is empty.
+        The file is no table of text, or its rows have different numbers of cells.
     """
     stamp = _stamp(path)
-    with open(path, "rb") as file:
-        sample = file.read(SAMPLE_BYTES).decode("utf-8-sig", errors="replace")
-    records = {mark: _records(sample, mark, cut=stamp[0] > SAMPLE_BYTES) for mark in MARKS}
-    separator = _separator(records, separator)
-    _check_columns(path, separator)
-    if not records[separator]:
-        raise ValueError(f"{path} is empty: it has no columns")
-    first, *others = records[separator]
-    cells = [cell.strip() for cell in chain(first, *others)]
-    with_comma = separator != "," and any(map(DECIMAL_COMMA.fullmatch, cells))
-    decimal = "," if with_comma and not any(map(DECIMAL_POINT.fullmatch, cells)) else "."
-    # DataFrames without column names are written with the header 0, 1, 2, ...
-    headerless = all(is_number(cell.replace(decimal, ".")) for cell in first) and first != [
-        *map(str, range(len(first)))
-    ]
-    return TextFile(path, separator, decimal, [f"x{i}" for i in range(len(first))] if headerless else None, stamp)
-
-
-def read_text(path: Path, separator: str) -> tuple[TextFile, pd.DataFrame, dict[str, pd.Series[Any]]]:
-    """The table of a text file, and those of its columns that are codes as they stand there.
-
-    Columns are x0, x1, ... if the first line holds numbers instead of names.
-    """
-    import pandas
-
+    found = guess_encoding(path) if encoding is None else known_encoding(encoding)
     try:
-        with warnings.catch_warnings():
-            # pandas would drop the fields that no header stands above
-            warnings.simplefilter("error", pandas.errors.ParserWarning)
-            file = open_text(path, separator)
-            frame = file.frame()
-            return file, frame, _codes(file, frame)
-    except pandas.errors.EmptyDataError as error:
-        raise ValueError(f"{path} is empty: it has no columns") from error
-    except pandas.errors.ParserWarning as error:
-        raise ValueError(f"{path} has rows with more fields than the first line has") from error
+        try:
+            file, cells = _read_as(path, found, expected, sep, stamp)
+        except UnicodeDecodeError:
+            if encoding is not None or found != "utf-8":
+                raise
+            found = guess_again(path)
+            file, cells = _read_as(path, found, expected, sep, stamp)
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not UTF-8 text ({error}); save it as UTF-8") from error
-    except pandas.errors.ParserError as error:
+        line = undecodable_line(path, found)
+        where = error.reason if line is None else f"line {line} holds other bytes"
+        raise ValueError(f"{path} is not {found} text: {where}; give its encoding by `encoding`") from error
+    columns = dict(zip(cells.column_names, cells.columns, strict=True))
+    del cells
+    frame, mark = frame_of_cells(columns, decimal, file.dialect.separator, as_text)
+    return replace(file, decimal=mark), frame
+
+
+def _read_as(path: Path, encoding: str, expected: str, sep: str | None, stamp: tuple[int, int]) -> tuple[TextFile, Any]:
+    """The file and its cells; a UnicodeDecodeError if it has another encoding."""
+    import pyarrow
+
+    sample, whole = text_sample(path, encoding)
+    if not is_text(sample):
+        raise ValueError(f"{path} is not a text file: it holds control characters; its suffix may be wrong")
+    dialect = find_dialect(path, sample, expected, None if sep is None else named_mark(sep), whole=whole)
+    quotes = count_quotes(path, encoding)
+    file = TextFile(path, encoding, dialect, quotes > 0, stamp)
+    if quotes % 2:
+        _check_quotes(file)
+    try:
+        return file, file.cells()
+    except pyarrow.ArrowInvalid as error:
+        if "UTF8" in str(error):
+            raise UnicodeDecodeError("utf-8", b"?", 0, 1, "invalid bytes") from error
+        _check_widths(file)
         raise ValueError(f"{path} cannot be read as a table ({error})") from error
 
 
-def is_number(value: Any) -> bool:
-    """Whether `float` takes `value`."""
-    try:
-        float(value)
-    except (TypeError, ValueError):
-        return False
-    return True
+def _check_quotes(file: TextFile) -> None:
+    """Raise if a quoted cell has no end."""
+    for row, (line, record) in enumerate(file.rows(), 1):
+        if is_open(record, file.dialect.separator.encode()):
+            raise ValueError(f"{file.path}: a quoted cell in row {row} (line {line}) never ends; close the quote")
+
+
+def _check_widths(file: TextFile) -> None:
+    """Raise if a row has another number of cells than there are columns, and say which."""
+    mark, width = file.dialect.separator, len(file.dialect.names)
+    for row, (line, record) in enumerate(file.rows(), 1):
+        cells = cells_of(record, mark)
+        if len(cells) != width:
+            first = "header" if file.dialect.header else "first row"
+            by = {"\t": "tabs", " ": "blanks"}.get(mark, repr(mark))
+            raise ValueError(
+                f"{file.path}: row {row} (line {line}) has {len(cells)} {'cell' if len(cells) == 1 else 'cells'}, but "
+                f"the {first} has {width}, separated by {by}; put cells that hold the separator into quotes, or give "
+                "another separator by `sep`"
+            )
+
+
+def _line(cells: list[str], separator: str) -> str:
+    """Cells as a line of text without its end."""
+    line = io.StringIO()
+    csv.writer(line, delimiter=separator, lineterminator="").writerow(cells)
+    return line.getvalue()
+
+
+def _end(record: bytes) -> bytes:
+    """The end of the line in which a record ends."""
+    return record[len(body(record)) :]
 
 
 def _stamp(path: Path) -> tuple[int, int]:
     status = path.stat()
     return status.st_size, status.st_mtime_ns
-
-
-def _records(sample: str, mark: str, *, cut: bool) -> list[list[str]]:
-    """The rows of the beginning of a file, the last left out where it may be cut short; none if it cannot be read."""
-    try:
-        rows = [row for row in csv.reader(io.StringIO(sample, newline=""), delimiter=mark) if row]
-    except csv.Error:
-        return [sample.splitlines()[0].split(mark)] if sample.strip() else []
-    return rows[:-1] if cut and len(rows) > 1 else rows
-
-
-def _separator(records: dict[str, list[list[str]]], expected: str) -> str:
-    """The mark that divides every row into as many cells, more than one; `expected` where it does or none does."""
-    dividing = [
-        mark for mark, rows in records.items() if rows and len(rows[0]) > 1 and len({len(row) for row in rows}) == 1
-    ]
-    if expected in dividing:
-        # Rows of 1,5;2,5 are divided by either mark: the comma is in numbers where it is in nothing else.
-        for other in dividing:
-            cells = [cell.strip() for row in records[other] for cell in row if "," in cell]
-            if expected == "," and other != "," and cells and all(map(DECIMAL_COMMA.fullmatch, cells)):
-                return other
-        return expected
-    return dividing[0] if dividing else expected
-
-
-def _check_columns(path: Path, separator: str) -> None:
-    """Raise if the first line has more cells than a table can have columns."""
-    count, begun = 1, False
-    with open(path, "rb") as file:
-        while block := file.read(BLOCK_BYTES):
-            line, *rest = (block if begun else block.lstrip(b"\r\n")).splitlines() or [b""]
-            begun |= bool(line)
-            count += line.count(separator.encode())
-            if count > MAX_COLUMNS:
-                raise ValueError(f"{path} must have at most {MAX_COLUMNS} columns, got more in its first line")
-            if rest:
-                return
-
-
-def _codes(file: TextFile, frame: pd.DataFrame) -> dict[str, pd.Series[Any]]:
-    """The columns that were read as numbers, and have a cell of digits with a 0 in front."""
-    import pandas
-
-    numeric = [str(name) for name in frame if frame[name].dtype.kind in "iuf"]
-    if not numeric or not _has_leading_zeros(file):
-        return {}
-    found: set[str] = set()
-    for cells in file.cells(numeric):
-        found |= {name for name in numeric if cells[name].str.fullmatch(r"0\d+").any()}
-    if not found:
-        return {}
-    whole = pandas.concat(file.cells(sorted(found)), ignore_index=True)
-    return {name: whole[name].where(whole[name] != "", None) for name in numeric if name in found}
-
-
-def _has_leading_zeros(file: TextFile) -> bool:
-    """Whether there is a cell that begins with a 0 and another digit: most files have none, and are read once."""
-    begins, digit = np.zeros(256, bool), np.zeros(256, bool)
-    begins[list(f'{file.separator}\n\r"'.encode())] = True
-    digit[list(b"0123456789")] = True
-    end = b"\n"
-    with open(file.path, "rb") as stream:
-        while block := stream.read(BLOCK_BYTES):
-            data = np.frombuffer(end + block, np.uint8)
-            if (begins[data[:-2]] & (data[1:-1] == ord("0")) & digit[data[2:]]).any():
-                return True
-            end = block[-2:]
-    return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -27,7 +27,11 @@ from neuralbayes.estimators.attributes import (
 )
 from neuralbayes.estimators.inputs import Rows, SparseRows, as_fitted
 from neuralbayes.estimators.persistence import SavedEstimator
+from neuralbayes.estimators.table_vectorizer import TableVectorizer
 from neuralbayes.training.inference import in_blocks
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Array = NDArray[Any]
 Samples = Array | SparseRows | ImageSource
@@ -54,8 +58,15 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         "n_hidden_": count,
         "image_shape_": shape_or_none,
         "n_features_in_": count,
+        "cluster_means_": array("f", 2),
+        "column_scale_": array("f", 1),
+        "prototypes_": array("i", 2),
     }
-    _fitted_sometimes: ClassVar[dict[str, Check]] = {"feature_names_in_": names, "selection_": columns}
+    _fitted_sometimes: ClassVar[dict[str, Check]] = {
+        "feature_names_in_": names,
+        "selection_": columns,
+        "vectorizer_": lambda value: isinstance(value, TableVectorizer),
+    }
 
     def transform(self, X: Rows) -> Array:
         """Logits of p(z|x).
@@ -115,24 +126,116 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         p_zx = torch.from_numpy(self.predict_proba(X))
         return float(js_divergence(p_zx).mean()) if self.n_clusters_ > 1 else 0.0
 
-    def _keep(self, module: nn.Module, samples: Samples, verbose: bool) -> NDArray[np.intp]:
-        """Label the samples with the module, and return the clusters in the order of their size, the largest first."""
+    def describe(self, X: Any = None) -> pd.DataFrame:
+        """What tells each cluster from the rest, as a data frame.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n_samples, n_columns), optional
+            The rows that were fitted, or new ones, with any columns: numbers, text, booleans, dates, also those that
+            were left out of the fit, with cells missing or not. Rows without the fitted columns must be those that
+            were fitted, in their order. By default what `fit` kept of its rows: the means of the fitted columns. For
+            images there is no more than that.
+
+        Returns
+        -------
+        DataFrame
+            One row for each cluster: a proposed "name", "size" and "share" of the rows, "differences" from the rest in
+            words, the most telling first, and "prototypes", the most typical rows. With `X` also a "rule" of at most
+            three conditions with its "precision" and "recall", and the "borderline" rows, whose second most probable
+            cluster is close. Rows are named by the index of the frame or a column of ids or names, else by number.
+
+        Examples
+        --------
+        >>> import neuralbayes as nb
+        >>> from sklearn.datasets import load_iris
+        >>> flowers = load_iris(as_frame=True).data
+        >>> clusterer = nb.InformationClusterer(3, random_state=0).fit(flowers)
+        >>> clusterer.describe(flowers).set_index("name").loc["low petal width", "rule"]
+        'petal length (cm) ≤ 2'
+        """
+        from neuralbayes.clusters.description import describe_clusters
+        from neuralbayes.clusters.summary import Summary, summary_frame
+        from neuralbayes.estimators.frames import as_frame, column_names
+
+        check_is_fitted(self)
+        if X is None:
+            summary = Summary(self.cluster_means_, self.column_scale_, self.prototypes_)
+            return summary_frame(summary, self.labels_, column_names(self) if len(self.column_scale_) else None)
+        if self.image_shape_ is not None:
+            raise ValueError("`X` must be None, since images have no columns to tell clusters apart by")
+        frame = as_frame(self, X)
+        labels, p_zx = self._labels_of(frame)
+        return describe_clusters(frame, labels, self.n_clusters_, p_zx=p_zx, fitted=column_names(self)).to_frame()
+
+    def _labels_of(self, frame: pd.DataFrame) -> tuple[NDArray[np.int64], Array | None]:
+        """Labels and probabilities of rows that have the fitted columns, or the labels of those that were fitted."""
+        from neuralbayes.estimators.frames import fitted_columns
+
+        rows = fitted_columns(self, frame)
+        if rows is not None:
+            p_zx = self.predict_proba(rows)
+            return p_zx.argmax(axis=1), p_zx
+        if len(frame) != len(self.labels_):
+            raise ValueError(
+                f"`X` must have the {self.n_features_in_} columns that were fitted, complete and numeric, or the "
+                f"{len(self.labels_):,} rows that were, got shape {frame.shape}"
+            )
+        return self.labels_, None
+
+    def _keep(
+        self,
+        module: nn.Module,
+        samples: Samples,
+        verbose: bool,
+        *,
+        weight: NDArray[np.float64] | None = None,
+        named: NDArray[np.int64] | None = None,
+    ) -> NDArray[np.intp]:
+        """Label the samples with the module, and return the clusters in the order of their size, the largest first.
+
+        Clusters that are `named` keep their numbers.
+        """
         self.module_: Any = module.eval().requires_grad_(False)
         total = torch.zeros(())
 
-        def label(x: Tensor) -> Tensor:
+        def label(rows: NDArray[np.int64]) -> Tensor:
             nonlocal total
-            p_zx = self.module_(x).softmax(dim=1)
-            total = total + p_zx.sum(dim=0, dtype=torch.float64)
+            p_zx = self.module_(tensor_of(samples, rows)).softmax(dim=1)
+            counted = p_zx.double() if weight is None else p_zx.double() * torch.from_numpy(weight[rows])[:, None]
+            total = total + counted.sum(dim=0)
             return p_zx.argmax(dim=1)
 
-        labels = self._over_blocks(label, samples, verbose)
-        prior = total.numpy() / len(samples)
+        labels: NDArray[np.int64] = in_blocks(
+            label, len(samples), block=self._block, description="blocks labelled", verbose=verbose
+        )
+        prior = total.numpy() / (len(samples) if weight is None else weight.sum())
         order = np.argsort(-prior, kind="stable")
+        if named is not None and len(named):
+            others = order[~np.isin(order, named)]
+            order = np.arange(len(order))
+            order[~np.isin(order, named)] = others
         self.n_clusters_ = len(order)
         self.labels_ = np.argsort(order)[labels]
         self.prior_ = prior[order]
+        self._summarize(samples)
         return order
+
+    def _summarize(self, samples: Samples) -> None:
+        """Keep what `describe` needs: of images and sparse rows the prototypes alone."""
+        from neuralbayes.clusters.summary import summarize
+
+        has_columns = isinstance(samples, np.ndarray)
+
+        def read(rows: NDArray[np.int64]) -> Array:
+            return np.asarray(tensor_of(samples, rows).numpy()) if has_columns else np.empty((len(rows), 0))
+
+        def points(rows: NDArray[np.int64]) -> Array:
+            return np.asarray(self.module_.normalize(tensor_of(samples, rows)).flatten(1))
+
+        summary = summarize(read, points, self.labels_, self.n_clusters_, self.n_features_in_)
+        self.cluster_means_, self.column_scale_ = summary.means, summary.scale
+        self.prototypes_ = summary.prototypes
 
     def _samples(self, X: Rows) -> Samples:
         """`X` as samples of the kind that was fitted."""
@@ -153,11 +256,22 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
 
     def _check_fitted(self, weights: Mapping[str, Tensor]) -> None:
         check_features(self)
+        vectorizer = getattr(self, "vectorizer_", None)
+        if vectorizer is not None and len(vectorizer.get_feature_names_out()) != self.n_features_in_:
+            raise ValueError(f"'vectorizer_' must give {self.n_features_in_} columns")
         for name in ("prior_", "separation_"):
             if getattr(self, name).shape != (self.n_clusters_,):
                 raise ValueError(f"{name!r} must have a value for each of {self.n_clusters_} clusters")
         if not ((self.labels_ >= 0) & (self.labels_ < self.n_clusters_)).all():
             raise ValueError(f"'labels_' must be from 0 to {self.n_clusters_ - 1}")
+        n_columns = len(self.column_scale_)  # none of images and of sparse rows
+        if n_columns not in (0, self.n_features_in_) or self.cluster_means_.shape != (self.n_clusters_, n_columns):
+            raise ValueError(f"'cluster_means_' and 'column_scale_' must be of {self.n_features_in_} columns, or none")
+        if (
+            len(self.prototypes_) != self.n_clusters_
+            or not ((self.prototypes_ >= -1) & (self.prototypes_ < len(self.labels_))).all()
+        ):
+            raise ValueError(f"'prototypes_' must be rows, from -1 to {len(self.labels_) - 1}, of each cluster")
 
     @property
     def _n_features_out(self) -> int:

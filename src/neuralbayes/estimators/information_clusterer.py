@@ -10,41 +10,44 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from neuralbayes.clusters.coordinates import Coordinates, fit_typicality
+from neuralbayes.clusters.coordinates import fit_typicality
 from neuralbayes.clusters.fit import fit_clusters
 from neuralbayes.clusters.from_consensus import fit_from_consensus
 from neuralbayes.clusters.hierarchy import check_linkage, cut, linkage_from_merges, neighbor_heights
+from neuralbayes.clusters.hints import least_number
 from neuralbayes.clusters.reduction import fit_reduction
 from neuralbayes.clusters.training import N_STATES, ClusterOptions, default_steps, state_mlp
-from neuralbayes.clusters.typicality import Typicality, check_level, reject_atypical
 from neuralbayes.distributed.processes import default_fabric, rank_zero_result
-from neuralbayes.estimators.attributes import Check, array, count, number, one_of
-from neuralbayes.estimators.clusterer import Array, Clusterer, Samples, tensor_of
-from neuralbayes.estimators.inputs import Rows, SparseRows, as_any_rows, as_images, check_directions
+from neuralbayes.estimators.attributes import Check, count, one_of
+from neuralbayes.estimators.clusterer import Array, Samples, tensor_of
+from neuralbayes.estimators.inputs import Rows, SparseRows, as_any_rows, as_hints, as_images, check_directions
+from neuralbayes.estimators.table_vectorizer import TableVectorizer
+from neuralbayes.estimators.updatable_clusterer import UpdatableClusterer, most_probable_states
 from neuralbayes.networks.rows import RowLayer
 from neuralbayes.networks.states import StateNetwork, WithStates
 from neuralbayes.objectives import Objective
-from neuralbayes.training.inference import in_blocks
 
 METRICS = ("euclidean", "cosine")
 
 
-class InformationClusterer(Clusterer):
+class InformationClusterer(UpdatableClusterer):
     """Cluster rows, embeddings or images by maximising the mutual information of their clusters.
 
     A network maximises I(x; z) while p(z|x) must not change under the worst small step from any sample. Where it starts
     from decides which clusters it ends with. Rows start from the consensus of simple methods (mixtures and a graph) in
     units of their noise: no such method is right on all tables, and the network improves on what they agree on. Images
-    start from states, several for each cluster, of which those that are often neighbours are merged. Most of the cost
-    is `max_iter` steps, whatever the number of samples. For groups with a gap between them,
-    :class:`neuralbayes.ManifoldLabeler` gives a certificate.
+    start from states, several for each cluster, of which those that are often neighbours are merged; with "mlp",
+    p(z|x) must not change either where an image is turned, stretched, slanted or shifted a little. Where that matters,
+    as for the hands of a clock, give pixels as rows, with ``start="states"``. Most of the cost is `max_iter` steps,
+    whatever the number of samples. For groups with a gap between them, :class:`neuralbayes.ManifoldLabeler` gives a
+    certificate.
 
     Parameters
     ----------
@@ -80,6 +83,9 @@ class InformationClusterer(Clusterer):
     standardize : bool, default=False
         Divide each column of rows by its standard deviation first, those with two values by their difference. Use it
         where columns have different units.
+    vectorizer : TableVectorizer, "auto" or None, default="auto"
+        What turns data frames into numbers, standardised. "auto" takes a :class:`neuralbayes.TableVectorizer` for those
+        that hold more than finite numbers: categories, dates, text, missing cells.
     metric : {"euclidean", "cosine"}, default="euclidean"
         With "cosine", rows are divided by their lengths first, so that only their directions matter.
     n_components : int, default=100
@@ -133,6 +139,13 @@ class InformationClusterer(Clusterer):
         With a network of your own: the principal components in which `typicality` measures distances.
     image_shape_ : list of int or None
         [H, W, C] where images were fitted.
+    vectorizer_ : TableVectorizer
+        Where a data frame was turned into numbers; `n_features_in_` and `feature_names_in_` are then those of the
+        numbers.
+    n_samples_seen_ : int
+        Samples that were fitted and came by `update`, without those of weight 0.
+    reservoir_ : ndarray of shape (n, n_dimensions_)
+        With "mlp": a random sample of these, at most 20,000, as the network takes them, which `update` goes by.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
 
@@ -161,24 +174,10 @@ class InformationClusterer(Clusterer):
     array([-1, -1])
     """
 
-    _fitted: ClassVar[dict[str, Check]] = Clusterer._fitted | {
-        "n_iter_start_": count,
-        "n_states_": count,
+    _fitted: ClassVar[dict[str, Check]] = UpdatableClusterer._fitted | {
         "n_network_features_": count,
         "n_components_": count,
         "effective_metric_": one_of(*METRICS),
-        "states_": array("i", 1),
-        "hierarchy_": array("f", 2),
-        "typical_center_": array("f", 1),
-        "typical_scale_": number,
-        "typical_reference_": array("f", 2),
-        "typical_spacing_": array("f", 1),
-        "typical_floor_": number,
-        "typical_scores_": array("f", 1),
-        "typical_length_": number,
-    }
-    _fitted_sometimes: ClassVar[dict[str, Check]] = Clusterer._fitted_sometimes | {
-        "typical_components_": array("f", 2),
     }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -194,6 +193,7 @@ class InformationClusterer(Clusterer):
         "max_samples": [Interval(Integral, 2, None, closed="left")],
         "max_clusters": [Interval(Integral, 2, None, closed="left"), None],
         "standardize": ["boolean"],
+        "vectorizer": [TableVectorizer, StrOptions({"auto"}), None],
         "metric": [StrOptions(set(METRICS))],
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
@@ -215,6 +215,7 @@ class InformationClusterer(Clusterer):
         max_samples: int = 60_000,
         max_clusters: int | None = None,
         standardize: bool = False,
+        vectorizer: TableVectorizer | Literal["auto"] | None = "auto",
         metric: Literal["euclidean", "cosine"] = "euclidean",
         n_components: int = 100,
         random_state: int | np.random.RandomState | None = None,
@@ -232,13 +233,23 @@ class InformationClusterer(Clusterer):
         self.max_samples = max_samples
         self.max_clusters = max_clusters
         self.standardize = standardize
+        self.vectorizer = vectorizer
         self.metric = metric
         self.n_components = n_components
         self.random_state = random_state
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: Rows, y: object = None) -> Self:
+    def fit(
+        self,
+        X: Rows,
+        y: object = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        known: ArrayLike | None = None,
+        must_link: ArrayLike | None = None,
+        cannot_link: ArrayLike | None = None,
+    ) -> Self:
         """Find the clusters.
 
         Parameters
@@ -248,6 +259,18 @@ class InformationClusterer(Clusterer):
             Images are an array of shape (n, H, W), (n, H, W, C) or (n, C, H, W), uint8 or floating point in [0, 1], or
             what :func:`neuralbayes.pretrain` takes.
         y : ignored
+        sample_weight : array-like of shape (n_samples,), optional
+            How often each sample counts, in proportion: a sample of weight 2 counts as two of weight 1, one of weight 0
+            is labelled but not fitted. `prior_`, the coordinates, the votes and training heed weights. Distances to
+            neighbours do not, for a sample is no neighbour of itself; nor do `typicality` and the graph, which is one
+            vote of several. "auto" goes by rows drawn in proportion to their weights.
+        known : array-like of int of shape (n_samples,), optional
+            The classes of some samples, from 0 on, -1 where unknown. A class keeps its number: as a rule its samples
+            are labelled so. Clusters that are no known class get the numbers that are left, and "auto" takes no fewer
+            clusters than the largest class needs.
+        must_link, cannot_link : array-like of int of shape (n_pairs, 2), optional
+            Indices of samples that belong to one cluster, or to different ones. Those that are linked to one and the
+            same sample are linked, too. Most pairs will be labelled so; in which cluster is not said.
 
         Returns
         -------
@@ -264,40 +287,40 @@ class InformationClusterer(Clusterer):
             if self.metric != "euclidean":
                 raise ValueError(f"`metric` is for rows, and must be 'euclidean' here, got {self.metric!r}")
         n_clusters = None if self.n_clusters == "auto" else self.n_clusters
-        if len(samples) < max(2, n_clusters or 1):
-            raise ValueError(
-                f"n_samples={len(samples)} should be >= {max(2, n_clusters or 1)} for n_clusters={self.n_clusters}."
-            )
+        weight, hints, fitted = as_hints(len(samples), sample_weight, known, must_link, cannot_link)
+        least = max(2, n_clusters or 1, least_number(hints, n_clusters))
+        if len(fitted) < least:
+            raise ValueError(f"n_samples={len(fitted)} should be >= {least} for n_clusters={self.n_clusters}.")
         voted = self.start == "consensus" or (self.start == "auto" and images is None)
         if voted and self.n_states is not None:
             raise ValueError(f"`n_states` is for start='states', and must be None here, got {self.n_states}")
         options = ClusterOptions(
             n_clusters=n_clusters,
             n_states=self.n_states or (N_STATES * n_clusters if n_clusters else 10 * N_STATES),
-            max_clusters=min(self.max_clusters or (200 if voted else 20), len(samples)),
+            max_clusters=min(self.max_clusters or (200 if voted else 20), len(fitted)),
             n_init=self.n_init,
             n_neighbors=self.n_neighbors,
             n_hidden=self.n_hidden or (0 if voted else 512),
-            max_iter=self.max_iter or (0 if voted else default_steps(len(samples))),
+            max_iter=self.max_iter or (0 if voted else default_steps(len(fitted))),
             max_samples=self.max_samples,
-            standardize=self.standardize,
+            standardize=self.standardize and not hasattr(self, "vectorizer_"),
             verbose=bool(self.verbose),
             objective=self.objective,
+            hints=hints,
         )
         if options.n_states < (n_clusters or 2):
             raise ValueError(f"`n_states` must be at least n_clusters={n_clusters}, got {options.n_states}")
         body = self.network if isinstance(self.network, nn.Module) else None
         rng = check_random_state(self.random_state)
         seen = np.zeros(len(samples), bool)  # what the network is trained on
-
-        rows = self._row_layer(samples, seen, rng)
+        rows = self._row_layer(samples, fitted, seen, rng)
 
         def read(indices: NDArray[np.int64]) -> Tensor:
-            seen[indices] = True
-            return rows(tensor_of(samples, indices))
+            seen[fitted[indices]] = True
+            return rows(tensor_of(samples, fitted[indices]))
 
         find = fit_from_consensus if voted else fit_clusters
-        found = find(read, len(samples), body, options, rng)
+        found = find(read, len(fitted), body, options, rng)
         found.network.rows = rows
         membership = found.network.membership
         best: list[Tensor] = []  # state of each sample within its most probable cluster, block by block
@@ -305,24 +328,19 @@ class InformationClusterer(Clusterer):
         def note(network: nn.Module, x: object, logits: Tensor) -> None:
             if len(membership) == membership.shape[1]:  # each state is a cluster
                 best.append(logits.argmax(dim=1))
-                return
-            p_zx = logits.double().softmax(dim=1)
-            own = membership.T.double()[(p_zx @ membership.double()).argmax(dim=1)]
-            best.append(torch.where(own > 0, p_zx, -1.0).argmax(dim=1))
+            else:
+                best.append(most_probable_states(logits.double().softmax(dim=1), membership.double()))
 
         with found.network.network.register_forward_hook(note):
-            order = self._keep(found.network, samples, options.verbose)
+            order = self._keep(found.network, samples, options.verbose, weight=weight, named=hints.classes)
         found.network.membership = membership[:, torch.from_numpy(order)]
         self.states_: NDArray[np.int64] = torch.cat(best).numpy()
         self.hierarchy_ = linkage_from_merges(found.merging.pairs, neighbor_heights(found.merging.ratios))
         coordinates, typicality = fit_typicality(
-            lambda indices: tensor_of(samples, indices), seen, found.network, options.n_dimensions, rng
+            lambda indices: tensor_of(samples, fitted[indices]), seen[fitted], found.network, options.n_dimensions, rng
         )
-        for name, value in vars(typicality).items():
-            setattr(self, f"typical_{name}_", value)
-        self.typical_length_ = coordinates.length
-        if coordinates.components is not None:
-            self.typical_components_ = coordinates.components
+        self._keep_typicality(coordinates, typicality)
+        self._keep_reservoir(samples, fitted, weight, rng)
         self.separation_: Array = found.separation[order]
         self.objective_, self.loss_curve_ = found.objective, found.loss_curve
         self.n_iter_, self.n_iter_start_ = found.n_iter, found.n_iter_start
@@ -334,56 +352,15 @@ class InformationClusterer(Clusterer):
             self.selection_ = found.selection
         return self
 
-    def predict(self, X: Rows, *, reject: float | None = None) -> NDArray[np.int64]:
-        """The most probable cluster of each sample.
-
-        Parameters
-        ----------
-        X : as in `fit`
-        reject : float, optional
-            Label samples -1 whose `typicality` is at most this: the largest share of ordinary samples that may be
-            rejected, such as 0.01. By default none is.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        if reject is None:
-            return super().predict(X)
-        check_level(reject)
-        check_is_fitted(self)
-        samples = self._samples(X)
-        return reject_atypical(self._labels(samples), self._typicality(samples), reject)
-
-    def typicality(self, X: Rows) -> NDArray[np.float64]:
-        """How typical samples are of those that were fitted, as conformal p-values.
-
-        It is the share of ordinary samples that lie as far out as a sample does, or farther, by the distances to its
-        nearest neighbours. At most a share a of new samples from the distribution of `fit` have a typicality of a or
-        less, on average over fits, whatever that distribution is. That is exact where enough samples were not among
-        the `max_samples` trained on, a quarter of all or 5,000; else it holds up to how well the principal components
-        fit new samples.
-
-        Parameters
-        ----------
-        X : as in `fit`
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            From 1 / (m + 1) to 1, where m is a quarter of the samples that were fitted, at most 5,000. Fewer than 396
-            samples have no typicality of 0.01 or less.
-        """
-        check_is_fitted(self)
-        return self._typicality(self._samples(X))
-
     def _samples(self, X: Rows) -> Samples:
         samples = super()._samples(X)
         if self.effective_metric_ == "cosine":
             check_directions(samples)
         return samples
 
-    def _row_layer(self, samples: Samples, seen: NDArray[np.bool_], rng: np.random.RandomState) -> RowLayer:
+    def _row_layer(
+        self, samples: Samples, fitted: NDArray[np.int64], seen: NDArray[np.bool_], rng: np.random.RandomState
+    ) -> RowLayer:
         """What rows pass first; notes the metric, and which rows took part in the reduction of sparse ones."""
         self.effective_metric_, self.n_components_ = self.metric, 0
         unit = self.metric == "cosine"
@@ -396,25 +373,13 @@ class InformationClusterer(Clusterer):
                 "`standardize` must be False for sparse rows of more than n_components columns, got True: divide the "
                 "columns first, such as by sklearn.preprocessing.MaxAbsScaler, which keeps rows sparse"
             )
-        chosen = np.sort(rng.permutation(len(samples))[: self.max_samples])
+        chosen = np.sort(rng.permutation(fitted)[: self.max_samples])
         seen[chosen] = True
         reduction = rank_zero_result(
             default_fabric(), lambda: fit_reduction(samples.matrix, chosen, self.n_components, rng, unit=unit)
         )
         self.n_components_ = reduction.shape[1]
         return RowLayer(reduction, unit=unit)
-
-    def _typicality(self, samples: Samples) -> NDArray[np.float64]:
-        typical, coordinates = self._typical()
-
-        def p_values(rows: NDArray[np.int64]) -> NDArray[np.float64]:
-            return typical.p_values(coordinates(self.module_, tensor_of(samples, rows)))
-
-        return in_blocks(p_values, len(samples), block=self._block)
-
-    def _typical(self) -> tuple[Typicality, Coordinates]:
-        typical = Typicality(**{name: getattr(self, f"typical_{name}_") for name in Typicality.__annotations__})
-        return typical, Coordinates(getattr(self, "typical_components_", None), self.typical_length_)
 
     def cut(self, k: int) -> NDArray[np.int64]:
         """Labels of the fitted samples for another number of clusters, without a new fit.
@@ -450,13 +415,6 @@ class InformationClusterer(Clusterer):
         components = getattr(self, "typical_components_", None)
         if (components is None) == bool(self.n_network_features_):
             raise ValueError("'typical_components_' must be there with a network of one's own, and else not")
-        n_features = self.n_components_ or self.n_features_in_
-        if components is not None and len(components) != n_features:
-            raise ValueError(f"'typical_components_' must be of {n_features} features")
-        n_dimensions = self.n_dimensions_ if components is None else components.shape[1]
-        if self.typical_length_ < 0.0 or len(self.typical_center_) != n_dimensions + (self.typical_length_ > 0.0):
-            raise ValueError("'typical_length_' and 'typical_center_' must fit the principal components")
-        self._typical()
 
     def _make_module(self, body: nn.Module | None) -> nn.Module:
         reduction = None

@@ -12,10 +12,12 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import assert_all_finite, get_tags
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import _check_sample_weight, validate_data
 from torch import Tensor
 
-from neuralbayes.data.sources import Images, ImageSource, as_source
+from neuralbayes.clusters.hints import Hints, make_hints
+from neuralbayes.data.sources import Images, ImageSource
+from neuralbayes.estimators.vectorized import vectorized
 
 Rows = Images | ImageSource | ArrayLike
 """What estimators take: rows of numbers, or images."""
@@ -58,11 +60,13 @@ def as_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> NDArray[Any]:
     """`X` as a finite array of floating point and shape (n_samples, n_features), which `estimator` notes or expects.
 
     Floating point stays what it is, and a memory-mapped array is not copied: it is checked a block at a time. At least
-    two rows are asked for where they are fitted (`reset`).
+    two rows are asked for where they are fitted (`reset`). Data frames are turned into numbers where the estimator has
+    a vectorizer.
     """
+    numbers = vectorized(estimator, _numpy(X), reset=reset)
     checked: NDArray[Any] = validate_data(
         estimator,
-        _numpy(X),
+        numbers,
         reset=reset,
         dtype=[np.float64, np.float32, np.float16],
         ensure_all_finite=False,  # below, in one pass
@@ -107,18 +111,22 @@ def check_directions(rows: NDArray[Any] | SparseRows) -> None:
             )
 
 
-def as_images(X: Any) -> ImageSource | None:
-    """`X` as a source of images where it is one, or an array of three or four dimensions; else None: it has rows."""
+def as_images(X: Any, shape: Sequence[int] | None = None) -> ImageSource | None:
+    """`X` as a source of images, of the given shape (H, W, C) where they are read from files; None: it has rows."""
     if isinstance(X, ImageSource):
         return X
-    return as_source(_numpy(X)) if getattr(X, "ndim", 2) in (3, 4) else None
+    if getattr(X, "ndim", 0) == 2:
+        return None
+    from neuralbayes.data.given import images_given  # pictures need Pillow, which rows do not
+
+    return images_given(X, shape)
 
 
 def as_fitted(
     estimator: BaseEstimator, X: Any, image_shape: Sequence[int] | None
 ) -> NDArray[Any] | SparseRows | ImageSource:
     """`X` as rows where `image_shape` is None, else as images; of the kind that `estimator` was fitted to."""
-    images = as_images(X)
+    images = as_images(X, image_shape)
     if (images is None) != (image_shape is None):
         fitted, got = ("images", "rows") if images is None else ("rows", "images")
         raise ValueError(f"X must be {fitted}, as in fit, got {got}")
@@ -140,6 +148,25 @@ def _check_values(estimator: BaseEstimator, values: NDArray[Any]) -> None:
             raise ValueError(
                 f"`X` must have values of at most {LARGEST:g}, whose squares can be added, got {largest:g}"
             )
+
+
+def as_hints(
+    n_samples: int,
+    sample_weight: ArrayLike | None,
+    known: ArrayLike | None,
+    must_link: ArrayLike | None,
+    cannot_link: ArrayLike | None,
+) -> tuple[NDArray[np.float64] | None, Hints, NDArray[np.int64]]:
+    """Checked weights (n_samples,) or None, hints about the samples of positive weight, and the indices of these."""
+    everything = np.arange(n_samples)
+    weight = None
+    if sample_weight is not None:
+        weight = _check_sample_weight(sample_weight, everything[:, None], dtype=np.float64, ensure_non_negative=True)
+        everything = np.flatnonzero(weight > 0.0)
+        if not len(everything):
+            raise ValueError("`sample_weight` must be positive for some samples, got only 0")
+    hints = make_hints(n_samples, weight=weight, known=known, must_link=must_link, cannot_link=cannot_link)
+    return weight, hints if weight is None else hints.of(everything), everything
 
 
 def _numpy(X: Any) -> Any:

@@ -21,6 +21,7 @@ from neuralbayes.bayes import LOG_2
 from neuralbayes.estimators.attributes import Check, array, number, numbers
 from neuralbayes.estimators.clusterer import Array, Clusterer
 from neuralbayes.estimators.inputs import as_rows
+from neuralbayes.estimators.table_vectorizer import TableVectorizer
 from neuralbayes.manifolds.certificate import certified
 from neuralbayes.manifolds.descent import fit_states, single_state
 from neuralbayes.manifolds.geometry import Geometry, Options
@@ -70,6 +71,8 @@ class ManifoldLabeler(Clusterer):
     standardize : bool, default=False
         Divide each column by its standard deviation first. Use it where columns have different units, not where
         distances are meaningful already.
+    vectorizer : TableVectorizer, optional
+        What turns data frames into numbers, standardised. Categories are no ground for a certificate: leave them out.
     random_state : int, RandomState instance or None, default=None
     verbose : bool, default=False
         Show progress.
@@ -104,6 +107,9 @@ class ManifoldLabeler(Clusterer):
         With ``n_clusters="auto"``: "n_clusters", "objective", "separation" and "stability" of each number tried.
     module_ : torch.nn.Module
         The network, from (n, n_features) to logits (n, n_clusters_).
+    vectorizer_ : TableVectorizer
+        Where a data frame was turned into numbers; `n_features_in_` and `feature_names_in_` are then those of the
+        numbers.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
 
@@ -150,6 +156,7 @@ class ManifoldLabeler(Clusterer):
         "max_samples": [Interval(Integral, 2, None, closed="left")],
         "max_clusters": [Interval(Integral, 2, None, closed="left")],
         "standardize": ["boolean"],
+        "vectorizer": [TableVectorizer, None],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
@@ -168,6 +175,7 @@ class ManifoldLabeler(Clusterer):
         max_samples: int = 2000,
         max_clusters: int = 8,
         standardize: bool = False,
+        vectorizer: TableVectorizer | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
     ) -> None:
@@ -182,6 +190,7 @@ class ManifoldLabeler(Clusterer):
         self.max_samples = max_samples
         self.max_clusters = max_clusters
         self.standardize = standardize
+        self.vectorizer = vectorizer
         self.random_state = random_state
         self.verbose = verbose
 
@@ -219,7 +228,7 @@ class ManifoldLabeler(Clusterer):
             max_iter=self.max_iter,
             tol=self.tol,
             max_samples=self.max_samples,
-            standardize=self.standardize,
+            standardize=self.standardize and not hasattr(self, "vectorizer_"),
             verbose=bool(self.verbose),
             objective=DML() if self.objective is None else self.objective,
         )

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from neuralbayes.estimators.attributes import Check
+from neuralbayes.estimators.table_vectorizer import TableVectorizer
 from neuralbayes.networks.filling import check_finite, fill
 from neuralbayes.objectives import Objective, WeightedSum
 from neuralbayes.objectives.reference import described
@@ -82,7 +83,10 @@ class SavedEstimator(BaseEstimator):  # type: ignore[misc]
             value = getattr(self, name)
             if name != "module_" and name not in {**self._fitted, **self._fitted_sometimes}:
                 raise TypeError(f"`_fitted` of {type(self).__name__} must say what {name!r} holds")
-            if isinstance(value, nn.Module):
+            if isinstance(value, TableVectorizer):
+                values[name], arrays = value.state()
+                tensors |= {f"{name}.{key}": torch.from_numpy(array) for key, array in arrays.items()}
+            elif isinstance(value, nn.Module):
                 tensors |= {f"{name}.{key}": tensor for key, tensor in value.state_dict().items()}
             elif isinstance(value, np.ndarray) and value.dtype.kind in "fiub":
                 tensors[name] = torch.from_numpy(np.ascontiguousarray(value))
@@ -122,6 +126,10 @@ class SavedEstimator(BaseEstimator):  # type: ignore[misc]
         attributes = dict(description["attributes"])
         if "feature_names_in_" in attributes:
             attributes["feature_names_in_"] = np.array(attributes["feature_names_in_"], dtype=object)
+        if "vectorizer_" in attributes:
+            arrays = {k: tensors.pop(k).numpy() for k in list(tensors) if k.startswith("vectorizer_.")}
+            arrays = {k.removeprefix("vectorizer_."): array for k, array in arrays.items()}
+            attributes["vectorizer_"] = TableVectorizer.restored(attributes["vectorizer_"], arrays)
         state = {k.removeprefix("module_."): t for k, t in tensors.items() if k.startswith("module_.")}
         attributes |= {k: t.numpy() for k, t in tensors.items() if not k.startswith("module_.")}
         checks = cls._fitted | cls._fitted_sometimes

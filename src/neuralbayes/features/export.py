@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import copy
-import io
-import logging
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,6 +19,7 @@ from neuralbayes.data.sources import ArraySource, ImageSource, SubsetSource
 from neuralbayes.data.written import parquet_metadata
 from neuralbayes.distributed.blocks import cut
 from neuralbayes.features.encoder import ImageEncoder, flat_state
+from neuralbayes.features.programs import Format, export_network
 from neuralbayes.system.files import atomic_write
 from neuralbayes.training.progress import progress
 
@@ -67,9 +63,7 @@ class FeatureNetwork(nn.Module):
         return flat_state(self.layers(x), MAX_FEATURES)
 
 
-def export_encoder(
-    encoder: ImageEncoder, path: str | Path, to: Literal["onnx", "torch"], *, state: str = "relu4"
-) -> float:
+def export_encoder(encoder: ImageEncoder, path: str | Path, to: Format, *, state: str = "relu4") -> float:
     """Write an encoder, with its normalisation, as a network that takes uint8 images (n, H, W, C) for any n.
 
     Parameters
@@ -101,28 +95,19 @@ def export_encoder(
     >>> torch.export.load("encoder.pt2").module()(torch.from_numpy(images)).shape
     torch.Size([40, 80])
     """
-    if to not in ("onnx", "torch"):
-        raise ValueError(f"`to` must be onnx or torch, got {to!r}")
-    if to == "onnx":
-        _require_onnx()
     network = FeatureNetwork(encoder, state)
-    rng = np.random.default_rng(0)
-    images = rng.integers(0, 256, (5, *encoder.shape), dtype=np.uint8)
+    images = np.random.default_rng(0).integers(0, 256, (5, *encoder.shape), dtype=np.uint8)
     expected = encoder.features(ArraySource(images, channels_first=False), state, max_size=MAX_FEATURES)
-    with atomic_write(path) as temporary:
-        with _quiet():
-            if to == "onnx":
-                _write_onnx(network, images, temporary)
-                features = _run_onnx(temporary, images)
-            else:
-                program = io.BytesIO()  # torch's own writer of files ends the process on a full disk
-                torch.export.save(_program(network, images), program)
-                temporary.write_bytes(program.getbuffer())
-                features = torch.export.load(temporary).module()(torch.from_numpy(images)).detach().numpy()
-        difference = float(np.abs(features - expected).max())
-        if not difference <= TOLERANCE * max(1.0, float(np.abs(expected).max())):  # not: NaN fails every comparison
-            raise ValueError(f"the exported network differs from the encoder by {difference:g}; {path} is not written")
-    return difference
+    return export_network(
+        network,
+        images,
+        [expected],
+        path,
+        to,
+        names=("images", ("features",)),
+        tolerance=[TOLERANCE],
+        metadata={"input": f"uint8 images (n, {', '.join(map(str, encoder.shape))})", "output": f"features of {state}"},
+    )
 
 
 def write_features(
@@ -245,50 +230,3 @@ def _write_parquet(
         if writer is not None:
             writer.close()
     return n_images, n_features
-
-
-def _program(network: FeatureNetwork, images: NDArray[np.uint8]) -> torch.export.ExportedProgram:
-    any_number = {0: torch.export.Dim("n_images", min=1, max=1 << 20)}
-    return torch.export.export(network, (torch.from_numpy(images[:2]),), dynamic_shapes=(any_number,))
-
-
-def _write_onnx(network: FeatureNetwork, images: NDArray[np.uint8], path: Path) -> None:
-    torch.onnx.export(
-        network,
-        (torch.from_numpy(images[:2]),),
-        str(path),
-        input_names=["images"],
-        output_names=["features"],
-        dynamic_shapes=({0: torch.export.Dim("n_images", min=1, max=1 << 20)},),
-        dynamo=True,
-        external_data=False,
-        verbose=False,
-    )
-
-
-def _run_onnx(path: Path, images: NDArray[np.uint8]) -> NDArray[np.float32]:
-    session = import_module("onnxruntime").InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    features: NDArray[np.float32] = session.run(None, {"images": images})[0]
-    return features
-
-
-def _require_onnx() -> None:
-    missing = [name for name in ("onnx", "onnxscript", "onnxruntime") if find_spec(name) is None]
-    if missing:
-        raise ImportError(f"ONNX needs {', '.join(missing)}: pip install 'neuralbayes[export]'")
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep what torch's exporters say about themselves from the user."""
-    loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript", "onnx_ir")]
-    levels = [logger.level for logger in loggers]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for logger in loggers:
-            logger.setLevel(logging.ERROR)
-        try:
-            yield
-        finally:
-            for logger, level in zip(loggers, levels, strict=True):
-                logger.setLevel(level)

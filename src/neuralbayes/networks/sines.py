@@ -38,11 +38,14 @@ class SineNetwork(nn.Module):
         self.register_buffer("phase", phase)
         self.head = nn.Parameter(torch.zeros(len(phase) + 1, n_states))
 
+    def normalize(self, x: Tensor) -> Tensor:
+        """Coordinates in the dtype of `x`: (n, n_features) -> (n, n_dimensions)."""
+        # The origin may be far away compared with the extent of the data: subtract in double.
+        return ((x.double() - self.center) @ self.basis).to(x.dtype)
+
     def hidden(self, x: Tensor) -> Tensor:
         """The hidden layer in the dtype of `x`: (n, n_features) -> (n, n_hidden)."""
-        # The origin may be far away compared with the extent of the data: subtract in double.
-        coordinates = ((x.double() - self.center) @ self.basis).to(x.dtype)
-        return torch.addmm(self.phase.to(x.dtype), coordinates, self.frequency.to(x.dtype)).sin_()
+        return torch.addmm(self.phase.to(x.dtype), self.normalize(x), self.frequency.to(x.dtype)).sin_()
 
     def forward(self, x: Tensor) -> Tensor:
         """Logits: (n, n_features) -> (n, n_states)."""

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from importlib import import_module
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
-from types import ModuleType
-
 from torch import nn
 
 from neuralbayes.objectives.base import Objective
 from neuralbayes.objectives.weighted import WeightedSum
+from neuralbayes.system.code import named_object
 
 
 def named_objective(reference: str) -> Objective | WeightedSum:
@@ -31,13 +26,7 @@ def named_objective(reference: str) -> Objective | WeightedSum:
     >>> named_objective("neuralbayes.objectives:MIM").alpha
     2.0
     """
-    place, _, name = reference.rpartition(":")
-    if not place or not name.isidentifier():
-        raise ValueError(f"`objective` must be written as file.py:Name or package.module:Name, got {reference!r}")
-    module = _module(place)
-    if not hasattr(module, name):
-        raise ValueError(f"`objective` must name what {place} defines, got {reference!r}")
-    found = getattr(module, name)
+    found = named_object(reference, "objective")
     if isinstance(found, type):
         try:
             found = found()
@@ -63,24 +52,6 @@ def described(module: nn.Module) -> str:
     plain = [f"{name}={value!r}" for name, value in values.items() if _is_plain(value)]
     parts = [described(part) for part in module.modules() if isinstance(part, Objective) and part is not module]
     return f"{type(module).__module__}.{type(module).__qualname__}({', '.join([*parts, *plain])})"
-
-
-def _module(place: str) -> ModuleType:
-    path = Path(place)
-    if path.suffix != ".py":
-        try:
-            return import_module(place)
-        except ModuleNotFoundError as error:
-            raise ValueError(f"`objective` must be in a file.py or an installed module: {error}") from error
-    if not path.is_file():
-        raise FileNotFoundError(f"`objective` must be in a file that exists, got {place!r}")
-    spec = spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None:
-        raise ValueError(f"`objective` must be in a file that Python can import, got {place!r}")
-    module = module_from_spec(spec)
-    sys.modules.setdefault(path.stem, module)  # where dataclasses and the like look their own module up
-    spec.loader.exec_module(module)
-    return module
 
 
 def _is_plain(value: object) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from neuralbayes.clusters.prototypes import rank_members
 from neuralbayes.plot.display import Display
 from neuralbayes.plot.style import current_theme, literal
 
@@ -33,31 +34,31 @@ def typical(p_zx: NDArray[Any], n: int) -> NDArray[np.intp]:
     return found
 
 
-def from_sure_to_unsure(p_zx: NDArray[Any], n: int) -> list[NDArray[np.intp]]:
-    """Members of each state, of which it is the likeliest, at even distances from the surest to the least sure.
+def from_typical_to_odd(points: NDArray[Any], labels: NDArray[np.integer], n: int) -> list[NDArray[np.intp]]:
+    """Members of each cluster at even distances from the most typical one to the least.
+
+    Typical are members in the midst of their cluster: large probabilities are those of outliers.
 
     Parameters
     ----------
-    p_zx : ndarray of shape (n_samples, n_states)
+    points : ndarray of shape (n_samples, n_dimensions)
+        Where the samples lie.
+    labels : ndarray of shape (n_samples,)
     n : int
-        Most members of a state.
+        Most members of a cluster.
 
     Returns
     -------
     list of ndarray
-        For each state the indices of its members; none for a state that has none.
+        For each cluster the indices of its members; none for a cluster that has none.
 
     Examples
     --------
-    >>> p = np.array([0.9, 0.6, 0.8, 0.1, 0.7])
-    >>> from_sure_to_unsure(np.stack([p, 1 - p], axis=1), 3)
-    [array([0, 2, 1]), array([3])]
+    >>> from_typical_to_odd(np.array([[0.0], [1.0], [2.0], [9.0], [50.0]]), np.array([0, 0, 0, 0, 1]), 2)
+    [array([1, 3]), array([4])]
     """
-    labels = p_zx.argmax(axis=1)
     chosen = []
-    for k in range(p_zx.shape[1]):
-        members = np.flatnonzero(labels == k)
-        members = members[np.argsort(-p_zx[members, k], kind="stable")]
+    for members in rank_members(points, labels, int(labels.max(initial=-1)) + 1):
         places = np.linspace(0, len(members) - 1, min(n, len(members))) if len(members) else np.empty(0)
         chosen.append(members[places.astype(np.intp)])
     return chosen

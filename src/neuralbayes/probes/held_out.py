@@ -30,8 +30,8 @@ def held_out(images: Images, *, share: float = TEST_SHARE, seed: int = SEED) -> 
 
     Examples
     --------
-    >>> from neuralbayes.data.images import load_images
-    >>> train, test = held_out(load_images("digits"))
+    >>> import neuralbayes as nb
+    >>> train, test = held_out(nb.load_images("digits"))
     >>> len(train), len(test), np.bincount(test.labels).tolist()
     (1149, 288, [29, 29, 28, 29, 29, 29, 29, 29, 28, 29])
     """

@@ -111,7 +111,7 @@ def probe(
     Parameters
     ----------
     train, test : Images, Split, or tuple (features of shape (n, d) or images, labels)
-        As given by `neuralbayes.datasets.load` or `neuralbayes.data.images.load_images`.
+        As given by `neuralbayes.datasets.load` or `neuralbayes.load_images`.
     encoder : ImageEncoder, optional
         Whose features to probe; without it the pixels are, or the features that were given.
     state : str, default="relu4"

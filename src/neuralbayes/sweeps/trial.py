@@ -45,7 +45,7 @@ class Pictures:
     Attributes
     ----------
     data : str
-        A name or a path, as :func:`neuralbayes.data.images.load_images` takes it.
+        A name or a path, as :func:`neuralbayes.load_images` takes it.
     split : str
     limit : int, optional
         The first `limit` images only.

@@ -8,6 +8,9 @@ MAX_JSON_BYTES = 64 * 2**20
 MAX_PACKED_BYTES = 2**30
 """What is packed in an NPZ or a Parquet file, unpacked; an array that is not packed is mapped."""
 
+MAX_PACKED_RATIO = 100
+"""Bytes of a packed text per byte of its file, above `MAX_PACKED_BYTES`: text that says something packs less well."""
+
 MAX_PARQUET_RATIO = 100
 """Bytes in memory per byte of a Parquet file, above `MAX_PACKED_BYTES`: cells that say something pack less well."""
 

@@ -15,6 +15,7 @@ from neuralbayes.report.explorer.places import Method, posterior_places
 from neuralbayes.report.explorer.samples import Samples
 from neuralbayes.report.explorer.side import Grid, Layer, Side, Watch
 from neuralbayes.report.explorer.training import loss_pictures
+from neuralbayes.report.explorer.tried import tried_grid
 from neuralbayes.report.explorer.words import layer_warnings
 
 
@@ -51,14 +52,23 @@ def clusters_side(
     module = clusterer.module_
     with torch.no_grad():
         x = torch.from_numpy(samples.pictures).permute(0, 3, 1, 2).float() / 255.0
-        states = posterior(module.network(module.normalize(x)))
+        points = module.normalize(x)
+        states = posterior(module.network(points))
     p_zx = clusterer.predict_proba(samples.pictures).astype(np.float32)
     watch("the map")
     places = posterior_places(states.numpy(), method)  # the states tell more of what is near what than the clusters
     n = len(samples)
     layers = [
         Layer("small states", states.numpy(), places, float(mutual_information(states)), n),
-        Layer("clusters", p_zx, places, float(mutual_information(torch.from_numpy(p_zx))), n, clusterer.separation_),
+        Layer(
+            "clusters",
+            p_zx,
+            places,
+            float(mutual_information(torch.from_numpy(p_zx))),
+            n,
+            clusterer.separation_,
+            points=points.flatten(1).numpy(),
+        ),
     ]
     watch("drawing")
     params, defaults = clusterer.get_params(deep=False), type(clusterer)().get_params()
@@ -107,17 +117,5 @@ def cluster_grids(clusterer: InformationClusterer, layer: Layer) -> list[Grid]:
             "neighbours of x, as a share of log 2: 100 % where no neighbour is in another cluster.",
         )
     ]
-    selection = getattr(clusterer, "selection_", None)
-    if selection:
-        tried = list(zip(selection["n_clusters"], selection["ratio"], selection["jump"], strict=True))
-        grids.append(
-            Grid(
-                "Numbers of clusters",
-                ("clusters", "neighbours against chance", "jump"),
-                [(str(n), f"{ratio:.3f}", f"{jump:.2f}") for n, ratio, jump in tried],
-                "How many times as often as by chance the two clusters that would be merged next are neighbours, and "
-                f"how much less that is than for the two merged before. {clusterer.n_clusters_} stands out.",
-                [(i, 2) for i, (n, _, _) in enumerate(tried) if n == clusterer.n_clusters_],
-            )
-        )
-    return grids
+    tried = tried_grid(clusterer)
+    return [*grids, tried] if tried else grids

@@ -11,7 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from neuralbayes.report.explorer.figures import Sheet, sheet
-from neuralbayes.report.explorer.payload import MEMBERS, TOP, columns_shown, layer_payload, safe_json, samples_payload
+from neuralbayes.report.explorer.payload import (
+    MEMBERS,
+    TOP,
+    columns_shown,
+    described_payload,
+    layer_payload,
+    safe_json,
+    samples_payload,
+)
 from neuralbayes.report.explorer.samples import MAX_COLUMNS, Samples
 from neuralbayes.report.explorer.sections import REPORT, Story
 from neuralbayes.report.explorer.side import Side
@@ -26,6 +34,7 @@ SCRIPTS = (
     "members.js",
     "sample.js",
     "explorer.js",
+    "rows.js",
     "compare.js",
     "boot.js",
 )
@@ -71,11 +80,12 @@ def page_text(sides: Sequence[Side], story: Story = REPORT) -> str:
                 "samples": i,
                 "layers": [layer_payload(layer, side.samples, shown[i]) for layer in side.layers],
                 "background": None if side.background is None else {"extent": side.background[1]},
+                "described": None if side.described is None else described_payload(side.described),
             }
             for side, i in zip(sides, own, strict=True)
         ],
     }
-    style, theme = _asset("page.css"), _asset("theme.js")
+    style, theme = _asset("page.css") + _asset("described.css"), _asset("theme.js")
     script = "(() => {\n'use strict';\n" + "\n".join(_asset(name) for name in SCRIPTS) + "\n})();\n"
     template = _environment().get_template("page.html")
     return str(

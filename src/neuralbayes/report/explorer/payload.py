@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from neuralbayes.clusters.prototypes import rank_members
 from neuralbayes.plot.crosstab import crosstab
 from neuralbayes.plot.members import borderline, posterior_entropy, telling_states, typical
+from neuralbayes.report.explorer.described import Described
 from neuralbayes.report.explorer.figures import Sheet
 from neuralbayes.report.explorer.samples import Samples, standardized, telling_columns
 from neuralbayes.report.explorer.side import Layer
@@ -77,7 +79,7 @@ def layer_payload(layer: Layer, samples: Samples, shown: NDArray[np.intp]) -> di
     p_zx = layer.p_zx
     k = layer.n_states
     top = np.argsort(-p_zx, axis=1, kind="stable")[:, :TOP]
-    best = typical(p_zx, MEMBERS)
+    best = typical(p_zx, MEMBERS) if layer.points is None else _midmost(layer)
     unsure = np.full((k, MEMBERS), NONE)
     for state, found in enumerate(borderline(p_zx, MEMBERS)):
         unsure[state, : len(found)] = found
@@ -97,7 +99,8 @@ def layer_payload(layer: Layer, samples: Samples, shown: NDArray[np.intp]) -> di
         "entropy": _packed(np.round(WHOLE * posterior_entropy(p_zx) / max(layer.bound, 1e-12)).clip(0, WHOLE), "<u2"),
         "nTypical": best.shape[1],
         "typical": _packed(best, "<u2"),
-        "typicalP": _packed(np.round(WHOLE * np.take_along_axis(p_zx.T, best, axis=1)), "<u2"),
+        "typicalP": _packed(np.round(WHOLE * np.take_along_axis(p_zx.T, best % len(p_zx), axis=1)), "<u2"),
+        "midmost": layer.points is not None,
         "nBorderline": MEMBERS,
         "borderline": _packed(unsure, "<u2"),
         "places": _packed(np.round(WHOLE * (layer.places.points - low) / extent), "<u2"),
@@ -126,11 +129,34 @@ def layer_payload(layer: Layer, samples: Samples, shown: NDArray[np.intp]) -> di
     return payload
 
 
+def described_payload(found: Described) -> dict[str, Any]:
+    """The rows of a table with the reasons for their labels; cells are text, one a line."""
+    return {
+        "clusters": found.names,
+        "names": found.row_names,
+        "columns": [
+            {"name": column.name, "cells": "\n".join(" ".join(text.split()) for text in cells)}
+            for column, cells in found.cells
+        ],
+        "runnerUp": _packed(found.runner_up, "<u2"),
+        "reasons": _packed(found.reasons, "<i2"),
+    }
+
+
 def columns_shown(samples: Samples, layer: Layer) -> NDArray[np.intp]:
     """Of a table the columns in which the states of `layer` differ most."""
     if samples.values is None:
         return np.arange(0)
     return telling_columns(samples.values, layer.claimed)
+
+
+def _midmost(layer: Layer) -> NDArray[np.intp]:
+    """The members in the midst of each state, the most typical first: (n_states, MEMBERS), NONE where it has fewer."""
+    found = np.full((layer.n_states, MEMBERS), NONE, np.intp)
+    if layer.points is not None:
+        for state, members in enumerate(rank_members(layer.points, layer.claimed, layer.n_states)):
+            found[state, : min(MEMBERS, len(members))] = members[:MEMBERS]
+    return found
 
 
 def _packed(array: NDArray[Any], dtype: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,9 @@ from neuralbayes.plot.states import DEAD
 from neuralbayes.report.explorer.figures import Picture
 from neuralbayes.report.explorer.places import Places
 from neuralbayes.report.explorer.samples import Samples
+
+if TYPE_CHECKING:
+    from neuralbayes.report.explorer.described import Described
 
 Watch = Callable[[str], None]
 """Told what is being done while a side is made."""
@@ -37,6 +41,9 @@ class Layer:
         The certificate of a labeler, in nats.
     disjoint : ndarray of bool and shape (n_states,), or None
         Which states are certified.
+    points : ndarray of shape (n_samples, n_dimensions), or None
+        Where the samples lie. With it the members of a state that lie in its midst are the typical ones, else those of
+        largest p(x|z)/p(x).
     """
 
     name: str
@@ -46,6 +53,7 @@ class Layer:
     n_informed: int = 0
     separation: NDArray[np.float64] | None = None
     disjoint: NDArray[np.bool_] | None = None
+    points: NDArray[np.floating] | None = None
 
     @property
     def n_states(self) -> int:
@@ -109,6 +117,8 @@ class Side:
     filters : Picture, or None
     background : (str, extent), or None
         The regions of the states behind the map: the address of a picture, and left, right, bottom, top.
+    described : Described, or None
+        Of a table: the clusters explained.
     """
 
     title: str
@@ -126,3 +136,4 @@ class Side:
     grids: dict[str, list[Grid]] = field(default_factory=dict)
     filters: Picture | None = None
     background: tuple[str, tuple[float, float, float, float]] | None = None
+    described: Described | None = None

@@ -6,7 +6,7 @@ import copy
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,13 +21,18 @@ from neuralbayes.plot.style import COLORS
 from neuralbayes.report.explorer.classes import agreement, crosstab_picture
 from neuralbayes.report.explorer.clusters import cluster_grids
 from neuralbayes.report.explorer.commands import label_command
+from neuralbayes.report.explorer.described import Described, described
 from neuralbayes.report.explorer.figures import png_address
 from neuralbayes.report.explorer.places import Method, Places, posterior_places
-from neuralbayes.report.explorer.samples import Samples
+from neuralbayes.report.explorer.samples import Samples, standardized
 from neuralbayes.report.explorer.side import Grid, Layer, Side, Watch
 from neuralbayes.report.explorer.training import information_grid, loss_pictures, training_pictures
+from neuralbayes.report.explorer.tried import tried_grid
 from neuralbayes.report.explorer.words import certificate_warnings, layer_warnings
 from neuralbayes.system.files import read_json
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def rows_side(
@@ -36,6 +41,8 @@ def rows_side(
     X: Any,
     samples: Samples,
     *,
+    frame: pd.DataFrame | None = None,
+    classes: str | None = None,
     options: Sequence[str] = (),
     method: Method = "tsne",
     watch: Watch = lambda doing: None,
@@ -51,6 +58,10 @@ def rows_side(
     X : array or DataFrame of shape (n_samples, n_features)
         The rows of `samples` as the estimator takes them.
     samples : Samples
+    frame : DataFrame, optional
+        All columns of the rows of `samples`, also those that were left out of the fit. Clusters are explained by them.
+    classes : str, optional
+        The column of `frame` that holds true classes, which explain nothing.
     options : sequence of str
         Words of `neuralbayes label` that say which part of the table is used.
     method : {"tsne", "pca"}
@@ -62,6 +73,7 @@ def rows_side(
     if samples.values is None:
         raise ValueError("`samples` must be rows, got images")
     watch(f"looking at {len(samples):,} rows")
+    explained = None
     if isinstance(estimator, ManifoldLabeler | InformationClusterer):
         layers, background = _cluster_layers(estimator, X, samples.values, samples.columns)
         if isinstance(estimator, ManifoldLabeler):
@@ -71,6 +83,9 @@ def rows_side(
             warnings = layer_warnings(layers, "row")
             grids = {"training": cluster_grids(estimator, layers[0])}
         training = loss_pictures(estimator)
+        if frame is not None:
+            watch("explaining the clusters")
+            explained = _explained(estimator, frame, samples, layers[0], classes)
     else:
         layers, background = _encoder_layers(estimator, X, method, watch), None
         warnings = layer_warnings(layers, "row")
@@ -101,7 +116,38 @@ def rows_side(
         labels=[picture] if (picture := crosstab_picture(layers[-1], samples)) else [],
         grids=grids,
         background=background,
+        described=explained,
     )
+
+
+def _explained(
+    clusterer: ManifoldLabeler | InformationClusterer,
+    frame: pd.DataFrame,
+    samples: Samples,
+    layer: Layer,
+    classes: str | None,
+) -> Described:
+    trained = clusterer.labels_
+    same = len(trained) == samples.n_all and np.array_equal(trained[samples.index], layer.claimed)
+    return described(
+        frame,
+        layer.p_zx,
+        index=samples.index,
+        sizes=np.bincount(trained, minlength=layer.n_states) if same else None,
+        fitted=set(samples.columns),
+        left_out=[] if classes is None else [classes],
+        verdict=_verdict(clusterer),
+    )
+
+
+def _verdict(clusterer: ManifoldLabeler | InformationClusterer) -> str:
+    """How far clusters are apart, in a sentence."""
+    percent = 100 * clusterer.separation_ / LOG_2
+    if isinstance(clusterer, ManifoldLabeler):
+        if clusterer.disjoint_.all():
+            return "They are certified disjoint."
+        return "They are not certified disjoint: see the certificate below."
+    return f"They may touch: separation {percent.min():.0f} to {percent.max():.0f} of 100."
 
 
 def _cluster_layers(
@@ -115,7 +161,8 @@ def _cluster_layers(
     points[order] = drawn_in.points
     places = Places(points, np.ones(len(values), bool), drawn_in.axis_names, f"{len(values):,} rows{drawn_in.how}")
     disjoint = np.asarray(clusterer.disjoint_, dtype=bool) if isinstance(clusterer, ManifoldLabeler) else None
-    layer = Layer("states", p_zx, places, separation=clusterer.separation_, disjoint=disjoint)
+    where = standardized(values) if clusterer.standardize else values
+    layer = Layer("states", p_zx, places, separation=clusterer.separation_, disjoint=disjoint, points=where)
     if values.shape[1] != 2 or not 2 <= layer.n_states <= len(COLORS):  # of more, two would look the same
         return [layer], None
     names = getattr(clusterer, "feature_names_in_", None)
@@ -156,22 +203,8 @@ def _certificate(labeler: ManifoldLabeler, layer: Layer) -> list[Grid]:
             "from 90 % on it is certified.",
         )
     ]
-    selection = getattr(labeler, "selection_", None)
-    if selection:
-        tried = zip(*(selection[name] for name in ("n_clusters", "separation", "stability")), strict=True)
-        grids.append(
-            Grid(
-                "Numbers of states that were tried",
-                ("states", "least separation, of log 2", "agreement of resamples"),
-                [
-                    (str(n), f"{100 * separation / LOG_2:.1f} %", "not needed" if again is None else f"{again:.2f}")
-                    for n, separation, again in tried
-                ],
-                f"{labeler.n_clusters_} was taken: the largest number of states that are all certified and that "
-                "resamples find again (adjusted Rand index of at least 0.9).",
-            )
-        )
-    return grids
+    tried = tried_grid(labeler)
+    return [*grids, tried] if tried else grids
 
 
 def _facts(folder: Path, estimator: Any, samples: Samples) -> list[tuple[str, str]]:

@@ -64,6 +64,10 @@ async function start() {
   document.querySelectorAll(".explorer").forEach((root, i) => {
     explorers.push(new Explorer(root, sides[i], samples[sides[i].samples], changed));
   });
+  for (const root of document.querySelectorAll("[data-rows]")) {
+    const explorer = explorers[Number(root.dataset.rows)];
+    new RowList(root, explorer.side.described, explorer.layers.at(-1), explorer);
+  }
   changed();
   document.documentElement.dataset.ready = "yes";
 }

@@ -63,10 +63,12 @@ function membersOf(layer, state, which) {
   const entropy = (i) => (layer.entropy[i] / WHOLE) * layer.bound;
   if (which === "typical") {
     const start = state * layer.nTypical;
-    return Array.from({ length: layer.nTypical }, (_, j) => {
-      const sample = layer.typical[start + j];
-      return { sample, p: layer.typicalP[start + j] / WHOLE, entropy: entropy(sample) };
-    });
+    return Array.from({ length: layer.nTypical }, (_, j) => start + j)
+      .filter((at) => layer.typical[at] !== NONE)
+      .map((at) => {
+        const sample = layer.typical[at];
+        return { sample, p: layer.typicalP[at] / WHOLE, entropy: entropy(sample) };
+      });
   }
   let samples;
   if (which === "borderline") {

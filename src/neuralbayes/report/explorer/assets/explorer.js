@@ -12,7 +12,7 @@ class Explorer {
     this.layer = this.layers.at(-1);
     this.state = this.layer.first;
     const typical = membersOf(this.layer, this.state, "typical").map((member) => member.sample);
-    this.sample = typical.find((i) => this.layer.mapped[i]) ?? typical[0];
+    this.sample = typical.find((i) => this.layer.mapped[i]) ?? typical[0] ?? 0;
     this.threshold = 0;
     this.colouring = "state";
     this.map = new StateMap(this);

@@ -26,7 +26,10 @@ class Members {
     this.root.replaceChildren(this.head(layer, samples, state));
     if (layer.classes && layer.claimed[state] > 0) this.root.append(this.classes(layer, samples, state));
     if (layer.profile && layer.claimed[state] > 0) this.root.append(...this.profile(layer, samples, state));
-    for (const [which, title, about] of LISTS) this.root.append(...this.list(which, title, about));
+    for (const [which, title, about] of LISTS) {
+      const midmost = which === "typical" && layer.midmost;
+      this.root.append(...this.list(which, title, midmost ? "in the midst of the members, with p(z|x) below" : about));
+    }
   }
 
   head(layer, samples, state) {
@@ -112,7 +115,7 @@ class Members {
       return [...parts, make("p", { className: "empty", text: why })];
     }
     const value = (member) => {
-      if (which === "typical") return `×${short(member.p / Math.max(layer.prior[state], 1e-12))}`;
+      if (which === "typical" && !layer.midmost) return `×${short(member.p / Math.max(layer.prior[state], 1e-12))}`;
       return which === "borderline" ? member.entropy.toFixed(2) : member.p.toFixed(2);
     };
     parts.push(samples.sheet ? this.thumbs(shown, value, which) : this.table(shown, value, which));
@@ -152,7 +155,7 @@ class Members {
     const room = Math.max(1, Math.floor((this.width - 175) / 88));
     const columns = this.telling(layer, samples, state).slice(0, room);
     const d = samples.columns.length;
-    const heading = { typical: "p(x|z)/p(x)", borderline: "entropy", all: "p(z|x)" }[which];
+    const heading = { typical: layer.midmost ? "p(z|x)" : "p(x|z)/p(x)", borderline: "entropy", all: "p(z|x)" }[which];
     const rows = members.map((member) => {
       const cells = columns.map((j) => {
         const { mean, std } = samples.columns[j];

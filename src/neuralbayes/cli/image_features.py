@@ -1,0 +1,101 @@
+"""``--features`` of images: which file or network they come from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from neuralbayes.cli.runs import image_paths, limited
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from neuralbayes.data.sources import Images
+    from neuralbayes.features.pretrained import PretrainedNetwork
+
+
+@dataclass(frozen=True)
+class ImageFeatures:
+    """Features that stand for images: of a pretrained network, or from a file.
+
+    Attributes
+    ----------
+    name : str
+        As it was asked for.
+    size : tuple (H, W) or None
+        Pixels that were asked for.
+    network : PretrainedNetwork or None
+        None where features come from a file.
+    kept : Path
+        Where features of a network are kept.
+    """
+
+    name: str
+    size: tuple[int, int] | None
+    network: PretrainedNetwork | None
+    kept: Path
+
+    def load(self, data: str, split: str, *, verbose: bool) -> Images:
+        """The images as the network takes them; as they are shown where features come from a file."""
+        from neuralbayes.data.images import load_images
+
+        steps = None if self.network is None else self.network.preprocessing
+        if steps is None:
+            return load_images(data, split=split, size=self.size, progress=verbose)
+        return load_images(
+            data, split=split, size=steps.scaled, channels=3, interpolation=steps.interpolation, progress=verbose
+        )
+
+    def rows(self, images: Images, limit: int | None, *, verbose: bool) -> NDArray[Any]:
+        """The features of the first `limit` images, or of all: (n, n_features)."""
+        source = limited(images, limit)
+        if self.network is None:
+            return features_of_file(Path(self.name), len(source), f"images of {images.name}")
+        from neuralbayes.features.kept import file_digests, image_digests, kept_features
+
+        paths = image_paths(images, limit)
+        items = file_digests(paths) if paths else image_digests(source)
+        return kept_features(self.network, source.read, items, self.kept, verbose=verbose)
+
+
+def image_features(name: str, size: tuple[int, int] | None, kept: Path) -> ImageFeatures:
+    """What ``--features`` asks for, checked before anything is read."""
+    if is_file(name):
+        if not Path(name).is_file():
+            raise FileNotFoundError(f"--features must be a .npy file that exists, or a network, got {name!r}")
+        return ImageFeatures(name, size, None, kept)
+    from neuralbayes.features.pretrained import pretrained_network
+
+    return ImageFeatures(name, size, pretrained_network(name, "pictures", size=size), kept)
+
+
+def is_file(name: str) -> bool:
+    """Whether features are read from a file, rather than computed by a network."""
+    return Path(name).suffix.lower() == ".npy"
+
+
+def features_of_file(path: Path, n_rows: int, what: str) -> NDArray[Any]:
+    """The features in a .npy file, mapped: one row for each of `n_rows` things that `what` names."""
+    from neuralbayes.data.arrays import open_npy
+
+    features = open_npy(path)
+    if features.ndim != 2 or features.dtype.kind != "f":
+        raise ValueError(
+            f"{path} must hold floating-point features (n_rows, n_features), got {features.dtype} of shape "
+            f"{features.shape}"
+        )
+    if len(features) != n_rows:
+        raise ValueError(f"{path} must have a row for each of the {n_rows:,} {what}, got {len(features):,} rows")
+    return features
+
+
+def features_file(out: Path) -> Path:
+    """Where features of a network are kept, beside the labels.
+
+    Examples
+    --------
+    >>> features_file(Path("photos-labels.csv")).name
+    'photos-features.safetensors'
+    """
+    return out.with_name(f"{out.stem.removesuffix('-labels')}-features.safetensors")

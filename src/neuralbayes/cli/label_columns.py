@@ -1,0 +1,75 @@
+"""The columns of a table on the command line: what the user says of them, and what is shown before the work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich import box
+from rich.table import Table as Grid
+from rich.text import Text
+
+from neuralbayes.data.column_cells import as_numbers
+from neuralbayes.data.column_kinds import Column, in_words, recognize
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.console import Console
+
+SHOWN = 40
+"""Columns up to which each has a line; of more, those that are left out have one."""
+
+
+def kinds_said(said: Sequence[str]) -> dict[str, str]:
+    """What ``--as COLUMN=KIND`` says, by column.
+
+    Examples
+    --------
+    >>> kinds_said(["zip=category", "a=b=ignore"])
+    {'zip': 'category', 'a=b': 'ignore'}
+    """
+    kinds = {}
+    for words in said:
+        name, sign, kind = words.rpartition("=")
+        if not sign or not name:
+            raise ValueError(f"--as must be COLUMN=KIND, such as --as zip=category, got {words!r}")
+        kinds[name] = kind
+    return kinds
+
+
+def chosen_kinds(frame: pd.DataFrame, columns: Sequence[str] | None, said: dict[str, str]) -> dict[str, str]:
+    """The kinds that are not to be guessed: what the user said, and of columns that were not chosen that they were not.
+
+    A column that was chosen is used whatever it looks like, constants aside.
+    """
+    if columns is None:
+        return said
+    if odd := set(said) - set(columns):
+        raise ValueError(f"--as speaks of {sorted(odd)[0]!r}, but --columns does not choose it")
+    kinds = dict.fromkeys((str(name) for name in frame if str(name) not in columns), "ignore")
+    for column in recognize(frame[list(columns)], said):
+        if column.kind in ("id", "written"):
+            kinds[column.name] = "number" if as_numbers(frame[column.name])[1] else "category"
+    return kinds | said
+
+
+def show_columns(title: str, n_rows: int, columns: Sequence[Column], console: Console) -> None:
+    """Print the kind of each column and the reason."""
+    console.print(Text(f"{title}: {n_rows:,} rows, {in_words(list(columns))}", style="bold"), soft_wrap=True)
+    shown = [column for column in columns if len(columns) <= SHOWN or not column.used][:SHOWN]
+    if not shown:
+        return
+    grid = Grid(box=box.SIMPLE_HEAD)
+    for heading in ("column", "kind", "missing", "why"):
+        grid.add_column(heading, justify="right" if heading == "missing" else "left", no_wrap=heading == "kind")
+    for column in shown:
+        style = "" if column.used else "dim"
+        missing = f"{100 * column.missing:.1f} %" if column.missing else ""
+        kind = column.kind if column.used else f"left out: {column.kind}"
+        grid.add_row(*(Text(cell, style=style) for cell in (column.name, kind, missing, column.reason)))
+    console.print(grid)
+
+
+def column_records(columns: Sequence[Column]) -> list[dict[str, Any]]:
+    """The columns as JSON holds them."""
+    return [{**vars(column), "used": column.used} for column in columns]

@@ -1,0 +1,158 @@
+"""``neuralbayes label``: train on the rows of a table with names, by the method that fits them."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from neuralbayes.cli.label_summary import Labeling
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from neuralbayes.data.column_kinds import Column
+    from neuralbayes.data.table_sources import TableSource
+
+Method = Literal["auto", "manifolds", "information"]
+Missing = Literal["impute", "mask", "drop"]
+
+WHOLE_SHARE = 0.5
+"""Share of rows without a missing number from which on gaps between rows are looked for."""
+
+FEW_ROWS = 20
+"""Rows below which nothing could be certified, so that it is not tried."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """How rows are to be clustered.
+
+    Attributes
+    ----------
+    method : str
+    settings : dict
+        Parameters that both clusterers take.
+    kinds : dict of str to str
+        Kinds of columns that are not to be guessed.
+    missing : {"impute", "mask", "drop"}
+        "drop" fits the rows without missing cells only.
+    standardize : bool or None
+        None lets the columns decide: features of `neuralbayes embed` have one unit already.
+    """
+
+    method: Method
+    settings: dict[str, Any]
+    kinds: dict[str, str]
+    missing: Missing = "impute"
+    standardize: bool | None = None
+
+
+def train_on_frame(source: TableSource, columns: list[Column], training: Training) -> Labeling:
+    """Certify groups by the numbers of a table, or cluster its rows by all of its columns."""
+    import neuralbayes
+    from neuralbayes.data.written import feature_columns
+
+    frame = source.frame
+    used = [column.name for column in columns if column.used]
+    standardize = training.standardize
+    if standardize is None:
+        standardize = not (used and feature_columns(frame) >= set(used))
+    estimator: Any = None
+    if not used:
+        if training.settings["n_clusters"] != "auto":
+            raise ValueError(
+                f"all rows of {source.path} are equal in what can be used, so they are one cluster; --as COLUMN=KIND "
+                "uses a column that was left out"
+            )
+        vectorizer = neuralbayes.TableVectorizer(kinds=training.kinds)
+        estimator = neuralbayes.ManifoldLabeler(1, vectorizer=vectorizer).fit(frame)
+    elif training.method != "information":
+        estimator = _certified(frame, columns, training, standardize)
+    if estimator is None:
+        vectorizer = neuralbayes.TableVectorizer(
+            kinds=training.kinds, missing="mask" if training.missing == "mask" else "impute", standardize=standardize
+        )
+        rows = frame
+        if training.missing == "drop":
+            rows = frame[frame[used].notna().all(axis=1)]
+            _check_rows(len(rows), len(frame), source)
+        estimator = neuralbayes.InformationClusterer(vectorizer=vectorizer, **training.settings)
+        estimator.fit(rows)
+    proba = estimator.predict_proba(frame)
+    return Labeling(
+        estimator, drawn_table(source, estimator), proba.argmax(axis=1), proba, trained=True, columns=columns
+    )
+
+
+def drawn_table(source: TableSource, estimator: Any) -> Any:
+    """The rows as the estimator compares them; numbers alone as they are, so that a picture shows their units."""
+    from neuralbayes.data.column_cells import as_numbers
+    from neuralbayes.data.tables import Table
+
+    vectorizer = estimator.vectorizer_
+    ignored = {column.name: column.reason for column in vectorizer.columns_ if not column.used}
+    names = [column.name for column in vectorizer.columns_ if column.used]
+    frame = source.frame
+    if names and all(encoder.kind == "number" for encoder in vectorizer.encoders_.values()):
+        import numpy as np
+
+        X = np.column_stack([as_numbers(frame[name])[0] for name in names])
+        if np.isfinite(X).all():
+            return Table(source, X, names, ignored)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # predicting has said it
+        X = vectorizer.transform(frame)
+    return Table(source, X, [str(name) for name in vectorizer.get_feature_names_out()], ignored)
+
+
+def _certified(frame: pd.DataFrame, columns: list[Column], training: Training, standardize: bool) -> Any:
+    """A labeler of the groups between which the numbers have gaps; None where there are none, if any method may do."""
+    import neuralbayes
+
+    must = training.method == "manifolds"
+    numbers = [column.name for column in columns if column.kind == "number" and _is_continuous(frame[column.name])]
+    if must and not numbers:
+        raise ValueError(
+            "--method manifolds needs a column of numbers in which rows can have gaps; --method information takes any"
+        )
+    whole = frame[frame[numbers].notna().all(axis=1)] if numbers else frame.head(0)
+    if not must and (len(whole) < FEW_ROWS or len(whole) < WHOLE_SHARE * len(frame)):
+        return None
+    others = {column.name: "ignore" for column in columns if column.name not in numbers}
+    vectorizer = neuralbayes.TableVectorizer(kinds=training.kinds | others, standardize=standardize)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        labeler = neuralbayes.ManifoldLabeler(vectorizer=vectorizer, **training.settings).fit(whole)
+    if not must and not (labeler.n_clusters_ > 1 and labeler.disjoint_.all()):
+        return None  # what it warned of is answered by the other method
+    for warning in caught:
+        warnings.warn(warning.message, stacklevel=2)
+    if len(whole) < len(frame):
+        message = f"{len(frame) - len(whole):,} rows with missing numbers were labelled, but not trained on."
+        warnings.warn(message, stacklevel=2)
+    return labeler
+
+
+def _is_continuous(values: pd.Series[Any]) -> bool:
+    """Whether gaps between the numbers of a column can mean something."""
+    import numpy as np
+
+    from neuralbayes.data.column_cells import as_numbers
+    from neuralbayes.data.columns import ATOM, why_not_continuous
+
+    numbers, _ = as_numbers(values.iloc[:: max(1, len(values) // 20_000)])
+    numbers = numbers[np.isfinite(numbers)]
+    return len(numbers) > 1 and why_not_continuous(numbers) in (None, ATOM)
+
+
+def _check_rows(n_rows: int, n_all: int, source: TableSource) -> None:
+    """Say how many rows were left out by --missing drop; two must be left."""
+    if n_rows < 2:
+        raise ValueError(
+            f"{source.path} has {n_rows} of {n_all:,} rows without missing cells, too few for --missing drop; "
+            "--missing impute takes all"
+        )
+    if n_rows < n_all:
+        message = f"{n_all - n_rows:,} rows with missing cells were labelled, but not trained on."
+        warnings.warn(message, stacklevel=2)

@@ -1,0 +1,102 @@
+r"""Rows whose clusters are given, and pairs that belong together or apart, as a loss that goes beside an objective.
+
+Rows with targets have the cross-entropy to them. Two rows share a cluster with probability
+:math:`s = \sum_k p(k|x_i) \, p(k|x_j)`; pairs that must have the loss :math:`-\log s`, pairs that must not
+:math:`-\log(1 - s)` (Hsu et al. 2019, "Multi-class classification without multi-class labels").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from neuralbayes.clusters.hints import UNKNOWN, Hints
+
+SHARE = 4
+"""A batch is followed by a quarter as many rows with targets, and as many pairs of each kind."""
+
+
+@dataclass(frozen=True, eq=False)
+class Anchors:
+    """What a network is held to, by indices of rows.
+
+    Attributes
+    ----------
+    rows : Tensor of shape (n_anchors,)
+    target : Tensor of shape (n_anchors, n_clusters)
+        Distributions over the clusters.
+    must, cannot : Tensor of shape (n_pairs, 2)
+    """
+
+    rows: Tensor
+    target: Tensor
+    must: Tensor
+    cannot: Tensor
+
+    @classmethod
+    def of(cls, hints: Hints, n_clusters: int) -> Anchors | None:
+        """Known rows and links; None where nothing but weights is known."""
+        if hints.known is None or hints.group is None or hints.cannot is None:
+            return None
+        rows = np.flatnonzero(hints.known != UNKNOWN)
+        order = np.argsort(hints.group, kind="stable")
+        order = order[hints.known[order] == UNKNOWN]
+        same = hints.group[order[1:]] == hints.group[order[:-1]]
+        return cls(
+            torch.from_numpy(rows),
+            torch.eye(n_clusters)[hints.known[rows]],
+            torch.from_numpy(np.stack([order[:-1][same], order[1:][same]], axis=1)),
+            torch.from_numpy(hints.cannot),
+        )
+
+    def draw(self, batch_size: int) -> Anchors:
+        """Some of all, at random."""
+        few = max(1, batch_size // SHARE)
+        rows, must, cannot = (torch.randperm(len(all_of))[:few] for all_of in (self.rows, self.must, self.cannot))
+        return Anchors(self.rows[rows], self.target[rows], self.must[must], self.cannot[cannot])
+
+    def indices(self) -> Tensor:
+        """Of the rows that `loss` takes the logits of."""
+        return torch.cat([self.rows, self.must.flatten(), self.cannot.flatten()])
+
+    def loss(self, logits: Tensor) -> Tensor:
+        """The sum of the mean losses of rows and of either kind of pairs: a scalar."""
+        of_rows, of_must, of_cannot = logits.split([len(self.rows), self.must.numel(), self.cannot.numel()])
+        total = logits.new_zeros(())
+        if len(of_rows):
+            total = total + nn.functional.cross_entropy(of_rows, self.target.to(logits))
+        for of_pairs, together in ((of_must, True), (of_cannot, False)):
+            if len(of_pairs):
+                p = of_pairs.softmax(dim=1)
+                shared = (p[::2] * p[1::2]).sum(dim=1)
+                total = total - (shared if together else 1.0 - shared).clamp_min(1e-6).log().mean()
+        return total
+
+
+Fetch = Callable[[Tensor], Tensor]
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """Anchors with their samples.
+
+    Attributes
+    ----------
+    anchors : Anchors
+    fetch : callable
+        From indices to samples as the network takes them.
+    """
+
+    anchors: Anchors
+    fetch: Fetch
+
+    def beside(self, function: Callable[[Tensor], Tensor], x: Tensor) -> tuple[Tensor, Tensor]:
+        """The logits of a batch and the loss of some anchors, in one pass, so that all share batch statistics."""
+        some = self.anchors.draw(len(x))
+        more = self.fetch(some.indices()).to(x)
+        logits, others = function(torch.cat([x, more])).split([len(x), len(more)])
+        return logits, some.loss(others)

@@ -1,0 +1,282 @@
+"""What tells a cluster from the rest, column by column: in numbers, and in words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neuralbayes.clusters.cells import OTHERS, Column
+from neuralbayes.clusters.evidence import bin_counts, membership_information
+from neuralbayes.clusters.numerals import as_date, short_number
+
+FENCE = 3.0
+"""Numbers farther than this many interquartile ranges outside the middle half count as if they were there."""
+
+LEAST_SD, LEAST_SHARE = 0.3, 0.1
+"""Smallest difference that is told, in standard deviations and in shares of rows."""
+
+NARROW = 0.6
+"""Interquartile range, relative to that of the rest, up to which a cluster keeps to a part of a column."""
+
+PREFERRED = 0.75
+"""How much of the gap of a value that is rare in a cluster one that is frequent must have, to be told instead."""
+
+MIDDLE_SD = 0.75
+"""Difference up to which a cluster with a narrow range is in the middle, rather than higher or lower."""
+
+MOSTLY = 0.75
+"""Share of rows from which most have a value."""
+
+ENOUGH = 0.6
+"""Share of the entropy of membership that a single difference must tell to be a name."""
+
+LONGEST = 3
+"""Differences in a name, at most."""
+
+UNITS = {"mm", "cm", "m", "km", "g", "kg", "mg", "s", "ms", "sec", "min", "h", "usd", "eur", "pct", "percent"}
+
+Way = Literal["higher", "lower", "narrow", "value", "not value", "missing"]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One difference of a cluster from the rest.
+
+    Attributes
+    ----------
+    column : str
+    way : {"higher", "lower", "narrow", "value", "not value", "missing"}
+        A number is higher or lower than in the rest or keeps to a narrow range, a category has a value more or less
+        often, cells are missing more often.
+    effect : float
+        Difference in standard deviations of the column, or of shares of rows.
+    information : float
+        What the column says about membership of the cluster, in nats.
+    words : str
+        All of it, for people.
+    short : str
+        The same in one or two words, for a name.
+    """
+
+    column: str
+    way: Way
+    effect: float
+    information: float
+    words: str
+    short: str
+
+
+def differences(column: Column, labels: NDArray[np.integer], n_clusters: int) -> list[list[Difference]]:
+    """What a column tells of each cluster: at most one difference of its values and one of its missing cells.
+
+    Parameters
+    ----------
+    column : Column
+    labels : ndarray of shape (n_rows,)
+        From 0 to n_clusters - 1, or -1.
+    n_clusters : int
+
+    Examples
+    --------
+    >>> from neuralbayes.clusters.cells import number_column
+    >>> labels = np.repeat([0, 1], 20)
+    >>> mass = number_column("mass", np.concatenate([np.linspace(3, 4, 20), np.linspace(5, 6, 20)]))
+    >>> [found.words for cluster in differences(mass, labels, 2) for found in cluster]
+    ['lower mass (3.5, rest 5.5; -1.9 sd)', 'higher mass (5.5, rest 3.5; +1.9 sd)']
+    """
+    found: list[list[Difference]] = [[] for _ in range(n_clusters)]
+    if column.kind == "text":
+        return found
+    counts = bin_counts(column, labels, n_clusters)
+    totals = counts.sum(axis=0)
+    scaled = standardized(column.values) if column.ordered else np.empty(0)
+    for k in range(n_clusters):
+        members = labels == k
+        if not 0 < members.sum() < len(labels):
+            continue
+        others = totals - counts[k]
+        if information := membership_information(counts[k][:-1], others[:-1]):
+            if column.ordered:
+                one = _of_numbers(column, members, scaled, information)
+            else:
+                one = _of_values(column, counts[k], others, information)
+            found[k] += [one] if one else []
+        missing = [np.array([part[:-1].sum(), part[-1]]) for part in (counts[k], others)]
+        shares = [part[1] / max(1, part.sum()) for part in missing]
+        if shares[0] - shares[1] >= LEAST_SHARE and (information := membership_information(*missing)):
+            words = f"{column.name} missing in {_percent(shares[0])} (rest {_percent(shares[1])})"
+            short = f"no {plain_name(column.name)}"
+            found[k].append(Difference(column.name, "missing", shares[0] - shares[1], information, words, short))
+    return found
+
+
+def within_fences(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Numbers far outside moved to the fence of their column, so a few of them decide nothing: same shape; NaN stays.
+
+    Examples
+    --------
+    >>> within_fences(np.array([1.0, 2.0, 3.0, 4.0, 1e9]))
+    array([ 1.,  2.,  3.,  4., 10.])
+    """
+    first, third = np.nanquantile(values, [0.25, 0.75], axis=0)
+    reach = FENCE * (third - first)
+    low, high = first - reach, third + reach
+    if (flat := reach == 0).any():  # most values are one: the middle half says nothing of the others
+        outer = np.nanquantile(values, [0.01, 0.99], axis=0)
+        low, high = np.where(flat, outer[0], low), np.where(flat, outer[1], high)
+    return np.asarray(values.clip(low, high))
+
+
+def standardized(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Numbers within fences less their mean, in standard deviations: (n_rows,) -> (n_rows,); NaN stays.
+
+    Examples
+    --------
+    >>> standardized(np.array([1.0, 2.0, 3.0, 4.0, 1e9])).round(1)  # the last one counts as 10
+    array([-0.9, -0.6, -0.3,  0. ,  1.9])
+    """
+    if not np.isfinite(values).any():
+        return np.zeros(len(values))
+    inside = within_fences(values)
+    return np.asarray((inside - np.nanmean(inside)) / (float(np.nanstd(inside)) or 1.0))
+
+
+def number_difference(
+    column: str, effect: float, own: float, rest: float, information: float, *, date: bool = False
+) -> Difference:
+    """A number, or date, that is higher or lower than in the rest by `effect` standard deviations."""
+    show = as_date if date else short_number
+    up = effect > 0
+    word = ("later" if up else "earlier") if date else "higher" if up else "lower"
+    short = ("late" if up else "early") if date else "high" if up else "low"
+    words = f"{word} {column} ({show(own)}, rest {show(rest)}; {effect:+.1f} sd)"
+    return Difference(column, "higher" if up else "lower", effect, information, words, f"{short} {plain_name(column)}")
+
+
+def _of_numbers(
+    column: Column, members: NDArray[np.bool_], scaled: NDArray[np.float64], information: float
+) -> Difference | None:
+    present = ~column.missing
+    own, rest = members & present, ~members & present
+    effect = float(scaled[own].mean() - scaled[rest].mean())
+    show = as_date if column.kind == "date" else short_number
+    quartiles = [np.quantile(column.values[part], [0.25, 0.5, 0.75]) for part in (own, rest)]
+    ranges = [quartile[2] - quartile[0] for quartile in quartiles]
+    narrow = ranges[0] <= NARROW * ranges[1]
+    if abs(effect) >= (MIDDLE_SD if narrow else LEAST_SD):
+        own_median, rest_median = (_day(quartile[1], column) for quartile in quartiles)
+        return number_difference(column.name, effect, own_median, rest_median, information, date=column.kind == "date")
+    if narrow:
+        (low, high), (rest_low, rest_high) = (
+            [show(_day(quartile[i], column)) for i in (0, 2)] for quartile in quartiles
+        )
+        words = f"medium {column.name} (half of the rows {low} to {high}, rest {rest_low} to {rest_high})"
+        return Difference(column.name, "narrow", effect, information, words, f"medium {plain_name(column.name)}")
+    return None
+
+
+def _of_values(
+    column: Column, hits: NDArray[np.int64], others: NDArray[np.int64], information: float
+) -> Difference | None:
+    n = len(column.levels)
+    own, rest = (part[:n] / max(1, part[:n].sum()) for part in (hits, others))
+    gap = own - rest
+    if column.levels[-1] == OTHERS:
+        gap[-1] = 0.0
+    level = int(gap.argmax() if gap.max() >= PREFERRED * -gap.min() else gap.argmin())
+    if abs(gap[level]) < LEAST_SHARE:
+        return None
+    value = column.levels[level]
+    there, elsewhere = _percent(own[level]), _percent(rest[level])
+    named = _named(column.name, value)
+    if gap[level] > 0:
+        if own[level] == 1.0:
+            words = f"{column.name} always {value} (rest {elsewhere})"
+        else:
+            often = "mostly" if own[level] >= MOSTLY else "more often"
+            words = f"{column.name} {often} {value} ({there}, rest {elsewhere})"
+        short = named if own[level] >= MOSTLY else f"often {named}"
+        return Difference(column.name, "value", float(gap[level]), information, words, short)
+    if own[level] == 0.0:
+        words = f"{column.name} never {value} (rest {elsewhere})"
+    else:
+        rare = "rarely" if own[level] <= 1.0 - MOSTLY else "less often"
+        words = f"{column.name} {rare} {value} ({there}, rest {elsewhere})"
+    short = f"{'not' if own[level] <= 1.0 - MOSTLY else 'less often'} {named}"
+    return Difference(column.name, "not value", float(gap[level]), information, words, short)
+
+
+def plain_name(column: str) -> str:
+    """The name of a column as one would say it.
+
+    Examples
+    --------
+    >>> [plain_name(name) for name in ("flipper_length_mm", "PetalWidth", "Total.Price", "age", "m")]
+    ['flipper length', 'petal width', 'total price', 'age', 'm']
+    """
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", re.sub(r"[_.\s]+", " ", column)).strip().split()
+    if len(words) > 1 and words[-1].strip("()[]").lower() in UNITS:
+        words = words[:-1]
+    return " ".join(word if word.isupper() else word.lower() for word in words) or column
+
+
+def _named(column: str, value: str) -> str:
+    """A value that says by itself what it is, or with its column."""
+    telling = len(value) > 3 and not re.fullmatch(r"[-+\d.,:/ ]+|true|false|none|other|unknown", value.lower())
+    return _cut(value) if telling else f"{plain_name(column)} {value}"
+
+
+def _cut(text: str, most: int = 30) -> str:
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
+
+
+def _day(value: float, column: Column) -> float:
+    """A median of dates at midnight; of numbers as it is."""
+    return float(86_400.0 * round(value / 86_400.0)) if column.kind == "date" else float(value)
+
+
+def _percent(share: float) -> str:
+    """Never 0 % nor 100 % unless it is.
+
+    Examples
+    --------
+    >>> _percent(0.004), _percent(0.996), _percent(0.5)
+    ('0.4 %', '99.6 %', '50 %')
+    """
+    percent = 100.0 * share
+    return f"{percent:.0f} %" if percent in (0.0, 100.0) or 0.5 <= percent < 99.5 else f"{percent:.1f} %"
+
+
+def cluster_names(ranked: Sequence[Sequence[Difference]], entropies: Sequence[float]) -> list[str]:
+    """A short name for each cluster, no two alike.
+
+    Parameters
+    ----------
+    ranked : sequence of sequences of Difference
+        Of each cluster, the most telling first.
+    entropies : sequence of float
+        Of membership of each cluster in nats: a first difference that says most of it is name enough.
+
+    Examples
+    --------
+    >>> big, small = (Difference("mass", way, 1.0, 0.6, "", f"{word} mass")
+    ...     for way, word in (("higher", "high"), ("lower", "low")))
+    >>> cluster_names([[big], [small], [big], []], [0.69] * 4)
+    ['high mass', 'low mass', 'high mass (2)', 'nothing special']
+    """
+    phrases = [list(dict.fromkeys(found.short for found in cluster)) for cluster in ranked]
+    lengths = [
+        1 if not cluster or cluster[0].information >= ENOUGH * entropy else 2
+        for cluster, entropy in zip(ranked, entropies, strict=True)
+    ]
+    for _ in range(LONGEST):
+        names = [", ".join(parts[:n]) or "nothing special" for parts, n in zip(phrases, lengths, strict=True)]
+        for k, name in enumerate(names):
+            if names.count(name) > 1:
+                lengths[k] = min(lengths[k] + 1, LONGEST)
+    return [name if name not in names[:k] else f"{name} ({names[: k + 1].count(name)})" for k, name in enumerate(names)]

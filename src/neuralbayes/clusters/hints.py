@@ -1,0 +1,295 @@
+"""What is known about rows besides their numbers: weights, classes of some, and which belong together or apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from numbers import Integral
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import linear_sum_assignment
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
+from torch import Tensor
+
+Labels = NDArray[np.int64]
+Array = NDArray[np.floating]
+
+UNKNOWN = -1
+"""The class of rows whose class is not known."""
+
+POOL = 4
+"""Times a row of the mean weight stands in the pool that training draws from."""
+
+HELD = 0.5
+"""Known rows of a class, counted by p(z|x), from which on a state is of that class."""
+
+ROUNDS = 10
+"""How often at most all rows that may not share a cluster, but do, are moved."""
+
+
+@dataclass(frozen=True, eq=False)
+class Hints:
+    """Weights, classes and links of rows; None for what was not given.
+
+    Attributes
+    ----------
+    weight : ndarray of shape (n_rows,) or None
+        Positive, with mean 1.
+    known : ndarray of shape (n_rows,) or None
+        The class of a row, which is the number of its cluster, or -1. Rows that must share a cluster share it here.
+    group : ndarray of shape (n_rows,) or None
+        Rows with one number must share a cluster.
+    cannot : ndarray of shape (n_pairs, 2) or None
+        Rows that must not share one.
+    """
+
+    weight: NDArray[np.float64] | None = None
+    known: Labels | None = None
+    group: Labels | None = None
+    cannot: Labels | None = None
+
+    @property
+    def constrain(self) -> bool:
+        """Whether there is more than weights."""
+        return self.known is not None or self.group is not None
+
+    @cached_property
+    def classes(self) -> Labels:
+        """The classes that are known of some row, ascending."""
+        return np.empty(0, np.int64) if self.known is None else np.unique(self.known[self.known != UNKNOWN])
+
+    @cached_property
+    def rows(self) -> Labels:
+        """Indices of the rows of which something is known, ascending."""
+        if self.known is None or self.group is None or self.cannot is None:
+            return np.empty(0, np.int64)
+        hinted = self.known != UNKNOWN
+        hinted |= np.bincount(self.group)[self.group] > 1
+        hinted[self.cannot] = True
+        return np.flatnonzero(hinted)
+
+    def of(self, rows: Labels) -> Hints:
+        """The hints about some rows, in their order; pairs with other rows are dropped."""
+        if self.weight is not None:
+            weight = self.weight[rows]
+            return replace(Hints(None, self.known, self.group, self.cannot).of(rows), weight=weight / weight.mean())
+        if self.known is None or self.group is None or self.cannot is None:
+            return Hints()
+        place = np.full(len(self.known), -1)
+        place[rows] = np.arange(len(rows))
+        cannot = place[self.cannot]
+        group = np.unique(self.group[rows], return_inverse=True)[1]
+        return Hints(None, self.known[rows], group, cannot[(cannot >= 0).all(axis=1)])
+
+    def draw(self, n_rows: int, at_most: int, rng: np.random.RandomState) -> Labels:
+        """Rows drawn at random, ascending, those of which something is known first."""
+        order = rng.permutation(n_rows)
+        if n_rows > at_most and len(self.rows):
+            order = order[np.argsort(~np.isin(order, self.rows), kind="stable")]
+        return np.sort(order[:at_most])
+
+    def pool(self) -> Tensor | None:
+        """Indices of rows, each as often as its weight asks for, in units of a quarter of the mean; None: all once."""
+        if self.weight is None or bool((self.weight == 1.0).all()):
+            return None
+        edges = np.floor(np.cumsum(self.weight) * POOL + 0.5).astype(np.int64)
+        return torch.from_numpy(np.repeat(np.arange(len(self.weight)), np.diff(edges, prepend=0)))
+
+    def mean(self, values: Tensor) -> Tensor:
+        """The mean over rows with their weights: (n_rows, ...) -> (...)."""
+        if self.weight is None:
+            return values.mean(dim=0)
+        weight = torch.from_numpy(self.weight).to(values.dtype)
+        total: Tensor = torch.tensordot(weight, values, dims=1) / weight.sum()
+        return total
+
+    def masses(self, p_zx: Array) -> NDArray[np.float64]:
+        """How many rows of each class a state holds, classes from 0 on: (n_rows, n_states) -> (n_states, n_classes)."""
+        if self.known is None:
+            return np.zeros((p_zx.shape[1], 0))
+        rows = np.flatnonzero(self.known != UNKNOWN)
+        one_hot = np.eye(least_number(self, None))[self.known[rows]] if len(rows) else np.zeros((0, 0))
+        return np.asarray(p_zx[rows].T @ one_hot, dtype=np.float64)
+
+    def match(self, labels: Labels, n_clusters: int) -> Labels:
+        """The clusters renumbered so that known rows lie in the clusters of their classes as far as possible."""
+        of_classes = self.masses(np.eye(n_clusters)[labels])
+        return numbered(np.arange(n_clusters), n_clusters, of_classes)[labels]
+
+    def assign(self, cost: Array) -> Labels:
+        """The cluster of each row with the least cost that the hints allow: (n_rows, n_clusters) -> (n_rows,).
+
+        Rows that must share a cluster decide by the sum of their costs. Of two that must not, the one to which it
+        matters less goes to its next best cluster.
+        """
+        labels: Labels = cost.argmin(axis=1)
+        rows = self.rows
+        if not len(rows) or self.known is None or self.group is None or self.cannot is None:
+            return labels
+        names, group = np.unique(self.group[rows], return_inverse=True)
+        total = np.zeros((len(names), cost.shape[1]))
+        np.add.at(total, group, cost[rows])
+        known = np.full(len(names), UNKNOWN)
+        np.maximum.at(known, group, self.known[rows])
+        total[known != UNKNOWN] += np.inf
+        total[known != UNKNOWN, known[known != UNKNOWN]] = 0.0
+        place = np.searchsorted(names, self.group[self.cannot])
+        labels[rows] = _apart(total, place)[group]
+        return labels
+
+
+NO_HINTS = Hints()
+
+
+def numbered(clusters: Labels, n_clusters: int, of_classes: NDArray[np.float64]) -> Labels:
+    """Clusters of states renumbered so that a class has the cluster of its number, and most of its rows in it.
+
+    Parameters
+    ----------
+    clusters : ndarray of shape (n_states,)
+        From 0 to n_clusters - 1.
+    n_clusters : int
+    of_classes : ndarray of shape (n_states, n_classes)
+        As :meth:`Hints.masses` gives it.
+
+    Examples
+    --------
+    >>> numbered(np.array([0, 1, 2, 0]), 3, np.array([[0.0, 5.0], [1.0, 2.0], [0.0, 0.0], [0.0, 0.0]]))
+    array([1, 0, 2, 1])
+    """
+    if not of_classes.size:
+        return clusters
+    held = np.zeros((n_clusters, n_clusters))  # cluster, class
+    np.add.at(held[:, : of_classes.shape[1]], clusters, of_classes)
+    old, new = linear_sum_assignment(held, maximize=True)
+    return np.asarray(new[np.argsort(old)][clusters], dtype=np.int64)
+
+
+def state_kinds(of_classes: NDArray[np.float64]) -> Labels | None:
+    """The class that each state holds most of, -1 where it holds none: (n_states, n_classes) -> (n_states,)."""
+    if not of_classes.size:
+        return None
+    return np.where(of_classes.max(axis=1) >= HELD, of_classes.argmax(axis=1), UNKNOWN)
+
+
+def _apart(cost: Array, pairs: Labels) -> Labels:
+    """The cluster of the least cost for each item, those of a pair in different ones as far as possible."""
+    labels: Labels = cost.argmin(axis=1)
+    others: dict[int, list[int]] = {}
+    for a, b in pairs.tolist():
+        others.setdefault(a, []).append(b)
+        others.setdefault(b, []).append(a)
+    for _ in range(ROUNDS):
+        broken = pairs[labels[pairs[:, 0]] == labels[pairs[:, 1]]]
+        if not len(broken):
+            break
+        for a, b in broken.tolist():
+            if labels[a] != labels[b]:
+                continue
+            moves = []
+            for item in (a, b):
+                open_to = cost[item].copy()
+                open_to[labels[others[item]]] = np.inf
+                moves.append((open_to.min() - cost[item, labels[item]], item, int(open_to.argmin())))
+            loss, item, cluster = min(moves)
+            if np.isfinite(loss):
+                labels[item] = cluster
+    return labels
+
+
+def make_hints(
+    n_rows: int,
+    *,
+    weight: NDArray[np.float64] | None = None,
+    known: ArrayLike | None = None,
+    must_link: ArrayLike | None = None,
+    cannot_link: ArrayLike | None = None,
+) -> Hints:
+    """Check what was given, and let what is known of a row hold for all that must share its cluster.
+
+    Parameters
+    ----------
+    n_rows : int
+    weight : ndarray of shape (n_rows,), optional
+        Not negative, checked. Rows of weight 0 are still there: the caller leaves them out by `of`.
+    known : array-like of shape (n_rows,), optional
+    must_link, cannot_link : array-like of shape (n_pairs, 2), optional
+        Indices of rows.
+
+    Raises
+    ------
+    ValueError
+        Shapes and values, and contradictions, with the rows that they are about.
+
+    Examples
+    --------
+    >>> hints = make_hints(4, known=[2, -1, -1, -1], must_link=[[0, 1]], cannot_link=[[1, 3]])
+    >>> hints.known, hints.rows
+    (array([ 2,  2, -1, -1]), array([0, 1, 3]))
+    """
+    if known is None and must_link is None and cannot_link is None:
+        return Hints(weight)
+    classes = _checked_known(known, n_rows)
+    must, cannot = _checked_pairs("must_link", must_link, n_rows), _checked_pairs("cannot_link", cannot_link, n_rows)
+    edges = coo_matrix((np.ones(len(must)), must.T), shape=(n_rows, n_rows))
+    group = connected_components(edges, directed=False)[1].astype(np.int64)
+    for pair in cannot[group[cannot[:, 0]] == group[cannot[:, 1]]][:1].tolist():
+        raise ValueError(f"`cannot_link` has the rows {pair}, which `must_link` puts into one cluster")
+    rows = np.flatnonzero(classes != UNKNOWN)
+    of_group = np.full(group.max() + 1, UNKNOWN)
+    of_group[group[rows]] = classes[rows]
+    for row in rows[of_group[group[rows]] != classes[rows]][:1].tolist():
+        other = rows[(group[rows] == group[row]) & (classes[rows] != classes[row])][0]
+        raise ValueError(
+            f"`must_link` puts the rows {row} and {other} into one cluster, but `known` has them in classes "
+            f"{classes[row]} and {classes[other]}"
+        )
+    classes = of_group[group]
+    same = (classes[cannot[:, 0]] != UNKNOWN) & (classes[cannot[:, 0]] == classes[cannot[:, 1]])
+    for pair in cannot[same][:1].tolist():
+        raise ValueError(
+            f"`cannot_link` has the rows {pair}, both of which are known to be of class {classes[pair[0]]}"
+        )
+    return Hints(weight, classes, group, cannot)
+
+
+def _checked_known(known: ArrayLike | None, n_rows: int) -> Labels:
+    if known is None:
+        return np.full(n_rows, UNKNOWN)
+    array = np.asarray(known)
+    if array.shape != (n_rows,) or array.dtype.kind not in "iu":
+        raise ValueError(
+            f"`known` must be whole numbers of shape ({n_rows},), -1 where the class is unknown, got shape "
+            f"{array.shape} of {array.dtype}"
+        )
+    if array.min() < UNKNOWN:
+        raise ValueError(f"`known` must be classes from 0 on, or -1 where unknown, got {array.min()}")
+    return array.astype(np.int64)
+
+
+def _checked_pairs(name: str, pairs: ArrayLike | None, n_rows: int) -> Labels:
+    array = np.asarray([] if pairs is None else pairs)
+    if not array.size:
+        return np.empty((0, 2), np.int64)
+    if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
+        raise ValueError(
+            f"`{name}` must be whole numbers of shape (n_pairs, 2), got shape {array.shape} of {array.dtype}"
+        )
+    if array.min() < 0 or array.max() >= n_rows:
+        raise ValueError(
+            f"`{name}` must be indices of rows, from 0 to {n_rows - 1}, got {array.min()} to {array.max()}"
+        )
+    for pair in array[array[:, 0] == array[:, 1]][:1].tolist() if name == "cannot_link" else ():
+        raise ValueError(f"`{name}` must have two different rows in each pair, got {pair}")
+    return array.astype(np.int64)
+
+
+def least_number(hints: Hints, n_clusters: int | None) -> int:
+    """The least number of clusters that the known classes leave room for; an error where `n_clusters` is less."""
+    least = int(hints.classes.max()) + 1 if len(hints.classes) else 1
+    if isinstance(n_clusters, Integral) and n_clusters < least:
+        raise ValueError(f"`known` must have classes from 0 to n_clusters - 1 = {n_clusters - 1}, got {least - 1}")
+    return least

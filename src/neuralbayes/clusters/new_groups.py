@@ -1,0 +1,137 @@
+"""Groups of new rows that no old cluster holds: not typical of it, and with a valley of density between them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.cluster.hierarchy import linkage
+from scipy.stats import betabinom, binom
+
+from neuralbayes.clusters.kmeans import cells, kmeans, ward
+from neuralbayes.clusters.number_of_clusters import MANY_ROWS, count_valleys
+from neuralbayes.neighbors import nearest_neighbors
+
+Array = NDArray[np.floating]
+Labels = NDArray[np.int64]
+
+ATYPICAL = 0.05
+"""Rows of at most this typicality may be of a new group."""
+
+LEVEL = 0.01
+"""Probability of looking for new groups where all rows are ordinary."""
+
+N_NEIGHBORS = 30
+"""Neighbours among which new rows are counted."""
+
+RARE = 1e-5
+"""Probability of so many new rows among them by chance, below which a row may be of a new group."""
+
+LEAST_ROWS = 10
+"""Such rows in a new group."""
+
+TOUCHES = 0.1
+"""Share of a group's rows that an old cluster must claim to be compared with it."""
+
+N_NEAREST = 10
+"""Rows that decide whether another row belongs to a new group, too."""
+
+
+def more_than_chance(p_values: Array, n_calibration: int) -> bool:
+    """Whether more rows are atypical than ordinary rows would be.
+
+    Of n ordinary rows, the number with a typicality of at most a has a beta-binomial distribution, whatever the data:
+    the share of ordinary rows beyond the k-th largest of m scores has a beta distribution with k and m + 1 - k.
+    """
+    k = int(ATYPICAL * (n_calibration + 1))
+    n_atypical = int((p_values <= ATYPICAL).sum())
+    if not k or n_atypical < LEAST_ROWS:
+        return False
+    return bool(betabinom.sf(n_atypical - 1, len(p_values), k, n_calibration + 1 - k) < LEVEL)
+
+
+def among_themselves(old: Array, new: Array) -> NDArray[np.bool_]:
+    """Which new rows have far more new rows among their neighbours than there are among all rows: (n_new,)."""
+    n_neighbors = min(N_NEIGHBORS, len(old) + len(new) - 1)
+    points = np.concatenate([new, old]).astype(np.float32)
+    _, near = nearest_neighbors(points, n_neighbors, n_queries=len(new))
+    share = (len(new) - 1) / (len(points) - 1)
+    rare: NDArray[np.bool_] = binom.sf((near < len(new)).sum(axis=1) - 1, n_neighbors, share) < RARE
+    return rare
+
+
+def find_new_groups(
+    old: Array, old_labels: Labels, new: Array, new_labels: Labels, p_values: Array, n_calibration: int, at_most: int
+) -> Labels:
+    """The new group of each new row, from 0 on, the largest first, or -1.
+
+    Parameters
+    ----------
+    old, new : ndarray of shape (n_old, n_dimensions), (n_new, n_dimensions)
+        Coordinates in which the network sees rows.
+    old_labels, new_labels : ndarray of shape (n_old,), (n_new,)
+        Their clusters as they are.
+    p_values : ndarray of shape (n_new,)
+        Typicality of the new rows.
+    n_calibration : int
+        Rows that it was calibrated with.
+    at_most : int
+        Largest number of new groups.
+
+    Returns
+    -------
+    ndarray of shape (n_new,)
+    """
+    groups = np.full(len(new), -1)
+    strange = among_themselves(old, new)
+    if more_than_chance(p_values, n_calibration):
+        strange |= p_values <= ATYPICAL
+    candidates = np.flatnonzero(strange)
+    if at_most < 1 or len(candidates) < LEAST_ROWS:
+        return groups
+    x = new[candidates].astype(np.float64)
+    kept: list[Labels] = []
+    for rows in _divided(x, at_most):
+        members = candidates[rows]
+        near = np.bincount(new_labels[members], minlength=int(old_labels.max()) + 1)
+        claimants = np.flatnonzero(near >= TOUCHES * len(members))
+        if len(members) >= LEAST_ROWS and all(_apart(x[rows], old[old_labels == c]) for c in claimants):
+            kept.append(members)
+    for number, members in enumerate(sorted(kept, key=len, reverse=True)[:at_most]):
+        groups[members] = number
+    return _with_others(old, new, groups) if kept else groups
+
+
+def _divided(x: Array, at_most: int) -> list[Labels]:
+    """Indices of the rows of each part that a hierarchy of the rows keeps apart."""
+    cell = np.arange(len(x))
+    if len(x) <= MANY_ROWS:
+        tree = linkage(x, "ward")
+    else:
+        cell, centers, sizes = cells(x, min(4 * at_most, len(x) // 10), np.random.RandomState(0))
+        tree = ward(centers, sizes)
+    number = min(count_valleys(x, cell, tree)[0], at_most)
+    labels = kmeans(x, number, np.random.RandomState(0)) if number > 1 else np.zeros(len(x), np.int64)
+    return [np.flatnonzero(labels == part) for part in range(number)]
+
+
+def _apart(group: Array, cluster: Array) -> bool:
+    """Whether a valley lies between a group and a cluster."""
+    if not len(cluster):
+        return True
+    cell = np.repeat([0, 1], [len(group), len(cluster)])
+    tree = np.array([[0.0, 1.0, 1.0, 2.0]])
+    return count_valleys(np.concatenate([group, cluster]).astype(np.float64), cell, tree)[0] == 2
+
+
+def _with_others(old: Array, new: Array, groups: Labels) -> Labels:
+    """New groups with the new rows most of whose nearest rows, among old rows and the groups, are of one group."""
+    free, taken = np.flatnonzero(groups < 0), np.flatnonzero(groups >= 0)
+    known = np.concatenate([new[taken], old]).astype(np.float32)
+    of_known = np.concatenate([groups[taken], np.full(len(old), -1)])
+    if not len(free):
+        return groups
+    _, near = nearest_neighbors(known, min(N_NEAREST, len(known)), queries=new[free].astype(np.float32))
+    result = groups.copy()
+    for group in range(int(groups.max()) + 1):
+        result[free[(of_known[near] == group).mean(axis=1) > 0.5]] = group
+    return result

@@ -1,0 +1,110 @@
+"""The members that show best what a cluster is, and those that might as well be in another.
+
+Saturated probabilities tie, and the largest logits belong to outliers, so members are ranked by where they lie: by the
+mean distance to the nearer half of their cluster. Half, because the mean over all members is pulled by a few far away
+and puts the prototype of a ring-shaped cluster into its hole, while a few nearest neighbours find near-duplicates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import pairwise_distances_chunked
+
+from neuralbayes.clusters.cells import Column
+from neuralbayes.clusters.differences import standardized
+
+MAX_DRAWN = 500
+"""Members, drawn at random, that distances within a cluster are taken to."""
+
+MAX_RANKED = 2_000
+"""Members of a cluster that are ranked, drawn at random where there are more."""
+
+
+def rank_members(points: NDArray[Any], labels: NDArray[np.integer], n_clusters: int) -> list[NDArray[np.intp]]:
+    """Members of each cluster, the most typical first.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n_points, n_dimensions)
+        In coordinates whose distances mean something.
+    labels : ndarray of shape (n_points,)
+        From 0 to n_clusters - 1; rows labelled -1 are members of none.
+    n_clusters : int
+
+    Returns
+    -------
+    list of ndarray
+        Indices of rows for each cluster, at most `MAX_RANKED`; empty for one without members.
+
+    Examples
+    --------
+    >>> x = np.array([[0.0], [1.0], [2.0], [9.0], [50.0], [52.0]])
+    >>> rank_members(x, np.array([0, 0, 0, 0, 1, -1]), 2)
+    [array([1, 0, 2, 3]), array([4])]
+    """
+    if points.ndim != 2 or labels.shape != points.shape[:1]:
+        raise ValueError(
+            "`points` and `labels` must have shapes (n_points, n_dimensions) and (n_points,), "
+            f"got {points.shape} and {labels.shape}"
+        )
+    rng = np.random.default_rng(0)
+    return [_ranked(points, some(np.flatnonzero(labels == k), MAX_RANKED, rng), rng) for k in range(n_clusters)]
+
+
+def some(rows: NDArray[np.intp], n: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """At most `n` of the rows, ascending."""
+    return rows if len(rows) <= n else np.sort(rng.choice(rows, n, replace=False))
+
+
+def borderline_members(p_zx: NDArray[Any], labels: NDArray[np.integer], n: int) -> list[NDArray[np.intp]]:
+    """Members whose own cluster is least ahead of the second best, at most `n` of each cluster, the closest first.
+
+    Examples
+    --------
+    >>> p_zx = np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]])
+    >>> [rows.tolist() for rows in borderline_members(p_zx, p_zx.argmax(axis=1), 1)]
+    [[2], [1]]
+    """
+    if p_zx.shape[1] < 2:
+        return [np.empty(0, np.intp)]
+    best = np.sort(p_zx, axis=1)[:, -2:]
+    margin = best[:, 1] - best[:, 0]
+    found = []
+    for k in range(p_zx.shape[1]):
+        members = np.flatnonzero(labels == k)
+        found.append(members[np.argsort(margin[members], kind="stable")[:n]])
+    return found
+
+
+def points_of(columns: Sequence[Column]) -> NDArray[np.float32]:
+    """Rows as points: numbers in standard deviations, categories one-hot, missing cells at the mean.
+
+    Two different values of a category are as far apart as two numbers by 1.4 standard deviations.
+    """
+    parts = []
+    for column in columns:
+        if column.ordered:
+            parts.append(np.nan_to_num(standardized(column.values))[:, None].astype(np.float32))
+        elif column.kind == "category":
+            parts.append(np.eye(len(column.levels) + 1, dtype=np.float32)[column.bins])
+    return np.hstack(parts) if parts else np.zeros((len(columns[0].bins) if columns else 0, 1), np.float32)
+
+
+def _ranked(points: NDArray[Any], members: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.intp]:
+    if len(members) < 2:
+        return members
+    x = np.asarray(points[members], dtype=np.float64)
+    drawn = some(np.arange(len(x)), MAX_DRAWN, rng)
+    n_near = len(drawn) // 2
+
+    def spread(distance: NDArray[np.float64], start: int) -> NDArray[np.float64]:
+        # The row itself, at distance 0, is among the first if it was drawn; one more makes up for it.
+        nearest: NDArray[np.float64] = np.partition(distance, n_near, axis=1)[:, : n_near + 1].mean(axis=1)
+        return nearest
+
+    parts = pairwise_distances_chunked(x, x[drawn], reduce_func=spread, working_memory=64)
+    return members[np.argsort(np.concatenate(list(parts)), kind="stable")]

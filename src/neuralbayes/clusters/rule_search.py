@@ -1,0 +1,152 @@
+"""The search for rules: which bins of which columns tell a cluster from the rest.
+
+Given the other conditions of a rule, the best interval of a column, or the best set of values of a category, is found
+exactly: intervals are compared by cumulative counts, and the values of a category are taken in the order of their share
+of the cluster, of which a prefix is best. Conditions are added along a beam, and then each is chosen anew while the
+others stay, until nothing improves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neuralbayes.clusters.cells import Column
+
+BEAM = 6
+"""Rules that are kept at each length."""
+
+MAX_VALUES = 4
+"""Values of a category that a condition names, or excludes."""
+
+ROUNDS = 4
+"""How often all conditions are chosen anew, at most."""
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Draft:
+    """A rule in bins: conditions, by column and which of its bins they allow, and how many of them must hold."""
+
+    parts: tuple[tuple[int, Mask], ...]
+    needed: int
+    f1: float
+
+
+class RuleSearch:
+    """Searches rules for one cluster after another.
+
+    Parameters
+    ----------
+    columns : sequence of Column
+        None of text.
+    """
+
+    def __init__(self, columns: Sequence[Column]) -> None:
+        self.columns = columns
+        sizes = [column.n_bins + 1 for column in columns]
+        self.starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        self.bins = np.stack([column.bins for column in columns], axis=1)
+        self._flat = self.bins + self.starts[:-1]
+
+    def by_length(self, members: Mask, n_conditions: int) -> list[Draft]:
+        """The rules of largest F1 for `members` with one condition, with two, ..., all of which must hold."""
+        beam = self._extended(Draft((), 0, 0.0), members)
+        best = [beam[0]]
+        while len(best) < min(n_conditions, len(self.columns)):
+            longer = [found for draft in beam for found in self._extended(draft, members)]
+            longer.sort(key=lambda draft: -draft.f1)
+            beam = sorted((self._improved(draft, members) for draft in longer[:BEAM]), key=lambda draft: -draft.f1)
+            best.append(beam[0])
+        return best
+
+    def some_of(self, start: Draft, members: Mask, needed: int) -> Draft:
+        """The conditions of `start` chosen anew for a rule that only `needed` of them must fulfil."""
+        return self._improved(Draft(start.parts, needed, -1.0), members)
+
+    def _holds(self, part: tuple[int, Mask]) -> Mask:
+        return np.asarray(part[1][self.bins[:, part[0]]])
+
+    def _extended(self, draft: Draft, members: Mask) -> list[Draft]:
+        """The rule with one condition more, of the columns that it has not yet, the best first."""
+        within = np.ones(len(members), bool)
+        for part in draft.parts:
+            within &= self._holds(part)
+        taken = {column for column, _ in draft.parts}
+        found = self._conditions(within, members, np.zeros(len(members), bool))
+        found = [(f1, part) for f1, part in found if part[0] not in taken]
+        found.sort(key=lambda scored: -scored[0])
+        return [Draft((*draft.parts, part), len(draft.parts) + 1, f1) for f1, part in found[:BEAM]]
+
+    def _improved(self, draft: Draft, members: Mask) -> Draft:
+        """Each condition chosen anew while the others stay, until F1 grows no more."""
+        parts, best = list(draft.parts), draft.f1
+        for _ in range(ROUNDS):
+            before = best
+            for i in range(len(parts)):
+                others = [self._holds(part) for j, part in enumerate(parts) if j != i]
+                counts = np.sum(others, axis=0) if others else np.zeros(len(members), int)
+                found = self._conditions(counts == draft.needed - 1, members, counts >= draft.needed)
+                taken = {part[0] for j, part in enumerate(parts) if j != i}
+                f1, part = max((one for one in found if one[1][0] not in taken), key=lambda scored: scored[0])
+                if f1 > best + 1e-9:
+                    parts[i], best = part, f1
+            if best <= before + 1e-9:
+                break
+        return Draft(tuple(parts), draft.needed, best)
+
+    def _conditions(self, undecided: Mask, members: Mask, inside: Mask) -> list[tuple[float, tuple[int, Mask]]]:
+        """The best condition of each column on the rows that it decides about, with F1 of the whole rule.
+
+        Rows `inside` fulfil the rule already, others that are not `undecided` cannot.
+        """
+        n = self.starts[-1]
+        hits = np.bincount(self._flat[undecided & members].ravel(), minlength=n)
+        misses = np.bincount(self._flat[undecided & ~members].ravel(), minlength=n)
+        right, claimed, wanted = (inside & members).sum(), inside.sum(), members.sum()
+        found = []
+        for j, column in enumerate(self.columns):
+            own = slice(self.starts[j], self.starts[j + 1])
+            best = _best_interval if column.ordered else _best_values
+            f1, allowed = best(hits[own], misses[own], float(right), float(claimed + wanted))
+            found.append((f1, (j, allowed)))
+        return found
+
+
+def _best_interval(
+    hits: NDArray[np.int64], misses: NDArray[np.int64], right: float, total: float
+) -> tuple[float, Mask]:
+    """The best interval of bins, or the missing cells, or all others: (n_bins + 1,) counts each."""
+    n = len(hits) - 1
+    ends = np.concatenate([[0], np.cumsum(hits[:n])]), np.concatenate([[0], np.cumsum((hits + misses)[:n])])
+    inside, size = (end[None, 1:] - end[:-1, None] for end in ends)  # [first, last]
+    f1 = np.where(np.tri(n, k=-1, dtype=bool), -1.0, 2.0 * (right + inside) / np.maximum(total + size, 1.0))
+    first, last = np.unravel_index(int(f1.argmax()), f1.shape)
+    allowed = np.zeros(n + 1, bool)
+    allowed[first : last + 1] = True
+    best = float(f1[first, last])
+    missing = 2.0 * (right + hits[n]) / (total + hits[n] + misses[n])
+    if missing > best:
+        allowed = ~np.ones(n + 1, bool)
+        allowed[n] = True
+        best = float(missing)
+    return best, allowed
+
+
+def _best_values(hits: NDArray[np.int64], misses: NDArray[np.int64], right: float, total: float) -> tuple[float, Mask]:
+    """The best set of values, missing among them, of which few are named or few excluded."""
+    size = hits + misses
+    order = np.argsort(-hits / np.maximum(size, 1), kind="stable")
+    inside, taken = np.cumsum(hits[order]), np.cumsum(size[order])
+    f1 = 2.0 * (right + inside) / (total + taken)
+    n = np.arange(1, len(hits) + 1)
+    n_there = int((size > 0).sum())
+    f1[(n > MAX_VALUES) & (n < n_there - MAX_VALUES)] = -1.0
+    best = int(f1.argmax())
+    allowed = np.zeros(len(hits), bool)
+    allowed[order[: best + 1]] = True
+    return float(f1[best]), allowed

@@ -1,0 +1,147 @@
+"""Clusters that go on with new rows: old ones keep their numbers and rows, new groups get new numbers.
+
+A reservoir, a random sample of all rows so far, stands for the old ones. The network is held to the p(z|x) that it had
+for them, learns which new rows are of a new group (:mod:`~neuralbayes.clusters.new_groups`), and goes on by the
+objective on old and new rows.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+from torch import Tensor, nn
+
+from neuralbayes.clusters.anchors import Anchors
+from neuralbayes.clusters.fit import separation_of
+from neuralbayes.clusters.from_consensus import consensus_steps, divide_logits, temperature
+from neuralbayes.clusters.merging import Merging, merge_states, neighbor_joint
+from neuralbayes.clusters.points import BLOCK
+from neuralbayes.clusters.training import ClusterOptions, Trained, train_from_votes
+from neuralbayes.features.tables import SMALL
+from neuralbayes.neighbors import nearest_neighbors
+from neuralbayes.networks.states import MergedStates, StateNetwork
+from neuralbayes.training.inference import in_blocks
+
+Array = NDArray[np.floating]
+Labels = NDArray[np.int64]
+
+MAX_RESERVOIR = 20_000
+"""Rows that stand for all that were seen: 64 numbers each take 5 MB."""
+
+
+@dataclass(frozen=True, eq=False)
+class Update:
+    """A network after new rows, and what is known of its clusters."""
+
+    network: StateNetwork
+    merging: Merging
+    separation: NDArray[np.float64]
+    first: Trained
+    second: Trained
+
+
+def update_clusters(
+    network: StateNetwork, old: Array, new: Array, groups: Labels, options: ClusterOptions, rng: np.random.RandomState
+) -> Update:
+    """Train a copy of a network on old and new rows.
+
+    Parameters
+    ----------
+    network : StateNetwork
+        Whose inner network is an MLP on coordinates.
+    old, new : ndarray of shape (n_old, n_dimensions), (n_new, n_dimensions)
+        Rows as the MLP takes them.
+    groups : ndarray of shape (n_new,)
+        The new group of each new row, or -1.
+    options : ClusterOptions
+        `max_iter` may be 0: as many as are needed.
+    rng : RandomState
+
+    Returns
+    -------
+    Update
+    """
+    grown = _grown(network, int(groups.max(initial=-1)) + 1)
+    n_clusters = grown.membership.shape[1]
+    points = torch.from_numpy(np.concatenate([old, new]).astype(np.float32))
+    target = torch.zeros(len(points), n_clusters)
+    target[:, : network.membership.shape[1]] = _cluster_posteriors(network, points)
+    n_old, in_group = len(old), np.flatnonzero(groups >= 0)
+    target[n_old + in_group] = torch.eye(n_clusters)[groups[in_group] + network.membership.shape[1]]
+    held_rows = torch.from_numpy(np.concatenate([np.arange(n_old), n_old + in_group]))
+    nowhere = torch.empty(0, 2, dtype=torch.int64)
+    anchors = Anchors(held_rows, target[held_rows], nowhere, nowhere)
+    distances, neighbors = nearest_neighbors(points.numpy(), min(options.n_neighbors, len(points) - 1))
+    radius = torch.from_numpy(options.radius * distances[:, -1]).float()
+    batch_size = max(options.batch_size, 4 * n_clusters)
+    options = replace(options, max_iter=options.max_iter or consensus_steps(len(points), batch_size))
+
+    def fetch(indices: Tensor) -> Tensor:
+        return points[indices]
+
+    first = second = Trained(0.0, [], 0)
+    n_products = batch_size * (points.shape[1] + options.n_hidden + n_clusters) * options.n_hidden
+    if n_clusters > 1:
+        with torch.random.fork_rng(), threadpool_limits(1 if n_products < SMALL else None):
+            torch.manual_seed(int(rng.randint(2**31 - 1)))
+            grown.requires_grad_(True)
+            clusters = MergedStates(grown.network, grown.membership)
+            first, second = train_from_votes(clusters, fetch, radius, target, options, anchors)
+    grown.eval().requires_grad_(False)
+    if (
+        len(grown.membership) == n_clusters
+    ):  # a state for each cluster, as from a consensus: make them as sure as before
+        logits = _logits(grown.network, points) @ grown.membership
+        divide_logits(grown.network, temperature(logits[held_rows], target[held_rows]))
+    p_states = _logits(grown.network, points).softmax(dim=1)
+    joint = neighbor_joint(p_states.numpy(), neighbors)
+    return Update(
+        grown,
+        merge_states(joint, grown.membership.argmax(dim=1).numpy()),
+        separation_of((p_states @ grown.membership).numpy(), neighbors),
+        first,
+        second,
+    )
+
+
+def mixed_reservoir(old: Array, n_seen: int, new: Array, rng: np.random.RandomState) -> NDArray[np.float32]:
+    """A random sample of all rows so far, from one of `n_seen` of them and from those that came since."""
+    if len(old) + len(new) <= MAX_RESERVOIR:
+        return np.concatenate([old, new]).astype(np.float32)
+    share_new = len(new) / (n_seen + len(new))
+    n_new = int(np.clip(rng.binomial(MAX_RESERVOIR, share_new), MAX_RESERVOIR - len(old), len(new)))
+    kept = [rows[rng.permutation(len(rows))[:n]] for rows, n in ((old, MAX_RESERVOIR - n_new), (new, n_new))]
+    return np.concatenate(kept).astype(np.float32)
+
+
+@torch.no_grad()
+def _grown(network: StateNetwork, n_more: int) -> StateNetwork:
+    """A copy with more clusters, each with a state of its own that says nothing yet."""
+    grown = copy.deepcopy(network)
+    if not n_more:
+        return grown
+    head = grown.network[-1]  # type: ignore[index]
+    n_states, n_clusters = grown.membership.shape
+    wider = nn.Linear(head.in_features, n_states + n_more)
+    wider.weight.zero_()
+    wider.bias.fill_(float(head.bias.min()))
+    wider.weight[:n_states], wider.bias[:n_states] = head.weight, head.bias
+    grown.network[-1] = wider  # type: ignore[operator]
+    membership = torch.zeros(n_states + n_more, n_clusters + n_more)
+    membership[:n_states, :n_clusters] = grown.membership
+    membership[n_states:, n_clusters:] = torch.eye(n_more)
+    grown.membership = membership
+    return grown
+
+
+def _logits(network: nn.Module, points: Tensor) -> Tensor:
+    return torch.from_numpy(in_blocks(lambda rows: network(points[torch.from_numpy(rows)]), len(points), block=BLOCK))
+
+
+def _cluster_posteriors(network: StateNetwork, points: Tensor) -> Tensor:
+    return _logits(network.network, points).softmax(dim=1) @ network.membership

@@ -1,0 +1,125 @@
+"""The cells of a column of a data frame as numbers, words or dates, whatever they are stored as."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ISO = "ISO8601"
+"""Dates such as 2024-02-29, with or without a time, in the words of pandas."""
+
+TRIED = 50
+"""Cells that must all have the format of a date before a column is read with it."""
+
+
+def as_missing(values: pd.Series[Any]) -> NDArray[np.bool_]:
+    """Which cells hold nothing: missing ones, and text of spaces alone."""
+    missing = np.array(values.isna(), dtype=bool)
+    if values.dtype.kind == "O":
+        blank = (isinstance(cell, str) and not cell.strip() for cell in values)
+        missing |= np.fromiter(blank, bool, len(values))
+    return missing
+
+
+def as_numbers(values: pd.Series[Any]) -> tuple[NDArray[np.float64], int]:
+    """The cells as numbers, NaN where they are none or infinite, and how many are numbers.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> as_numbers(pd.Series(["1", " 2.5 ", "many"]))
+    (array([1. , 2.5, nan]), 2)
+    """
+    import pandas
+
+    if values.dtype.kind == "m":
+        numbers = values.dt.total_seconds().to_numpy(dtype=np.float64)
+    elif values.dtype.kind in "iufb":
+        numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
+    elif values.dtype.kind in "cM" or isinstance(values.dtype, pandas.PeriodDtype):
+        numbers = np.full(len(values), np.nan)
+    else:
+        cells = values.astype(object).map(lambda cell: cell.strip() if isinstance(cell, str) else cell)
+        plain = cells.where(cells.map(lambda cell: not isinstance(cell, list | dict | set | tuple | np.ndarray)))
+        numbers = pandas.to_numeric(plain, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    numbers = np.where(np.isfinite(numbers), numbers, np.nan)
+    return numbers, int(np.isfinite(numbers).sum())
+
+
+def as_words(values: pd.Series[Any]) -> pd.Series[Any]:
+    """The cells as text without spaces around it, None where there is nothing; the same whatever they are stored as.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> [as_words(pd.Series(cells)).tolist() for cells in ([1, 2], [1.0, None], [" a", ""], [True, False])]
+    [['1', '2'], ['1', None], ['a', None], ['true', 'false']]
+    """
+    cells = values.astype(object)
+    distinct = {cell: _word(cell) for cell in cells.dropna().unique()}
+    words: pd.Series[Any] = cells.map(distinct).astype(object)
+    return words.where(words.notna() & (words != ""), None)
+
+
+def as_dates(values: pd.Series[Any], date_format: str | None) -> NDArray[np.datetime64]:
+    """The cells as datetime64[s] without a time zone (UTC where they have one), NaT where they are none.
+
+    Parameters
+    ----------
+    values : Series
+    date_format : str or None
+        Of cells that are text.
+    """
+    import pandas
+
+    if isinstance(values.dtype, pandas.PeriodDtype):
+        values = values.dt.to_timestamp()
+    elif values.dtype.kind != "M":
+        values = pandas.to_datetime(as_words(values), format=date_format or ISO, errors="coerce", utc=True)
+    if getattr(values.dtype, "tz", None) is not None:
+        values = values.dt.tz_convert("UTC").dt.tz_localize(None)
+    return values.to_numpy().astype("datetime64[s]")
+
+
+def date_format(words: pd.Series[Any]) -> str | None:
+    """The format in which text holds dates, as :func:`pandas.to_datetime` takes it; None where it holds none.
+
+    Where day and month cannot be told apart, the month comes first.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> date_format(pd.Series(["31/01/2024", "01/02/2024"])), date_format(pd.Series(["may", "june"]))
+    ('%d/%m/%Y', None)
+    """
+    import pandas
+    from pandas.tseries.api import guess_datetime_format
+
+    some = words.dropna().drop_duplicates()
+    some = some.iloc[:: max(1, len(some) // TRIED)]
+    if not len(some) or not some.str.contains(r"\d[-/.: ]").all():
+        return None
+    first = some.iloc[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of pandas, that day and month may be the other way round
+        guesses = [ISO, *(guess_datetime_format(word, dayfirst=day) for day in (False, True) for word in some.head(5))]
+        for guess in dict.fromkeys(guesses):
+            parsed = guess and pandas.to_datetime(some, format=guess, errors="coerce", utc=True)
+            if guess and parsed.notna().all() and not (guess == ISO and len(first) < len("2024-02")):
+                return str(guess)
+    return None
+
+
+def _word(cell: Any) -> str:
+    if isinstance(cell, bool | np.bool_):
+        return str(cell).lower()
+    if isinstance(cell, float | np.floating) and float(cell).is_integer():
+        return str(int(cell))
+    word = str(cell).strip()
+    return word.lower() if word in ("True", "False", "TRUE", "FALSE") else word

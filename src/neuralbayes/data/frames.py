@@ -1,0 +1,46 @@
+"""Tables of any library as data frames of pandas."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from neuralbayes.data.table_formats import import_pandas
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def is_frame(X: Any) -> bool:
+    """Whether `X` is a data frame, of pandas or polars."""
+    return type(X).__name__ == "DataFrame" and hasattr(X, "columns") and hasattr(X, "dtypes")
+
+
+def as_frame(X: Any, names: Sequence[str] | None = None) -> pd.DataFrame:
+    """`X` as a data frame of pandas.
+
+    Parameters
+    ----------
+    X : DataFrame of pandas or polars, or array-like of shape (n_samples, n_features)
+    names : sequence of str, optional
+        Of the columns of an array; by default x0, x1, ...
+
+    Examples
+    --------
+    >>> as_frame([[1.0, 2.0]]).columns.tolist()
+    ['x0', 'x1']
+    """
+    pandas = import_pandas()
+    if isinstance(X, pandas.DataFrame):
+        return X
+    if is_frame(X):  # of polars: pandas knows its columns as NumPy does
+        frame: pd.DataFrame = pandas.DataFrame({name: pandas.Series(X[name].to_list()) for name in X.columns})
+        return frame
+    array = np.asarray(X)
+    if array.ndim != 2:
+        raise ValueError(f"`X` must be a data frame or have shape (n_samples, n_features), got shape {array.shape}")
+    if names is not None and len(names) != array.shape[1]:
+        raise ValueError(f"`X` must have the {len(names)} columns that were fitted, got {array.shape[1]}")
+    return pandas.DataFrame(array, columns=[f"x{i}" for i in range(array.shape[1])] if names is None else list(names))

@@ -1,0 +1,263 @@
+"""Tables as people have them as rows of numbers: a scikit-learn transformer that can be kept as JSON and arrays."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from neuralbayes.data.column_cells import as_missing
+from neuralbayes.data.column_kinds import Column, in_words, recognize
+from neuralbayes.data.frames import as_frame
+from neuralbayes.features.column_encoders import BOOLEAN_WIDTH, Encoder
+from neuralbayes.features.encoders_of_kinds import fit_encoder, mean_spread, restored_encoder
+from neuralbayes.features.gaussian_fill import GaussianFill
+
+BLOCK_ROWS = 65_536
+"""Rows that are turned into numbers at once."""
+
+FILL_ROWS = 20_000
+"""Rows, evenly spaced, from which missing cells are foretold."""
+
+NOTHING = "(nothing)"
+"""The name of the one column of zeros that a table has whose columns are all left out."""
+
+Arrays = dict[str, NDArray[Any]]
+
+
+class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Turn a data frame of numbers, categories, dates and text into rows of numbers without missing cells.
+
+    The kind of each column is recognised from its cells and its name, and kept in `columns_` with the reason. Numbers
+    are standardised, outliers drawn in; categories get a column for each of their commonest values; dates become when,
+    and the time of year, week and day where it varies; text becomes a few components of its groups of letters. Ids,
+    constants and empty columns are left out. All columns weigh about the same.
+    :class:`neuralbayes.InformationClusterer` does this by itself where a frame holds more than numbers.
+
+    Parameters
+    ----------
+    kinds : mapping of str to str, optional
+        The kind of some columns by name, whatever they look like: "number", "boolean", "category", "date", "text", or
+        "ignore" to leave one out.
+    missing : {"impute", "mask"}, default="impute"
+        What becomes of missing cells. "impute" fills in what the other cells of the row foretell, by the mean and
+        covariance of all rows. "mask" does so too, and adds a column for each column with missing cells that says
+        where: for tables where it means something that a cell is missing.
+    standardize : bool, default=True
+        Give numbers in units of their standard deviation, outliers drawn in. False leaves them as they are, where all
+        have the same unit.
+
+    Attributes
+    ----------
+    columns_ : list of Column
+        `name`, `kind`, `reason` and the share of cells that are `missing` of each column.
+    encoders_ : dict of str to Encoder
+        What was learnt of each column that is used.
+    fill_ : GaussianFill
+        What missing cells are foretold by.
+    masked_ : list of str
+        The columns that have another one which says where cells are missing.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+
+    See Also
+    --------
+    neuralbayes.InformationClusterer : Takes data frames too, and keeps the vectorizer in its model folder.
+
+    Notes
+    -----
+    skrub's ``TableVectorizer`` does the same job in a pipeline. Its state is a tree of fitted estimators that only
+    pickle can write; this one is kept as JSON and safetensors, which a model folder of a stranger may hold.
+
+    The distance between two categories is the same whatever they are. It is chosen such that the column has the
+    variance of a standardised number, but never more than 2.5: in units of its standard deviation, a rare category
+    would outweigh all other columns.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import neuralbayes as nb
+    >>> frame = pd.DataFrame({"kg": [1.0, 2.0, None, 4.0], "sex": ["f", "m", "m", "f"], "id": [17, 4, 9, 12]})
+    >>> vectorizer = nb.TableVectorizer().fit(frame)
+    >>> vectorizer.get_feature_names_out()
+    array(['kg', 'sex=f'], dtype=object)
+    >>> vectorizer.transform(frame).shape
+    (4, 2)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "kinds": [Mapping, None],
+        "missing": [StrOptions({"impute", "mask"})],
+        "standardize": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        *,
+        kinds: Mapping[str, str] | None = None,
+        missing: Literal["impute", "mask"] = "impute",
+        standardize: bool = True,
+    ) -> None:
+        self.kinds = kinds
+        self.missing = missing
+        self.standardize = standardize
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: object = None) -> Self:
+        """Recognise the columns and learn how to turn them into numbers.
+
+        Parameters
+        ----------
+        X : DataFrame of pandas or polars, or array-like of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        frame = as_frame(X)
+        if not len(frame):
+            raise ValueError(f"`X` must have at least one row, got shape {frame.shape}")
+        self.columns_ = recognize(frame, self.kinds)
+        self.feature_names_in_ = np.array([column.name for column in self.columns_], dtype=object)
+        self.n_features_in_ = len(self.columns_)
+        frame = frame.set_axis(self.feature_names_in_, axis=1)
+        used = [column for column in self.columns_ if column.used]
+        numbers = [column.name for column in used if column.kind == "number"]
+        unit = 1.0 if self.standardize else mean_spread(frame[numbers])
+        self.encoders_: dict[str, Encoder] = {
+            column.name: fit_encoder(column, frame[column.name], unit=unit, standardize=self.standardize)
+            for column in used
+        }
+        masks = [column.name for column in used if as_missing(frame[column.name]).any()]
+        self.masked_ = masks if self.missing == "mask" else []
+        self._mask_width = BOOLEAN_WIDTH * unit
+        encoded, _ = self._encode(frame.iloc[:: max(1, len(frame) // FILL_ROWS)])
+        self.fill_ = GaussianFill.fit(encoded)
+        if not used:
+            warnings.warn(f"No column tells rows apart ({in_words(self.columns_)}).", stacklevel=2)
+        return self
+
+    def transform(self, X: Any) -> NDArray[np.float32]:
+        """Rows of numbers.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            Its columns may be in another order, and others are ignored.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features_out)
+
+        Raises
+        ------
+        ValueError
+            Where a column that is used is not there.
+        """
+        check_is_fitted(self)
+        frame = as_frame(X, self.feature_names_in_)
+        there = {str(name): name for name in frame}
+        absent = [name for name in self.encoders_ if name not in there]
+        if absent:
+            raise ValueError(
+                f"column {absent[0]!r} is missing{f', and {len(absent) - 1} more' if absent[1:] else ''}: rows are "
+                f"compared by it. Add it, with empty cells where nothing is known; the columns here are "
+                f"{', '.join(map(repr, list(there)[:12]))}"
+            )
+        frame = frame[[there[name] for name in self.encoders_]].set_axis(list(self.encoders_), axis=1)
+        rows = np.empty((len(frame), len(self.get_feature_names_out())), np.float32)
+        odd: dict[str, tuple[int, str]] = {}
+        for start in range(0, len(frame), BLOCK_ROWS):
+            encoded, found = self._encode(frame.iloc[start : start + BLOCK_ROWS])
+            rows[start : start + BLOCK_ROWS] = self.fill_.fill(encoded)
+            for name, (n, example) in found.items():
+                before, first = odd.get(name, (0, example))
+                odd[name] = (before + n, first)
+        for name, (n, example) in odd.items():
+            warnings.warn(self.encoders_[name].complaint(name, n, example), stacklevel=2)
+        return rows
+
+    def get_feature_names_out(self, input_features: object = None) -> NDArray[Any]:
+        """The names of the columns of numbers.
+
+        Parameters
+        ----------
+        input_features : ignored
+
+        Returns
+        -------
+        ndarray of str
+        """
+        check_is_fitted(self)
+        names = [part for name, encoder in self.encoders_.items() for part in encoder.names(name)]
+        return np.array([*names, *(f"{name} is missing" for name in self.masked_)] or [NOTHING], dtype=object)
+
+    def _encode(self, frame: Any) -> tuple[NDArray[np.float64], dict[str, tuple[int, str]]]:
+        """Rows with NaN for missing cells, and the number and an example of odd cells by column."""
+        parts, odd = [], {}
+        for name, encoder in self.encoders_.items():
+            encoded = encoder.transform(frame[name])
+            parts.append(encoded.values)
+            if encoded.n_odd:
+                odd[name] = (encoded.n_odd, encoded.odd)
+        parts += [self._mask_width * as_missing(frame[name])[:, None] for name in self.masked_]
+        return (np.hstack(parts) if parts else np.zeros((len(frame), 1))), odd
+
+    def state(self) -> tuple[dict[str, Any], Arrays]:
+        """What was fitted, as values that JSON holds and arrays; `restored` reads it back."""
+        check_is_fitted(self)
+        arrays: Arrays = {"mean": self.fill_.mean, "covariance": self.fill_.covariance}
+        encoders = []
+        for i, (name, encoder) in enumerate(self.encoders_.items()):
+            values, own = encoder.state()
+            encoders.append({"column": name, "kind": encoder.kind, **values})
+            arrays |= {f"{i}.{key}": array for key, array in own.items()}
+        return {
+            "missing": self.missing,
+            "standardize": bool(self.standardize),
+            "kinds": None if self.kinds is None else dict(self.kinds),
+            "columns": [asdict(column) for column in self.columns_],
+            "encoders": encoders,
+            "masked": self.masked_,
+            "mask_width": self._mask_width,
+        }, arrays
+
+    @classmethod
+    def restored(cls, values: Mapping[str, Any], arrays: Arrays) -> Self:
+        """A fitted vectorizer from what `state` gave, checked.
+
+        Raises
+        ------
+        ValueError, TypeError, KeyError
+            Where something is missing, or not what it must be.
+        """
+        vectorizer = cls(kinds=values["kinds"], missing=values["missing"], standardize=values["standardize"])
+        vectorizer._validate_params()
+        vectorizer.columns_ = [Column(**column).checked() for column in values["columns"]]
+        names = [column.name for column in vectorizer.columns_]
+        vectorizer.feature_names_in_, vectorizer.n_features_in_ = np.array(names, dtype=object), len(names)
+        used = [(column.name, column.kind) for column in vectorizer.columns_ if column.used]
+        if [(saved["column"], saved["kind"]) for saved in values["encoders"]] != used or len(set(names)) < len(names):
+            raise ValueError("'encoders' must be those of the columns that are used, in their order")
+        vectorizer.encoders_ = {}
+        for i, saved in enumerate(values["encoders"]):
+            own = {key.partition(".")[2]: array for key, array in arrays.items() if key.startswith(f"{i}.")}
+            vectorizer.encoders_[saved["column"]] = restored_encoder(saved, own)
+        vectorizer.masked_, vectorizer._mask_width = list(values["masked"]), float(values["mask_width"])
+        if not set(vectorizer.masked_) <= set(vectorizer.encoders_) or not np.isfinite(vectorizer._mask_width):
+            raise ValueError("'masked' must name columns that are used")
+        vectorizer.fill_ = GaussianFill.restored(arrays, len(vectorizer.get_feature_names_out()))
+        return vectorizer
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
+        return tags

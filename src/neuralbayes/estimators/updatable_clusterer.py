@@ -1,0 +1,165 @@
+"""A clusterer that goes on with new samples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import _fit_context
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from neuralbayes.clusters.hierarchy import linkage_from_merges, neighbor_heights
+from neuralbayes.clusters.new_groups import find_new_groups
+from neuralbayes.clusters.training import ClusterOptions
+from neuralbayes.clusters.typicality import Typicality, split_rows
+from neuralbayes.clusters.update import MAX_RESERVOIR, mixed_reservoir, update_clusters
+from neuralbayes.estimators.attributes import Check, array, count
+from neuralbayes.estimators.clusterer import Samples, tensor_of
+from neuralbayes.estimators.inputs import Rows
+from neuralbayes.estimators.typical_clusterer import TypicalClusterer
+from neuralbayes.training.inference import in_blocks
+
+
+class UpdatableClusterer(TypicalClusterer):
+    """A clusterer whose `module_` is a :class:`neuralbayes.networks.states.StateNetwork`, with `update`.
+
+    A subclass calls `_keep_reservoir` when it has fitted.
+    """
+
+    _fitted: ClassVar[dict[str, Check]] = TypicalClusterer._fitted | {
+        "n_states_": count,
+        "n_iter_start_": count,
+        "states_": array("i", 1),
+        "hierarchy_": array("f", 2),
+        "n_samples_seen_": count,
+    }
+    _fitted_sometimes: ClassVar[dict[str, Check]] = TypicalClusterer._fitted_sometimes | {"reservoir_": array("f", 2)}
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def update(self, X: Rows) -> Self:
+        """Go on with new samples: they move the clusters, and new groups among them get new labels.
+
+        Old labels keep their numbers and their meaning: the network is held to the p(z|x) that it had for `reservoir_`,
+        a random sample of all that it has seen. A new group is a set of new samples that are not typical of the old
+        ones and that a valley of density keeps apart from them; it gets the number `n_clusters_`, which grows. Where
+        all samples are ordinary, there is a new group with a probability of at most 0.01, whatever the data.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            New samples; old ones need not be among them.
+
+        Returns
+        -------
+        self
+            As after `fit`, but that `labels_` and `states_` are those of `X`, and the loss and the steps those of the
+            update. `prior_` and `typicality` are about all samples so far.
+
+        Notes
+        -----
+        It takes ``network="mlp"``, for the old samples of a network of your own are not kept, and works on a model that
+        was saved and loaded.
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "reservoir_"):
+            raise ValueError(
+                "`update` needs `network='mlp'`: samples for a network of your own are not kept. Fit all of them again"
+            )
+        samples = self._samples(X)
+        rng = check_random_state(self.random_state)
+        old, new = self.reservoir_, self._inputs(samples)
+        groups = find_new_groups(
+            old,
+            self._clusters_of(old).argmax(axis=1),
+            new,
+            self._clusters_of(new).argmax(axis=1),
+            self._typicality(samples),
+            len(self.typical_scores_),
+            at_most=max(0, (self.max_clusters or 200) - self.n_clusters_),
+        )
+        options = ClusterOptions(
+            n_clusters=None,
+            n_states=self.n_states_,
+            max_iter=self.max_iter or 0,
+            n_neighbors=self.n_neighbors,
+            n_hidden=self.n_hidden_,
+            verbose=bool(self.verbose),
+            objective=self.objective,
+        )
+        found = update_clusters(self.module_, old, new, groups, options, rng)
+        self.module_ = found.network
+        self.n_states_, self.n_clusters_ = found.network.membership.shape
+        p_old, p_new = self._clusters_of(old), self._over_blocks(lambda x: self.module_(x).softmax(dim=1), samples)
+        self.labels_ = p_new.argmax(axis=1)
+        self.states_ = self._states_of(new)
+        n_seen = self.n_samples_seen_
+        means = [p.mean(axis=0, dtype=np.float64) for p in (p_old, p_new)]
+        self.prior_ = np.average(means, axis=0, weights=[n_seen, len(new)])
+        self.hierarchy_ = linkage_from_merges(found.merging.pairs, neighbor_heights(found.merging.ratios))
+        self.separation_ = found.separation
+        self.objective_, self.loss_curve_ = found.second.objective, found.first.loss_curve + found.second.loss_curve
+        self.n_iter_, self.n_iter_start_ = found.first.n_iter + found.second.n_iter, found.first.n_iter
+        self.reservoir_ = mixed_reservoir(old, n_seen, new, rng)
+        self.n_samples_seen_ = n_seen + len(new)
+        coordinates = self.typical_parts()[1]
+        reference, calibration = split_rows(np.ones(len(self.reservoir_), bool), rng)
+        points = coordinates.of_inputs(self.reservoir_)
+        self._keep_typicality(coordinates, Typicality.fit(points[reference], points[calibration]))
+        self._summarize(samples)
+        return self
+
+    def _keep_reservoir(
+        self,
+        samples: Samples,
+        fitted: NDArray[np.int64],
+        weight: NDArray[np.float64] | None,
+        rng: np.random.RandomState,
+    ) -> None:
+        """Keep a random sample of what was fitted, with its weights, as the network takes it."""
+        self.n_samples_seen_ = len(fitted)
+        if self.module_.basis.ndim == 2:
+            share = None if weight is None else weight[fitted] / weight[fitted].sum()
+            drawn = rng.choice(fitted, min(len(fitted), MAX_RESERVOIR), replace=False, p=share)
+            self.reservoir_: NDArray[np.float32] = self._inputs(samples, np.sort(drawn))
+
+    def _inputs(self, samples: Samples, rows: NDArray[np.int64] | None = None) -> NDArray[np.float32]:
+        """Samples as the network takes them."""
+        chosen = np.arange(len(samples)) if rows is None else rows
+        inputs: NDArray[np.float32] = in_blocks(
+            lambda block: self.module_.normalize(tensor_of(samples, chosen[block])), len(chosen), block=self._block
+        )
+        return inputs
+
+    def _state_logits(self, inputs: NDArray[np.float32]) -> Tensor:
+        return torch.from_numpy(
+            in_blocks(lambda rows: self.module_.network(torch.from_numpy(inputs[rows])), len(inputs), block=self._block)
+        )
+
+    def _clusters_of(self, inputs: NDArray[np.float32]) -> NDArray[Any]:
+        """p(z|x) from what the network takes: (n, n_clusters_)."""
+        p_zx: NDArray[Any] = (self._state_logits(inputs).softmax(dim=1) @ self.module_.membership).numpy()
+        return p_zx
+
+    def _states_of(self, inputs: NDArray[np.float32]) -> NDArray[np.int64]:
+        """The most probable state of each sample among those of its cluster."""
+        p_zx = self._state_logits(inputs).double().softmax(dim=1)
+        return most_probable_states(p_zx, self.module_.membership.double()).numpy()
+
+    def _check_fitted(self, weights: Mapping[str, Tensor]) -> None:
+        super()._check_fitted(weights)
+        reservoir = getattr(self, "reservoir_", None)
+        if reservoir is not None and (
+            reservoir.shape[1] != self.n_dimensions_ or not 0 < len(reservoir) <= MAX_RESERVOIR
+        ):
+            raise ValueError(f"'reservoir_' must have {self.n_dimensions_} columns and at most {MAX_RESERVOIR} rows")
+
+
+def most_probable_states(p_zx: Tensor, membership: Tensor) -> Tensor:
+    """The most probable state of each sample among those of its most probable cluster: (n, n_states) -> (n,)."""
+    own = membership.T[(p_zx @ membership).argmax(dim=1)]
+    return torch.where(own > 0, p_zx, -1.0).argmax(dim=1)

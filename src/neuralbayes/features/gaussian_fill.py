@@ -1,0 +1,110 @@
+"""Missing cells as the other cells of their row foretell them, were all rows Gaussian."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+Array = NDArray[np.float64]
+
+MOST_COLUMNS = 128
+"""Up to so many columns their covariance is estimated; of more, missing cells get the mean."""
+
+N_STEPS = 8
+"""Steps of expectation maximisation."""
+
+FIT_ROWS, FIT_PRODUCTS = 4000, 5e8
+"""Most rows, evenly spaced, that the covariance is estimated from, and most multiplications in a step."""
+
+RIDGE = 0.05
+"""Share of the covariance that is replaced by its diagonal."""
+
+BLOCK_ELEMENTS = 2**22
+"""Numbers in the matrices that are inverted at once."""
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianFill:
+    """Mean (n_columns,) and covariance (n_columns, n_columns) of rows; diagonal where columns are many."""
+
+    mean: Array
+    covariance: Array
+
+    @classmethod
+    def fit(cls, X: Array) -> GaussianFill:
+        """Estimate both from rows (n, d) with NaN for missing cells, by expectation maximisation."""
+        missing = np.isnan(X)
+        known = (~missing).sum(axis=0).clip(1)
+        mean = np.where(missing, 0.0, X).sum(axis=0) / known
+        variance = np.square(np.where(missing, 0.0, X - mean)).sum(axis=0) / known
+        n_columns = X.shape[1]
+        if n_columns > MOST_COLUMNS:
+            return cls(mean, np.zeros((n_columns, 0)))
+        n_rows = int(min(FIT_ROWS, FIT_PRODUCTS / n_columns**3))
+        some = X[:: max(1, len(X) // max(n_rows, 4 * n_columns))]
+        fill = cls(mean, np.diag(variance + 1e-9))
+        for _ in range(N_STEPS if missing.any() else 1):
+            filled, spread = fill._expected(some, learn=True)
+            mean = filled.mean(axis=0)
+            covariance = (filled - mean).T @ (filled - mean) / len(filled) + spread / len(filled)
+            diagonal = np.diag(np.diag(covariance) + 1e-9)
+            fill = cls(mean, (1.0 - RIDGE) * covariance + RIDGE * diagonal)
+        return fill
+
+    def fill(self, X: Array) -> Array:
+        """The rows (n, d) with missing cells as the others foretell them."""
+        if not np.isnan(X).any():
+            return X
+        if not self.covariance.size:
+            return np.where(np.isnan(X), self.mean, X)
+        return self._expected(X)[0]
+
+    @classmethod
+    def restored(cls, arrays: Mapping[str, NDArray[Any]], n_columns: int) -> GaussianFill:
+        """From arrays that were saved, checked: those of `n_columns`."""
+        mean, covariance = arrays["mean"], arrays["covariance"]
+        wide = n_columns if n_columns <= MOST_COLUMNS else 0
+        for name, array, shape in (("mean", mean, (n_columns,)), ("covariance", covariance, (n_columns, wide))):
+            if array.dtype != np.float64 or array.shape != shape or not np.isfinite(array).all():
+                raise ValueError(f"{name!r} must be finite float64 of shape {shape}, got {array.dtype} {array.shape}")
+        return cls(mean, covariance)
+
+    def _expected(self, X: Array, *, learn: bool = False) -> tuple[Array, Array]:
+        """The filled rows and, to learn from, the sum over rows of the covariance of what was filled in."""
+        missing = np.isnan(X)
+        result, spread = X.copy(), np.zeros_like(self.covariance)
+        holes = np.flatnonzero(missing.any(axis=1))
+        patterns, which, counts = np.unique(missing[holes], axis=0, return_inverse=True, return_counts=True)
+        order = np.argsort(which.ravel(), kind="stable")
+        rows, pattern = holes[order], which.ravel()[order]
+        covariance, block = torch.from_numpy(self.covariance), max(1, BLOCK_ELEMENTS // self.covariance.size)
+        deviation = np.where(missing[rows], 0.0, X[rows] - self.mean)
+        for start in range(0, len(rows), block):
+            part = slice(start, start + block)
+            first, last = pattern[part][0], pattern[part][-1] + 1
+            factor = _factor(covariance, torch.from_numpy(patterns[first:last]))
+            solved = torch.cholesky_solve(
+                torch.from_numpy(deviation[part, :, None]), factor[torch.from_numpy(pattern[part] - first)]
+            )
+            expected = (covariance @ solved).squeeze(2).numpy() + self.mean
+            result[rows[part]] = np.where(missing[rows[part]], expected, X[rows[part]])
+        for start in range(0, len(patterns) if learn else 0, block):
+            hidden = torch.from_numpy(patterns[start : start + block])
+            known = (~hidden).double()[:, :, None] * covariance
+            left = covariance - known.mT @ torch.cholesky_solve(known, _factor(covariance, hidden))
+            left = left * (hidden[:, :, None] & hidden[:, None, :])
+            spread += torch.einsum("p,pij->ij", torch.from_numpy(counts[start : start + block]).double(), left).numpy()
+        return result, spread
+
+
+def _factor(covariance: Tensor, missing: Tensor) -> Tensor:
+    """Cholesky factors (n_patterns, d, d) of the covariance of the known cells, the identity for the missing ones."""
+    known = (~missing).double()
+    between = covariance * known[:, :, None] * known[:, None, :] + torch.diag_embed(1.0 - known)
+    return torch.linalg.cholesky(between)

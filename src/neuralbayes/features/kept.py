@@ -1,0 +1,138 @@
+"""Features of a pretrained network, computed once: kept in a file, found again by the content of each item."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from neuralbayes.data.sources import ImageSource
+from neuralbayes.distributed.blocks import Blocks, cut, digest
+from neuralbayes.distributed.workers import Workers
+from neuralbayes.features.pretrained import PretrainedNetwork
+from neuralbayes.system.files import read_tensors, write_tensors
+from neuralbayes.training.progress import progress
+
+BLOCK = 256
+"""Pictures or texts whose features are computed, and kept, together."""
+
+Digests = NDArray[np.uint8]
+
+
+def kept_features(
+    network: PretrainedNetwork,
+    read: Callable[[NDArray[np.int64]], Any],
+    items: Digests,
+    path: Path,
+    *,
+    verbose: bool = False,
+) -> NDArray[np.float32]:
+    """The features of all items, from `path` where they are kept there, else computed and then kept.
+
+    An item is computed once, however often it occurs and wherever it stands. Interrupted, the same call goes on.
+
+    Parameters
+    ----------
+    network : PretrainedNetwork
+    read : callable
+        From the indices of some items to what the network takes.
+    items : ndarray of uint8 and shape (n, 16)
+        The digest of each item's content: :func:`text_digests`, :func:`file_digests`, :func:`image_digests`.
+    path : Path
+        A .safetensors file. One of another network is replaced.
+    verbose : bool, default=False
+        Show progress.
+
+    Returns
+    -------
+    ndarray of shape (n, n_features), float32
+    """
+    known, features = _kept(path, network.identity)
+    place = {item.tobytes(): i for i, item in enumerate(known)}
+    new: list[int] = []
+    for i, item in enumerate(items):
+        if place.setdefault(item.tobytes(), len(known) + len(new)) == len(known) + len(new):
+            new.append(i)
+    if new:
+        found = _computed(network, read, np.array(new), items, path, verbose)
+        features = np.concatenate([features, found]) if len(known) else found
+        tensors = {
+            "items": torch.from_numpy(np.concatenate([known, items[new]])),
+            "features": torch.from_numpy(features),
+        }
+        write_tensors(path, tensors, {"network": network.identity})
+    return features[[place[item.tobytes()] for item in items]]
+
+
+def _computed(
+    network: PretrainedNetwork,
+    read: Callable[[NDArray[np.int64]], Any],
+    new: NDArray[np.int64],
+    items: Digests,
+    path: Path,
+    verbose: bool,
+) -> NDArray[np.float32]:
+    rows = cut(len(new), BLOCK)
+    job = {"network": network.identity, "items": digest([items[new].tobytes()])}
+    blocks = Blocks.begin(path, job, [part.stop - part.start for part in rows], force=True)
+    there = len(rows) - len(blocks.missing())
+    description = f"blocks of {network.kind} through {network.name}"
+    with progress(len(rows), description=description, completed=there, enabled=verbose) as display:
+        for n_items in blocks.fill(Workers(), features_of, network, lambda i: read(new[rows[i]])):
+            display.advance(samples=n_items)
+    features = np.concatenate(list(blocks))
+    blocks.remove()
+    return features
+
+
+def features_of(network: PretrainedNetwork, items: Any) -> NDArray[np.float32]:
+    """The features of some pictures or texts."""
+    return network(items)
+
+
+def _kept(path: Path, identity: str) -> tuple[Digests, NDArray[np.float32]]:
+    """Digests and features that are kept in a file; none where it is not there, damaged, or of another network."""
+    nothing = np.empty((0, 16), np.uint8), np.empty((0, 0), np.float32)
+    try:
+        tensors, metadata = read_tensors(path)
+        items, features = tensors["items"].numpy(), tensors["features"].numpy()
+    except (FileNotFoundError, ValueError, KeyError):
+        return nothing
+    fits = items.dtype == np.uint8 and features.dtype == np.float32 and items.shape == (len(features), 16)
+    whole = fits and features.ndim == 2 and bool(np.isfinite(features).all())
+    return (items, features) if whole and metadata.get("network") == identity else nothing
+
+
+def text_digests(texts: Iterable[str]) -> Digests:
+    """Digests of texts: (n, 16)."""
+    return _stacked(text.encode(errors="surrogatepass") for text in texts)
+
+
+def file_digests(paths: Sequence[Path]) -> Digests:
+    """Digests of the bytes of files: (n, 16)."""
+
+    def read() -> Iterable[bytes]:
+        for path in paths:
+            yield path.read_bytes()
+
+    return _stacked(read())
+
+
+def image_digests(source: ImageSource) -> Digests:
+    """Digests of the pixels of images: (n, 16)."""
+
+    def read() -> Iterable[bytes]:
+        for rows in cut(len(source), BLOCK):
+            yield from (image.tobytes() for image in source.read(np.arange(rows.start, rows.stop)))
+
+    return _stacked(read())
+
+
+def _stacked(contents: Iterable[bytes]) -> Digests:
+    found = b"".join(hashlib.blake2b(content, digest_size=16).digest() for content in contents)
+    return np.frombuffer(found, np.uint8).reshape(-1, 16)

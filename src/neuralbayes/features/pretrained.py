@@ -1,0 +1,290 @@
+"""Pretrained networks of pictures and of texts, by name, each with its own preprocessing.
+
+==============================  ================================================================
+``timm:NAME``                   a network of timm, with the weights that timm finds
+``torchvision:NAME``            a network of torchvision, with its default weights
+``onnx:FILE``                   a network of pictures as an ONNX file
+``sentence-transformers:NAME``  a network of texts, by its name or the folder that it lies in
+``file.py:function``            your own: uint8 pictures (n, H, W, 3), or a list of texts, to (n, n_features)
+==============================  ================================================================
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from neuralbayes.data.pictures import Interpolation
+from neuralbayes.system.code import named_object
+
+Kind = Literal["pictures", "texts"]
+
+BATCH = 32
+"""Pictures that pass through a network at once."""
+
+IMAGENET = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+"""Mean and standard deviation of the colours that most networks were trained with."""
+
+SIDE = 224
+"""Pixels a side where neither the network nor the user says how many."""
+
+
+@dataclass(frozen=True)
+class Preprocessing:
+    """What happens to a picture before a network sees it.
+
+    Attributes
+    ----------
+    scaled : tuple (H, W)
+        Pictures are scaled until they cover this size, and cut to it.
+    size : tuple (H, W)
+        The middle of it that the network gets.
+    mean, std : tuple of float
+        Of the colours, which are in [0, 1].
+    interpolation : {"area", "bilinear", "bicubic"}
+    """
+
+    scaled: tuple[int, int]
+    size: tuple[int, int]
+    mean: tuple[float, ...] = IMAGENET[0]
+    std: tuple[float, ...] = IMAGENET[1]
+    interpolation: Interpolation = "bicubic"
+
+    def __call__(self, pictures: NDArray[np.uint8]) -> Tensor:
+        """The network's input: uint8 (n, *scaled, 3) -> float32 (n, 3, *size)."""
+        top, left = ((large - small) // 2 for large, small in zip(self.scaled, self.size, strict=True))
+        middle = pictures[:, top : top + self.size[0], left : left + self.size[1]]
+        x = torch.from_numpy(np.ascontiguousarray(middle)).permute(0, 3, 1, 2).float() / 255.0
+        mean, std = (torch.tensor(values).reshape(1, -1, 1, 1) for values in (self.mean, self.std))
+        return (x - mean) / std
+
+
+@dataclass(frozen=True)
+class PretrainedNetwork:
+    """A frozen network whose features stand for pictures or texts.
+
+    Attributes
+    ----------
+    name : str
+        As it was asked for.
+    kind : {"pictures", "texts"}
+    identity : str
+        A digest of its weights and preprocessing: features of the same identity can be compared.
+    compute : callable
+        uint8 pictures (n, *preprocessing.scaled, 3), or a list of texts -> features (n, n_features).
+    preprocessing : Preprocessing or None
+        Of pictures.
+    """
+
+    name: str
+    kind: Kind
+    identity: str
+    compute: Callable[[Any], Any]
+    preprocessing: Preprocessing | None = None
+
+    def __call__(self, items: NDArray[np.uint8] | list[str]) -> NDArray[np.float32]:
+        """The features of some pictures or texts: (n, n_features), checked."""
+        with torch.no_grad():
+            found = self.compute(items)
+        features = np.asarray(found.float().cpu() if isinstance(found, Tensor) else found, np.float32)
+        if features.ndim != 2 or len(features) != len(items) or not features.shape[1]:
+            raise ValueError(f"{self.name} must give an array ({len(items)}, n_features), got shape {features.shape}")
+        if not np.isfinite(features).all():
+            raise ValueError(f"{self.name} must give finite numbers, got NaN or infinity")
+        return features
+
+
+def pretrained_network(
+    name: str, kind: Kind, *, size: tuple[int, int] | None = None, device: str = "cpu"
+) -> PretrainedNetwork:
+    """Load a pretrained network by its name.
+
+    Parameters
+    ----------
+    name : str
+        One of the forms that the table of this module lists.
+    kind : {"pictures", "texts"}
+        What it is to be used on.
+    size : tuple (H, W), optional
+        Pixels that a network of pictures gets, by default those that it was trained with.
+    device : str, default="cpu"
+        Where it is run.
+
+    Returns
+    -------
+    PretrainedNetwork
+
+    Examples
+    --------
+    >>> brightness = pretrained_network("numpy:mean", "pictures")  # any function that can be imported
+    >>> brightness.kind, brightness.preprocessing.size
+    ('pictures', (224, 224))
+    """
+    family, found, rest = name.partition(":")
+    if not found or not rest:
+        raise ValueError(f"`features` must be written as {', '.join(FORMS)} or be a .npy file, got {name!r}")
+    if family in FAMILIES:
+        of, load = FAMILIES[family]
+        if of != kind:
+            fitting = ", ".join(form for form, (other, _) in FAMILIES.items() if other == kind)
+            raise ValueError(f"{name} is a network of {of}, but there are {kind} here; take one of {fitting}")
+        return load(name, rest, size, device)
+    return _own(name, kind, size)
+
+
+def _timm(name: str, rest: str, size: tuple[int, int] | None, device: str) -> PretrainedNetwork:
+    timm = _import("timm", "vision")
+    try:
+        network = timm.create_model(rest, pretrained=True, num_classes=0)
+    except Exception as error:
+        raise _not_loaded(name, error) from error
+    config = timm.data.resolve_model_data_config(network)
+    side = size or tuple(config["input_size"][1:])
+    scaled = side if config.get("crop_mode") == "squash" else tuple(round(s / config["crop_pct"]) for s in side)
+    how = _interpolation(config["interpolation"], "bicubic")
+    return _of_module(name, network, Preprocessing(scaled, side, config["mean"], config["std"], how), device)
+
+
+def _torchvision(name: str, rest: str, size: tuple[int, int] | None, device: str) -> PretrainedNetwork:
+    models = _import("torchvision", "vision").models
+    try:
+        weights = models.get_model_weights(rest).DEFAULT
+        network = models.get_model(rest, weights=weights)
+    except Exception as error:
+        raise _not_loaded(name, error) from error
+    without_classes(network)
+    steps = weights.transforms()
+    side = size or (steps.crop_size[0],) * 2
+    enlarged = steps.resize_size[0] / steps.crop_size[0]
+    scaled = (round(side[0] * enlarged), round(side[1] * enlarged))
+    how = _interpolation(steps.interpolation.value, "bilinear")
+    return _of_module(name, network, Preprocessing(scaled, side, tuple(steps.mean), tuple(steps.std), how), device)
+
+
+def _interpolation(name: str, otherwise: Interpolation) -> Interpolation:
+    known: dict[str, Interpolation] = {"bilinear": "bilinear", "bicubic": "bicubic"}
+    return known.get(name, otherwise)
+
+
+def without_classes(network: nn.Module) -> None:
+    """Replace the last linear layer of a classifier: what came into it comes out.
+
+    Examples
+    --------
+    >>> network = nn.Sequential(nn.Linear(4, 3), nn.Linear(3, 1000))
+    >>> without_classes(network)
+    >>> network(torch.ones(1, 4)).shape
+    torch.Size([1, 3])
+    """
+    layers = [path for path, module in network.named_modules() if isinstance(module, nn.Linear)]
+    if not layers:
+        raise ValueError(f"`network` must end in a linear layer of classes, got {type(network).__name__} without one")
+    parent, _, child = layers[-1].rpartition(".")
+    setattr(network.get_submodule(parent), child, nn.Identity())
+
+
+def _of_module(name: str, network: nn.Module, preprocessing: Preprocessing, device: str) -> PretrainedNetwork:
+    network = network.eval().requires_grad_(False).to(device)
+
+    def compute(pictures: NDArray[np.uint8]) -> Tensor:
+        parts = [pictures[start : start + BATCH] for start in range(0, len(pictures), BATCH)]
+        return torch.cat([network(preprocessing(part).to(device)).flatten(1).float().cpu() for part in parts])
+
+    identity = digest_of(network.state_dict(), preprocessing)
+    return PretrainedNetwork(name, "pictures", identity, compute, preprocessing)
+
+
+def _onnx(name: str, rest: str, size: tuple[int, int] | None, device: str) -> PretrainedNetwork:
+    path = Path(rest).expanduser()
+    if not path.is_file():
+        raise FileNotFoundError(f"`features` must name an ONNX file that exists, got {name!r}")
+    runtime = _import("onnxruntime", "export")
+    try:
+        session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    except Exception as error:
+        raise ValueError(f"{path} is not an ONNX network that can be run ({error})") from error
+    if len(session.get_inputs()) != 1:
+        raise ValueError(f"{path} must have one input, the pictures, got {len(session.get_inputs())}")
+    given = session.get_inputs()[0]
+    raw = given.type == "tensor(uint8)"  # takes pictures as they are, (n, H, W, 3), as `export` writes them
+    sides = [side if isinstance(side, int) else None for side in (given.shape[1:3] if raw else given.shape[2:4])]
+    wanted = size or (sides[0] or SIDE, sides[1] or SIDE)
+    preprocessing = Preprocessing(wanted, wanted)
+
+    def compute(pictures: NDArray[np.uint8]) -> NDArray[np.float32]:
+        parts = [pictures[start : start + BATCH] for start in range(0, len(pictures), BATCH)]
+        found = [session.run(None, {given.name: x if raw else preprocessing(x).numpy()})[0] for x in parts]
+        return np.concatenate(found).reshape(len(pictures), -1)
+
+    with open(path, "rb") as file:
+        weights = hashlib.file_digest(file, "blake2b").hexdigest()
+    return PretrainedNetwork(name, "pictures", digest_of({}, (weights, preprocessing)), compute, preprocessing)
+
+
+def _sentence_transformers(name: str, rest: str, size: tuple[int, int] | None, device: str) -> PretrainedNetwork:
+    library = _import("sentence_transformers", "text")
+    try:
+        network = library.SentenceTransformer(rest, device=device, trust_remote_code=False)
+    except Exception as error:
+        raise _not_loaded(name, error) from error
+
+    def compute(texts: list[str]) -> NDArray[np.float32]:
+        found: NDArray[np.float32] = network.encode(texts, show_progress_bar=False, convert_to_numpy=True)
+        return found
+
+    return PretrainedNetwork(name, "texts", digest_of(network.state_dict(), rest), compute)
+
+
+def _own(name: str, kind: Kind, size: tuple[int, int] | None) -> PretrainedNetwork:
+    function = named_object(name, "features")
+    if not callable(function):
+        raise ValueError(f"`features` must name a function, got {name!r}, a {type(function).__name__}")
+    place = Path(name.rpartition(":")[0])
+    source = place.read_bytes() if place.suffix == ".py" else str(place).encode()
+    wanted = size or (SIDE, SIDE)
+    preprocessing = Preprocessing(wanted, wanted) if kind == "pictures" else None
+    identity = digest_of({}, (hashlib.blake2b(source).hexdigest(), name.rpartition(":")[2], preprocessing))
+    return PretrainedNetwork(name, kind, identity, function, preprocessing)
+
+
+def digest_of(weights: Mapping[str, Tensor], settings: object) -> str:
+    """A digest of weights and of settings, in their written form."""
+    found = hashlib.blake2b(repr(settings).encode(), digest_size=16)
+    for key, tensor in sorted(weights.items()):
+        found.update(key.encode())
+        found.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return found.hexdigest()
+
+
+def _import(module: str, extra: str) -> Any:
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        package = module.replace("_", "-")
+        raise ImportError(f"these features need {package}: pip install 'neuralbayes[{extra}]'") from error
+
+
+def _not_loaded(name: str, error: Exception) -> ValueError:
+    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return ValueError(
+        f"{name} cannot be loaded: {reason}. Check the name; without internet access, download its weights first, or "
+        "give their folder or file"
+    )
+
+
+FAMILIES: dict[str, tuple[Kind, Callable[..., PretrainedNetwork]]] = {
+    "timm": ("pictures", _timm),
+    "torchvision": ("pictures", _torchvision),
+    "onnx": ("pictures", _onnx),
+    "sentence-transformers": ("texts", _sentence_transformers),
+}
+FORMS = ("timm:NAME", "torchvision:NAME", "onnx:FILE", "sentence-transformers:NAME", "file.py:function")

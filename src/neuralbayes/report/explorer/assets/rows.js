@@ -1,0 +1,94 @@
+// The list of rows: searched, filtered by cluster, with the reason for each label.
+const ROWS_AT_ONCE = 25;
+const ROW_CELLS = 6; // columns beside the reason; the others are in the typical rows and in the search
+
+class RowList {
+  constructor(root, described, layer, explorer) {
+    Object.assign(this, { root, described, layer, explorer, shown: ROWS_AT_ONCE });
+    this.n = described.names.length;
+    this.columns = described.columns.map((column) => ({ ...column, cells: column.cells.split("\n") }));
+    this.reasons = unpack(described.reasons, Int16Array);
+    this.runnerUp = unpack(described.runnerUp, Uint16Array);
+    this.haystack = Array.from({ length: this.n }, (_, i) =>
+      [described.names[i], ...this.columns.map(({ name, cells }) => `${name} ${cells[i]}`)].join("\n").toLowerCase(),
+    );
+    for (const part of ["query", "cluster", "order"]) {
+      this.part(part).addEventListener("input", () => {
+        this.shown = ROWS_AT_ONCE;
+        this.draw();
+      });
+    }
+    this.part("more").addEventListener("click", () => {
+      this.shown += 4 * ROWS_AT_ONCE;
+      this.draw();
+    });
+    this.draw();
+  }
+
+  part(name) {
+    return this.root.querySelector(`[data-part="${name}"]`);
+  }
+
+  found() {
+    const words = this.part("query").value.toLowerCase().split(/\s+/).filter(Boolean);
+    const cluster = this.part("cluster").value;
+    const rows = Array.from({ length: this.n }, (_, i) => i).filter(
+      (i) =>
+        (cluster === "" || this.layer.claim[i] === Number(cluster)) &&
+        words.every((word) => this.haystack[i].includes(word)),
+    );
+    const order = this.part("order").value;
+    const sign = order === "sure" ? -1 : 1;
+    if (order !== "index") rows.sort((a, b) => sign * (this.layer.certainty[a] - this.layer.certainty[b]) || a - b);
+    return rows;
+  }
+
+  why(i) {
+    const { clusters } = this.described;
+    if (clusters.length < 2) return "there is no other cluster";
+    const named = Array.from(this.reasons.subarray(3 * i, 3 * i + 3))
+      .filter((j) => j >= 0)
+      .map((j) => `${this.columns[j].name} ${this.columns[j].cells[i] || "missing"}`);
+    const against = `rather than ${clusters[this.runnerUp[i]]}`;
+    return named.length ? `${named.join(", ")}; ${against}` : `no single column; ${against}`;
+  }
+
+  line(i) {
+    const { clusters } = this.described;
+    const name = make("button", {
+      type: "button",
+      className: "link",
+      text: this.described.names[i],
+      title: "Show it in the explorer",
+      on: {
+        click: () => {
+          this.explorer.chooseSample(i, { withState: true });
+          this.explorer.part("sample").scrollIntoView({ block: "center" });
+        },
+      },
+    });
+    const state = this.layer.claim[i];
+    const label = make("td", {});
+    if (clusters.length <= N_COLORS) label.append(swatch(state));
+    label.append(clusters[state]);
+    const cells = this.columns.slice(0, ROW_CELLS).map(({ cells }) => make("td", { text: cells[i] }));
+    return make(
+      "tr",
+      {},
+      make("th", { scope: "row" }, name),
+      label,
+      make("td", { text: this.layer.certainty[i].toFixed(2) }),
+      make("td", { className: "why", text: this.why(i) }),
+      ...cells,
+    );
+  }
+
+  draw() {
+    const rows = this.found();
+    const head = ["row", "cluster", "p(z|x)", "why", ...this.columns.slice(0, ROW_CELLS).map(({ name }) => name)];
+    const caption = make("caption", { className: "unseen", text: "Rows with the reason for each label" });
+    this.part("list").replaceChildren(table(head, rows.slice(0, this.shown).map((i) => this.line(i)), caption));
+    this.part("count").textContent = `${count(rows.length)} of ${count(this.n)} rows`;
+    this.part("more").hidden = rows.length <= this.shown;
+  }
+}

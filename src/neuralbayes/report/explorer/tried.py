@@ -1,0 +1,56 @@
+"""Which numbers of clusters were looked at, and how near each came."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from neuralbayes.bayes import LOG_2
+from neuralbayes.report.explorer.side import Grid
+
+HEADS = {
+    "n_clusters": "clusters",
+    "separation": "least separation, of log 2",
+    "stability": "agreement of resamples",
+    "ratio": "neighbours against chance",
+    "jump": "jump",
+    "rows": "rows that a valley divides",
+    "p_value": "p-value of the valley",
+}
+"""What the columns of `selection_` are called."""
+
+NOTES = {
+    "separation": "Taken is the largest number of clusters that are all certified (from 90 % of log 2 on) and that "
+    "resamples find again (adjusted Rand index of at least 0.9).",
+    "ratio": "How many times as often as by chance the two clusters that would be merged next are neighbours, and how "
+    "much less that is than for the two merged before: the number at the largest jump is taken.",
+    "p_value": "A valley is a band with few rows between two groups. The p-value says how likely one as empty is where "
+    "there is none.",
+}
+"""How the number is chosen, by a column of `selection_`."""
+
+
+def tried_grid(estimator: Any) -> Grid | None:
+    """The numbers of clusters that "auto" looked at, as a table; None where none were."""
+    selection = getattr(estimator, "selection_", None)
+    if not selection or not any(selection.values()):
+        return None
+    columns = list(selection)
+    rows = [
+        tuple(_shown(name, value) for name, value in zip(columns, values, strict=True))
+        for values in zip(*selection.values(), strict=True)
+    ]
+    taken = selection.get("n_clusters", [])
+    best = [(i, len(columns) - 1) for i, n in enumerate(taken) if n == estimator.n_clusters_]
+    note = next((text for name, text in NOTES.items() if name in columns), "")
+    head = tuple(HEADS.get(name, name.replace("_", " ")) for name in columns)
+    return Grid("How the number of clusters was chosen", head, rows, note, best)
+
+
+def _shown(name: str, value: float | None) -> str:
+    if value is None:
+        return "not needed"
+    if name == "separation":
+        return f"{100 * value / LOG_2:.1f} %"
+    return (
+        f"{value:,.0f}" if name in ("n_clusters", "rows") else f"{value:.2g}" if name == "p_value" else f"{value:.3f}"
+    )

@@ -1,0 +1,333 @@
+"""Data frames as rows of numbers."""
+
+import copy
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+
+import neuralbayes as nb
+from neuralbayes.estimators import table_vectorizer
+
+HOW = ("in time, all well", "late and was broken")
+
+
+def make_frame(n: int = 120, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    group = rng.integers(0, 2, n)
+    frame = pd.DataFrame(
+        {
+            "customer_id": rng.permutation(10 * n)[:n],
+            "income": np.exp(rng.normal(10.0 + group, 0.3)),
+            "age": rng.normal(30 + 20 * group, 4.0),
+            "plan": np.where(rng.random(n) < 0.8, np.array(["basic", "gold"])[group], "trial"),
+            "member": rng.random(n) < 0.5,
+            "since": pd.Timestamp("2019-01-01") + pd.to_timedelta(rng.integers(0, 900, n), unit="D"),
+            "comment": [
+                f"the parcel {i} came {'late and was broken' if g else 'in time, all well'}"
+                for i, g in enumerate(group)
+            ],
+            "country": "France",
+        }
+    )
+    frame.loc[rng.random(n) < 0.1, "age"] = np.nan
+    frame.loc[rng.random(n) < 0.1, "plan"] = None
+    return frame
+
+
+def test_numbers_are_centred_at_their_median_and_have_unit_variance() -> None:
+    rows = nb.TableVectorizer().fit_transform(pd.DataFrame({"a": [0.0, 1.0, 2.0, 3.0, 4.0]}))
+    unit = 2.0 / 1.349  # between the quartiles
+    drawn_in = np.array([-2.0, -1.0, 0.0, 1.0, 2.0]) / unit
+    drawn_in /= np.sqrt(1.0 + (drawn_in / 4.0) ** 2)
+    np.testing.assert_allclose(rows[:, 0], drawn_in / drawn_in.std(), rtol=1e-6)
+
+
+def test_an_outlier_moves_no_other_number() -> None:
+    values = np.random.default_rng(0).normal(size=200)
+    rows = nb.TableVectorizer().fit_transform(pd.DataFrame({"a": [*values, 1e9]}))
+    assert np.abs(rows[:-1]).std() > 0.5
+    assert np.abs(rows[-1]) < 5.0
+
+
+def test_two_values_are_one_column_and_equally_frequent_ones_two_apart() -> None:
+    vectorizer = nb.TableVectorizer().fit(pd.DataFrame({"sex": ["f", "m"] * 5}))
+    assert vectorizer.get_feature_names_out().tolist() == ["sex=f"]
+    np.testing.assert_allclose(vectorizer.transform(pd.DataFrame({"sex": ["f", "m"]})), [[2.0], [0.0]])
+
+
+def test_categories_are_at_one_distance_from_each_other_and_a_rare_one_is_no_farther_than_2_5() -> None:
+    frame = pd.DataFrame({"kind": ["a"] * 96 + ["b"] * 2 + ["c"] * 2})
+    rows = np.unique(nb.TableVectorizer().fit_transform(frame), axis=0)
+    distances = np.sqrt(np.square(rows[:, None] - rows[None]).sum(axis=2))
+    np.testing.assert_allclose(distances[~np.eye(3, dtype=bool)], 2.5, rtol=1e-6)
+
+
+def test_many_categories_are_twenty_and_the_others_together() -> None:
+    frame = pd.DataFrame({"city": [f"city {i}" for i in range(25) for _ in range(30 - i)]})
+    vectorizer = nb.TableVectorizer().fit(frame)
+    names = vectorizer.get_feature_names_out()
+    assert len(names) == 21
+    assert names[-1] == "city=(other)"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        unseen = vectorizer.transform(pd.DataFrame({"city": ["elsewhere"]}))
+    assert unseen.argmax() == 20
+
+
+def test_dates_keep_when_and_what_varies() -> None:
+    days = pd.DataFrame({"day": pd.date_range("2018-01-01", "2020-12-31", freq="D")})
+    assert nb.TableVectorizer().fit(days).get_feature_names_out().tolist() == [
+        "day",
+        "day, sine of time of year",
+        "day, cosine of time of year",
+    ]
+    hours = pd.DataFrame({"at": pd.date_range("2020-01-01", periods=100, freq="h")})
+    rows = nb.TableVectorizer().fit_transform(hours)
+    np.testing.assert_allclose(rows[0, 1:], rows[24, 1:], atol=1e-5)
+    assert rows[24, 0] > rows[0, 0]
+
+
+def test_texts_of_one_kind_are_near_each_other() -> None:
+    frame = make_frame()[["comment"]]
+    rows = nb.TableVectorizer().fit_transform(frame)
+    late = frame["comment"].str.contains("late").to_numpy()
+    within = np.linalg.norm(rows[late] - rows[late].mean(axis=0), axis=1).mean()
+    between = np.linalg.norm(rows[late].mean(axis=0) - rows[~late].mean(axis=0))
+    assert between > 2 * within
+
+
+def test_ids_and_constants_are_left_out() -> None:
+    vectorizer = nb.TableVectorizer().fit(make_frame())
+    assert [column.name for column in vectorizer.columns_ if not column.used] == ["customer_id", "country"]
+    assert not any(name.startswith(("customer_id", "country")) for name in vectorizer.get_feature_names_out())
+
+
+def test_missing_cells_are_what_the_others_foretell() -> None:
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=500)
+    frame = pd.DataFrame({"a": a, "b": 2.0 * a + 0.1 * rng.normal(size=500)})
+    whole = nb.TableVectorizer().fit_transform(frame)
+    holes = frame.copy()
+    holes.loc[::5, "b"] = np.nan
+    filled = nb.TableVectorizer().fit_transform(holes)
+    assert np.abs(filled[::5, 1] - whole[::5, 1]).mean() < 0.2  # the mean would be 0.8 away
+    assert np.isfinite(filled).all()
+
+
+def test_the_mask_says_where_cells_are_missing() -> None:
+    frame = make_frame()
+    vectorizer = nb.TableVectorizer(missing="mask").fit(frame)
+    names = vectorizer.get_feature_names_out().tolist()
+    assert [name for name in names if name.endswith("is missing")] == ["age is missing", "plan is missing"]
+    mask = vectorizer.transform(frame)[:, names.index("age is missing")]
+    np.testing.assert_array_equal(mask > 0, frame["age"].isna())
+
+
+def test_blocks_give_what_the_whole_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = make_frame()
+    vectorizer = nb.TableVectorizer().fit(frame)
+    whole = vectorizer.transform(frame)
+    np.testing.assert_array_equal(np.vstack([vectorizer.transform(frame[i : i + 7]) for i in range(0, 120, 7)]), whole)
+    monkeypatch.setattr(table_vectorizer, "BLOCK_ROWS", 11)
+    np.testing.assert_array_equal(vectorizer.transform(frame), whole)
+
+
+def restored(vectorizer: nb.TableVectorizer) -> nb.TableVectorizer:
+    values, arrays = vectorizer.state()
+    return nb.TableVectorizer.restored(json.loads(json.dumps(values, allow_nan=False)), arrays)
+
+
+@pytest.mark.parametrize("missing", ["impute", "mask"])
+@pytest.mark.parametrize("standardize", [True, False])
+def test_json_and_arrays_give_the_same_rows_bit_for_bit(missing: Any, standardize: bool) -> None:
+    frame = make_frame()
+    vectorizer = nb.TableVectorizer(missing=missing, standardize=standardize, kinds={"member": "ignore"}).fit(frame)
+    again = restored(vectorizer)
+    np.testing.assert_array_equal(again.transform(frame), vectorizer.transform(frame))
+    assert again.columns_ == vectorizer.columns_
+    assert again.get_params() == vectorizer.get_params()
+
+
+def change(values: dict[str, Any], *keys: Any, to: Any) -> dict[str, Any]:
+    changed = copy.deepcopy(values)
+    place: Any = changed
+    for key in keys[:-1]:
+        place = place[key]
+    place[keys[-1]] = to
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("keys", "to"),
+    [
+        (("missing",), "guess"),
+        (("standardize",), 3),
+        (("encoders", 0, "scale"), -1.0),
+        (("encoders", 0, "center"), "0"),
+        (("encoders", 0, "kind"), "category"),
+        (("encoders", 2, "levels"), ["a", "a"]),
+        (("encoders", 2, "levels"), [str(i) for i in range(1000)]),
+        (("encoders", 4, "cycles"), ["century"]),
+        (("encoders", 4, "date_format"), "%Y" * 1000),
+        (("columns", 0, "kind"), "number"),
+        (("columns", 0, "missing"), 7),
+        (("columns", 0, "name"), "age"),
+        (("masked",), ["no such column"]),
+        (("encoders",), []),
+    ],
+)
+def test_what_a_damaged_file_says_is_refused(keys: Any, to: Any) -> None:
+    values, arrays = nb.TableVectorizer().fit(make_frame()).state()
+    with pytest.raises((ValueError, TypeError, KeyError)):
+        nb.TableVectorizer.restored(change(values, *keys, to=to), arrays)
+
+
+@pytest.mark.parametrize("name", ["mean", "covariance", "5.weights", "5.components"])
+def test_arrays_of_another_shape_or_with_nan_are_refused(name: str) -> None:
+    values, arrays = nb.TableVectorizer().fit(make_frame()).state()
+    for array in (arrays[name][:-1], np.full_like(arrays[name], np.nan)):
+        with pytest.raises((ValueError, TypeError)):
+            nb.TableVectorizer.restored(values, {**arrays, name: array})
+
+
+def test_columns_may_come_in_any_order_with_others_beside_them() -> None:
+    frame = make_frame()
+    vectorizer = nb.TableVectorizer().fit(frame)
+    other = frame[frame.columns[::-1]].drop(columns="country").assign(extra=1)
+    np.testing.assert_array_equal(vectorizer.transform(other), vectorizer.transform(frame))
+
+
+def test_a_missing_column_is_named_with_the_remedy() -> None:
+    frame = make_frame()
+    with pytest.raises(ValueError, match=r"column 'age' is missing.*Add it, with empty cells"):
+        nb.TableVectorizer().fit(frame).transform(frame.drop(columns="age"))
+
+
+def test_unseen_categories_are_counted_and_named() -> None:
+    frame = make_frame()
+    vectorizer = nb.TableVectorizer().fit(frame)
+    new = frame.assign(plan=["platinum", "basic"] * 60)
+    with pytest.warns(UserWarning, match="'plan': 60 cells hold values that were not there in the fit, such as 'plat"):
+        rows = vectorizer.transform(new)
+    names = vectorizer.get_feature_names_out().tolist()
+    plan = [i for i, name in enumerate(names) if name.startswith("plan=")]
+    assert (rows[0, plan] == 0.0).all()
+
+
+def test_words_in_a_column_of_numbers_are_counted_as_missing() -> None:
+    frame = make_frame()
+    vectorizer = nb.TableVectorizer().fit(frame)
+    with pytest.warns(UserWarning, match="'age': 'old' is no number; counted as missing"):
+        rows = vectorizer.transform(frame.astype({"age": object}).assign(age=["old", *frame["age"][1:]]))
+    assert np.isfinite(rows).all()
+
+
+def test_a_kind_that_the_cells_do_not_have_is_refused_with_the_row() -> None:
+    with pytest.raises(ValueError, match="'plan' cannot be read as number: row 1 holds 'a'"):
+        nb.TableVectorizer(kinds={"plan": "number"}).fit(pd.DataFrame({"plan": ["a", "b", "c"]}))
+
+
+def test_columns_of_no_use_are_one_of_zeros_and_a_warning() -> None:
+    with pytest.warns(UserWarning, match="No column tells rows apart .2 columns: none of use; 2 left out: 2 constant"):
+        rows = nb.TableVectorizer().fit_transform(pd.DataFrame({"a": [1, 1, 1], "b": ["x", "x", "x"]}))
+    np.testing.assert_array_equal(rows, np.zeros((3, 1)))
+
+
+def test_frames_of_polars_give_the_same_rows() -> None:
+    polars = pytest.importorskip("polars")
+    frame = make_frame()
+    same = polars.DataFrame(
+        {name: frame[name].astype(object).where(frame[name].notna(), None).tolist() for name in frame}
+    )
+    np.testing.assert_array_equal(nb.TableVectorizer().fit_transform(same), nb.TableVectorizer().fit_transform(frame))
+
+
+CELLS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**70), 2**70),
+    st.floats(),
+    st.text(max_size=8),
+    st.sampled_from(["a", "b", "2020-01-01", "1,5", " 7 ", ""]),
+    st.dates(),
+    st.datetimes(),
+    st.lists(st.integers(), max_size=2),
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.dictionaries(st.text(max_size=5), st.lists(CELLS, min_size=6, max_size=6), min_size=1, max_size=4),
+    st.sampled_from(["impute", "mask"]),
+)
+def test_whatever_cells_hold_rows_are_finite_and_come_back_from_json(
+    columns: dict[str, list[Any]], missing: Any
+) -> None:
+    frame = pd.DataFrame({name: pd.Series(cells, dtype=object) for name, cells in columns.items()})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        vectorizer = nb.TableVectorizer(missing=missing).fit(frame)
+        rows = vectorizer.transform(frame)
+        assert rows.shape == (6, len(vectorizer.get_feature_names_out()))
+        assert np.isfinite(rows).all()
+        np.testing.assert_array_equal(restored(vectorizer).transform(frame), rows)
+
+
+def test_a_clusterer_takes_the_data_frame_and_its_model_folder_keeps_the_vectorizer(tmp_path: Path) -> None:
+    frame = make_frame()
+    clusterer = nb.InformationClusterer(2, max_iter=20, random_state=0).fit(frame)
+    clusterer.save(tmp_path / "model")
+    same = nb.load(tmp_path / "model")
+    new = make_frame(seed=1)[frame.columns[::-1]]
+    np.testing.assert_array_equal(same.predict_proba(new), clusterer.predict_proba(new))
+    np.testing.assert_array_equal(same.typicality(new), clusterer.typicality(new))
+    assert same.vectorizer_.columns_ == clusterer.vectorizer_.columns_
+    with pytest.raises(ValueError, match="must be a data frame"):
+        same.predict(np.zeros((2, 3)))
+
+
+def test_a_vectorizer_that_does_not_fit_the_weights_is_refused(tmp_path: Path) -> None:
+    nb.InformationClusterer(2, max_iter=4, random_state=0).fit(make_frame()).save(tmp_path)
+    path = tmp_path / "model.json"
+    model = json.loads(path.read_text())
+    model["attributes"]["vectorizer_"]["encoders"][0]["scale"] = -1.0
+    path.write_text(json.dumps(model))
+    with pytest.raises(ValueError, match="may be damaged"):
+        nb.load(tmp_path)
+
+
+def test_a_frame_of_finite_numbers_is_taken_as_it_is() -> None:
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(50, 2)), columns=["a", "b"])
+    clusterer = nb.InformationClusterer(2, max_iter=4, random_state=0).fit(frame)
+    assert not hasattr(clusterer, "vectorizer_")
+    clusterer.set_params(vectorizer=nb.TableVectorizer()).fit(frame)
+    assert hasattr(clusterer, "vectorizer_")
+
+
+def test_it_is_a_step_of_a_pipeline_and_can_be_cloned() -> None:
+    frame = make_frame()
+    pipeline = make_pipeline(nb.TableVectorizer(), nb.InformationClusterer(2, max_iter=4, random_state=0))
+    labels = clone(pipeline).fit(frame).predict(frame)
+    assert labels.shape == (120,)
+    named = nb.TableVectorizer().set_output(transform="pandas").fit_transform(frame)
+    assert "income" in named
+
+
+def test_the_vectorizer_of_skrub_can_be_the_first_step() -> None:
+    skrub = pytest.importorskip("skrub")
+    frame = make_frame()
+    pipeline = make_pipeline(
+        skrub.TableVectorizer(numeric=skrub.SquashingScaler()),
+        nb.TableVectorizer(),
+        nb.InformationClusterer(2, max_iter=4, random_state=0),
+    )
+    assert pipeline.fit(frame).predict(frame).shape == (120,)
