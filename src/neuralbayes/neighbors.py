@@ -103,10 +103,10 @@ class Products:
 
     Notes
     -----
-    A query has the distances :math:`|x|^2 + (|y|^2 - 2 x \\cdot y)`, of which a product of matrices gives the second
-    part for all points. The k smallest of n numbers lie in the k groups whose smallest numbers are the smallest, so
-    that few numbers are sorted. A product of d terms is off by at most :math:`d \\epsilon |x| |y|`; whatever is
-    measured again in double within that of the last candidate is no proof that nothing nearer was left out.
+    The squared distance of a query x is :math:`|x|^2 + (|y|^2 - 2 x \\cdot y)`, and one product of matrices gives the
+    second part for all points y. The k smallest of n numbers lie in the k groups with the smallest minima, so few
+    numbers have to be sorted. Such a product of d terms is off by at most about :math:`d \\epsilon (|x| + |y|)^2`: no
+    point that was left out can be nearer than the last candidate by more than that.
     """
 
     def __init__(self, points: Array) -> None:

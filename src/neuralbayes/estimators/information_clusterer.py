@@ -327,7 +327,7 @@ class InformationClusterer(UpdatableClusterer):
         body = self.network if isinstance(self.network, nn.Module) else None
         rng = check_random_state(self.random_state)
         seen = np.zeros(len(samples), bool)  # what the network is trained on
-        rows = self._row_layer(samples, seen, rng)
+        rows = self._row_layer(samples, fitted, seen, rng)
 
         def read(indices: NDArray[np.int64]) -> Tensor:
             seen[fitted[indices]] = True
@@ -382,7 +382,9 @@ class InformationClusterer(UpdatableClusterer):
             check_directions(samples)
         return samples
 
-    def _row_layer(self, samples: Samples, seen: NDArray[np.bool_], rng: np.random.RandomState) -> RowLayer:
+    def _row_layer(
+        self, samples: Samples, fitted: NDArray[np.int64], seen: NDArray[np.bool_], rng: np.random.RandomState
+    ) -> RowLayer:
         """What rows pass first; notes the metric, and which rows took part in the reduction of sparse ones."""
         self.effective_metric_, self.n_components_ = self.metric, 0
         unit = self.metric == "cosine"
@@ -395,7 +397,7 @@ class InformationClusterer(UpdatableClusterer):
                 "`standardize` must be False for sparse rows of more than n_components columns, got True: divide the "
                 "columns first, such as by sklearn.preprocessing.MaxAbsScaler, which keeps rows sparse"
             )
-        chosen = np.sort(rng.permutation(len(samples))[: self.max_samples])
+        chosen = np.sort(rng.permutation(fitted)[: self.max_samples])
         seen[chosen] = True
         reduction = rank_zero_result(
             default_fabric(), lambda: fit_reduction(samples.matrix, chosen, self.n_components, rng, unit=unit)
