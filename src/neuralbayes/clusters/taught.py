@@ -50,7 +50,9 @@ def taught_votes(shares: Array, partitions: list[Labels], space: Space, hints: H
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         classifier = LogisticRegression(C=PENALTY, max_iter=500).fit(features[rows], hints.known[rows], weight)
+    p_classes = classifier.predict_proba(features)
+    smoothed = (p_classes + np.mean([p_classes[column] for column in space.neighbors.T], axis=0)) / 2.0
     trust = len(rows) / (len(rows) + FEW_ROWS * n_clusters)
-    votes: Array = (1.0 - trust) * shares + trust * classifier.predict_proba(features)
+    votes: Array = (1.0 - trust) * shares + trust * smoothed
     votes[hints.rows] = shares[hints.rows]
     return votes
