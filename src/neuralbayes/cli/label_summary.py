@@ -46,6 +46,7 @@ class Labeling:
     blocks: Blocks | None = None  # to be removed when the labels are written
     rows: ParquetRows | None = None  # what the table is a sample of
     columns: Sequence[Column] = ()  # all columns of the input
+    told: list[tuple[str, str]] | None = None  # name and main difference of each state, where they are known
     scaled: bool = False  # whether the picture is to show the columns of the table in units of their spread
 
     def state_counts(self) -> NDArray[np.int64]:
@@ -246,6 +247,8 @@ def _states(labeling: Labeling) -> list[State]:
 def _told(labeling: Labeling) -> list[tuple[str, str]]:
     """Name and main difference of each state, by all columns of the table; those of one state are empty."""
     n = labeling.proba.shape[1]
+    if labeling.told is not None:
+        return labeling.told
     if n < 2 or not find_spec("pandas"):
         return [("", "")] * n
     from neuralbayes.clusters.description import name_clusters

@@ -13,8 +13,8 @@ MAX_TEXTS = 100_000
 MAX_WORDS = 50_000
 """Words that are counted, the commonest."""
 
-N_WORDS = 5
-"""Words of a cluster."""
+N_WORDS, N_NAMED = 6, 3
+"""Words of a cluster, and those that its name has."""
 
 
 def cluster_words(
@@ -75,7 +75,7 @@ def cluster_words(
     return found
 
 
-def text_names(words: Sequence[Sequence[str]], n_words: int = 3) -> list[str]:
+def text_names(words: Sequence[Sequence[str]], n_words: int = N_NAMED) -> list[str]:
     """A name for each cluster from its words; no two are the same.
 
     Examples

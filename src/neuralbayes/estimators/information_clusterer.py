@@ -147,6 +147,8 @@ class InformationClusterer(UpdatableClusterer):
         Samples that were fitted and came by `update`, without those of weight 0.
     reservoir_ : ndarray of shape (n, n_dimensions_)
         With "mlp": a random sample of these, at most 20,000, as the network takes them, which `update` goes by.
+    features_from_ : str
+        Where the command line fitted to features: what they are features of.
     feature_scales_ : list of float
         With several feature spaces: what each is multiplied by.
     n_features_in_ : int
@@ -185,6 +187,7 @@ class InformationClusterer(UpdatableClusterer):
 
     _fitted_sometimes: ClassVar[dict[str, Check]] = UpdatableClusterer._fitted_sometimes | {
         "feature_scales_": numbers,
+        "features_from_": lambda value: isinstance(value, str),
     }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
