@@ -176,7 +176,8 @@ def label(
     """
     if model is not None:
         given: dict[str, Any] = {"--clusters": clusters, "--max-clusters": max_clusters, "--neighbors": neighbors}
-        given |= {"--seed": seed, "--save": save, "--standardize": standardize, "--size": size}
+        given |= {"--seed": seed, "--save": save, "--standardize": standardize}
+        given |= {"--size": size if features is None else None}
         given |= {"--as": as_, "--missing": missing}
         for option, value in given.items():
             if value is not None:
