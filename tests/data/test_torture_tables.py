@@ -148,6 +148,8 @@ TEXTS = {
     "years.csv": (b"country,2023,2024\nA,1,2\nB,3,4\n", {"country": ["A", "B"], "2023": [1, 3], "2024": [2, 4]}),
     "excel-hint.csv": (b"sep=;\r\na;name\r\n0,5;x\r\n2;y\r\n", PLAIN),
     "preamble.csv": (b"# made by a machine\nMonthly export\n\na,name\n0.5,x\n2,y\n", PLAIN),
+    "title-before-data.csv": (b"Monthly export\n\nday;sum\nMo;1,5\nTu;2\n", {"day": ["Mo", "Tu"], "sum": [1.5, 2.0]}),
+    "remarks-before-data.csv": (b"# made by a machine\n#\n1.5 2.5\n3 4\n", {"x0": [1.5, 3.0], "x1": [2.5, 4.0]}),
     "one-column.csv": (b"a\n1\n2\n", {"a": [1, 2]}),
     "one-text.txt": (b"text\nhello world\nhow are you all\n", {"text": ["hello world", "how are you all"]}),
     "empty-column.csv": (b"a,,b\n1,,x\n2,,y\n", {"a": [1, 2], "Unnamed: 1": [NAN, NAN], "b": ["x", "y"]}),

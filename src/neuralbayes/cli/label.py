@@ -20,6 +20,7 @@ from neuralbayes.cli.label_model import ModelOrder, label_with_model, with_names
 from neuralbayes.cli.label_summary import Labeling, label_outputs, summarize, with_picture
 from neuralbayes.cli.options import Flag
 from neuralbayes.cli.outputs import beside
+from neuralbayes.cli.report_inputs import reading_options
 from neuralbayes.cli.standard_streams import HYPHEN, output_file, standard_input, stream_names, to_standard_output
 from neuralbayes.distributed.workers import Workers
 
@@ -239,11 +240,11 @@ def label(
         console = Console(highlight=False, stderr=to_stream)
         summary.print(console, Console(stderr=True, highlight=False))
         if outputs.model is not None and not from_stream:
-            _tell_next(outputs.model, file, key, console)
+            _tell_next(outputs.model, file, reading, console)
 
 
-def _tell_next(model: Path, file: Path, key: str | None, console: Console) -> None:
-    words = ["neuralbayes", "report", str(model), str(file), *([] if key is None else ["--key", key]), "--open"]
+def _tell_next(model: Path, file: Path, reading: dict[str, Any], console: Console) -> None:
+    words = ["neuralbayes", "report", str(model), str(file), *reading_options(reading), "--open"]
     console.print(Text.assemble((f"{'next':<9}", "dim"), shlex.join(words)), soft_wrap=True)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ class Asked:
     data: str | None
     split: str | None
     labels: str | None
-    key: str | None
+    reading: dict[str, str | None]  # how a table is to be read, arguments of read_table
     progress: bool
 
 
@@ -65,7 +66,7 @@ class RowInput:
     folder: Path
     estimator: Any
     table: Any
-    key: str | None
+    reading: dict[str, str | None]
     classes: Any
 
     @property
@@ -85,7 +86,7 @@ class RowInput:
         names = getattr(self.estimator, "feature_names_in_", None)
         if names is not None:
             X = with_names(X, [str(name) for name in names])
-        options = [] if self.key is None else ["--key", self.key]
+        options = reading_options(self.reading)
         options += ["--columns", _as_csv(table.feature_names)] if table.ignored else []
         return rows_side(self.folder, self.estimator, X, samples, options=options, method=method, watch=watch)
 
@@ -108,7 +109,9 @@ def open_input(folder: Path, kind: str, asked: Asked) -> ImageInput | RowInput:
 
 
 def _open_run(folder: Path, asked: Asked) -> ImageInput:
-    for option, value in {"--labels": asked.labels, "--key": asked.key}.items():
+    for option, value in (
+        {"--labels": asked.labels} | {f"--{name}": value for name, value in asked.reading.items()}
+    ).items():
         if value is not None:
             raise ValueError(f"{option} is for tables, but {folder} is a run on images")
     encoder = load_encoder(folder)
@@ -133,7 +136,9 @@ def _open_table(folder: Path, estimator: Any, asked: Asked) -> RowInput:
     file = Path(str(asked.data))
     names = getattr(estimator, "feature_names_in_", None)
     trained_on = None if names is None else [str(name) for name in names]
-    table = read_table(file, columns=None if file.suffix.lower() in ARRAY_SUFFIXES else trained_on, key=asked.key)
+    columns: Any = None if file.suffix.lower() in ARRAY_SUFFIXES else trained_on
+    reading: dict[str, Any] = asked.reading
+    table = read_table(file, columns=columns, **reading)
     if table.X.shape[1] != estimator.n_features_in_:
         raise ValueError(
             f"{folder} was trained on {estimator.n_features_in_} columns, but {file} gives {table.X.shape[1]}: "
@@ -141,12 +146,23 @@ def _open_table(folder: Path, estimator: Any, asked: Asked) -> RowInput:
         )
     classes = None
     if asked.labels is not None:
-        columns = table.frame
-        if asked.labels not in columns:
-            known = shortened([str(name) for name in columns])
+        frame = table.frame
+        if asked.labels not in frame:
+            known = shortened([str(name) for name in frame])
             raise ValueError(f"--labels must be a column of {file}, one of {known}, got {asked.labels!r}")
-        classes = columns[asked.labels].to_numpy()
-    return RowInput(folder, estimator, table, asked.key, classes)
+        classes = frame[asked.labels].to_numpy()
+    return RowInput(folder, estimator, table, asked.reading, classes)
+
+
+def reading_options(reading: Mapping[str, str | None]) -> list[str]:
+    """How a table is to be read, as words of a command line.
+
+    Examples
+    --------
+    >>> reading_options({"key": None, "sep": ";"})
+    ['--sep', ';']
+    """
+    return [word for name, value in reading.items() if value is not None for word in (f"--{name}", value)]
 
 
 def _as_csv(names: list[str]) -> str:

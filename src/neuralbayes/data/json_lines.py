@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from neuralbayes.data.cells import series_of
 from neuralbayes.data.packed import packing_writer
 from neuralbayes.data.parquet import RefusedError
 from neuralbayes.data.records import body, lines
@@ -127,10 +128,7 @@ class _Column:
         kinds = {chunk.type for chunk in self.chunks} - {pyarrow.null()}
         kind = pyarrow.float64() if len(kinds) != 1 else kinds.pop()
         whole = pyarrow.chunked_array([chunk.cast(kind, safe=False) for chunk in self.chunks])
-        if whole.null_count and pyarrow.types.is_boolean(kind):
-            return pandas.Series(pandas.BooleanDtype().__from_arrow__(whole))
-        series: pd.Series[Any] = whole.to_pandas()
-        return series
+        return series_of(whole, pandas.BooleanDtype() if whole.null_count and pyarrow.types.is_boolean(kind) else None)
 
     def _refused(self, line: int, value: Any) -> RefusedError:
         shown = f"column {self.name!r} of {self.path}"

@@ -237,6 +237,7 @@ def _read_as(path: Path, encoding: str, expected: str, sep: str | None, stamp: t
     if not is_text(sample):
         raise ValueError(f"{path} is not a text file: it holds control characters; its suffix may be wrong")
     dialect = find_dialect(path, sample, expected, None if sep is None else named_mark(sep), whole=whole)
+    sample[: dialect.start].decode()
     quotes = count_quotes(path, encoding)
     file = TextFile(path, encoding, dialect, quotes > 0, stamp)
     if quotes % 2:

@@ -107,7 +107,7 @@ def read_workbook(
     except RefusedError:
         raise
     except (*DAMAGE, AttributeError) as error:  # a ParseError of XML is a SyntaxError
-        if isinstance(error, OSError) and error.errno is not None:
+        if isinstance(error, OSError) and error.filename is not None:
             raise
         raise ValueError(f"{path} is not a valid Excel file ({error}); it may be damaged or cut short") from error
     start, frame, header = _frame(path, rows, as_text)
@@ -155,7 +155,7 @@ def _check_archive(path: Path) -> int:
                         if b"<!DOCTYPE" in stream.read(1024):  # Excel writes none; entities unpack to anything
                             raise RefusedError(f"{path} must not hold an XML document type, got one")
     except DAMAGE as error:
-        if isinstance(error, RefusedError) or (isinstance(error, OSError) and error.errno is not None):
+        if isinstance(error, RefusedError) or (isinstance(error, OSError) and error.filename is not None):
             raise
         raise ValueError(f"{path} is not a valid Excel file ({error}); it may be damaged or cut short") from error
     if "xl/workbook.xml" not in names:
