@@ -236,7 +236,7 @@ def test_text_goes_out_byte_for_byte(tmp_path, name):
         new = r', "label": 777\d+(?=})'
     else:
         new = rf"{re.escape(dialect.separator)}(777\d+|label)(?=\r|\n|$)"
-        after = after if dialect.header else after.partition("\n")[2]
+        after = after if dialect.header else re.sub(r"(?m)^x0.*label\n", "", after, count=1)
     assert re.sub(new, "", after) == before
 
 

@@ -40,7 +40,6 @@ files, need not fit into memory: it is read and written some groups of rows at a
   [cyan]neuralbayes label data.csv --clusters 3[/cyan]
   [cyan]neuralbayes label export.csv.gz --sep ';' --decimal , --encoding cp1252[/cyan]
   [cyan]neuralbayes label book.xlsx --sheet Customers --out customers.csv[/cyan]
-  [cyan]gunzip -c data.csv.gz | neuralbayes label - > labelled.csv[/cyan]
   [cyan]neuralbayes label data.parquet --columns height,weight --save model/[/cyan]
   [cyan]neuralbayes label new.parquet --model model/ --out labelled.csv[/cyan]
   [cyan]neuralbayes label large.npy --model model/ --workers 8[/cyan]
