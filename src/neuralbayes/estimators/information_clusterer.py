@@ -6,7 +6,7 @@ import copy
 import math
 from collections.abc import Mapping, Sequence
 from numbers import Integral
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -29,11 +29,14 @@ from neuralbayes.estimators.attributes import Check, count, numbers, one_of
 from neuralbayes.estimators.clusterer import Array, Samples, tensor_of
 from neuralbayes.estimators.feature_spaces import space_scales, stack_spaces
 from neuralbayes.estimators.inputs import Rows, SparseRows, as_any_rows, as_hints, as_images, check_directions
-from neuralbayes.estimators.table_vectorizer import TableVectorizer
 from neuralbayes.estimators.updatable_clusterer import UpdatableClusterer, most_probable_states
+from neuralbayes.estimators.vectorized import VECTORIZER
 from neuralbayes.networks.rows import RowLayer
 from neuralbayes.networks.states import StateNetwork, WithStates
 from neuralbayes.objectives import Objective
+
+if TYPE_CHECKING:
+    from neuralbayes.estimators.table_vectorizer import TableVectorizer
 
 METRICS = ("euclidean", "cosine")
 
@@ -203,7 +206,7 @@ class InformationClusterer(UpdatableClusterer):
         "max_samples": [Interval(Integral, 2, None, closed="left")],
         "max_clusters": [Interval(Integral, 2, None, closed="left"), None],
         "standardize": ["boolean"],
-        "vectorizer": [TableVectorizer, StrOptions({"auto"}), None],
+        "vectorizer": [VECTORIZER, StrOptions({"auto"}), None],
         "metric": [StrOptions(set(METRICS))],
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
