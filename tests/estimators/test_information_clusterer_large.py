@@ -59,7 +59,9 @@ def test_tensors_of_half_precision(rows, dtype):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("estimator", [nb.ManifoldLabeler(3, random_state=0), nb.MIMEncoder(hidden=(16,), max_epochs=2)])
+@pytest.mark.parametrize(
+    "estimator", [nb.ManifoldLabeler(3, random_state=0), nb.MIMEncoder(hidden=(16,), max_epochs=2)]
+)
 def test_other_estimators_take_half_precision(rows, estimator):
     p_zx = estimator.fit(rows.astype(np.float16)).predict_proba(rows.astype(np.float16))
     assert p_zx.dtype == np.float32
