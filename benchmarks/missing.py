@@ -38,6 +38,7 @@ Array = NDArray[Any]
 MIXED = "heart, mixed"
 CODES = ("c2", "c6", "c12")  # of heart: kinds of pain, of cardiogram, of defect
 SHARES = (0.2, 0.0, 0.4, 0.05)
+MASKED = 0.2  # the share at which a mask is measured too
 OURS = "InformationClusterer"
 
 
@@ -75,7 +76,7 @@ def one_hot(frame: pd.DataFrame) -> Array:
             values = pd.to_numeric(column).to_numpy(float)
             parts.append(((values - np.nanmean(values)) / (np.nanstd(values) or 1.0))[:, None])
         else:
-            dummies = pd.get_dummies(column).to_numpy(float)
+            dummies = np.array(pd.get_dummies(column), dtype=float)
             dummies[column.isna()] = np.nan
             parts.append(dummies)
     return np.hstack(parts)
@@ -95,8 +96,8 @@ def iterative_k_means(frame: pd.DataFrame, k: int, seed: int) -> Array:
 
 def k_prototypes(frame: pd.DataFrame, k: int, seed: int) -> Array:
     """Of numbers alone it is k-means, of categories alone k-modes; a missing category is one of its own."""
-    from kmodes.kmodes import KModes
-    from kmodes.kprototypes import KPrototypes
+    from kmodes.kmodes import KModes  # type: ignore[import-untyped]
+    from kmodes.kprototypes import KPrototypes  # type: ignore[import-untyped]
 
     numbers = [name for name in frame if is_number(frame[name])]
     words = [name for name in frame if name not in numbers]
@@ -114,7 +115,7 @@ def k_prototypes(frame: pd.DataFrame, k: int, seed: int) -> Array:
 def ours(missing: Any) -> Callable[[pd.DataFrame, int, int], Array]:
     def labels_of(frame: pd.DataFrame, k: int, seed: int) -> Array:
         vectorizer = nb.TableVectorizer(missing=missing)
-        return nb.InformationClusterer(k, vectorizer=vectorizer, random_state=seed).fit(frame).labels_
+        return np.asarray(nb.InformationClusterer(k, vectorizer=vectorizer, random_state=seed).fit(frame).labels_)
 
     return labels_of
 
@@ -137,7 +138,7 @@ def measure(results: Results, seeds: int) -> None:
                 holes = with_holes(frame, share, seed)
                 for method, labels_of in METHODS.items():
                     key: Record = {"set": name, "missing": share, "method": method, "seed": seed}
-                    if results.has("missing", key) or (share == 0.0 and method.endswith("mask")):
+                    if results.has("missing", key) or (share != MASKED and method.endswith("mask")):
                         continue
                     start = time.process_time()
                     labels = labels_of(holes, int(y.max()) + 1, seed)

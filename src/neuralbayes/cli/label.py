@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import shlex
 import warnings
 from dataclasses import asdict
 from pathlib import Path
@@ -15,9 +14,12 @@ from rich.console import Console
 from rich.text import Text
 
 from neuralbayes.cli.busy import busy
+from neuralbayes.cli.label_columns import kinds_said, show_columns
 from neuralbayes.cli.label_images import image_order, label_images
-from neuralbayes.cli.label_model import ModelOrder, label_with_model, with_names, write_rows
-from neuralbayes.cli.label_summary import Labeling, label_outputs, summarize, with_picture
+from neuralbayes.cli.label_model import ModelOrder, label_with_model, write_rows
+from neuralbayes.cli.label_rows import OpenedRows, Training, opened_rows
+from neuralbayes.cli.label_summary import Labeling, label_outputs, next_step, summarize, with_picture
+from neuralbayes.cli.label_texts import OpenedTexts, opened_texts
 from neuralbayes.cli.options import Flag
 from neuralbayes.cli.outputs import beside
 from neuralbayes.cli.standard_streams import HYPHEN, output_file, standard_input, stream_names, to_standard_output
@@ -45,7 +47,8 @@ files, need not fit into memory: it is read and written some groups of rows at a
   [cyan]neuralbayes label large.npy --model model/ --workers 8[/cyan]
   [cyan]neuralbayes label parquet_files/ --model model/ --scheduler tcp://node0:8786[/cyan]
   [cyan]neuralbayes label my_images/ --clusters 10 --save model/[/cyan]
-  [cyan]neuralbayes label photographs/ --size 96 --clusters 10[/cyan]
+  [cyan]neuralbayes label photographs/ --features timm:vit_small_patch14_dinov2.lvd142m[/cyan]
+  [cyan]neuralbayes label tickets.csv --text body --features sentence-transformers:all-MiniLM-L6-v2[/cyan]
   [cyan]neuralbayes label mnist --split test --model model/[/cyan]
   [cyan]neuralbayes label arrays.npz --key X --clusters auto --no-picture --json[/cyan]
 """
@@ -63,17 +66,19 @@ def label(
     max_clusters: int | None = None,
     out: Annotated[Path | None, Parameter(name=["--out", "-o"])] = None,
     columns: Annotated[str | None, Parameter(metavar="A,B,...")] = None,
-    keep: Annotated[str | None, Parameter(metavar="A,B,...|all")] = None,
+    as_: Annotated[list[str] | None, Parameter(name="--as", metavar="COLUMN=KIND")] = None,
+    missing: Literal["impute", "mask", "drop"] | None = None,
     key: str | None = None,
     sheet: Annotated[str | None, Parameter(metavar="NAME|N")] = None,
     sep: Annotated[str | None, Parameter(metavar="MARK")] = None,
     decimal: Literal[".", ","] | None = None,
     encoding: str | None = None,
-    standardize: Flag = False,
+    standardize: Annotated[bool | None, Parameter(show_default=False)] = None,
     neighbors: int | None = None,
     split: Literal["train", "test", "unlabeled"] | None = None,
     limit: int | None = None,
     size: Annotated[str | None, Parameter(metavar="N|HxW")] = None,
+    text: Annotated[str | None, Parameter(metavar="COLUMN")] = None,
     features: Annotated[str | None, Parameter(metavar="NETWORK|FILE.npy")] = None,
     seed: int | None = None,
     save: Path | None = None,
@@ -92,15 +97,14 @@ def label(
     ----------
     file
         The table: .csv, .tsv, .txt or .jsonl, which may be packed (.csv.gz, .zst, .bz2, .xz), .parquet or a folder of
-        such, .arrow, .feather, .xlsx, .npy, .npz, or - for standard input. Its numeric columns are used, but not the
-        classes, labels and probabilities that neuralbayes embed and label wrote. Or images: a data set such as mnist, a
-        folder of pictures, a .npy or a .npz.
+        such, .arrow, .feather, .xlsx, .npy, .npz, or - for standard input. Columns may be numbers, categories, dates
+        and text, with missing cells. Or images: a data set such as mnist, a folder of pictures, a .npy or a .npz.
     clusters
         Number of clusters: at least 2, or auto, the default, which lets the data decide.
     method
-        Of rows: manifolds finds groups with gaps between them and certifies these; information finds clusters that may
-        touch. auto, the default, takes manifolds where all groups are certified, else information. Images always get
-        information.
+        Of rows: manifolds finds groups with gaps between them in the columns of numbers and certifies these;
+        information finds clusters that may touch, by all columns. auto, the default, takes manifolds where all groups
+        are certified, else information. Images always get information.
     max_clusters
         The largest number that auto tries, 8 by default, with information 20.
     out
@@ -108,11 +112,14 @@ def label(
         standard input to standard output, as with -. The cells of the input stay as they are. A .npy file gets the
         labels alone, a .npz file labels and probabilities.
     columns
-        The columns to use, by name, with commas between them; x0,x1,... where the file has no names.
-    keep
-        Columns of a .csv, .tsv or .parquet file to use although gaps between their values say nothing: constants, ids,
-        codes, columns with two or few values, which are otherwise left out and named. all keeps every one. States that
-        such columns alone make are never certified.
+        The columns to use, by name, with commas between them; x0,x1,... where the file has no names. By default all but
+        ids, constants, empty columns, and what neuralbayes embed and label wrote; a table shows which and why.
+    as_
+        What a column holds, where that is not seen rightly: number, boolean, category, date or text, or ignore to leave
+        it out. Can be given several times.
+    missing
+        What becomes of missing cells: impute, the default, fills in what the other cells of the row foretell; mask also
+        tells the network where cells are missing; drop trains on the rows without missing cells. All rows get a label.
     key
         Which array of a .npz file to use.
     sheet
@@ -125,7 +132,8 @@ def label(
     encoding
         The encoding of a text file, such as cp1252.
     standardize
-        Divide each column by its standard deviation first, for columns of different units.
+        Give numbers in units of their spread, outliers drawn in. The default for tables with names, other than
+        features of neuralbayes embed; --no-standardize leaves numbers as they are, where all have one unit.
     neighbors
         How many neighbours a row is joined to, 15 by default: fewer, such as 8, where manifolds nearly touch, more
         where one is thinly sampled.
@@ -136,10 +144,15 @@ def label(
     size
         Of images: scale and cut them to this many pixels a side, or to height x width. By default they stay as they
         are, but pictures of a folder are reduced to 64 pixels on their shorter side.
+    text
+        Cluster the rows of a table by the text in this column: by the --features of a network, else by the letters that
+        texts have in common, which is much coarser.
     features
-        Of images: cluster by the features of a pretrained network, which sees what pixels do not tell. timm:NAME and
-        torchvision:NAME (extra vision), onnx:FILE, or a function of your own, file.py:function, that takes uint8 images
-        (n, H, W, 3). They are computed once and kept beside the labels. Or a .npy file with a row for each image.
+        Cluster by the features of a pretrained network, which sees what pixels and letters do not tell. Of images:
+        timm:NAME, torchvision:NAME (extra vision) or onnx:FILE. Of texts: sentence-transformers:NAME, or the folder of
+        such a network (extra text). Of both: file.py:function, a function of your own that takes uint8 images
+        (n, H, W, 3) or a list of texts. They are computed once and kept beside the labels. Or a .npy file with a row
+        for each image or row.
     seed
         Seed of the random numbers, 0 by default: the same seed gives the same labels.
     save
@@ -163,7 +176,8 @@ def label(
     """
     if model is not None:
         given: dict[str, Any] = {"--clusters": clusters, "--max-clusters": max_clusters, "--neighbors": neighbors}
-        given |= {"--keep": keep, "--seed": seed, "--save": save, "--standardize": standardize or None, "--size": size}
+        given |= {"--seed": seed, "--save": save, "--standardize": standardize, "--size": size}
+        given |= {"--as": as_, "--missing": missing}
         for option, value in given.items():
             if value is not None:
                 raise ValueError(f"{option} is for training a model, but with --model none is trained")
@@ -179,7 +193,7 @@ def label(
     n_clusters = _n_clusters("auto" if clusters is None else clusters)
     if max_clusters is not None and n_clusters != "auto":
         raise ValueError(f"--max-clusters is for --clusters auto, but --clusters is {n_clusters}")
-    of_tables = {"--columns": columns, "--keep": keep, "--standardize": standardize or None}
+    of_tables = {"--columns": columns, "--as": as_, "--missing": missing, "--standardize": standardize, "--text": text}
     reading = {"key": key, "sheet": sheet, "sep": sep, "decimal": decimal, "encoding": encoding}
     of_tables |= {f"--{name}": value for name, value in reading.items() if name != "key"}
     of_tables["--method manifolds"] = "manifolds" if method == "manifolds" else None
@@ -204,13 +218,17 @@ def label(
         output: Literal["text", "json", "none"] = "json" if json_ else "none" if quiet else "text"
         label_images(images, crew, draw=not no_picture, force=force, output=output)
         return
-    for option, value in {"--split": split, "--limit": limit, "--size": size, "--features": features}.items():
+    for option, value in {"--split": split, "--limit": limit, "--size": size}.items():
         if value is not None:
             raise ValueError(f"{option} is for images, but {file} is a table")
-    if columns is not None and keep is not None:
-        raise ValueError("--keep adds to the columns that are chosen by default, but --columns chooses them")
+    by_features = text is not None or features is not None
+    of_columns = {"--columns": columns, "--as": as_, "--missing": missing, "--standardize": standardize}
+    of_columns |= {"--method manifolds": "manifolds" if method == "manifolds" else None}
+    for option, value in of_columns.items() if by_features else ():
+        if value is not None:
+            raise ValueError(f"{option} is for columns of a table, but --text and --features take their place")
     names = None if columns is None else next(csv.reader([columns]))  # quotes allow commas in names
-    kept: Any = "all" if keep == "all" else [] if keep is None else next(csv.reader([keep]))
+    kinds = kinds_said(as_ or [])
     from neuralbayes.data.table_formats import check_format
 
     if not file.is_dir():
@@ -219,13 +237,26 @@ def label(
     order = None if model is None else ModelOrder(model, file, names, reading, table)
     outputs = label_outputs(table, file, save, picture, draw=not no_picture, force=force)
 
+    console = Console(highlight=False, stderr=to_stream)
+    talks = not (quiet or json_)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)  # of which ConvergenceWarning is one
-        with busy("labelling" if model else "training", enabled=not (quiet or json_)):
-            if order is None:
-                settings = _settings(n_clusters, max_clusters, neighbors, seed) | {"standardize": standardize}
-                labeling = _train(file, names, reading, kept, method, settings)
-            else:
+        if order is None or by_features:
+            settings = _settings(n_clusters, max_clusters, neighbors, seed)
+            with busy("reading", enabled=talks):
+                rows: OpenedRows | OpenedTexts = (
+                    opened_texts(
+                        file, reading, text, features, out=table, model=model, settings=settings, verbose=talks
+                    )
+                    if by_features
+                    else opened_rows(file, reading, names, Training(method, settings, kinds, missing, standardize))
+                )
+            if talks:
+                show_columns(stream_names(str(file)), rows.n_rows, rows.columns, console)
+            with busy("training", enabled=talks and not by_features):  # which shows its own progress
+                labeling = rows.train()
+        else:
+            with busy("labelling", enabled=talks):
                 labeling = label_with_model(order, crew, force=force)
     notes = list(dict.fromkeys(str(warning.message) for warning in caught))
 
@@ -242,15 +273,10 @@ def label(
     if json_:
         Console().out(json.dumps(asdict(summary), indent=2, allow_nan=False), highlight=False)
     elif not quiet:
-        console = Console(highlight=False, stderr=to_stream)
         summary.print(console, Console(stderr=True, highlight=False))
-        if outputs.model is not None and not from_stream:
-            _tell_next(outputs.model, file, key, console)
-
-
-def _tell_next(model: Path, file: Path, key: str | None, console: Console) -> None:
-    words = ["neuralbayes", "report", str(model), str(file), *([] if key is None else ["--key", key]), "--open"]
-    console.print(Text.assemble((f"{'next':<9}", "dim"), shlex.join(words)), soft_wrap=True)
+        if not from_stream:
+            step = next_step(summary, outputs.model or model, file, key)
+            console.print(Text.assemble((f"{'next':<9}", "dim"), step), soft_wrap=True)
 
 
 def _settings(
@@ -282,34 +308,6 @@ def _n_clusters(text: str) -> int | Literal["auto"]:
     raise ValueError(f"--clusters must be a whole number of at least 2, or auto, got {text!r}")
 
 
-def _train(
-    file: Path,
-    names: list[str] | None,
-    reading: dict[str, Any],
-    keep: list[str] | Literal["all"],
-    method: Literal["auto", "manifolds", "information"],
-    settings: dict[str, Any],
-) -> Labeling:
-    import neuralbayes
-    from neuralbayes.data.tables import read_table
-
-    table = read_table(file, columns=names, keep=keep, **reading)
-    X = with_names(table.X, table.feature_names) if table.named else table.X
-    estimator: Any = None
-    if method != "information":
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", UserWarning)
-            estimator = neuralbayes.ManifoldLabeler(**settings).fit(X)
-        if method == "auto" and not (estimator.n_clusters_ > 1 and estimator.disjoint_.all()):
-            estimator = None  # what it warned of is answered by the other method
-        else:
-            for warning in caught:
-                warnings.warn(warning.message, stacklevel=2)
-    if estimator is None:
-        estimator = neuralbayes.InformationClusterer(**settings).fit(X)
-    return Labeling(estimator, table, estimator.labels_, estimator.predict_proba(X), trained=True)
-
-
 def _write(path: Path, labeling: Labeling) -> list[str]:
     from neuralbayes.data.table_writing import write_table
 
@@ -337,6 +335,6 @@ def _draw(path: Path, labeling: Labeling) -> None:
         labeling.labels,
         proba=labeling.proba,
         feature_names=table.feature_names,
-        standardize=bool(getattr(labeling.estimator, "standardize", False)),
+        standardize=labeling.scaled,
     ).plot(title=title)
     save_picture(display.figure_, path)

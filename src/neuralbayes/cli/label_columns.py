@@ -9,12 +9,11 @@ from rich import box
 from rich.table import Table as Grid
 from rich.text import Text
 
-from neuralbayes.data.column_cells import as_numbers
-from neuralbayes.data.column_kinds import Column, in_words, recognize
-
 if TYPE_CHECKING:
     import pandas as pd
     from rich.console import Console
+
+    from neuralbayes.data.column_kinds import Column
 
 SHOWN = 40
 """Columns up to which each has a line; of more, those that are left out have one."""
@@ -42,6 +41,9 @@ def chosen_kinds(frame: pd.DataFrame, columns: Sequence[str] | None, said: dict[
 
     A column that was chosen is used whatever it looks like, constants aside.
     """
+    from neuralbayes.data.column_cells import as_numbers
+    from neuralbayes.data.column_kinds import recognize
+
     if columns is None:
         return said
     if odd := set(said) - set(columns):
@@ -55,6 +57,8 @@ def chosen_kinds(frame: pd.DataFrame, columns: Sequence[str] | None, said: dict[
 
 def show_columns(title: str, n_rows: int, columns: Sequence[Column], console: Console) -> None:
     """Print the kind of each column and the reason."""
+    from neuralbayes.data.column_kinds import in_words
+
     console.print(Text(f"{title}: {n_rows:,} rows, {in_words(list(columns))}", style="bold"), soft_wrap=True)
     shown = [column for column in columns if len(columns) <= SHOWN or not column.used][:SHOWN]
     if not shown:

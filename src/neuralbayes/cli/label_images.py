@@ -14,7 +14,13 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from neuralbayes.cli.image_features import ImageFeatures, features_file, image_features
+from neuralbayes.cli.features_option import (
+    ImageFeatures,
+    features_file,
+    features_name,
+    image_features,
+    load_fitting_features,
+)
 from neuralbayes.cli.image_size import check_memory, parsed_size
 from neuralbayes.cli.label_summary import LabelOutputs, label_outputs, with_picture
 from neuralbayes.cli.outputs import beside
@@ -65,7 +71,9 @@ class ImageOrder:
         import neuralbayes
 
         if self.features is not None:
-            return None, self.features.load(self.data, self.split, verbose=verbose)
+            features = self.features
+            model = None if self.model is None else load_fitting_features(self.model, features.name, features.network)
+            return model, features.load(self.data, self.split, verbose=verbose)
         if self.model is None:
             from neuralbayes.data.images import load_images
 
@@ -196,9 +204,12 @@ def label_images(
     source = limited(images, order.limit)
     classes = None if images.labels is None else images.labels[: len(source)]
     blocks = None
+    X: Any = source if order.features is None else order.features.rows(images, order.limit, verbose=verbose)
     if order.model is None:
-        X = source if order.features is None else order.features.rows(images, order.limit, verbose=verbose)
         estimator = neuralbayes.InformationClusterer(**order.settings, verbose=verbose).fit(X)
+        if order.features is not None:
+            estimator.features_from_ = features_name(order.features.name, order.features.network)
+    if order.model is None or order.features is not None:
         p_zx = estimator.predict_proba(X)
     else:
         job = {"command": "label", "model": digest([(order.model / "model.json").read_bytes()])}

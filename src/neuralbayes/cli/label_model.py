@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,9 @@ from neuralbayes.cli.label_summary import Labeling, shortened
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from neuralbayes.data.column_kinds import Column
     from neuralbayes.data.parquet_rows import ParquetRows
+    from neuralbayes.data.table_sources import TableSource
     from neuralbayes.data.tables import Table
     from neuralbayes.distributed.blocks import Blocks
     from neuralbayes.distributed.workers import Workers
@@ -54,25 +57,28 @@ def label_with_model(order: ModelOrder, workers: Workers, *, force: bool) -> Lab
 
     from neuralbayes.distributed.blocks import cut
 
-    estimator, names = _model(order)
-    rows, table = _opened(order, estimator, names)
-    X = _named(table, names)  # of rows that are not in memory, those of the first block
+    opened = _opened(order)
+    estimator, rows, X = opened.estimator, opened.rows, opened.taken(opened.table)
     if rows is None:
         parts = cut(len(X), BLOCK_ROWS)
         blocks = order.begin([order.file], [part.stop - part.start for part in parts], force=force)
-        filling = blocks.fill(workers, label_block, estimator, lambda i: X[parts[i]])
+        filling = blocks.fill(workers, label_block, estimator, lambda i: opened.noted(X[parts[i]]))
     else:
         blocks = order.begin(rows.paths, [span.n_rows for span in rows.spans], force=force)
-        filling = blocks.fill(workers, label_block, estimator, lambda i: _named(rows.table(i), names))
+        filling = blocks.fill(workers, label_block, estimator, lambda i: opened.noted(opened.block(rows, i)))
     for _ in filling:
         pass
+    for words in opened.vectorizer.complaints(opened.odd) if opened.vectorizer is not None else ():
+        warnings.warn(words, stacklevel=2)
     few = estimator.predict_proba(X[:1])
     if rows is not None:
-        return _sampled(estimator, rows, blocks, few)
+        return _sampled(opened, rows, blocks, few)
     labels, proba = np.empty(len(X), np.int64), np.empty((len(X), few.shape[1]), few.dtype)
     for part, array in zip(parts, blocks, strict=True):
         labels[part], proba[part] = array[:, 0], array[:, 1:]
-    return Labeling(estimator, table, labels, proba, trained=False, blocks=blocks)
+    table, scaled = opened.drawn(opened.table)
+    columns = opened.columns(opened.table.source.frame.columns.tolist())
+    return Labeling(estimator, table, labels, proba, trained=False, blocks=blocks, columns=columns, scaled=scaled)
 
 
 def label_block(estimator: Any, X: Any) -> NDArray[Any]:
@@ -80,7 +86,10 @@ def label_block(estimator: Any, X: Any) -> NDArray[Any]:
     import numpy as np
     from threadpoolctl import threadpool_limits
 
-    with threadpool_limits(1):  # several may round otherwise, and the output is not to depend on their number
+    # Several threads may round otherwise, and the output is not to depend on their number; what is odd about cells is
+    # counted where the blocks are read.
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
         return np.column_stack([estimator.predict(X), estimator.predict_proba(X)]).astype(np.float64, copy=False)
 
 
@@ -106,29 +115,91 @@ def with_names(X: NDArray[Any], names: list[str]) -> Any:
     return import_pandas().DataFrame(X, columns=names, copy=False)
 
 
-def _named(table: Table, names: list[str] | None) -> Any:
-    return table.X if names is None else with_names(table.X, names)
+@dataclass
+class Opened:
+    """A model, and the table that it is to label.
+
+    Attributes
+    ----------
+    estimator : estimator
+    names : list of str or None
+        The columns that it was trained on, where it knows them.
+    rows : ParquetRows or None
+        Rows that are not in memory.
+    table : Table
+        All rows, or the first block of those that are not in memory; as they are where the model has a vectorizer.
+    odd : dict
+        Cells that are not what they were in training, of the blocks that were read.
+    """
+
+    estimator: Any
+    names: list[str] | None
+    rows: ParquetRows | None
+    table: Any
+    odd: dict[str, tuple[int, str]] = field(default_factory=dict)
+
+    @property
+    def vectorizer(self) -> Any:
+        """What turns the columns into numbers; None where the model takes numbers."""
+        return getattr(self.estimator, "vectorizer_", None)
+
+    def block(self, rows: ParquetRows, i: int) -> Any:
+        """The rows of a block as the model takes them."""
+        return rows.source(i).frame if self.vectorizer is not None else self.taken(rows.table(i))
+
+    def noted(self, X: Any) -> Any:
+        """`X`, when its odd cells are counted."""
+        if self.vectorizer is not None:
+            from neuralbayes.estimators.table_vectorizer import joined
+
+            self.odd = joined(self.odd, self.vectorizer.odd_cells(X))
+        return X
+
+    def drawn(self, table: Table) -> tuple[Table, bool]:
+        """The table that a picture shows, and whether it is to scale the columns."""
+        if self.vectorizer is None:
+            return table, bool(getattr(self.estimator, "standardize", False))
+        from neuralbayes.cli.label_rows import drawn_table
+
+        return drawn_table(table.source, self.vectorizer)
+
+    def columns(self, every: list[str]) -> list[Column]:
+        """The columns of the file, of which those are used that the model knows."""
+        from neuralbayes.data.column_kinds import Column
+
+        used = set(self.table.feature_names if self.names is None else self.names)
+        kinds = {} if self.vectorizer is None else {column.name: column for column in self.vectorizer.columns_}
+        other = "not a column of the model" if self.names is not None else "not chosen"
+        return [
+            kinds.get(name, Column(name, "number", "as in training"))
+            if name in used
+            else Column(name, "ignored", kinds[name].reason if name in kinds else other)
+            for name in every
+        ]
+
+    def taken(self, table: Table) -> Any:
+        """The rows of a table as the model takes them."""
+        if self.vectorizer is not None:
+            return table.source.frame[self.names]
+        return table.X if self.names is None else with_names(table.X, self.names)
 
 
-def _model(order: ModelOrder) -> tuple[Any, list[str] | None]:
-    """The model, and the names of the columns that it was trained on, where it knows them."""
+def _opened(order: ModelOrder) -> Opened:
+    """The model, and all rows of the table; or Parquet rows to be read later, and the first block of them."""
     import neuralbayes
+    from neuralbayes.data.parquet_rows import ParquetRows
+    from neuralbayes.data.table_formats import ARRAY_SUFFIXES
+    from neuralbayes.data.table_sources import read_source
+    from neuralbayes.data.tables import chosen_columns, read_table
 
     estimator = neuralbayes.load(order.model)
     if not isinstance(estimator, neuralbayes.ManifoldLabeler | neuralbayes.InformationClusterer):
         raise ValueError(f"{order.model} must hold a clusterer, got {type(estimator).__name__}")
-    names = getattr(estimator, "feature_names_in_", None)
-    return estimator, None if names is None else [str(name) for name in names]
-
-
-def _opened(order: ModelOrder, estimator: Any, trained_on: list[str] | None) -> tuple[ParquetRows | None, Table]:
-    """What the model was trained on: of all rows, or Parquet rows to be read later and the first block of them."""
-    from neuralbayes.data.parquet_rows import ParquetRows
-    from neuralbayes.data.table_formats import ARRAY_SUFFIXES
-    from neuralbayes.data.tables import read_table
-
+    vectorizer = getattr(estimator, "vectorizer_", None)
+    trained_on = getattr(estimator, "feature_names_in_", None) if vectorizer is None else list(vectorizer.encoders_)
+    trained_on = None if trained_on is None else [str(name) for name in trained_on]
     names, rows = order.columns, None
-    if trained_on is not None and order.file.suffix.lower() not in ARRAY_SUFFIXES:
+    if trained_on is not None and (vectorizer is not None or order.file.suffix.lower() not in ARRAY_SUFFIXES):
         if names is not None and names != trained_on:
             raise ValueError(f"{order.model} was trained on the columns {shortened(trained_on)}; leave --columns out")
         names = trained_on
@@ -136,33 +207,48 @@ def _opened(order: ModelOrder, estimator: Any, trained_on: list[str] | None) -> 
         what = "--columns, for the model knows no names" if names is None else "an --out that ends in .parquet"
         raise ValueError(f"{order.file} is a folder of Parquet files, which needs {what}")
     try:
-        if names is not None and order.out.suffix.lower() == ".parquet" and _is_parquet(order.file):
+        if names and order.out.suffix.lower() == ".parquet" and _is_parquet(order.file):
             rows = ParquetRows.open(order.file, names, BLOCK_ROWS)
-            table = rows.table(0)
+            table = rows.table(0) if vectorizer is None else unread_table(rows.source(0), names)
+        elif vectorizer is not None:
+            source = read_source(order.file, **order.reading)
+            if names:
+                chosen_columns(order.file, source.frame.columns.tolist(), names)
+            table = unread_table(source, names or [])
         else:
             table = read_table(order.file, columns=names, **order.reading)
     except ValueError as error:
         if trained_on is None:
             raise
-        raise ValueError(f"{error} ({order.model} was trained on the columns {shortened(trained_on)})") from error
-    if table.X.shape[1] != estimator.n_features_in_:
+        hint = "; add what is missing, with empty cells where nothing is known" if "has no column" in str(error) else ""
+        raise ValueError(f"{error} ({order.model} was trained on the columns {shortened(trained_on)}{hint})") from error
+    if vectorizer is None and table.X.shape[1] != estimator.n_features_in_:
         raise ValueError(
             f"{order.model} was trained on {estimator.n_features_in_} columns, but {order.file} gives "
             f"{table.X.shape[1]}: {shortened(table.feature_names)}; choose the right ones with --columns"
         )
-    return rows, table
+    return Opened(estimator, trained_on, rows, table)
+
+
+def unread_table(source: TableSource, names: list[str]) -> Table:
+    """A table whose columns are yet to be turned into numbers."""
+    import numpy as np
+
+    from neuralbayes.data.tables import Table
+
+    return Table(source, np.zeros((0, 0)), names, {})
 
 
 def _is_parquet(file: Path) -> bool:
     return file.is_dir() or (file.suffix.lower() == ".parquet" and file.is_file() and file.stat().st_size > 0)
 
 
-def _sampled(estimator: Any, rows: ParquetRows, blocks: Blocks, like: NDArray[Any]) -> Labeling:
+def _sampled(opened: Opened, rows: ParquetRows, blocks: Blocks, like: NDArray[Any]) -> Labeling:
     """Count the labels of rows that are not in memory, and take some of them for the picture."""
     import numpy as np
 
+    from neuralbayes.data.table_formats import import_pandas
     from neuralbayes.data.table_sources import TableSource
-    from neuralbayes.data.tables import Table
 
     n_blocks = len(blocks.sizes)
     chosen = set(np.linspace(0, n_blocks - 1, min(n_blocks, DRAWN_BLOCKS)).astype(int))
@@ -172,12 +258,24 @@ def _sampled(estimator: Any, rows: ParquetRows, blocks: Blocks, like: NDArray[An
         counts += np.bincount(array[:, 0].astype(np.int64), minlength=len(counts))
         if i in chosen:
             picked = np.unique(np.linspace(0, len(array) - 1, DRAWN // len(chosen)).astype(int))
-            X.append(rows.table(i).X[picked])
+            X.append(rows.source(i).frame.iloc[picked])
             found.append(array[picked])
     labels, proba = np.split(np.concatenate(found), [1], axis=1)
-    ignored = {name: "not chosen" for name in rows.schema.names if name not in set(rows.columns)}
-    sample = with_names(np.concatenate(X), rows.columns)
-    table = Table(TableSource(rows.path, sample), np.concatenate(X), rows.columns, ignored)
+    frame = import_pandas().concat(X, ignore_index=True)
+    source = TableSource(rows.path, frame)
+    unread = unread_table(source, rows.columns)
+    table, scaled = opened.drawn(
+        unread if opened.vectorizer is not None else replace(unread, X=frame.to_numpy(np.float64))
+    )
     return Labeling(
-        estimator, table, labels[:, 0].astype(np.int64), proba.astype(like.dtype), False, counts, blocks, rows
+        opened.estimator,
+        table,
+        labels[:, 0].astype(np.int64),
+        proba.astype(like.dtype),
+        trained=False,
+        counts=counts,
+        blocks=blocks,
+        rows=rows,
+        columns=opened.columns(list(rows.schema.names)),
+        scaled=scaled,
     )

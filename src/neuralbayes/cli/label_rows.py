@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from neuralbayes.cli.label_columns import chosen_kinds
 from neuralbayes.cli.label_summary import Labeling
 
 if TYPE_CHECKING:
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
 
     from neuralbayes.data.column_kinds import Column
     from neuralbayes.data.table_sources import TableSource
+    from neuralbayes.data.tables import Table
 
 Method = Literal["auto", "manifolds", "information"]
 Missing = Literal["impute", "mask", "drop"]
@@ -44,8 +47,80 @@ class Training:
     method: Method
     settings: dict[str, Any]
     kinds: dict[str, str]
-    missing: Missing = "impute"
+    missing: Missing | None = None
     standardize: bool | None = None
+
+
+@dataclass(frozen=True)
+class OpenedRows:
+    """A table that was read, and how it is to be clustered: `columns` are shown before that is done."""
+
+    source: TableSource
+    columns: list[Column]
+    training: Training
+    table: Any = None  # the numbers of an array, whose columns have no names
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the table."""
+        return len(self.source.data)
+
+    def train(self) -> Labeling:
+        """Cluster the rows."""
+        if self.table is None:
+            return train_on_frame(self.source, self.columns, self.training)
+        return replace(train_on_array(self.table, self.training), columns=self.columns)
+
+
+def opened_rows(file: Path, reading: dict[str, Any], names: list[str] | None, training: Training) -> OpenedRows:
+    """Read a table and recognise its columns.
+
+    Parameters
+    ----------
+    file : Path
+    reading : dict
+        Of `read_source`.
+    names : list of str or None
+        The columns that were chosen.
+    training : Training
+    """
+    from neuralbayes.data.column_kinds import Column, recognize
+    from neuralbayes.data.table_sources import read_source
+    from neuralbayes.data.tables import chosen_columns, table_of_array
+
+    source = read_source(file, **reading)
+    if not source.named:
+        if not (training.kinds or training.missing) and all_finite(source.data):
+            table = table_of_array(source, names)
+            columns = [Column(name, "number", "an array has numbers") for name in table.feature_names]
+            columns += [Column(name, "ignored", reason) for name, reason in table.ignored.items()]
+            return OpenedRows(source, columns, training, table)
+        source = replace(source, data=source.frame)
+    if names is not None:
+        chosen_columns(source.path, source.frame.columns.tolist(), names)
+    training = replace(training, kinds=chosen_kinds(source.frame, names, training.kinds))
+    return OpenedRows(source, recognize(source.frame, training.kinds), training)
+
+
+def all_finite(array: Any) -> bool:
+    """Whether an array has no NaN and no infinity; where it has no numbers, others say so."""
+    import numpy as np
+
+    return array.dtype.kind != "f" or bool(np.isfinite(array.sum(dtype=np.float64)))
+
+
+def train_on_array(table: Any, training: Training) -> Labeling:
+    """Certify groups of rows of numbers, or cluster them."""
+    import neuralbayes
+
+    X, scaled = table.X, bool(training.standardize)
+    estimator: Any = None
+    if training.method != "information":
+        labeler = neuralbayes.ManifoldLabeler(standardize=scaled, **training.settings)
+        estimator = _fitted_if_certified(labeler, X, must=training.method == "manifolds")
+    if estimator is None:
+        estimator = neuralbayes.InformationClusterer(standardize=scaled, **training.settings).fit(X)
+    return Labeling(estimator, table, estimator.labels_, estimator.predict_proba(X), trained=True, scaled=scaled)
 
 
 def train_on_frame(source: TableSource, columns: list[Column], training: Training) -> Labeling:
@@ -80,17 +155,19 @@ def train_on_frame(source: TableSource, columns: list[Column], training: Trainin
         estimator = neuralbayes.InformationClusterer(vectorizer=vectorizer, **training.settings)
         estimator.fit(rows)
     proba = estimator.predict_proba(frame)
-    return Labeling(
-        estimator, drawn_table(source, estimator), proba.argmax(axis=1), proba, trained=True, columns=columns
-    )
+    table, scaled = drawn_table(source, estimator.vectorizer_)
+    labels = proba.argmax(axis=1)
+    return Labeling(estimator, table, labels, proba, trained=True, columns=columns, scaled=scaled)
 
 
-def drawn_table(source: TableSource, estimator: Any) -> Any:
-    """The rows as the estimator compares them; numbers alone as they are, so that a picture shows their units."""
+def drawn_table(source: TableSource, vectorizer: Any) -> tuple[Table, bool]:
+    """The rows as they are compared, for a picture, and whether it is to scale them.
+
+    Numbers alone stay as they are, so that the picture shows their units.
+    """
     from neuralbayes.data.column_cells import as_numbers
     from neuralbayes.data.tables import Table
 
-    vectorizer = estimator.vectorizer_
     ignored = {column.name: column.reason for column in vectorizer.columns_ if not column.used}
     names = [column.name for column in vectorizer.columns_ if column.used]
     frame = source.frame
@@ -99,11 +176,11 @@ def drawn_table(source: TableSource, estimator: Any) -> Any:
 
         X = np.column_stack([as_numbers(frame[name])[0] for name in names])
         if np.isfinite(X).all():
-            return Table(source, X, names, ignored)
+            return Table(source, X, names, ignored), bool(vectorizer.standardize)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # predicting has said it
         X = vectorizer.transform(frame)
-    return Table(source, X, [str(name) for name in vectorizer.get_feature_names_out()], ignored)
+    return Table(source, X, [str(name) for name in vectorizer.get_feature_names_out()], ignored), False
 
 
 def _certified(frame: pd.DataFrame, columns: list[Column], training: Training, standardize: bool) -> Any:
@@ -121,16 +198,23 @@ def _certified(frame: pd.DataFrame, columns: list[Column], training: Training, s
         return None
     others = {column.name: "ignore" for column in columns if column.name not in numbers}
     vectorizer = neuralbayes.TableVectorizer(kinds=training.kinds | others, standardize=standardize)
+    labeler = neuralbayes.ManifoldLabeler(vectorizer=vectorizer, **training.settings)
+    fitted = _fitted_if_certified(labeler, whole, must=must)
+    if fitted is not None and len(whole) < len(frame):
+        message = f"{len(frame) - len(whole):,} rows with missing numbers were labelled, but not trained on."
+        warnings.warn(message, stacklevel=2)
+    return fitted
+
+
+def _fitted_if_certified(labeler: Any, X: Any, *, must: bool) -> Any:
+    """The labeler, fitted; None where not all of its states are certified, unless it must be."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        labeler = neuralbayes.ManifoldLabeler(vectorizer=vectorizer, **training.settings).fit(whole)
+        labeler.fit(X)
     if not must and not (labeler.n_clusters_ > 1 and labeler.disjoint_.all()):
         return None  # what it warned of is answered by the other method
     for warning in caught:
         warnings.warn(warning.message, stacklevel=2)
-    if len(whole) < len(frame):
-        message = f"{len(frame) - len(whole):,} rows with missing numbers were labelled, but not trained on."
-        warnings.warn(message, stacklevel=2)
     return labeler
 
 

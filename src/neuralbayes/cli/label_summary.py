@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,6 +14,7 @@ from rich import box
 from rich.table import Table as Grid
 from rich.text import Text
 
+from neuralbayes.cli.label_columns import column_records
 from neuralbayes.cli.outputs import check_model_folder, check_target
 from neuralbayes.cli.standard_streams import stream_names
 
@@ -21,9 +23,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from rich.console import Console
 
+    from neuralbayes.data.column_kinds import Column
     from neuralbayes.data.parquet_rows import ParquetRows
     from neuralbayes.data.tables import Table
     from neuralbayes.distributed.blocks import Blocks
+
+
+APART = 90.0
+"""Least separation, of 100, of groups that are not said to touch."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +45,9 @@ class Labeling:
     counts: NDArray[np.int64] | None = None  # rows of each state, where the table is a sample of them
     blocks: Blocks | None = None  # to be removed when the labels are written
     rows: ParquetRows | None = None  # what the table is a sample of
+    columns: Sequence[Column] = ()  # all columns of the input
+    told: list[tuple[str, str]] | None = None  # name and main difference of each state, where they are known
+    scaled: bool = False  # whether the picture is to show the columns of the table in units of their spread
 
     def state_counts(self) -> NDArray[np.int64]:
         """Rows of each state."""
@@ -120,8 +130,8 @@ class LabelSummary:
     verdict: str
     states: list[State]
     trained: bool
-    columns: list[str]
-    ignored: dict[str, str]
+    columns: list[dict[str, Any]]
+    used: list[str]
     new_columns: list[str]
     out: str
     picture: str | None
@@ -165,9 +175,10 @@ class LabelSummary:
 
     def _details(self) -> dict[str, str]:
         names = shortened(self.new_columns)
+        left_out = {column["name"]: column["reason"] for column in self.columns if not column["used"]}
         details = {
-            "used": shortened(self.columns),
-            "ignored": "; ".join(_by_reason(self.ignored)),
+            "used": shortened(self.used),
+            "left out": "" if self.trained else "; ".join(_by_reason(left_out)),  # a table has shown it before
             "labels": f"{self.out} ({names})" if names else self.out,
             "picture": self.picture,
             "model": self.model,
@@ -186,17 +197,35 @@ def summarize(labeling: Labeling, outputs: LabelOutputs, new_columns: list[str],
         method="manifolds" if certifies else "information",
         n_clusters=len(states),
         disjoint=len(states) > 1 and all(state.disjoint for state in states),
-        verdict=_verdict(states, certifies=certifies),
+        verdict=_verdict(states, certifies=certifies, equal=not any(column.used for column in labeling.columns)),
         states=states,
         trained=labeling.trained,
-        columns=table.feature_names,
-        ignored=table.ignored,
+        columns=column_records(labeling.columns),
+        used=used_columns(labeling.estimator, labeling.columns),
         new_columns=new_columns,
         out=stream_names(str(outputs.table)),
         picture=None if outputs.picture is None else str(outputs.picture),
         model=None if outputs.model is None else str(outputs.model),
         notes=notes,
     )
+
+
+def used_columns(estimator: Any, columns: Sequence[Column]) -> list[str]:
+    """The columns that rows are compared by: of a certificate, the numbers alone."""
+    vectorizer = getattr(estimator, "vectorizer_", None)
+    return [column.name for column in columns if column.used] if vectorizer is None else list(vectorizer.encoders_)
+
+
+def next_step(summary: LabelSummary, model: Path | None, file: Path, key: str | None) -> str:
+    """What to type next."""
+    options = [] if key is None else ["--key", key]
+    if model is not None:
+        return shlex.join(["neuralbayes", "report", str(model), str(file), *options, "--open"])
+    if summary.n_clusters == 1:
+        step = shlex.join(["neuralbayes", "label", str(file), *options, "--clusters", "2", "--force"])
+        return f"{step} divides them nevertheless; --as COLUMN=KIND uses a column that was left out"
+    step = shlex.join(["neuralbayes", "report", "model/", str(file), *options, "--open"])
+    return f"the same with --save model/ --force keeps the model; {step} then explains the clusters"
 
 
 def _states(labeling: Labeling) -> list[State]:
@@ -218,6 +247,8 @@ def _states(labeling: Labeling) -> list[State]:
 def _told(labeling: Labeling) -> list[tuple[str, str]]:
     """Name and main difference of each state, by all columns of the table; those of one state are empty."""
     n = labeling.proba.shape[1]
+    if labeling.told is not None:
+        return labeling.told
     if n < 2 or not find_spec("pandas"):
         return [("", "")] * n
     from neuralbayes.clusters.description import name_clusters
@@ -225,18 +256,24 @@ def _told(labeling: Labeling) -> list[tuple[str, str]]:
     return name_clusters(labeling.table.frame, labeling.labels, n)
 
 
-def _verdict(states: list[State], *, certifies: bool) -> str:
+def _verdict(states: list[State], *, certifies: bool, equal: bool) -> str:
     """What was found, in words."""
+    if equal:
+        return "one cluster: all rows are equal in what can be used"
     if not certifies:
         if len(states) == 1:
             return "one cluster: nothing divides the rows"
         known = [state.separation_percent for state in states if state.separation_percent is not None]
-        return f"{len(states)} clusters that touch; separation {min(known):.0f} to {max(known):.0f} of 100"
+        low, high = f"{min(known):.0f}", f"{max(known):.0f}"
+        separation = f"separation {low if low == high else f'{low} to {high}'} of 100"
+        if min(known) >= APART:
+            return f"{len(states)} groups, hardly a row of which is near another group ({separation}); not certified"
+        return f"{len(states)} groups that touch: no gap between them; {separation}"
     overlapping = [state for state in states if not state.disjoint]
     if len(states) == 1:
         return "one state: no disjoint manifolds were found"
     if not overlapping:
-        return f"{len(states)} disjoint manifolds"
+        return f"{len(states)} disjoint manifolds, with a gap between them; --method information divides further"
     found = shortened(
         [
             f"state {state.state}"

@@ -85,10 +85,16 @@ class RowInput:
         samples = shared[self.looks_at]
         X: Any = table.X[samples.index]
         names = getattr(self.estimator, "feature_names_in_", None)
-        if names is not None:
-            X = with_names(X, [str(name) for name in names])
         options = [] if self.key is None else ["--key", self.key]
-        options += ["--columns", _as_csv(table.feature_names)] if table.ignored else []
+        if hasattr(self.estimator, "vectorizer_"):
+            X = table.frame.iloc[samples.index]
+            options += table_options(self.estimator.vectorizer_)
+        else:
+            X = X if names is None else with_names(X, [str(name) for name in names])
+            options += ["--columns", _as_csv(table.feature_names)] if table.ignored else []
+            options += (
+                ["--no-standardize"] if table.named and not self.estimator.get_params().get("standardize") else []
+            )
         frame = table.frame.iloc[samples.index] if find_spec("pandas") else None
         return rows_side(
             self.folder,
@@ -146,20 +152,39 @@ def _open_table(folder: Path, estimator: Any, asked: Asked) -> RowInput:
     file = Path(str(asked.data))
     names = getattr(estimator, "feature_names_in_", None)
     trained_on = None if names is None else [str(name) for name in names]
+    if hasattr(estimator, "vectorizer_"):
+        from neuralbayes.cli.label_rows import drawn_table
+        from neuralbayes.data.table_sources import read_source
+
+        table, _ = drawn_table(read_source(file, key=asked.key), estimator.vectorizer_)
+        return RowInput(folder, estimator, table, asked.key, _classes(table, asked), asked.labels)
     table = read_table(file, columns=None if file.suffix.lower() in ARRAY_SUFFIXES else trained_on, key=asked.key)
     if table.X.shape[1] != estimator.n_features_in_:
         raise ValueError(
             f"{folder} was trained on {estimator.n_features_in_} columns, but {file} gives {table.X.shape[1]}: "
             f"{shortened(table.feature_names)}"
         )
-    classes = None
-    if asked.labels is not None:
-        columns = table.frame
-        if asked.labels not in columns:
-            known = shortened([str(name) for name in columns])
-            raise ValueError(f"--labels must be a column of {file}, one of {known}, got {asked.labels!r}")
-        classes = columns[asked.labels].to_numpy()
-    return RowInput(folder, estimator, table, asked.key, classes, asked.labels)
+    return RowInput(folder, estimator, table, asked.key, _classes(table, asked), asked.labels)
+
+
+def _classes(table: Any, asked: Asked) -> Any:
+    """The column of true classes, where one was named."""
+    from neuralbayes.cli.label_summary import shortened
+
+    if asked.labels is None:
+        return None
+    columns = table.frame
+    if asked.labels not in columns:
+        known = shortened([str(name) for name in columns])
+        raise ValueError(f"--labels must be a column of {asked.data}, one of {known}, got {asked.labels!r}")
+    return columns[asked.labels].to_numpy()
+
+
+def table_options(vectorizer: Any) -> list[str]:
+    """The options of `label` that the vectorizer of a model was made by."""
+    options = [word for name, kind in (vectorizer.kinds or {}).items() for word in ("--as", f"{name}={kind}")]
+    options += ["--missing", "mask"] if vectorizer.missing == "mask" else []
+    return options + ([] if vectorizer.standardize else ["--no-standardize"])
 
 
 def _as_csv(names: list[str]) -> str:

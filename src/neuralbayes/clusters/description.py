@@ -194,4 +194,4 @@ def describe_clusters(
         )
         for k in range(n_clusters)
     ]
-    return Description(clusters, columns, rows, row_names(frame, every) if len(rows) == len(frame) else None)
+    return Description(clusters, columns, rows, row_names(frame, every))

@@ -23,12 +23,13 @@ from torch import Tensor, nn
 
 from neuralbayes.clusters.consensus import agree
 from neuralbayes.clusters.fit import Clusters, separation_of
-from neuralbayes.clusters.hints import least_number
+from neuralbayes.clusters.hints import Hints, least_number
 from neuralbayes.clusters.merging import merge_states, neighbor_joint
 from neuralbayes.clusters.number_of_clusters import choose_number
 from neuralbayes.clusters.points import BLOCK, Read
 from neuralbayes.clusters.space import Space, make_space, thinned
 from neuralbayes.clusters.starts import base_partitions
+from neuralbayes.clusters.taught import taught_votes
 from neuralbayes.clusters.training import ClusterOptions, Trained, state_network, train_from_votes
 from neuralbayes.distributed.processes import default_fabric, rank_zero_result
 from neuralbayes.features.tables import SMALL
@@ -109,6 +110,9 @@ def fit_from_consensus(
             return chosen, space, torch.ones(len(chosen), 1), selection, rng
         partitions = base_partitions(space, n_clusters, rng, hints)
         shares = agree(list(partitions.values()), n_clusters, rng, hints)
+        if len(hints.classes):
+            free = base_partitions(space, n_clusters, rng, Hints(hints.weight))
+            shares = taught_votes(shares, list(free.values()), space, hints)
         return chosen, space, torch.from_numpy(shares).float(), selection, rng
 
     with threadpool_limits(1 if n_samples < FEW else None):

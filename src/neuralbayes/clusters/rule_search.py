@@ -64,9 +64,11 @@ class RuleSearch:
             best.append(beam[0])
         return best
 
-    def some_of(self, start: Draft, members: Mask, needed: int) -> Draft:
-        """The conditions of `start` chosen anew for a rule that only `needed` of them must fulfil."""
-        return self._improved(Draft(start.parts, needed, -1.0), members)
+    def some_of(self, starts: Sequence[Draft], members: Mask, n_conditions: int) -> list[Draft]:
+        """Rules of which only some conditions must hold: those of `starts`, or the best single ones, chosen anew."""
+        single = [draft.parts[0] for draft in self._extended(Draft((), 0, 0.0), members)]
+        parts = [draft.parts for draft in starts] + [tuple(single[:n]) for n in range(2, n_conditions + 1)]
+        return [self._improved(Draft(p, needed, -1.0), members) for p in parts for needed in range(1, len(p))]
 
     def _holds(self, part: tuple[int, Mask]) -> Mask:
         return np.asarray(part[1][self.bins[:, part[0]]])

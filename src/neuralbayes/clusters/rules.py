@@ -167,7 +167,7 @@ def _draft(search: RuleSearch, members: Mask) -> Draft:
     for longer in found[1:]:
         if longer.f1 >= best.f1 + GAIN * (len(longer.parts) - len(best.parts)):
             best = longer
-    loose = [search.some_of(draft, members, needed) for draft in found for needed in range(1, len(draft.parts))]
+    loose = search.some_of(found, members, MAX_CONDITIONS)
     loose = [draft for draft in loose if draft.f1 >= best.f1 + LOOSE_GAIN + GAIN * (len(draft.parts) - 2)]
     return max(loose, key=lambda draft: draft.f1 - GAIN * len(draft.parts), default=best)
 

@@ -72,8 +72,8 @@ def spectral(space: Space, n_clusters: int, rng: np.random.RandomState, hints: H
     if n_clusters >= n - 1:  # eigsh finds fewer vectors than there are rows
         vectors = np.linalg.eigh(laplacian.toarray())[1][:, -n_clusters:]
     else:
-        # In a graph that falls apart ARPACK starts again from a random vector; before SciPy 1.17 it chooses the seed.
-        seeded = {"rng": np.random.default_rng(0)} if "rng" in signature(scipy.sparse.linalg.eigsh).parameters else {}
+        # Where the graph has several parts, the start is an eigenvector, and a random one takes its place.
+        seeded = {"rng": 0} if "rng" in signature(scipy.sparse.linalg.eigsh).parameters else {}
         _, vectors = scipy.sparse.linalg.eigsh(laplacian, n_clusters, which="LA", v0=np.ones(n), tol=1e-4, **seeded)
     rows = torch.nn.functional.normalize(torch.from_numpy(vectors.copy()).float(), dim=1)
     return kmeans(rows.numpy(), n_clusters, rng, hints)

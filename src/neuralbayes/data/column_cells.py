@@ -110,9 +110,10 @@ def date_format(words: pd.Series[Any]) -> str | None:
         warnings.simplefilter("ignore", UserWarning)  # of pandas, that day and month may be the other way round
         guesses = [ISO, *(guess_datetime_format(word, dayfirst=day) for day in (False, True) for word in some.head(5))]
         for guess in dict.fromkeys(guesses):
-            parsed = guess and pandas.to_datetime(some, format=guess, errors="coerce", utc=True)
-            if guess and parsed.notna().all() and not (guess == ISO and len(first) < len("2024-02")):
-                return str(guess)
+            if guess is None or (guess == ISO and len(first) < len("2024-02")):
+                continue
+            if pandas.to_datetime(some, format=guess, errors="coerce", utc=True).notna().all():
+                return guess
     return None
 
 

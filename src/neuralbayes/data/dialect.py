@@ -145,15 +145,15 @@ def find_dialect(path: Path, sample: bytes, expected: str, sep: str | None = Non
     if not any(cells for _, cells in found):
         raise ValueError(f"{path} is empty: it has no columns")
     width = _width([cells for _, cells in found])[0]
-    start, line = begin, sample[:begin].count(b"\n") + 1
-    while len(found) > 1 and (not found[0][1] or (width > 1 and _is_preamble(*found[0], width))):
-        raw, _ = found.pop(0)
-        begin, line = begin + len(raw), line + max(1, len(raw.splitlines()))
-    raw, first = found[0]
+    skipped = _preamble(found, width)
+    front = b"".join(raw for raw, _ in found[:skipped])
+    raw, first = found[skipped]
     header = not _is_data(first)
+    line = len((sample[:begin] + front).splitlines()) + 1
+    begin += len(front)
     start = begin
     if header:
-        start, line = begin + len(raw), line + max(1, len(raw.splitlines()))
+        start, line = begin + len(raw), line + len(raw.splitlines())
         names = [name.strip() or f"Unnamed: {i}" for i, name in enumerate(first)]
     else:
         names = [f"x{i}" for i in range(len(first))]
@@ -200,7 +200,7 @@ def _separator(rows: dict[str, list[list[str]]], expected: str) -> str:
     best = [mark for mark, share in shares.items() if share == max(shares.values())]
     if not best:
         width, share = _width(rows[" "])
-        divides = width > 1 and share > 0.9 and any(map(_is_number_column, zip(*_even(rows[" "], width), strict=True)))
+        divides = width > 1 and share > 0.7 and any(map(_is_number_column, zip(*_even(rows[" "], width), strict=True)))
         return " " if divides else expected
     for other in best if "," in best else []:
         cells = [cell.strip() for row in rows[other] for cell in row if "," in cell]
@@ -217,9 +217,17 @@ def _is_number_column(cells: tuple[str, ...]) -> bool:
     return len(cells) > 1 and all(is_number_text(cell) for cell in cells[1:])
 
 
-def _is_preamble(record: bytes, cells: list[str], width: int) -> bool:
-    """Whether a row in front of the header only says something about the file."""
-    return len(cells) != width and (len(cells) == 1 or record.startswith(b"#"))
+def _preamble(rows: list[tuple[bytes, list[str]]], width: int) -> int:
+    """How many lines in front of the header only say something about the file: remarks and titles."""
+    n = next(i for i, (_, cells) in enumerate(rows) if cells)
+    remarks = titles = n
+    for record, cells in rows[n:-1]:
+        if cells and (width == 1 or len(cells) == width or not (len(cells) == 1 or record.startswith(b"#"))):
+            break
+        titles += 1
+        remarks = titles if titles == remarks + 1 and (not cells or record.startswith(b"#")) else remarks
+    # A single cell in front of data may be their header, read with a wrong separator.
+    return remarks if _is_data(rows[titles][1]) else titles
 
 
 def _is_data(first: list[str]) -> bool:

@@ -33,14 +33,18 @@ def as_frame(X: Any, names: Sequence[str] | None = None) -> pd.DataFrame:
     ['x0', 'x1']
     """
     pandas = import_pandas()
+    frame: pd.DataFrame
     if isinstance(X, pandas.DataFrame):
-        return X
+        frame = X
+        return frame
     if is_frame(X):  # of polars: pandas knows its columns as NumPy does
-        frame: pd.DataFrame = pandas.DataFrame({name: pandas.Series(X[name].to_list()) for name in X.columns})
+        frame = pandas.DataFrame({name: pandas.Series(X[name].to_list()) for name in X.columns})
         return frame
     array = np.asarray(X)
     if array.ndim != 2:
         raise ValueError(f"`X` must be a data frame or have shape (n_samples, n_features), got shape {array.shape}")
     if names is not None and len(names) != array.shape[1]:
         raise ValueError(f"`X` must have the {len(names)} columns that were fitted, got {array.shape[1]}")
-    return pandas.DataFrame(array, columns=[f"x{i}" for i in range(array.shape[1])] if names is None else list(names))
+    given = [f"x{i}" for i in range(array.shape[1])] if names is None else list(names)
+    frame = pandas.DataFrame(array, columns=given, copy=False)
+    return frame

@@ -52,8 +52,7 @@ class JsonLines:
         with closing(open_text(self.path)) as stream, packing_writer(path, kind) as file:
             rows = lines(stream)
             for start in range(0, len(new), ROWS_AT_ONCE):
-                text = new.iloc[start : start + ROWS_AT_ONCE].to_json(None, orient="records", lines=True)
-                for line in str(text).encode().splitlines():
+                for line in _objects(new.iloc[start : start + ROWS_AT_ONCE]):
                     file.write(_beside(rows, line))
             file.write(b"".join(rows))
         return True
@@ -74,7 +73,7 @@ def read_json_lines(path: Path) -> tuple[JsonLines, pd.DataFrame]:
     # JSON has no dates: what looks like one stays text.
     dates = [field.name for field in table.schema if pyarrow.types.is_temporal(field.type)]
     if dates:
-        table = _read(path, dict.fromkeys(dates, pyarrow.string()))
+        table = _read(path, dict.fromkeys(dates, pyarrow.string())).select(table.column_names)
     if table.num_columns > MAX_COLUMNS:
         raise RefusedError(f"{path} must have at most {MAX_COLUMNS} columns, got {table.num_columns}")
     for field in table.schema:
@@ -90,9 +89,15 @@ def write_json_lines(path: Path, kind: str, frame: pd.DataFrame) -> None:
     """Write a DataFrame as JSON lines; `kind` says how it is packed."""
     with packing_writer(path, kind) as file:
         for start in range(0, len(frame), ROWS_AT_ONCE):
-            block = frame.iloc[start : start + ROWS_AT_ONCE]
-            text = block.to_json(None, orient="records", lines=True, date_format="iso", double_precision=15)
-            file.write(str(text).encode())
+            file.write(b"".join(line + b"\n" for line in _objects(frame.iloc[start : start + ROWS_AT_ONCE])))
+
+
+def _objects(frame: pd.DataFrame) -> Iterator[bytes]:
+    """The rows as JSON objects; missing cells are null, dates text."""
+    names = [str(name) for name in frame]
+    plain = frame.astype(object).where(frame.notna(), None)
+    for row in plain.itertuples(index=False, name=None):
+        yield json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False, default=str).encode()
 
 
 def _read(path: Path, types: dict[str, Any]) -> Any:

@@ -89,11 +89,14 @@ class ParquetRows:
 
     def table(self, block: int) -> Table:
         """The features of a block, checked as those of a table in memory are."""
+        return table_of_frame(self.source(block), self.columns)
+
+    def source(self, block: int) -> TableSource:
+        """The features of a block as they are."""
         span = self.spans[block]
         with arrow_errors(span.path):
-            read = read_groups(span.path, span.groups, self.columns).replace_schema_metadata(None)
-            frame = read.to_pandas()
-        return table_of_frame(TableSource(span.path, frame, first_row=span.first_row), self.columns)
+            frame = read_groups(span.path, span.groups, self.columns).replace_schema_metadata(None).to_pandas()
+        return TableSource(span.path, frame, first_row=span.first_row)
 
     def write_beside(self, out: Path, columns: Sequence[str], blocks: Iterable[dict[str, NDArray[Any]]]) -> list[str]:
         """Write all columns of the rows and new ones after them as Parquet, a block at a time.

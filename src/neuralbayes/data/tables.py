@@ -105,10 +105,11 @@ def read_table(
         If a package that the format needs is not installed.
     """
     source = read_source(path, key=key, sheet=sheet, sep=sep, decimal=decimal, encoding=encoding)
-    return table_of_frame(source, columns, keep) if source.named else _table_of_array(source, columns)
+    return table_of_frame(source, columns, keep) if source.named else table_of_array(source, columns)
 
 
-def _table_of_array(source: TableSource, columns: Sequence[str] | None) -> Table:
+def table_of_array(source: TableSource, columns: Sequence[str] | None) -> Table:
+    """The numbers of a table without names; the parameters are those of :func:`read_table`."""
     path, array = source.path, np.asanyarray(source.data)
     if array.dtype.names is not None or array.dtype.kind not in "biuf":
         raise ValueError(f"{path} must hold real numbers, got an array of dtype {array.dtype}")

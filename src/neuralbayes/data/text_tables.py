@@ -208,7 +208,7 @@ def read_text(
         The file is no table of text, or its rows have different numbers of cells.
     """
     stamp = _stamp(path)
-    found = guess_encoding(path) if encoding is None else known_encoding(encoding)
+    found = guess_encoding(path) if encoding is None else known_encoding(path, encoding)
     try:
         try:
             file, cells = _read_as(path, found, expected, sep, stamp)

@@ -42,6 +42,9 @@ def fitted_columns(estimator: BaseEstimator, frame: pd.DataFrame) -> Any:
     """The fitted columns of `frame` as the estimator takes them, or None where some are missing or not complete."""
     from pandas.api.types import is_numeric_dtype
 
+    vectorizer = getattr(estimator, "vectorizer_", None)
+    if vectorizer is not None:
+        return frame if set(vectorizer.encoders_) <= set(map(str, frame.columns)) else None
     names = column_names(estimator)
     if not set(names) <= set(map(str, frame.columns)):
         return None

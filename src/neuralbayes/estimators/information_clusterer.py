@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from numbers import Integral
 from typing import Any, ClassVar, Literal, Self
 
@@ -25,8 +25,9 @@ from neuralbayes.clusters.hints import least_number
 from neuralbayes.clusters.reduction import fit_reduction
 from neuralbayes.clusters.training import N_STATES, ClusterOptions, default_steps, state_mlp
 from neuralbayes.distributed.processes import default_fabric, rank_zero_result
-from neuralbayes.estimators.attributes import Check, count, one_of
+from neuralbayes.estimators.attributes import Check, count, numbers, one_of
 from neuralbayes.estimators.clusterer import Array, Samples, tensor_of
+from neuralbayes.estimators.feature_spaces import space_scales, stack_spaces
 from neuralbayes.estimators.inputs import Rows, SparseRows, as_any_rows, as_hints, as_images, check_directions
 from neuralbayes.estimators.table_vectorizer import TableVectorizer
 from neuralbayes.estimators.updatable_clusterer import UpdatableClusterer, most_probable_states
@@ -146,6 +147,10 @@ class InformationClusterer(UpdatableClusterer):
         Samples that were fitted and came by `update`, without those of weight 0.
     reservoir_ : ndarray of shape (n, n_dimensions_)
         With "mlp": a random sample of these, at most 20,000, as the network takes them, which `update` goes by.
+    features_from_ : str
+        Where the command line fitted to features: what they are features of.
+    feature_scales_ : list of float
+        With several feature spaces: what each is multiplied by.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
 
@@ -178,6 +183,11 @@ class InformationClusterer(UpdatableClusterer):
         "n_network_features_": count,
         "n_components_": count,
         "effective_metric_": one_of(*METRICS),
+    }
+
+    _fitted_sometimes: ClassVar[dict[str, Check]] = UpdatableClusterer._fitted_sometimes | {
+        "feature_scales_": numbers,
+        "features_from_": lambda value: isinstance(value, str),
     }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -245,6 +255,7 @@ class InformationClusterer(UpdatableClusterer):
         X: Rows,
         y: object = None,
         *,
+        features: ArrayLike | Sequence[ArrayLike] | None = None,
         sample_weight: ArrayLike | None = None,
         known: ArrayLike | None = None,
         must_link: ArrayLike | None = None,
@@ -259,6 +270,10 @@ class InformationClusterer(UpdatableClusterer):
             Images are an array of shape (n, H, W), (n, H, W, C) or (n, C, H, W), uint8 or floating point in [0, 1], or
             what :func:`neuralbayes.pretrain` takes.
         y : ignored
+        features : array-like of shape (n_samples, n_features), or a list of such, optional
+            What to cluster by in the place of `X`, such as the features of a pretrained network; `X` may then be
+            anything with as many samples, photographs or sentences. Several feature spaces count the same, whatever
+            their sizes and units. `predict` and the like take features, too.
         sample_weight : array-like of shape (n_samples,), optional
             How often each sample counts, in proportion: a sample of weight 2 counts as two of weight 1, one of weight 0
             is labelled but not fitted. `prior_`, the coordinates, the votes and training heed weights. Distances to
@@ -277,6 +292,8 @@ class InformationClusterer(UpdatableClusterer):
         self
         """
         self._forget()
+        if features is not None:
+            X = self._features_of(X, features)
         images = as_images(X)
         samples = as_any_rows(self, X, reset=True) if images is None else images
         self.image_shape_ = None if images is None else list(images.shape)
@@ -353,8 +370,18 @@ class InformationClusterer(UpdatableClusterer):
             self.selection_ = found.selection
         return self
 
+    def _features_of(self, X: Any, features: Any) -> Any:
+        """Features in the place of `X`; notes the scales of several spaces."""
+        if isinstance(features, list | tuple) and not np.isscalar(features[0]) and np.ndim(features[0]) == 2:
+            self.feature_scales_ = space_scales(features)
+            features = stack_spaces(features, self.feature_scales_)
+        if not isinstance(X, str) and hasattr(X, "__len__") and len(X) != len(features):
+            raise ValueError(f"`features` must have a row for each of {len(X)} samples, got {len(features)} rows")
+        return features
+
     def _samples(self, X: Rows) -> Samples:
-        samples = super()._samples(X)
+        scales = getattr(self, "feature_scales_", None)
+        samples = super()._samples(X if scales is None else stack_spaces(X, scales))
         if self.effective_metric_ == "cosine" and isinstance(samples, np.ndarray | SparseRows):
             check_directions(samples)
         return samples

@@ -30,6 +30,22 @@ NOTHING = "(nothing)"
 """The name of the one column of zeros that a table has whose columns are all left out."""
 
 Arrays = dict[str, NDArray[Any]]
+Odd = dict[str, tuple[int, str]]
+"""The number and an example of odd cells by column."""
+
+
+def joined(odd: Odd, more: Odd) -> Odd:
+    """Odd cells of two parts of a table.
+
+    Examples
+    --------
+    >>> joined({"a": (2, "x")}, {"a": (1, "y"), "b": (3, "z")})
+    {'a': (3, 'x'), 'b': (3, 'z')}
+    """
+    sums = {
+        name: (odd.get(name, (0, ""))[0] + n, odd.get(name, (0, example))[1]) for name, (n, example) in more.items()
+    }
+    return odd | sums
 
 
 class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -133,7 +149,9 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         numbers = [column.name for column in used if column.kind == "number"]
         unit = 1.0 if self.standardize else mean_spread(frame[numbers])
         self.encoders_: dict[str, Encoder] = {
-            column.name: fit_encoder(column, frame[column.name], unit=unit, standardize=self.standardize)
+            column.name: fit_encoder(
+                column, frame[column.name], unit=unit, standardize=self.standardize, alone=len(used) == 1
+            )
             for column in used
         }
         masks = [column.name for column in used if as_missing(frame[column.name]).any()]
@@ -162,28 +180,43 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ValueError
             Where a column that is used is not there.
         """
-        check_is_fitted(self)
-        frame = as_frame(X, self.feature_names_in_)
-        there = {str(name): name for name in frame}
-        absent = [name for name in self.encoders_ if name not in there]
-        if absent:
-            raise ValueError(
-                f"column {absent[0]!r} is missing{f', and {len(absent) - 1} more' if absent[1:] else ''}: rows are "
-                f"compared by it. Add it, with empty cells where nothing is known; the columns here are "
-                f"{', '.join(map(repr, list(there)[:12]))}"
-            )
-        frame = frame[[there[name] for name in self.encoders_]].set_axis(list(self.encoders_), axis=1)
+        frame = self._used(X)
         rows = np.empty((len(frame), len(self.get_feature_names_out())), np.float32)
-        odd: dict[str, tuple[int, str]] = {}
+        odd: Odd = {}
         for start in range(0, len(frame), BLOCK_ROWS):
             encoded, found = self._encode(frame.iloc[start : start + BLOCK_ROWS])
             rows[start : start + BLOCK_ROWS] = self.fill_.fill(encoded)
-            for name, (n, example) in found.items():
-                before, first = odd.get(name, (0, example))
-                odd[name] = (before + n, first)
-        for name, (n, example) in odd.items():
-            warnings.warn(self.encoders_[name].complaint(name, n, example), stacklevel=2)
+            odd = joined(odd, found)
+        for words in self.complaints(odd):
+            warnings.warn(words, stacklevel=2)
         return rows
+
+    def odd_cells(self, X: Any) -> Odd:
+        """Cells that are not what they were in `fit`: by column, their number and one of them.
+
+        Parameters
+        ----------
+        X : as in `transform`
+        """
+        return self._encode(self._used(X))[1]
+
+    def complaints(self, odd: Odd) -> list[str]:
+        """What to say of such cells."""
+        return [self.encoders_[name].complaint(name, n, example) for name, (n, example) in odd.items()]
+
+    def _used(self, X: Any) -> Any:
+        """The columns of `X` that are used."""
+        check_is_fitted(self)
+        frame = as_frame(X, self.feature_names_in_.tolist())
+        there = {str(name): name for name in frame}
+        absent = [name for name in self.encoders_ if name not in there]
+        if absent:
+            more = f", and {len(absent) - 1} more" if absent[1:] else ""
+            raise ValueError(
+                f"column {absent[0]!r} is missing{more}, by which rows are compared. Add it, with empty cells where "
+                f"nothing is known; the columns here are {', '.join(map(repr, list(there)[:12]))}"
+            )
+        return frame[[there[name] for name in self.encoders_]].set_axis(list(self.encoders_), axis=1)
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[Any]:
         """The names of the columns of numbers.
@@ -200,7 +233,7 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         names = [part for name, encoder in self.encoders_.items() for part in encoder.names(name)]
         return np.array([*names, *(f"{name} is missing" for name in self.masked_)] or [NOTHING], dtype=object)
 
-    def _encode(self, frame: Any) -> tuple[NDArray[np.float64], dict[str, tuple[int, str]]]:
+    def _encode(self, frame: Any) -> tuple[NDArray[np.float64], Odd]:
         """Rows with NaN for missing cells, and the number and an example of odd cells by column."""
         parts, odd = [], {}
         for name, encoder in self.encoders_.items():
@@ -208,7 +241,7 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             parts.append(encoded.values)
             if encoded.n_odd:
                 odd[name] = (encoded.n_odd, encoded.odd)
-        parts += [self._mask_width * as_missing(frame[name])[:, None] for name in self.masked_]
+        parts += [np.where(as_missing(frame[name])[:, None], self._mask_width, 0.0) for name in self.masked_]
         return (np.hstack(parts) if parts else np.zeros((len(frame), 1))), odd
 
     def state(self) -> tuple[dict[str, Any], Arrays]:

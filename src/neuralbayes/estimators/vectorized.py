@@ -34,7 +34,7 @@ def vectorized(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
         return X
     if not is_frame(X):
         raise ValueError(f"`X` must be a data frame with the columns that were fitted, got {type(X).__name__}")
-    return as_frame(fitted.transform(X), fitted.get_feature_names_out())
+    return as_frame(fitted.transform(X), fitted.get_feature_names_out().tolist())
 
 
 def _holds_numbers(frame: Any) -> bool:

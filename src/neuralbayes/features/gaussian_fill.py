@@ -107,4 +107,5 @@ def _factor(covariance: Tensor, missing: Tensor) -> Tensor:
     """Cholesky factors (n_patterns, d, d) of the covariance of the known cells, the identity for the missing ones."""
     known = (~missing).double()
     between = covariance * known[:, :, None] * known[:, None, :] + torch.diag_embed(1.0 - known)
-    return torch.linalg.cholesky(between)
+    factor: Tensor = torch.linalg.cholesky(between)
+    return factor

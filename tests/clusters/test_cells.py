@@ -1,0 +1,74 @@
+"""Columns of a data frame as explanations see them: kinds, bins, missing cells, names of rows."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from neuralbayes.clusters.cells import N_BINS, N_LEVELS, OTHERS, as_column, as_columns, row_names
+
+
+def kind(cells, name="column"):
+    return as_column(name, pd.Series(cells)).kind
+
+
+@pytest.mark.parametrize(
+    ("cells", "name", "wanted"),
+    [
+        ([1.5, 2.5, 3.5], "height", "number"),
+        ([1, 2, 2, 3], "height", "number"),
+        ([0, 1, 1, 0], "active", "category"),
+        ([True, False, None], "active", "category"),
+        (["a", "b", "a"], "kind", "category"),
+        (pd.to_datetime(["2020-01-01", "2021-05-05", "2022-01-01"]), "day", "date"),
+        (pd.to_datetime(["2020-01-01", "2021-05-05", None]).tz_localize("Asia/Tokyo"), "day", "date"),
+        (pd.to_timedelta([1, 2, 5], unit="h"), "wait", "number"),
+        ([f"name {i}" for i in range(50)], "name", "text"),
+        (np.arange(100, 150), "customer_id", "text"),
+        (np.arange(100, 150), "row", "text"),
+        ([7, 7, 8, 9] * 10, "product_code", "category"),
+        ([np.nan, np.nan], "empty", "category"),
+        (pd.Categorical(["x", None, "y"]), "kind", "category"),
+        (pd.array([1, None, 3, 4], dtype="Int64"), "count", "number"),
+    ],
+)
+def test_kinds_of_columns(cells, name, wanted):
+    assert kind(cells, name) == wanted
+
+
+def test_missing_cells_have_the_last_bin_whatever_they_look_like():
+    column = as_column("age", pd.Series([30.0, np.nan, np.inf, 40.0, 50.0]))
+    assert column.missing.tolist() == [False, True, True, False, False]
+    assert column.bins.tolist() == [0, 3, 3, 1, 2]
+    text = as_column("city", pd.Series(["Bonn", None, "  ", " Bonn"]))
+    assert text.levels == ["Bonn"]
+    assert text.missing.tolist() == [False, True, True, False]
+
+
+def test_bins_of_many_numbers_hold_equal_shares_and_their_edges_divide_them():
+    values = np.random.default_rng(0).normal(size=5000)
+    column = as_column("x", pd.Series(values))
+    assert column.n_bins == N_BINS
+    counts = np.bincount(column.bins, minlength=N_BINS + 1)
+    assert counts[-1] == 0
+    assert counts[:-1].min() >= 77
+    assert counts[:-1].max() <= 80
+    for b, edge in enumerate(column.edges):
+        np.testing.assert_array_equal(values > edge, column.bins > b)
+
+
+def test_of_many_values_the_commonest_are_told_apart():
+    cells = [f"v{i}" for i in range(N_LEVELS + 20) for _ in range(N_LEVELS + 22 - i)]
+    column = as_column("kind", pd.Series(cells))
+    assert column.levels[0] == "v0"
+    assert column.levels[-1] == OTHERS
+    assert len(column.levels) == N_LEVELS + 1
+
+
+def test_rows_are_named_by_an_index_an_id_or_text_in_this_order():
+    names = [f"name {i}" for i in range(30)]
+    frame = pd.DataFrame({"x": np.linspace(0, 1, 30), "name": names, "id": np.arange(30)})
+    assert row_names(frame, as_columns(frame))[3] == "3"
+    assert row_names(frame[["x", "name"]], as_columns(frame[["x", "name"]]))[3] == "name 3"
+    assert row_names(frame[["x"]], as_columns(frame[["x"]])) is None
+    indexed = frame[["x"]].set_axis([f"row-{i}" for i in range(30)])
+    assert row_names(indexed, as_columns(indexed))[3] == "row-3"

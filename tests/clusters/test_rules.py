@@ -1,0 +1,123 @@
+"""Rules of at most three conditions: the right one where it is known, readable thresholds, bounded cost."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import f1_score
+
+from neuralbayes.clusters.cells import as_columns
+from neuralbayes.clusters.rules import MAX_CONDITIONS, Condition, Rule, find_rules
+
+
+def rules_of(frame, members):
+    columns = as_columns(frame)
+    rules = find_rules(columns, np.asarray(members).astype(int), 2)
+    for cluster, rule in enumerate(rules):
+        holds = rule.holds(columns)
+        wanted = np.asarray(members) == cluster
+        assert rule.f1 == pytest.approx(f1_score(wanted, holds)), "precision and recall are those of the rows"
+        assert len(rule.conditions) <= MAX_CONDITIONS
+    return rules
+
+
+@pytest.fixture
+def table():
+    rng = np.random.default_rng(0)
+    n = 2000
+    return pd.DataFrame(
+        {
+            "age": rng.integers(18, 80, n).astype(float),
+            "income": rng.lognormal(10, 0.5, n).round(2),
+            "city": rng.choice(["Bonn", "Köln", "Mainz", "Trier"], n),
+            "active": rng.random(n) < 0.4,
+            "since": pd.Timestamp("2015-01-01") + pd.to_timedelta(rng.integers(0, 3000, n), unit="D"),
+            "noise": rng.normal(size=n),
+        }
+    )
+
+
+def test_a_threshold_is_found_and_rounded_where_no_row_changes_sides(table):
+    assert [str(rule) for rule in rules_of(table, table["age"] > 42)] == ["age ≤ 42", "age > 42"]
+
+
+def test_an_interval_is_one_condition(table):
+    rule = rules_of(table, (table["age"] > 30) & (table["age"] <= 50))[1]
+    assert str(rule) == "30 < age ≤ 50"
+
+
+def test_three_conditions_of_different_kinds(table):
+    inside = (table["age"] > 40) & table["city"].isin(["Bonn", "Trier"]) & table["active"]
+    rule = rules_of(table, inside)[1]
+    assert {condition.column for condition in rule.conditions} == {"age", "city", "active"}
+    assert rule.f1 == 1.0
+    assert "city is Bonn or Trier" in str(rule) or "city is Trier or Bonn" in str(rule)
+    assert "active is True" in str(rule)
+
+
+def test_a_date_divides_at_the_beginning_of_a_year_where_it_may(table):
+    rule = rules_of(table, table["since"] > "2019-01-01")[1]
+    assert str(rule) == "since > 2019-01-01"
+    assert rule.f1 == 1.0
+
+
+def test_missing_cells_are_a_condition(table):
+    table.loc[::3, "age"] = np.nan
+    rules = rules_of(table, table["age"].isna())
+    assert [str(rule) for rule in rules] == ["age is not missing", "age is missing"]
+    table.loc[::3, "city"] = None
+    assert str(rules_of(table, table["city"].isna())[1]) in ("age is missing", "city is missing")
+
+
+def test_a_union_is_told_as_one_where_it_is_much_better(table):
+    rule = rules_of(table, (table["age"] > 70) | (table["income"] > 50_000))[1]
+    assert rule.needed == 1
+    assert rule.f1 > 0.97
+    assert " or " in str(rule)
+
+
+def test_two_of_three(table):
+    votes = pd.DataFrame({f"vote{j}": np.random.default_rng(j).choice(["yes", "no"], 900) for j in range(3)})
+    rule = rules_of(votes, (votes == "yes").sum(axis=1) >= 2)[1]
+    assert str(rule).startswith("at least 2 of: vote")
+    assert rule.f1 == 1.0
+
+
+def test_noise_gets_a_short_rule_of_little_worth(table):
+    members = np.random.default_rng(5).random(len(table)) < 0.5
+    rule = rules_of(table, members)[1]
+    assert rule.f1 < 0.72, "little more than that all rows are in the cluster: 0.67"
+    assert len(rule.conditions) <= 2
+
+
+def test_clusters_that_no_rule_can_tell_have_none():
+    columns = as_columns(pd.DataFrame({"x": np.linspace(0, 1, 20), "same": ["a"] * 20}))
+    assert find_rules(columns, np.zeros(20, int), 2) == [None, None]
+    labels = np.repeat([0, 1], 10)
+    assert find_rules(columns[1:], labels, 2) == [None, None]
+
+
+def test_rows_in_no_cluster_are_outside_of_each_rule():
+    x = np.concatenate([np.linspace(0, 1, 50), np.linspace(5, 6, 50), np.linspace(9, 10, 50)])
+    labels = np.repeat([0, -1, 1], 50)
+    rules = find_rules(as_columns(pd.DataFrame({"x": x})), labels, 2)
+    assert [rule.f1 for rule in rules] == [1.0, 1.0]
+
+
+def test_of_many_rows_and_columns_few_are_searched_and_all_measured():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(100_000, 60)), columns=[f"x{j}" for j in range(60)])
+    labels = (frame["x41"] > 0.5).to_numpy().astype(int)
+    rules = find_rules(as_columns(frame), labels, 2)
+    assert {condition.column for rule in rules for condition in rule.conditions} == {"x41"}
+    assert min(rule.f1 for rule in rules) > 0.98
+
+
+def test_words_of_conditions():
+    assert str(Condition("x", "number", low=0.25)) == "x > 0.25"
+    assert str(Condition("x", "number", high=12500.0)) == "x ≤ 12,500"
+    assert str(Condition("c", "category", values=("a", "b", "d"))) == "c is a, b or d"
+    assert str(Condition("c", "category", values=("a",), excluded=True, missing=True)) == "c is not a"
+    assert str(Condition("c", "category", values=("a",), excluded=True)) == "c is not a or missing"
+    assert str(Condition("c", "category", values=("a",), missing=True)) == "c is a or missing"
+    assert str(Condition("c", "category", missing=True)) == "c is missing"
+    assert Rule((), 0, 0.0, 0.0).f1 == 0.0
