@@ -142,8 +142,8 @@ class Products:
         x = (queries - self._center).float()
         n_candidates = n_neighbors + SPARE
         partial = torch.cat([-2.0 * x, torch.ones(len(x), 1)], dim=1) @ self._table
-        groups = partial.unflatten(1, (-1, GROUP)).amin(dim=2)
-        nearest = groups.topk(n_candidates, dim=1, largest=False, sorted=False).indices
+        groups = partial.view(len(x), -1, GROUP).amin(dim=2)
+        nearest = groups.topk(min(n_candidates, groups.shape[1]), dim=1, largest=False, sorted=False).indices
         inside = (nearest[:, :, None] * GROUP + torch.arange(GROUP)).flatten(1)
         values, places = partial.gather(1, inside).topk(n_candidates, dim=1, largest=False)
         candidates = inside.gather(1, places).clamp_max(len(self._points) - 1)

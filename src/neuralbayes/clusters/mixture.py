@@ -100,4 +100,5 @@ def _squared(x: Tensor, centers: Tensor, covariance: Tensor) -> Tensor:
     """Squared distances from rows to centres in units of a covariance: (n, n_clusters)."""
     factor = torch.linalg.cholesky(covariance)
     z, c = (torch.linalg.solve_triangular(factor, v.T, upper=False).T for v in (x, centers))
-    return z.square().sum(1)[:, None] - 2 * z @ c.T + c.square().sum(1)
+    squared: Tensor = z.square().sum(1)[:, None] - 2 * z @ c.T + c.square().sum(1)
+    return squared

@@ -203,7 +203,8 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
             p_zx = self.module_(tensor_of(samples, rows)).softmax(dim=1)
             counted = p_zx.double() if weight is None else p_zx.double() * torch.from_numpy(weight[rows])[:, None]
             total = total + counted.sum(dim=0)
-            return p_zx.argmax(dim=1)
+            labels: Tensor = p_zx.argmax(dim=1)
+            return labels
 
         labels: NDArray[np.int64] = in_blocks(
             label, len(samples), block=self._block, description="blocks labelled", verbose=verbose

@@ -337,7 +337,8 @@ class InformationClusterer(UpdatableClusterer):
 
         def read(indices: NDArray[np.int64]) -> Tensor:
             seen[fitted[indices]] = True
-            return rows(tensor_of(samples, fitted[indices]))
+            taken: Tensor = rows(tensor_of(samples, fitted[indices]))
+            return taken
 
         find = fit_from_consensus if voted else fit_clusters
         found = find(read, len(fitted), body, options, rng)
@@ -384,7 +385,7 @@ class InformationClusterer(UpdatableClusterer):
     def _samples(self, X: Rows) -> Samples:
         scales = getattr(self, "feature_scales_", None)
         samples = super()._samples(X if scales is None else stack_spaces(X, scales))
-        if self.effective_metric_ == "cosine":
+        if self.effective_metric_ == "cosine" and isinstance(samples, np.ndarray | SparseRows):
             check_directions(samples)
         return samples
 
@@ -394,7 +395,7 @@ class InformationClusterer(UpdatableClusterer):
         """What rows pass first; notes the metric, and which rows took part in the reduction of sparse ones."""
         self.effective_metric_, self.n_components_ = self.metric, 0
         unit = self.metric == "cosine"
-        if unit:
+        if unit and isinstance(samples, np.ndarray | SparseRows):
             check_directions(samples)
         if not isinstance(samples, SparseRows) or self.n_features_in_ <= self.n_components:
             return RowLayer(unit=unit)
