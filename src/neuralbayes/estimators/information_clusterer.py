@@ -101,7 +101,8 @@ class InformationClusterer(UpdatableClusterer):
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        Cluster of each sample, from 0 to n_clusters_ - 1, the largest first.
+        Cluster of each sample, from 0 to n_clusters_ - 1, the largest first; known classes have their own numbers, and
+        clusters that `update` found follow. After `update` these are the labels of its samples.
     n_clusters_ : int
     n_states_ : int
     states_ : ndarray of shape (n_samples,)
