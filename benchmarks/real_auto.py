@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable
 from typing import Any
@@ -56,21 +57,19 @@ def number_of(X: Array, seed: int) -> tuple[int, float]:
 
 
 def measure_auto(results: Results, sets: dict[str, tuple[Array, int]], seeds: int) -> None:
-    """Several orders of the rows of each set, then rows that are one cluster."""
-    for name, (X, truth) in sets.items():
-        for seed in range(seeds):
-            key: Record = {"set": name, "kind": "real", "seed": seed}
+    """Rows that are one cluster, then several orders of the rows of each set."""
+    for kind, draw in ONE_CLUSTER.items():
+        for n, d, seed in itertools.product(N_ROWS, N_COLUMNS, range(2)):
+            key: Record = {"set": f"{kind}, {n} x {d}", "kind": kind, "seed": seed}
+            if not results.has("auto", key):
+                number, seconds = number_of(draw(np.random.RandomState(1000 * seed + n + d), n, d), seed)
+                results.add("auto", {**key, "truth": 1, "number": number, "processor_seconds": seconds})
+        numbers = [record["number"] for record in results.records["auto"] if record["kind"] == kind]
+        print(f"{kind}: {numbers}", flush=True)
+    for seed in range(seeds):
+        for name, (X, truth) in sets.items():
+            key = {"set": name, "kind": "real", "seed": seed}
             if not results.has("auto", key):
                 number, seconds = number_of(X, seed)
                 results.add("auto", {**key, "truth": truth, "number": number, "processor_seconds": seconds})
-        print(f"{name}: {[*results.column('auto', 'number', set=name).values()]}, truth {truth}", flush=True)
-    for kind, draw in ONE_CLUSTER.items():
-        for n in N_ROWS:
-            for d in N_COLUMNS:
-                for seed in range(2):
-                    key = {"set": f"{kind}, {n} x {d}", "kind": kind, "seed": seed}
-                    if not results.has("auto", key):
-                        number, seconds = number_of(draw(np.random.RandomState(1000 * seed + n + d), n, d), seed)
-                        results.add("auto", {**key, "truth": 1, "number": number, "processor_seconds": seconds})
-        numbers = [record["number"] for record in results.records["auto"] if record["kind"] == kind]
-        print(f"{kind}: {numbers}", flush=True)
+                print(f"{name}: {number} of {truth}", flush=True)
