@@ -56,8 +56,8 @@ class InformationClusterer(UpdatableClusterer):
     Parameters
     ----------
     n_clusters : int or "auto", default="auto"
-        Number of clusters. From a consensus, "auto" counts the clusters between which a hierarchy of the rows has a
-        valley; from states, it takes the number at the largest drop in neighbour affinity.
+        Number of clusters. From a consensus, "auto" cuts the rows in two, again and again, where held-out rows confirm
+        a valley; from states, it takes the number at the largest drop in neighbour affinity.
     start : {"auto", "consensus", "states"}, default="auto"
         Where the network starts from. "auto" is "consensus" for rows and "states" for images.
     network : "mlp" or torch.nn.Module, default="mlp"
