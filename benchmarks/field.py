@@ -2,6 +2,7 @@
 
     python benchmarks/field.py                  the tables, one seed, kept nowhere: minutes
     python benchmarks/field.py --full           images too, more seeds, into results/field: hours; goes on where it was
+    python benchmarks/field.py --full --again --methods InformationClusterer    what is there already, anew
     python benchmarks/field.py --page           docs/clustering.md and its pictures, from it and from tried.py
 
 Every fit is a process of its own, and its cost the processor time of it, loading excluded.
@@ -93,6 +94,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, help=f"1, with --full {SEEDS} on images and {SEEDS_OF_TABLES} on tables")
     parser.add_argument("--only", nargs="+", metavar="SET", help="these sets alone")
     parser.add_argument("--methods", nargs="+", metavar="METHOD", help="these methods alone")
+    parser.add_argument("--again", action="store_true", help="forget what these sets, methods and seeds had before")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--page", action="store_true", help="write docs/clustering.md from the JSON, measure nothing")
     parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="folder of the page")
@@ -115,6 +117,8 @@ def main() -> None:
         if (not arguments.only or job["set"] in arguments.only)
         and (not arguments.methods or job["method"] in arguments.methods)
     ]
+    if arguments.again:
+        results.forget(FIELD, todo)
     left = [job for job in todo if not results.has(FIELD, job)]
     with progress(len(todo), description="fit", completed=len(todo) - len(left)) as display:
         for job in left:

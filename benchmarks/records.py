@@ -54,6 +54,12 @@ class Results:
     def has(self, name: str, key: Record) -> bool:
         return any(key.items() <= record.items() for record in self.records[name] if record["seed"] == key["seed"])
 
+    def forget(self, name: str, keys: Sequence[Record]) -> None:
+        """Drop the records that match one of `keys`; the file keeps them until the next is added."""
+        self.records[name] = [
+            record for record in self.records[name] if not any(key.items() <= record.items() for key in keys)
+        ]
+
     def add(self, name: str, record: Record) -> None:
         rounded = {key: float(f"{value:.6g}") if isinstance(value, float) else value for key, value in record.items()}
         self.records[name].append(rounded)

@@ -103,10 +103,10 @@ class Products:
 
     Notes
     -----
-    A query has the distances :math:`|x|^2 + (|y|^2 - 2 x \\cdot y)`, of which a product of matrices gives the second
-    part for all points. The k smallest of n numbers lie in the k groups whose smallest numbers are the smallest, so
-    that few numbers are sorted. A product of d terms is off by at most :math:`d \\epsilon |x| |y|`; whatever is
-    measured again in double within that of the last candidate is no proof that nothing nearer was left out.
+    The squared distance of a query x is :math:`|x|^2 + (|y|^2 - 2 x \\cdot y)`, and one product of matrices gives the
+    second part for all points y. The k smallest of n numbers lie in the k groups with the smallest minima, so few
+    numbers have to be sorted. Such a product of d terms is off by at most about :math:`d \\epsilon (|x| + |y|)^2`: no
+    point that was left out can be nearer than the last candidate by more than that.
     """
 
     def __init__(self, points: Array) -> None:
@@ -142,8 +142,8 @@ class Products:
         x = (queries - self._center).float()
         n_candidates = n_neighbors + SPARE
         partial = torch.cat([-2.0 * x, torch.ones(len(x), 1)], dim=1) @ self._table
-        groups = partial.unflatten(1, (-1, GROUP)).amin(dim=2)
-        nearest = groups.topk(n_candidates, dim=1, largest=False, sorted=False).indices
+        groups = partial.view(len(x), -1, GROUP).amin(dim=2)
+        nearest = groups.topk(min(n_candidates, groups.shape[1]), dim=1, largest=False, sorted=False).indices
         inside = (nearest[:, :, None] * GROUP + torch.arange(GROUP)).flatten(1)
         values, places = partial.gather(1, inside).topk(n_candidates, dim=1, largest=False)
         candidates = inside.gather(1, places).clamp_max(len(self._points) - 1)

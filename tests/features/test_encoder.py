@@ -47,7 +47,7 @@ def test_features_are_taken_of_whatever_pretrain_takes(encoder):
     expected = encoder.features(ArraySource(array))
     for given in (array, array.transpose(0, 3, 1, 2), Images("six", "train", ArraySource(array))):
         np.testing.assert_array_equal(encoder.features(given), expected)
-    with pytest.raises(TypeError, match="`images` must be an array or have shape"):
+    with pytest.raises(TypeError, match="`images` must be an array, a tensor, or have shape"):
         encoder.features(list(array))
 
 

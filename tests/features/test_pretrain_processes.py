@@ -2,9 +2,12 @@
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +15,13 @@ import numpy as np
 import pytest
 import torch
 import torch.distributed as dist
+from process_cases import child, results_of_launched
+from torch import Tensor
 
 from neuralbayes import PretrainConfig, pretrain
+from neuralbayes.distributed.processes import default_fabric
 from neuralbayes.features.encoder import ImageEncoder
+from neuralbayes.training import Callback, TrainingState
 
 if not dist.is_available() or not dist.is_gloo_available():
     pytest.skip("this torch has no gloo", allow_module_level=True)
@@ -24,27 +31,26 @@ CONFIG = PretrainConfig(
 )
 
 SCRIPT = """
-import os, signal, sys
-from pathlib import Path
-import numpy as np, torch
-import neuralbayes as nb
-from neuralbayes.training import Callback
-from neuralbayes.distributed.processes import default_fabric
-from test_pretrain_processes import CONFIG, images
+import sys
+from test_pretrain_processes import trained
+trained(*sys.argv[1:])
+"""
 
-torch.set_num_threads(1)
 
 class KillRank1(Callback):
-    def on_step_end(self, state, metrics):
-        if state.step == 5 and fabric.global_rank == 1:
+    def on_step_end(self, state: TrainingState, metrics: Mapping[str, float]) -> None:
+        if state.step == 5 and dist.get_rank() == 1:
             os.kill(os.getpid(), signal.SIGKILL)
 
-what, out = sys.argv[1:]
-fabric = default_fabric(shard=what == "shard")
-callbacks = [KillRank1()] if what == "kill" else []
-encoder = nb.pretrain(images(), CONFIG, out=out, callbacks=callbacks, fabric=fabric)
-torch.save(encoder.state_dict(), Path(out).with_suffix(f".{fabric.global_rank}.pt"))
-"""
+
+def trained(what: str, out: str, rank: int = 0) -> dict[str, Tensor]:
+    """What one of the processes does, and the weights that it ends with."""
+    torch.set_num_threads(1)
+    fabric = default_fabric(shard=what == "shard")
+    callbacks = [KillRank1()] if what == "kill" else []
+    weights = dict(pretrain(images(), CONFIG, out=out, callbacks=callbacks, fabric=fabric).state_dict())
+    torch.save(weights, Path(out).with_suffix(f".{fabric.global_rank}.pt"))
+    return weights
 
 
 def images() -> np.ndarray[Any, np.dtype[np.uint8]]:
@@ -60,7 +66,8 @@ def free_port() -> int:
 
 def environment(**more: str) -> dict[str, str]:
     here = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM", "TORCHELASTIC", "PYTEST"))}
-    return here | {"PYTHONPATH": str(Path(__file__).parent), "OMP_NUM_THREADS": "1"} | more
+    places = map(str, (Path(__file__).parent, Path(__file__).parents[1]))
+    return here | {"PYTHONPATH": os.pathsep.join(places), "OMP_NUM_THREADS": "1"} | more
 
 
 def torchrun(script: Path, what: str, out: Path, *options: str) -> subprocess.Popen[str]:
@@ -68,9 +75,9 @@ def torchrun(script: Path, what: str, out: Path, *options: str) -> subprocess.Po
     return subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
-def slurm(script: Path, what: str, out: Path, rank: int, port: int) -> subprocess.Popen[str]:
+def slurm(rank: int, out: Path, port: int) -> None:
     """A task of a job of two, as srun starts it: nobody watches over the other."""
-    job = {
+    os.environ |= {
         "SLURM_NTASKS": "2",
         "SLURM_NTASKS_PER_NODE": "2",
         "SLURM_NNODES": "1",
@@ -83,10 +90,9 @@ def slurm(script: Path, what: str, out: Path, rank: int, port: int) -> subproces
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(port),
     }
-    command = [sys.executable, str(script), what, str(out)]
-    return subprocess.Popen(
-        command, env=environment(**job), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
+    with open(out.with_suffix(f".{rank}.txt"), "w") as said:
+        os.dup2(said.fileno(), 2)
+    trained("kill", str(out))
 
 
 @pytest.fixture(scope="module")
@@ -112,28 +118,36 @@ def assert_equal_to(encoder: ImageEncoder, run: Path) -> None:
         torch.testing.assert_close(ours[name], weight, rtol=1e-5, atol=1e-4)
 
 
-@pytest.mark.parametrize("what", ["plain", "shard"])
-def test_two_nodes_do_what_one_process_does(what: str, script: Path, tmp_path: Path, alone: ImageEncoder) -> None:
-    """Two launchers that meet over the loopback, one process each, with and without sharded weights."""
+def assert_both_equal_to(encoder: ImageEncoder, run: Path) -> None:
+    assert_equal_to(encoder, run)
+    both = [torch.load(run.with_suffix(f".{rank}.pt"), weights_only=True) for rank in range(2)]
+    assert all(torch.equal(both[0][name], both[1][name]) for name in both[0])
+    assert json.loads((run / "result.json").read_text())["processes"] == 2
+
+
+def test_two_nodes_do_what_one_process_does(script: Path, tmp_path: Path, alone: ImageEncoder) -> None:
+    """Two launchers that meet over the loopback, one process each."""
     nodes = ["--nnodes=2", "--nproc-per-node=1", "--master-addr=127.0.0.1", f"--master-port={free_port()}"]
-    jobs = [torchrun(script, what, tmp_path / "run", *nodes, f"--node-rank={rank}") for rank in range(2)]
+    jobs = [torchrun(script, "plain", tmp_path / "run", *nodes, f"--node-rank={rank}") for rank in range(2)]
     said = [job.communicate(timeout=120)[0] for job in jobs]
     assert [job.returncode for job in jobs] == [0, 0], said
-    assert_equal_to(alone, tmp_path / "run")
-    both = [torch.load(tmp_path / f"run.{rank}.pt", weights_only=True) for rank in range(2)]
-    assert all(torch.equal(both[0][name], both[1][name]) for name in both[0])
-    assert json.loads((tmp_path / "run" / "result.json").read_text())["processes"] == 2
+    assert_both_equal_to(alone, tmp_path / "run")
 
 
-def test_a_killed_process_ends_the_job_which_another_number_goes_on_with(
-    script: Path, tmp_path: Path, alone: ImageEncoder
-) -> None:
+def test_two_processes_with_sharded_weights_do_what_one_does(tmp_path: Path, alone: ImageEncoder) -> None:
+    results_of_launched(tmp_path, partial(trained, "shard", str(tmp_path / "run")))
+    assert_both_equal_to(alone, tmp_path / "run")
+
+
+def test_a_killed_process_ends_the_job_which_another_number_goes_on_with(tmp_path: Path, alone: ImageEncoder) -> None:
     out = tmp_path / "run"
     port = free_port()
-    jobs = [slurm(script, "kill", out, rank, port) for rank in range(2)]
-    said = [job.communicate(timeout=120)[0] for job in jobs]
-    assert [job.returncode for job in jobs] == [1, -9], said
-    assert "another of the 2 processes ended or cannot be reached" in said[0]
+    jobs = [child(slurm, rank, out, port) for rank in range(2)]
+    for job in jobs:
+        job.join(120)
+    said = out.with_suffix(".0.txt").read_text()
+    assert [job.exitcode for job in jobs] == [1, -9], said
+    assert "another of the 2 processes ended or cannot be reached" in said
     assert not (out / "result.json").exists()
     assert [line["step"] for line in lines(out)][-1] >= 3  # the first epoch is kept
 
@@ -142,6 +156,7 @@ def test_a_killed_process_ends_the_job_which_another_number_goes_on_with(
     assert [line["step"] for line in lines(out)] == [3, 6]
 
 
+@pytest.mark.slow
 def test_torchrun_ends_a_job_with_a_killed_process(script: Path, tmp_path: Path) -> None:
     job = torchrun(script, "kill", tmp_path / "run", "--standalone", "--nproc-per-node=2")
     said, _ = job.communicate(timeout=120)

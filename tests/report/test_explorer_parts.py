@@ -62,11 +62,11 @@ def test_images_come_with_their_classes_or_without():
 
 
 def test_the_classes_of_rows_are_any_values():
-    samples = row_samples(np.zeros((3, 1)), "t.csv", ["a"], np.arange(3), 3, np.array([2.5, "x", 2.5], dtype=object))
+    samples = row_samples(np.zeros((3, 1)), "t.csv", ["a"], np.arange(3), np.array([2.5, "x", 2.5], dtype=object))
     assert samples.class_names == ["2.5", "x"]
     assert samples.classes.tolist() == [0, 1, 0]
     with pytest.raises(ValueError, match=r"at most 1,000, got 1,001 different values"):
-        row_samples(np.zeros((1001, 1)), "t.csv", ["a"], np.arange(1001), 1001, np.arange(1001))
+        row_samples(np.zeros((1001, 1)), "t.csv", ["a"], np.arange(1001), np.arange(1001))
 
 
 def test_of_many_columns_those_are_shown_that_tell_states_apart():

@@ -17,10 +17,12 @@ from neuralbayes.cli.busy import busy
 from neuralbayes.cli.label_columns import kinds_said, show_columns
 from neuralbayes.cli.label_images import image_order, label_images
 from neuralbayes.cli.label_model import ModelOrder, label_with_model, write_rows
-from neuralbayes.cli.label_rows import Training, opened_rows
+from neuralbayes.cli.label_rows import OpenedRows, Training, opened_rows
 from neuralbayes.cli.label_summary import Labeling, label_outputs, next_step, summarize, with_picture
+from neuralbayes.cli.label_texts import OpenedTexts, opened_texts
 from neuralbayes.cli.options import Flag
 from neuralbayes.cli.outputs import beside
+from neuralbayes.cli.report_inputs import reading_options
 from neuralbayes.cli.standard_streams import HYPHEN, output_file, standard_input, stream_names, to_standard_output
 from neuralbayes.distributed.workers import Workers
 
@@ -40,13 +42,13 @@ files, need not fit into memory: it is read and written some groups of rows at a
   [cyan]neuralbayes label data.csv --clusters 3[/cyan]
   [cyan]neuralbayes label export.csv.gz --sep ';' --decimal , --encoding cp1252[/cyan]
   [cyan]neuralbayes label book.xlsx --sheet Customers --out customers.csv[/cyan]
-  [cyan]gunzip -c data.csv.gz | neuralbayes label - > labelled.csv[/cyan]
   [cyan]neuralbayes label data.parquet --columns height,weight --save model/[/cyan]
   [cyan]neuralbayes label new.parquet --model model/ --out labelled.csv[/cyan]
   [cyan]neuralbayes label large.npy --model model/ --workers 8[/cyan]
   [cyan]neuralbayes label parquet_files/ --model model/ --scheduler tcp://node0:8786[/cyan]
   [cyan]neuralbayes label my_images/ --clusters 10 --save model/[/cyan]
-  [cyan]neuralbayes label photographs/ --size 96 --clusters 10[/cyan]
+  [cyan]neuralbayes label photographs/ --features timm:vit_small_patch14_dinov2.lvd142m[/cyan]
+  [cyan]neuralbayes label tickets.csv --text body --features sentence-transformers:all-MiniLM-L6-v2[/cyan]
   [cyan]neuralbayes label mnist --split test --model model/[/cyan]
   [cyan]neuralbayes label arrays.npz --key X --clusters auto --no-picture --json[/cyan]
 """
@@ -76,6 +78,7 @@ def label(
     split: Literal["train", "test", "unlabeled"] | None = None,
     limit: int | None = None,
     size: Annotated[str | None, Parameter(metavar="N|HxW")] = None,
+    text: Annotated[str | None, Parameter(metavar="COLUMN")] = None,
     features: Annotated[str | None, Parameter(metavar="NETWORK|FILE.npy")] = None,
     seed: int | None = None,
     save: Path | None = None,
@@ -141,10 +144,15 @@ def label(
     size
         Of images: scale and cut them to this many pixels a side, or to height x width. By default they stay as they
         are, but pictures of a folder are reduced to 64 pixels on their shorter side.
+    text
+        Cluster the rows of a table by the text in this column: by the --features of a network, else by the letters that
+        texts have in common, which is much coarser.
     features
-        Of images: cluster by the features of a pretrained network, which sees what pixels do not tell. timm:NAME and
-        torchvision:NAME (extra vision), onnx:FILE, or a function of your own, file.py:function, that takes uint8 images
-        (n, H, W, 3). They are computed once and kept beside the labels. Or a .npy file with a row for each image.
+        Cluster by the features of a pretrained network, which sees what pixels and letters do not tell. Of images:
+        timm:NAME, torchvision:NAME (extra vision) or onnx:FILE. Of texts: sentence-transformers:NAME, or the folder of
+        such a network (extra text). Of both: file.py:function, a function of your own that takes uint8 images
+        (n, H, W, 3) or a list of texts. They are computed once and kept beside the labels. Or a .npy file with a row
+        for each image or row.
     seed
         Seed of the random numbers, 0 by default: the same seed gives the same labels.
     save
@@ -168,7 +176,8 @@ def label(
     """
     if model is not None:
         given: dict[str, Any] = {"--clusters": clusters, "--max-clusters": max_clusters, "--neighbors": neighbors}
-        given |= {"--seed": seed, "--save": save, "--standardize": standardize, "--size": size}
+        given |= {"--seed": seed, "--save": save, "--standardize": standardize}
+        given |= {"--size": size if features is None else None}
         given |= {"--as": as_, "--missing": missing}
         for option, value in given.items():
             if value is not None:
@@ -185,7 +194,7 @@ def label(
     n_clusters = _n_clusters("auto" if clusters is None else clusters)
     if max_clusters is not None and n_clusters != "auto":
         raise ValueError(f"--max-clusters is for --clusters auto, but --clusters is {n_clusters}")
-    of_tables = {"--columns": columns, "--as": as_, "--missing": missing, "--standardize": standardize}
+    of_tables = {"--columns": columns, "--as": as_, "--missing": missing, "--standardize": standardize, "--text": text}
     reading = {"key": key, "sheet": sheet, "sep": sep, "decimal": decimal, "encoding": encoding}
     of_tables |= {f"--{name}": value for name, value in reading.items() if name != "key"}
     of_tables["--method manifolds"] = "manifolds" if method == "manifolds" else None
@@ -210,9 +219,15 @@ def label(
         output: Literal["text", "json", "none"] = "json" if json_ else "none" if quiet else "text"
         label_images(images, crew, draw=not no_picture, force=force, output=output)
         return
-    for option, value in {"--split": split, "--limit": limit, "--size": size, "--features": features}.items():
+    for option, value in {"--split": split, "--limit": limit, "--size": size}.items():
         if value is not None:
             raise ValueError(f"{option} is for images, but {file} is a table")
+    by_features = text is not None or features is not None
+    of_columns = {"--columns": columns, "--as": as_, "--missing": missing, "--standardize": standardize}
+    of_columns |= {"--method manifolds": "manifolds" if method == "manifolds" else None}
+    for option, value in of_columns.items() if by_features else ():
+        if value is not None:
+            raise ValueError(f"{option} is for columns of a table, but --text and --features take their place")
     names = None if columns is None else next(csv.reader([columns]))  # quotes allow commas in names
     kinds = kinds_said(as_ or [])
     from neuralbayes.data.table_formats import check_format
@@ -227,13 +242,19 @@ def label(
     talks = not (quiet or json_)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)  # of which ConvergenceWarning is one
-        if order is None:
+        if order is None or by_features:
             settings = _settings(n_clusters, max_clusters, neighbors, seed)
             with busy("reading", enabled=talks):
-                rows = opened_rows(file, reading, names, Training(method, settings, kinds, missing, standardize))
+                rows: OpenedRows | OpenedTexts = (
+                    opened_texts(
+                        file, reading, text, features, out=table, model=model, settings=settings, verbose=talks
+                    )
+                    if by_features
+                    else opened_rows(file, reading, names, Training(method, settings, kinds, missing, standardize))
+                )
             if talks:
                 show_columns(stream_names(str(file)), rows.n_rows, rows.columns, console)
-            with busy("training", enabled=talks):
+            with busy("training", enabled=talks and not by_features):  # which shows its own progress
                 labeling = rows.train()
         else:
             with busy("labelling", enabled=talks):
@@ -255,7 +276,8 @@ def label(
     elif not quiet:
         summary.print(console, Console(stderr=True, highlight=False))
         if not from_stream:
-            step = next_step(summary, outputs.model or model, file, key)
+            options = reading_options({**reading, "text": text, "features": features})
+            step = next_step(summary, outputs.model or model, file, options)
             console.print(Text.assemble((f"{'next':<9}", "dim"), step), soft_wrap=True)
 
 

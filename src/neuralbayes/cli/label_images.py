@@ -14,7 +14,13 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from neuralbayes.cli.image_features import ImageFeatures, features_file, image_features
+from neuralbayes.cli.features_option import (
+    ImageFeatures,
+    features_file,
+    features_name,
+    image_features,
+    load_fitting_features,
+)
 from neuralbayes.cli.image_size import check_memory, parsed_size
 from neuralbayes.cli.label_summary import LabelOutputs, label_outputs, with_picture
 from neuralbayes.cli.outputs import beside
@@ -65,7 +71,9 @@ class ImageOrder:
         import neuralbayes
 
         if self.features is not None:
-            return None, self.features.load(self.data, self.split, verbose=verbose)
+            features = self.features
+            model = None if self.model is None else load_fitting_features(self.model, features.name, features.network)
+            return model, features.load(self.data, self.split, verbose=verbose)
         if self.model is None:
             from neuralbayes.data.images import load_images
 
@@ -196,9 +204,12 @@ def label_images(
     source = limited(images, order.limit)
     classes = None if images.labels is None else images.labels[: len(source)]
     blocks = None
+    X: Any = source if order.features is None else order.features.rows(images, order.limit, verbose=verbose)
     if order.model is None:
-        X = source if order.features is None else order.features.rows(images, order.limit, verbose=verbose)
         estimator = neuralbayes.InformationClusterer(**order.settings, verbose=verbose).fit(X)
+        if order.features is not None:
+            estimator.features_from_ = features_name(order.features.name, order.features.network)
+    if order.model is None or order.features is not None:
         p_zx = estimator.predict_proba(X)
     else:
         job = {"command": "label", "model": digest([(order.model / "model.json").read_bytes()])}
@@ -213,7 +224,7 @@ def label_images(
     notes: list[str] = []
     if draw:
         outputs = with_picture(
-            order.outputs, lambda path: _draw(path, estimator, p_zx.argmax(axis=1), source, images.name), notes
+            order.outputs, lambda path: _draw(path, estimator, X, p_zx.argmax(axis=1), source, images.name), notes
         )
         order = replace(order, outputs=outputs)
     summary = _summary(order, estimator, p_zx, source.shape, classes, len(images.skipped), notes)
@@ -224,7 +235,8 @@ def label_images(
         summary.print(console, Console(stderr=True, highlight=False))
         if order.outputs.model is not None:
             split = [] if order.split == "train" else ["--split", order.split]
-            words = ["neuralbayes", "report", str(order.outputs.model), order.data, *split, "--open"]
+            features = [] if order.features is None else ["--features", order.features.name]
+            words = ["neuralbayes", "report", str(order.outputs.model), order.data, *split, *features, "--open"]
             console.print(Text.assemble((f"{'next':<9}", "dim"), shlex.join(words)), soft_wrap=True)
 
 
@@ -252,8 +264,8 @@ def _write(path: Path, p_zx: NDArray[Any], names: list[str], classes: NDArray[np
             write_table(path, columns | {"label": labels, "p": p_zx})
 
 
-def _draw(path: Path, estimator: Any, labels: NDArray[Any], source: ImageSource, title: str) -> None:
-    """A row of each cluster, from its most typical image to its least typical."""
+def _draw(path: Path, estimator: Any, X: Any, labels: NDArray[Any], source: ImageSource, title: str) -> None:
+    """A row of each cluster, from its most typical image to its least typical; `X` is what was clustered."""
     import numpy as np
 
     from neuralbayes.clusters.prototypes import some
@@ -266,10 +278,13 @@ def _draw(path: Path, estimator: Any, labels: NDArray[Any], source: ImageSource,
     rng = np.random.default_rng(0)
     counts = np.bincount(labels)
     drawn = np.concatenate([some(np.flatnonzero(labels == k), RANKED, rng) for k in range(len(counts))])
-    points = estimator.module_.normalize(tensor_of(source, drawn)).flatten(1).numpy()
+    points = estimator.module_.normalize(tensor_of(X, drawn)).flatten(1).numpy()
     members = [drawn[rows] for rows in from_typical_to_odd(points, labels[drawn], SHOWN)]
     shown = [k for k in range(len(members)) if len(members[k])]
-    typicality = [100.0 * estimator.typicality(SubsetSource(source, members[k])) for k in shown]
+    of_images = estimator.image_shape_ is not None
+    typicality = [
+        100.0 * estimator.typicality(SubsetSource(X, members[k]) if of_images else X[members[k]]) for k in shown
+    ]
     height, width, channels = source.shape
     reduction = max(height, width) / SHEET_SIDE
     if reduction > 1 and channels in CHANNELS:

@@ -46,6 +46,7 @@ class Labeling:
     blocks: Blocks | None = None  # to be removed when the labels are written
     rows: ParquetRows | None = None  # what the table is a sample of
     columns: Sequence[Column] = ()  # all columns of the input
+    told: list[tuple[str, str]] | None = None  # name and main difference of each state, where they are known
     scaled: bool = False  # whether the picture is to show the columns of the table in units of their spread
 
     def state_counts(self) -> NDArray[np.int64]:
@@ -130,6 +131,7 @@ class LabelSummary:
     states: list[State]
     trained: bool
     columns: list[dict[str, Any]]
+    used: list[str]
     new_columns: list[str]
     out: str
     picture: str | None
@@ -175,8 +177,8 @@ class LabelSummary:
         names = shortened(self.new_columns)
         left_out = {column["name"]: column["reason"] for column in self.columns if not column["used"]}
         details = {
-            "used": shortened([column["name"] for column in self.columns if column["used"]]),
-            "left out": "; ".join(_by_reason(left_out)),
+            "used": shortened(self.used),
+            "left out": "" if self.trained else "; ".join(_by_reason(left_out)),  # a table has shown it before
             "labels": f"{self.out} ({names})" if names else self.out,
             "picture": self.picture,
             "model": self.model,
@@ -199,6 +201,7 @@ def summarize(labeling: Labeling, outputs: LabelOutputs, new_columns: list[str],
         states=states,
         trained=labeling.trained,
         columns=column_records(labeling.columns),
+        used=used_columns(labeling.estimator, labeling.columns),
         new_columns=new_columns,
         out=stream_names(str(outputs.table)),
         picture=None if outputs.picture is None else str(outputs.picture),
@@ -207,9 +210,14 @@ def summarize(labeling: Labeling, outputs: LabelOutputs, new_columns: list[str],
     )
 
 
-def next_step(summary: LabelSummary, model: Path | None, file: Path, key: str | None) -> str:
-    """What to type next."""
-    options = [] if key is None else ["--key", key]
+def used_columns(estimator: Any, columns: Sequence[Column]) -> list[str]:
+    """The columns that rows are compared by: of a certificate, the numbers alone."""
+    vectorizer = getattr(estimator, "vectorizer_", None)
+    return [column.name for column in columns if column.used] if vectorizer is None else list(vectorizer.encoders_)
+
+
+def next_step(summary: LabelSummary, model: Path | None, file: Path, options: Sequence[str]) -> str:
+    """What to type next; `options` say how the file is read."""
     if model is not None:
         return shlex.join(["neuralbayes", "report", str(model), str(file), *options, "--open"])
     if summary.n_clusters == 1:
@@ -238,6 +246,8 @@ def _states(labeling: Labeling) -> list[State]:
 def _told(labeling: Labeling) -> list[tuple[str, str]]:
     """Name and main difference of each state, by all columns of the table; those of one state are empty."""
     n = labeling.proba.shape[1]
+    if labeling.told is not None:
+        return labeling.told
     if n < 2 or not find_spec("pandas"):
         return [("", "")] * n
     from neuralbayes.clusters.description import name_clusters
@@ -262,7 +272,7 @@ def _verdict(states: list[State], *, certifies: bool, equal: bool) -> str:
     if len(states) == 1:
         return "one state: no disjoint manifolds were found"
     if not overlapping:
-        return f"{len(states)} disjoint manifolds"
+        return f"{len(states)} disjoint manifolds, with a gap between them; --method information divides further"
     found = shortened(
         [
             f"state {state.state}"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from neuralbayes.cli.label_summary import shortened
 from neuralbayes.cli.runs import DataChoice, data_name, load_encoder, load_fitting
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class Asked:
     data: str | None
     split: str | None
     labels: str | None
-    key: str | None
+    reading: dict[str, str | None]  # how a table is to be read, arguments of read_table
     progress: bool
 
 
@@ -62,57 +62,52 @@ class ImageInput:
 
 @dataclass(frozen=True)
 class RowInput:
-    """A model of rows, with the table to look at: all of its columns, and what the model is to be given."""
+    """A model of rows, with the table to look at."""
 
     folder: Path
     estimator: Any
-    path: Path
-    X: Any  # array of the fitted columns, or a data frame that the model vectorises
-    frame: Any  # all columns; None without pandas
-    columns: list[str]
-    options: list[str]
+    table: Any
+    reading: dict[str, str | None]
+    classes: Any
     class_column: str | None
 
     @property
     def looks_at(self) -> Any:
-        return str(self.path), tuple(self.columns)
+        return str(self.table.path), tuple(self.table.feature_names)
 
     def side(self, n: int, shared: dict[Any, Samples], method: Any, watch: Any) -> Side:
-        from neuralbayes.report.explorer import chosen, rows_side
+        from neuralbayes.cli.label_model import with_names
+        from neuralbayes.report.explorer import chosen, row_samples, rows_side
 
+        table = self.table
         if self.looks_at not in shared:
-            shared[self.looks_at] = self._samples(chosen(len(self.X), n))
+            index = chosen(len(table.X), n)
+            shared[self.looks_at] = row_samples(table.X, str(table.path), table.feature_names, index, self.classes)
         samples = shared[self.looks_at]
+        X: Any = table.X[samples.index]
+        names = getattr(self.estimator, "feature_names_in_", None)
+        options = reading_options(self.reading)
+        if hasattr(self.estimator, "vectorizer_"):
+            X = table.frame.iloc[samples.index]
+            options += table_options(self.estimator.vectorizer_)
+        else:
+            X = X if names is None else with_names(X, [str(name) for name in names])
+            options += ["--columns", _as_csv(table.feature_names)] if table.ignored else []
+            options += (
+                ["--no-standardize"] if table.named and not self.estimator.get_params().get("standardize") else []
+            )
+        frame = table.frame.iloc[samples.index] if find_spec("pandas") else None
         return rows_side(
             self.folder,
             self.estimator,
-            self._taken(samples.index),
+            X,
             samples,
-            frame=None if self.frame is None else self.frame.iloc[samples.index],
+            frame=frame,
             classes=self.class_column,
-            options=self.options,
+            options=options,
             method=method,
             watch=watch,
         )
-
-    def _samples(self, index: Any) -> Samples:
-        from neuralbayes.report.explorer import row_samples
-        from neuralbayes.report.explorer.samples import vectorized_values
-
-        values, names = self.X[index] if self.frame is not self.X else None, self.columns
-        if values is None:
-            values, names = vectorized_values(self.estimator.vectorizer_, self.X.iloc[index])
-        classes = None if self.class_column is None else self.frame[self.class_column].iloc[index].to_numpy()
-        return row_samples(values, str(self.path), names, index, len(self.X), classes)
-
-    def _taken(self, index: Any) -> Any:
-        """Some rows as the model takes them."""
-        from neuralbayes.cli.label_model import with_names
-
-        if self.frame is self.X:
-            return self.X.iloc[index]
-        names = getattr(self.estimator, "feature_names_in_", None)
-        return self.X[index] if names is None else with_names(self.X[index], [str(name) for name in names])
 
 
 def open_input(folder: Path, kind: str, asked: Asked) -> ImageInput | RowInput:
@@ -133,7 +128,9 @@ def open_input(folder: Path, kind: str, asked: Asked) -> ImageInput | RowInput:
 
 
 def _open_run(folder: Path, asked: Asked) -> ImageInput:
-    for option, value in {"--labels": asked.labels, "--key": asked.key}.items():
+    for option, value in (
+        {"--labels": asked.labels} | {f"--{name}": value for name, value in asked.reading.items()}
+    ).items():
         if value is not None:
             raise ValueError(f"{option} is for tables, but {folder} is a run on images")
     encoder = load_encoder(folder)
@@ -151,47 +148,59 @@ def _open_run(folder: Path, asked: Asked) -> ImageInput:
 
 
 def _open_table(folder: Path, estimator: Any, asked: Asked) -> RowInput:
+    from neuralbayes.cli.label_summary import shortened
     from neuralbayes.data.table_formats import ARRAY_SUFFIXES
-    from neuralbayes.data.table_sources import read_source
     from neuralbayes.data.tables import read_table
 
     file = Path(str(asked.data))
-    key = [] if asked.key is None else ["--key", asked.key]
-    vectorizer = getattr(estimator, "vectorizer_", None)
-    if vectorizer is not None:
-        as_text = [column.name for column in vectorizer.columns_ if column.kind in ("category", "text", "id")]
-        source = read_source(file, key=asked.key, as_text=as_text)
-        used, known = list(vectorizer.encoders_), vectorizer.feature_names_in_.tolist()
-        frame = source.frame
-        if not source.named and frame.shape[1] != len(known):
-            raise _other_columns(folder, len(known), file, [str(name) for name in frame])
-        if not source.named:
-            frame = frame.set_axis(known, axis=1)
-        absent = [name for name in used if name not in frame]
-        if absent:
-            raise ValueError(f"{file} has no column {absent[0]!r}, which {folder} was trained on")
-        _check_classes(file, frame, asked.labels)
-        chosen = [] if set(used) == set(frame) else ["--columns", _as_csv(used)]
-        return RowInput(folder, estimator, file, frame, frame, used, [*key, *chosen], asked.labels)
     names = getattr(estimator, "feature_names_in_", None)
     trained_on = None if names is None else [str(name) for name in names]
-    table = read_table(file, columns=None if file.suffix.lower() in ARRAY_SUFFIXES else trained_on, key=asked.key)
+    reading: dict[str, Any] = asked.reading
+    if hasattr(estimator, "vectorizer_"):
+        from neuralbayes.cli.label_rows import drawn_table
+        from neuralbayes.data.table_sources import read_source
+
+        table, _ = drawn_table(read_source(file, **reading), estimator.vectorizer_)
+        return RowInput(folder, estimator, table, reading, _classes(table, asked), asked.labels)
+    columns: Any = None if file.suffix.lower() in ARRAY_SUFFIXES else trained_on
+    table = read_table(file, columns=columns, **reading)
     if table.X.shape[1] != estimator.n_features_in_:
-        raise _other_columns(folder, estimator.n_features_in_, file, table.feature_names)
-    every = table.frame if find_spec("pandas") else None
-    _check_classes(file, every, asked.labels)
-    chosen = ["--columns", _as_csv(table.feature_names)] if table.ignored else []
-    return RowInput(folder, estimator, file, table.X, every, table.feature_names, [*key, *chosen], asked.labels)
+        raise ValueError(
+            f"{folder} was trained on {estimator.n_features_in_} columns, but {file} gives {table.X.shape[1]}: "
+            f"{shortened(table.feature_names)}"
+        )
+    return RowInput(folder, estimator, table, reading, _classes(table, asked), asked.labels)
 
 
-def _other_columns(folder: Path, n: int, file: Path, names: list[str]) -> ValueError:
-    return ValueError(f"{folder} was trained on {n} columns, but {file} gives {len(names)}: {shortened(names)}")
+def _classes(table: Any, asked: Asked) -> Any:
+    """The column of true classes, where one was named."""
+    from neuralbayes.cli.label_summary import shortened
+
+    if asked.labels is None:
+        return None
+    columns = table.frame
+    if asked.labels not in columns:
+        known = shortened([str(name) for name in columns])
+        raise ValueError(f"--labels must be a column of {asked.data}, one of {known}, got {asked.labels!r}")
+    return columns[asked.labels].to_numpy()
 
 
-def _check_classes(file: Path, frame: Any, name: str | None) -> None:
-    if name is not None and (frame is None or name not in frame):
-        known = shortened([] if frame is None else [str(column) for column in frame])
-        raise ValueError(f"--labels must be a column of {file}, one of {known}, got {name!r}")
+def table_options(vectorizer: Any) -> list[str]:
+    """The options of `label` that the vectorizer of a model was made by."""
+    options = [word for name, kind in (vectorizer.kinds or {}).items() for word in ("--as", f"{name}={kind}")]
+    options += ["--missing", "mask"] if vectorizer.missing == "mask" else []
+    return options + ([] if vectorizer.standardize else ["--no-standardize"])
+
+
+def reading_options(reading: Mapping[str, str | None]) -> list[str]:
+    """How a table is to be read, as words of a command line.
+
+    Examples
+    --------
+    >>> reading_options({"key": None, "sep": ";"})
+    ['--sep', ';']
+    """
+    return [word for name, value in reading.items() if value is not None for word in (f"--{name}", value)]
 
 
 def _as_csv(names: list[str]) -> str:

@@ -38,17 +38,25 @@ class Anchors:
     cannot: Tensor
 
     @classmethod
-    def of(cls, hints: Hints, n_clusters: int) -> Anchors | None:
-        """Known rows and links; None where nothing but weights is known."""
+    def of(cls, hints: Hints, n_clusters: int, votes: Tensor | None = None) -> Anchors | None:
+        """Known rows and links, and votes (n_rows, n_clusters) for all rows; None where nothing but weights is known.
+
+        With votes, a row drawn is as often a known one as any.
+        """
         if hints.known is None or hints.group is None or hints.cannot is None:
             return None
         rows = np.flatnonzero(hints.known != UNKNOWN)
         order = np.argsort(hints.group, kind="stable")
         order = order[hints.known[order] == UNKNOWN]
         same = hints.group[order[1:]] == hints.group[order[:-1]]
+        target = torch.eye(n_clusters)[hints.known[rows]]
+        if votes is not None:
+            rows = np.tile(rows, len(votes) // max(1, len(rows)))
+            target = torch.cat([torch.eye(n_clusters)[hints.known[rows]], votes])
+            rows = np.concatenate([rows, np.arange(len(votes))])
         return cls(
             torch.from_numpy(rows),
-            torch.eye(n_clusters)[hints.known[rows]],
+            target,
             torch.from_numpy(np.stack([order[:-1][same], order[1:][same]], axis=1)),
             torch.from_numpy(hints.cannot),
         )
@@ -65,13 +73,13 @@ class Anchors:
 
     def loss(self, logits: Tensor) -> Tensor:
         """The sum of the mean losses of rows and of either kind of pairs: a scalar."""
-        of_rows, of_must, of_cannot = logits.split([len(self.rows), self.must.numel(), self.cannot.numel()])
+        n_rows, n_must = len(self.rows), self.must.numel()
         total = logits.new_zeros(())
-        if len(of_rows):
-            total = total + nn.functional.cross_entropy(of_rows, self.target.to(logits))
-        for of_pairs, together in ((of_must, True), (of_cannot, False)):
-            if len(of_pairs):
-                p = of_pairs.softmax(dim=1)
+        if n_rows:
+            total = total + nn.functional.cross_entropy(logits[:n_rows], self.target.to(logits))
+        of_pairs = logits[n_rows:].softmax(dim=1)
+        for p, together in ((of_pairs[:n_must], True), (of_pairs[n_must:], False)):
+            if len(p):
                 shared = (p[::2] * p[1::2]).sum(dim=1)
                 total = total - (shared if together else 1.0 - shared).clamp_min(1e-6).log().mean()
         return total
@@ -98,5 +106,5 @@ class Held:
         """The logits of a batch and the loss of some anchors, in one pass, so that all share batch statistics."""
         some = self.anchors.draw(len(x))
         more = self.fetch(some.indices()).to(x)
-        logits, others = function(torch.cat([x, more])).split([len(x), len(more)])
-        return logits, some.loss(others)
+        logits = function(torch.cat([x, more]))
+        return logits[: len(x)], some.loss(logits[len(x) :])

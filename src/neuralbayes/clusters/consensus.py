@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
@@ -30,17 +31,23 @@ def co_association(partitions: list[Labels], n_dimensions: int, weight: Array | 
     That matrix is Z Z^T with one-hot rows Z, so its eigenvectors follow from those of the small Z^T Z, and the cost is
     linear in the number of rows. A row of weight 2 counts as two.
     """
-    one_hot = np.concatenate([np.eye(labels.max() + 1)[labels] for labels in partitions], axis=1)
-    one_hot = one_hot[:, one_hot.any(axis=0)]
-    weighted = one_hot if weight is None else one_hot * weight[:, None]
-    degree = np.sqrt(one_hot @ weighted.sum(axis=0))[:, None]
-    scaled = one_hot / degree
-    values, vectors = np.linalg.eigh(scaled.T @ (scaled if weight is None else weighted / degree))
+    one_hot = sp.hstack([_one_hot(labels) for labels in partitions], format="csr")
+    one_hot = one_hot[:, one_hot.sum(axis=0) > 0]
+    weighted = one_hot if weight is None else sp.diags_array(weight) @ one_hot
+    degree = sp.diags_array(1.0 / np.sqrt(one_hot @ weighted.sum(axis=0)))
+    scaled = degree @ one_hot
+    values, vectors = np.linalg.eigh((scaled.T @ (degree @ weighted)).toarray())
     values, vectors = values[-n_dimensions:], vectors[:, -n_dimensions:]
     coordinates = scaled @ (vectors / np.sqrt(values.clip(1e-9)))
     length = np.linalg.norm(coordinates, axis=1, keepdims=True)
     unit: Array = coordinates / length.clip(1e-12)
     return unit
+
+
+def _one_hot(labels: Labels) -> sp.csr_array:
+    """1 in the column of the label of each row, (n_rows, n_labels): as many numbers as rows."""
+    n = len(labels)
+    return sp.csr_array((np.ones(n), labels, np.arange(n + 1)), shape=(n, labels.max() + 1))
 
 
 def votes(partitions: list[Labels], reference: Labels, n_clusters: int, weight: Array | None = None) -> Array:

@@ -28,7 +28,7 @@ from torch import Tensor, nn
 
 from neuralbayes.bayes import js_divergence, posterior
 from neuralbayes.clusters.hints import least_number, numbered, state_kinds
-from neuralbayes.clusters.merging import Merging, merge_states, neighbor_joint
+from neuralbayes.clusters.merging import Merging, mean_of_neighbors, merge_states, neighbor_joint
 from neuralbayes.clusters.moved import moved, n_versions
 from neuralbayes.clusters.points import BLOCK, Array, Read, blocks, span
 from neuralbayes.clusters.training import ClusterOptions, Fetch, Trained, state_network, train_states
@@ -201,7 +201,7 @@ def separation_of(
     """
     if p_zx.shape[1] == 1:
         return np.zeros(1)
-    near = np.mean([p_zx[column] for column in neighbors.T], axis=0)
+    near = mean_of_neighbors(p_zx, neighbors)
     of_points = None if weight is None else torch.from_numpy(weight).to(torch.from_numpy(near).dtype)
     divergence: NDArray[np.float64] = js_divergence(torch.from_numpy(near), sample_weight=of_points).double().numpy()
     return divergence

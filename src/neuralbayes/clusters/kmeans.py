@@ -21,6 +21,12 @@ N_STARTS = 10
 
 MULTIPLICATIONS = 5e9
 
+MANY_POINTS = 25_000
+"""From so many points on, cells are found from a sample of them."""
+
+POINTS_PER_CELL = 20
+"""Points of that sample."""
+
 MAX_ROUNDS = 50
 """Rounds of k-means with hints at most."""
 
@@ -111,7 +117,12 @@ def cells(
         return np.arange(len(points)), np.asarray(points, np.float64), sizes
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        labels = KMeans(n_cells, n_init=1, max_iter=6, random_state=rng).fit(points, sample_weight=weight).labels_
+        fitted = KMeans(n_cells, n_init=1, max_iter=6, random_state=rng)
+        if len(points) < MANY_POINTS:
+            labels = fitted.fit(points, sample_weight=weight).labels_
+        else:
+            some = np.sort(rng.permutation(len(points))[: POINTS_PER_CELL * n_cells])
+            labels = fitted.fit(points[some], sample_weight=None if weight is None else weight[some]).predict(points)
     labels = np.unique(labels, return_inverse=True)[1]
     sizes = np.bincount(labels, weights=weight).astype(np.float64)
     centers = np.zeros((len(sizes), points.shape[1]))

@@ -12,6 +12,7 @@ Being a ratio, it does not favour large clusters over small ones.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +49,23 @@ def neighbor_joint(p_zx: NDArray[np.floating], neighbors: NDArray[np.integer], w
         joint += own.T @ p_zx[column]
     symmetric: Array = (joint + joint.T) / (2.0 * joint.sum())
     return symmetric
+
+
+def mean_of_neighbors(values: NDArray[Any], neighbors: NDArray[np.integer]) -> NDArray[Any]:
+    """The mean of the values of the neighbours of each point: (n_points, m), (n_points, n_neighbors) -> (n_points, m).
+
+    Examples
+    --------
+    >>> mean_of_neighbors(np.array([[0.0], [2.0], [6.0]]), np.array([[1, 2], [0, 2], [0, 1]]))
+    array([[4.],
+           [3.],
+           [1.]])
+    """
+    total = np.zeros_like(values)
+    for column in neighbors.T:
+        total += values[column]
+    mean: NDArray[Any] = total / values.dtype.type(neighbors.shape[1])
+    return mean
 
 
 @dataclass(frozen=True)

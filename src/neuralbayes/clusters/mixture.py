@@ -12,6 +12,15 @@ from neuralbayes.clusters.hints import NO_HINTS, Hints
 
 Kind = Literal["tied", "diagonal", "full"]
 
+MANY_ROWS = 25_000
+"""From so many rows on, fewer steps are made, and full covariances look at the clusters near a row alone."""
+
+N_STEPS, FEW_STEPS = 60, 20
+"""Most steps, and most of them for many rows: the last ones move little, and the result is a vote among others."""
+
+NEAREST = 20
+"""Clusters near a row, by the covariance that all share: others have no part in it."""
+
 
 def fit_mixture(
     x: Tensor,
@@ -19,7 +28,6 @@ def fit_mixture(
     n_clusters: int,
     kind: Kind,
     floor: Tensor,
-    n_steps: int = 60,
     tolerance: float = 1e-4,
     hints: Hints = NO_HINTS,
 ) -> Tensor:
@@ -31,7 +39,7 @@ def fit_mixture(
     weight = None if hints.weight is None else torch.from_numpy(hints.weight).float()[:, None]
     p = torch.nn.functional.one_hot(labels, n_clusters).float()
     previous = -torch.inf
-    for _ in range(n_steps):
+    for _ in range(N_STEPS if len(x) < MANY_ROWS else FEW_STEPS):
         log_joint = _log_joint(x, p, kind, floor, weight)
         log_density = log_joint.logsumexp(1)
         p = (log_joint - log_density[:, None]).exp()
@@ -67,16 +75,30 @@ def _log_joint(x: Tensor, p: Tensor, kind: Kind, floor: Tensor, weight: Tensor |
         diagonal: Tensor = log_weight - 0.5 * (squared + variance.log().sum(1))
         return diagonal
     if kind == "tied":
-        factor = torch.linalg.cholesky(pooled)
-        z, c = (torch.linalg.solve_triangular(factor, v.T, upper=False).T for v in (x, centers))
-        squared = z.square().sum(1)[:, None] - 2 * z @ c.T + c.square().sum(1)
-        joint: Tensor = log_weight - 0.5 * squared  # the determinant is one for all, and does not matter to p
+        joint: Tensor = log_weight - 0.5 * _squared(x, centers, pooled)  # one determinant for all: no matter to p
         return joint
-    result = torch.empty(len(x), len(counts))
+    near = None
+    if len(x) >= MANY_ROWS and len(counts) > NEAREST:
+        nearest = _squared(x, centers, pooled).topk(NEAREST, dim=1, largest=False, sorted=False).indices
+        near = torch.zeros(len(x), len(counts), dtype=torch.bool).scatter_(1, nearest, True)
+    result = torch.full((len(x), len(counts)), -torch.inf)
     for k, center in enumerate(centers):
-        difference = x - center
-        covariance = (difference * p[:, k : k + 1]).T @ difference / counts[k] + floor
+        members = slice(None) if near is None else p[:, k].nonzero().squeeze(1)
+        difference = x[members] - center
+        covariance = (difference * p[members, k : k + 1]).T @ difference / counts[k] + floor
         factor = torch.linalg.cholesky(own[k] * covariance + (1 - own[k]) * pooled)
         inverse = torch.linalg.solve_triangular(factor, torch.eye(d), upper=False)
-        result[:, k] = log_weight[k] - 0.5 * (difference @ inverse.T).square().sum(1) - factor.diagonal().log().sum()
+        if near is not None:
+            members = near[:, k].nonzero().squeeze(1)
+            difference = x[members] - center
+        squared = (difference @ inverse.T).square().sum(1)
+        result[members, k] = log_weight[k] - 0.5 * squared - factor.diagonal().log().sum()
     return result
+
+
+def _squared(x: Tensor, centers: Tensor, covariance: Tensor) -> Tensor:
+    """Squared distances from rows to centres in units of a covariance: (n, n_clusters)."""
+    factor = torch.linalg.cholesky(covariance)
+    z, c = (torch.linalg.solve_triangular(factor, v.T, upper=False).T for v in (x, centers))
+    squared: Tensor = z.square().sum(1)[:, None] - 2 * z @ c.T + c.square().sum(1)
+    return squared

@@ -6,9 +6,12 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
-from sklearn.decomposition import TruncatedSVD
 from sklearn.preprocessing import normalize
+from sklearn.utils.extmath import randomized_svd
 from torch import Tensor
+
+N_ITER = 5
+"""Power iterations, as in scikit-learn's TruncatedSVD."""
 
 SMALLEST = 1e-6
 """Singular values below this share of the largest are rounding, and their vectors point anywhere."""
@@ -46,7 +49,7 @@ def fit_reduction(
     some = rows[chosen].astype(np.float64)
     if unit:
         some = normalize(some)
-    svd = TruncatedSVD(min(n_components, *some.shape), random_state=rng).fit(some)
-    kept = svd.singular_values_ > SMALLEST * svd.singular_values_[0]
+    _, values, vectors = randomized_svd(some, min(n_components, *some.shape), n_iter=N_ITER, random_state=rng)
+    kept = values > SMALLEST * values[0]
     kept[0] = True
-    return torch.from_numpy(svd.components_[kept].T.copy())
+    return torch.from_numpy(vectors[kept].T.copy())

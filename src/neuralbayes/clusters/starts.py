@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from inspect import signature
+
 import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg
@@ -10,6 +12,7 @@ from numpy.typing import NDArray
 
 from neuralbayes.clusters.hints import NO_HINTS, Hints
 from neuralbayes.clusters.kmeans import kmeans
+from neuralbayes.clusters.merging import mean_of_neighbors
 from neuralbayes.clusters.mixture import Kind, fit_mixture
 from neuralbayes.clusters.space import Space
 from neuralbayes.neighbors import nearest_neighbors
@@ -48,7 +51,7 @@ def base_partitions(
     if n_rows <= FEW_ROWS:
         return {**result, "graph": spectral(space, n_clusters, rng, hints)}
     points = space.points.numpy()
-    smoothed = (points + np.mean([points[column] for column in space.neighbors.T], axis=0)) / 2.0
+    smoothed = (points + mean_of_neighbors(points, space.neighbors)) / 2.0
     return {
         **result,
         "points": kmeans(points, n_clusters, rng, hints),
@@ -69,6 +72,8 @@ def spectral(space: Space, n_clusters: int, rng: np.random.RandomState, hints: H
     if n_clusters >= n - 1:  # eigsh finds fewer vectors than there are rows
         vectors = np.linalg.eigh(laplacian.toarray())[1][:, -n_clusters:]
     else:
-        _, vectors = scipy.sparse.linalg.eigsh(laplacian, n_clusters, which="LA", v0=np.ones(n), tol=1e-4)
+        # Where the graph has several parts, the start is an eigenvector, and a random one takes its place.
+        seeded = {"rng": 0} if "rng" in signature(scipy.sparse.linalg.eigsh).parameters else {}
+        _, vectors = scipy.sparse.linalg.eigsh(laplacian, n_clusters, which="LA", v0=np.ones(n), tol=1e-4, **seeded)
     rows = torch.nn.functional.normalize(torch.from_numpy(vectors.copy()).float(), dim=1)
     return kmeans(rows.numpy(), n_clusters, rng, hints)

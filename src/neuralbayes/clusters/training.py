@@ -206,7 +206,7 @@ def train_from_votes(
         For the votes, and by the objective.
     """
     n_samples, n_clusters = target.shape
-    anchors = anchors or Anchors.of(options.hints, n_clusters)
+    anchors = anchors or Anchors.of(options.hints, n_clusters, target)
     held = None if anchors is None else Held(anchors, fetch)
     n_first = options.max_iter // 4
     sized = replace(options, batch_size=max(options.batch_size, 4 * n_clusters))

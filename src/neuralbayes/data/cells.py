@@ -33,8 +33,7 @@ LOOKED_AT = 10_000
 EXACT = 2**53
 """Whole numbers up to here are exact in double precision."""
 
-LONGEST_INTEGER = 19
-"""Digits beyond which whole numbers are codes."""
+CODES_BEGIN = [f"0{character}".encode() for character in "0123456789xX"]
 
 
 def frame_of_cells(
@@ -99,34 +98,42 @@ def typed(cells: Any, marks: tuple[Decimal, ...] = (".", ","), *, text: bool = F
                 numbers = _plain(known, ".")
             if numbers is None and _is_boolean(known):
                 flags = pc.equal(pc.utf8_lower(known), "true")
-                return _series(flags, pandas.BooleanDtype() if flags.null_count else None)
+                return series_of(flags, pandas.BooleanDtype() if flags.null_count else None)
         if numbers is None:
-            if pc.any(pc.is_in(trimmed, pyarrow.array(SIGNS))).as_py() and _has_other_signs(known):
+            if pc.any(pc.is_in(trimmed, pyarrow.array(SIGNS))).as_py() and _any(known, r"^[^\pL\pN]+$"):
                 missing = pc.and_not(missing, pc.is_in(trimmed, pyarrow.array(SIGNS)))
-            return _series(_without(cells, missing))
+            return series_of(_without(cells, missing))
     if pyarrow.types.is_integer(numbers.type) and numbers.null_count:
         ends = pc.min_max(numbers).as_py()
         if max(-ends["min"], ends["max"]) > EXACT:
-            return _series(numbers, pandas.Int64Dtype())
-    return _series(numbers)
+            return series_of(numbers, pandas.Int64Dtype())
+    return series_of(numbers)
 
 
 def find_decimal(columns: list[Any], separator: str) -> Decimal:
     """The decimal mark of a file: the comma where a column shows it and none shows the point."""
-    import pyarrow.compute as pc
+    plain: list[Any] = []
+    others: list[Any] = []
+    for cells in columns:
+        if _cast(cells, "int64") is None:
+            (others if _cast(cells, "float64") is None else plain).append(cells)
+    comma, point, either = _marks_in(others)
+    if (comma or either) and not point:
+        point = _marks_in(plain)[1]
+    return "," if not point and (comma or (either and separator == ";")) else "."
 
+
+def _marks_in(columns: list[Any]) -> tuple[bool, bool, bool]:
+    """Whether columns of numbers show a decimal comma, a decimal point, or commas that may be either."""
     comma = point = either = False
     for cells in columns:
-        known = pc.drop_null(_without(*_trimmed(cells)))
-        if not len(known) or _cast(known, "int64") is not None:
-            continue
-        as_point, as_comma = _all(known, number_pattern(".")), _all(known, number_pattern(","))
-        point |= as_point and not as_comma
-        comma |= as_comma and not as_point
-        either |= as_point and as_comma and _any(known, ",")
-    if comma or point:
-        return "," if comma and not point else "."
-    return "," if either and separator == ";" else "."
+        known = _without(*_trimmed(cells))
+        if _cast(known, "int64") is None:
+            as_point, as_comma = _all(known, number_pattern(".")), _all(known, number_pattern(","))
+            point |= as_point and not as_comma
+            comma |= as_comma and not as_point
+            either |= as_point and as_comma and _any(known, ",")
+    return comma, point, either
 
 
 @cache
@@ -151,41 +158,40 @@ def number_pattern(decimal: Decimal) -> str:
 
 def _plain(cells: Any, decimal: Decimal) -> Any:
     """Whole numbers, or with a decimal point numbers, as programs write them; None if there is anything else."""
-    import pyarrow.compute as pc
-
     numbers = _cast(cells, "int64")
     if numbers is None and decimal == ".":
         numbers = _cast(cells, "float64")
-        if numbers is not None and pc.max(pc.utf8_length(cells)).as_py() > LONGEST_INTEGER and _is_long(cells):
+        if numbers is not None and _all(cells, r"^\d+$"):  # more digits than numbers have
             return None
-    if numbers is None or pc.any(pc.starts_with(cells, "0")).as_py() is not True:
-        return numbers
-    return None if _any(pc.drop_null(cells.filter(pc.starts_with(cells, "0"))), "^0[0-9xX]+$") else numbers
+    return None if numbers is None or _has_codes(cells) else numbers
 
 
-def _is_long(cells: Any) -> bool:
-    """Whether these are whole numbers of which some have too many digits for a number."""
+def _has_codes(cells: Any) -> bool:
+    """Whether a cell of digits begins with a zero, or with 0x."""
+    import pyarrow
     import pyarrow.compute as pc
 
-    return _all(pc.drop_null(cells), r"^\d+$")
+    ahead = pc.is_in(pc.binary_slice(cells.cast("binary"), 0, 2), pyarrow.array(CODES_BEGIN))
+    return bool(pc.any(ahead).as_py()) and _any(cells.filter(ahead), "^0[0-9xX][0-9a-fA-F]*$")
 
 
 def _written(known: Any, decimal: Decimal) -> Any:
     """Numbers as people write them, with this decimal mark; None if a cell is something else, or units are mixed."""
     import pyarrow.compute as pc
 
-    present = pc.drop_null(known)
-    if not _all(present, number_pattern(decimal)) or _any(present, r"^0\d+$"):
+    if not _all(known, number_pattern(decimal)) or _has_codes(known):
         return None
-    percent = pc.sum(pc.ends_with(present, "%")).as_py()
-    if percent not in (0, len(present)) or sum(_any(present, f"[{sign}]") for sign in CURRENCIES) > 1:
+    percent = pc.ends_with(known, "%")
+    if pc.any(percent).as_py() and not pc.all(percent).as_py():
+        return None
+    if sum(_any(known, f"[{sign}]") for sign in CURRENCIES) > 1:
         return None
     group = "," if decimal == "." else "."
     bare = pc.replace_substring_regex(known, f"[{group}{BLANKS}{''.join(THOUSANDS)}{CURRENCIES}%+]", "")
     bare = pc.replace_substring(pc.replace_substring(bare, decimal, "."), "−", "-")  # noqa: RUF001
-    if _all(pc.drop_null(bare), r"^-?\d+$") and _any(pc.drop_null(bare), rf"\d{{{LONGEST_INTEGER + 1}}}"):
-        return None
     numbers = _cast(bare, "int64")
+    if numbers is None and _all(bare, r"^-?\d+$"):  # more digits than numbers have
+        return None
     return _cast(bare, "float64") if numbers is None else numbers
 
 
@@ -206,16 +212,7 @@ def _without(cells: Any, missing: Any) -> Any:
 
 
 def _is_boolean(known: Any) -> bool:
-    import pyarrow.compute as pc
-
-    first = known.drop_null()[0].as_py()
-    return first.lower() in ("true", "false") and _all(pc.drop_null(known), "^(?i:true|false)$")
-
-
-def _has_other_signs(known: Any) -> bool:
-    import pyarrow.compute as pc
-
-    return _any(pc.drop_null(known), r"^[^\pL\pN]+$")
+    return _all(known, "^(?i:true|false)$")
 
 
 def _cast(cells: Any, kind: str) -> Any:
@@ -229,20 +226,22 @@ def _cast(cells: Any, kind: str) -> Any:
 
 
 def _all(cells: Any, pattern: str) -> bool:
+    """Whether all cells that are not null match."""
     import pyarrow.compute as pc
 
-    # Most columns of text show in their first cell that they are none.
+    # Most columns of text show in their first cells that they are none.
     few = pc.all(pc.match_substring_regex(cells.slice(0, 20), pattern)).as_py()
-    return bool(few and pc.all(pc.match_substring_regex(cells, pattern)).as_py())
+    return bool(few is not False and pc.all(pc.match_substring_regex(cells, pattern)).as_py())
 
 
 def _any(cells: Any, pattern: str) -> bool:
+    """Whether a cell that is not null matches."""
     import pyarrow.compute as pc
 
     return bool(pc.any(pc.match_substring_regex(cells, pattern)).as_py())
 
 
-def _series(array: Any, dtype: Any = None) -> pd.Series[Any]:
+def series_of(array: Any, dtype: Any = None) -> pd.Series[Any]:
     """An array as a Series, of an extension type of pandas or of the usual one."""
     import pandas
 

@@ -140,20 +140,20 @@ def find_dialect(path: Path, sample: bytes, expected: str, sep: str | None = Non
         begin += told.end()
         sep = sep or told[1].decode("ascii", errors="replace")
     rows = {mark: _rows(sample[begin:], mark, whole=whole) for mark in ([sep] if sep else [*MARKS, " "])}
-    separator = sep or _separator({mark: [cells for _, cells in found] for mark, found in rows.items()}, expected)
+    separator = sep or _separator({mark: _without_remarks(found) for mark, found in rows.items()}, expected)
     found = rows[separator]
     if not any(cells for _, cells in found):
         raise ValueError(f"{path} is empty: it has no columns")
-    width = _width([cells for _, cells in found])[0]
-    start, line = begin, sample[:begin].count(b"\n") + 1
-    while len(found) > 1 and (not found[0][1] or (width > 1 and _is_preamble(*found[0], width))):
-        raw, _ = found.pop(0)
-        begin, line = begin + len(raw), line + max(1, len(raw.splitlines()))
-    raw, first = found[0]
+    width = _width(_without_remarks(found))[0]
+    skipped = _preamble(found, width, separator, sep)
+    front = b"".join(raw for raw, _ in found[:skipped])
+    raw, first = found[skipped]
     header = not _is_data(first)
+    line = len((sample[:begin] + front).splitlines()) + 1
+    begin += len(front)
     start = begin
     if header:
-        start, line = begin + len(raw), line + max(1, len(raw.splitlines()))
+        start, line = begin + len(raw), line + len(raw.splitlines())
         names = [name.strip() or f"Unnamed: {i}" for i, name in enumerate(first)]
     else:
         names = [f"x{i}" for i in range(len(first))]
@@ -182,6 +182,11 @@ def _rows(sample: bytes, mark: str, *, whole: bool) -> list[tuple[bytes, list[st
     return [(record, cells_of(record, mark) if record.strip() else []) for record in found]
 
 
+def _without_remarks(rows: list[tuple[bytes, list[str]]]) -> list[list[str]]:
+    """The cells of rows that do not begin with #, if there are any."""
+    return [cells for record, cells in rows if not record.startswith(b"#")] or [cells for _, cells in rows]
+
+
 def _width(rows: list[list[str]]) -> tuple[int, float]:
     """The commonest number of cells in a row, and the share of rows that have it."""
     counts = Counter(len(row) for row in rows if row)
@@ -200,7 +205,7 @@ def _separator(rows: dict[str, list[list[str]]], expected: str) -> str:
     best = [mark for mark, share in shares.items() if share == max(shares.values())]
     if not best:
         width, share = _width(rows[" "])
-        divides = width > 1 and share > 0.9 and any(map(_is_number_column, zip(*_even(rows[" "], width), strict=True)))
+        divides = width > 1 and share > 0.7 and any(map(_is_number_column, zip(*_even(rows[" "], width), strict=True)))
         return " " if divides else expected
     for other in best if "," in best else []:
         cells = [cell.strip() for row in rows[other] for cell in row if "," in cell]
@@ -217,9 +222,22 @@ def _is_number_column(cells: tuple[str, ...]) -> bool:
     return len(cells) > 1 and all(is_number_text(cell) for cell in cells[1:])
 
 
-def _is_preamble(record: bytes, cells: list[str], width: int) -> bool:
-    """Whether a row in front of the header only says something about the file."""
-    return len(cells) != width and (len(cells) == 1 or record.startswith(b"#"))
+def _preamble(rows: list[tuple[bytes, list[str]]], width: int, separator: str, sep: str | None) -> int:
+    """How many lines in front of the header only say something about the file: remarks, titles, blank lines.
+
+    A line that another mark would divide may be the header, read with a wrong `sep`; so may one in front of data.
+    """
+    n = next(i for i, (_, cells) in enumerate(rows) if cells)
+    remarks = titles = n
+    for record, cells in rows[n:-1]:
+        is_remark = not cells or (record.startswith(b"#") and len(cells) != width)
+        divided = sep is not None and any(mark.encode() in record for mark in MARKS if mark != separator)
+        if not is_remark and (width == 1 or len(cells) != 1 or divided):
+            break
+        titles += 1
+        if is_remark and titles == remarks + 1:
+            remarks = titles
+    return remarks if _is_data(rows[titles][1]) else titles
 
 
 def _is_data(first: list[str]) -> bool:

@@ -56,22 +56,22 @@ def guess_encoding(path: Path) -> str:
 def guess_again(path: Path) -> str:
     """The encoding of a file that looked like UTF-8 at its beginning and is not."""
     with closing(open_text(path)) as stream:
-        return other_than_utf8(stream.read())
+        while block := stream.read(BLOCK_BYTES):
+            if (found := other_than_utf8(block)) != "cp1252":
+                return found
+    return "cp1252"
 
 
-def known_encoding(encoding: str) -> str:
-    """The name that Python has for an encoding; that of a mark of the byte order is one without it.
-
-    Examples
-    --------
-    >>> known_encoding("UTF8"), known_encoding("utf-8-sig"), known_encoding("Windows-1252")
-    ('utf-8', 'utf-8', 'cp1252')
-    """
+def known_encoding(path: Path, encoding: str) -> str:
+    """The name that Python has for the encoding of a file; a mark of the byte order in it is read as a character."""
     try:
         name = codecs.lookup(encoding).name
         "a".encode(name)
     except LookupError as error:  # also said of codecs that do not make bytes of text
         raise ValueError(f"`encoding` must be one such as utf-8, cp1252 or latin-1, got {encoding!r}") from error
+    if name in ("utf-16", "utf-32"):
+        guess = guess_encoding(path)
+        return guess if guess.startswith(name) else f"{name}-le"
     return name.removesuffix("-sig")
 
 

@@ -91,7 +91,8 @@ class TypicalityProgram(nn.Module):
             points = points @ self.components.double()
         if self.length:
             own = points.square().sum(dim=1, keepdim=True).sqrt()
-            other = x.flatten(1).double().square().sum(dim=1, keepdim=True).sqrt() / self.length - 1.0
+            taken = module.rows(x).flatten(1).double()
+            other = taken.square().sum(dim=1, keepdim=True).sqrt() / self.length - 1.0
             points = torch.cat([points / own.clamp_min(torch.finfo(torch.float64).tiny), other], dim=1)
         rows = ((points - self.center) / self.scale).clamp(-FAR, FAR).float().double()
         reference = self.reference
@@ -182,7 +183,8 @@ def _examples(clusterer: Clusterer) -> NDArray[Any]:
     center, basis = (buffer.double().numpy() for buffer in (clusterer.module_.center, clusterer.module_.basis))
     spread = np.diag(1.0 / np.where(basis == 0.0, 1.0, basis)) if basis.ndim == 1 else np.linalg.pinv(basis)
     rows: NDArray[Any] = center + rng.normal(size=(COMPARED, len(spread))) @ spread
-    return rows
+    reduction = clusterer.module_.rows.reduction if isinstance(clusterer, InformationClusterer) else None
+    return rows if reduction is None else rows @ reduction.numpy().T
 
 
 def _metadata(clusterer: Clusterer) -> dict[str, str]:

@@ -6,7 +6,7 @@ import copy
 import math
 from collections.abc import Mapping, Sequence
 from numbers import Integral
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -29,11 +29,14 @@ from neuralbayes.estimators.attributes import Check, count, numbers, one_of
 from neuralbayes.estimators.clusterer import Array, Samples, tensor_of
 from neuralbayes.estimators.feature_spaces import space_scales, stack_spaces
 from neuralbayes.estimators.inputs import Rows, SparseRows, as_any_rows, as_hints, as_images, check_directions
-from neuralbayes.estimators.table_vectorizer import TableVectorizer
 from neuralbayes.estimators.updatable_clusterer import UpdatableClusterer, most_probable_states
+from neuralbayes.estimators.vectorized import VECTORIZER
 from neuralbayes.networks.rows import RowLayer
 from neuralbayes.networks.states import StateNetwork, WithStates
 from neuralbayes.objectives import Objective
+
+if TYPE_CHECKING:
+    from neuralbayes.estimators.table_vectorizer import TableVectorizer
 
 METRICS = ("euclidean", "cosine")
 
@@ -53,8 +56,8 @@ class InformationClusterer(UpdatableClusterer):
     Parameters
     ----------
     n_clusters : int or "auto", default="auto"
-        Number of clusters. From a consensus, "auto" counts the clusters between which a hierarchy of the rows has a
-        valley; from states, it takes the number at the largest drop in neighbour affinity.
+        Number of clusters. From a consensus, "auto" cuts the rows in two, again and again, where held-out rows confirm
+        a valley; from states, it takes the number at the largest drop in neighbour affinity.
     start : {"auto", "consensus", "states"}, default="auto"
         Where the network starts from. "auto" is "consensus" for rows and "states" for images.
     network : "mlp" or torch.nn.Module, default="mlp"
@@ -98,7 +101,8 @@ class InformationClusterer(UpdatableClusterer):
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        Cluster of each sample, from 0 to n_clusters_ - 1, the largest first.
+        Cluster of each sample, from 0 to n_clusters_ - 1, the largest first; known classes have their own numbers, and
+        clusters that `update` found follow. After `update` these are the labels of its samples.
     n_clusters_ : int
     n_states_ : int
     states_ : ndarray of shape (n_samples,)
@@ -147,6 +151,8 @@ class InformationClusterer(UpdatableClusterer):
         Samples that were fitted and came by `update`, without those of weight 0.
     reservoir_ : ndarray of shape (n, n_dimensions_)
         With "mlp": a random sample of these, at most 20,000, as the network takes them, which `update` goes by.
+    features_from_ : str
+        Where the command line fitted to features: what they are features of.
     feature_scales_ : list of float
         With several feature spaces: what each is multiplied by.
     n_features_in_ : int
@@ -185,6 +191,7 @@ class InformationClusterer(UpdatableClusterer):
 
     _fitted_sometimes: ClassVar[dict[str, Check]] = UpdatableClusterer._fitted_sometimes | {
         "feature_scales_": numbers,
+        "features_from_": lambda value: isinstance(value, str),
     }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -200,7 +207,7 @@ class InformationClusterer(UpdatableClusterer):
         "max_samples": [Interval(Integral, 2, None, closed="left")],
         "max_clusters": [Interval(Integral, 2, None, closed="left"), None],
         "standardize": ["boolean"],
-        "vectorizer": [TableVectorizer, StrOptions({"auto"}), None],
+        "vectorizer": [VECTORIZER, StrOptions({"auto"}), None],
         "metric": [StrOptions(set(METRICS))],
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
@@ -327,11 +334,12 @@ class InformationClusterer(UpdatableClusterer):
         body = self.network if isinstance(self.network, nn.Module) else None
         rng = check_random_state(self.random_state)
         seen = np.zeros(len(samples), bool)  # what the network is trained on
-        rows = self._row_layer(samples, seen, rng)
+        rows = self._row_layer(samples, fitted, seen, rng)
 
         def read(indices: NDArray[np.int64]) -> Tensor:
             seen[fitted[indices]] = True
-            return rows(tensor_of(samples, fitted[indices]))
+            taken: Tensor = rows(tensor_of(samples, fitted[indices]))
+            return taken
 
         find = fit_from_consensus if voted else fit_clusters
         found = find(read, len(fitted), body, options, rng)
@@ -378,15 +386,17 @@ class InformationClusterer(UpdatableClusterer):
     def _samples(self, X: Rows) -> Samples:
         scales = getattr(self, "feature_scales_", None)
         samples = super()._samples(X if scales is None else stack_spaces(X, scales))
-        if self.effective_metric_ == "cosine":
+        if self.effective_metric_ == "cosine" and isinstance(samples, np.ndarray | SparseRows):
             check_directions(samples)
         return samples
 
-    def _row_layer(self, samples: Samples, seen: NDArray[np.bool_], rng: np.random.RandomState) -> RowLayer:
+    def _row_layer(
+        self, samples: Samples, fitted: NDArray[np.int64], seen: NDArray[np.bool_], rng: np.random.RandomState
+    ) -> RowLayer:
         """What rows pass first; notes the metric, and which rows took part in the reduction of sparse ones."""
         self.effective_metric_, self.n_components_ = self.metric, 0
         unit = self.metric == "cosine"
-        if unit:
+        if unit and isinstance(samples, np.ndarray | SparseRows):
             check_directions(samples)
         if not isinstance(samples, SparseRows) or self.n_features_in_ <= self.n_components:
             return RowLayer(unit=unit)
@@ -395,7 +405,7 @@ class InformationClusterer(UpdatableClusterer):
                 "`standardize` must be False for sparse rows of more than n_components columns, got True: divide the "
                 "columns first, such as by sklearn.preprocessing.MaxAbsScaler, which keeps rows sparse"
             )
-        chosen = np.sort(rng.permutation(len(samples))[: self.max_samples])
+        chosen = np.sort(rng.permutation(fitted)[: self.max_samples])
         seen[chosen] = True
         reduction = rank_zero_result(
             default_fabric(), lambda: fit_reduction(samples.matrix, chosen, self.n_components, rng, unit=unit)

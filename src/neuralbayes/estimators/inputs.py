@@ -45,7 +45,9 @@ class SparseRows:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return np.dtype(self.matrix.dtype)
+        """Of the numbers."""
+        dtype: np.dtype[Any] = self.matrix.dtype
+        return dtype
 
     def read(self, indices: slice | NDArray[np.int64]) -> Tensor:
         """Rows at some indices: (m, n_features)."""

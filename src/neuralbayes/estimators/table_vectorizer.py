@@ -149,7 +149,9 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         numbers = [column.name for column in used if column.kind == "number"]
         unit = 1.0 if self.standardize else mean_spread(frame[numbers])
         self.encoders_: dict[str, Encoder] = {
-            column.name: fit_encoder(column, frame[column.name], unit=unit, standardize=self.standardize)
+            column.name: fit_encoder(
+                column, frame[column.name], unit=unit, standardize=self.standardize, alone=len(used) == 1
+            )
             for column in used
         }
         masks = [column.name for column in used if as_missing(frame[column.name]).any()]

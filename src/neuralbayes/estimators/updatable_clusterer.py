@@ -31,6 +31,10 @@ class UpdatableClusterer(TypicalClusterer):
     A subclass calls `_keep_reservoir` when it has fitted.
     """
 
+    reservoir_: NDArray[np.float32]
+    n_samples_seen_: int
+    n_states_: int
+
     _fitted: ClassVar[dict[str, Check]] = TypicalClusterer._fitted | {
         "n_states_": count,
         "n_iter_start_": count,
@@ -125,7 +129,7 @@ class UpdatableClusterer(TypicalClusterer):
         if self.module_.basis.ndim == 2:
             share = None if weight is None else weight[fitted] / weight[fitted].sum()
             drawn = rng.choice(fitted, min(len(fitted), MAX_RESERVOIR), replace=False, p=share)
-            self.reservoir_: NDArray[np.float32] = self._inputs(samples, np.sort(drawn))
+            self.reservoir_ = self._inputs(samples, np.sort(drawn))
 
     def _inputs(self, samples: Samples, rows: NDArray[np.int64] | None = None) -> NDArray[np.float32]:
         """Samples as the network takes them."""

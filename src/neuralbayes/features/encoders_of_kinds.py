@@ -16,7 +16,7 @@ from neuralbayes.features.column_encoders import (
     Encoder,
     NumberEncoder,
 )
-from neuralbayes.features.text_encoder import TextEncoder
+from neuralbayes.features.text_encoder import MOST_PARTS, N_PARTS, TextEncoder
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,7 +26,9 @@ ENCODERS: dict[str, type[Encoder]] = {
 }
 
 
-def fit_encoder(column: Column, values: pd.Series[Any], *, unit: float, standardize: bool) -> Encoder:
+def fit_encoder(
+    column: Column, values: pd.Series[Any], *, unit: float, standardize: bool, alone: bool = False
+) -> Encoder:
     """Learn how to turn the cells of a column into numbers.
 
     Parameters
@@ -38,6 +40,8 @@ def fit_encoder(column: Column, values: pd.Series[Any], *, unit: float, standard
         What one standard deviation is to be.
     standardize : bool
         Whether numbers are divided by theirs.
+    alone : bool, default=False
+        Whether no other column is used: text then gets more numbers.
 
     Raises
     ------
@@ -46,6 +50,8 @@ def fit_encoder(column: Column, values: pd.Series[Any], *, unit: float, standard
     """
     if column.kind == "number":
         encoder: Encoder = NumberEncoder.fit(values, standardize)
+    elif column.kind == "text":
+        encoder = TextEncoder.fit(values, unit, MOST_PARTS if alone else N_PARTS)
     else:
         encoder = ENCODERS[column.kind].fit(values, unit)  # type: ignore[attr-defined]
     present = ~as_missing(values)

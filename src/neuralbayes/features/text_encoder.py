@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 N_HASHES = 4096
 """Places that groups of letters are counted in."""
 
-N_PARTS = 10
-"""Most principal components of the counts."""
+N_PARTS, MOST_PARTS = 10, 100
+"""Principal components of the counts beside other columns, and where the text is all there is."""
 
 FIT_ROWS = 20_000
 """Texts that components are learnt from, evenly spaced."""
@@ -35,8 +35,8 @@ class TextEncoder(Encoder):
     center: NDArray[np.float32]  # (n_parts,)
 
     @classmethod
-    def fit(cls, values: pd.Series[Any], unit: float) -> Self:
-        """Learn the components; `unit` is the standard deviation of all parts together."""
+    def fit(cls, values: pd.Series[Any], unit: float, n_parts: int = N_PARTS) -> Self:
+        """Learn at most `n_parts` components; `unit` is the standard deviation of all of them together."""
         from sklearn.decomposition import TruncatedSVD
 
         words = as_words(values).dropna()
@@ -45,7 +45,7 @@ class TextEncoder(Encoder):
         present = np.asarray((counts > 0).sum(axis=0)).ravel()
         weights = np.log((1.0 + counts.shape[0]) / (1.0 + present)) + 1.0
         weighted = _normalized(counts, weights)
-        n_parts = max(1, min(N_PARTS, counts.shape[0] - 1))
+        n_parts = max(1, min(n_parts, counts.shape[0] - 1))
         components = TruncatedSVD(n_parts, random_state=0).fit(weighted).components_
         parts = weighted @ components.T
         scale = unit / (np.sqrt(parts.var(axis=0).sum()) or 1.0)
@@ -73,8 +73,8 @@ class TextEncoder(Encoder):
             array = getattr(self, name)
             if array.dtype != np.float32 or array.shape != shape or not np.isfinite(array).all():
                 raise ValueError(f"{name!r} of a column of text must be finite float32 of shape {shape}")
-        if not 1 <= n_parts <= N_PARTS:
-            raise ValueError(f"'components' must be from 1 to {N_PARTS}, got {n_parts}")
+        if not 1 <= n_parts <= MOST_PARTS:
+            raise ValueError(f"'components' must be from 1 to {MOST_PARTS}, got {n_parts}")
 
 
 def _counts(words: pd.Series[Any]) -> csr_matrix:

@@ -42,5 +42,5 @@ class RowLayer(nn.Module):
             x = x.to_dense()
         if self.unit:
             x = x.flatten(1).double()
-            x = x / x.norm(dim=1, keepdim=True).clamp_min(torch.finfo(x.dtype).tiny)
+            x = x / x.square().sum(dim=1, keepdim=True).sqrt().clamp_min(torch.finfo(x.dtype).tiny)
         return x

@@ -101,6 +101,6 @@ class WithStates(nn.Module):
 def _merged(logits: Tensor, membership: Tensor) -> Tensor:
     """From logits of states to logarithms of p(cluster|x), finite also where p is too small to be told from 0."""
     if membership.shape[0] == membership.shape[1]:  # each state is a cluster
-        return logits.log_softmax(dim=1)[:, membership.argmax(dim=0)]
+        return logits.log_softmax(dim=1).index_select(1, membership.argmax(dim=0))
     p_zx: Tensor = logits.softmax(dim=1) @ membership
     return p_zx.clamp_min(torch.finfo(p_zx.dtype).tiny).log()

@@ -81,7 +81,7 @@ def label_command(
             words += [] if value == LABEL_DEFAULTS[name] else [LABEL_OPTIONS[name], str(value)]
         elif name == "standardize":
             words += ["--standardize"] if value else []
-        elif name not in ("n_clusters", "verbose") and value != defaults[name]:
+        elif name not in ("n_clusters", "vectorizer", "verbose") and value != defaults[name]:
             return ""
     return shlex.join([*words, "--save", model])
 

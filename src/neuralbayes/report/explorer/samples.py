@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from neuralbayes.data.path_text import readable
 from neuralbayes.data.sources import Images
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MAX_CLASSES = 1000
 
@@ -91,53 +87,26 @@ def image_samples(images: Images, data: str, n: int, limit: int | None = None) -
 
 
 def row_samples(
-    values: NDArray[Any],
-    data: str,
-    columns: Sequence[str],
-    index: NDArray[np.int64],
-    n_all: int,
-    labels: NDArray[Any] | None = None,
+    X: NDArray[Any], data: str, columns: Sequence[str], index: NDArray[np.int64], labels: NDArray[Any] | None = None
 ) -> Samples:
-    """The rows `index` of a table of `n_all`, with their `values`, and with their true classes where all have some."""
+    """The rows `index` of a table, with the values of the column that holds their true classes, if it has one."""
     classes: NDArray[np.int64] | None = None
     class_names: list[str] = []
     if labels is not None:
-        found, inverse = np.unique(np.array([str(value) for value in labels]), return_inverse=True)
+        found, inverse = np.unique(np.array([str(value) for value in labels[index]]), return_inverse=True)
         if len(found) > MAX_CLASSES:
             raise ValueError(f"true classes must be at most {MAX_CLASSES:,}, got {len(found):,} different values")
         classes, class_names = inverse.astype(np.int64), found.tolist()
     return Samples(
         data=data,
         noun="row",
-        n_all=n_all,
+        n_all=len(X),
         index=index,
-        values=np.asarray(values, dtype=np.float64),
+        values=np.asarray(X[index], dtype=np.float64),
         columns=list(columns),
         classes=classes,
         class_names=class_names,
     )
-
-
-def vectorized_values(vectorizer: Any, frame: pd.DataFrame) -> tuple[NDArray[np.float64], list[str]]:
-    """The numbers that a model sees of a table, and their names; numbers as in the table, missing ones at the median.
-
-    Parameters
-    ----------
-    vectorizer : TableVectorizer
-    frame : DataFrame of shape (n_rows, n_columns)
-    """
-    from neuralbayes.data.column_cells import as_numbers
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of cells that are odd: whoever labelled them was told
-        values = vectorizer.transform(frame).astype(np.float64)
-    names = [str(name) for name in vectorizer.get_feature_names_out()]
-    for j, name in enumerate(names):
-        if name in vectorizer.encoders_ and vectorizer.encoders_[name].kind == "number":
-            numbers = as_numbers(frame[name])[0]
-            if np.isfinite(numbers).any():
-                values[:, j] = np.where(np.isfinite(numbers), numbers, np.nanmedian(numbers))
-    return values, names
 
 
 def telling_columns(values: NDArray[np.float64], states: NDArray[np.intp]) -> NDArray[np.intp]:

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from neuralbayes.bayes import LOG_2
 from neuralbayes.estimators import InformationClusterer, ManifoldLabeler, MIMEncoder
-from neuralbayes.estimators.frames import column_names
 from neuralbayes.estimators.mim_encoder import WATCHED
 from neuralbayes.estimators.persistence import DESCRIPTION
 from neuralbayes.plot.plane import plane
@@ -135,7 +134,7 @@ def _explained(
         layer.p_zx,
         index=samples.index,
         sizes=np.bincount(trained, minlength=layer.n_states) if same else None,
-        fitted=column_names(clusterer),
+        fitted=set(clusterer.vectorizer_.encoders_ if hasattr(clusterer, "vectorizer_") else samples.columns),
         left_out=[] if classes is None else [classes],
         verdict=_verdict(clusterer),
     )
@@ -156,17 +155,18 @@ def _cluster_layers(
 ) -> tuple[list[Layer], tuple[str, tuple[float, float, float, float]] | None]:
     """The clusters of a model, with a picture of their regions where the rows have two columns."""
     p_zx = np.asarray(clusterer.predict_proba(X), dtype=np.float32)
+    vectorizer = getattr(clusterer, "vectorizer_", None)
+    raw = vectorizer is None or list(vectorizer.encoders_) == list(columns)  # else they have one unit already
+    scale = raw and (clusterer.standardize if vectorizer is None else vectorizer.standardize)
     order = np.random.default_rng(0).permutation(len(values))
-    vectorized = hasattr(clusterer, "vectorizer_")
-    units = bool(clusterer.standardize) or vectorized
-    drawn_in = plane(values[order], columns, np.random.default_rng(0), standardize=units)
+    drawn_in = plane(values[order], columns, np.random.default_rng(0), standardize=scale)
     points = np.empty_like(drawn_in.points)
     points[order] = drawn_in.points
     places = Places(points, np.ones(len(values), bool), drawn_in.axis_names, f"{len(values):,} rows{drawn_in.how}")
     disjoint = np.asarray(clusterer.disjoint_, dtype=bool) if isinstance(clusterer, ManifoldLabeler) else None
-    where = standardized(values) if units else values
+    where = standardized(values) if scale else values
     layer = Layer("states", p_zx, places, separation=clusterer.separation_, disjoint=disjoint, points=where)
-    if vectorized or values.shape[1] != 2 or not 2 <= layer.n_states <= len(COLORS):  # of more, two would look the same
+    if not raw or values.shape[1] != 2 or not 2 <= layer.n_states <= len(COLORS):  # of more, two would look the same
         return [layer], None
     names = getattr(clusterer, "feature_names_in_", None)
 

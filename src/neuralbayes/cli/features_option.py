@@ -1,4 +1,4 @@
-"""``--features`` of images: which file or network they come from."""
+"""``--features``: which file or network features come from, and whether a model was fitted to them."""
 
 from __future__ import annotations
 
@@ -99,3 +99,23 @@ def features_file(out: Path) -> Path:
     'photos-features.safetensors'
     """
     return out.with_name(f"{out.stem.removesuffix('-labels')}-features.safetensors")
+
+
+def features_name(features: str, network: PretrainedNetwork | None) -> str:
+    """What a model keeps of the features that it was fitted to: their name, and the digest of the network."""
+    return features if network is None else f"{features} {network.identity}"
+
+
+def load_fitting_features(model: Path, features: str | None, network: PretrainedNetwork | None) -> Any:
+    """A saved clusterer, if it was fitted to these features."""
+    import neuralbayes
+
+    estimator = neuralbayes.load(model)
+    fitted_to = getattr(estimator, "features_from_", None)
+    if fitted_to is None and features is not None:
+        raise ValueError(f"{model} was not fitted to features, but --features is {features}")
+    if fitted_to is not None and features is None:
+        raise ValueError(f"{model} was fitted to features: add --features {fitted_to.split()[0]}")
+    if network is not None and fitted_to is not None and fitted_to.split()[-1] != network.identity:
+        raise ValueError(f"{model} was fitted to features of {fitted_to.split()[0]}, got another network by --features")
+    return estimator

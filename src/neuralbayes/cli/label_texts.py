@@ -1,0 +1,191 @@
+"""``neuralbayes label --text``: cluster texts by the features of a network, or by the letters in them."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from neuralbayes.cli.features_option import (
+    features_file,
+    features_name,
+    features_of_file,
+    is_file,
+    load_fitting_features,
+)
+from neuralbayes.cli.label_summary import Labeling
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from neuralbayes.data.column_kinds import Column
+    from neuralbayes.data.table_sources import TableSource
+    from neuralbayes.features.pretrained import PretrainedNetwork
+
+
+@dataclass(frozen=True)
+class OpenedTexts:
+    """A table that was read, the column of its texts, and what they are to be clustered by.
+
+    Attributes
+    ----------
+    source : TableSource
+    text : str or None
+        The column; None where features of a file stand for whole rows.
+    features : str or None
+        A network or a file.
+    network : PretrainedNetwork or None
+    kept : Path
+        Where features of a network are kept.
+    model : Path or None
+        Of a model to label with.
+    settings : dict
+        Of the clusterer.
+    verbose : bool
+    """
+
+    source: TableSource
+    text: str | None
+    features: str | None
+    network: PretrainedNetwork | None
+    kept: Path
+    model: Path | None
+    settings: dict[str, Any]
+    verbose: bool
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the table."""
+        return len(self.source.data)
+
+    @property
+    def columns(self) -> list[Column]:
+        """What is used of each column."""
+        from neuralbayes.data.column_kinds import Column
+
+        by = "by the letters in it" if self.features is None else f"by the features of {self.features}"
+        return [
+            Column(name, "text", by) if name == self.text else Column(name, "ignored", "not chosen")
+            for name in map(str, self.source.frame)
+        ]
+
+    def train(self) -> Labeling:
+        """Cluster the texts, or label them with the model."""
+        import neuralbayes
+
+        X, names = self._rows()
+        if self.model is not None:
+            estimator = load_fitting_features(self.model, self.features, self.network)
+        else:
+            estimator = neuralbayes.InformationClusterer(**self.settings, **self._vectorizer(), verbose=self.verbose)
+            estimator.fit(X)
+            if self.features is not None:
+                estimator.features_from_ = features_name(self.features, self.network)
+        proba = estimator.predict_proba(X)
+        from neuralbayes.data.tables import Table
+
+        points = X if self.features is not None else estimator.vectorizer_.transform(X)
+        names = names or [str(name) for name in estimator.vectorizer_.get_feature_names_out()]
+        ignored = {column.name: column.reason for column in self.columns if not column.used}
+        return Labeling(
+            estimator,
+            Table(self.source, points, names, ignored),
+            proba.argmax(axis=1),
+            proba,
+            trained=self.model is None,
+            columns=self.columns,
+            told=None if self.text is None else self._told(proba),
+        )
+
+    def _rows(self) -> tuple[Any, list[str]]:
+        """What is clustered, and the names of its columns where they are those of features."""
+        if self.features is None:
+            return self.source.frame, []
+        found = self._features()
+        return found, [f"f_{j}" for j in range(found.shape[1])]
+
+    def _features(self) -> NDArray[Any]:
+        if self.network is None:
+            return features_of_file(Path(str(self.features)), self.n_rows, f"rows of {self.source.path}")
+        from neuralbayes.features.kept import kept_features, text_digests
+
+        texts = self._texts()
+        return kept_features(
+            self.network,
+            lambda rows: [texts[i] for i in rows],
+            text_digests(texts),
+            self.kept,
+            verbose=self.verbose,
+        )
+
+    def _texts(self) -> list[str]:
+        column = self.source.frame[self.text]
+        n_missing = int(column.isna().sum())
+        if n_missing:
+            warnings.warn(f"{n_missing:,} rows have no text; they are labelled as empty ones.", stacklevel=2)
+        return [str(text) for text in column.astype(object).where(column.notna(), "")]
+
+    def _vectorizer(self) -> dict[str, Any]:
+        if self.features is not None:
+            return {}
+        import neuralbayes
+
+        kinds = {name: "text" if name == self.text else "ignore" for name in map(str, self.source.frame)}
+        return {"vectorizer": neuralbayes.TableVectorizer(kinds=kinds)}
+
+    def _told(self, proba: NDArray[Any]) -> list[tuple[str, str]]:
+        """A name for each cluster, and its words."""
+        from neuralbayes.clusters.words import N_NAMED, cluster_words, text_names
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            words = cluster_words(self._texts(), proba.argmax(axis=1), proba.shape[1])
+        others = [f"also {', '.join(own[N_NAMED:])}" if len(own) > N_NAMED else "" for own in words]
+        return list(zip(text_names(words), others, strict=True))
+
+
+def opened_texts(
+    file: Path,
+    reading: dict[str, Any],
+    text: str | None,
+    features: str | None,
+    *,
+    out: Path,
+    model: Path | None,
+    settings: dict[str, Any],
+    verbose: bool,
+) -> OpenedTexts:
+    """Read a table with texts; the network is loaded first, so that a wrong name costs no time.
+
+    Parameters
+    ----------
+    file : Path
+    reading : dict
+        Of `read_source`.
+    text : str or None
+        The column of the texts; may be None where `features` is a file.
+    features : str or None
+    out : Path
+        Where the labels go, beside which features are kept.
+    model : Path or None
+    settings : dict
+    verbose : bool
+    """
+    from neuralbayes.data.table_sources import read_source
+    from neuralbayes.data.tables import chosen_columns
+
+    network = None
+    if features is not None and is_file(features):
+        if not Path(features).is_file():
+            raise FileNotFoundError(f"--features must be a .npy file that exists, or a network, got {features!r}")
+    elif features is not None:
+        if text is None:
+            raise ValueError(f"--features {features} needs --text COLUMN, the texts that it is to see")
+        from neuralbayes.features.pretrained import pretrained_network
+
+        network = pretrained_network(features, "texts")
+    source = read_source(file, **reading)
+    if text is not None:
+        chosen_columns(source.path, [str(name) for name in source.frame], [text])
+    return OpenedTexts(source, text, features, network, features_file(out), model, settings, verbose)

@@ -1,0 +1,58 @@
+"""Votes that known rows correct: a classifier learns from them what clusters and coordinates say about classes."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+
+from neuralbayes.clusters.hints import UNKNOWN, Hints, Labels
+from neuralbayes.clusters.space import Space
+
+Array = NDArray[np.float64]
+
+COORDINATES = 0.5
+"""Weight of the coordinates, with variance 1 on average, beside memberships of 0 and 1."""
+
+PENALTY = 3.0
+"""C of the logistic regression."""
+
+FEW_ROWS = 2.0
+"""Known rows for each class at which clusters and known rows have equal weight."""
+
+
+def taught_votes(shares: Array, partitions: list[Labels], space: Space, hints: Hints) -> Array:
+    """Votes (n_rows, n_clusters) with those of a classifier, where each cluster is a known class; else the votes.
+
+    Parameters
+    ----------
+    shares : ndarray of shape (n_rows, n_clusters)
+        Votes of partitions that heeded the hints.
+    partitions : list of ndarray of shape (n_rows,)
+        Partitions that did not: those that did are right about known rows, which says nothing about others.
+    space : Space
+    hints : Hints
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_clusters)
+    """
+    n_clusters = shares.shape[1]
+    if hints.known is None or n_clusters < 2 or len(hints.classes) < n_clusters:
+        return shares
+    points = space.denoised.double().numpy()
+    features = np.hstack([COORDINATES * points / points.std(), *(np.eye(n_clusters)[labels] for labels in partitions)])
+    rows = np.flatnonzero(hints.known != UNKNOWN)
+    weight = None if hints.weight is None else hints.weight[rows]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        classifier = LogisticRegression(C=PENALTY, max_iter=500).fit(features[rows], hints.known[rows], weight)
+    p_classes = classifier.predict_proba(features)
+    smoothed = (p_classes + np.mean([p_classes[column] for column in space.neighbors.T], axis=0)) / 2.0
+    trust = len(rows) / (len(rows) + FEW_ROWS * n_clusters)
+    votes: Array = (1.0 - trust) * shares + trust * smoothed
+    votes[hints.rows] = shares[hints.rows]
+    return votes

@@ -1,0 +1,216 @@
+"""What is known about rows: checks, closure, assignments, weights."""
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.metrics import adjusted_rand_score
+
+from neuralbayes.clusters.consensus import agree, co_association, votes
+from neuralbayes.clusters.hints import Hints, least_number, make_hints, numbered
+from neuralbayes.clusters.kmeans import cells, kmeans
+from neuralbayes.clusters.merging import merge_states, neighbor_joint
+from neuralbayes.clusters.mixture import fit_mixture
+from neuralbayes.clusters.points import span
+from neuralbayes.clusters.space import noise_metric
+
+
+@pytest.fixture
+def rng():
+    return np.random.RandomState(0)
+
+
+def test_must_links_close_and_spread_what_is_known():
+    hints = make_hints(7, known=[-1, -1, 3, -1, -1, -1, 0], must_link=[[0, 1], [1, 2], [4, 5]])
+    assert_array_equal(hints.known, [3, 3, 3, -1, -1, -1, 0])
+    assert len({hints.group[i] for i in (0, 1, 2)}) == 1 == len({hints.group[i] for i in (4, 5)})
+    assert_array_equal(hints.rows, [0, 1, 2, 4, 5, 6])
+    assert_array_equal(hints.classes, [0, 3])
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"must_link": [[0, 1], [1, 2]], "cannot_link": [[0, 2]]}, r"`cannot_link` has the rows \[0, 2\]"),
+        ({"known": [0, -1, 1, -1], "must_link": [[0, 1], [1, 2]]}, "the rows 0 and 2 .* classes 0 and 1"),
+        ({"known": [2, -1, 2, -1], "cannot_link": [[0, 2]]}, r"the rows \[0, 2\], both .* class 2"),
+        ({"known": [0, 1]}, r"`known` must be whole numbers of shape \(4,\)"),
+        ({"known": [0.5, 1.0, -1.0, -1.0]}, "`known` must be whole numbers"),
+        ({"known": [True, False, True, False]}, "`known` must be whole numbers"),
+        ({"known": [0, 1, -2, -1]}, "or -1 where unknown, got -2"),
+        ({"must_link": [0, 1]}, r"`must_link` must be whole numbers of shape \(n_pairs, 2\)"),
+        ({"must_link": [[0.0, 1.0]]}, "`must_link` must be whole numbers"),
+        ({"cannot_link": [[0, 4]]}, "`cannot_link` must be indices of rows, from 0 to 3, got 0 to 4"),
+        ({"cannot_link": [[-1, 2]]}, "`cannot_link` must be indices of rows"),
+        ({"cannot_link": [[1, 1]]}, "two different rows"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_its_rows(settings, words):
+    with pytest.raises(ValueError, match=words):
+        make_hints(4, **settings)
+
+
+def test_empty_links_are_none_and_a_row_may_be_linked_to_itself():
+    assert not make_hints(3, known=[-1, -1, -1], must_link=[], cannot_link=np.empty((0, 2))).constrain
+    assert len(make_hints(3, must_link=[[1, 1]]).rows) == 0
+
+
+def test_more_classes_than_clusters_are_refused():
+    hints = make_hints(3, known=[0, 4, -1])
+    assert least_number(hints, None) == least_number(hints, 5) == 5
+    with pytest.raises(ValueError, match="from 0 to n_clusters - 1 = 2, got 4"):
+        least_number(hints, 3)
+    assert least_number(Hints(), 3) == 1
+
+
+def test_rows_are_assigned_at_the_least_cost_that_is_allowed():
+    cost = np.array([[0.0, 1.0, 9.0], [0.0, 5.0, 9.0], [0.0, 0.5, 9.0], [0.0, 2.0, 3.0]])
+    assert_array_equal(make_hints(4, known=[-1, 2, -1, -1]).assign(cost), [0, 2, 0, 0])
+    # 0 and 2 move together, since that costs 1.5, less than 5 for row 1
+    apart = make_hints(4, must_link=[[0, 2]], cannot_link=[[1, 2]])
+    assert_array_equal(apart.assign(cost), [1, 0, 1, 0])
+    # three that must all differ
+    assert sorted(make_hints(4, cannot_link=[[0, 1], [1, 2], [0, 2]]).assign(cost)[:3]) == [0, 1, 2]
+    # of two known rows none moves; where no cluster is left, the pair stays as it is
+    assert_array_equal(make_hints(4, known=[0, 1, -1, -1], cannot_link=[[0, 1]]).assign(cost), [0, 1, 0, 0])
+    assert_array_equal(make_hints(3, cannot_link=[[0, 1], [1, 2], [0, 2]]).assign(cost[:3, :1]), [0, 0, 0])
+
+
+def test_hints_about_some_rows_are_those_of_these_rows():
+    hints = make_hints(
+        5, weight=np.arange(5.0), known=[-1, 1, -1, -1, 0], must_link=[[2, 3]], cannot_link=[[1, 3], [0, 4]]
+    )
+    some = hints.of(np.array([1, 2, 3]))
+    assert_allclose(some.weight, [0.5, 1.0, 1.5])
+    assert_array_equal(some.known, [1, -1, -1])
+    assert some.group[1] == some.group[2] != some.group[0]
+    assert_array_equal(some.cannot, [[0, 2]])
+    assert not Hints().of(np.array([0])).constrain
+    assert Hints(np.full(4, 7.0)).of(np.arange(3)).weight is None
+
+
+def test_rows_of_which_something_is_known_are_drawn_first(rng):
+    known = np.full(100, -1)
+    known[[7, 50, 93]] = 0
+    hints = make_hints(100, known=known)
+    assert {7, 50, 93} <= set(hints.draw(100, 5, rng))
+    assert_array_equal(hints.draw(100, 100, rng), np.arange(100))
+
+
+def test_the_pool_holds_rows_in_proportion_to_their_weights():
+    pool = Hints(np.array([0.5, 1.0, 1.5])).pool()
+    assert_array_equal(torch.bincount(pool), [2, 4, 6])
+    assert Hints().pool() is None
+    fractions = Hints(np.array([0.1] * 10 + [1.9] * 10)).pool()
+    assert 78 <= len(fractions) <= 82
+    assert (torch.bincount(fractions)[10:] >= 7).all()
+
+
+def test_clusters_get_the_numbers_of_the_classes_that_they_hold():
+    clusters = np.array([2, 0, 1, 0])
+    of_classes = np.array([[0.0, 0.0, 4.0], [3.0, 0.0, 0.0], [0.0, 0.1, 0.0], [0.5, 0.0, 0.0]])
+    assert_array_equal(numbered(clusters, 3, of_classes), [2, 0, 1, 0])
+    assert_array_equal(numbered(clusters, 3, of_classes[:, ::-1]), [0, 2, 1, 2])
+    assert_array_equal(numbered(clusters, 3, np.zeros((4, 0))), clusters)
+
+
+def test_states_of_one_class_are_merged_first_and_of_two_classes_last():
+    joint = np.full((4, 4), 1.0 / 16.0)
+    joint[0, 1] = joint[1, 0] = 0.2  # the closest pair, but of two classes
+    joint /= joint.sum()
+    merging = merge_states(joint, np.array([0, 1, -1, 0]))
+    assert_array_equal(merging.pairs[0], [0, 3])
+    cluster = merging.clusters(2)
+    assert cluster[0] == cluster[3] != cluster[1]
+
+
+def test_kmeans_keeps_known_rows_and_links(rng):
+    points = np.concatenate([rng.normal(0, 1, (50, 2)), rng.normal(4, 1, (50, 2)), rng.normal((0, 8), 1, (50, 2))])
+    truth = np.repeat([2, 0, 1], 50)
+    known = np.full(150, -1)
+    known[[0, 50, 100]] = truth[[0, 50, 100]]
+    labels = kmeans(points, 3, rng, make_hints(150, known=known))
+    assert (labels == truth).mean() > 0.95
+    free = kmeans(points, 3, rng, make_hints(150, known=np.where(known == 2, 2, -1)))  # the others are new
+    assert (free[truth == 2] == 2).mean() > 0.95
+    assert adjusted_rand_score(truth, free) > 0.9
+    hints = make_hints(150, must_link=[[0, 50]], cannot_link=[[1, 2]])
+    linked = kmeans(points, 3, rng, hints)
+    assert linked[0] == linked[50]
+    assert linked[1] != linked[2]
+
+
+WEIGHTS = np.array([1, 2, 1, 3, 1, 1, 2, 1] * 15, dtype=float)
+
+
+@pytest.fixture
+def weighted(rng):
+    points = np.concatenate([rng.normal(0, 1, (60, 3)), rng.normal(4, 1.5, (60, 3))])
+    rows = np.repeat(np.arange(120), WEIGHTS.astype(int))
+    return points, rows
+
+
+def test_a_row_of_weight_two_counts_as_two_for_cells_and_kmeans(weighted, rng):
+    points, rows = weighted
+    hints = Hints(WEIGHTS)
+    labels, repeated = kmeans(points, 2, rng, hints), kmeans(points[rows], 2, rng)
+    assert adjusted_rand_score(labels[rows], repeated) == 1.0
+    _, centers, sizes = cells(points, 120, rng, WEIGHTS)
+    assert_array_equal(sizes, WEIGHTS)
+    assert_array_equal(centers, points)
+    cell, centers, sizes = cells(points, 10, rng, WEIGHTS)
+    for number in range(len(sizes)):
+        mean = points[rows][cell[rows] == number].mean(axis=0)
+        assert_allclose(centers[number], mean)
+        assert sizes[number] == (cell[rows] == number).sum()
+
+
+@pytest.mark.parametrize("kind", ["tied", "diagonal", "full"])
+def test_a_row_of_weight_two_counts_as_two_for_mixtures(weighted, kind):
+    points, rows = weighted
+    x = torch.from_numpy(points).float()
+    start = (x[:, 0] > 2).long()
+    floor = torch.zeros(3, 3)
+    p = fit_mixture(x, start, 2, kind, floor, hints=Hints(WEIGHTS))
+    assert_allclose(p[rows], fit_mixture(x[rows], start[rows], 2, kind, floor), atol=1e-4)
+    assert float((p - fit_mixture(x, start, 2, kind, floor)).abs().max()) > 1e-3
+
+
+def test_a_row_of_weight_two_counts_as_two_for_the_consensus(rng):
+    partitions = [rng.randint(4, size=120), rng.randint(3, size=120)]
+    rows = np.repeat(np.arange(120), WEIGHTS.astype(int))
+    found, repeated = co_association(partitions, 3, WEIGHTS), co_association([p[rows] for p in partitions], 3)
+    assert_allclose(
+        found @ found.T, (repeated @ repeated.T)[np.ix_(*2 * [np.searchsorted(rows, np.arange(120))])], atol=1e-8
+    )
+    assert_allclose(
+        votes(partitions, partitions[0], 4, WEIGHTS)[rows], votes([p[rows] for p in partitions], partitions[0][rows], 4)
+    )
+
+
+def test_known_rows_have_the_whole_vote(rng):
+    partitions = [np.array([0, 0, 1, 1, 1]), np.array([0, 0, 0, 1, 1]), np.array([1, 1, 0, 0, 0])]
+    shares = agree(partitions, 2, rng, make_hints(5, known=[1, -1, 1, -1, 0]))
+    assert_array_equal(shares[[0, 2, 4]], [[0, 1], [0, 1], [1, 0]])
+
+
+def test_a_row_of_weight_two_counts_as_two_for_the_coordinates(weighted, rng):
+    points, rows = weighted
+    center, scale, components = span(lambda i: torch.from_numpy(points[i]), np.arange(120), 2, True, rng, WEIGHTS)
+    repeated = span(lambda i: torch.from_numpy(points[rows][i]), np.arange(len(rows)), 2, True, rng)
+    assert_allclose(center, repeated[0])
+    assert_allclose(scale, repeated[1])
+    assert_allclose((components.T @ repeated[2]).abs(), np.eye(2), atol=1e-6)
+    neighbors = torch.from_numpy(rng.randint(120, size=(120, 2)))
+    x = torch.from_numpy(points).float()
+    metric = noise_metric(x, neighbors, torch.zeros(3, 3), weight=torch.from_numpy(WEIGHTS))
+    again = noise_metric(torch.cat([x[rows], x]), len(rows) + neighbors[rows], torch.zeros(3, 3))
+    assert_allclose(metric.abs(), again.abs(), rtol=1e-4)
+
+
+def test_a_row_of_weight_two_counts_as_two_for_neighbours(rng):
+    p_zx = rng.dirichlet(np.ones(3), 120)
+    neighbors = rng.randint(120, size=(120, 2))
+    rows = np.repeat(np.arange(120), WEIGHTS.astype(int))
+    joint = sum(np.outer(p_zx[i], p_zx[j]) for i in rows for j in neighbors[i])
+    assert_allclose(neighbor_joint(p_zx, neighbors, WEIGHTS), (joint + joint.T) / (2 * joint.sum()))

@@ -1,0 +1,39 @@
+"""Sparse rows of many columns as dense ones of few."""
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.testing import assert_allclose
+
+from neuralbayes.clusters.reduction import fit_reduction
+
+
+def sparse_rows(rank, rng):
+    left, right = rng.standard_normal((80, rank)), rng.standard_normal((rank, 60)) * (rng.uniform(size=60) < 0.5)
+    return sp.csr_array(left @ right)
+
+
+def test_rows_of_low_rank_lose_nothing():
+    rng = np.random.RandomState(0)
+    rows = sparse_rows(5, rng)
+    reduction = fit_reduction(rows, np.arange(80), 20, rng).numpy()
+    assert reduction.shape == (60, 5)  # vectors of singular values that are rounding are left out
+    assert_allclose(rows @ reduction @ reduction.T, rows.toarray(), atol=1e-9)
+
+
+def test_only_the_chosen_rows_count():
+    rng = np.random.RandomState(0)
+    rows = sp.csr_array(np.diag([1.0, 2.0, 3.0, 1e6]))
+    reduction = fit_reduction(rows, np.arange(3), 2, rng).numpy()
+    assert_allclose(np.abs(reduction).round(9), [[0, 0], [0, 1], [1, 0], [0, 0]])
+
+
+def test_directions_alone_count_with_unit():
+    rng = np.random.RandomState(0)
+    rows = sparse_rows(6, rng)
+    long = sp.diags_array(np.geomspace(1e-3, 1e3, 80)) @ rows
+    one, other = (fit_reduction(x.tocsr(), np.arange(80), 3, np.random.RandomState(0), unit=True) for x in (rows, long))
+    assert_allclose(one @ one.T, other @ other.T, atol=1e-6)
+
+
+def test_rows_of_zeros_have_a_reduction():
+    assert fit_reduction(sp.csr_array((5, 9)), np.arange(5), 3, np.random.RandomState(0)).shape == (9, 1)
