@@ -66,6 +66,9 @@ _inside = (MIDDLES - HALF_WIDTHS > -1e-9) & (MIDDLES + HALF_WIDTHS < 1.0 + 1e-9)
 MIDDLES, HALF_WIDTHS = MIDDLES[_inside], HALF_WIDTHS[_inside]
 """Of the bands that are tried, where the hills are at 0 and 1."""
 
+SCATTER = 2.0
+"""Variance by which values are scattered, in units of that of their rounding: with 1, two categories are two hills."""
+
 
 class Valley(NamedTuple):
     """What held-out rows say of a valley."""
@@ -111,7 +114,7 @@ def choose_number(space: Space, max_clusters: int) -> tuple[int, dict[str, list[
         "rows" that each valley divides, the most first, and its "p_value".
     """
     generator = torch.Generator().manual_seed(0)
-    scatter = torch.randn(space.points.shape, generator=generator) @ _root(space.floor)
+    scatter = torch.randn(space.points.shape, generator=generator) @ _root(SCATTER * space.floor)
     labels, cuts = cut_at_valleys(((space.points + scatter) @ space.noise).double().numpy(), max_clusters)
     cuts = sorted(cuts, reverse=True)
     return int(labels.max()) + 1, {"rows": [float(n) for n, _ in cuts], "p_value": [p for _, p in cuts]}
