@@ -5,8 +5,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from neuralbayes import InformationClusterer
 
-pytestmark = pytest.mark.filterwarnings("ignore")
-
 OTHER_NUMBERS = (
     "training draws the rows of a batch at random: other rows, other batches. That weights count as often as they say "
     "is tested in test_known.py"
@@ -14,14 +12,13 @@ OTHER_NUMBERS = (
 
 
 def expected_failures(estimator):
-    return {
-        "check_sample_weight_equivalence_on_dense_data": OTHER_NUMBERS,
-        "check_sample_weight_equivalence_on_sparse_data": OTHER_NUMBERS,
-    }
+    one_cluster = estimator.n_clusters == "auto"  # of noise: all are labelled alike
+    return {} if one_cluster else {"check_sample_weight_equivalence_on_dense_data": OTHER_NUMBERS}
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks(
-    [InformationClusterer(3, max_iter=8, n_hidden=16), InformationClusterer("auto", max_iter=8, n_hidden=16)],
+    [InformationClusterer(3, max_iter=60, n_hidden=32), InformationClusterer("auto", max_iter=60, n_hidden=32)],
     expected_failed_checks=expected_failures,
 )
 def test_scikit_learn_checks(estimator, check):

@@ -25,7 +25,8 @@ from neuralbayes.clusters.hints import least_number
 from neuralbayes.clusters.training import N_STATES, ClusterOptions, default_steps, state_mlp
 from neuralbayes.estimators.attributes import Check, count
 from neuralbayes.estimators.clusterer import Array, tensor_of
-from neuralbayes.estimators.inputs import Rows, as_hints, as_images, as_rows
+from neuralbayes.estimators.inputs import Rows, as_images, as_rows
+from neuralbayes.estimators.sample_hints import as_hints
 from neuralbayes.estimators.updatable_clusterer import UpdatableClusterer, most_probable_states
 from neuralbayes.networks.states import StateNetwork, WithStates
 from neuralbayes.objectives import Objective

@@ -9,9 +9,8 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import validate_data
 
-from neuralbayes.clusters.hints import Hints, make_hints
 from neuralbayes.data.sources import Images, ImageSource, as_source
 
 Rows = Images | ImageSource | ArrayLike
@@ -50,25 +49,6 @@ def as_fitted(estimator: BaseEstimator, X: Any, image_shape: Sequence[int] | Non
     if images is not None and list(images.shape) != list(image_shape or ()):
         raise ValueError(f"X must be images of shape {tuple(image_shape or ())}, as in fit, got {images.shape}")
     return as_rows(estimator, X, reset=False) if images is None else images
-
-
-def as_hints(
-    n_samples: int,
-    sample_weight: ArrayLike | None,
-    known: ArrayLike | None,
-    must_link: ArrayLike | None,
-    cannot_link: ArrayLike | None,
-) -> tuple[NDArray[np.float64] | None, Hints, NDArray[np.int64]]:
-    """Checked weights (n_samples,) or None, hints about the samples of positive weight, and the indices of these."""
-    everything = np.arange(n_samples)
-    weight = None
-    if sample_weight is not None:
-        weight = _check_sample_weight(sample_weight, everything[:, None], dtype=np.float64, ensure_non_negative=True)
-        everything = np.flatnonzero(weight > 0.0)
-        if not len(everything):
-            raise ValueError("`sample_weight` must be positive for some samples, got only 0")
-    hints = make_hints(n_samples, weight=weight, known=known, must_link=must_link, cannot_link=cannot_link)
-    return weight, hints if weight is None else hints.of(everything), everything
 
 
 def _numpy(X: Any) -> Any:
