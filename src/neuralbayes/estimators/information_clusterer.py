@@ -28,7 +28,8 @@ from neuralbayes.distributed.processes import default_fabric, rank_zero_result
 from neuralbayes.estimators.attributes import Check, count, numbers, one_of
 from neuralbayes.estimators.clusterer import Array, Samples, tensor_of
 from neuralbayes.estimators.feature_spaces import space_scales, stack_spaces
-from neuralbayes.estimators.inputs import Rows, SparseRows, as_any_rows, as_hints, as_images, check_directions
+from neuralbayes.estimators.inputs import Rows, SparseRows, as_any_rows, as_images, check_directions
+from neuralbayes.estimators.sample_hints import as_hints
 from neuralbayes.estimators.updatable_clusterer import UpdatableClusterer, most_probable_states
 from neuralbayes.estimators.vectorized import VECTORIZER
 from neuralbayes.networks.rows import RowLayer
