@@ -28,7 +28,8 @@ from neuralbayes.distributed.processes import default_fabric, rank_zero_result
 from neuralbayes.estimators.attributes import Check, count, numbers, one_of
 from neuralbayes.estimators.clusterer import Array, Samples, tensor_of
 from neuralbayes.estimators.feature_spaces import space_scales, stack_spaces
-from neuralbayes.estimators.inputs import Rows, SparseRows, as_any_rows, as_hints, as_images, check_directions
+from neuralbayes.estimators.inputs import Rows, SparseRows, as_any_rows, as_images, check_directions
+from neuralbayes.estimators.sample_hints import as_hints
 from neuralbayes.estimators.updatable_clusterer import UpdatableClusterer, most_probable_states
 from neuralbayes.estimators.vectorized import VECTORIZER
 from neuralbayes.networks.rows import RowLayer
@@ -334,7 +335,7 @@ class InformationClusterer(UpdatableClusterer):
         body = self.network if isinstance(self.network, nn.Module) else None
         rng = check_random_state(self.random_state)
         seen = np.zeros(len(samples), bool)  # what the network is trained on
-        rows = self._row_layer(samples, fitted, seen, rng)
+        rows = self._row_layer(samples, fitted, weight, seen, rng)
 
         def read(indices: NDArray[np.int64]) -> Tensor:
             seen[fitted[indices]] = True
@@ -391,7 +392,12 @@ class InformationClusterer(UpdatableClusterer):
         return samples
 
     def _row_layer(
-        self, samples: Samples, fitted: NDArray[np.int64], seen: NDArray[np.bool_], rng: np.random.RandomState
+        self,
+        samples: Samples,
+        fitted: NDArray[np.int64],
+        weight: NDArray[np.float64] | None,
+        seen: NDArray[np.bool_],
+        rng: np.random.RandomState,
     ) -> RowLayer:
         """What rows pass first; notes the metric, and which rows took part in the reduction of sparse ones."""
         self.effective_metric_, self.n_components_ = self.metric, 0
@@ -408,7 +414,8 @@ class InformationClusterer(UpdatableClusterer):
         chosen = np.sort(rng.permutation(fitted)[: self.max_samples])
         seen[chosen] = True
         reduction = rank_zero_result(
-            default_fabric(), lambda: fit_reduction(samples.matrix, chosen, self.n_components, rng, unit=unit)
+            default_fabric(),
+            lambda: fit_reduction(samples.matrix, chosen, self.n_components, rng, weight=weight, unit=unit),
         )
         self.n_components_ = reduction.shape[1]
         return RowLayer(reduction, unit=unit)
