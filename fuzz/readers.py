@@ -48,7 +48,9 @@ from neuralbayes.data.idx import read_idx
 from neuralbayes.data.images import load_images
 from neuralbayes.data.pictures import read_picture
 from neuralbayes.data.stl import read_stl_images, read_stl_labels
-from neuralbayes.data.tables import read_table, write_table
+from neuralbayes.data.table_sources import read_source
+from neuralbayes.data.table_writing import write_table
+from neuralbayes.data.tables import read_table
 from neuralbayes.distributed import blocks
 from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.report.explorer import runs as explored
@@ -90,9 +92,9 @@ class Reader:
 
 
 def _written_back(path: Path) -> None:
-    """Read a table of text, and write its cells beside new ones."""
-    table = read_table(path)
-    write_table(path.with_suffix(".out.csv"), {"label": np.zeros(len(table.X), int)}, beside=table)
+    """Read a table, and write its cells beside new ones."""
+    source = read_source(path)
+    write_table(path.with_name(f"out-{path.name}"), {"label": np.zeros(len(source.frame), int)}, beside=source)
 
 
 def _stream(read: Callable[[Any], Any]) -> Callable[[Path], Any]:
@@ -193,6 +195,12 @@ READERS = {
         _written_back,
         [b"a,b,c\n1,2,x\n3,4.5,y\n", b"1;2\n3;4\n", b'"a,""b",c\n-1e5,nan\n2,3\n', b"zip;x\n02750;0,5\n00501;1,25\n"],
     ),
+    "packed-csv": Reader(
+        ".csv.gz", _written_back, [b"a,b\n1,x\n2,y\n", "a;ö\r\n1,5;x\r\n".encode("utf-16")], gzip.compress
+    ),
+    "json-lines": Reader(".jsonl", _written_back, [b'{"a": 1, "b": "x"}\n{"a": 2.5, "b": null}\n']),
+    "arrow": Reader(".arrow", _written_back, seeds.arrow()),
+    "xlsx": Reader(".xlsx", _written_back, seeds.workbooks(), longest=16_384),
     "parquet": Reader(".parquet", read_table, seeds.parquet()),
     "npy": Reader(".npy", read_table, seeds.arrays()),
     "npz": Reader(".npz", read_table, seeds.archives()),

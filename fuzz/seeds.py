@@ -50,6 +50,19 @@ def archives() -> list[bytes]:
     return [_npz(c, X=X) for c in (False, True)] + [_npz(c, images=images(), labels=y[:3]) for c in (False, True)]
 
 
+def arrow() -> list[bytes]:
+    import pandas as pd
+
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"], "c": pd.Categorical(["u", "v"])})
+    return [written(partial(frame.to_feather, compression=kind), ".arrow") for kind in ("zstd", "uncompressed")]
+
+
+def workbooks() -> list[bytes]:
+    import pandas as pd
+
+    return [written(partial(pd.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]}).to_excel, index=False), ".xlsx")]
+
+
 def parquet() -> list[bytes]:
     import pandas as pd
 

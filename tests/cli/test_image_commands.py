@@ -347,7 +347,7 @@ def test_probe_divides_labelled_pictures_that_have_no_test_part(capsys, folder, 
 
 def test_probe_says_that_labels_are_missing_before_anything_is_decoded(capsys, folder, run, monkeypatch):
     (folder / "stray.png").write_bytes((folder / "cats" / "00.png").read_bytes())
-    monkeypatch.setattr("neuralbayes.data.folder.read_picture", None)
+    monkeypatch.setattr("neuralbayes.data.listed.read_picture", None)
     assert main(["probe", str(run), "--data", str(folder)]) == 2
     assert "one folder for each class" in said(capsys)[1]
 

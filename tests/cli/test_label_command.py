@@ -3,12 +3,14 @@
 import io
 import json
 import math
+import re
 import sys
 import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import neuralbayes
@@ -22,14 +24,16 @@ class SignLabeler:
     disjoint = True
     made = None
 
-    def __init__(self, n_clusters=2, standardize=False, n_neighbors=15, random_state=None, max_clusters=8):
+    def __init__(
+        self, n_clusters=2, standardize=False, n_neighbors=15, random_state=None, max_clusters=8, vectorizer=None
+    ):
         self.n_clusters, self.random_state, self.max_clusters = n_clusters, random_state, max_clusters
-        self.standardize, self.n_neighbors = standardize, n_neighbors
+        self.standardize, self.n_neighbors, self.vectorizer = standardize, n_neighbors, vectorizer
         type(self).made = self
 
     def fit(self, X):
-        if hasattr(X, "columns"):
-            self.feature_names_in_ = np.array(list(X.columns), dtype=object)
+        if self.vectorizer is not None:
+            self.vectorizer_ = clone(self.vectorizer).fit(X)
         self.fitted_on = X
         self.n_clusters_ = 2 if self.n_clusters == "auto" else self.n_clusters
         self.n_features_in_ = np.shape(X)[1]
@@ -44,15 +48,17 @@ class SignLabeler:
         return self.predict_proba(X).argmax(axis=1)
 
     def predict_proba(self, X):
+        first = np.asarray(X)[:, 0] if self.vectorizer is None else X[next(iter(self.vectorizer_.encoders_))]
         p = np.zeros((len(X), self.n_clusters_))
-        p[np.arange(len(X)), (np.asarray(X)[:, 0] > 0).astype(int)] = 1.0
+        p[np.arange(len(X)), (pd.to_numeric(first, errors="coerce") > 0).astype(int)] = 1.0
         return p
 
     def save(self, folder):
         folder.mkdir(parents=True)
-        names = getattr(self, "feature_names_in_", None)
-        state = {"n": self.n_features_in_, "names": None if names is None else list(names)}
+        values, arrays = self.vectorizer_.state() if self.vectorizer is not None else (None, {})
+        state = {"n": self.n_features_in_, "vectorizer": values}
         (folder / "model.json").write_text(json.dumps(state))
+        np.savez(folder / "arrays.npz", **arrays)
 
 
 class SignClusterer(SignLabeler):
@@ -68,8 +74,12 @@ class SignClusterer(SignLabeler):
 
 def load_sign_labeler(folder):
     state = json.loads((folder / "model.json").read_text())
-    X = np.zeros((1, state["n"]))
-    return SignLabeler().fit(X if state["names"] is None else pd.DataFrame(X, columns=state["names"]))
+    labeler = SignLabeler().fit(np.zeros((1, state["n"])))
+    if state["vectorizer"] is not None:
+        with np.load(folder / "arrays.npz") as arrays:
+            labeler.vectorizer_ = neuralbayes.TableVectorizer.restored(state["vectorizer"], dict(arrays))
+        labeler.vectorizer = labeler.vectorizer_
+    return labeler
 
 
 @pytest.fixture(autouse=True)
@@ -118,7 +128,8 @@ def test_the_summary_counts_the_states_and_says_what_was_used(table, capsys):
     assert "75.0 %" in out
     assert "100.0 % of log 2" in out
     assert "used     a, b" in out
-    assert "ignored  name (text)" in out
+    assert "3 columns: 2 numbers; 1 left out: 1 id" in out
+    assert re.search(r"name +left out: id +20 values in 20 rows: hardly any repeats", out)
     assert str(table.with_name("data-labels.csv")) in out
     assert str(table.with_name("data-labels.png")) in out
     assert err == ""
@@ -144,8 +155,8 @@ def test_auto_takes_manifolds_only_where_all_are_certified(table, capsys, monkey
     out, err = said(capsys)
     assert err == ""
     assert (SignClusterer.made is not None) == (expected is SignClusterer)
-    words = "2 disjoint manifolds" if expected is SignLabeler else "2 clusters that touch; separation"
-    assert words in out
+    assert ("2 disjoint manifolds" in out) == (expected is SignLabeler)
+    assert ("2 groups that touch: no gap between them; separation 50 of 100" in out) == (not disjoint)
 
 
 def test_json_is_one_object_and_nothing_else(table, capsys, monkeypatch):
@@ -173,8 +184,8 @@ def test_json_is_one_object_and_nothing_else(table, capsys, monkeypatch):
     assert result["states"][0]["separation"] == pytest.approx(math.log(2) / 2)
     assert result["disjoint"] is False
     assert result["notes"] == ["no restart found disjoint states"]
-    assert result["columns"] == ["a", "b"]
-    assert result["ignored"] == {"name": "text"}
+    assert result["used"] == ["a", "b"]
+    assert [column["kind"] for column in result["columns"]] == ["id", "number", "number"]
     assert result["new_columns"] == ["label", "p_0", "p_1"]
     assert result["model"] == str(table.parent / "model")
 
@@ -201,12 +212,15 @@ def test_options_reach_the_estimator(table):
     main(["label", str(table), "--clusters", "3", "--seed", "7", "--columns", "b,a", "--quiet", "--no-picture"])
     made = SignLabeler.made
     assert (made.n_clusters, made.random_state) == (3, 7)
-    assert list(made.fitted_on.columns) == ["b", "a"]
+    assert list(made.vectorizer_.encoders_) == ["a", "b"]
 
 
 def test_options_of_the_geometry_reach_the_estimator(table):
-    main(["label", str(table), "--standardize", "--neighbors", "5", "--quiet", "--no-picture"])
-    assert (SignLabeler.made.standardize, SignLabeler.made.n_neighbors) == (True, 5)
+    words = ["label", str(table), "--quiet", "--no-picture", "--force"]
+    main([*words, "--neighbors", "5"])
+    assert (SignLabeler.made.vectorizer.standardize, SignLabeler.made.n_neighbors) == (True, 5)
+    main([*words, "--no-standardize"])
+    assert SignLabeler.made.vectorizer.standardize is False
 
 
 def test_the_largest_number_to_try_reaches_the_estimator_and_is_for_auto(table, capsys):
@@ -221,7 +235,7 @@ def test_a_saved_model_is_named_in_the_command_to_look_at_it(table, capsys):
     assert main(["label", str(data), "--clusters", "2", "--save", str(folder), "--no-picture"]) == 0
     assert said(capsys)[0].splitlines()[-1] == f"next     neuralbayes report {folder} '{data}' --open"
     assert main(["label", str(data), "--clusters", "2", "--no-picture", "--force"]) == 0
-    assert "neuralbayes report" not in said(capsys)[0]
+    assert "next     the same with --save model/ --force keeps the model" in said(capsys)[0]
 
 
 def test_the_number_of_clusters_is_auto_and_the_seed_0_by_default(table):
@@ -316,7 +330,7 @@ def test_a_model_of_named_columns_takes_an_array_of_as_many(table, capsys):
     assert np.load(new.with_name("new-labels.npy")).tolist() == [0, 1]
     np.save(new, np.ones((2, 5)))
     assert main(["label", str(new), "--model", str(folder), "--force"]) == 2
-    assert "was trained on 2 columns, but" in said(capsys)[1]
+    assert "has 5 columns without names, not 2" in said(capsys)[1]
 
 
 @pytest.mark.parametrize(
@@ -372,7 +386,7 @@ def test_a_column_that_looks_like_a_formula_is_drawn_by_its_letters(table, capsy
     pd.read_csv(table).rename(columns={"a": "$\\bad{ $"}).to_csv(table, index=False)
     assert main(["label", str(table), "--clusters", "2", "--json"]) == 0
     summary = json.loads(said(capsys)[0])
-    assert summary["columns"] == ["$\\bad{ $", "b"]
+    assert summary["used"] == ["$\\bad{ $", "b"]
     assert summary["notes"] == []
     assert table.with_name("data-labels.png").stat().st_size > 1000
 
@@ -418,7 +432,9 @@ def test_columns_that_were_left_out_for_one_reason_stand_together(table, capsys)
     assert main(["label", str(table), "--clusters", "2", "--no-picture"]) == 0
     capsys.readouterr()
     assert main(["label", str(table.with_name("data-labels.csv")), "--clusters", "2", "--no-picture"]) == 0
-    assert "ignored  name (text); label, p_0, p_1 (written by neuralbayes label" in said(capsys)[0]
+    out = said(capsys)[0]
+    assert "6 columns: 2 numbers; 4 left out: 1 id, 3 written" in out
+    assert "written by neuralbayes label" in " ".join(out.split())
 
 
 @pytest.fixture
@@ -447,43 +463,51 @@ def labelled_json(capsys, *words):
     return json.loads(capsys.readouterr().out)
 
 
-def test_columns_that_cannot_carry_a_manifold_are_left_out_and_named(customers, capsys):
+def test_a_certificate_rests_on_numbers_with_gaps_alone(customers, capsys):
     result = labelled_json(capsys, customers)
-    assert result["columns"] == ["spent", "income", "age"]
-    assert result["ignored"] == {
-        "Customer ID": "an id or code by its name",
-        "Zip Code": "an id or code by its name",
+    assert result["used"] == ["spent", "income", "age"]
+    assert {column["name"]: column["kind"] for column in result["columns"]} == {
+        "Customer ID": "id",
+        "Zip Code": "id",
         "country": "constant",
-        "active": "two values",
-        "rating": "few values",
+        "active": "boolean",
+        "rating": "number",
+        "spent": "number",
+        "income": "number",
+        "age": "number",
     }
     assert list(pd.read_csv(result["out"]))[:8] == list(pd.read_csv(customers))
 
 
-def test_columns_that_would_be_left_out_can_be_kept(customers, capsys):
-    assert labelled_json(capsys, customers, "--keep", "rating,active")["columns"] == [
-        "active", "rating", "spent", "income", "age"
-    ]  # fmt: skip
-    assert len(labelled_json(capsys, customers, "--keep", "all")["columns"]) == 8
-    assert labelled_json(capsys, customers, "--columns", "rating,age")["columns"] == ["rating", "age"]
+def test_clusters_that_touch_are_found_by_all_columns_of_use(customers, capsys, monkeypatch):
+    monkeypatch.setattr(SignLabeler, "disjoint", False)
+    assert labelled_json(capsys, customers)["used"] == ["active", "rating", "spent", "income", "age"]
+    words = ["--as", "Zip Code=category", "--as", "age=ignore"]
+    assert labelled_json(capsys, customers, *words)["used"] == ["Zip Code", "active", "rating", "spent", "income"]
+    assert labelled_json(capsys, customers, "--columns", "rating,age")["used"] == ["rating", "age"]
+    assert labelled_json(capsys, customers, "--columns", "Customer ID,age")["used"] == ["Customer ID", "age"]
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--keep", "colour"], "colour"),
-        (["--keep", "age", "--columns", "age"], "--columns"),
-        (["--keep", "age", "--model", "model"], "--keep"),
+        (["--as", "colour=number"], "no column 'colour'"),
+        (["--as", "age=colour"], "must be one of number, boolean, category, date, text, ignore, got 'colour'"),
+        (["--as", "age"], "--as must be COLUMN=KIND"),
+        (["--as", "age=number", "--columns", "rating"], "--columns does not choose it"),
+        (["--as", "age=number", "--model", "model"], "--as is for training a model"),
+        (["--columns", "colour"], "has no column 'colour'"),
+        (["--missing", "guess"], "--missing"),
     ],
 )
-def test_keep_that_means_nothing_is_refused(customers, capsys, words, message):
+def test_what_means_nothing_is_refused(customers, capsys, words, message):
     assert main(["label", str(customers), *words]) != 0
     assert message in said(capsys)[1]
 
 
-def test_a_table_of_discrete_columns_alone_says_what_to_do(tmp_path, capsys):
+def test_a_table_of_categories_alone_is_labelled_without_a_certificate(tmp_path, capsys):
     rng = np.random.default_rng(0)
     pd.DataFrame(rng.integers(0, 2, (100, 3)), columns=["a", "b", "c"]).to_csv(tmp_path / "t.csv", index=False)
-    assert main(["label", str(tmp_path / "t.csv")]) != 0
-    assert "keep" in said(capsys)[1]
-    assert not (tmp_path / "t-labels.csv").exists()
+    assert labelled_json(capsys, tmp_path / "t.csv")["method"] == "information"
+    assert main(["label", str(tmp_path / "t.csv"), "--method", "manifolds", "--force"]) != 0
+    assert "needs a column of numbers in which rows can have gaps; --method information" in said(capsys)[1]

@@ -172,7 +172,7 @@ def test_images_that_do_not_fit_into_the_memory_are_refused_before_they_are_deco
     (tmp_path / "photos").mkdir()
     Image.new("RGB", (400, 300)).save(tmp_path / "photos" / "a.png")
     monkeypatch.setattr("neuralbayes.system.limits.free_memory", lambda: 10**7)
-    monkeypatch.setattr("neuralbayes.data.folder.read_picture", None)  # what calls it fails
+    monkeypatch.setattr("neuralbayes.data.listed.read_picture", None)  # what calls it fails
     assert main(["label", "photos", "--size", "300x400"]) == 2
     message = said(capsys)[1]
     for words in ("1 images of 300x400 pixels", "0.0 GB are free", "--size 64"):

@@ -51,7 +51,7 @@ def test_what_cannot_be_is_refused_by_its_rows(settings, words):
 
 
 def test_empty_links_are_none_and_a_row_may_be_linked_to_itself():
-    assert len(make_hints(3, must_link=[], cannot_link=np.empty((0, 2))).rows) == 0
+    assert not make_hints(3, known=[-1, -1, -1], must_link=[], cannot_link=np.empty((0, 2))).constrain
     assert len(make_hints(3, must_link=[[1, 1]]).rows) == 0
 
 
@@ -86,6 +86,7 @@ def test_hints_about_some_rows_are_those_of_these_rows():
     assert some.group[1] == some.group[2] != some.group[0]
     assert_array_equal(some.cannot, [[0, 2]])
     assert not Hints().of(np.array([0])).constrain
+    assert Hints(np.full(4, 7.0)).of(np.arange(3)).weight is None
 
 
 def test_rows_of_which_something_is_known_are_drawn_first(rng):
@@ -99,7 +100,6 @@ def test_rows_of_which_something_is_known_are_drawn_first(rng):
 def test_the_pool_holds_rows_in_proportion_to_their_weights():
     pool = Hints(np.array([0.5, 1.0, 1.5])).pool()
     assert_array_equal(torch.bincount(pool), [2, 4, 6])
-    assert Hints(np.ones(3)).pool() is None
     assert Hints().pool() is None
     fractions = Hints(np.array([0.1] * 10 + [1.9] * 10)).pool()
     assert 78 <= len(fractions) <= 82

@@ -126,7 +126,7 @@ def test_the_shape_is_told_before_anything_is_decoded(tmp_path: Path, monkeypatc
     for i in range(3):
         picture(size=(400, 300)).save(tmp_path / f"{i}.png")
     decoded: list[Path] = []
-    monkeypatch.setattr("neuralbayes.data.folder.read_picture", lambda path, *_: decoded.append(path))
+    monkeypatch.setattr("neuralbayes.data.listed.read_picture", lambda path, *_: decoded.append(path))
 
     def refuse(n: int, shape: tuple[int, int, int]) -> None:
         raise ValueError(f"{n} of {shape}")
@@ -140,7 +140,7 @@ def test_few_large_pictures_are_decoded_at_a_time(tmp_path: Path, monkeypatch: p
     for i in range(12):
         picture(size=(40, 40), seed=i).save(tmp_path / f"{i:02}.png")
     plain = FolderSource(tmp_path).read(np.arange(12))
-    monkeypatch.setattr("neuralbayes.data.folder.DECODING_BYTES", 4 * 40 * 40)  # room for one of them
+    monkeypatch.setattr("neuralbayes.data.listed.DECODING_BYTES", 4 * 40 * 40)  # room for one of them
     at_work, most = [], []
 
     def counted(path: Path, *rest: object) -> np.ndarray:
@@ -150,7 +150,7 @@ def test_few_large_pictures_are_decoded_at_a_time(tmp_path: Path, monkeypatch: p
         at_work.remove(path)
         return image
 
-    monkeypatch.setattr("neuralbayes.data.folder.read_picture", counted)
+    monkeypatch.setattr("neuralbayes.data.listed.read_picture", counted)
     np.testing.assert_array_equal(FolderSource(tmp_path, memory_limit=0).read(np.arange(12)), plain)
     assert max(most) == 1
 

@@ -8,7 +8,6 @@ from sklearn.metrics import adjusted_rand_score
 from torch import nn
 
 import neuralbayes as nb
-from neuralbayes.clusters.from_consensus import temperature
 
 RNG = np.random.RandomState(0)
 Y = np.repeat([0, 1, 2], [150, 100, 50])
@@ -100,10 +99,3 @@ def test_states_are_refused_where_they_do_nothing():
     with pytest.raises(ValueError, match="`n_states` is for start='states', and must be None here, got 8"):
         nb.InformationClusterer(3, n_states=8).fit(X)
     assert nb.InformationClusterer(3, start="states", n_states=8, max_iter=8, random_state=0).fit(X).n_states_ == 8
-
-
-def test_the_temperature_is_that_of_the_least_cross_entropy():
-    torch.manual_seed(0)
-    target = torch.randn(200, 3).softmax(dim=1)
-    assert temperature(7.0 * target.log(), target) == pytest.approx(7.0, rel=1e-3)
-    assert temperature(torch.randn(5, 1), torch.ones(5, 1)) == 1.0

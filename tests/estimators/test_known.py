@@ -53,7 +53,8 @@ def test_clusters_that_are_no_known_class_are_found(blobs):
     assert adjusted_rand_score(y, clusterer.labels_) > 0.95
     for c in (1, 3):
         assert (clusterer.labels_[y == c] == c).mean() > 0.95
-    assert set(clusterer.labels_[(y == 0) | (y == 2)]) == {0, 2}
+    for c in (0, 2):
+        assert np.isin(clusterer.labels_[y == c], (0, 2)).mean() > 0.95
 
 
 def test_auto_has_room_for_all_known_classes(blobs):
@@ -95,10 +96,9 @@ def test_links_are_kept_as_a_rule(start):
 def test_hints_that_say_nothing_change_nothing(blobs):
     X, _ = blobs
     plain = nb.InformationClusterer(4, **QUICK).fit(X)
-    for settings in ({"sample_weight": np.full(len(X), 3.0)}, {"must_link": [], "cannot_link": []}):
+    for settings in ({"sample_weight": np.full(len(X), 3.0)}, {"known": np.full(len(X), -1), "must_link": []}):
         other = nb.InformationClusterer(4, **QUICK).fit(X, **settings)
-        assert adjusted_rand_score(plain.labels_, other.labels_) == 1.0
-        assert_allclose(plain.prior_, other.prior_, atol=0.01)
+        assert_array_equal(plain.predict_proba(X), other.predict_proba(X))
 
 
 @pytest.mark.parametrize("start", ["consensus", "states"])

@@ -7,6 +7,6 @@ from neuralbayes import ManifoldLabeler
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@parametrize_with_checks([ManifoldLabeler(), ManifoldLabeler(n_clusters="auto", max_clusters=3)])
+@parametrize_with_checks([ManifoldLabeler(), ManifoldLabeler("auto", max_clusters=2, n_init=2)])
 def test_scikit_learn(estimator, check):
     check(estimator)

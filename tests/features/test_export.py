@@ -35,7 +35,11 @@ def test_the_network_that_takes_bytes_gives_the_features(encoder, state):
     np.testing.assert_allclose(found, encoder.features(ArraySource(images(4)), state), atol=1e-5)
 
 
-@pytest.mark.parametrize("state", ["relu1", "relu4"])
+@pytest.mark.parametrize(
+    ("encoder", "state"),
+    [("channel", "relu1"), ("channel", "relu4"), ("dimension", "relu4"), ("whiten", "relu4")],
+    indirect=["encoder"],
+)
 @pytest.mark.parametrize("to", ["onnx", "torch"])
 def test_an_exported_network_gives_the_features_of_any_number_of_images(encoder, tmp_path, to, state):
     if to == "onnx":

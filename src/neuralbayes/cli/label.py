@@ -22,6 +22,7 @@ from neuralbayes.cli.label_summary import Labeling, label_outputs, next_step, su
 from neuralbayes.cli.label_texts import OpenedTexts, opened_texts
 from neuralbayes.cli.options import Flag
 from neuralbayes.cli.outputs import beside
+from neuralbayes.cli.report_inputs import reading_options
 from neuralbayes.cli.standard_streams import HYPHEN, output_file, standard_input, stream_names, to_standard_output
 from neuralbayes.distributed.workers import Workers
 
@@ -41,7 +42,6 @@ files, need not fit into memory: it is read and written some groups of rows at a
   [cyan]neuralbayes label data.csv --clusters 3[/cyan]
   [cyan]neuralbayes label export.csv.gz --sep ';' --decimal , --encoding cp1252[/cyan]
   [cyan]neuralbayes label book.xlsx --sheet Customers --out customers.csv[/cyan]
-  [cyan]gunzip -c data.csv.gz | neuralbayes label - > labelled.csv[/cyan]
   [cyan]neuralbayes label data.parquet --columns height,weight --save model/[/cyan]
   [cyan]neuralbayes label new.parquet --model model/ --out labelled.csv[/cyan]
   [cyan]neuralbayes label large.npy --model model/ --workers 8[/cyan]
@@ -176,7 +176,8 @@ def label(
     """
     if model is not None:
         given: dict[str, Any] = {"--clusters": clusters, "--max-clusters": max_clusters, "--neighbors": neighbors}
-        given |= {"--seed": seed, "--save": save, "--standardize": standardize, "--size": size}
+        given |= {"--seed": seed, "--save": save, "--standardize": standardize}
+        given |= {"--size": size if features is None else None}
         given |= {"--as": as_, "--missing": missing}
         for option, value in given.items():
             if value is not None:
@@ -275,7 +276,8 @@ def label(
     elif not quiet:
         summary.print(console, Console(stderr=True, highlight=False))
         if not from_stream:
-            step = next_step(summary, outputs.model or model, file, key)
+            options = reading_options({**reading, "text": text, "features": features})
+            step = next_step(summary, outputs.model or model, file, options)
             console.print(Text.assemble((f"{'next':<9}", "dim"), step), soft_wrap=True)
 
 

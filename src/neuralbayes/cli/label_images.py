@@ -224,7 +224,7 @@ def label_images(
     notes: list[str] = []
     if draw:
         outputs = with_picture(
-            order.outputs, lambda path: _draw(path, estimator, p_zx.argmax(axis=1), source, images.name), notes
+            order.outputs, lambda path: _draw(path, estimator, X, p_zx.argmax(axis=1), source, images.name), notes
         )
         order = replace(order, outputs=outputs)
     summary = _summary(order, estimator, p_zx, source.shape, classes, len(images.skipped), notes)
@@ -235,7 +235,8 @@ def label_images(
         summary.print(console, Console(stderr=True, highlight=False))
         if order.outputs.model is not None:
             split = [] if order.split == "train" else ["--split", order.split]
-            words = ["neuralbayes", "report", str(order.outputs.model), order.data, *split, "--open"]
+            features = [] if order.features is None else ["--features", order.features.name]
+            words = ["neuralbayes", "report", str(order.outputs.model), order.data, *split, *features, "--open"]
             console.print(Text.assemble((f"{'next':<9}", "dim"), shlex.join(words)), soft_wrap=True)
 
 
@@ -263,8 +264,8 @@ def _write(path: Path, p_zx: NDArray[Any], names: list[str], classes: NDArray[np
             write_table(path, columns | {"label": labels, "p": p_zx})
 
 
-def _draw(path: Path, estimator: Any, labels: NDArray[Any], source: ImageSource, title: str) -> None:
-    """A row of each cluster, from its most typical image to its least typical."""
+def _draw(path: Path, estimator: Any, X: Any, labels: NDArray[Any], source: ImageSource, title: str) -> None:
+    """A row of each cluster, from its most typical image to its least typical; `X` is what was clustered."""
     import numpy as np
 
     from neuralbayes.clusters.prototypes import some
@@ -277,10 +278,13 @@ def _draw(path: Path, estimator: Any, labels: NDArray[Any], source: ImageSource,
     rng = np.random.default_rng(0)
     counts = np.bincount(labels)
     drawn = np.concatenate([some(np.flatnonzero(labels == k), RANKED, rng) for k in range(len(counts))])
-    points = estimator.module_.normalize(tensor_of(source, drawn)).flatten(1).numpy()
+    points = estimator.module_.normalize(tensor_of(X, drawn)).flatten(1).numpy()
     members = [drawn[rows] for rows in from_typical_to_odd(points, labels[drawn], SHOWN)]
     shown = [k for k in range(len(members)) if len(members[k])]
-    typicality = [100.0 * estimator.typicality(SubsetSource(source, members[k])) for k in shown]
+    of_images = estimator.image_shape_ is not None
+    typicality = [
+        100.0 * estimator.typicality(SubsetSource(X, members[k]) if of_images else X[members[k]]) for k in shown
+    ]
     height, width, channels = source.shape
     reduction = max(height, width) / SHEET_SIDE
     if reduction > 1 and channels in CHANNELS:

@@ -212,6 +212,12 @@ def _opened(order: ModelOrder) -> Opened:
             table = rows.table(0) if vectorizer is None else unread_table(rows.source(0), names)
         elif vectorizer is not None:
             source = read_source(order.file, **order.reading)
+            if not source.named and names and source.data.shape[1] == len(names):
+                source = replace(source, data=source.frame.set_axis(names, axis=1))
+            elif not source.named:
+                raise ValueError(
+                    f"{order.file} has {source.data.shape[1]} columns without names, not {len(names or [])}"
+                )
             if names:
                 chosen_columns(order.file, source.frame.columns.tolist(), names)
             table = unread_table(source, names or [])

@@ -216,9 +216,8 @@ def used_columns(estimator: Any, columns: Sequence[Column]) -> list[str]:
     return [column.name for column in columns if column.used] if vectorizer is None else list(vectorizer.encoders_)
 
 
-def next_step(summary: LabelSummary, model: Path | None, file: Path, key: str | None) -> str:
-    """What to type next."""
-    options = [] if key is None else ["--key", key]
+def next_step(summary: LabelSummary, model: Path | None, file: Path, options: Sequence[str]) -> str:
+    """What to type next; `options` say how the file is read."""
     if model is not None:
         return shlex.join(["neuralbayes", "report", str(model), str(file), *options, "--open"])
     if summary.n_clusters == 1:

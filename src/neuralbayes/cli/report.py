@@ -46,6 +46,10 @@ def report(
     split: Literal["train", "test", "unlabeled"] | None = None,
     labels: Annotated[str | None, Parameter(metavar="COLUMN")] = None,
     key: str | None = None,
+    sheet: Annotated[str | None, Parameter(metavar="NAME|N")] = None,
+    sep: Annotated[str | None, Parameter(metavar="MARK")] = None,
+    decimal: Literal[".", ","] | None = None,
+    encoding: str | None = None,
     samples: int = 5000,
     map_: Annotated[Literal["tsne", "pca"], Parameter(name="--map")] = "tsne",
     open_: Annotated[Flag, Parameter(name="--open")] = False,
@@ -69,6 +73,15 @@ def report(
         Column of a table with true classes, to hold the states against.
     key
         Which array of a .npz file to use.
+    sheet
+        Which sheet of an .xlsx file to use, by its name or its number; by default the first.
+    sep
+        The mark between the cells of a text file, or one of tab and space. By default it is found, as are the two
+        below.
+    decimal
+        The decimal mark in a text file.
+    encoding
+        The encoding of a text file, such as cp1252.
     samples
         How many samples the page holds, at most: more take longer and make it larger.
     map_
@@ -78,9 +91,11 @@ def report(
     quiet
         Print nothing but errors.
     """
+    reading = {"key": key, "sheet": sheet, "sep": sep, "decimal": decimal, "encoding": encoding}
     kinds = [(one, _kind(one)) for one in (folder, against) if one is not None]
     if kinds[0][1] == "results":
-        options = {"DATA": data, "--against": against, "--split": split, "--labels": labels, "--key": key}
+        options = {"DATA": data, "--against": against, "--split": split, "--labels": labels}
+        options |= {f"--{name}": value for name, value in reading.items()}
         _results_page(folder, out, {name: value for name, value in options.items() if value is not None}, quiet)
         return
     if not 2 <= samples <= MOST_SAMPLES:
@@ -95,7 +110,7 @@ def report(
             if isinstance(shown, Progress):
                 shown.update(shown.task_ids[0], description=doing)
 
-        asked = Asked(data, split, labels, key, progress=not quiet)
+        asked = Asked(data, split, labels, reading, progress=not quiet)
         inputs = [open_input(one, kind, asked) for one, kind in kinds]
         # Two that look at the same samples share their pictures; else each has its own, and fewer of them.
         shared: dict[Any, Any] = {}

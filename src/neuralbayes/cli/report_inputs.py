@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,7 +23,7 @@ class Asked:
     data: str | None
     split: str | None
     labels: str | None
-    key: str | None
+    reading: dict[str, str | None]  # how a table is to be read, arguments of read_table
     progress: bool
 
 
@@ -66,7 +67,7 @@ class RowInput:
     folder: Path
     estimator: Any
     table: Any
-    key: str | None
+    reading: dict[str, str | None]
     classes: Any
     class_column: str | None
 
@@ -85,7 +86,7 @@ class RowInput:
         samples = shared[self.looks_at]
         X: Any = table.X[samples.index]
         names = getattr(self.estimator, "feature_names_in_", None)
-        options = [] if self.key is None else ["--key", self.key]
+        options = reading_options(self.reading)
         if hasattr(self.estimator, "vectorizer_"):
             X = table.frame.iloc[samples.index]
             options += table_options(self.estimator.vectorizer_)
@@ -127,7 +128,9 @@ def open_input(folder: Path, kind: str, asked: Asked) -> ImageInput | RowInput:
 
 
 def _open_run(folder: Path, asked: Asked) -> ImageInput:
-    for option, value in {"--labels": asked.labels, "--key": asked.key}.items():
+    for option, value in (
+        {"--labels": asked.labels} | {f"--{name}": value for name, value in asked.reading.items()}
+    ).items():
         if value is not None:
             raise ValueError(f"{option} is for tables, but {folder} is a run on images")
     encoder = load_encoder(folder)
@@ -152,19 +155,21 @@ def _open_table(folder: Path, estimator: Any, asked: Asked) -> RowInput:
     file = Path(str(asked.data))
     names = getattr(estimator, "feature_names_in_", None)
     trained_on = None if names is None else [str(name) for name in names]
+    reading: dict[str, Any] = asked.reading
     if hasattr(estimator, "vectorizer_"):
         from neuralbayes.cli.label_rows import drawn_table
         from neuralbayes.data.table_sources import read_source
 
-        table, _ = drawn_table(read_source(file, key=asked.key), estimator.vectorizer_)
-        return RowInput(folder, estimator, table, asked.key, _classes(table, asked), asked.labels)
-    table = read_table(file, columns=None if file.suffix.lower() in ARRAY_SUFFIXES else trained_on, key=asked.key)
+        table, _ = drawn_table(read_source(file, **reading), estimator.vectorizer_)
+        return RowInput(folder, estimator, table, reading, _classes(table, asked), asked.labels)
+    columns: Any = None if file.suffix.lower() in ARRAY_SUFFIXES else trained_on
+    table = read_table(file, columns=columns, **reading)
     if table.X.shape[1] != estimator.n_features_in_:
         raise ValueError(
             f"{folder} was trained on {estimator.n_features_in_} columns, but {file} gives {table.X.shape[1]}: "
             f"{shortened(table.feature_names)}"
         )
-    return RowInput(folder, estimator, table, asked.key, _classes(table, asked), asked.labels)
+    return RowInput(folder, estimator, table, reading, _classes(table, asked), asked.labels)
 
 
 def _classes(table: Any, asked: Asked) -> Any:
@@ -185,6 +190,17 @@ def table_options(vectorizer: Any) -> list[str]:
     options = [word for name, kind in (vectorizer.kinds or {}).items() for word in ("--as", f"{name}={kind}")]
     options += ["--missing", "mask"] if vectorizer.missing == "mask" else []
     return options + ([] if vectorizer.standardize else ["--no-standardize"])
+
+
+def reading_options(reading: Mapping[str, str | None]) -> list[str]:
+    """How a table is to be read, as words of a command line.
+
+    Examples
+    --------
+    >>> reading_options({"key": None, "sep": ";"})
+    ['--sep', ';']
+    """
+    return [word for name, value in reading.items() if value is not None for word in (f"--{name}", value)]
 
 
 def _as_csv(names: list[str]) -> str:

@@ -7,7 +7,8 @@
    labels; what they agree on is right more often.
 3. A network learns the votes, and goes on by the objective: information, with p(z|x) kept from changing under the worst
    small step. It ends with clusters that are better than the votes, and that new rows have too.
-4. The logits are divided by the temperature at which p(z|x) agrees best with the votes.
+4. The logits are divided by the temperature at which p(z|x) agrees best with how far clusters overlap
+   (:mod:`~neuralbayes.clusters.calibration`).
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from dataclasses import replace
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
+from neuralbayes.clusters.calibration import calibrated_temperature
 from neuralbayes.clusters.consensus import agree
 from neuralbayes.clusters.fit import Clusters, separation_of
 from neuralbayes.clusters.hints import Hints, least_number
@@ -38,9 +39,6 @@ from neuralbayes.training.inference import in_blocks
 
 FEW = 20_000
 """Rows up to which one thread is as fast as several that wait for each other."""
-
-HOTTEST = 100.0
-"""Temperatures are looked for from the inverse of this to this."""
 
 
 def consensus_steps(n_samples: int, batch_size: int) -> int:
@@ -155,7 +153,10 @@ def fit_from_consensus(
     logits = torch.from_numpy(in_blocks(lambda rows: network(fetch(torch.from_numpy(rows))), len(chosen), block=BLOCK))
     pool = options.hints.pool()
     rows = slice(None) if pool is None else pool
-    cooled = rank_zero_result(fabric, lambda: temperature(logits[rows], shares[rows]))
+    floor = space.noise.T @ space.floor @ space.noise
+    cooled = rank_zero_result(
+        fabric, lambda: calibrated_temperature(logits[rows], space.denoised[rows], floor, shares[rows])
+    )
     divide_logits(network, cooled)
     p_zx = (logits / cooled).softmax(dim=1).numpy()
     weight = options.hints.weight
@@ -173,27 +174,6 @@ def fit_from_consensus(
         n_hidden=options.n_hidden,
         selection=selection,
     )
-
-
-@torch.no_grad()
-def temperature(logits: Tensor, target: Tensor) -> float:
-    """What to divide logits by so that p(z|x) is as sure as the votes agree: that of the least cross-entropy.
-
-    Examples
-    --------
-    >>> target = torch.tensor([[0.75, 0.25]])
-    >>> round(temperature(10.0 * target.log(), target), 3)
-    10.0
-    """
-    if target.shape[1] == 1:
-        return 1.0
-    logits, target = logits.double(), target.double()
-
-    def cross_entropy(log_temperature: float) -> float:
-        return float(nn.functional.cross_entropy(logits / np.exp(log_temperature), target))
-
-    bounds = (-np.log(HOTTEST), np.log(HOTTEST))
-    return float(np.exp(minimize_scalar(cross_entropy, bounds=bounds, method="bounded").x))
 
 
 @torch.no_grad()

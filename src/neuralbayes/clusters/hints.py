@@ -72,10 +72,10 @@ class Hints:
         return np.flatnonzero(hinted)
 
     def of(self, rows: Labels) -> Hints:
-        """The hints about some rows, in their order; pairs with other rows are dropped."""
+        """The hints about some rows, in their order; pairs with other rows and equal weights are dropped."""
         if self.weight is not None:
-            weight = self.weight[rows]
-            return replace(Hints(None, self.known, self.group, self.cannot).of(rows), weight=weight / weight.mean())
+            others, weight = replace(self, weight=None).of(rows), self.weight[rows]
+            return others if (weight == weight[0]).all() else replace(others, weight=weight / weight.mean())
         if self.known is None or self.group is None or self.cannot is None:
             return Hints()
         place = np.full(len(self.known), -1)
@@ -93,7 +93,7 @@ class Hints:
 
     def pool(self) -> Tensor | None:
         """Indices of rows, each as often as its weight asks for, in units of a quarter of the mean; None: all once."""
-        if self.weight is None or bool((self.weight == 1.0).all()):
+        if self.weight is None:
             return None
         edges = np.floor(np.cumsum(self.weight) * POOL + 0.5).astype(np.int64)
         return torch.from_numpy(np.repeat(np.arange(len(self.weight)), np.diff(edges, prepend=0)))
@@ -234,6 +234,8 @@ def make_hints(
         return Hints(weight)
     classes = _checked_known(known, n_rows)
     must, cannot = _checked_pairs("must_link", must_link, n_rows), _checked_pairs("cannot_link", cannot_link, n_rows)
+    if not (len(must) or len(cannot) or (classes != UNKNOWN).any()):
+        return Hints(weight)
     edges = coo_matrix((np.ones(len(must)), must.T), shape=(n_rows, n_rows))
     group = connected_components(edges, directed=False)[1].astype(np.int64)
     for pair in cannot[group[cannot[:, 0]] == group[cannot[:, 1]]][:1].tolist():

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.cluster.hierarchy import linkage
 from scipy.stats import betabinom, binom
 
-from neuralbayes.clusters.kmeans import cells, kmeans, ward
-from neuralbayes.clusters.number_of_clusters import MANY_ROWS, count_valleys
+from neuralbayes.clusters.number_of_clusters import cut_at_valleys, is_between
 from neuralbayes.neighbors import nearest_neighbors
 
 Array = NDArray[np.floating]
@@ -25,6 +23,9 @@ N_NEIGHBORS = 30
 
 RARE = 1e-5
 """Probability of so many new rows among them by chance, below which a row may be of a new group."""
+
+N_CLOSE = 5
+"""Nearest rows most of which must be strange, too."""
 
 LEAST_ROWS = 10
 """Such rows in a new group."""
@@ -49,14 +50,23 @@ def more_than_chance(p_values: Array, n_calibration: int) -> bool:
     return bool(betabinom.sf(n_atypical - 1, len(p_values), k, n_calibration + 1 - k) < LEVEL)
 
 
-def among_themselves(old: Array, new: Array) -> NDArray[np.bool_]:
-    """Which new rows have far more new rows among their neighbours than there are among all rows: (n_new,)."""
-    n_neighbors = min(N_NEIGHBORS, len(old) + len(new) - 1)
+def strange_rows(old: Array, new: Array, p_values: Array, n_calibration: int) -> NDArray[np.bool_]:
+    """Which new rows may be of a new group: (n_new,).
+
+    They are not typical, where more rows are not than chance would have it, or have far more new rows among their
+    neighbours than there are among all rows; and most of their nearest rows are strange, too, as those of a mere
+    outlier are not.
+    """
     points = np.concatenate([new, old]).astype(np.float32)
+    n_neighbors = min(N_NEIGHBORS, len(points) - 1)
     _, near = nearest_neighbors(points, n_neighbors, n_queries=len(new))
     share = (len(new) - 1) / (len(points) - 1)
-    rare: NDArray[np.bool_] = binom.sf((near < len(new)).sum(axis=1) - 1, n_neighbors, share) < RARE
-    return rare
+    strange = np.zeros(len(points), bool)
+    strange[: len(new)] = binom.sf((near < len(new)).sum(axis=1) - 1, n_neighbors, share) < RARE
+    if more_than_chance(p_values, n_calibration):
+        strange[: len(new)] |= p_values <= ATYPICAL
+    together: NDArray[np.bool_] = strange[near[:, :N_CLOSE]].mean(axis=1) > 0.5
+    return strange[: len(new)] & together
 
 
 def find_new_groups(
@@ -82,10 +92,7 @@ def find_new_groups(
     ndarray of shape (n_new,)
     """
     groups = np.full(len(new), -1)
-    strange = among_themselves(old, new)
-    if more_than_chance(p_values, n_calibration):
-        strange |= p_values <= ATYPICAL
-    candidates = np.flatnonzero(strange)
+    candidates = np.flatnonzero(strange_rows(old, new, p_values, n_calibration))
     if at_most < 1 or len(candidates) < LEAST_ROWS:
         return groups
     x = new[candidates].astype(np.float64)
@@ -102,25 +109,17 @@ def find_new_groups(
 
 
 def _divided(x: Array, at_most: int) -> list[Labels]:
-    """Indices of the rows of each part that a hierarchy of the rows keeps apart."""
-    cell = np.arange(len(x))
-    if len(x) <= MANY_ROWS:
-        tree = linkage(x, "ward")
-    else:
-        cell, centers, sizes = cells(x, min(4 * at_most, len(x) // 10), np.random.RandomState(0))
-        tree = ward(centers, sizes)
-    number = min(count_valleys(x, cell, tree)[0], at_most)
-    labels = kmeans(x, number, np.random.RandomState(0)) if number > 1 else np.zeros(len(x), np.int64)
-    return [np.flatnonzero(labels == part) for part in range(number)]
+    """Indices of the rows of each part between which there are valleys."""
+    labels, _ = cut_at_valleys(x.astype(np.float64), at_most)
+    return [np.flatnonzero(labels == part) for part in range(int(labels.max()) + 1)]
 
 
 def _apart(group: Array, cluster: Array) -> bool:
     """Whether a valley lies between a group and a cluster."""
     if not len(cluster):
         return True
-    cell = np.repeat([0, 1], [len(group), len(cluster)])
-    tree = np.array([[0.0, 1.0, 1.0, 2.0]])
-    return count_valleys(np.concatenate([group, cluster]).astype(np.float64), cell, tree)[0] == 2
+    side = np.repeat([True, False], [len(group), len(cluster)])
+    return is_between(np.concatenate([group, cluster]).astype(np.float64), side)
 
 
 def _with_others(old: Array, new: Array, groups: Labels) -> Labels:

@@ -1,136 +1,277 @@
-"""How many clusters rows have: as many as the hierarchy joins across a valley."""
+r"""How many clusters rows have: they are cut through valleys, as long as held-out rows confirm that there is one.
+
+Some rows find a band with few rows between two hills; others, which had no part in finding it, are counted in it. Let v
+of them fall into the band, of width h, and k into a hill, of width w. If the density is log-concave, then so is its
+projection on any direction (Prékopa 1973), which therefore has no valley: the band is at least as dense as the lower
+hill. Of the rows in either, a share of at least h / (h + w) then falls into the band, and
+
+.. math:: P(V \le v), \quad V \sim \mathrm{Binomial}(v + k, h / (h + w)),
+
+is a p-value for that hill; the larger one of the two hills counts. Nothing is assumed of the dimension or of the method
+that found the band. A log-concave density that is cut by hyperplanes stays log-concave in each part, so the same holds
+for the rows on either side of a cut, and so on.
+"""
 
 from __future__ import annotations
 
+import heapq
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.cluster.hierarchy import linkage
-from scipy.stats import binom
+from scipy.special import betainc
 from torch import Tensor
 
-from neuralbayes.clusters.kmeans import cells, ward
+from neuralbayes.clusters.kmeans import cut_tree
 from neuralbayes.clusters.space import Space
 
-Array = NDArray[np.floating]
+Array = NDArray[np.float64]
+Side = NDArray[np.bool_]
 
-MANY_ROWS = 2000
-"""Up to so many rows the hierarchy starts from single rows, beyond from cells."""
+LEVEL = 0.1
+"""Largest p-value of a valley through all rows; through some of them, multiplied by their share (Meinshausen 2008)."""
 
-LEVEL = 0.02
-"""Probability that a join of all rows without a valley is taken for one with a valley; of some rows, their share."""
-
-DEPTH = 0.5
+DEPTH = 0.6
 """A valley has at most this share of the density of the lower of its two hills."""
 
-HALF_WIDTH = 0.1
-"""Of the band between two means in which rows are counted, in units of their distance."""
+LEAST_ROWS = 16
+"""Rows that may be cut in two."""
 
-LEAST_ROWS = 8
-"""Rows of a cluster that may stand apart."""
+LEAST_ON_A_SIDE = 4
 
-RIDGE = 30.0
-"""Weight of the identity in the covariance within two clusters, in units of columns over rows."""
+MOST_ROWS = 1000
+"""Rows, drawn at random, that a valley is looked for in."""
+
+N_FOLDS = 5
+N_PASSES = 5
+
+HOPELESS = 0.5
+"""P-value above which no other pass is made."""
+
+N_WARD = 5
+"""Each of Ward's clusters, when there are 2 up to so many of them, is a side to start from."""
+
+N_REFINEMENTS = 3
+
+THINNEST = 0.05
+"""Least half-width of a hill, in units of the distance between the hills."""
+
+MIDDLES, HALF_WIDTHS = (
+    grid.ravel() for grid in np.meshgrid(np.arange(0.25, 0.76, 0.05), [0.05, 0.1, 0.15, 0.2, 0.3], indexing="ij")
+)
+_inside = (MIDDLES - HALF_WIDTHS > -1e-9) & (MIDDLES + HALF_WIDTHS < 1.0 + 1e-9)
+MIDDLES, HALF_WIDTHS = MIDDLES[_inside], HALF_WIDTHS[_inside]
+"""Of the bands that are tried, where the hills are at 0 and 1."""
+
+SCATTER = 2.0
+"""Variance by which values are scattered, in units of that of their rounding: with 1, two categories are two hills."""
+
+
+class Valley(NamedTuple):
+    """What held-out rows say of a valley."""
+
+    p_value: float
+    depth: float  # density in the band over that of the lower hill
 
 
 @dataclass(frozen=True)
-class Join:
-    """A join of the hierarchy, and what lies between the two clusters that it joins."""
+class Band:
+    """A band between two hills, which are at 0 and at 1 along a direction."""
 
-    n_rows: int
-    p_value: float  # of a valley at least as empty as this one, if there were none
-    deep: bool
+    direction: Array
+    offset: float
+    middle: float
+    half_width: float
+    hills: Array  # their half-widths (2,)
+    p_value: float  # of the rows that found it, which says little
+
+    def along(self, x: Array) -> Array:
+        """(n_rows, n_dimensions) -> (n_rows,)."""
+        result: Array = x @ self.direction - self.offset
+        return result
+
+    def reversed(self) -> Band:
+        """The same band, with the hills exchanged."""
+        return Band(
+            -self.direction, -self.offset - 1.0, 1.0 - self.middle, self.half_width, self.hills[::-1], self.p_value
+        )
 
 
 def choose_number(space: Space, max_clusters: int) -> tuple[int, dict[str, list[float]]]:
-    """The number of clusters, and which joins of the hierarchy it undoes.
+    """The number of clusters, and the valleys between them.
 
-    Rows in units of the noise are joined by Ward's criterion. Two clusters stay apart where few rows lie between them:
-    along the direction that tells them apart best, a band half way between their means is emptier than bands around
-    either mean. If it were not, a row would fall into either with a known probability, which gives a p-value; the level
-    is shared out by size (Meinshausen 2008). Clusters that hold several stay apart too. Values are scattered over what
-    they were rounded from, because gaps between codes are no valleys.
+    Rows are compared in units of the noise. Values are scattered over what they were rounded from, because gaps between
+    codes are no valleys.
 
     Returns
     -------
     int
-        From 1 to `max_clusters`. The same for every seed.
+        From 1 to `max_clusters`. Its random numbers are the same for all seeds: the answer is a matter of the rows.
     dict
-        "rows" in and "p_value" of each join that is undone, the largest first.
+        "rows" that each valley divides, the most first, and its "p_value".
     """
-    generator = torch.Generator().manual_seed(0)  # the same for all seeds: the answer is a matter of the rows alone
-    scatter = torch.randn(space.points.shape, generator=generator) @ _root(space.floor)
-    x = ((space.points + scatter) @ space.noise).double().numpy()
-    cell = np.arange(len(x))
-    if len(x) <= MANY_ROWS:
-        tree = linkage(x, "ward")
-    else:
-        cell, centers, sizes = cells(x, min(4 * max_clusters, len(x) // 10), np.random.RandomState(0))
-        tree = ward(centers, sizes)
-    number, undone = count_valleys(x, cell, tree)
-    undone = sorted(undone, key=lambda join: -join.n_rows)
-    selection = {"rows": [float(join.n_rows) for join in undone], "p_value": [join.p_value for join in undone]}
-    return min(number, max_clusters), selection
+    generator = torch.Generator().manual_seed(0)
+    scatter = torch.randn(space.points.shape, generator=generator) @ _root(SCATTER * space.floor)
+    labels, cuts = cut_at_valleys(((space.points + scatter) @ space.noise).double().numpy(), max_clusters)
+    cuts = sorted(cuts, reverse=True)
+    return int(labels.max()) + 1, {"rows": [float(n) for n, _ in cuts], "p_value": [p for _, p in cuts]}
 
 
-def count_valleys(x: Array, cell: NDArray[np.int64], tree: NDArray[np.float64]) -> tuple[int, list[Join]]:
-    """How many clusters a hierarchy of cells keeps apart, and which joins that undoes.
+def cut_at_valleys(x: Array, max_clusters: int) -> tuple[NDArray[np.int64], list[tuple[int, float]]]:
+    """Cut rows (n_rows, n_dimensions) in two by hyperplanes through valleys, the largest part first.
+
+    Returns
+    -------
+    labels : ndarray of shape (n_rows,)
+    cuts : list of (int, float)
+        The rows that each cut divides, and the p-value of its valley.
+
+    Examples
+    --------
+    >>> rng = np.random.RandomState(0)
+    >>> x = rng.normal(size=(300, 2)) + 6.0 * (np.arange(300) // 100)[:, None]
+    >>> np.bincount(cut_at_valleys(x, 20)[0]).tolist()
+    [100, 100, 100]
+    """
+    rng = np.random.RandomState(0)
+    queue = [(-len(x), 0, np.arange(len(x)))]  # the second number decides between parts of one size
+    whole: list[NDArray[np.int64]] = []
+    cuts = []
+    while queue and len(queue) + len(whole) < max_clusters:
+        _, _, rows = heapq.heappop(queue)
+        level = LEVEL * len(rows) / len(x)
+        valley = held_out_valley(x[rows], rng, level)
+        side = None
+        if valley.p_value < level and valley.depth < DEPTH:
+            band = emptiest_band(x[rng.permutation(rows)[:MOST_ROWS]])
+            side = None if band is None else band.along(x[rows]) > band.middle
+        if side is None or side.all() or not side.any():
+            whole.append(rows)
+            continue
+        cuts.append((len(rows), valley.p_value))
+        for number, part in enumerate((rows[side], rows[~side])):
+            heapq.heappush(queue, (-len(part), 2 * len(cuts) + number, part))
+    labels = np.empty(len(x), np.int64)
+    for cluster, rows in enumerate(whole + [rows for _, _, rows in queue]):
+        labels[rows] = cluster
+    return labels, cuts
+
+
+def is_between(x: Array, side: Side) -> bool:
+    """Whether a valley lies between the rows (n_rows, n_dimensions) of one side and those of the other.
+
+    Examples
+    --------
+    >>> rng = np.random.RandomState(0)
+    >>> x, side = rng.normal(size=(200, 2)), np.arange(200) < 100
+    >>> is_between(x, x[:, 0] > 0.0), is_between(x + 6.0 * side[:, None], side)
+    (False, True)
+    """
+    valley = held_out_valley(x, np.random.RandomState(0), LEVEL, side)
+    return valley.p_value < LEVEL and valley.depth < DEPTH
+
+
+def held_out_valley(x: Array, rng: np.random.RandomState, level: float, side: Side | None = None) -> Valley:
+    """Look for a valley in four fifths of the rows, count the others in it, each fifth in turn; pass by pass.
+
+    The counts of all fifths are added up, and averaged over passes with other fifths. That fifths share the rows that
+    find their bands is neglected.
 
     Parameters
     ----------
     x : ndarray of shape (n_rows, n_dimensions)
-    cell : ndarray of shape (n_rows,)
-        The cell of each row.
-    tree : ndarray of shape (n_cells - 1, 4)
-        A linkage of the cells.
+    rng : RandomState
+    level : float
+        The p-value that is asked for; no more passes are made when the answer is beyond doubt.
+    side : ndarray of bool of shape (n_rows,), optional
+        Rows between which and the others the valley is to lie; by default it is looked for everywhere.
     """
-    m = len(tree) + 1
-    order = np.argsort(cell, kind="stable")
-    rows: list[NDArray[np.int64]] = np.split(order, np.searchsorted(cell[order], np.arange(1, m)))
-    count = np.ones(2 * m - 1, np.int64)
-    undone = []
-    for node, (a, b) in enumerate(tree[:, :2].astype(np.int64), start=m):
-        join = _join(x[rows[a]], x[rows[b]])
-        apart = join.deep and join.p_value < LEVEL * join.n_rows / len(x)
-        count[node] = count[a] + count[b] if apart or count[a] > 1 or count[b] > 1 else 1
-        undone += [join] if apart else []
-        rows.append(np.concatenate([rows[a], rows[b]]))
-        rows[a] = rows[b] = np.empty(0, np.int64)
-    return int(count[-1]), undone
+    valley = Valley(1.0, 1.0)
+    if len(x) < LEAST_ROWS:
+        return valley
+    between, hills, expected, level_ground = 0.0, np.zeros(2), np.zeros(2), np.zeros(2)
+    for n_passes in range(1, N_PASSES + 1):
+        first = None
+        folds = np.array_split(rng.permutation(len(x))[:MOST_ROWS], N_FOLDS)
+        for fold in folds:
+            others = np.concatenate([other for other in folds if other is not fold])
+            band = emptiest_band(x[others]) if side is None else _band(x[others], side[others])
+            if band is None:
+                continue
+            first = first or band
+            band = band if band.direction @ first.direction >= 0.0 else band.reversed()
+            in_band, in_hills = _counts(band.along(x[fold]), band.middle, band.half_width, band.hills)
+            between, hills = between + float(in_band), hills + in_hills
+            expected = expected + (in_band + in_hills) * band.half_width / (band.half_width + band.hills)
+            level_ground = level_ground + in_hills * band.half_width / band.hills
+        if not hills.all():
+            return Valley(1.0, 1.0)
+        p = _p_value(between / n_passes, hills / n_passes, expected / (between + hills))
+        depth = (between / n_passes + 0.5) / (level_ground.min() / n_passes + 0.5)
+        valley = Valley(float(p.max()), float(depth))
+        if valley.p_value > HOPELESS or (valley.p_value < level / 100 and valley.depth < DEPTH / 2):
+            break
+    return valley
 
 
-def _join(a: Array, b: Array) -> Join:
-    """What lies between two sets of rows, seen along Fisher's direction, where their means are at 0 and 1."""
-    n, d = len(a) + len(b), a.shape[1]
-    nothing = Join(n, 1.0, deep=False)
-    if min(len(a), len(b)) < LEAST_ROWS:
-        return nothing
-    center_a, center_b = a.mean(axis=0), b.mean(axis=0)
-    residual = np.concatenate([a - center_a, b - center_b])
-    within = residual.T @ residual / n
-    ridge = RIDGE / n * np.trace(within) + 1e-12
-    direction = np.linalg.solve(within + ridge * np.eye(d), center_b - center_a)
-    length = float(direction @ (center_b - center_a))
-    if not length > 0.0:
-        return nothing
-    along_a, along_b = ((side - center_a) @ direction / length for side in (a, b))
-    spread_a, spread_b = along_a.std() + 1e-9, along_b.std() + 1e-9
-    middle = spread_a / (spread_a + spread_b)
-    along = np.concatenate([along_a, along_b])
+def emptiest_band(x: Array) -> Band | None:
+    """The band with the least p-value between a cluster of Ward's criterion and the other rows; None without any."""
+    tree = linkage(x, "ward")
+    sides: dict[bytes, Side] = {}
+    for n_clusters in range(2, min(N_WARD, len(x) - 1) + 1):
+        labels = cut_tree(tree, n_clusters)
+        for cluster in range(n_clusters):
+            side = (labels == cluster) ^ (labels[0] == cluster)  # without the first row: one of two complements
+            sides[side.tobytes()] = side
+    bands = [band for band in (_band(x, side) for side in sides.values()) if band is not None]
+    return min(bands, key=lambda band: band.p_value, default=None)
 
-    def near(center: float, half_width: float) -> int:
-        return int((np.abs(along - center) < half_width).sum())
 
-    between = near(middle, HALF_WIDTH)
-    p_value, deep = 0.0, True
-    for center, spread in ((0.0, spread_a), (1.0, spread_b)):
-        width = max(spread, HALF_WIDTH)
-        hill = near(center, width)
-        p_value = max(p_value, float(binom.cdf(between, between + hill, HALF_WIDTH / (HALF_WIDTH + width))))
-        deep = deep and between * width < DEPTH * hill * HALF_WIDTH
-    return Join(n, p_value, deep)
+def _band(x: Array, side: Side) -> Band | None:
+    """The emptiest band along Fisher's direction, which the rows on either half are divided along anew a few times."""
+    n, d = x.shape
+    for step in range(N_REFINEMENTS + 1):
+        if min(side.sum(), n - side.sum()) < LEAST_ON_A_SIDE:
+            return None
+        a, b = x[~side], x[side]
+        center, difference = a.mean(axis=0), b.mean(axis=0) - a.mean(axis=0)
+        residual = np.concatenate([a - center, b - center - difference])
+        within = residual.T @ residual / n
+        direction = np.linalg.solve(within + (np.trace(within) / n + 1e-12) * np.eye(d), difference)
+        length = float(direction @ difference)
+        if not length > 0.0:
+            return None
+        direction /= length
+        along = (x - center) @ direction
+        again = along > 0.5
+        if step == N_REFINEMENTS or (again == side).all():
+            break
+        side = again
+    widths = np.array([along[~side].std(), along[side].std()]).clip(THINNEST)
+    between, hills = _counts(along, MIDDLES, HALF_WIDTHS, widths[:, None])
+    p = _p_value(between, hills, HALF_WIDTHS / (HALF_WIDTHS + widths[:, None])).max(axis=0)
+    best = int(p.argmin())
+    return Band(direction, float(center @ direction), MIDDLES[best], HALF_WIDTHS[best], widths, float(p[best]))
+
+
+def _counts(along: Array, middle: Array | float, half_width: Array | float, hills: Array) -> tuple[Array, Array]:
+    """Rows in bands (...) and on the two hills (2, ...)."""
+    ordered = np.sort(along)
+
+    def near(center: Array | float, width: Array | float) -> Array:
+        lower, upper = (np.searchsorted(ordered, center + sign * width) for sign in (-1.0, 1.0))
+        return np.asarray(upper - lower, dtype=np.float64)
+
+    return near(middle, half_width), np.stack([near(0.0, hills[0]), near(1.0, hills[1])])
+
+
+def _p_value(between: Array | float, hill: Array, share: Array) -> Array:
+    """P(V <= between), V ~ Binomial(between + hill, share), for counts that need not be whole."""
+    result: Array = betainc(np.maximum(hill, 1e-9), np.add(between, 1.0), 1.0 - share)
+    return result
 
 
 def _root(covariance: Tensor) -> Tensor:

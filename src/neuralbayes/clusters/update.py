@@ -17,8 +17,9 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
 from neuralbayes.clusters.anchors import Anchors
+from neuralbayes.clusters.calibration import temperature
 from neuralbayes.clusters.fit import separation_of
-from neuralbayes.clusters.from_consensus import consensus_steps, divide_logits, temperature
+from neuralbayes.clusters.from_consensus import consensus_steps, divide_logits
 from neuralbayes.clusters.merging import Merging, merge_states, neighbor_joint
 from neuralbayes.clusters.points import BLOCK
 from neuralbayes.clusters.training import ClusterOptions, Trained, train_from_votes

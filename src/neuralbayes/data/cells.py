@@ -98,21 +98,22 @@ def typed(cells: Any, marks: tuple[Decimal, ...] = (".", ","), *, text: bool = F
                 numbers = _plain(known, ".")
             if numbers is None and _is_boolean(known):
                 flags = pc.equal(pc.utf8_lower(known), "true")
-                return _series(flags, pandas.BooleanDtype() if flags.null_count else None)
+                return series_of(flags, pandas.BooleanDtype() if flags.null_count else None)
         if numbers is None:
             if pc.any(pc.is_in(trimmed, pyarrow.array(SIGNS))).as_py() and _any(known, r"^[^\pL\pN]+$"):
                 missing = pc.and_not(missing, pc.is_in(trimmed, pyarrow.array(SIGNS)))
-            return _series(_without(cells, missing))
+            return series_of(_without(cells, missing))
     if pyarrow.types.is_integer(numbers.type) and numbers.null_count:
         ends = pc.min_max(numbers).as_py()
         if max(-ends["min"], ends["max"]) > EXACT:
-            return _series(numbers, pandas.Int64Dtype())
-    return _series(numbers)
+            return series_of(numbers, pandas.Int64Dtype())
+    return series_of(numbers)
 
 
 def find_decimal(columns: list[Any], separator: str) -> Decimal:
     """The decimal mark of a file: the comma where a column shows it and none shows the point."""
-    plain, others = [], []
+    plain: list[Any] = []
+    others: list[Any] = []
     for cells in columns:
         if _cast(cells, "int64") is None:
             (others if _cast(cells, "float64") is None else plain).append(cells)
@@ -240,7 +241,7 @@ def _any(cells: Any, pattern: str) -> bool:
     return bool(pc.any(pc.match_substring_regex(cells, pattern)).as_py())
 
 
-def _series(array: Any, dtype: Any = None) -> pd.Series[Any]:
+def series_of(array: Any, dtype: Any = None) -> pd.Series[Any]:
     """An array as a Series, of an extension type of pandas or of the usual one."""
     import pandas
 

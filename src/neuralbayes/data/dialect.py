@@ -140,12 +140,12 @@ def find_dialect(path: Path, sample: bytes, expected: str, sep: str | None = Non
         begin += told.end()
         sep = sep or told[1].decode("ascii", errors="replace")
     rows = {mark: _rows(sample[begin:], mark, whole=whole) for mark in ([sep] if sep else [*MARKS, " "])}
-    separator = sep or _separator({mark: [cells for _, cells in found] for mark, found in rows.items()}, expected)
+    separator = sep or _separator({mark: _without_remarks(found) for mark, found in rows.items()}, expected)
     found = rows[separator]
     if not any(cells for _, cells in found):
         raise ValueError(f"{path} is empty: it has no columns")
-    width = _width([cells for _, cells in found])[0]
-    skipped = _preamble(found, width)
+    width = _width(_without_remarks(found))[0]
+    skipped = _preamble(found, width, separator, sep)
     front = b"".join(raw for raw, _ in found[:skipped])
     raw, first = found[skipped]
     header = not _is_data(first)
@@ -180,6 +180,11 @@ def _rows(sample: bytes, mark: str, *, whole: bool) -> list[tuple[bytes, list[st
     if len(found) > 1 and (not whole or len(found) > MOST_RECORDS or is_open(found[-1], mark.encode())):
         found.pop()
     return [(record, cells_of(record, mark) if record.strip() else []) for record in found]
+
+
+def _without_remarks(rows: list[tuple[bytes, list[str]]]) -> list[list[str]]:
+    """The cells of rows that do not begin with #, if there are any."""
+    return [cells for record, cells in rows if not record.startswith(b"#")] or [cells for _, cells in rows]
 
 
 def _width(rows: list[list[str]]) -> tuple[int, float]:
@@ -217,16 +222,21 @@ def _is_number_column(cells: tuple[str, ...]) -> bool:
     return len(cells) > 1 and all(is_number_text(cell) for cell in cells[1:])
 
 
-def _preamble(rows: list[tuple[bytes, list[str]]], width: int) -> int:
-    """How many lines in front of the header only say something about the file: remarks and titles."""
+def _preamble(rows: list[tuple[bytes, list[str]]], width: int, separator: str, sep: str | None) -> int:
+    """How many lines in front of the header only say something about the file: remarks, titles, blank lines.
+
+    A line that another mark would divide may be the header, read with a wrong `sep`; so may one in front of data.
+    """
     n = next(i for i, (_, cells) in enumerate(rows) if cells)
     remarks = titles = n
     for record, cells in rows[n:-1]:
-        if cells and (width == 1 or len(cells) == width or not (len(cells) == 1 or record.startswith(b"#"))):
+        is_remark = not cells or (record.startswith(b"#") and len(cells) != width)
+        divided = sep is not None and any(mark.encode() in record for mark in MARKS if mark != separator)
+        if not is_remark and (width == 1 or len(cells) != 1 or divided):
             break
         titles += 1
-        remarks = titles if titles == remarks + 1 and (not cells or record.startswith(b"#")) else remarks
-    # A single cell in front of data may be their header, read with a wrong separator.
+        if is_remark and titles == remarks + 1:
+            remarks = titles
     return remarks if _is_data(rows[titles][1]) else titles
 
 

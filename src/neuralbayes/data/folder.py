@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict, TypeVar, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from neuralbayes.data.listed import ListedSource, Room, parallel
 from neuralbayes.data.path_text import readable
-from neuralbayes.data.pictures import Interpolation, PictureError, no_longer_readable, picture_header, read_picture
+from neuralbayes.data.pictures import Interpolation, PictureError, picture_header
 from neuralbayes.data.progress import late_bar
 from neuralbayes.data.scan import Skipped, class_of, find_classes, scan_folder
 from neuralbayes.data.sources import check_indices
@@ -23,9 +21,6 @@ from neuralbayes.system.limits import free_memory
 
 SHORT_SIDE = 64  # pixels of the shorter side, at most, where no size is asked for
 MEMORY_LIMIT = 2**30  # bytes of decoded images that are kept
-N_THREADS = min(8, (os.cpu_count() or 1) + 1)  # Pillow lets other threads run while it decodes
-BLOCK = 256  # files handed to the threads at a time, at most
-DECODING_BYTES = 2**29  # of pictures that are being decoded, or wait to be put into their place
 
 _Result = TypeVar("_Result")
 Check = Callable[[int, tuple[int, int, int]], None]
@@ -43,7 +38,7 @@ class Options(TypedDict, total=False):
     check: Check | None
 
 
-class FilesSource:
+class FilesSource(ListedSource):
     """Picture files as images of one size: PNG, JPEG, BMP, GIF (first frame) and WebP.
 
     Every file is decoded once at the start, so that a long run does not meet one later that cannot be.
@@ -85,54 +80,33 @@ class FilesSource:
         progress: bool = True,
         check: Check | None = None,
     ) -> None:
-        given = [Path(path).expanduser() for path in paths]
-        headers = dict(self._readable(picture_header, given, "looking at pictures", progress, _Room()))
+        given = [Path(path) for path in paths]
+        headers = dict(self._readable(picture_header, given, "looking at pictures", progress, Room()))
         self._require(headers)
-        self.shape, self.reduced_from = choose_shape(
-            [headers[path] for path in given if path in headers], check_size(size), check_channels(channels)
+        found = [path for path in given if path in headers]
+        shape, self.reduced_from = choose_shape(
+            [headers[path] for path in found], check_size(size), check_channels(channels)
         )
-        self._room = _Room(
-            decoding=4 * max(height * width for (height, width), _ in headers.values()), image=math.prod(self.shape)
-        )
-        kept = [path for path in given if path in headers]
+        largest = max(height * width for (height, width), _ in headers.values())
+        super().__init__(found, shape, Room(decoding=4 * largest, image=math.prod(shape)), interpolation)
         if check is not None:
-            check(len(kept), self.shape)
+            check(len(found), shape)
         self._images: NDArray[np.uint8] | None = None
-        self._interpolation = interpolation
-        self.paths = tuple(self._decode_all(kept, memory_limit, progress))
+        self.paths = tuple(self._decode_all(found, memory_limit, progress))
         self._require(self.paths)
 
-    def __len__(self) -> int:
-        return len(self.paths)
-
     def read(self, indices: ArrayLike) -> NDArray[np.uint8]:
-        """Images at `indices` in uint8, shape (m, H, W, C).
-
-        Raises
-        ------
-        OSError
-            When a file that could be read at the start no longer can.
-        """
-        checked = check_indices(indices, len(self))
-        if self._images is not None:
-            return self._images[checked]
-        batch = np.empty((len(checked), *self.shape), np.uint8)
-        paths = [self.paths[i] for i in checked]
-        for i, result in enumerate(_parallel(self._read_one, paths, self._room)):
-            if isinstance(result, PictureError):
-                raise no_longer_readable(paths[i], result)
-            batch[i] = result
-        return batch
-
-    def _read_one(self, path: Path) -> NDArray[np.uint8]:
-        return read_picture(path, self.shape[:2], self.shape[2], self._interpolation)
+        """Images at `indices` in uint8, shape (m, H, W, C); an OSError where a file no longer can be read."""
+        if self._images is None:
+            return super().read(indices)
+        return self._images[check_indices(indices, len(self))]
 
     def _readable(
-        self, function: Callable[[Path], _Result], paths: list[Path], description: str, progress: bool, room: _Room
+        self, function: Callable[[Path], _Result], paths: list[Path], description: str, progress: bool, room: Room
     ) -> Iterator[tuple[Path, _Result]]:
         """(path, function(path)) of each path, without those that are passed over where it fails."""
         with late_bar(description, len(paths), enabled=progress) as advance:
-            for path, result in zip(paths, _parallel(function, paths, room), strict=True):
+            for path, result in zip(paths, parallel(function, paths, room), strict=True):
                 advance(1)
                 if isinstance(result, PictureError):
                     self._pass_over(path, str(result))
@@ -224,38 +198,6 @@ class FolderSource(FilesSource):
             raise ValueError(f"every picture must lie in a class folder for class_folders=True; {stray} does not")
         number = {name: k for k, name in enumerate(class_names)}
         return np.array([number[name] for name in classes if name is not None], np.int64)
-
-
-@dataclass(frozen=True)
-class _Room:
-    """Bytes that a picture takes while it is decoded, and as an image: large ones are not decoded many at a time."""
-
-    decoding: int = 0
-    image: int = 0
-
-    @property
-    def n_threads(self) -> int:
-        return max(1, min(N_THREADS, DECODING_BYTES // max(1, self.decoding)))
-
-    @property
-    def block(self) -> int:
-        return max(self.n_threads, min(BLOCK, DECODING_BYTES // max(1, self.image)))
-
-
-def _parallel(function: Callable[[Path], _Result], paths: list[Path], room: _Room) -> Iterator[_Result | PictureError]:
-    """Results in the order of `paths`, or the error in place of one."""
-
-    def attempt(path: Path) -> _Result | PictureError:
-        try:
-            return function(path)
-        except PictureError as error:
-            return error
-
-    # Warnings of Pillow are left alone: filters belong to the whole process, and changing them here, while another
-    # thread may change them too, can leave them changed for good.
-    with ThreadPoolExecutor(room.n_threads) as pool:
-        for start in range(0, len(paths), room.block):
-            yield from pool.map(attempt, paths[start : start + room.block])
 
 
 def check_size(size: int | tuple[int, int] | None) -> tuple[int, int] | None:

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neuralbayes.data.table_formats import import_pandas
-
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -32,6 +30,8 @@ def as_frame(X: Any, names: Sequence[str] | None = None) -> pd.DataFrame:
     >>> as_frame([[1.0, 2.0]]).columns.tolist()
     ['x0', 'x1']
     """
+    from neuralbayes.data.table_formats import import_pandas
+
     pandas = import_pandas()
     frame: pd.DataFrame
     if isinstance(X, pandas.DataFrame):

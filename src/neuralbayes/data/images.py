@@ -168,12 +168,11 @@ def labeled_splits(data: str | Path) -> dict[str, bool]:
     return {"train": False} if path.suffix == ".npy" and path.is_file() else {}
 
 
-def _check_paths(data: Sequence[object]) -> list[str | Path]:
-    paths = [path for path in data if isinstance(path, str | Path)]
-    if len(paths) < len(data):
-        other = next(path for path in data if not isinstance(path, str | Path))
+def _check_paths(data: Sequence[object]) -> list[Path]:
+    other = next((path for path in data if not isinstance(path, str | Path)), None)
+    if other is not None:
         raise TypeError(f"`data` must be all paths where it begins with one, got {type(other).__name__}")
-    return paths
+    return [Path(path).expanduser() for path in data if isinstance(path, str | Path)]
 
 
 def _named(name: str, split: str, root: str | Path | None, offline: bool, progress: bool) -> Images:

@@ -6,21 +6,24 @@ import json
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from neuralbayes.data.cells import series_of
 from neuralbayes.data.packed import packing_writer
-from neuralbayes.data.parquet import RefusedError, is_nested
+from neuralbayes.data.parquet import RefusedError
 from neuralbayes.data.records import body, lines
 from neuralbayes.data.text_streams import open_text
-from neuralbayes.system.bounds import MAX_COLUMNS
+from neuralbayes.system.bounds import MAX_COLUMNS, MAX_PACKED_BYTES, MAX_PACKED_RATIO
+from neuralbayes.system.files import stamp_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
 ROWS_AT_ONCE = 50_000
-BLOCK_BYTES, MAX_BLOCK_BYTES = 2**20, 2**30
-"""Of text that is parsed at once: a line must fit into it."""
+CELL_BYTES = 8
+"""A cell takes at least so much in memory, also where a line lacks its key."""
 
 
 @dataclass(frozen=True)
@@ -39,13 +42,12 @@ class JsonLines:
 
     def changed(self) -> bool:
         """Whether the file is another one than was read."""
-        return not self.path.is_file() or _stamp(self.path) != self.stamp
+        return not self.path.is_file() or stamp_of(self.path) != self.stamp
 
-    def line_of(self, row: int) -> int:
-        """The line of a row of data; rows are counted from 0 and lines from 1."""
+    def place(self, row: int) -> str:
+        """The line of a row of data, counted from 0."""
         with closing(open_text(self.path)) as stream:
-            there = (number for number, line in enumerate(lines(stream), 1) if line.strip())
-            return next(number for i, number in enumerate(there) if i == row)
+            return next((f"line {number}" for number, _ in islice(_numbered(lines(stream)), row, None)), "at the end")
 
     def write_beside(self, path: Path, kind: str, new: pd.DataFrame) -> bool:
         """Write the file again with new keys at the end of each object; as :meth:`TextFile.write_beside` does."""
@@ -59,30 +61,86 @@ class JsonLines:
 
 
 def read_json_lines(path: Path) -> tuple[JsonLines, pd.DataFrame]:
-    """The table of a file of JSON lines, packed or not, and the file.
+    """The table of a file of JSON lines, packed or not, and the file. Dates stay text, for JSON has none.
 
     Raises
     ------
     ValueError
         A line is no object, or a column holds objects, arrays or different kinds of values.
     """
-    file = JsonLines(path, _stamp(path))
-    table = _read(path, {})
-    import pyarrow
+    import pandas
 
-    # JSON has no dates: what looks like one stays text.
-    dates = [field.name for field in table.schema if pyarrow.types.is_temporal(field.type)]
-    if dates:
-        table = _read(path, dict.fromkeys(dates, pyarrow.string())).select(table.column_names)
-    if table.num_columns > MAX_COLUMNS:
-        raise RefusedError(f"{path} must have at most {MAX_COLUMNS} columns, got {table.num_columns}")
-    for field in table.schema:
-        if is_nested(field.type):
-            raise RefusedError(
-                f"column {field.name!r} of {path} must hold single values, got {field.type}; leave it out, or make a "
+    file = JsonLines(path, stamp_of(path))
+    limit = max(MAX_PACKED_BYTES, MAX_PACKED_RATIO * path.stat().st_size)
+    columns: dict[str, _Column] = {}
+    n_rows = 0
+    for rows in _blocks(path):
+        names = dict.fromkeys(name for _, row in rows for name in row)
+        n_columns = len(columns.keys() | names.keys())
+        if n_columns > MAX_COLUMNS or CELL_BYTES * n_columns * (n_rows + len(rows)) > limit:
+            raise RefusedError(f"{path} has {n_columns} different keys, too many for the columns of a table")
+        for name in names:
+            if name not in columns:
+                columns[name] = _Column(path, name, n_rows)
+        for column in columns.values():
+            column.add(rows)
+        n_rows += len(rows)
+    return file, pandas.DataFrame({name: column.series() for name, column in columns.items()}, copy=False)
+
+
+class _Column:
+    """The values of a key, a block of rows at a time; it begins with rows that lack the key."""
+
+    def __init__(self, path: Path, name: str, n_missing: int) -> None:
+        import pyarrow
+
+        self.path, self.name = path, name
+        self.kind: type | None = None
+        self.chunks: list[Any] = [pyarrow.nulls(n_missing)]
+
+    def add(self, rows: list[tuple[int, dict[str, Any]]]) -> None:
+        """Add the values of more rows, each with the number of its line."""
+        import pyarrow
+
+        values = [row.get(self.name) for _, row in rows]
+        kinds = {type(value) for value in values} - {type(None)}
+        for kind in kinds:
+            plain = float if kind is int else kind
+            self.kind = self.kind or plain
+            if plain is not self.kind or plain not in (str, bool, float):
+                raise self._refused(
+                    *next((line, row[self.name]) for line, row in rows if type(row.get(self.name)) is kind)
+                )
+        if not kinds:
+            self.chunks.append(pyarrow.nulls(len(values)))
+        elif self.kind is not float:
+            self.chunks.append(pyarrow.array(values, pyarrow.string() if self.kind is str else pyarrow.bool_()))
+        elif kinds == {int} and all(value is None or abs(value) < 2**63 for value in values):
+            self.chunks.append(pyarrow.array(values, pyarrow.int64()))
+        else:
+            self.chunks.append(pyarrow.array([None if value is None else float(value) for value in values], "float64"))
+
+    def series(self) -> pd.Series[Any]:
+        """All values, with the types that :attr:`TableSource.frame` promises."""
+        import pandas
+        import pyarrow
+
+        kinds = {chunk.type for chunk in self.chunks} - {pyarrow.null()}
+        kind = pyarrow.float64() if len(kinds) != 1 else kinds.pop()
+        whole = pyarrow.chunked_array([chunk.cast(kind, safe=False) for chunk in self.chunks])
+        return series_of(whole, pandas.BooleanDtype() if whole.null_count and pyarrow.types.is_boolean(kind) else None)
+
+    def _refused(self, line: int, value: Any) -> RefusedError:
+        shown = f"column {self.name!r} of {self.path}"
+        if isinstance(value, list | dict):
+            return RefusedError(
+                f"{shown} must hold single values, got {type(value).__name__} in line {line}; leave it out, or make a "
                 "column of each of its parts"
             )
-    return file, table.to_pandas()
+        return RefusedError(
+            f"{shown} holds {value!r} in line {line}, and another kind of value before; write all of its values as "
+            "text, or all as numbers"
+        )
 
 
 def write_json_lines(path: Path, kind: str, frame: pd.DataFrame) -> None:
@@ -100,46 +158,23 @@ def _objects(frame: pd.DataFrame) -> Iterator[bytes]:
         yield json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False, default=str).encode()
 
 
-def _read(path: Path, types: dict[str, Any]) -> Any:
-    import pyarrow
-    from pyarrow.json import ParseOptions, ReadOptions, read_json
-
-    block = BLOCK_BYTES
-    while True:
-        with closing(open_text(path)) as stream:
-            try:
-                return read_json(
-                    pyarrow.PythonFile(stream, mode="r"),
-                    ReadOptions(block_size=block),
-                    ParseOptions(explicit_schema=pyarrow.schema(types.items()) if types else None),
-                )
-            except pyarrow.ArrowInvalid as error:
-                if "straddling" in str(error) and block < MAX_BLOCK_BYTES:
-                    block *= 8
-                    continue
-                _explain(path)
-                raise ValueError(f"{path} cannot be read as JSON lines ({error})") from error
-
-
-def _explain(path: Path) -> None:
-    """Raise if a line holds no object, or values of another kind than the lines before it, and say where."""
-    kinds: dict[str, type] = {}
+def _blocks(path: Path) -> Iterator[list[tuple[int, dict[str, Any]]]]:
+    """The objects of a file with the numbers of their lines, some at a time."""
     with closing(open_text(path)) as stream:
-        for number, line in _numbered(lines(stream)):
-            try:
-                row = json.loads(line)
-            except (ValueError, RecursionError) as error:
-                reason = getattr(error, "msg", error)
-                raise ValueError(f"{path}: line {number} is not a JSON object ({reason})") from error
-            if not isinstance(row, dict):
-                raise ValueError(f"{path}: line {number} must hold a JSON object, got {type(row).__name__}")
-            for name, value in row.items():
-                kind = float if type(value) is int else type(value)
-                if value is not None and kinds.setdefault(name, kind) is not kind:
-                    raise ValueError(
-                        f"{path}: column {name!r} holds {value!r} in line {number}, and another kind of value before; "
-                        "write all of its values as text, or all as numbers"
-                    )
+        numbered = _numbered(lines(stream))
+        while block := [(number, _object(path, number, line)) for number, line in islice(numbered, ROWS_AT_ONCE)]:
+            yield block
+
+
+def _object(path: Path, number: int, line: bytes) -> dict[str, Any]:
+    try:
+        row = json.loads(line.decode("utf-8-sig" if number == 1 else "utf-8"))
+    except (ValueError, RecursionError) as error:
+        reason = getattr(error, "msg", error)
+        raise ValueError(f"{path}: line {number} is not a JSON object ({reason})") from error
+    if not isinstance(row, dict):
+        raise ValueError(f"{path}: line {number} must hold a JSON object, got {type(row).__name__}")
+    return row
 
 
 def _numbered(found: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
@@ -158,8 +193,3 @@ def _beside(rows: Iterator[bytes], new: bytes) -> bytes:
             return blank + inside + comma + new[1:] + end
         blank += line
     return blank
-
-
-def _stamp(path: Path) -> tuple[int, int]:
-    status = path.stat()
-    return status.st_size, status.st_mtime_ns

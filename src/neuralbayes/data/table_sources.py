@@ -44,7 +44,7 @@ class Original(Protocol):
 
     def changed(self) -> bool: ...
 
-    def line_of(self, row: int) -> int: ...
+    def place(self, row: int) -> str: ...
 
     def write_beside(self, path: Path, kind: str, new: pd.DataFrame) -> bool: ...
 
@@ -95,7 +95,7 @@ class TableSource:
         found = f"row {self.first_row + row + 1}"
         if self.original is None or self.original.changed():
             return f"{found} (rows of data are counted from 1)"
-        return f"{found} (line {self.original.line_of(row)})"
+        return f"{found} ({self.original.place(row)})"
 
 
 def read_source(

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from neuralbayes.data.cells import Decimal
-from neuralbayes.data.columns import ATOM, is_whole, named_as_code, why_not_continuous
 from neuralbayes.data.table_sources import TableSource, generated_names, read_source
-from neuralbayes.data.written import feature_columns, written_columns
+from neuralbayes.data.written import written_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,7 +62,6 @@ def read_table(
     path: str | Path,
     *,
     columns: Sequence[str] | None = None,
-    keep: Collection[str] | Literal["all"] = "all",
     key: str | None = None,
     sheet: str | None = None,
     sep: str | None = None,
@@ -83,9 +81,6 @@ def read_table(
         The columns to use, in this order. By default all numeric ones, except whole numbers that only count the
         rows (an index that was written along), and what this library wrote beside features: classes, labels and
         probabilities.
-    keep : collection of str or "all", default="all"
-        Where `columns` are not given: the columns of a file with names that are used although their values have
-        gaps by nature (constants, ids, codes, two or few values). Others of this kind are left out.
     key : str, optional
         Which array of a .npz file to read, where it holds several.
     sheet : str, optional
@@ -105,7 +100,7 @@ def read_table(
         If a package that the format needs is not installed.
     """
     source = read_source(path, key=key, sheet=sheet, sep=sep, decimal=decimal, encoding=encoding)
-    return table_of_frame(source, columns, keep) if source.named else table_of_array(source, columns)
+    return table_of_frame(source, columns) if source.named else table_of_array(source, columns)
 
 
 def table_of_array(source: TableSource, columns: Sequence[str] | None) -> Table:
@@ -126,25 +121,18 @@ def table_of_array(source: TableSource, columns: Sequence[str] | None) -> Table:
     return Table(source, X, names, _left_out(every, names))
 
 
-def table_of_frame(
-    source: TableSource, columns: Sequence[str] | None, keep: Collection[str] | Literal["all"] = "all"
-) -> Table:
+def table_of_frame(source: TableSource, columns: Sequence[str] | None) -> Table:
     """The numeric columns of a table with names; the parameters are those of :func:`read_table`."""
     path, frame = source.path, source.frame
     every = [str(name) for name in frame]
     if columns is None:
         written = written_columns(frame)
         why_not = {n: written.get(n) or _not_numeric(source, n) or _index_like(frame[n]) for n in every}
-        if keep != "all":
-            chosen_columns(path, every, list(keep) or every)
-            kept = {*keep, *feature_columns(frame)}
-            why_not |= {n: _gaps_by_nature(frame[n]) for n in every if not why_not[n] and n not in kept}
         ignored = {name: reason for name, reason in why_not.items() if reason}
         names = [name for name in every if name not in ignored]
         if not names:
             reasons = "; ".join(f"{name!r}: {reason}" for name, reason in list(ignored.items())[:5])
-            hint = "" if keep == "all" else "; keep some of them, or all, by `keep`"
-            raise ValueError(f"{path} has no numeric column to use ({reasons}){hint}")
+            raise ValueError(f"{path} has no numeric column to use ({reasons})")
     else:
         names = chosen_columns(path, every, columns)
         for name in names:
@@ -207,18 +195,6 @@ def _index_like(column: pd.Series[Any]) -> str | None:
         return None
     counted = np.arange(len(column)) + int(column.iloc[0])
     return "counts the rows" if column.iloc[0] in (0, 1) and np.array_equal(column.to_numpy(), counted) else None
-
-
-def _gaps_by_nature(column: pd.Series[Any]) -> str | None:
-    """Why gaps between the numbers of a column say nothing about the rows; from some 20,000 of them."""
-    values = column.to_numpy(dtype=np.float64, na_value=np.nan)[:: max(1, len(column) // 20_000)]
-    values = values[np.isfinite(values)]
-    if len(values) < 2:
-        return None
-    if named_as_code(str(column.name)) and is_whole(values[:, None]).all():
-        return "an id or code by its name"
-    reason = why_not_continuous(values)
-    return None if reason == ATOM else reason
 
 
 def _check_finite(source: TableSource, X: NDArray[np.floating[Any]], names: Sequence[str]) -> None:

@@ -56,7 +56,10 @@ def guess_encoding(path: Path) -> str:
 def guess_again(path: Path) -> str:
     """The encoding of a file that looked like UTF-8 at its beginning and is not."""
     with closing(open_text(path)) as stream:
-        return other_than_utf8(stream.read())
+        while block := stream.read(BLOCK_BYTES):
+            if (found := other_than_utf8(block)) != "cp1252":
+                return found
+    return "cp1252"
 
 
 def known_encoding(path: Path, encoding: str) -> str:

@@ -7,6 +7,7 @@ import io
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from neuralbayes.data.text_streams import (
     text_sample,
     undecodable_line,
 )
+from neuralbayes.system.files import stamp_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,7 +60,7 @@ class TextFile:
 
     def changed(self) -> bool:
         """Whether the file is another one than was read."""
-        return not self.path.is_file() or _stamp(self.path) != self.stamp
+        return not self.path.is_file() or stamp_of(self.path) != self.stamp
 
     def records(self) -> Iterator[bytes]:
         """The rows of data as they stand in the file, in UTF-8, blank lines among them."""
@@ -75,9 +77,9 @@ class TextFile:
                 yield line, record
             line += len(record.splitlines())
 
-    def line_of(self, row: int) -> int:
-        """The line at which a row of data begins; both are counted, rows from 0 and lines from 1."""
-        return next(line for i, (line, _) in enumerate(self.rows()) if i == row)
+    def place(self, row: int) -> str:
+        """The line at which a row of data, counted from 0, begins."""
+        return next((f"line {line}" for line, _ in islice(self.rows(), row, None)), "at the end")
 
     def cells(self) -> Any:
         """All cells as text, a pyarrow Table."""
@@ -207,7 +209,7 @@ def read_text(
     ValueError
         The file is no table of text, or its rows have different numbers of cells.
     """
-    stamp = _stamp(path)
+    stamp = stamp_of(path)
     found = guess_encoding(path) if encoding is None else known_encoding(path, encoding)
     try:
         try:
@@ -235,6 +237,7 @@ def _read_as(path: Path, encoding: str, expected: str, sep: str | None, stamp: t
     if not is_text(sample):
         raise ValueError(f"{path} is not a text file: it holds control characters; its suffix may be wrong")
     dialect = find_dialect(path, sample, expected, None if sep is None else named_mark(sep), whole=whole)
+    sample[: dialect.start].decode()
     quotes = count_quotes(path, encoding)
     file = TextFile(path, encoding, dialect, quotes > 0, stamp)
     if quotes % 2:
@@ -280,8 +283,3 @@ def _line(cells: list[str], separator: str) -> str:
 def _end(record: bytes) -> bytes:
     """The end of the line in which a record ends."""
     return record[len(body(record)) :]
-
-
-def _stamp(path: Path) -> tuple[int, int]:
-    status = path.stat()
-    return status.st_size, status.st_mtime_ns

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import warnings
 import zipfile
 from collections.abc import Iterator
 from contextlib import closing
@@ -15,6 +16,7 @@ from neuralbayes.data.cells import MISSING, typed
 from neuralbayes.data.dialect import check_names, is_number_text
 from neuralbayes.data.parquet import RefusedError
 from neuralbayes.system.bounds import MAX_COLUMNS, MAX_PACKED_BYTES, MAX_PACKED_RATIO
+from neuralbayes.system.files import stamp_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,17 +61,17 @@ class WorkbookFile:
 
     def changed(self) -> bool:
         """Whether the file is another one than was read."""
-        return not self.path.is_file() or _stamp(self.path) != self.stamp
+        return not self.path.is_file() or stamp_of(self.path) != self.stamp
 
-    def line_of(self, row: int) -> int:
-        """The row of the sheet, from 1, that holds a row of data, from 0."""
-        return self.first_row + row
+    def place(self, row: int) -> str:
+        """Where a row of data, counted from 0, is in the sheet."""
+        return f"row {self.first_row + row} of the sheet"
 
     def write_beside(self, path: Path, kind: str, new: pd.DataFrame) -> bool:
         """Write the workbook again with new columns behind those of the sheet: formats and formulas stay."""
         if not self.header:
             return False
-        book = import_openpyxl().load_workbook(self.path)
+        book = _load(self.path)
         sheet = book[self.sheet]
         last = sheet.max_column
         for j, name in enumerate(new, last + 1):
@@ -95,10 +97,9 @@ def read_workbook(
     as_text : set of str
         Columns of text that stay text, also if they hold numbers.
     """
-    openpyxl = import_openpyxl()
-    stamp, size = _stamp(path), _check_archive(path)
+    stamp, size = stamp_of(path), _check_archive(path)
     try:
-        with closing(openpyxl.load_workbook(path, read_only=True, data_only=True, keep_links=False)) as book:
+        with closing(_load(path, read_only=True, data_only=True, keep_links=False)) as book:
             found = _sheet(path, book, sheet)
             title = found.title
             found.reset_dimensions()
@@ -106,7 +107,7 @@ def read_workbook(
     except RefusedError:
         raise
     except (*DAMAGE, AttributeError) as error:  # a ParseError of XML is a SyntaxError
-        if isinstance(error, OSError) and error.errno is not None:
+        if isinstance(error, OSError) and error.filename is not None:
             raise
         raise ValueError(f"{path} is not a valid Excel file ({error}); it may be damaged or cut short") from error
     start, frame, header = _frame(path, rows, as_text)
@@ -134,6 +135,14 @@ def write_workbook(path: Path, frame: pd.DataFrame) -> None:
     book.save(path)
 
 
+def _load(path: Path, **options: Any) -> Any:
+    """A workbook; what openpyxl warns of is about the looks of it."""
+    openpyxl = import_openpyxl()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return openpyxl.load_workbook(path, **options)
+
+
 def _check_archive(path: Path) -> int:
     """The bytes that a workbook unpacks to, if they are not too many."""
     try:
@@ -146,7 +155,7 @@ def _check_archive(path: Path) -> int:
                         if b"<!DOCTYPE" in stream.read(1024):  # Excel writes none; entities unpack to anything
                             raise RefusedError(f"{path} must not hold an XML document type, got one")
     except DAMAGE as error:
-        if isinstance(error, RefusedError) or (isinstance(error, OSError) and error.errno is not None):
+        if isinstance(error, RefusedError) or (isinstance(error, OSError) and error.filename is not None):
             raise
         raise ValueError(f"{path} is not a valid Excel file ({error}); it may be damaged or cut short") from error
     if "xl/workbook.xml" not in names:
@@ -232,8 +241,3 @@ def _series(values: list[Any], *, text: bool) -> Any:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) or (isinstance(value, str) and is_number_text(value))
-
-
-def _stamp(path: Path) -> tuple[int, int]:
-    status = path.stat()
-    return status.st_size, status.st_mtime_ns

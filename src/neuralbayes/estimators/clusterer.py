@@ -27,7 +27,6 @@ from neuralbayes.estimators.attributes import (
 )
 from neuralbayes.estimators.inputs import Rows, SparseRows, as_fitted
 from neuralbayes.estimators.persistence import SavedEstimator
-from neuralbayes.estimators.table_vectorizer import TableVectorizer
 from neuralbayes.training.inference import in_blocks
 
 if TYPE_CHECKING:
@@ -65,7 +64,7 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
     _fitted_sometimes: ClassVar[dict[str, Check]] = {
         "feature_names_in_": names,
         "selection_": columns,
-        "vectorizer_": lambda value: isinstance(value, TableVectorizer),
+        "vectorizer_": lambda value: hasattr(value, "encoders_"),  # which its own reader has checked
     }
 
     def transform(self, X: Rows) -> Array:

@@ -6,7 +6,7 @@ import copy
 import math
 from collections.abc import Mapping, Sequence
 from numbers import Integral
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -28,12 +28,16 @@ from neuralbayes.distributed.processes import default_fabric, rank_zero_result
 from neuralbayes.estimators.attributes import Check, count, numbers, one_of
 from neuralbayes.estimators.clusterer import Array, Samples, tensor_of
 from neuralbayes.estimators.feature_spaces import space_scales, stack_spaces
-from neuralbayes.estimators.inputs import Rows, SparseRows, as_any_rows, as_hints, as_images, check_directions
-from neuralbayes.estimators.table_vectorizer import TableVectorizer
+from neuralbayes.estimators.inputs import Rows, SparseRows, as_any_rows, as_images, check_directions
+from neuralbayes.estimators.sample_hints import as_hints
 from neuralbayes.estimators.updatable_clusterer import UpdatableClusterer, most_probable_states
+from neuralbayes.estimators.vectorized import VECTORIZER
 from neuralbayes.networks.rows import RowLayer
 from neuralbayes.networks.states import StateNetwork, WithStates
 from neuralbayes.objectives import Objective
+
+if TYPE_CHECKING:
+    from neuralbayes.estimators.table_vectorizer import TableVectorizer
 
 METRICS = ("euclidean", "cosine")
 
@@ -53,8 +57,8 @@ class InformationClusterer(UpdatableClusterer):
     Parameters
     ----------
     n_clusters : int or "auto", default="auto"
-        Number of clusters. From a consensus, "auto" counts the clusters between which a hierarchy of the rows has a
-        valley; from states, it takes the number at the largest drop in neighbour affinity.
+        Number of clusters. From a consensus, "auto" cuts the rows in two, again and again, where held-out rows confirm
+        a valley; from states, it takes the number at the largest drop in neighbour affinity.
     start : {"auto", "consensus", "states"}, default="auto"
         Where the network starts from. "auto" is "consensus" for rows and "states" for images.
     network : "mlp" or torch.nn.Module, default="mlp"
@@ -98,7 +102,8 @@ class InformationClusterer(UpdatableClusterer):
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        Cluster of each sample, from 0 to n_clusters_ - 1, the largest first.
+        Cluster of each sample, from 0 to n_clusters_ - 1, the largest first; known classes have their own numbers, and
+        clusters that `update` found follow. After `update` these are the labels of its samples.
     n_clusters_ : int
     n_states_ : int
     states_ : ndarray of shape (n_samples,)
@@ -203,7 +208,7 @@ class InformationClusterer(UpdatableClusterer):
         "max_samples": [Interval(Integral, 2, None, closed="left")],
         "max_clusters": [Interval(Integral, 2, None, closed="left"), None],
         "standardize": ["boolean"],
-        "vectorizer": [TableVectorizer, StrOptions({"auto"}), None],
+        "vectorizer": [VECTORIZER, StrOptions({"auto"}), None],
         "metric": [StrOptions(set(METRICS))],
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ from neuralbayes.bayes import LOG_2
 from neuralbayes.estimators.attributes import Check, array, number, numbers
 from neuralbayes.estimators.clusterer import Array, Clusterer
 from neuralbayes.estimators.inputs import as_rows
-from neuralbayes.estimators.table_vectorizer import TableVectorizer
+from neuralbayes.estimators.vectorized import VECTORIZER
 from neuralbayes.manifolds.certificate import certified
 from neuralbayes.manifolds.descent import fit_states, single_state
 from neuralbayes.manifolds.geometry import Geometry, Options
@@ -29,6 +29,9 @@ from neuralbayes.manifolds.number_of_clusters import select
 from neuralbayes.manifolds.separation import CERTIFIED
 from neuralbayes.networks.sines import SineNetwork
 from neuralbayes.objectives import DML, Objective
+
+if TYPE_CHECKING:
+    from neuralbayes.estimators.table_vectorizer import TableVectorizer
 
 FEW_NEIGHBORS = 8
 """With 5, "auto" went wrong on three of the ten sets of `data.toys`, a seed each; with 8 it was right on these."""
@@ -156,7 +159,7 @@ class ManifoldLabeler(Clusterer):
         "max_samples": [Interval(Integral, 2, None, closed="left")],
         "max_clusters": [Interval(Integral, 2, None, closed="left")],
         "standardize": ["boolean"],
-        "vectorizer": [TableVectorizer, None],
+        "vectorizer": [VECTORIZER, None],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }

@@ -18,7 +18,6 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from neuralbayes.estimators.attributes import Check
-from neuralbayes.estimators.table_vectorizer import TableVectorizer
 from neuralbayes.networks.filling import check_finite, fill
 from neuralbayes.objectives import Objective, WeightedSum
 from neuralbayes.objectives.reference import described
@@ -83,7 +82,7 @@ class SavedEstimator(BaseEstimator):  # type: ignore[misc]
             value = getattr(self, name)
             if name != "module_" and name not in {**self._fitted, **self._fitted_sometimes}:
                 raise TypeError(f"`_fitted` of {type(self).__name__} must say what {name!r} holds")
-            if isinstance(value, TableVectorizer):
+            if name == "vectorizer_":
                 values[name], arrays = value.state()
                 tensors |= {f"{name}.{key}": torch.from_numpy(array) for key, array in arrays.items()}
             elif isinstance(value, nn.Module):
@@ -127,6 +126,8 @@ class SavedEstimator(BaseEstimator):  # type: ignore[misc]
         if "feature_names_in_" in attributes:
             attributes["feature_names_in_"] = np.array(attributes["feature_names_in_"], dtype=object)
         if "vectorizer_" in attributes:
+            from neuralbayes.estimators.table_vectorizer import TableVectorizer
+
             arrays = {k: tensors.pop(k).numpy() for k in list(tensors) if k.startswith("vectorizer_.")}
             arrays = {k.removeprefix("vectorizer_."): array for k, array in arrays.items()}
             attributes["vectorizer_"] = TableVectorizer.restored(attributes["vectorizer_"], arrays)

@@ -6,9 +6,12 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
+from sklearn.utils._param_validation import HasMethods
 
 from neuralbayes.data.frames import as_frame, is_frame
-from neuralbayes.estimators.table_vectorizer import TableVectorizer
+
+VECTORIZER = HasMethods(["fit", "transform", "get_feature_names_out", "state"])
+"""What a parameter `vectorizer` must be: a :class:`neuralbayes.TableVectorizer`, which is loaded when it is needed."""
 
 
 def vectorized(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
@@ -26,6 +29,8 @@ def vectorized(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
     if reset:
         vectorizer = getattr(estimator, "vectorizer", None)
         if vectorizer == "auto":
+            from neuralbayes.estimators.table_vectorizer import TableVectorizer
+
             vectorizer = TableVectorizer() if is_frame(X) and not _holds_numbers(X) else None
         if vectorizer is not None:
             estimator.vectorizer_ = clone(vectorizer).fit(X)

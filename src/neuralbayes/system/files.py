@@ -69,6 +69,12 @@ def named_errors(path: Path) -> Iterator[None]:
         raise
 
 
+def stamp_of(path: Path) -> tuple[int, int]:
+    """The size of a file and the time of its last change, by which another one in its place is noticed."""
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns
+
+
 def inside(folder: str | Path, *names: str) -> Path:
     """The path of `names` below `folder`, which may be a link itself; none of `names` may be one.
 

@@ -1,0 +1,86 @@
+"""One temperature, from how far clusters overlap."""
+
+import numpy as np
+import pytest
+import torch
+
+import neuralbayes as nb
+from neuralbayes.clusters.calibration import calibrated_temperature, overlaps, temperature
+
+
+def gaussians(n, d, apart, share=0.5, seed=0):
+    """Rows of two Gaussians, which one each is of, and the log-odds of the second."""
+    rng = np.random.RandomState(seed)
+    z = rng.uniform(size=n) < share
+    X = rng.standard_normal((n, d))
+    X[:, 0] += apart * z
+    return X, z, apart * X[:, 0] - apart**2 / 2 + np.log(share / (1 - share))
+
+
+def found(X, log_odds, times):
+    logits = torch.from_numpy(times * np.stack([np.zeros_like(log_odds), log_odds], axis=1))
+    d = X.shape[1]
+    return calibrated_temperature(logits, torch.from_numpy(X), torch.zeros(d, d), torch.ones(len(X), 2) / 2)
+
+
+@pytest.mark.parametrize("apart", [2.0, 3.0])
+@pytest.mark.parametrize(("d", "share"), [(2, 0.5), (10, 0.5), (5, 0.3)])
+@pytest.mark.parametrize("times", [0.5, 8.0])
+def test_logits_of_gaussians_are_divided_by_what_they_were_multiplied_by(apart, d, share, times):
+    X, _, log_odds = gaussians(4000, d, apart, share)
+    assert found(X, log_odds, times) == pytest.approx(times, rel=0.3)
+
+
+def test_three_clusters_are_looked_at_in_pairs():
+    rng = np.random.RandomState(0)
+    centers = 2.5 * np.array([[0.0, 0.0], [1.0, 0.0], [0.5, 0.9]])
+    X = rng.standard_normal((3000, 2)) + centers[np.arange(3000) % 3]
+    logits = torch.from_numpy(6.0 * (X @ centers.T - np.square(centers).sum(axis=1) / 2))
+    t = calibrated_temperature(logits, torch.from_numpy(X), torch.zeros(2, 2), torch.ones(3000, 3) / 3)
+    assert t == pytest.approx(6.0, rel=0.35)
+
+
+def test_the_rounding_of_rows_makes_it_less_sure():
+    X, _, log_odds = gaussians(1000, 2, 3.0)
+    logits = np.stack([np.zeros_like(log_odds), log_odds], axis=1)
+    sharp, blurred = (overlaps(logits, X, floor * np.eye(2)) for floor in (0.0, 0.5))
+    np.testing.assert_array_equal(sharp[0], blurred[0])
+    assert np.abs(blurred[1] - 0.5).mean() < np.abs(sharp[1] - 0.5).mean()
+
+
+def test_without_rows_enough_the_votes_decide():
+    votes = torch.tensor([[0.8, 0.2], [0.2, 0.8]]).repeat(3, 1)
+    assert calibrated_temperature(5.0 * votes.log(), torch.randn(6, 2), torch.zeros(2, 2), votes) == pytest.approx(5.0)
+    assert calibrated_temperature(torch.randn(5, 1), torch.randn(5, 2), torch.zeros(2, 2), torch.ones(5, 1)) == 1.0
+
+
+def test_equal_rows_give_a_finite_temperature():
+    logits = torch.tensor([[1.0, 0.0], [0.0, 1.0]]).repeat(30, 1)
+    t = calibrated_temperature(logits, torch.ones(60, 2), torch.zeros(2, 2), torch.ones(60, 2) / 2)
+    assert 0.0 < t < np.inf
+
+
+def test_the_temperature_is_that_of_the_least_cross_entropy():
+    torch.manual_seed(0)
+    target = torch.randn(200, 3).softmax(dim=1)
+    assert temperature(7.0 * target.log(), target) == pytest.approx(7.0, rel=1e-3)
+    assert temperature(torch.randn(5, 1), torch.ones(5, 1)) == 1.0
+
+
+def test_a_clusterer_of_overlapping_gaussians_is_within_a_hundredth_of_the_bayes_rule():
+    X, z, log_odds = gaussians(1000, 2, 2.0)
+    fitted = nb.InformationClusterer(2, random_state=0).fit(X)
+    p = fitted.predict_proba(X)
+    bayes = np.square(1 / (1 + np.exp(-log_odds)) - z).mean()
+    brier = min(np.square(column - z).mean() for column in p.T)
+    assert brier < bayes + 0.01
+    np.testing.assert_array_equal(fitted.labels_, p.argmax(axis=1))
+
+
+def test_labels_do_not_depend_on_the_temperature(monkeypatch):
+    X = gaussians(300, 2, 3.0)[0]
+    ours = nb.InformationClusterer(2, max_iter=40, random_state=0).fit(X)
+    monkeypatch.setattr("neuralbayes.clusters.from_consensus.calibrated_temperature", lambda *_: 1.0)
+    plain = nb.InformationClusterer(2, max_iter=40, random_state=0).fit(X)
+    np.testing.assert_array_equal(ours.labels_, plain.labels_)
+    assert not np.allclose(ours.predict_proba(X), plain.predict_proba(X))
