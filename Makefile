@@ -28,7 +28,7 @@ venv: $(READY)  ## make .venv with everything installed
 demo: $(READY)  ## label manifolds, learn digits, write one page
 	$(BIN)/neuralbayes demo --out demo
 
-# pytest keeps the tests as it has rewritten them: a quarter of a minute a run.
+# pytest rewrites the assertions of each file; with bytecode it does so once, and not for every worker of every run.
 test test-slow: export PYTHONDONTWRITEBYTECODE :=
 
 test: $(READY) lint  ## lint, types and the whole test suite but the slow tests

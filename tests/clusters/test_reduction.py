@@ -27,6 +27,16 @@ def test_only_the_chosen_rows_count():
     assert_allclose(np.abs(reduction).round(9), [[0, 0], [0, 1], [1, 0], [0, 0]])
 
 
+def test_a_row_of_weight_two_counts_as_two():
+    rng = np.random.RandomState(0)
+    rows = sparse_rows(6, rng)
+    weight = rng.randint(1, 4, size=80)
+    repeated = rows[np.repeat(np.arange(80), weight)]
+    one = fit_reduction(rows, np.arange(80), 6, rng, weight=weight.astype(float))
+    other = fit_reduction(repeated, np.arange(repeated.shape[0]), 6, rng)
+    assert_allclose(one.abs(), other.abs(), atol=1e-6)
+
+
 def test_directions_alone_count_with_unit():
     rng = np.random.RandomState(0)
     rows = sparse_rows(6, rng)

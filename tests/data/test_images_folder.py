@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
+import sys
 import zlib
 from pathlib import Path
 
@@ -55,16 +56,18 @@ def mixed(tmp_path: Path) -> tuple[Path, dict[str, str]]:
     bad = {
         "f-broken.png": "OSError",
         "f-empty.png": "the file is empty",
-        "f-text.png": "not a PNG, JPEG, BMP, GIF or WebP",
+        "f-text.png": "it is none of PNG, JPEG, BMP",
         "f-bomb.png": "pixels",
-        "f-scan.tiff": ".tiff files are not read",
+        "f-drawing.svg": ".svg files are not read",
     }
     whole = (folder / "a00.png").read_bytes()
     (folder / "f-broken.png").write_bytes(whole[: len(whole) // 2])
     (folder / "f-empty.png").write_bytes(b"")
     (folder / "f-text.png").write_text("I am a poem.\n" * 20)
     (folder / "f-bomb.png").write_bytes(claim_png(60_000, 60_000))
-    picture().save(folder / "f-scan.tiff")
+    (folder / "f-drawing.svg").write_text("<svg/>")
+    picture().save(folder / "d.tiff")
+    picture().save(folder / "d.avif", quality=100)
     (folder / "notes.txt").write_text("not mentioned")
     (folder / ".hidden.png").write_bytes(b"not mentioned")
     return folder, bad
@@ -77,17 +80,18 @@ def test_a_mixed_folder_is_read_and_what_cannot_be_is_listed(
     folder, bad = mixed
     source = FolderSource(folder, memory_limit=memory_limit)
     assert source.shape == (32, 32, 3)  # the commonest size; colours, since some have them
-    assert len(source) == 35
+    assert len(source) == 37
     assert {path.name for path, _ in source.skipped} == set(bad)
     for path, reason in source.skipped:
         assert bad[path.name] in reason
     images = source.read(np.arange(len(source)))
-    assert images.shape == (35, 32, 32, 3)
+    assert images.shape == (37, 32, 32, 3)
     assert images.dtype == np.uint8
     names = [path.name for path in source.paths]
     assert names == sorted(names)
     np.testing.assert_array_equal(images[names.index("a03.png")], np.asarray(picture(seed=3)))
     np.testing.assert_array_equal(images[names.index("d.webp")], np.asarray(picture()))
+    np.testing.assert_array_equal(images[names.index("d.tiff")], np.asarray(picture()))
     first_frame = np.asarray(picture("P", seed=0).convert("RGB"))
     np.testing.assert_array_equal(images[names.index("d.gif")], first_frame)
     sixteen = images[names.index("d-16bit.png")]
@@ -344,3 +348,21 @@ def test_five_thousand_files(tmp_path: Path) -> None:
     assert source.read(np.arange(len(source))).shape == (5_000 - bad, 32, 32, 3)
     assert source.class_names is not None
     assert len(source.class_names) == 5
+
+
+def test_pictures_of_telephones_need_a_package_that_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pillow_heif", None)
+    picture().save(tmp_path / "a.png")
+    (tmp_path / "b.heic").write_bytes(b"\0\0\0\x18ftypheic" + bytes(100))
+    ((path, reason),) = FolderSource(tmp_path).skipped
+    assert path.name == "b.heic"
+    assert "pip install 'neuralbayes[vision]'" in reason
+
+
+def test_pictures_of_telephones_are_read(tmp_path: Path) -> None:
+    pillow_heif = pytest.importorskip("pillow_heif")
+    pillow_heif.register_heif_opener()
+    Image.new("RGB", (64, 48), (200, 30, 30)).save(tmp_path / "a.heic")
+    image = FolderSource(tmp_path).read([0])[0]
+    assert image.shape == (48, 64, 3)
+    np.testing.assert_allclose(image.mean(axis=(0, 1)), (200, 30, 30), atol=6)

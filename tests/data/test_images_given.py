@@ -69,6 +69,10 @@ def test_images_and_sources_pass_through_with_their_labels() -> None:
     assert len(nb.load_images(digits.source)) == len(digits)
 
 
+def test_a_test_part_stays_one() -> None:
+    assert nb.load_images(nb.load_images("digits", split="test"), size=10).split == "test"
+
+
 def test_they_go_into_an_estimator(paths: list[Path]) -> None:
     images = nb.load_images(paths, size=24)
     encoder = nb.MIMEncoder(encoder="tiny", max_epochs=1, batch_size=3, random_state=0).fit(images)

@@ -254,7 +254,7 @@ def test_data_that_do_not_fit_are_refused(folder, tmp_path, capsys):
     [
         (["--labels", "species"], "--labels must be a column of"),
         (["--samples", "1"], "--samples must be from 2 to 20,000, got 1"),
-        (["--key", "x"], "names an array of a .npz file"),
+        (["--key", "x"], "--key names an array of a .npz file"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(folder, capsys, words, message):

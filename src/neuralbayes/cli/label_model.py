@@ -213,7 +213,7 @@ def _opened(order: ModelOrder) -> Opened:
         elif vectorizer is not None:
             source = read_source(order.file, **order.reading)
             if not source.named and names and source.data.shape[1] == len(names):
-                source = replace(source, data=with_names(source.data, names))
+                source = replace(source, data=source.frame.set_axis(names, axis=1))
             elif not source.named:
                 raise ValueError(
                     f"{order.file} has {source.data.shape[1]} columns without names, not {len(names or [])}"

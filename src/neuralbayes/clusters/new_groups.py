@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.cluster.hierarchy import linkage
 from scipy.stats import betabinom, binom
 
-from neuralbayes.clusters.kmeans import cells, kmeans, ward
-from neuralbayes.clusters.number_of_clusters import MANY_ROWS, count_valleys
+from neuralbayes.clusters.number_of_clusters import cut_at_valleys, is_between
 from neuralbayes.neighbors import nearest_neighbors
 
 Array = NDArray[np.floating]
@@ -111,25 +109,17 @@ def find_new_groups(
 
 
 def _divided(x: Array, at_most: int) -> list[Labels]:
-    """Indices of the rows of each part that a hierarchy of the rows keeps apart."""
-    cell = np.arange(len(x))
-    if len(x) <= MANY_ROWS:
-        tree = linkage(x, "ward")
-    else:
-        cell, centers, sizes = cells(x, min(4 * at_most, len(x) // 10), np.random.RandomState(0))
-        tree = ward(centers, sizes)
-    number = min(count_valleys(x, cell, tree)[0], at_most)
-    labels = kmeans(x, number, np.random.RandomState(0)) if number > 1 else np.zeros(len(x), np.int64)
-    return [np.flatnonzero(labels == part) for part in range(number)]
+    """Indices of the rows of each part between which there are valleys."""
+    labels, _ = cut_at_valleys(x.astype(np.float64), at_most)
+    return [np.flatnonzero(labels == part) for part in range(int(labels.max()) + 1)]
 
 
 def _apart(group: Array, cluster: Array) -> bool:
     """Whether a valley lies between a group and a cluster."""
     if not len(cluster):
         return True
-    cell = np.repeat([0, 1], [len(group), len(cluster)])
-    tree = np.array([[0.0, 1.0, 1.0, 2.0]])
-    return count_valleys(np.concatenate([group, cluster]).astype(np.float64), cell, tree)[0] == 2
+    side = np.repeat([True, False], [len(group), len(cluster)])
+    return is_between(np.concatenate([group, cluster]).astype(np.float64), side)
 
 
 def _with_others(old: Array, new: Array, groups: Labels) -> Labels:

@@ -66,6 +66,9 @@ _inside = (MIDDLES - HALF_WIDTHS > -1e-9) & (MIDDLES + HALF_WIDTHS < 1.0 + 1e-9)
 MIDDLES, HALF_WIDTHS = MIDDLES[_inside], HALF_WIDTHS[_inside]
 """Of the bands that are tried, where the hills are at 0 and 1."""
 
+SCATTER = 2.0
+"""Variance by which values are scattered, in units of that of their rounding: with 1, two categories are two hills."""
+
 
 class Valley(NamedTuple):
     """What held-out rows say of a valley."""
@@ -111,7 +114,7 @@ def choose_number(space: Space, max_clusters: int) -> tuple[int, dict[str, list[
         "rows" that each valley divides, the most first, and its "p_value".
     """
     generator = torch.Generator().manual_seed(0)
-    scatter = torch.randn(space.points.shape, generator=generator) @ _root(space.floor)
+    scatter = torch.randn(space.points.shape, generator=generator) @ _root(SCATTER * space.floor)
     labels, cuts = cut_at_valleys(((space.points + scatter) @ space.noise).double().numpy(), max_clusters)
     cuts = sorted(cuts, reverse=True)
     return int(labels.max()) + 1, {"rows": [float(n) for n, _ in cuts], "p_value": [p for _, p in cuts]}
@@ -157,7 +160,21 @@ def cut_at_valleys(x: Array, max_clusters: int) -> tuple[NDArray[np.int64], list
     return labels, cuts
 
 
-def held_out_valley(x: Array, rng: np.random.RandomState, level: float) -> Valley:
+def is_between(x: Array, side: Side) -> bool:
+    """Whether a valley lies between the rows (n_rows, n_dimensions) of one side and those of the other.
+
+    Examples
+    --------
+    >>> rng = np.random.RandomState(0)
+    >>> x, side = rng.normal(size=(200, 2)), np.arange(200) < 100
+    >>> is_between(x, x[:, 0] > 0.0), is_between(x + 6.0 * side[:, None], side)
+    (False, True)
+    """
+    valley = held_out_valley(x, np.random.RandomState(0), LEVEL, side)
+    return valley.p_value < LEVEL and valley.depth < DEPTH
+
+
+def held_out_valley(x: Array, rng: np.random.RandomState, level: float, side: Side | None = None) -> Valley:
     """Look for a valley in four fifths of the rows, count the others in it, each fifth in turn; pass by pass.
 
     The counts of all fifths are added up, and averaged over passes with other fifths. That fifths share the rows that
@@ -169,6 +186,8 @@ def held_out_valley(x: Array, rng: np.random.RandomState, level: float) -> Valle
     rng : RandomState
     level : float
         The p-value that is asked for; no more passes are made when the answer is beyond doubt.
+    side : ndarray of bool of shape (n_rows,), optional
+        Rows between which and the others the valley is to lie; by default it is looked for everywhere.
     """
     valley = Valley(1.0, 1.0)
     if len(x) < LEAST_ROWS:
@@ -178,7 +197,8 @@ def held_out_valley(x: Array, rng: np.random.RandomState, level: float) -> Valle
         first = None
         folds = np.array_split(rng.permutation(len(x))[:MOST_ROWS], N_FOLDS)
         for fold in folds:
-            band = emptiest_band(x[np.concatenate([other for other in folds if other is not fold])])
+            others = np.concatenate([other for other in folds if other is not fold])
+            band = emptiest_band(x[others]) if side is None else _band(x[others], side[others])
             if band is None:
                 continue
             first = first or band
@@ -204,9 +224,7 @@ def emptiest_band(x: Array) -> Band | None:
     for n_clusters in range(2, min(N_WARD, len(x) - 1) + 1):
         labels = cut_tree(tree, n_clusters)
         for cluster in range(n_clusters):
-            side = (labels == cluster) ^ (
-                labels[0] == cluster
-            )  # without the first row: one of a side and its complement
+            side = (labels == cluster) ^ (labels[0] == cluster)  # a side and its complement are the same
             sides[side.tobytes()] = side
     bands = [band for band in (_band(x, side) for side in sides.values()) if band is not None]
     return min(bands, key=lambda band: band.p_value, default=None)

@@ -18,7 +18,13 @@ SMALLEST = 1e-6
 
 
 def fit_reduction(
-    rows: sp.csr_array, chosen: NDArray[np.int64], n_components: int, rng: np.random.RandomState, *, unit: bool = False
+    rows: sp.csr_array,
+    chosen: NDArray[np.int64],
+    n_components: int,
+    rng: np.random.RandomState,
+    *,
+    weight: NDArray[np.float64] | None = None,
+    unit: bool = False,
 ) -> Tensor:
     """The right singular vectors of the rows at the indices `chosen`, which are never made dense.
 
@@ -29,6 +35,8 @@ def fit_reduction(
     n_components : int
         Most vectors, those of the largest singular values; at most n_features.
     rng : RandomState
+    weight : ndarray of shape (n_rows,), optional
+        How often each row counts.
     unit : bool, default=False
         Whether rows count by their directions alone.
 
@@ -49,6 +57,8 @@ def fit_reduction(
     some = rows[chosen].astype(np.float64)
     if unit:
         some = normalize(some)
+    if weight is not None:
+        some = (sp.diags_array(np.sqrt(weight[chosen])) @ some).tocsr()
     _, values, vectors = randomized_svd(some, min(n_components, *some.shape), n_iter=N_ITER, random_state=rng)
     kept = values > SMALLEST * values[0]
     kept[0] = True

@@ -53,7 +53,7 @@ def cluster_words(
         rows = np.sort(np.random.default_rng(0).choice(rows, MAX_TEXTS, replace=False))
     counter = CountVectorizer(stop_words="english", max_features=MAX_WORDS, token_pattern=r"(?u)\b[^\W\d]\w+\b")
     try:
-        counts = counter.fit_transform([texts[i] for i in rows])
+        counts = counter.fit_transform([texts[int(i)] for i in rows])
     except ValueError:  # no words at all
         return [[] for _ in range(n_clusters)]
     vocabulary = counter.get_feature_names_out()

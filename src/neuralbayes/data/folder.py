@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from neuralbayes.data.listed import ListedSource, Room, parallel
 from neuralbayes.data.path_text import readable
-from neuralbayes.data.pictures import Interpolation, PictureError, picture_header
+from neuralbayes.data.pictures import IN_WORDS, Interpolation, PictureError, picture_header
 from neuralbayes.data.progress import late_bar
 from neuralbayes.data.scan import Skipped, class_of, find_classes, scan_folder
 from neuralbayes.data.sources import check_indices
@@ -39,7 +39,7 @@ class Options(TypedDict, total=False):
 
 
 class FilesSource(ListedSource):
-    """Picture files as images of one size: PNG, JPEG, BMP, GIF (first frame) and WebP.
+    """Picture files as images of one size: PNG, JPEG, BMP, GIF and TIFF (first frame), WebP, AVIF, HEIC.
 
     Every file is decoded once at the start, so that a long run does not meet one later that cannot be.
 
@@ -114,7 +114,7 @@ class FilesSource(ListedSource):
                     yield path, result
 
     def _pass_over(self, path: Path, reason: str) -> None:
-        raise ValueError(f"`paths` must be pictures (PNG, JPEG, BMP, GIF, WebP) that can be read; {path}: {reason}")
+        raise ValueError(f"`paths` must be pictures ({IN_WORDS}) that can be read; {path}: {reason}")
 
     def _require(self, paths: Iterable[Path]) -> None:
         if not any(True for _ in paths):
@@ -184,7 +184,7 @@ class FolderSource(FilesSource):
         reasons = "".join(f"\n  {path}: {reason}" for path, reason in self.skipped[:5])
         more = f"\n  and {len(self.skipped) - 5} more" if len(self.skipped) > 5 else ""
         raise ValueError(
-            f"{self._folder} must hold pictures (PNG, JPEG, BMP, GIF, WebP) that can be read, and holds none"
+            f"{self._folder} must hold pictures ({IN_WORDS}) that can be read, and holds none"
             + (f"; passed over:{reasons}{more}" if reasons else "")
         )
 

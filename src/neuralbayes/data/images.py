@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from neuralbayes.data.catalog import find_entry, is_name, names
 from neuralbayes.data.folder import Check, FilesSource, FolderSource, check_channels, check_size
 from neuralbayes.data.pictures import Interpolation
 from neuralbayes.data.scan import find_classes, scan_folder
-from neuralbayes.data.sources import ArraySource, FittedSource, Images, ImageSource, as_source
+from neuralbayes.data.sources import ArraySource, FittedSource, Images, as_source
 
 SPLITS = ("train", "test", "unlabeled")
 #: Sub-folders that are parts of a data set, not classes.
@@ -27,7 +28,7 @@ LABEL_KEYS = ("labels", "y", "target", "targets")
 
 
 def load_images(
-    data: str | Path | Sequence[str | Path] | ImageSource | NDArray[np.generic],
+    data: Any,
     *,
     split: str = "train",
     size: int | tuple[int, int] | None = None,
@@ -46,7 +47,7 @@ def load_images(
 
     Parameters
     ----------
-    data : str, path, sequence of paths, array or ImageSource
+    data : str, path, list of paths, array, tensor or ImageSource
         A name such as ``"cifar10"`` wins over a folder of that name; write ``"./cifar10"`` for the folder. A ``.npz``
         holds "images" and perhaps "labels", or "train_images", "test_labels" and so on; "x_train", "y_test" do as well.
         In a folder, files that cannot be read are passed over and listed in `skipped`; in a list of paths, the first
@@ -119,7 +120,7 @@ def load_images(
     if wanted == shape:
         return images
     fitted = FittedSource(images.source, wanted[:2], wanted[2], interpolation=interpolation)
-    return Images(images.name, split, fitted, images.labels, images.class_names, images.skipped)
+    return Images(images.name, images.split, fitted, images.labels, images.class_names, images.skipped)
 
 
 def holds_images(data: str | Path) -> bool:

@@ -1,4 +1,4 @@
-"""One picture file to one uint8 array: five formats, every colour mode, a limit on pixels."""
+"""One picture file to one uint8 array: eight formats, every colour mode, a limit on pixels."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
 #: Suffixes that are read.
-SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp"})
+SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".avif", ".heic", ".heif"})
 #: Suffixes of pictures that are not read, which is worth telling.
-OTHER_SUFFIXES = frozenset({".tif", ".tiff", ".heic", ".heif", ".avif", ".jp2", ".svg", ".psd", ".ico", ".ppm", ".pgm"})
+OTHER_SUFFIXES = frozenset({".jp2", ".svg", ".psd", ".ico", ".ppm", ".pgm"})
 
-FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP")
+FORMATS = ["PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "AVIF", "HEIF"]
+IN_WORDS = "PNG, JPEG, BMP, GIF, WebP, TIFF, AVIF, HEIC"
+HEIF_SUFFIXES = (".heic", ".heif")
 MAX_PIXELS = 64_000_000  # below what Pillow itself warns of; 200 MB unpacked
 MAX_FILE_BYTES = 256 * 2**20
 MAX_RLE_PIXELS = 4_000_000  # Pillow decodes such a BMP in Python, a byte at a time
@@ -96,7 +98,8 @@ def read_picture(
 ) -> NDArray[np.uint8]:
     """Read a picture file as uint8 of shape (H, W, channels).
 
-    A GIF gives its first frame; the turn in the EXIF data is applied; transparent parts become white; 16 bits become 8.
+    A GIF or TIFF gives its first frame. The turn in the EXIF data is applied, transparent parts become white, and 16
+    bits become 8.
 
     Parameters
     ----------
@@ -158,7 +161,9 @@ def _open(path: Path) -> Iterator[Image.Image]:
             raise PictureError("the file is empty")
         if status.st_size > MAX_FILE_BYTES:
             raise PictureError(f"the file has {status.st_size} bytes, more than {MAX_FILE_BYTES}")
-        with Image.open(file, formats=FORMATS) as picture:
+        if path.suffix.lower() in HEIF_SUFFIXES:
+            _register_heif()
+        with Image.open(file, formats=[name for name in FORMATS if name in _known()]) as picture:
             if picture.width * picture.height > MAX_PIXELS:
                 raise PictureError(f"it unpacks to {picture.width} x {picture.height} pixels, more than {MAX_PIXELS}")
             if picture.format == "BMP" and picture.width * picture.height > MAX_RLE_PIXELS and _is_run_length(picture):
@@ -169,6 +174,21 @@ def _open(path: Path) -> Iterator[Image.Image]:
             yield picture
 
 
+def _known() -> frozenset[str]:
+    """Formats that Pillow reads here; AVIF depends on how it was built."""
+    Image.init()
+    return frozenset(Image.OPEN)
+
+
+def _register_heif() -> None:
+    """Let Pillow read the pictures of telephones."""
+    try:
+        from pillow_heif import register_heif_opener
+    except ImportError as error:
+        raise PictureError("HEIC pictures need pillow-heif: pip install 'neuralbayes[vision]'") from error
+    register_heif_opener(thumbnails=False)
+
+
 def _is_run_length(picture: Image.Image) -> bool:
     return any(tile[0] == "bmp_rle" for tile in getattr(picture, "tile", ()))
 
@@ -177,7 +197,7 @@ def _reason(error: BaseException) -> PictureError:
     if isinstance(error, PictureError):
         return error
     if isinstance(error, UnidentifiedImageError):
-        return PictureError("it is not a PNG, JPEG, BMP, GIF or WebP picture")
+        return PictureError(f"it is none of {IN_WORDS}")
     if isinstance(error, Image.DecompressionBombError):
         return PictureError(f"it unpacks to more than {MAX_PIXELS} pixels")
     return PictureError(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)

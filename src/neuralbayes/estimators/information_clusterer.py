@@ -28,7 +28,8 @@ from neuralbayes.distributed.processes import default_fabric, rank_zero_result
 from neuralbayes.estimators.attributes import Check, count, numbers, one_of
 from neuralbayes.estimators.clusterer import Array, Samples, tensor_of
 from neuralbayes.estimators.feature_spaces import space_scales, stack_spaces
-from neuralbayes.estimators.inputs import Rows, SparseRows, as_any_rows, as_hints, as_images, check_directions
+from neuralbayes.estimators.inputs import Rows, SparseRows, as_any_rows, as_images, check_directions
+from neuralbayes.estimators.sample_hints import as_hints
 from neuralbayes.estimators.updatable_clusterer import UpdatableClusterer, most_probable_states
 from neuralbayes.estimators.vectorized import VECTORIZER
 from neuralbayes.networks.rows import RowLayer
@@ -317,7 +318,7 @@ class InformationClusterer(UpdatableClusterer):
             raise ValueError(f"`n_states` is for start='states', and must be None here, got {self.n_states}")
         options = ClusterOptions(
             n_clusters=n_clusters,
-            n_states=self.n_states or (N_STATES * n_clusters if n_clusters else 10 * N_STATES),
+            n_states=self.n_states or N_STATES * (n_clusters or max(10, least)),
             max_clusters=min(self.max_clusters or (200 if voted else 20), len(fitted)),
             n_init=self.n_init,
             n_neighbors=self.n_neighbors,
@@ -329,12 +330,12 @@ class InformationClusterer(UpdatableClusterer):
             objective=self.objective,
             hints=hints,
         )
-        if options.n_states < (n_clusters or 2):
-            raise ValueError(f"`n_states` must be at least n_clusters={n_clusters}, got {options.n_states}")
+        if options.n_states < least:
+            raise ValueError(f"`n_states` must be at least {least}, the number of clusters, got {options.n_states}")
         body = self.network if isinstance(self.network, nn.Module) else None
         rng = check_random_state(self.random_state)
         seen = np.zeros(len(samples), bool)  # what the network is trained on
-        rows = self._row_layer(samples, fitted, seen, rng)
+        rows = self._row_layer(samples, fitted, weight, seen, rng)
 
         def read(indices: NDArray[np.int64]) -> Tensor:
             seen[fitted[indices]] = True
@@ -391,7 +392,12 @@ class InformationClusterer(UpdatableClusterer):
         return samples
 
     def _row_layer(
-        self, samples: Samples, fitted: NDArray[np.int64], seen: NDArray[np.bool_], rng: np.random.RandomState
+        self,
+        samples: Samples,
+        fitted: NDArray[np.int64],
+        weight: NDArray[np.float64] | None,
+        seen: NDArray[np.bool_],
+        rng: np.random.RandomState,
     ) -> RowLayer:
         """What rows pass first; notes the metric, and which rows took part in the reduction of sparse ones."""
         self.effective_metric_, self.n_components_ = self.metric, 0
@@ -408,7 +414,8 @@ class InformationClusterer(UpdatableClusterer):
         chosen = np.sort(rng.permutation(fitted)[: self.max_samples])
         seen[chosen] = True
         reduction = rank_zero_result(
-            default_fabric(), lambda: fit_reduction(samples.matrix, chosen, self.n_components, rng, unit=unit)
+            default_fabric(),
+            lambda: fit_reduction(samples.matrix, chosen, self.n_components, rng, weight=weight, unit=unit),
         )
         self.n_components_ = reduction.shape[1]
         return RowLayer(reduction, unit=unit)
@@ -426,7 +433,8 @@ class InformationClusterer(UpdatableClusterer):
         ndarray of shape (n_samples,)
             From 0 on, the largest cluster first; fewer than `k` of them where states have no samples. Clusters of a
             larger `k` lie within those of a smaller one. ``cut(n_clusters_)`` returns `labels_`, which come from
-            trained clusters; others are made of the same states, merged less or more, and are not trained.
+            trained clusters; others are made of the same states, merged less or more, and are not trained. After
+            `update` they are labels of its samples.
         """
         check_is_fitted(self)
         if not isinstance(k, Integral) or isinstance(k, bool) or not 1 <= k <= self.n_states_:

@@ -12,10 +12,9 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import assert_all_finite, get_tags
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import validate_data
 from torch import Tensor
 
-from neuralbayes.clusters.hints import Hints, make_hints
 from neuralbayes.data.sources import Images, ImageSource
 from neuralbayes.estimators.vectorized import vectorized
 
@@ -150,25 +149,6 @@ def _check_values(estimator: BaseEstimator, values: NDArray[Any]) -> None:
             raise ValueError(
                 f"`X` must have values of at most {LARGEST:g}, whose squares can be added, got {largest:g}"
             )
-
-
-def as_hints(
-    n_samples: int,
-    sample_weight: ArrayLike | None,
-    known: ArrayLike | None,
-    must_link: ArrayLike | None,
-    cannot_link: ArrayLike | None,
-) -> tuple[NDArray[np.float64] | None, Hints, NDArray[np.int64]]:
-    """Checked weights (n_samples,) or None, hints about the samples of positive weight, and the indices of these."""
-    everything = np.arange(n_samples)
-    weight = None
-    if sample_weight is not None:
-        weight = _check_sample_weight(sample_weight, everything[:, None], dtype=np.float64, ensure_non_negative=True)
-        everything = np.flatnonzero(weight > 0.0)
-        if not len(everything):
-            raise ValueError("`sample_weight` must be positive for some samples, got only 0")
-    hints = make_hints(n_samples, weight=weight, known=known, must_link=must_link, cannot_link=cannot_link)
-    return weight, hints if weight is None else hints.of(everything), everything
 
 
 def _numpy(X: Any) -> Any:
