@@ -511,3 +511,21 @@ def test_a_command_is_not_broken_within_a_word(visit):
     page = visit("demo", width=390)
     heights = page.locator(".command span").evaluate_all("words => words.map(word => word.offsetHeight)")
     assert max(heights) == min(heights)
+
+
+def test_the_list_of_rows_is_searched_filtered_and_leads_to_the_explorer(visit):
+    page = visit("rows")
+    rows = page.locator("[data-rows] tbody tr")
+    counted = page.locator('[data-rows] [data-part="count"]')
+    assert counted.inner_text() == "600 of 600 rows"
+    assert rows.count() == 25
+    page.locator('[data-rows] [data-part="cluster"]').select_option("1")
+    own = int(counted.inner_text().split()[0])
+    assert 100 < own < 300
+    page.locator('[data-rows] [data-part="query"]').fill("nowhere to be found")
+    assert counted.inner_text() == "0 of 600 rows"
+    page.locator('[data-rows] [data-part="query"]').fill("")
+    page.locator('[data-rows] [data-part="more"]').click()
+    assert rows.count() == min(own, 125)
+    rows.first.locator("button").click()
+    assert heading(page) == "State 1"

@@ -226,7 +226,7 @@ def plain_name(column: str) -> str:
     words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", re.sub(r"[_.\s]+", " ", column)).strip().split()
     if len(words) > 1 and words[-1].strip("()[]").lower() in UNITS:
         words = words[:-1]
-    return " ".join(word if word.isupper() else word.lower() for word in words) or column
+    return _cut(" ".join(word if word.isupper() else word.lower() for word in words) or column)
 
 
 def _named(column: str, value: str) -> str:
