@@ -94,7 +94,8 @@ def measure(method: str, work: Path, n_rows: int) -> Record:
     X = np.load(work / f"{dtype}.npy", mmap_mode="r")[:n_rows]
     y = np.load(work / "labels.npy")[:n_rows]
     done = threading.Event()
-    before, peak = _own_bytes(), [0]
+    before = _own_bytes()
+    peak = [before]
 
     def watch() -> None:
         while not done.wait(0.02):
@@ -168,7 +169,7 @@ def main() -> None:
         if results.has("large", key):
             continue
         options = ["--work", str(arguments.work), "--rows", str(arguments.rows), "--methods", method, "--one"]
-        done = subprocess.run([sys.executable, __file__, *options], capture_output=True, text=True, check=True)
+        done = subprocess.run([sys.executable, __file__, *options], stdout=subprocess.PIPE, text=True, check=True)
         record = {**key, **json.loads(done.stdout.splitlines()[-1])}
         results.add("large", record)
         print(record, flush=True)

@@ -96,8 +96,8 @@ def iterative_k_means(frame: pd.DataFrame, k: int, seed: int) -> Array:
 
 def k_prototypes(frame: pd.DataFrame, k: int, seed: int) -> Array:
     """Of numbers alone it is k-means, of categories alone k-modes; a missing category is one of its own."""
-    from kmodes.kmodes import KModes  # type: ignore[import-untyped]
-    from kmodes.kprototypes import KPrototypes  # type: ignore[import-untyped]
+    from kmodes.kmodes import KModes
+    from kmodes.kprototypes import KPrototypes
 
     numbers = [name for name in frame if is_number(frame[name])]
     words = [name for name in frame if name not in numbers]

@@ -51,9 +51,8 @@ def raw_table(name: str) -> pd.DataFrame:
     return pd.DataFrame(columns).reset_index(drop=True)
 
 
-def our_rules(frame: pd.DataFrame, labels: NDArray[np.integer], k: int) -> tuple[list[float], list[str]]:
-    rules = find_rules(as_columns(frame), labels, k)
-    return [0.0 if rule is None else rule.f1 for rule in rules], ["" if rule is None else str(rule) for rule in rules]
+def our_rules(frame: pd.DataFrame, labels: NDArray[np.integer], k: int) -> list[float]:
+    return [0.0 if rule is None else rule.f1 for rule in find_rules(as_columns(frame), labels, k)]
 
 
 def held_out(frame: pd.DataFrame, labels: NDArray[np.integer], k: int) -> list[float]:
@@ -100,9 +99,9 @@ def main() -> None:
             frame, k = raw_table(name), int(y.max()) + 1
             labels = nb.InformationClusterer(k, random_state=0).fit(X).labels_
             start = time.process_time()
-            ours, words = our_rules(frame, labels, k)
+            ours = our_rules(frame, labels, k)
             seconds = time.process_time() - start
-            record: Record = {"set": name, "seed": 0, "clusters": k, "processor_seconds": seconds, "rules": words}
+            record: Record = {"set": name, "seed": 0, "clusters": k, "processor_seconds": seconds}
             leaf, cluster = kauri(X, labels, k)
             found = {
                 METHOD: ours,

@@ -18,7 +18,7 @@ from pace_page import CHANGED, PACE, caption, changes_table, pace_results
 from pages import table
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("README.md", "docs/images.md", "docs/scaling.md", "docs/guarantees.md")
+PAGES = ("README.md", "docs/images.md", "docs/scaling.md", "docs/guarantees.md", "docs/describe.md")
 MARKED = re.compile(r"(<!-- results/(\S+), by benchmarks/tables\.py -->\n).*?(<!-- end -->)", re.DOTALL)
 
 PUBLISHED = {
@@ -215,6 +215,15 @@ def model_table() -> str:
     return "\n".join(lines) + "\n"
 
 
+def rules_table() -> str:
+    """F1 of rules beside trees, of each table and on average."""
+    records = _read("real/rules.json")["records"]
+    methods = [name for name in records[0] if name not in ("set", "seed", "clusters", "processor_seconds")]
+    rows = [[r["set"], r["clusters"], *(f"{r[method]:.3f}" for method in methods)] for r in records]
+    means = [f"**{statistics.mean(r[method] for r in records):.3f}**" for method in methods]
+    return table(["", "clusters", *methods], [*rows, ["**mean**", "", *means]]) + "\n"
+
+
 def crashes_table() -> str:
     """A run that is killed again and again."""
     result = _read("guarantees/crashes.json")
@@ -349,6 +358,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "field/field.json": clusters_table,
     "pace/pace.json": pace_caption,
     "pace/changes.json": pace_changes,
+    "real/rules.json": rules_table,
     "guarantees/crashes.json": crashes_table,
     "guarantees/disks.json": disks_table,
     "guarantees/fuzz.json": fuzz_table,

@@ -1,9 +1,8 @@
 """The nearest neighbours of points: the one search that the whole library uses.
 
 Trees are fast where there are few dimensions. Of many points in more, all distances are computed: as one product of
-matrices in float32, of which the nearest few are measured again in double. That takes less than half of the time of
-scikit-learn's search in double, and the result is exact too: where rounding might have hidden a neighbour,
-scikit-learn is asked after all.
+matrices in float32, of which the nearest few are measured again in double. That is faster than scikit-learn's search in
+double, and the result is exact too: where rounding might have hidden a neighbour, scikit-learn is asked after all.
 """
 
 from __future__ import annotations

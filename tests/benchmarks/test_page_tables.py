@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = ["README.md", "docs/images.md", "docs/scaling.md", "docs/guarantees.md"]
+PAGES = ["README.md", "docs/images.md", "docs/scaling.md", "docs/guarantees.md", "docs/describe.md"]
 
 
 @pytest.mark.parametrize("page", PAGES)

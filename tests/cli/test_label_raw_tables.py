@@ -1,4 +1,4 @@
-"""`neuralbayes label` on tables as people have them: from the raw file to labels, and to a model that labels new ones."""
+"""`neuralbayes label` on tables as people have them: from the raw file to labels, and to a model for new files."""
 
 import json
 from pathlib import Path

@@ -4,11 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from neuralbayes.clusters.cells import N_BINS, N_LEVELS, OTHERS, as_column, as_columns, row_names
+from neuralbayes.clusters.cells import N_BINS, N_LEVELS, OTHERS, as_columns, row_names
 
 
-def kind(cells, name="column"):
-    return as_column(name, pd.Series(cells)).kind
+def column_of(cells, name="column"):
+    return as_columns(pd.DataFrame({name: cells}))[0]
 
 
 @pytest.mark.parametrize(
@@ -26,27 +26,30 @@ def kind(cells, name="column"):
         (np.arange(100, 150), "customer_id", "text"),
         (np.arange(100, 150), "row", "text"),
         ([7, 7, 8, 9] * 10, "product_code", "category"),
-        ([np.nan, np.nan], "empty", "category"),
+        (["31/01/2024", "01/02/2024", "15/06/2024"], "day", "date"),
+        (["1.5", "2.5", "3.5", "4.5"] * 9 + ["x"], "height", "number"),
+        ([np.nan, np.nan], "empty", "text"),
+        (["cm"] * 5, "unit", "text"),
         (pd.Categorical(["x", None, "y"]), "kind", "category"),
         (pd.array([1, None, 3, 4], dtype="Int64"), "count", "number"),
     ],
 )
 def test_kinds_of_columns(cells, name, wanted):
-    assert kind(cells, name) == wanted
+    assert column_of(cells, name).kind == wanted
 
 
 def test_missing_cells_have_the_last_bin_whatever_they_look_like():
-    column = as_column("age", pd.Series([30.0, np.nan, np.inf, 40.0, 50.0]))
-    assert column.missing.tolist() == [False, True, True, False, False]
-    assert column.bins.tolist() == [0, 3, 3, 1, 2]
-    text = as_column("city", pd.Series(["Bonn", None, "  ", " Bonn"]))
-    assert text.levels == ["Bonn"]
-    assert text.missing.tolist() == [False, True, True, False]
+    column = column_of([30.5, np.nan, np.inf, *np.linspace(31.0, 60.0, 30)])
+    assert np.flatnonzero(column.missing).tolist() == [1, 2]
+    assert column.bins[:4].tolist() == [0, 31, 31, 1]
+    text = column_of(["Bonn", None, "  ", " Bonn", "Trier"])
+    assert text.levels == ["Bonn", "Trier"]
+    assert text.missing.tolist() == [False, True, True, False, False]
 
 
 def test_bins_of_many_numbers_hold_equal_shares_and_their_edges_divide_them():
     values = np.random.default_rng(0).normal(size=5000)
-    column = as_column("x", pd.Series(values))
+    column = column_of(values)
     assert column.n_bins == N_BINS
     counts = np.bincount(column.bins, minlength=N_BINS + 1)
     assert counts[-1] == 0
@@ -58,7 +61,7 @@ def test_bins_of_many_numbers_hold_equal_shares_and_their_edges_divide_them():
 
 def test_of_many_values_the_commonest_are_told_apart():
     cells = [f"v{i}" for i in range(N_LEVELS + 20) for _ in range(N_LEVELS + 22 - i)]
-    column = as_column("kind", pd.Series(cells))
+    column = column_of(cells)
     assert column.levels[0] == "v0"
     assert column.levels[-1] == OTHERS
     assert len(column.levels) == N_LEVELS + 1

@@ -4,14 +4,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from neuralbayes.clusters.cells import as_column, number_column
+from neuralbayes.clusters.cells import as_columns, number_column
 from neuralbayes.clusters.differences import Difference, cluster_names, differences, plain_name, standardized
 from neuralbayes.clusters.evidence import column_information, membership_information, row_evidence
 
 
+def column_of(cells, name="column"):
+    return as_columns(pd.DataFrame({name: cells}))[0]
+
+
 def told(cells, labels, name="column"):
     """The differences of each cluster."""
-    return differences(as_column(name, pd.Series(cells)), np.asarray(labels), int(np.max(labels)) + 1)
+    return differences(column_of(cells, name), np.asarray(labels), int(np.max(labels)) + 1)
 
 
 def test_numbers_differ_by_standard_deviations_of_all_rows():
@@ -106,7 +110,7 @@ def test_information_is_that_of_a_fair_division():
 
 
 def test_evidence_is_the_logarithm_of_smoothed_shares():
-    column = as_column("c", pd.Series(["a"] * 8 + ["b"] * 2 + ["a"] * 2 + ["b"] * 8))
+    column = column_of(["a"] * 8 + ["b"] * 2 + ["a"] * 2 + ["b"] * 8)
     (logs,) = row_evidence([column], np.repeat([0, 1], 10), 2)
     np.testing.assert_allclose(np.exp(logs[0, :2]), [8.5 / 11, 2.5 / 11])  # half a row of each value added
     assert np.isfinite(logs).all()

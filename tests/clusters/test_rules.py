@@ -51,7 +51,7 @@ def test_three_conditions_of_different_kinds(table):
     assert {condition.column for condition in rule.conditions} == {"age", "city", "active"}
     assert rule.f1 == 1.0
     assert "city is Bonn or Trier" in str(rule) or "city is Trier or Bonn" in str(rule)
-    assert "active is True" in str(rule)
+    assert "active is true" in str(rule)
 
 
 def test_a_date_divides_at_the_beginning_of_a_year_where_it_may(table):

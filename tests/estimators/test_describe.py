@@ -76,7 +76,7 @@ def test_arrays_have_numbered_columns(table):
     clusterer = nb.ManifoldLabeler(2, n_init=2, random_state=0).fit(X)
     assert clusterer.describe()["name"].tolist() == ["low x0", "high x0"]
     assert clusterer.describe(X).loc[1, "rule"].startswith("x0 > ")
-    with pytest.raises(ValueError, match=r"`X` must have shape \(n_samples, n_columns\), got \(150,\)"):
+    with pytest.raises(ValueError, match=r"`X` must be a data frame or have shape .*, got shape \(150,\)"):
         clusterer.describe(X[:, 0])
 
 
@@ -109,3 +109,14 @@ def test_a_model_with_other_prototypes_is_refused(clusterer, tmp_path):
     loaded.save(tmp_path / "wrong")
     with pytest.raises(ValueError, match="'cluster_means_' and 'column_scale_'"):
         nb.load(tmp_path / "wrong")
+
+
+def test_a_vectorised_table_is_described_by_its_own_columns(table):
+    frame = table.drop(columns="tag").assign(island=table["island"].where(table.index % 7 > 0))
+    clusterer = nb.InformationClusterer(2, max_iter=60, n_hidden=32, random_state=0).fit(frame)
+    found = clusterer.describe(frame)
+    assert found["name"].is_unique
+    assert found["precision"].min() > 0.9
+    assert not found["rule"].str.contains("=").any(), "the columns of the table, not those of the vectorizer"
+    assert " sd)" in clusterer.describe().loc[0, "differences"]
+    assert ", rest" not in clusterer.describe().loc[0, "differences"], "means of vectorised columns have no unit"

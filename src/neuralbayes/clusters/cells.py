@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from neuralbayes.data.columns import named_as_code, why_not_continuous
+from neuralbayes.data.column_cells import as_dates, as_numbers, as_words, date_format
+from neuralbayes.data.column_kinds import recognize
+from neuralbayes.data.columns import named_as_code
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,9 +26,6 @@ N_LEVELS = 50
 
 OTHERS = "other values"
 
-MANY = 0.5
-"""Share of different values among the cells from which a column of text is one of names rather than of categories."""
-
 
 @dataclass(frozen=True, eq=False)
 class Column:
@@ -36,7 +35,7 @@ class Column:
     ----------
     name : str
     kind : {"number", "date", "category", "text"}
-        Text has too many different values to say anything of a cluster: it can only name rows.
+        Text, ids and constants say nothing of a cluster; they are called text, and can only name rows.
     values : ndarray of float64 and shape (n_rows,)
         Numbers, or dates in seconds since 1970, NaN where missing; empty for others.
     bins : ndarray of int64 and shape (n_rows,)
@@ -75,42 +74,38 @@ class Column:
         return Column(self.name, self.kind, values, self.bins[rows], self.levels, self.edges)
 
 
-def as_columns(frame: pd.DataFrame) -> list[Column]:
+def as_columns(frame: pd.DataFrame, kinds: Mapping[str, str] | None = None) -> list[Column]:
     """All columns of a DataFrame.
+
+    Parameters
+    ----------
+    frame : DataFrame
+    kinds : mapping of str to str, optional
+        The kind of some columns by name, as :func:`neuralbayes.data.column_kinds.recognize` takes them.
 
     Examples
     --------
     >>> import pandas as pd
-    >>> mass, island = as_columns(pd.DataFrame({"mass": [3.5, None, 4.0], "island": ["Dream", "Dream", "Biscoe"]}))
+    >>> mass, island = as_columns(pd.DataFrame({"mass": [3.5, None, 4.0, 4.5], "island": ["A", "A", "B", "A"]}))
     >>> mass.kind, mass.edges, mass.bins, mass.missing
-    ('number', array([3.5]), array([0, 2, 1]), array([False,  True, False]))
+    ('number', array([3.5, 4. ]), array([0, 3, 1, 2]), array([False,  True, False, False]))
     >>> island.kind, island.levels, island.bins
-    ('category', ['Dream', 'Biscoe'], array([0, 0, 1]))
+    ('category', ['A', 'B'], array([0, 0, 1, 0]))
     """
-    return [as_column(str(name), frame.iloc[:, i]) for i, name in enumerate(frame.columns)]
+    found = recognize(frame, kinds)
+    return [_column(column.name, column.kind, frame.iloc[:, i]) for i, column in enumerate(found)]
 
 
-def as_column(name: str, cells: pd.Series[Any]) -> Column:
-    """One column; codes by their name, and numbers of which there are at most two, are a category."""
-    from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_numeric_dtype, is_timedelta64_dtype
-
-    dtype = cells.dtype
-    if is_datetime64_any_dtype(dtype):
-        seconds = cells.dt.tz_convert(None) if getattr(dtype, "tz", None) is not None else cells
-        values = (seconds - np.datetime64("1970-01-01")).dt.total_seconds().to_numpy(dtype=np.float64, na_value=np.nan)
-        return _ordered(name, "date", np.asarray(values, np.float64))
-    if is_timedelta64_dtype(dtype):
-        seconds = cells.dt.total_seconds()
-        return _ordered(name, "number", np.asarray(seconds.to_numpy(dtype=np.float64, na_value=np.nan), np.float64))
-    if is_numeric_dtype(dtype) and not is_bool_dtype(dtype) and dtype.kind != "c":
-        values = cells.to_numpy(dtype=np.float64, na_value=np.nan)
-        present = values[np.isfinite(values)]
-        reason = why_not_continuous(present) if len(present) else "constant"
-        if reason == "counts the rows":
-            return _text_column(name, len(values))
-        if reason not in ("constant", "two values") and not named_as_code(name):
-            return _ordered(name, "number", np.where(np.isfinite(values), values, np.nan))
-    return _category(name, cells)
+def _column(name: str, kind: str, cells: pd.Series[Any]) -> Column:
+    if kind == "number" or (kind == "date" and cells.dtype.kind == "m"):  # spans of time in seconds
+        return number_column(name, as_numbers(cells)[0])
+    if kind == "date":
+        dates = as_dates(cells, date_format(as_words(cells).dropna()) if cells.dtype.kind == "O" else None)
+        seconds = dates.astype("datetime64[s]").astype(np.float64)
+        return _ordered(name, "date", np.where(np.isnat(dates), np.nan, seconds))
+    if kind in ("boolean", "category"):
+        return _category(name, as_words(cells))
+    return Column(name, "text", np.empty(0), np.zeros(len(cells), np.int64), [], np.empty(0))
 
 
 def number_column(name: str, values: NDArray[Any]) -> Column:
@@ -131,36 +126,15 @@ def _ordered(name: str, kind: Kind, values: NDArray[np.float64]) -> Column:
     return Column(name, kind, values, bins.astype(np.int64), [], edges)
 
 
-def _category(name: str, cells: pd.Series[Any]) -> Column:
+def _category(name: str, words: pd.Series[Any]) -> Column:
     import pandas as pd
 
-    places = np.flatnonzero(cells.notna().to_numpy(dtype=bool))
-    text = np.array([_text(value) for value in cells.iloc[places]], dtype=object)
-    kept = text != ""
-    places = places[kept]
-    codes, found = pd.factorize(text[kept])
-    counts = np.bincount(codes, minlength=len(found))
-    nothing = np.empty(0)
-    if len(found) > max(20, MANY * len(codes)):
-        return _text_column(name, len(cells))
-    order = np.argsort(-counts, kind="stable")
-    levels = [str(found[i]) for i in order[:N_LEVELS]]
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.minimum(np.arange(len(order)), N_LEVELS)
-    if len(found) > N_LEVELS:
-        levels.append(OTHERS)
-    bins = np.full(len(cells), len(levels), np.int64)
-    bins[places] = rank[codes]
-    return Column(name, "category", nothing, bins, levels, nothing)
-
-
-def _text_column(name: str, n_rows: int) -> Column:
-    return Column(name, "text", np.empty(0), np.zeros(n_rows, np.int64), [], np.empty(0))
-
-
-def _text(value: Any) -> str:
-    """A cell in letters: 3.0 is 3; nothing at the ends."""
-    return f"{value:g}" if isinstance(value, float | np.floating) else str(value).strip()
+    codes, found = pd.factorize(words)
+    order = np.argsort(-np.bincount(codes[codes >= 0], minlength=len(found)), kind="stable")
+    levels = [str(found[i]) for i in order[:N_LEVELS]] + ([OTHERS] if len(found) > N_LEVELS else [])
+    rank = np.full(len(found) + 1, len(levels), np.int64)  # the last, which -1 points to, is that of missing cells
+    rank[order] = np.minimum(np.arange(len(found)), N_LEVELS)
+    return Column(name, "category", np.empty(0), rank[codes], levels, np.empty(0))
 
 
 def row_names(frame: pd.DataFrame, columns: Sequence[Column]) -> list[str] | None:

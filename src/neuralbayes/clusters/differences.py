@@ -147,14 +147,18 @@ def standardized(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def number_difference(
-    column: str, effect: float, own: float, rest: float, information: float, *, date: bool = False
+    column: str, effect: float, values: tuple[float, float] | None, information: float, *, date: bool = False
 ) -> Difference:
-    """A number, or date, that is higher or lower than in the rest by `effect` standard deviations."""
-    show = as_date if date else short_number
+    """A number, or date, that is higher or lower than in the rest by `effect` standard deviations.
+
+    `values` are typical ones of the cluster and of the rest, where they can be told.
+    """
     up = effect > 0
     word = ("later" if up else "earlier") if date else "higher" if up else "lower"
     short = ("late" if up else "early") if date else "high" if up else "low"
-    words = f"{word} {column} ({show(own)}, rest {show(rest)}; {effect:+.1f} sd)"
+    show = as_date if date else short_number
+    much = "" if values is None else f"{show(values[0])}, rest {show(values[1])}; "
+    words = f"{word} {column} ({much}{effect:+.1f} sd)"
     return Difference(column, "higher" if up else "lower", effect, information, words, f"{short} {plain_name(column)}")
 
 
@@ -169,8 +173,8 @@ def _of_numbers(
     ranges = [quartile[2] - quartile[0] for quartile in quartiles]
     narrow = ranges[0] <= NARROW * ranges[1]
     if abs(effect) >= (MIDDLE_SD if narrow else LEAST_SD):
-        own_median, rest_median = (_day(quartile[1], column) for quartile in quartiles)
-        return number_difference(column.name, effect, own_median, rest_median, information, date=column.kind == "date")
+        medians = _day(quartiles[0][1], column), _day(quartiles[1][1], column)
+        return number_difference(column.name, effect, medians, information, date=column.kind == "date")
     if narrow:
         (low, high), (rest_low, rest_high) = (
             [show(_day(quartile[i], column)) for i in (0, 2)] for quartile in quartiles
@@ -227,7 +231,7 @@ def plain_name(column: str) -> str:
 
 def _named(column: str, value: str) -> str:
     """A value that says by itself what it is, or with its column."""
-    telling = len(value) > 3 and not re.fullmatch(r"[-+\d.,:/ ]+|true|false|none|other|unknown", value.lower())
+    telling = len(value) > 2 and not re.fullmatch(r"[-+\d.,:/ ]+|yes|true|false|none|other|unknown", value.lower())
     return _cut(value) if telling else f"{plain_name(column)} {value}"
 
 
@@ -268,7 +272,11 @@ def cluster_names(ranked: Sequence[Sequence[Difference]], entropies: Sequence[fl
     ...     for way, word in (("higher", "high"), ("lower", "low")))
     >>> cluster_names([[big], [small], [big], []], [0.69] * 4)
     ['high mass', 'low mass', 'high mass (2)', 'nothing special']
+    >>> cluster_names([[]], [0.0])
+    ['all rows']
     """
+    if len(ranked) == 1:
+        return ["all rows"]
     phrases = [list(dict.fromkeys(found.short for found in cluster)) for cluster in ranked]
     lengths = [
         1 if not cluster or cluster[0].information >= ENOUGH * entropy else 2

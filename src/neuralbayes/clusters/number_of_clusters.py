@@ -224,7 +224,7 @@ def emptiest_band(x: Array) -> Band | None:
     for n_clusters in range(2, min(N_WARD, len(x) - 1) + 1):
         labels = cut_tree(tree, n_clusters)
         for cluster in range(n_clusters):
-            side = (labels == cluster) ^ (labels[0] == cluster)  # without the first row: one of two complements
+            side = (labels == cluster) ^ (labels[0] == cluster)  # a side and its complement are the same
             sides[side.tobytes()] = side
     bands = [band for band in (_band(x, side) for side in sides.values()) if band is not None]
     return min(bands, key=lambda band: band.p_value, default=None)

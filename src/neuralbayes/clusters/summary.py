@@ -74,8 +74,13 @@ def summarize(
     return Summary(means, values.std(axis=0), prototypes)
 
 
-def summary_differences(summary: Summary, sizes: NDArray[np.integer], names: Sequence[str]) -> list[list[Difference]]:
-    """What tells each cluster from the rest by the means alone, the largest differences first."""
+def summary_differences(
+    summary: Summary, sizes: NDArray[np.integer], names: Sequence[str], *, with_means: bool = True
+) -> list[list[Difference]]:
+    """What tells each cluster from the rest by the means alone, the largest differences first.
+
+    `with_means` tells the means themselves; those of a vectorised table are in no unit that anybody knows.
+    """
     total = sizes.sum()
     sums = summary.means * sizes[:, None]
     scale = np.where(summary.scale > 0, summary.scale, np.inf)
@@ -90,25 +95,26 @@ def summary_differences(summary: Summary, sizes: NDArray[np.integer], names: Seq
         correlation = np.minimum(np.abs(effect) * np.sqrt(share * (1.0 - share)), 1.0 - 1e-9)
         information = -0.5 * np.log1p(-(correlation**2))  # of a Gaussian about a Gaussian
         best = [j for j in np.argsort(-information, kind="stable")[:N_DIFFERENCES] if abs(effect[j]) >= LEAST_SD]
+        means = [(float(summary.means[k, j]), float(rest[j])) if with_means else None for j in best]
         found.append(
             [
-                number_difference(
-                    names[j], float(effect[j]), float(summary.means[k, j]), float(rest[j]), float(information[j])
-                )
-                for j in best
+                number_difference(names[j], float(effect[j]), pair, float(information[j]))
+                for j, pair in zip(best, means, strict=True)
             ]
         )
     return found
 
 
-def summary_frame(summary: Summary, labels: NDArray[np.integer], names: Sequence[str] | None) -> pd.DataFrame:
+def summary_frame(
+    summary: Summary, labels: NDArray[np.integer], names: Sequence[str] | None, *, with_means: bool = True
+) -> pd.DataFrame:
     """A data frame with one row for each cluster; `names` are those of the columns, None for images."""
     pandas = import_pandas()
     sizes = np.bincount(labels[labels >= 0], minlength=len(summary.prototypes))
     shares = sizes / max(1, len(labels))
     columns: dict[str, Any] = {"size": sizes, "share": shares}
     if names is not None:
-        found = summary_differences(summary, sizes, names)
+        found = summary_differences(summary, sizes, names, with_means=with_means)
         entropies = [float(entr(share) + entr(1.0 - share)) for share in shares]
         columns = {"name": cluster_names(found, entropies), **columns}
         columns["differences"] = ["; ".join(one.words for one in cluster) for cluster in found]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +14,7 @@ from neuralbayes.data.catalog import find_entry, is_name, names
 from neuralbayes.data.folder import Check, FilesSource, FolderSource, check_channels, check_size
 from neuralbayes.data.pictures import Interpolation
 from neuralbayes.data.scan import find_classes, scan_folder
-from neuralbayes.data.sources import ArraySource, FittedSource, Images, ImageSource, as_source
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from neuralbayes.data.sources import ArraySource, FittedSource, Images, as_source
 
 SPLITS = ("train", "test", "unlabeled")
 #: Sub-folders that are parts of a data set, not classes.
@@ -30,7 +28,7 @@ LABEL_KEYS = ("labels", "y", "target", "targets")
 
 
 def load_images(
-    data: str | Path | Sequence[str | Path] | ImageSource | NDArray[np.generic] | Tensor,
+    data: Any,
     *,
     split: str = "train",
     size: int | tuple[int, int] | None = None,

@@ -98,7 +98,8 @@ def read_picture(
 ) -> NDArray[np.uint8]:
     """Read a picture file as uint8 of shape (H, W, channels).
 
-    A GIF or TIFF gives its first frame; the turn in the EXIF data is applied; transparent parts become white; 16 bits become 8.
+    A GIF or TIFF gives its first frame. The turn in the EXIF data is applied, transparent parts become white, and 16
+    bits become 8.
 
     Parameters
     ----------

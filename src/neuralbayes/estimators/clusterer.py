@@ -160,7 +160,11 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         check_is_fitted(self)
         if X is None:
             summary = Summary(self.cluster_means_, self.column_scale_, self.prototypes_)
-            return summary_frame(summary, self.labels_, column_names(self) if len(self.column_scale_) else None)
+            names = column_names(self) if len(self.column_scale_) else None
+            vectorizer = getattr(self, "vectorizer_", None)
+            if names is not None and vectorizer is not None:
+                names = vectorizer.get_feature_names_out().tolist()
+            return summary_frame(summary, self.labels_, names, with_means=vectorizer is None)
         if self.image_shape_ is not None:
             raise ValueError("`X` must be None, since images have no columns to tell clusters apart by")
         frame = as_frame(self, X)
@@ -169,7 +173,7 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
 
     def _labels_of(self, frame: pd.DataFrame) -> tuple[NDArray[np.int64], Array | None]:
         """Labels and probabilities of rows that have the fitted columns, or the labels of those that were fitted."""
-        from neuralbayes.estimators.frames import fitted_columns
+        from neuralbayes.estimators.frames import column_names, fitted_columns
 
         rows = fitted_columns(self, frame)
         if rows is not None:
@@ -177,7 +181,7 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
             return p_zx.argmax(axis=1), p_zx
         if len(frame) != len(self.labels_):
             raise ValueError(
-                f"`X` must have the {self.n_features_in_} columns that were fitted, complete and numeric, or the "
+                f"`X` must have the {len(column_names(self))} columns that were fitted, or the "
                 f"{len(self.labels_):,} rows that were, got shape {frame.shape}"
             )
         return self.labels_, None

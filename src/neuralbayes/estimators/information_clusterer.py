@@ -318,7 +318,7 @@ class InformationClusterer(UpdatableClusterer):
             raise ValueError(f"`n_states` is for start='states', and must be None here, got {self.n_states}")
         options = ClusterOptions(
             n_clusters=n_clusters,
-            n_states=self.n_states or (N_STATES * n_clusters if n_clusters else 10 * N_STATES),
+            n_states=self.n_states or N_STATES * (n_clusters or max(10, least)),
             max_clusters=min(self.max_clusters or (200 if voted else 20), len(fitted)),
             n_init=self.n_init,
             n_neighbors=self.n_neighbors,
@@ -330,8 +330,8 @@ class InformationClusterer(UpdatableClusterer):
             objective=self.objective,
             hints=hints,
         )
-        if options.n_states < (n_clusters or 2):
-            raise ValueError(f"`n_states` must be at least n_clusters={n_clusters}, got {options.n_states}")
+        if options.n_states < least:
+            raise ValueError(f"`n_states` must be at least {least}, the number of clusters, got {options.n_states}")
         body = self.network if isinstance(self.network, nn.Module) else None
         rng = check_random_state(self.random_state)
         seen = np.zeros(len(samples), bool)  # what the network is trained on
@@ -433,7 +433,8 @@ class InformationClusterer(UpdatableClusterer):
         ndarray of shape (n_samples,)
             From 0 on, the largest cluster first; fewer than `k` of them where states have no samples. Clusters of a
             larger `k` lie within those of a smaller one. ``cut(n_clusters_)`` returns `labels_`, which come from
-            trained clusters; others are made of the same states, merged less or more, and are not trained.
+            trained clusters; others are made of the same states, merged less or more, and are not trained. After
+            `update` they are labels of its samples.
         """
         check_is_fitted(self)
         if not isinstance(k, Integral) or isinstance(k, bool) or not 1 <= k <= self.n_states_:

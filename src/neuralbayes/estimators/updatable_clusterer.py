@@ -49,9 +49,10 @@ class UpdatableClusterer(TypicalClusterer):
         """Go on with new samples: they move the clusters, and new groups among them get new labels.
 
         Old labels keep their numbers and their meaning: the network is held to the p(z|x) that it had for `reservoir_`,
-        a random sample of all that it has seen. A new group is a set of new samples that are not typical of the old
-        ones and that a valley of density keeps apart from them; it gets the number `n_clusters_`, which grows. Where
-        all samples are ordinary, there is a new group with a probability of at most 0.01, whatever the data.
+        a random sample of all that it has seen. A new group is a set of at least ten new samples that are not typical
+        of the old ones, or lie where there are hardly any, and that a valley of density keeps apart from the old
+        clusters; it gets the number `n_clusters_`, which grows up to `max_clusters` (200). Groups that lie within an
+        old cluster are not found.
 
         Parameters
         ----------

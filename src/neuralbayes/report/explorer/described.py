@@ -150,8 +150,7 @@ def _sentence(cards: Sequence[Card], verdict: str) -> str:
         return f"One cluster: nothing was found that divides the {total:,} rows."
     listed = [f"{card.name} ({100 * card.share:.0f} %)" for card in cards[:6]]
     more = [f"{len(cards) - 6} more"] if len(cards) > 6 else []
-    named = [*listed, *more]
-    words = f"{len(cards)} clusters in {total:,} rows: {', '.join(named[:-1])} and {named[-1]}."
+    words = f"{len(cards)} clusters in {total:,} rows: {'; '.join([*listed, *more])}."
     return f"{words} {verdict}".strip()
 
 
@@ -224,7 +223,7 @@ def _reasons(
     chosen = [columns[j] for j in places]
     evidence = np.stack(
         [
-            logs[labels, column.bins] - logs[runner_up, column.bins]
+            np.where(column.missing, 0.0, logs[labels, column.bins] - logs[runner_up, column.bins])
             for column, logs in zip(chosen, row_evidence(chosen, labels, k), strict=True)
         ],
         axis=1,

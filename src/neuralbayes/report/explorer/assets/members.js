@@ -55,6 +55,8 @@ class Members {
       `p(z) = ${percent(layer.prior[state])}, ${(layer.prior[state] * layer.nStates).toFixed(2)} of the equal share`,
       `claims ${count(layer.claimed[state])} of ${count(samples.length)} ${samples.noun}s`,
     ];
+    const named = layer === explorer.layers.at(-1) ? explorer.side.described?.clusters[state] : null;
+    if (named) facts.unshift(named);
     if (layer.dead.has(state)) facts.push("dead");
     if (layer.separation && layer.nStates > 1) {
       const value = layer.separation[state];

@@ -48,7 +48,7 @@ class RowList {
     if (clusters.length < 2) return "there is no other cluster";
     const named = Array.from(this.reasons.subarray(3 * i, 3 * i + 3))
       .filter((j) => j >= 0)
-      .map((j) => `${this.columns[j].name} ${this.columns[j].cells[i] || "missing"}`);
+      .map((j) => `${this.columns[j].name} ${this.columns[j].cells[i]}`);
     const against = `rather than ${clusters[this.runnerUp[i]]}`;
     return named.length ? `${named.join(", ")}; ${against}` : `no single column; ${against}`;
   }
