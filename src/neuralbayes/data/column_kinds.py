@@ -164,7 +164,7 @@ def _kind(name: str, values: pd.Series[Any], missing: float) -> tuple[str, str]:
         return "empty", "no cell is filled"
     if missing >= EMPTY:
         return "empty", f"{100 * missing:.0f} % of its cells are missing"
-    if present.dtype.kind in "mM" or hasattr(present.dtype, "tz"):
+    if present.dtype.kind == "M":
         return ("date", "dates") if present.nunique() > 1 else ("constant", f"always {present.iloc[0]}")
     numbers, n_numbers = as_numbers(present)
     if present.dtype.kind != "b" and n_numbers >= CODED * len(present) and not _coded(present):
