@@ -193,7 +193,8 @@ def _kind_of_numbers(name: str, numbers: np.ndarray[Any, Any], *, stored: bool) 
         return "id", "counts the rows"
     if whole and len(numbers) >= 50 and (np.diff(numbers) == 1).mean() > COUNTED:
         return "id", "counts the rows, beginning again"
-    return "number", f"{distinct:,} values" + (", stored as text" if stored else "")
+    words = f"{distinct} values" if distinct <= LEVELS else f"such as {numbers[0]:g} and {numbers[-1]:g}"
+    return "number", words + (", stored as text" if stored else "")
 
 
 def _kind_of_words(name: str, words: pd.Series[Any], *, categorical: bool) -> tuple[str, str]:
