@@ -76,9 +76,7 @@ def test_arrays_have_numbered_columns(table):
     clusterer = nb.ManifoldLabeler(2, n_init=2, random_state=0).fit(X)
     assert clusterer.describe()["name"].tolist() == ["low x0", "high x0"]
     assert clusterer.describe(X).loc[1, "rule"].startswith("x0 > ")
-    with pytest.raises(
-        ValueError, match=r"`X` must be a data frame or have shape .*, got shape \(150,\)"
-    ):
+    with pytest.raises(ValueError, match=r"`X` must be a data frame or have shape .*, got shape \(150,\)"):
         clusterer.describe(X[:, 0])
 
 
