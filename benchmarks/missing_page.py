@@ -19,19 +19,30 @@ KNOW = """Cells are missing at random here, so that it says nothing where they a
 def missing_sections() -> list[str]:
     """Paragraphs and tables, in order."""
     results = Results(FOLDER, None, ["missing"], "")
-    shares = sorted(results.names("missing", "missing"))
+    shares = [share for share in sorted(results.names("missing", "missing")) if is_whole(results, share)]
     return [
         "## Raw tables with missing cells",
         "The same tables as they are, numbers and categories, with a share of all cells removed at random; *heart, "
         "mixed* has its codes as categories. `InformationClusterer` gets the data frame. The others get standardised "
         "numbers and what is missing filled: by the mean or the commonest value, or by scikit-learn's "
         "`IterativeImputer`; k-prototypes keeps categories as they are. Adjusted Rand index, mean over "
-        f"{len(results.names('missing', 'seed'))} seeds (`{results.command or 'python benchmarks/missing.py'}`).",
+        "seeds (`python benchmarks/missing.py`).",
         means_table(results, shares),
         "Of these, tables with categories:",
         sets_table(results, shares),
         KNOW,
     ]
+
+
+def is_whole(results: Results, share: float) -> bool:
+    """Whether all tables were measured with this share of missing cells."""
+    names, methods = (set(results.names("missing", field)) for field in ("set", "method"))
+    return all(
+        results.column("missing", "ari", set=name, missing=share, method=method)
+        for name in names
+        for method in methods
+        if not method.endswith("mask")
+    )
 
 
 def mean_of(results: Results, share: float, method: str, names: list[str]) -> float:

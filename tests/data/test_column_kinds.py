@@ -22,6 +22,7 @@ CASES = {
     "color": (["red", "green", "blue"] * (ROWS // 3), "category"),
     "branch code": ([101, 205, 330] * (ROWS // 3), "category"),
     "zip": (["02750", "04109", "10115"] * (ROWS // 3), "category"),
+    "lasted": (pd.to_timedelta(RNG.integers(0, 9000, ROWS), unit="s"), "number"),
     "when": (pd.date_range("2020-01-01", periods=ROWS, freq="D"), "date"),
     "day": ([f"{1 + i % 28:02d}.{1 + i % 12:02d}.2021" for i in range(ROWS)], "date"),
     "stamp": ([f"2021-03-{1 + i % 28:02d}T{i % 24:02d}:15:00Z" for i in range(ROWS)], "date"),
@@ -82,6 +83,10 @@ def test_cells_mean_the_same_however_they_are_stored() -> None:
     stored = [pd.Series([1, 2]), pd.Series([1.0, 2.0]), pd.Series(["1", "2 "]), pd.Series([1, 2], dtype="Int64")]
     assert [as_words(cells).tolist() for cells in stored] == [["1", "2"]] * 4
     assert [as_numbers(cells)[0].tolist() for cells in stored] == [[1.0, 2.0]] * 4
+
+
+def test_a_list_among_words_is_a_word() -> None:
+    assert as_words(pd.Series(["a", ["b"], None])).tolist() == ["a", "['b']", None]
 
 
 def test_infinite_numbers_are_missing() -> None:

@@ -142,7 +142,8 @@ class LabelSummary:
         """Print the summary to `stdout` and the notes to `stderr`."""
         from neuralbayes.plot.style import state_color
 
-        stdout.print(Text(f"{self.input}: {self.rows} rows", style="bold"), soft_wrap=True)
+        if not self.trained:  # else a table of the columns has said so
+            stdout.print(Text(f"{self.input}: {self.rows:,} rows", style="bold"), soft_wrap=True)
         grid = Grid(box=box.SIMPLE_HEAD)
         for heading in ("state", "rows", "share", "separation"):
             grid.add_column(heading, justify="right")
@@ -222,7 +223,8 @@ def next_step(summary: LabelSummary, model: Path | None, file: Path, options: Se
         return shlex.join(["neuralbayes", "report", str(model), str(file), *options, "--open"])
     if summary.n_clusters == 1:
         step = shlex.join(["neuralbayes", "label", str(file), *options, "--clusters", "2", "--force"])
-        return f"{step} divides them nevertheless; --as COLUMN=KIND uses a column that was left out"
+        left_out = not all(column["used"] for column in summary.columns)
+        return f"{step} divides them nevertheless{'; --as COLUMN=KIND uses what was left out' if left_out else ''}"
     step = shlex.join(["neuralbayes", "report", "model/", str(file), *options, "--open"])
     return f"the same with --save model/ --force keeps the model; {step} then explains the clusters"
 

@@ -4,10 +4,11 @@
 2. A network with a few times as many states as there are to be clusters maximises the information of its states about
    x (MIM-v1 with alpha = mu - 1) while p(z|x) is kept from changing under the worst small step from each point, a
    fraction of the distance to its neighbours long: the objective of IMSAT (Hu et al. 2017), with more states. The step
-   starts from the image turned, stretched, slanted and shifted a little (:mod:`neuralbayes.clusters.moved`): few
-   neighbours are that close, so distances alone do not tell the network that such images are alike. With as
-   many states as clusters that objective ends in poor local optima, where one state holds halves of two kinds and
-   another kind has two states. Small states are pure, and how many share a kind follows from how many points it has.
+   starts from the image turned, stretched, slanted and shifted a little (:mod:`neuralbayes.clusters.moved`): such an
+   image may lie farther off than the neighbours, so distances alone do not tell the network that the two are alike.
+   With as many states as clusters that objective ends in poor local optima, where one state holds halves of two kinds
+   and another kind has two states. Small states are pure, and how many share a kind follows from how many points it
+   has.
 3. States whose points are neighbours are merged; see :mod:`neuralbayes.clusters.merging`.
 4. The network goes on with the same objective over clusters: p(cluster|x) is the sum of p(z|x) over its states. From
    where merging has brought it, the optimum is a good one.

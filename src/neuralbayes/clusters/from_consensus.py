@@ -85,6 +85,7 @@ def fit_from_consensus(
     """
     fabric = default_fabric()
     options = replace(options, verbose=options.verbose and fabric.is_global_zero)
+    auto = options.n_clusters is None
 
     def voted() -> tuple[NDArray[np.int64], Space, Tensor, dict[str, list[float]], np.random.RandomState]:
         chosen = options.hints.draw(n_samples, options.max_samples, rng)
@@ -161,12 +162,15 @@ def fit_from_consensus(
     p_zx = (logits / cooled).softmax(dim=1).numpy()
     weight = options.hints.weight
     joint = neighbor_joint(p_zx, space.neighbors, weight)
+    membership = torch.eye(n_clusters)
+    if auto and not len(options.hints.classes):
+        membership = without_empty(p_zx, joint)
     return Clusters(
-        StateNetwork(frame.center, frame.basis, network, torch.eye(n_clusters)),
+        StateNetwork(frame.center, frame.basis, network, membership),
         n_dimensions=n_dimensions,
         joint=joint,
         merging=merge_states(joint),
-        separation=separation_of(p_zx, space.neighbors, weight),
+        separation=separation_of(p_zx @ membership.numpy(), space.neighbors, weight),
         objective=second.objective,
         loss_curve=first.loss_curve + second.loss_curve,
         n_iter=first.n_iter + second.n_iter,
@@ -174,6 +178,25 @@ def fit_from_consensus(
         n_hidden=options.n_hidden,
         selection=selection,
     )
+
+
+def without_empty(p_zx: NDArray[np.floating], joint: NDArray[np.floating]) -> Tensor:
+    """States as clusters: (n_states, n_clusters). One that no row has joins that which it shares most neighbours with.
+
+    Examples
+    --------
+    >>> p_zx = np.array([[0.6, 0.3, 0.1], [0.1, 0.2, 0.7]])
+    >>> without_empty(p_zx, np.array([[0.5, 0.1, 0.0], [0.1, 0.0, 0.2], [0.0, 0.2, 0.5]]))
+    tensor([[1., 0.],
+            [0., 1.],
+            [0., 1.]])
+    """
+    n_states = p_zx.shape[1]
+    filled = np.unique(p_zx.argmax(axis=1))
+    cluster = np.searchsorted(filled, np.arange(n_states)).clip(max=len(filled) - 1)
+    empty = np.setdiff1d(np.arange(n_states), filled)
+    cluster[empty] = joint[np.ix_(empty, filled)].argmax(axis=1)
+    return torch.eye(len(filled))[torch.from_numpy(cluster)]
 
 
 @torch.no_grad()

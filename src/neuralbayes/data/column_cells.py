@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 ISO = "ISO8601"
 """Dates such as 2024-02-29, with or without a time, in the words of pandas."""
 
+UNHASHABLE = (list, dict, set, np.ndarray)
+
 TRIED = 50
 """Cells that must all have the format of a date before a column is read with it."""
 
@@ -38,7 +40,7 @@ def as_numbers(values: pd.Series[Any]) -> tuple[NDArray[np.float64], int]:
     """
     import pandas
 
-    if values.dtype.kind == "m":
+    if values.dtype.kind == "m":  # a span of time, in seconds
         numbers = values.dt.total_seconds().to_numpy(dtype=np.float64)
     elif values.dtype.kind in "iufb":
         numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -62,6 +64,8 @@ def as_words(values: pd.Series[Any]) -> pd.Series[Any]:
     [['1', '2'], ['1', None], ['a', None], ['true', 'false']]
     """
     cells = values.astype(object)
+    if any(isinstance(cell, UNHASHABLE) for cell in cells):
+        cells = cells.map(lambda cell: str(cell) if isinstance(cell, UNHASHABLE) else cell)
     distinct = {cell: _word(cell) for cell in cells.dropna().unique()}
     words: pd.Series[Any] = cells.map(distinct).astype(object)
     return words.where(words.notna() & (words != ""), None)

@@ -164,7 +164,7 @@ def _kind(name: str, values: pd.Series[Any], missing: float) -> tuple[str, str]:
         return "empty", "no cell is filled"
     if missing >= EMPTY:
         return "empty", f"{100 * missing:.0f} % of its cells are missing"
-    if present.dtype.kind in "mM" or hasattr(present.dtype, "tz"):
+    if present.dtype.kind == "M":
         return ("date", "dates") if present.nunique() > 1 else ("constant", f"always {present.iloc[0]}")
     numbers, n_numbers = as_numbers(present)
     if present.dtype.kind != "b" and n_numbers >= CODED * len(present) and not _coded(present):
@@ -193,7 +193,8 @@ def _kind_of_numbers(name: str, numbers: np.ndarray[Any, Any], *, stored: bool) 
         return "id", "counts the rows"
     if whole and len(numbers) >= 50 and (np.diff(numbers) == 1).mean() > COUNTED:
         return "id", "counts the rows, beginning again"
-    return "number", f"{distinct:,} values" + (", stored as text" if stored else "")
+    words = f"{distinct} values" if distinct <= LEVELS else f"such as {numbers[0]:g} and {numbers[-1]:g}"
+    return "number", words + (", stored as text" if stored else "")
 
 
 def _kind_of_words(name: str, words: pd.Series[Any], *, categorical: bool) -> tuple[str, str]:
