@@ -6,7 +6,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = ["README.md", "docs/images.md", "docs/scaling.md", "docs/guarantees.md", "docs/describe.md"]
+PAGES = [
+    "README.md",
+    "docs/quickstart.md",
+    "docs/images.md",
+    "docs/scaling.md",
+    "docs/guarantees.md",
+    "docs/describe.md",
+]
 
 
 @pytest.mark.parametrize("page", PAGES)

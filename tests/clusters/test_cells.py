@@ -75,3 +75,18 @@ def test_rows_are_named_by_an_index_an_id_or_text_in_this_order():
     assert row_names(frame[["x"]], as_columns(frame[["x"]])) is None
     indexed = frame[["x"]].set_axis([f"row-{i}" for i in range(30)])
     assert row_names(indexed, as_columns(indexed))[3] == "row-3"
+
+
+def test_row_numbers_constants_and_sparse_notes_name_no_rows():
+    frame = pd.DataFrame(
+        {
+            "x": np.linspace(0, 1, 60),
+            "unit": ["cm"] * 60,
+            "note": [f"note {i}" if i % 4 == 0 else None for i in range(60)],
+            "customer_id": [f"C{i}" for i in range(60)],
+        }
+    )
+    some = frame.iloc[[3, 9, 20, 21, 40]]
+    assert row_names(some, as_columns(some)) == ["C3", "C9", "C20", "C21", "C40"]
+    assert row_names(frame.drop(columns="customer_id"), as_columns(frame.drop(columns="customer_id"))) is None
+    assert row_names(some.rename_axis("number"), as_columns(some))[0] == "3"

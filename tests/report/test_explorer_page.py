@@ -236,7 +236,7 @@ def test_data_that_do_not_fit_are_refused(folder, tmp_path, capsys):
     pd.DataFrame({"width": [1.0, 2.0], "height": [1.0, 2.0]}).to_csv(tmp_path / "other.csv", index=False)
     assert "has no column" in refused(capsys, folder / "model", tmp_path / "other.csv")
     np.save(tmp_path / "wide.npy", np.zeros((9, 5)))
-    assert "was trained on 2 columns, but" in refused(capsys, folder / "model", tmp_path / "wide.npy")
+    assert "was trained on 3 columns, but" in refused(capsys, folder / "model", tmp_path / "wide.npy")
     assert "must be a folder, a .npy or a .npz" in refused(capsys, folder / "run", folder / "table.csv")
     assert "a model keeps no data: name them" in refused(capsys, folder / "model")
     (tmp_path / "run").mkdir()

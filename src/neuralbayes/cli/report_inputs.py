@@ -89,6 +89,8 @@ class RowInput:
         options = reading_options(self.reading)
         if hasattr(self.estimator, "vectorizer_"):
             X = table.frame.iloc[samples.index]
+            used = list(self.estimator.vectorizer_.encoders_)
+            options += ["--columns", _as_csv(used)] if set(used) != set(table.frame) else []
             options += table_options(self.estimator.vectorizer_)
         else:
             X = X if names is None else with_names(X, [str(name) for name in names])
@@ -160,7 +162,9 @@ def _open_table(folder: Path, estimator: Any, asked: Asked) -> RowInput:
         from neuralbayes.cli.label_rows import drawn_table
         from neuralbayes.data.table_sources import read_source
 
-        table, _ = drawn_table(read_source(file, **reading), estimator.vectorizer_)
+        source = read_source(file, **reading)
+        _check_columns(folder, estimator.vectorizer_, file, [str(name) for name in source.frame], named=source.named)
+        table, _ = drawn_table(source, estimator.vectorizer_)
         return RowInput(folder, estimator, table, reading, _classes(table, asked), asked.labels)
     columns: Any = None if file.suffix.lower() in ARRAY_SUFFIXES else trained_on
     table = read_table(file, columns=columns, **reading)
@@ -170,6 +174,20 @@ def _open_table(folder: Path, estimator: Any, asked: Asked) -> RowInput:
             f"{shortened(table.feature_names)}"
         )
     return RowInput(folder, estimator, table, reading, _classes(table, asked), asked.labels)
+
+
+def _check_columns(folder: Path, vectorizer: Any, file: Path, names: list[str], *, named: bool) -> None:
+    """Raise unless a table has the columns that the vectorizer of a model wants."""
+    from neuralbayes.cli.label_summary import shortened
+
+    known = len(vectorizer.feature_names_in_)
+    if not named and len(names) != known:
+        raise ValueError(f"{folder} was trained on {known} columns, but {file} gives {len(names)}: {shortened(names)}")
+    absent = [name for name in vectorizer.encoders_ if name not in names]
+    if named and absent:
+        raise ValueError(
+            f"{file} has no column {absent[0]!r}, which {folder} was trained on; its columns are {shortened(names)}"
+        )
 
 
 def _classes(table: Any, asked: Asked) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -74,14 +74,8 @@ class Column:
         return Column(self.name, self.kind, values, self.bins[rows], self.levels, self.edges)
 
 
-def as_columns(frame: pd.DataFrame, kinds: Mapping[str, str] | None = None) -> list[Column]:
-    """All columns of a DataFrame.
-
-    Parameters
-    ----------
-    frame : DataFrame
-    kinds : mapping of str to str, optional
-        The kind of some columns by name, as :func:`neuralbayes.data.column_kinds.recognize` takes them.
+def as_columns(frame: pd.DataFrame) -> list[Column]:
+    """All columns of a DataFrame, whose kinds :func:`neuralbayes.data.column_kinds.recognize` finds.
 
     Examples
     --------
@@ -92,8 +86,7 @@ def as_columns(frame: pd.DataFrame, kinds: Mapping[str, str] | None = None) -> l
     >>> island.kind, island.levels, island.bins
     ('category', ['A', 'B'], array([0, 0, 1, 0]))
     """
-    found = recognize(frame, kinds)
-    return [_column(column.name, column.kind, frame.iloc[:, i]) for i, column in enumerate(found)]
+    return [_column(column.name, column.kind, frame.iloc[:, i]) for i, column in enumerate(recognize(frame))]
 
 
 def _column(name: str, kind: str, cells: pd.Series[Any]) -> Column:
@@ -147,20 +140,18 @@ def row_names(frame: pd.DataFrame, columns: Sequence[Column]) -> list[str] | Non
     >>> row_names(frame, as_columns(frame))
     ['a7', 'b2']
     """
-    import pandas as pd
-
-    if not isinstance(frame.index, pd.RangeIndex) and frame.index.is_unique and frame.index.nlevels == 1:
-        return [str(name) for name in frame.index]
-    by_name = [i for i, column in enumerate(columns) if named_as_code(column.name) and _different(frame.iloc[:, i])]
-    by_text = [i for i, column in enumerate(columns) if column.kind == "text"]
-    for i in [*by_name, *by_text][:1]:
-        return [
-            "" if missing else str(cell)
-            for cell, missing in zip(frame.iloc[:, i], frame.iloc[:, i].isna(), strict=True)
-        ]
-    return None
+    index = frame.index
+    own = index.name is not None or index.dtype.kind not in "iu"  # else these are the numbers of rows
+    if own and index.nlevels == 1 and index.is_unique:
+        return [str(name) for name in index]
+    text = [i for i, column in enumerate(columns) if column.kind == "text" and _names_rows(frame.iloc[:, i])]
+    by_name = [i for i in text if named_as_code(columns[i].name)]
+    if not text:
+        return None
+    cells = frame.iloc[:, (by_name or text)[0]]
+    return ["" if missing else str(cell) for cell, missing in zip(cells, cells.isna(), strict=True)]
 
 
-def _different(cells: pd.Series[Any]) -> bool:
-    """Whether all cells are there and differ, as ids do."""
-    return bool(cells.notna().all() and cells.is_unique)
+def _names_rows(cells: pd.Series[Any]) -> bool:
+    """Whether nearly all cells are there, and most differ."""
+    return bool(cells.notna().mean() >= 0.9 and cells.astype(str).nunique() >= 0.5 * len(cells))

@@ -7,7 +7,8 @@
    starts from the image turned, stretched, slanted and shifted a little (:mod:`neuralbayes.clusters.moved`): such an
    image may lie farther off than the neighbours, so distances alone do not tell the network that the two are alike.
    With as many states as clusters that objective ends in poor local optima, where one state holds halves of two kinds
-   and another kind has two states. Small states are pure, and how many share a kind follows from how many points it has.
+   and another kind has two states. Small states are pure, and how many share a kind follows from how many points it
+   has.
 3. States whose points are neighbours are merged; see :mod:`neuralbayes.clusters.merging`.
 4. The network goes on with the same objective over clusters: p(cluster|x) is the sum of p(z|x) over its states. From
    where merging has brought it, the optimum is a good one.

@@ -27,6 +27,9 @@ RARE = 1e-5
 N_CLOSE = 5
 """Nearest rows most of which must be strange, too."""
 
+ALONE = 0.1
+"""Share of the old rows that chance would put among the neighbours of a row, up to which it is without old rows."""
+
 LEAST_ROWS = 10
 """Such rows in a new group."""
 
@@ -50,8 +53,10 @@ def more_than_chance(p_values: Array, n_calibration: int) -> bool:
     return bool(betabinom.sf(n_atypical - 1, len(p_values), k, n_calibration + 1 - k) < LEVEL)
 
 
-def strange_rows(old: Array, new: Array, p_values: Array, n_calibration: int) -> NDArray[np.bool_]:
-    """Which new rows may be of a new group: (n_new,).
+def strange_rows(
+    old: Array, new: Array, p_values: Array, n_calibration: int
+) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    """Which new rows may be of a new group, and how many of their neighbours are old, as a share of chance: (n_new,).
 
     They are not typical, where more rows are not than chance would have it, or have far more new rows among their
     neighbours than there are among all rows; and most of their nearest rows are strange, too, as those of a mere
@@ -60,13 +65,13 @@ def strange_rows(old: Array, new: Array, p_values: Array, n_calibration: int) ->
     points = np.concatenate([new, old]).astype(np.float32)
     n_neighbors = min(N_NEIGHBORS, len(points) - 1)
     _, near = nearest_neighbors(points, n_neighbors, n_queries=len(new))
-    share = (len(new) - 1) / (len(points) - 1)
+    share, n_new = (len(new) - 1) / (len(points) - 1), (near < len(new)).sum(axis=1)
     strange = np.zeros(len(points), bool)
-    strange[: len(new)] = binom.sf((near < len(new)).sum(axis=1) - 1, n_neighbors, share) < RARE
+    strange[: len(new)] = binom.sf(n_new - 1, n_neighbors, share) < RARE
     if more_than_chance(p_values, n_calibration):
         strange[: len(new)] |= p_values <= ATYPICAL
     together: NDArray[np.bool_] = strange[near[:, :N_CLOSE]].mean(axis=1) > 0.5
-    return strange[: len(new)] & together
+    return strange[: len(new)] & together, (1.0 - n_new / n_neighbors) / (1.0 - share)
 
 
 def find_new_groups(
@@ -92,7 +97,8 @@ def find_new_groups(
     ndarray of shape (n_new,)
     """
     groups = np.full(len(new), -1)
-    candidates = np.flatnonzero(strange_rows(old, new, p_values, n_calibration))
+    strange, old_share = strange_rows(old, new, p_values, n_calibration)
+    candidates = np.flatnonzero(strange)
     if at_most < 1 or len(candidates) < LEAST_ROWS:
         return groups
     x = new[candidates].astype(np.float64)
@@ -103,6 +109,9 @@ def find_new_groups(
         claimants = np.flatnonzero(near >= TOUCHES * len(members))
         if len(members) >= LEAST_ROWS and all(_apart(x[rows], old[old_labels == c]) for c in claimants):
             kept.append(members)
+    if not kept:  # a wide group has no valley beside it, but hardly an old row within
+        alone = candidates[old_share[candidates] <= ALONE]
+        kept = [alone] if len(alone) >= LEAST_ROWS and len(alone) > len(candidates) / 2 else []
     for number, members in enumerate(sorted(kept, key=len, reverse=True)[:at_most]):
         groups[members] = number
     return _with_others(old, new, groups) if kept else groups

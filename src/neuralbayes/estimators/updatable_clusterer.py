@@ -50,9 +50,9 @@ class UpdatableClusterer(TypicalClusterer):
 
         Old labels keep their numbers and their meaning: the network is held to the p(z|x) that it had for `reservoir_`,
         a random sample of all that it has seen. A new group is a set of at least ten new samples that are not typical
-        of the old ones, or lie where there are hardly any, and that a valley of density keeps apart from the old
-        clusters; it gets the number `n_clusters_`, which grows up to `max_clusters` (200). Groups that lie within an
-        old cluster are not found.
+        of the old ones, or have far more new neighbours than chance would give them, and that a valley of density keeps
+        apart from the old clusters, or that have hardly an old neighbour. It gets the number `n_clusters_`, which
+        grows up to `max_clusters` (200).
 
         Parameters
         ----------
