@@ -156,7 +156,7 @@ def main() -> None:
     torch.set_num_threads(1)
     packages = ("neuralbayes", "torch", "numpy", "scikit-learn", "pandas", "kmodes")
     versions = {"python": platform.python_version(), **{name: version(name) for name in packages}}
-    results = Results(ROOT / "results" / "real", versions, ["missing"], "python benchmarks/missing.py --seeds 2")
+    results = Results(ROOT / "results" / "real", versions, ["missing"], "python benchmarks/missing.py")
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         measure(results, arguments.seeds)

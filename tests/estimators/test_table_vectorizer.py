@@ -327,3 +327,18 @@ def test_the_vectorizer_of_skrub_can_be_the_first_step() -> None:
         nb.InformationClusterer(2, max_iter=4, random_state=0),
     )
     assert pipeline.fit(frame).predict(frame).shape == (120,)
+
+
+def test_a_category_that_is_foretold_is_one_of_its_values() -> None:
+    rng = np.random.default_rng(0)
+    group = rng.integers(0, 3, 300)
+    frame = pd.DataFrame({"x": group + 0.1 * rng.normal(size=300), "kind": np.array(["a", "b", "c"])[group]})
+    frame["high"] = np.where(group == 2, "yes", "no")
+    vectorizer = nb.TableVectorizer().fit(frame)
+    holes = frame.assign(kind=None, high=None).astype({"kind": object, "high": object})
+    filled, whole = vectorizer.transform(holes), vectorizer.transform(frame)
+    names = vectorizer.get_feature_names_out().tolist()
+    for j in range(1, len(names)):
+        assert set(np.unique(filled[:, j])) <= set(np.unique(whole[:, j]))
+    high = names.index("high=no")
+    assert (filled[:, high] == whole[:, high]).mean() > 0.9

@@ -185,11 +185,22 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         odd: Odd = {}
         for start in range(0, len(frame), BLOCK_ROWS):
             encoded, found = self._encode(frame.iloc[start : start + BLOCK_ROWS])
-            rows[start : start + BLOCK_ROWS] = self.fill_.fill(encoded)
+            rows[start : start + BLOCK_ROWS] = self._filled(encoded)
             odd = joined(odd, found)
         for words in self.complaints(odd):
             warnings.warn(words, stacklevel=2)
         return rows
+
+    def _filled(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Rows without missing cells; categories that are foretold are one of their values."""
+        missing, filled, start = np.isnan(encoded), self.fill_.fill(encoded), 0
+        for name, encoder in self.encoders_.items():
+            parts = slice(start, start + len(encoder.names(name)))
+            holes = missing[:, start]
+            if holes.any():
+                filled[holes, parts] = encoder.settled(filled[holes, parts])
+            start = parts.stop
+        return filled
 
     def odd_cells(self, X: Any) -> Odd:
         """Cells that are not what they were in `fit`: by column, their number and one of them.

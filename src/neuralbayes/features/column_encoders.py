@@ -81,6 +81,10 @@ class Encoder:
     def check(self) -> None:
         """Raise a ValueError unless the values are possible."""
 
+    def settled(self, values: Array) -> Array:
+        """What was foretold of missing cells (n, n_parts) as this column can hold it."""
+        return values
+
     def complaint(self, column: str, n_odd: int, odd: str) -> str:
         """What to say of cells that are not what they were when the column was fitted."""
         cells = f"{n_odd:,} cells hold no {self.kind}, such as {odd}" if n_odd > 1 else f"{odd} is no {self.kind}"
@@ -169,6 +173,14 @@ class CategoryEncoder(Encoder):
         one_hot[missing] = np.nan
         n_odd, example = (0, "") if self.other else _odd(values, odd)
         return Encoded(one_hot, n_odd, example)
+
+    def settled(self, values: Array) -> Array:
+        """The most likely value: one between two would blur that there are only these."""
+        if self._binary:
+            return np.where(values > self.width / 2.0, self.width, 0.0)
+        n_parts = values.shape[1]
+        likely: Array = np.eye(n_parts)[values.argmax(axis=1)] * (self.width / np.sqrt(2.0))
+        return likely
 
     def complaint(self, column: str, n_odd: int, odd: str) -> str:
         cells = f"{n_odd:,} cells hold values that were" if n_odd > 1 else "one cell holds a value that was"
