@@ -25,8 +25,9 @@ def missing_sections() -> list[str]:
         "The same tables as they are, numbers and categories, with a share of all cells removed at random; *heart, "
         "mixed* has its codes as categories. `InformationClusterer` gets the data frame. The others get standardised "
         "numbers and what is missing filled: by the mean or the commonest value, or by scikit-learn's "
-        "`IterativeImputer`; k-prototypes keeps categories as they are. Adjusted Rand index, mean over "
-        "seeds (`python benchmarks/missing.py`).",
+        "`IterativeImputer`; k-prototypes keeps categories as they are. Adjusted Rand index, "
+        f"{len(results.names('missing', 'seed'))} seed(s) (`python benchmarks/missing.py`): differences of a few "
+        "hundredths on one table mean little.",
         means_table(results, shares),
         "Of these, tables with categories:",
         sets_table(results, shares),
