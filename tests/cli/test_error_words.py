@@ -45,7 +45,6 @@ def folder(tmp_path, monkeypatch):
         ("demo more", "`neuralbayes demo` does not know what to do with 'more'."),
         ("label word.csv", "word.csv does not exist. Did you mean words.csv?"),
         ("label empty/wrds.csv", "empty/wrds.csv does not exist. Check the spelling and the folder you are in."),
-        ("label words.csv", "words.csv has no numeric column to use"),
         ("label cut.npz", "cut.npz is not a valid NPZ file"),
         ("embed empty digits --out f.npy", "got empty."),
         ("embed emty digits --out f.npy", "Did you mean empty?"),

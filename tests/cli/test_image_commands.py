@@ -97,13 +97,15 @@ def test_classes_beside_the_features_do_not_leak_into_labels(capsys, data, run, 
     assert "label" in pd.read_parquet(features)
     assert main(["label", str(features), "--clusters", "2", "--no-picture", "--json"]) == 0
     summary = json.loads(said(capsys)[0])
-    assert set(summary["columns"]) == {name for name in pd.read_parquet(features) if name.startswith("f_")}
-    assert "neuralbayes embed" in summary["ignored"]["label"]
+    assert set(summary["used"]) == {name for name in pd.read_parquet(features) if name.startswith("f_")}
+    (why,) = (column["reason"] for column in summary["columns"] if column["name"] == "label")
+    assert "neuralbayes embed" in why
     again = tmp_path / "again.csv"
     pd.read_parquet(tmp_path / "features-labels.parquet").to_csv(again, index=False)
     assert main(["label", str(again), "--clusters", "2", "--no-picture", "--json"]) == 0
     summary = json.loads(said(capsys)[0])
-    assert set(summary["ignored"]) == {"index", "label", "label_1", "p_0_1", "p_1_1"}
+    left_out = {column["name"] for column in summary["columns"] if not column["used"]}
+    assert left_out == {"index", "label", "label_1", "p_0_1", "p_1_1"}
 
 
 @pytest.mark.usefixtures("no_pictures")
@@ -418,7 +420,7 @@ def test_export_to_onnx(run, tmp_path):
 
 
 def test_a_missing_extra_is_named(capsys, run, tmp_path, monkeypatch):
-    monkeypatch.setattr("neuralbayes.features.export.find_spec", lambda name: None)
+    monkeypatch.setattr("neuralbayes.features.programs.find_spec", lambda name: None)
     assert main(["export", str(run), "--to", "onnx", "--out", str(tmp_path / "e.onnx")]) == 2
     assert "pip install 'neuralbayes[export]'" in said(capsys)[1]
 

@@ -244,7 +244,7 @@ def test_a_npz_of_images_is_images_and_one_of_rows_is_a_table(capsys):
         (["--size", "0"], "got '0'"),
         (["--size", "9999"], "got '9999'"),
         (["--size", "32", "--model", "nothing"], "--size is for training a model"),
-        (["--out", "labels.txt"], "labels.txt must end in one of"),
+        (["--out", "labels.doc"], "labels.doc must end in one of"),
         (["--model", "nothing"], "must hold a saved model"),
     ],
 )

@@ -223,5 +223,5 @@ def test_as_source_takes_arrays_and_sources_and_says_so() -> None:
     source = ArraySource(IMAGES)
     assert as_source(source) is source
     assert as_source(IMAGES).shape == (9, 7, 3)
-    with pytest.raises(TypeError, match="`images` must be an array, a tensor, or have shape"):
+    with pytest.raises(TypeError, match="`images` must be a folder, paths, PIL images, arrays, tensors"):
         as_source([1, 2, 3])  # type: ignore[arg-type]

@@ -82,11 +82,11 @@ def test_they_go_into_an_estimator(paths: list[Path]) -> None:
 @pytest.mark.parametrize(
     ("data", "error", "message"),
     [
-        ([], ValueError, "`paths` must name at least one picture"),
-        ([IMAGES[0], IMAGES[1]], TypeError, "`data` must be paths where it is a list, got ndarray; stack arrays"),
+        ([], TypeError, "`images` must be a folder, paths, PIL images, arrays, tensors"),
+        (["a.png", IMAGES[1]], TypeError, "`data` must be all paths where it begins with one, got ndarray"),
         (IMAGES.astype(np.int64), TypeError, "`array` must be of uint8"),
         (IMAGES[0, 0], ValueError, r"`array` must have shape \(n, H, W\)"),
-        (3, TypeError, "`images` must be an array, a tensor, or have shape"),
+        (3, TypeError, "`images` must be a folder, paths, PIL images, arrays, tensors"),
     ],
 )
 def test_what_is_no_image_is_refused(data, error, message) -> None:

@@ -42,7 +42,7 @@ def test_several_spaces_count_the_same(tmp_path):
     [
         (SENTENCES[:7], F, "`features` must have a row for each of 7 samples, got 120 rows"),
         (SENTENCES, [F, G[:5]], r"`features\[1\]` must have shape \(120, n_features\)"),
-        (SENTENCES, [F, 0 * G], r"`features\[1\]` must be finite, with rows that differ"),
+        (SENTENCES, [F, 0 * G], r"`features\[1\]` must be finite and have rows that differ"),
     ],
 )
 def test_wrong_features_are_named(X, features, message):

@@ -47,7 +47,7 @@ def test_probabilities_are_no_surer_than_the_votes():
 
 
 def test_auto_counts_and_says_which_valleys():
-    fitted = nb.InformationClusterer(random_state=0, max_iter=8).fit(X[:, 1:])
+    fitted = nb.InformationClusterer(random_state=0).fit(X[:, 1:])
     assert fitted.n_clusters_ == 3
     assert fitted.selection_.keys() == {"rows", "p_value"}
     one = nb.InformationClusterer(random_state=0).fit(RNG.standard_normal((200, 3)))

@@ -8,7 +8,7 @@ import torch
 
 from neuralbayes.data.normalize import Normalization
 from neuralbayes.data.sources import ArraySource
-from neuralbayes.features import export
+from neuralbayes.features import export, programs
 from neuralbayes.features.encoder import STATES, ImageEncoder
 from neuralbayes.features.export import FeatureNetwork, export_encoder, write_features
 
@@ -65,7 +65,7 @@ def test_a_network_that_differs_is_not_written(encoder, tmp_path, monkeypatch):
 
 
 def test_what_onnx_needs_is_named(encoder, tmp_path, monkeypatch):
-    monkeypatch.setattr(export, "find_spec", lambda name: None if name == "onnxscript" else object())
+    monkeypatch.setattr(programs, "find_spec", lambda name: None if name == "onnxscript" else object())
     with pytest.raises(ImportError, match=r"ONNX needs onnxscript: pip install 'neuralbayes\[export\]'"):
         export_encoder(encoder, tmp_path / "encoder.onnx", "onnx")
 

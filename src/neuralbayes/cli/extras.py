@@ -18,7 +18,7 @@ def extras() -> dict[str, list[Requirement]]:
     Examples
     --------
     >>> [requirement.name for requirement in extras()["table"]]
-    ['pandas', 'pyarrow']
+    ['pandas', 'pyarrow', 'openpyxl']
     """
     members: dict[str, list[Requirement]] = {}
     for requirement in _requirements():

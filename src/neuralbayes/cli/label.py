@@ -47,8 +47,8 @@ files, need not fit into memory: it is read and written some groups of rows at a
   [cyan]neuralbayes label large.npy --model model/ --workers 8[/cyan]
   [cyan]neuralbayes label parquet_files/ --model model/ --scheduler tcp://node0:8786[/cyan]
   [cyan]neuralbayes label my_images/ --clusters 10 --save model/[/cyan]
-  [cyan]neuralbayes label photographs/ --features timm:vit_small_patch14_dinov2.lvd142m[/cyan]
-  [cyan]neuralbayes label tickets.csv --text body --features sentence-transformers:all-MiniLM-L6-v2[/cyan]
+  [cyan]neuralbayes label photographs/ --features timm:resnet50[/cyan]
+  [cyan]neuralbayes label tickets.csv --text body --features mine.py:embed[/cyan]
   [cyan]neuralbayes label mnist --split test --model model/[/cyan]
   [cyan]neuralbayes label arrays.npz --key X --clusters auto --no-picture --json[/cyan]
 """
@@ -252,7 +252,7 @@ def label(
                     if by_features
                     else opened_rows(file, reading, names, Training(method, settings, kinds, missing, standardize))
                 )
-            if talks:
+            if talks and rows.source.named:
                 show_columns(stream_names(str(file)), rows.n_rows, rows.columns, console)
             with busy("training", enabled=talks and not by_features):  # which shows its own progress
                 labeling = rows.train()

@@ -130,8 +130,8 @@ class ImagesSummary:
         """Print the summary to `stdout` and the notes to `stderr`."""
         from neuralbayes.plot.style import state_color
 
-        seen = f"{self.size[0]}x{self.size[1]} pixels" if self.features is None else f"features of {self.features}"
-        stdout.print(Text(f"{self.input}: {self.images:,} images, {seen}", style="bold"), soft_wrap=True)
+        seen = f"of {self.size[0]}x{self.size[1]} pixels" if self.features is None else f"by {self.features}"
+        stdout.print(Text(f"{self.input}: {self.images:,} images {seen}", style="bold"), soft_wrap=True)
         grid = Grid(box=box.SIMPLE_HEAD)
         for heading in ("cluster", "images", "share", "separation"):
             grid.add_column(heading, justify="right")

@@ -219,6 +219,8 @@ def as_source(images: Any) -> ImageSource:
     from neuralbayes.data.given import images_given
 
     found = images_given(images)
+    if found is None and isinstance(images, np.ndarray):
+        return ArraySource(images)  # which says what is wrong with it
     if found is None:
         raise TypeError(
             "`images` must be a folder, paths, PIL images, arrays, tensors, a data set, or have shape, len() and "

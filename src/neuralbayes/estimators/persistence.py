@@ -20,7 +20,6 @@ from torch import nn
 from neuralbayes.estimators.attributes import Check
 from neuralbayes.networks.filling import check_finite, fill
 from neuralbayes.objectives import Objective, WeightedSum
-from neuralbayes.objectives.reference import described
 from neuralbayes.system.files import inside, read_json, read_tensors, remove_temporaries, write_json, write_tensors
 
 FORMAT = 2
@@ -218,6 +217,8 @@ def _fitted_names(estimator: BaseEstimator) -> list[str]:
 def _plain(value: Any) -> Any:
     """A parameter as JSON can hold it, tuples as lists; None for what it cannot, such as a random generator."""
     if isinstance(value, Objective | WeightedSum):
+        from neuralbayes.objectives.reference import described
+
         return described(value)  # only training needs it: a loaded model says what it was
     if isinstance(value, np.generic):
         return value.item()

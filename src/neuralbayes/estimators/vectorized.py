@@ -8,8 +8,6 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import HasMethods
 
-from neuralbayes.data.frames import as_frame, is_frame
-
 VECTORIZER = HasMethods(["fit", "transform", "get_feature_names_out", "state"])
 """What a parameter `vectorizer` must be: a :class:`neuralbayes.TableVectorizer`, which is loaded when it is needed."""
 
@@ -26,6 +24,8 @@ def vectorized(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
     reset : bool
         Whether `X` is fitted, and the vectorizer too.
     """
+    from neuralbayes.data.frames import as_frame, is_frame
+
     if reset:
         vectorizer = getattr(estimator, "vectorizer", None)
         if vectorizer == "auto":
@@ -44,6 +44,8 @@ def vectorized(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
 
 def _holds_numbers(frame: Any) -> bool:
     """Whether all columns of a data frame are numbers, none of them missing."""
+    from neuralbayes.data.frames import as_frame
+
     frame = as_frame(frame)
     numeric = all(getattr(dtype, "kind", "O") in "iufb" for dtype in frame.dtypes)
     return numeric and not bool(np.asarray(frame.isna()).any())

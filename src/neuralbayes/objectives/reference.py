@@ -6,7 +6,6 @@ from torch import nn
 
 from neuralbayes.objectives.base import Objective
 from neuralbayes.objectives.weighted import WeightedSum
-from neuralbayes.system.code import named_object
 
 
 def named_objective(reference: str) -> Objective | WeightedSum:
@@ -26,6 +25,8 @@ def named_objective(reference: str) -> Objective | WeightedSum:
     >>> named_objective("neuralbayes.objectives:MIM").alpha
     2.0
     """
+    from neuralbayes.system.code import named_object  # only what the command line names needs it
+
     found = named_object(reference, "objective")
     if isinstance(found, type):
         try:
