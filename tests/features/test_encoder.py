@@ -47,8 +47,9 @@ def test_features_are_taken_of_whatever_pretrain_takes(encoder):
     expected = encoder.features(ArraySource(array))
     for given in (array, array.transpose(0, 3, 1, 2), Images("six", "train", ArraySource(array))):
         np.testing.assert_array_equal(encoder.features(given), expected)
-    with pytest.raises(TypeError, match="`images` must be an array, a tensor, or have shape"):
-        encoder.features(list(array))
+    np.testing.assert_array_equal(encoder.features(list(array)), expected)
+    with pytest.raises(TypeError, match="`images` must be a folder, paths, PIL images, arrays, tensors"):
+        encoder.features({"images": array})
 
 
 def test_the_last_state_is_what_calling_the_encoder_gives(encoder):

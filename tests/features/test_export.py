@@ -59,7 +59,7 @@ def test_an_exported_network_gives_the_features_of_any_number_of_images(encoder,
 def test_a_network_that_differs_is_not_written(encoder, tmp_path, monkeypatch):
     right = FeatureNetwork.forward
     monkeypatch.setattr(FeatureNetwork, "forward", lambda self, x: right(self, x) + 0.01)
-    with pytest.raises(ValueError, match=r"off the original by 0\.01"):
+    with pytest.raises(ValueError, match=r"differs from the model by 0\.01"):
         export_encoder(encoder, tmp_path / "encoder.pt2", "torch")
     assert list(tmp_path.iterdir()) == []
 

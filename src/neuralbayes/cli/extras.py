@@ -17,8 +17,8 @@ def extras() -> dict[str, list[Requirement]]:
 
     Examples
     --------
-    >>> [requirement.name for requirement in extras()["table"]]
-    ['pandas', 'pyarrow', 'openpyxl']
+    >>> sorted(requirement.name for requirement in extras()["table"])
+    ['openpyxl', 'pandas', 'pyarrow']
     """
     members: dict[str, list[Requirement]] = {}
     for requirement in _requirements():

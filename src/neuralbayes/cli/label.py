@@ -270,6 +270,9 @@ def label(
         outputs = with_picture(outputs, lambda path: _draw(path, labeling), notes)
     if to_stream:
         to_standard_output(outputs.table)
+    if talks and not labeling.table.named:  # the columns of others were shown before the work
+        n_rows = int(labeling.state_counts().sum())
+        console.print(Text(f"{stream_names(str(file))}: {n_rows:,} rows", style="bold"), soft_wrap=True)
     summary = summarize(labeling, outputs, new_columns, notes)
     if json_:
         Console().out(json.dumps(asdict(summary), indent=2, allow_nan=False), highlight=False)
