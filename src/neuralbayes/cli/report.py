@@ -142,8 +142,8 @@ def report(
         write_page(sides, page)
     if not quiet:
         seconds = time.perf_counter() - start
-        size = page.stat().st_size / 1e6
-        console.print(Text(f"{page} ({size:.1f} MB, {seconds:.0f} s)"), soft_wrap=True)
+        megabytes = page.stat().st_size / 1e6
+        console.print(Text(f"{page} ({megabytes:.1f} MB, {seconds:.0f} s)"), soft_wrap=True)
         for side in sides:
             for text in side.warnings:
                 console.print(Text(f"{side.title}: {text}", style="yellow"), soft_wrap=not console.is_terminal)

@@ -99,7 +99,7 @@ class TextInput:
             path = str(self.source.path)
             shared[self.looks_at] = text_samples(texts, path, self.text, chosen(n_rows, n), self.classes)
         samples = shared[self.looks_at]
-        by = "the letters in it" if self.features is None else f"the features of {self.features}"
+        by = f"the letters in {self.text}" if self.features is None else f"the features of {self.features}"
         if self.network is not None:
             watch(f"features of {len(samples):,} texts by {self.features}")
             X: Any = text_features(self.network, samples.texts or [], self.kept, verbose=False)

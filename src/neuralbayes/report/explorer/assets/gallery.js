@@ -1,4 +1,5 @@
 // Clusters of pictures and of texts: members that lead to the explorer, and the list of all of them.
+const MEMBERS_AT_ONCE = 10; // in the list, before somebody asks for more
 const GOLDEN = 137.508; // degrees: hues that follow one another are far apart
 
 // The colour of one of many clusters, which reads on light and on dark ground.
@@ -18,7 +19,7 @@ function startGalleries() {
 
 class MemberList extends SampleList {
   constructor(root, explorer) {
-    super(root, explorer);
+    super(root, explorer, MEMBERS_AT_ONCE);
     const { samples } = explorer;
     this.gallery = explorer.side.gallery;
     this.runnerUp = unpack(this.gallery.runnerUp, Uint16Array);
@@ -48,7 +49,7 @@ class MemberList extends SampleList {
     const state = this.layer.claim[i];
     const dot = make("span", { className: "swatch" });
     dot.style.background = clusterColor(state, clusters.length);
-    const cells = this.columns.map(({ cells }) => make("td", { className: "body", text: cells[i] }));
+    const cells = this.columns.map(({ cells }) => make("td", { className: cells === samples.texts ? "body" : "brief", text: cells[i] }));
     return make(
       "tr",
       {},

@@ -115,13 +115,11 @@ class StateMap {
     const { image, columns, cell, width, height } = this.explorer.samples.sheet;
     const scale = SIDE / Math.max(width, height);
     const [w, h] = [width * scale, height * scale];
-    const taken = new Set();
+    const drawn = [];
     for (const i of [...order[2], ...order[1]]) {
       const [x, y] = this.at(i);
-      const [column, row] = [Math.floor(x / (0.6 * SIDE)), Math.floor(y / (0.6 * SIDE))];
-      const near = [-1, 0, 1].flatMap((dx) => [-1, 0, 1].map((dy) => `${column + dx} ${row + dy}`));
-      if (near.some((place) => taken.has(place))) continue;
-      taken.add(`${column} ${row}`);
+      if (drawn.some(([px, py]) => Math.abs(px - x) < w + 5 && Math.abs(py - y) < h + 5)) continue;
+      drawn.push([x, y]);
       const from = [(i % columns) * cell, Math.floor(i / columns) * cell];
       context.fillStyle = coloured ? this.style(i).color : color("line");
       context.fillRect(x - w / 2 - 2, y - h / 2 - 2, w + 4, h + 4);

@@ -4,11 +4,11 @@ const ROW_CELLS = 6; // columns beside the reason; the others are in the typical
 
 // What every list of samples has: search, filter, order, and more of it when asked.
 class SampleList {
-  constructor(root, explorer) {
-    Object.assign(this, { root, explorer, layer: explorer.layers.at(-1), shown: ROWS_AT_ONCE });
+  constructor(root, explorer, first = ROWS_AT_ONCE) {
+    Object.assign(this, { root, explorer, layer: explorer.layers.at(-1), shown: first });
     for (const part of ["query", "cluster", "order"]) {
       this.part(part).addEventListener("input", () => {
-        this.shown = ROWS_AT_ONCE;
+        this.shown = first;
         this.draw();
       });
     }
