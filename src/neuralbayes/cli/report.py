@@ -26,8 +26,8 @@ what was run, warnings in words, information, and an explorer of the states with
   [cyan]neuralbayes report run --open[/cyan]
   [cyan]neuralbayes report run cifar10 --split test --out test.html[/cyan]
   [cyan]neuralbayes report model data.csv --labels species[/cyan]
-  [cyan]neuralbayes report model photographs/ --features timm:vit_small_patch14_dinov2.lvd142m[/cyan]
-  [cyan]neuralbayes report model tickets.csv --text body --features sentence-transformers:all-MiniLM-L6-v2[/cyan]
+  [cyan]neuralbayes report model photos/ --features timm:resnet50.a1_in1k[/cyan]
+  [cyan]neuralbayes report model tickets.csv --text body --features mine.py:network[/cyan]
   [cyan]neuralbayes report run --against other_run[/cyan]
   [cyan]neuralbayes report results/reproduce --out docs[/cyan]
 """
@@ -145,8 +145,8 @@ def report(
         megabytes = page.stat().st_size / 1e6
         console.print(Text(f"{page} ({megabytes:.1f} MB, {seconds:.0f} s)"), soft_wrap=True)
         for side in sides:
-            for text in side.warnings:
-                console.print(Text(f"{side.title}: {text}", style="yellow"), soft_wrap=not console.is_terminal)
+            for warning in side.warnings:
+                console.print(Text(f"{side.title}: {warning}", style="yellow"), soft_wrap=not console.is_terminal)
     if open_:
         open_if_wanted(page, True)
 
