@@ -47,7 +47,7 @@ def test_clusters_and_the_states_they_are_made_of_are_layers(model):
 def test_the_command_names_the_images_as_the_command_line_does(model):
     clusterer = nb.load(model).set_params(max_iter=None, n_hidden=None, max_clusters=None)
     samples = image_samples(load_images("digits", split="test"), "digits, test", 50, None)
-    side = clusters_side(model, clusterer, samples, data="digits", split="test", method="pca")
+    side = clusters_side(model, clusterer, samples, data="digits", options=["--split", "test"], method="pca")
     assert side.command == f"neuralbayes label digits --split test --clusters auto --save {model}"
 
 

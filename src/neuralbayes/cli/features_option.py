@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from neuralbayes.cli.runs import image_paths, limited
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from neuralbayes.data.sources import Images
@@ -47,14 +48,21 @@ class ImageFeatures:
             data, split=split, size=steps.scaled, channels=3, interpolation=steps.interpolation, progress=verbose
         )
 
-    def rows(self, images: Images, limit: int | None, *, verbose: bool) -> NDArray[Any]:
-        """The features of the first `limit` images, or of all: (n, n_features)."""
+    def rows(
+        self, images: Images, limit: int | None, *, index: NDArray[np.int64] | None = None, verbose: bool
+    ) -> NDArray[Any]:
+        """The features of the first `limit` images, or of all, or of those of them at `index`: (n, n_features)."""
         source = limited(images, limit)
         if self.network is None:
-            return features_of_file(Path(self.name), len(source), f"images of {images.name}")
+            found = features_of_file(Path(self.name), len(source), f"images of {images.name}")
+            return found if index is None else found[index]
         from neuralbayes.features.kept import file_digests, image_digests, kept_features
 
         paths = image_paths(images, limit)
+        if index is not None:
+            from neuralbayes.data.sources import SubsetSource
+
+            source, paths = SubsetSource(source, index), [paths[i] for i in index] if paths else paths
         items = file_digests(paths) if paths else image_digests(source)
         return kept_features(self.network, source.read, items, self.kept, verbose=verbose)
 

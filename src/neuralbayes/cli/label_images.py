@@ -235,7 +235,9 @@ def label_images(
         summary.print(console, Console(stderr=True, highlight=False))
         if order.outputs.model is not None:
             split = [] if order.split == "train" else ["--split", order.split]
+            split += [] if order.limit is None else ["--limit", str(order.limit)]
             features = [] if order.features is None else ["--features", order.features.name]
+            features += ["--size", "x".join(map(str, order.size))] if features and order.size is not None else []
             words = ["neuralbayes", "report", str(order.outputs.model), order.data, *split, *features, "--open"]
             console.print(Text.assemble((f"{'next':<9}", "dim"), shlex.join(words)), soft_wrap=True)
 

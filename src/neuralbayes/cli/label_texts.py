@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -108,23 +109,10 @@ class OpenedTexts:
     def _features(self) -> NDArray[Any]:
         if self.network is None:
             return features_of_file(Path(str(self.features)), self.n_rows, f"rows of {self.source.path}")
-        from neuralbayes.features.kept import kept_features, text_digests
-
-        texts = self._texts()
-        return kept_features(
-            self.network,
-            lambda rows: [texts[i] for i in rows],
-            text_digests(texts),
-            self.kept,
-            verbose=self.verbose,
-        )
-
-    def _texts(self) -> list[str]:
-        column = self.source.frame[self.text]
-        n_missing = int(column.isna().sum())
+        n_missing = int(self.source.frame[self.text].isna().sum())
         if n_missing:
             warnings.warn(f"{n_missing:,} rows have no text; they are labelled as empty ones.", stacklevel=2)
-        return [str(text) for text in column.astype(object).where(column.notna(), "")]
+        return text_features(self.network, texts_of(self.source, self.text), self.kept, verbose=self.verbose)
 
     def _vectorizer(self) -> dict[str, Any]:
         if self.features is not None:
@@ -138,9 +126,7 @@ class OpenedTexts:
         """A name for each cluster, and its words."""
         from neuralbayes.clusters.words import N_NAMED, cluster_words, text_names
 
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
-            words = cluster_words(self._texts(), proba.argmax(axis=1), proba.shape[1])
+        words = cluster_words(texts_of(self.source, self.text), proba.argmax(axis=1), proba.shape[1])
         others = [f"also {', '.join(own[N_NAMED:])}" if len(own) > N_NAMED else "" for own in words]
         return list(zip(text_names(words), others, strict=True))
 
@@ -175,17 +161,36 @@ def opened_texts(
     from neuralbayes.data.table_sources import read_source
     from neuralbayes.data.tables import chosen_columns
 
-    network = None
-    if features is not None and is_file(features):
-        if not Path(features).is_file():
-            raise FileNotFoundError(f"--features must be a .npy file that exists, or a network, got {features!r}")
-    elif features is not None:
-        if text is None:
-            raise ValueError(f"--features {features} needs --text COLUMN, the texts that it is to see")
-        from neuralbayes.features.pretrained import pretrained_network
-
-        network = pretrained_network(features, "texts")
+    network = text_network(features, text)
     source = read_source(file, **reading)
     if text is not None:
         chosen_columns(source.path, [str(name) for name in source.frame], [text])
     return OpenedTexts(source, text, features, network, features_file(out), model, settings, verbose)
+
+
+def text_network(features: str | None, text: str | None) -> PretrainedNetwork | None:
+    """The network that ``--features`` names; None where features come from a file, which must be there, or are none."""
+    if features is None:
+        return None
+    if is_file(features):
+        if not Path(features).is_file():
+            raise FileNotFoundError(f"--features must be a .npy file that exists, or a network, got {features!r}")
+        return None
+    if text is None:
+        raise ValueError(f"--features {features} needs --text COLUMN, the texts that it is to see")
+    from neuralbayes.features.pretrained import pretrained_network
+
+    return pretrained_network(features, "texts")
+
+
+def texts_of(source: TableSource, text: str | None) -> list[str]:
+    """The texts in a column, empty where they are missing."""
+    column = source.frame[text]
+    return [str(cell) for cell in column.astype(object).where(column.notna(), "")]
+
+
+def text_features(network: PretrainedNetwork, texts: Sequence[str], kept: Path, *, verbose: bool) -> NDArray[Any]:
+    """The features of texts, kept in a file: (n, n_features)."""
+    from neuralbayes.features.kept import kept_features, text_digests
+
+    return kept_features(network, lambda rows: [texts[i] for i in rows], text_digests(texts), kept, verbose=verbose)

@@ -26,6 +26,8 @@ what was run, warnings in words, information, and an explorer of the states with
   [cyan]neuralbayes report run --open[/cyan]
   [cyan]neuralbayes report run cifar10 --split test --out test.html[/cyan]
   [cyan]neuralbayes report model data.csv --labels species[/cyan]
+  [cyan]neuralbayes report model photos/ --features timm:resnet50.a1_in1k[/cyan]
+  [cyan]neuralbayes report model tickets.csv --text body --features mine.py:network[/cyan]
   [cyan]neuralbayes report run --against other_run[/cyan]
   [cyan]neuralbayes report results/reproduce --out docs[/cyan]
 """
@@ -44,7 +46,11 @@ def report(
     against: Path | None = None,
     out: Annotated[Path | None, Parameter(name=["--out", "-o"])] = None,
     split: Literal["train", "test", "unlabeled"] | None = None,
+    limit: int | None = None,
     labels: Annotated[str | None, Parameter(metavar="COLUMN")] = None,
+    text: Annotated[str | None, Parameter(metavar="COLUMN")] = None,
+    features: Annotated[str | None, Parameter(metavar="NETWORK|FILE.npy")] = None,
+    size: Annotated[str | None, Parameter(metavar="N|HxW")] = None,
     key: str | None = None,
     sheet: Annotated[str | None, Parameter(metavar="NAME|N")] = None,
     sep: Annotated[str | None, Parameter(metavar="MARK")] = None,
@@ -62,15 +68,24 @@ def report(
     folder
         A finished run, a saved model, or results of neuralbayes reproduce.
     data
-        What to look at: images for a run, by default those that it was trained on; a table for a model.
+        What to look at: for a run images, by default those that it was trained on; for a model images or a table.
     against
         Another run or model, to stand beside the first.
     out
         The page, by default report.html; for results of neuralbayes reproduce a folder.
     split
         Which part of the images, by default that which the run was trained on.
+    limit
+        Of images: take the first N only.
     labels
         Column of a table with true classes, to hold the states against.
+    text
+        The column of the texts, for a model of texts (neuralbayes label --text).
+    features
+        The network or the .npy file that the model was fitted to (neuralbayes label --features). Features that label
+        kept beside the labels are read from there; others are computed, and kept beside the page.
+    size
+        With --features, of images: the pixels that the network gets, as for neuralbayes label.
     key
         Which array of a .npz file to use.
     sheet
@@ -94,10 +109,13 @@ def report(
     reading = {"key": key, "sheet": sheet, "sep": sep, "decimal": decimal, "encoding": encoding}
     kinds = [(one, _kind(one)) for one in (folder, against) if one is not None]
     if kinds[0][1] == "results":
-        options = {"DATA": data, "--against": against, "--split": split, "--labels": labels}
+        options = {"DATA": data, "--against": against, "--split": split, "--limit": limit, "--labels": labels}
+        options |= {"--text": text, "--features": features, "--size": size}
         options |= {f"--{name}": value for name, value in reading.items()}
         _results_page(folder, out, {name: value for name, value in options.items() if value is not None}, quiet)
         return
+    if limit is not None and limit < 1:
+        raise ValueError(f"--limit must be at least 1, got {limit}")
     if not 2 <= samples <= MOST_SAMPLES:
         raise ValueError(f"--samples must be from 2 to {MOST_SAMPLES:,}, got {samples}")
     page = Path("report.html") if out is None else out
@@ -110,7 +128,7 @@ def report(
             if isinstance(shown, Progress):
                 shown.update(shown.task_ids[0], description=doing)
 
-        asked = Asked(data, split, labels, reading, progress=not quiet)
+        asked = Asked(data, split, labels, text, features, size, limit, page, reading, progress=not quiet)
         inputs = [open_input(one, kind, asked) for one, kind in kinds]
         # Two that look at the same samples share their pictures; else each has its own, and fewer of them.
         shared: dict[Any, Any] = {}
@@ -124,11 +142,11 @@ def report(
         write_page(sides, page)
     if not quiet:
         seconds = time.perf_counter() - start
-        size = page.stat().st_size / 1e6
-        console.print(Text(f"{page} ({size:.1f} MB, {seconds:.0f} s)"), soft_wrap=True)
+        megabytes = page.stat().st_size / 1e6
+        console.print(Text(f"{page} ({megabytes:.1f} MB, {seconds:.0f} s)"), soft_wrap=True)
         for side in sides:
-            for text in side.warnings:
-                console.print(Text(f"{side.title}: {text}", style="yellow"), soft_wrap=not console.is_terminal)
+            for warning in side.warnings:
+                console.print(Text(f"{side.title}: {warning}", style="yellow"), soft_wrap=not console.is_terminal)
     if open_:
         open_if_wanted(page, True)
 

@@ -10,6 +10,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from neuralbayes.cli.features_option import load_fitting_features
+from neuralbayes.cli.report_features import (
+    PictureInput,
+    TextInput,
+    features_table,
+    only_text,
+    open_pictures,
+    open_texts,
+)
 from neuralbayes.cli.runs import DataChoice, data_name, load_encoder, load_fitting
 
 if TYPE_CHECKING:
@@ -23,6 +32,11 @@ class Asked:
     data: str | None
     split: str | None
     labels: str | None
+    text: str | None
+    features: str | None
+    size: str | None
+    limit: int | None
+    page: Path  # beside which features are kept
     reading: dict[str, str | None]  # how a table is to be read, arguments of read_table
     progress: bool
 
@@ -51,9 +65,16 @@ class ImageInput:
             shared[self.looks_at] = image_samples(self.images, f"{self.data}, {self.images.split}", n, self.limit)
         samples = shared[self.looks_at]
         if isinstance(self.encoder, InformationClusterer):
-            split = self.images.split
+            split = [] if self.images.split == "train" else ["--split", self.images.split]
+            limit = [] if self.limit is None else ["--limit", str(self.limit)]
             return clusters_side(
-                self.folder, self.encoder, samples, data=self.data, split=split, method=method, watch=watch
+                self.folder,
+                self.encoder,
+                samples,
+                data=self.data,
+                options=[*split, *limit],
+                method=method,
+                watch=watch,
             )
         if not isinstance(self.encoder, ImageEncoder):
             return image_model_side(self.folder, self.encoder, samples, method=method, watch=watch)
@@ -70,6 +91,7 @@ class RowInput:
     reading: dict[str, str | None]
     classes: Any
     class_column: str | None
+    features: str | None = None
 
     @property
     def looks_at(self) -> Any:
@@ -87,7 +109,9 @@ class RowInput:
         X: Any = table.X[samples.index]
         names = getattr(self.estimator, "feature_names_in_", None)
         options = reading_options(self.reading)
-        if hasattr(self.estimator, "vectorizer_"):
+        if self.features is not None:
+            options += ["--features", self.features]
+        elif hasattr(self.estimator, "vectorizer_"):
             X = table.frame.iloc[samples.index]
             used = list(self.estimator.vectorizer_.encoders_)
             options += ["--columns", _as_csv(used)] if set(used) != set(table.frame) else []
@@ -112,26 +136,84 @@ class RowInput:
         )
 
 
-def open_input(folder: Path, kind: str, asked: Asked) -> ImageInput | RowInput:
+def open_input(folder: Path, kind: str, asked: Asked) -> ImageInput | RowInput | PictureInput | TextInput:
+    """What is in a folder, with the data that were asked for."""
     if kind == "results":
         raise ValueError(f"--against must be a run or a model, but {folder} holds results of reproduce")
     if kind == "run":
         return _open_run(folder, asked)
     import neuralbayes
 
-    estimator = neuralbayes.load(folder)
     if asked.data is None:
         raise ValueError(f"a model keeps no data: name them after {folder}, as in `neuralbayes report {folder} DATA`")
+    if asked.features is None and asked.size is not None:
+        raise ValueError("--size is for pictures with --features; other models know the size of their images")
+    if asked.features is not None and _are_images(asked):
+        return open_pictures(
+            folder,
+            asked.data,
+            features=asked.features,
+            size=asked.size,
+            split=asked.split or "train",
+            limit=asked.limit,
+            page=asked.page,
+            verbose=asked.progress,
+        )
+    estimator = neuralbayes.load(folder)
     shape = getattr(estimator, "image_shape_", None)
     if shape is not None:
         images = load_fitting(shape, data_name(asked.data), asked.split or "train", progress=asked.progress)
-        return ImageInput(folder, estimator, images, data_name(asked.data), None, own_data=False)
+        return ImageInput(folder, estimator, images, data_name(asked.data), asked.limit, own_data=False)
+    for option, value in {"--split": asked.split, "--limit": asked.limit, "--size": asked.size}.items():
+        if value is not None:
+            raise ValueError(f"{option} is for images, but {asked.data} is a table")
+    text = asked.text or (only_text(estimator) if asked.features is None else None)
+    if text is not None or asked.features is not None or hasattr(estimator, "features_from_"):
+        return _open_by_features(folder, text, asked)
     return _open_table(folder, estimator, asked)
 
 
+def _are_images(asked: Asked) -> bool:
+    from neuralbayes.data.images import holds_images
+    from neuralbayes.data.parquet import is_parquet_folder
+
+    file = Path(str(asked.data))
+    if asked.reading["key"] is not None or is_parquet_folder(file) or not holds_images(file):
+        return False
+    for option, value in {"--text": asked.text, "--labels": asked.labels}.items():
+        if value is not None:
+            raise ValueError(f"{option} is for tables, but {asked.data} holds images")
+    return True
+
+
+def _open_by_features(folder: Path, text: str | None, asked: Asked) -> TextInput | RowInput:
+    """A table with a column of texts, or with features in a file."""
+    from neuralbayes.data.table_sources import read_source
+
+    reading: dict[str, Any] = asked.reading
+    if asked.features is None and text is None:
+        load_fitting_features(folder, None, None)  # which says what is missing
+    source = read_source(Path(str(asked.data)), **reading)
+    if text is None:
+        estimator, table = features_table(folder, source, str(asked.features))
+        return RowInput(folder, estimator, table, reading, _classes(table, asked), asked.labels, asked.features)
+    return open_texts(
+        folder,
+        source,
+        text=text,
+        features=asked.features,
+        page=asked.page,
+        options=reading_options(reading),
+        classes=_classes(source, asked),
+    )
+
+
 def _open_run(folder: Path, asked: Asked) -> ImageInput:
+    for option, value in {"--features": asked.features, "--size": asked.size}.items():
+        if value is not None:
+            raise ValueError(f"{option} is for models, but {folder} is a run, which has features of its own")
     for option, value in (
-        {"--labels": asked.labels} | {f"--{name}": value for name, value in asked.reading.items()}
+        {"--labels": asked.labels, "--text": asked.text} | {f"--{name}": value for name, value in asked.reading.items()}
     ).items():
         if value is not None:
             raise ValueError(f"{option} is for tables, but {folder} is a run on images")
@@ -146,6 +228,7 @@ def _open_run(folder: Path, asked: Asked) -> ImageInput:
     images = load_fitting(encoder.shape, data, split, progress=asked.progress)
     # Named data are taken whole: so two runs that saw different parts of them can be compared.
     limit = choice.limit if own and choice is not None and asked.data is None else None
+    limit = limit if asked.limit is None else asked.limit
     return ImageInput(folder, encoder, images, data, limit, own)
 
 

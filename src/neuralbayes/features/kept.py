@@ -108,6 +108,11 @@ def _kept(path: Path, identity: str) -> tuple[Digests, NDArray[np.float32]]:
     return (items, features) if whole and metadata.get("network") == identity else nothing
 
 
+def keeps(path: Path, network: PretrainedNetwork) -> bool:
+    """Whether a file holds features of this network."""
+    return len(_kept(path, network.identity)[0]) > 0
+
+
 def text_digests(texts: Iterable[str]) -> Digests:
     """Digests of texts: (n, 16)."""
     return _stacked(text.encode(errors="surrogatepass") for text in texts)

@@ -3,7 +3,7 @@
 from neuralbayes.report.explorer.clusters import clusters_side
 from neuralbayes.report.explorer.page import write_page
 from neuralbayes.report.explorer.runs import encoder_side, image_model_side
-from neuralbayes.report.explorer.samples import Samples, chosen, image_samples, row_samples
+from neuralbayes.report.explorer.samples import Samples, chosen, image_samples, row_samples, text_samples
 from neuralbayes.report.explorer.side import Side
 from neuralbayes.report.explorer.tables import rows_side
 
@@ -17,5 +17,6 @@ __all__ = [
     "image_samples",
     "row_samples",
     "rows_side",
+    "text_samples",
     "write_page",
 ]

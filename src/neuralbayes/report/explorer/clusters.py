@@ -1,17 +1,21 @@
-"""The half of the page that shows clusters of images, and the states that they are made of."""
+"""The half of the page that shows clusters of images and of texts."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from neuralbayes.bayes import LOG_2, mutual_information, posterior
 from neuralbayes.estimators import InformationClusterer
 from neuralbayes.report.explorer.classes import agreement, crosstab_picture
 from neuralbayes.report.explorer.commands import label_command
-from neuralbayes.report.explorer.places import Method, posterior_places
+from neuralbayes.report.explorer.gallery import members_gallery
+from neuralbayes.report.explorer.places import Method, Places, feature_places, posterior_places
 from neuralbayes.report.explorer.samples import Samples
 from neuralbayes.report.explorer.side import Grid, Layer, Side, Watch
 from neuralbayes.report.explorer.training import loss_pictures
@@ -25,56 +29,45 @@ def clusters_side(
     samples: Samples,
     *,
     data: str,
-    split: str = "train",
+    X: Any = None,
+    by: str = "the features",
+    options: Sequence[str] = (),
     method: Method = "tsne",
     watch: Watch = lambda doing: None,
 ) -> Side:
-    """What is to be said of a clusterer of images.
+    """What is to be said of clusters of images or of texts.
 
     Parameters
     ----------
     folder : Path
         Where the model is saved.
     clusterer : InformationClusterer
-        Fitted on images.
     samples : Samples
-        Images of the size that it takes.
-    data, split : str
+        Images, of the size that the model takes where it was fitted to images; or texts.
+    data : str
         What the command line calls them.
+    X : array or DataFrame of shape (n_samples, n_features), optional
+        Where the model was fitted to other than images: what it takes for `samples`.
+    by : str
+        What `X` is, in the caption of the map.
+    options : sequence of str
+        Words of `neuralbayes label` that say which part of the data is used, and by what.
     method : {"tsne", "pca"}
         Of the map.
     watch : callable, optional
     """
-    if samples.pictures is None or list(samples.pictures.shape[1:]) != clusterer.image_shape_:
-        got = "rows" if samples.pictures is None else f"images of shape {samples.pictures.shape[1:]}"
-        raise ValueError(f"`samples` must be images of the shape {clusterer.image_shape_} of the model, got {got}")
-    watch(f"looking at {len(samples):,} images")
-    module = clusterer.module_
-    with torch.no_grad():
-        x = torch.from_numpy(samples.pictures).permute(0, 3, 1, 2).float() / 255.0
-        points = module.normalize(x)
-        states = posterior(module.network(points))
-    p_zx = clusterer.predict_proba(samples.pictures).astype(np.float32)
-    watch("the map")
-    places = posterior_places(states.numpy(), method)  # the states tell more of what is near what than the clusters
-    n = len(samples)
-    layers = [
-        Layer("small states", states.numpy(), places, float(mutual_information(states)), n),
-        Layer(
-            "clusters",
-            p_zx,
-            places,
-            float(mutual_information(torch.from_numpy(p_zx))),
-            n,
-            clusterer.separation_,
-            points=points.flatten(1).numpy(),
-        ),
-    ]
+    watch(f"looking at {len(samples):,} {samples.noun}s")
+    layers = _image_layers(clusterer, samples, method, watch) if X is None else []
+    layers = layers or [_feature_layer(clusterer, X, samples, method, by, watch)]
     watch("drawing")
     params, defaults = clusterer.get_params(deep=False), type(clusterer)().get_params()
-    part = [] if split == "train" else ["--split", split]
-    command = label_command(params, defaults, data, str(folder), part)
+    command = label_command(params, defaults, data, str(folder), options)
     against_classes = agreement(layers, samples)
+    trained = clusterer.labels_
+    same = len(trained) == samples.n_all and np.array_equal(trained[samples.index], layers[-1].claimed)
+    sizes = np.bincount(trained[trained >= 0], minlength=layers[-1].n_states) if same else None
+    gallery = members_gallery(samples, layers[-1], sizes)
+    poor = [f"{gallery.verdict} Other features, or another number of clusters, may divide them better."]
     return Side(
         title=folder.resolve().name,
         subtitle=f"{clusterer.n_clusters_} clusters, {Path(samples.data).name}",
@@ -83,21 +76,59 @@ def clusters_side(
         facts=[
             ("data", samples.data),
             ("method", "InformationClusterer"),
-            ("images", f"{samples.n_all:,}"),
+            *([] if X is None else [("by", by)]),
+            (f"{samples.noun}s", f"{samples.n_all:,}"),
             ("steps", f"{clusterer.n_iter_:,}"),
         ],
         settings=[(name, str(value)) for name, value in params.items()],
         command=command or repr(clusterer),
-        command_note="A model keeps neither the images nor which part of them it was trained on.",
-        warnings=layer_warnings(layers, "image"),
-        notes=[],
+        command_note=f"A model keeps neither the {samples.noun}s nor which part of them it was trained on.",
+        warnings=[*(poor if gallery.poor else []), *layer_warnings(layers, samples.noun)],
+        notes=[] if same else [f"The {samples.noun}s in this page may not be those that the model was trained on."],
         training=loss_pictures(clusterer),
         labels=[picture] if (picture := crosstab_picture(layers[-1], samples)) else [],
         grids={
             "training": cluster_grids(clusterer, layers[-1]),
             "labels": [against_classes] if against_classes else [],
         },
+        gallery=gallery,
     )
+
+
+def _image_layers(clusterer: InformationClusterer, samples: Samples, method: Method, watch: Watch) -> list[Layer]:
+    """The clusters of images, and the small states that they are made of."""
+    if samples.pictures is None or list(samples.pictures.shape[1:]) != clusterer.image_shape_:
+        got = "no images" if samples.pictures is None else f"images of shape {samples.pictures.shape[1:]}"
+        raise ValueError(f"`samples` must be images of the shape {clusterer.image_shape_} of the model, got {got}")
+    module = clusterer.module_
+    with torch.no_grad():
+        x = torch.from_numpy(samples.pictures).permute(0, 3, 1, 2).float() / 255.0
+        points = module.normalize(x)
+        states = posterior(module.network(points))
+    p_zx = clusterer.predict_proba(samples.pictures).astype(np.float32)
+    watch("the map")
+    places = posterior_places(states.numpy(), method)  # the states tell more of what is near what than the clusters
+    small = Layer("small states", states.numpy(), places, float(mutual_information(states)), len(samples))
+    return [small, _clusters(clusterer, p_zx, places, points.flatten(1).numpy())]
+
+
+def _feature_layer(
+    clusterer: InformationClusterer, X: Any, samples: Samples, method: Method, by: str, watch: Watch
+) -> Layer:
+    """The clusters of what has features, on a map of these."""
+    p_zx = clusterer.predict_proba(X).astype(np.float32)
+    rows = clusterer.vectorizer_.transform(X) if hasattr(clusterer, "vectorizer_") else X
+    with torch.no_grad():
+        points = clusterer.module_.normalize(torch.from_numpy(np.array(rows, dtype=np.float32))).numpy()
+    watch("the map")
+    return _clusters(clusterer, p_zx, feature_places(points, method, by, samples.noun), points)
+
+
+def _clusters(
+    clusterer: InformationClusterer, p_zx: NDArray[np.float32], places: Places, points: NDArray[np.floating]
+) -> Layer:
+    information = float(mutual_information(torch.from_numpy(p_zx)))
+    return Layer("clusters", p_zx, places, information, len(p_zx), clusterer.separation_, points=points)
 
 
 def cluster_grids(clusterer: InformationClusterer, layer: Layer) -> list[Grid]:

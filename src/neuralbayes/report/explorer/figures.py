@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ THUMBNAILS = (48, 32, 24)
 
 BLOCK = 16  # pixels that WebP codes together: thumbnails that share a block would run into each other
 QUALITIES = (82, 60, 35)
+SINGLE = ((112, 82), (80, 75), (64, 70), (48, 60))  # pixels and quality of thumbnails that stand alone
 SQUARE = 2.1  # inches
 
 
@@ -148,6 +149,19 @@ def sheet(pictures: NDArray[np.uint8], budget: int) -> Sheet:
             if len(content) <= budget:
                 return smallest
     return smallest
+
+
+def thumbnails(pictures: NDArray[np.uint8], chosen: Sequence[int], budget: int) -> dict[int, str]:
+    """Some of the pictures (n, H, W, C), each as an address: as large as all fit into `budget` bytes, else small."""
+    found: dict[int, bytes] = {}
+    for longest, quality in SINGLE:
+        for i in chosen:
+            file = io.BytesIO()
+            Image.fromarray(_thumbnail(pictures[i], longest)).save(file, "WEBP", quality=quality, method=2)
+            found[i] = file.getvalue()
+        if sum(map(len, found.values())) <= budget:
+            break
+    return {i: data_address(content, "image/webp") for i, content in found.items()}
 
 
 def _encoded(thumbnails: NDArray[np.uint8], option: dict[str, Any]) -> tuple[bytes, Sheet]:

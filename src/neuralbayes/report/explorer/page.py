@@ -16,6 +16,7 @@ from neuralbayes.report.explorer.payload import (
     TOP,
     columns_shown,
     described_payload,
+    gallery_payload,
     layer_payload,
     safe_json,
     samples_payload,
@@ -35,6 +36,7 @@ SCRIPTS = (
     "sample.js",
     "explorer.js",
     "rows.js",
+    "gallery.js",
     "compare.js",
     "boot.js",
 )
@@ -81,11 +83,12 @@ def page_text(sides: Sequence[Side], story: Story = REPORT) -> str:
                 "layers": [layer_payload(layer, side.samples, shown[i]) for layer in side.layers],
                 "background": None if side.background is None else {"extent": side.background[1]},
                 "described": None if side.described is None else described_payload(side.described),
+                "gallery": None if side.gallery is None else gallery_payload(side.gallery),
             }
             for side, i in zip(sides, own, strict=True)
         ],
     }
-    style, theme = _asset("page.css") + _asset("described.css"), _asset("theme.js")
+    style, theme = _asset("page.css") + _asset("described.css") + _asset("gallery.css"), _asset("theme.js")
     script = "(() => {\n'use strict';\n" + "\n".join(_asset(name) for name in SCRIPTS) + "\n})();\n"
     template = _environment().get_template("page.html")
     return str(

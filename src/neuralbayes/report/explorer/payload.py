@@ -14,6 +14,7 @@ from neuralbayes.plot.crosstab import crosstab
 from neuralbayes.plot.members import borderline, posterior_entropy, telling_states, typical
 from neuralbayes.report.explorer.described import Described
 from neuralbayes.report.explorer.figures import Sheet
+from neuralbayes.report.explorer.gallery import Gallery, shortened
 from neuralbayes.report.explorer.samples import Samples, standardized, telling_columns
 from neuralbayes.report.explorer.side import Layer
 
@@ -54,6 +55,8 @@ def samples_payload(samples: Samples, shown: NDArray[np.intp], sheet: Sheet | No
         "names": samples.names,
         "classes": None if samples.classes is None else _packed(samples.classes, "<u2"),
         "classNames": list(samples.class_names),
+        "texts": None if samples.texts is None else [shortened(text) for text in samples.texts],
+        "textColumn": samples.columns[0] if samples.texts is not None else None,
         "sheet": None,
         "columns": [],
     }
@@ -141,6 +144,11 @@ def described_payload(found: Described) -> dict[str, Any]:
         "runnerUp": _packed(found.runner_up, "<u2"),
         "reasons": _packed(found.reasons, "<i2"),
     }
+
+
+def gallery_payload(found: Gallery) -> dict[str, Any]:
+    """The names of clusters, and the second most probable one of each sample."""
+    return {"clusters": found.names, "runnerUp": _packed(found.runner_up, "<u2")}
 
 
 def columns_shown(samples: Samples, layer: Layer) -> NDArray[np.intp]:

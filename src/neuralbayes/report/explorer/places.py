@@ -50,28 +50,45 @@ def posterior_places(p_zx: NDArray[Any], method: Method) -> Places:
     >>> np.allclose(places.points[0], places.points[1])
     True
     """
+    roots = np.sqrt(np.asarray(p_zx, dtype=np.float64))  # whose Euclidean distance is Hellinger's
+    what = "the square roots of p(z|x)" if method == "pca" else "p(z|x)"
+    return _mapped(roots, method, what, "samples", "their posteriors are all alike")
+
+
+def feature_places(points: NDArray[Any], method: Method, what: str, noun: str) -> Places:
+    """Samples by their features, `what` of which: near each other where these are alike.
+
+    Examples
+    --------
+    >>> feature_places(np.eye(3)[[0, 0, 1, 2]], "pca", "the features", "text").caption
+    'PCA of the features of 4 texts'
+    """
+    return _mapped(np.asarray(points, dtype=np.float64), method, what, f"{noun}s", "all are alike")
+
+
+def _mapped(rows: NDArray[np.float64], method: Method, what: str, noun: str, alike: str) -> Places:
+    """Some of the rows by t-SNE or PCA, the others at the place of the most similar of them."""
     from sklearn.decomposition import PCA
 
-    roots = np.sqrt(np.asarray(p_zx, dtype=np.float64))  # whose Euclidean distance is Hellinger's
-    n, d = roots.shape
+    n, d = rows.shape
     order = np.random.default_rng(0).permutation(n)[:MAX_MAPPED]
     mapped = np.zeros(n, dtype=bool)
     mapped[order] = True
-    drawn = roots[mapped]
-    part = f"{len(drawn):,} of {n:,} samples" if len(drawn) < n else f"{n:,} samples"
+    drawn = rows[mapped]
+    part = f"{len(drawn):,} of {n:,} {noun}" if len(drawn) < n else f"{n:,} {noun}"
     if min(drawn.shape) < 2 or drawn.std(axis=0).max() < 1e-6:  # nothing to be told apart
-        return _placed(np.zeros((len(drawn), 2)), roots, mapped, ("", ""), f"{part}: their posteriors are all alike")
+        return _placed(np.zeros((len(drawn), 2)), rows, mapped, ("", ""), f"{part}: {alike}")
     reduced = PCA(min(COMPONENTS, len(drawn), d), random_state=0, svd_solver="full").fit(drawn)
     components = reduced.transform(drawn)
     if method == "pca" or len(drawn) < 10:
         shares = [100 * share for share in reduced.explained_variance_ratio_[:2]]
         names = (f"principal component 1 ({shares[0]:.0f} %)", f"principal component 2 ({shares[1]:.0f} %)")
-        return _placed(components[:, :2], roots, mapped, names, f"PCA of the square roots of p(z|x) of {part}")
+        return _placed(components[:, :2], rows, mapped, names, f"PCA of {what} of {part}")
     from sklearn.manifold import TSNE
 
     tsne = TSNE(perplexity=min(30.0, (len(drawn) - 1) / 3), init="pca", max_iter=ITERATIONS, random_state=0)
     points = np.asarray(tsne.fit_transform(components), dtype=np.float64)
-    return _placed(points, roots, mapped, ("", ""), f"t-SNE of p(z|x) of {part}: only nearness has a meaning")
+    return _placed(points, rows, mapped, ("", ""), f"t-SNE of {what} of {part}: only nearness has a meaning")
 
 
 def _placed(

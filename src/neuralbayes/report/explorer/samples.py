@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neuralbayes.data.path_text import readable
-from neuralbayes.data.sources import Images
+from neuralbayes.data.sources import Images, ImageSource
 
 MAX_CLASSES = 1000
 
@@ -28,7 +28,7 @@ class Samples:
     data : str
         The name of the data.
     noun : str
-        What one sample is called: image or row.
+        What one sample is called: image, row or text.
     n_all : int
         How many the data have.
     index : ndarray of int64 and shape (n,)
@@ -40,6 +40,8 @@ class Samples:
         Of a table.
     columns : list of str
         Their names.
+    texts : list of str, or None
+        Where one column of a table is shown, whose name is the only one of `columns`.
     classes : ndarray of int64 and shape (n,), or None
         True classes, from 0.
     class_names : list of str
@@ -54,6 +56,7 @@ class Samples:
     names: list[str] | None = None
     values: NDArray[np.float64] | None = None
     columns: Sequence[str] = ()
+    texts: list[str] | None = None
     classes: NDArray[np.int64] | None = None
     class_names: Sequence[str] = ()
 
@@ -68,8 +71,10 @@ def chosen(n_all: int, n: int) -> NDArray[np.int64]:
     return np.sort(np.random.default_rng(0).choice(n_all, n, replace=False)).astype(np.int64)
 
 
-def image_samples(images: Images, data: str, n: int, limit: int | None = None) -> Samples:
-    """At most `n` of the first `limit` images."""
+def image_samples(
+    images: Images, data: str, n: int, limit: int | None = None, shown: ImageSource | None = None
+) -> Samples:
+    """At most `n` of the first `limit` images; `shown` are the same ones in another size, where a page has these."""
     n_all = len(images) if limit is None else min(limit, len(images))
     index = chosen(n_all, n)
     paths: Sequence[Path] | None = getattr(images.source, "paths", None)
@@ -79,7 +84,7 @@ def image_samples(images: Images, data: str, n: int, limit: int | None = None) -
         noun="image",
         n_all=n_all,
         index=index,
-        pictures=images.source.read(index),
+        pictures=(shown or images.source).read(index),
         names=None if paths is None else [readable(paths[i].name) for i in index],
         classes=classes,
         class_names=class_names,
@@ -90,13 +95,7 @@ def row_samples(
     X: NDArray[Any], data: str, columns: Sequence[str], index: NDArray[np.int64], labels: NDArray[Any] | None = None
 ) -> Samples:
     """The rows `index` of a table, with the values of the column that holds their true classes, if it has one."""
-    classes: NDArray[np.int64] | None = None
-    class_names: list[str] = []
-    if labels is not None:
-        found, inverse = np.unique(np.array([str(value) for value in labels[index]]), return_inverse=True)
-        if len(found) > MAX_CLASSES:
-            raise ValueError(f"true classes must be at most {MAX_CLASSES:,}, got {len(found):,} different values")
-        classes, class_names = inverse.astype(np.int64), found.tolist()
+    classes, class_names = _class_column(labels, index)
     return Samples(
         data=data,
         noun="row",
@@ -104,6 +103,23 @@ def row_samples(
         index=index,
         values=np.asarray(X[index], dtype=np.float64),
         columns=list(columns),
+        classes=classes,
+        class_names=class_names,
+    )
+
+
+def text_samples(
+    texts: Sequence[str], data: str, column: str, index: NDArray[np.int64], labels: NDArray[Any] | None = None
+) -> Samples:
+    """The rows `index` of a column of texts, with the values of the column that holds their true classes."""
+    classes, class_names = _class_column(labels, index)
+    return Samples(
+        data=data,
+        noun="text",
+        n_all=len(texts),
+        index=index,
+        columns=[column],
+        texts=[texts[i] for i in index.tolist()],
         classes=classes,
         class_names=class_names,
     )
@@ -135,6 +151,16 @@ def standardized(values: NDArray[np.float64]) -> NDArray[np.float64]:
     std = values.std(axis=0)
     scaled: NDArray[np.float64] = (values - values.mean(axis=0)) / np.where(std > 0, std, 1.0)
     return scaled
+
+
+def _class_column(labels: NDArray[Any] | None, index: NDArray[np.int64]) -> tuple[NDArray[np.int64] | None, list[str]]:
+    """The classes of some rows, from 0, with their names; None where no column holds them."""
+    if labels is None:
+        return None, []
+    found, inverse = np.unique(np.array([str(value) for value in labels[index]]), return_inverse=True)
+    if len(found) > MAX_CLASSES:
+        raise ValueError(f"true classes must be at most {MAX_CLASSES:,}, got {len(found):,} different values")
+    return inverse.astype(np.int64), found.tolist()
 
 
 def _classes(labels: NDArray[np.int64], names: Sequence[str] | None) -> tuple[NDArray[np.int64] | None, list[str]]:

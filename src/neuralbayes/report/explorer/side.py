@@ -17,6 +17,7 @@ from neuralbayes.report.explorer.samples import Samples
 
 if TYPE_CHECKING:
     from neuralbayes.report.explorer.described import Described
+    from neuralbayes.report.explorer.gallery import Gallery
 
 Watch = Callable[[str], None]
 """Told what is being done while a side is made."""
@@ -119,6 +120,8 @@ class Side:
         The regions of the states behind the map: the address of a picture, and left, right, bottom, top.
     described : Described, or None
         Of a table: the clusters explained.
+    gallery : Gallery, or None
+        Of pictures and texts: the clusters by their members.
     """
 
     title: str
@@ -137,3 +140,4 @@ class Side:
     filters: Picture | None = None
     background: tuple[str, tuple[float, float, float, float]] | None = None
     described: Described | None = None
+    gallery: Gallery | None = None

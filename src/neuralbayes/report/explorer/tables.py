@@ -28,7 +28,7 @@ from neuralbayes.report.explorer.samples import Samples, standardized
 from neuralbayes.report.explorer.side import Grid, Layer, Side, Watch
 from neuralbayes.report.explorer.training import information_grid, loss_pictures, training_pictures
 from neuralbayes.report.explorer.tried import tried_grid
-from neuralbayes.report.explorer.words import certificate_warnings, layer_warnings
+from neuralbayes.report.explorer.words import certificate_warnings, layer_warnings, separation_words
 from neuralbayes.system.files import read_json
 
 if TYPE_CHECKING:
@@ -142,12 +142,11 @@ def _explained(
 
 def _verdict(clusterer: ManifoldLabeler | InformationClusterer) -> str:
     """How far clusters are apart, in a sentence."""
-    percent = 100 * clusterer.separation_ / LOG_2
     if isinstance(clusterer, ManifoldLabeler):
         if clusterer.disjoint_.all():
             return "They are certified disjoint."
         return "They are not certified disjoint: see the certificate below."
-    return f"They may touch: separation {percent.min():.0f} to {percent.max():.0f} of 100."
+    return separation_words(clusterer.separation_)[0]
 
 
 def _cluster_layers(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from neuralbayes.bayes import LOG_2
 from neuralbayes.plot.states import DEAD
@@ -18,6 +19,45 @@ FEW = 5
 
 FEW_ROWS = 30
 """Rows of a state of a labeler, below which it is thinly sampled."""
+
+
+POOR = 0.4
+"""Share of log 2 below which a cluster is said to be poorly separated: about one neighbour in seven is in another."""
+
+APART = 0.9
+"""And from which on clusters are said to stand apart."""
+
+
+def separation_words(separation: NDArray[np.floating], names: Sequence[str] = ()) -> tuple[str, bool]:
+    """How far clusters are apart, in a sentence, and whether most of them are poorly separated.
+
+    Parameters
+    ----------
+    separation : ndarray of shape (n_clusters,)
+        In nats.
+    names : sequence of str
+        Of the clusters, by default their numbers.
+
+    Examples
+    --------
+    >>> separation_words(LOG_2 * np.array([0.61, 0.89]))
+    ('They may touch: separation 61 to 89 of 100.', False)
+    >>> separation_words(LOG_2 * np.array([0.31, 0.2, 0.5]))[0]
+    'Poor: separation 20 to 50 of 100, so the boundaries may not be in the data.'
+    """
+    share = np.asarray(separation, dtype=np.float64) / LOG_2
+    known = share[np.isfinite(share)]
+    if len(share) < 2 or not len(known):
+        return "", False
+    span = f"separation {100 * known.min():.0f} to {100 * known.max():.0f} of 100"
+    poor = np.flatnonzero(share < POOR)
+    if 2 * len(poor) > len(known):
+        return f"Poor: {span}, so the boundaries may not be in the data.", True
+    if len(poor):
+        listed = ", ".join([str(names[k]) if len(names) else f"cluster {k}" for k in poor[:3]])
+        more = f" and {len(poor) - 3} more" if len(poor) > 3 else ""
+        return f"They may touch: {span}, poor for {listed}{more}.", False
+    return f"They {'stand apart' if known.min() >= APART else 'may touch'}: {span}.", False
 
 
 def layer_warnings(layers: Sequence[Layer], noun: str) -> list[str]:

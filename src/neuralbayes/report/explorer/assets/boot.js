@@ -66,8 +66,10 @@ async function start() {
   });
   for (const root of document.querySelectorAll("[data-rows]")) {
     const explorer = explorers[Number(root.dataset.rows)];
-    new RowList(root, explorer.side.described, explorer.layers.at(-1), explorer);
+    if (explorer.side.gallery) new MemberList(root, explorer);
+    else new RowList(root, explorer);
   }
+  startGalleries();
   changed();
   document.documentElement.dataset.ready = "yes";
 }

@@ -19,6 +19,8 @@ function openSamples(raw, sheet) {
     index,
     place: new Map(Array.from(index, (value, i) => [value, i])),
     names: raw.names,
+    texts: raw.texts,
+    textColumn: raw.textColumn,
     classes: unpack(raw.classes, Uint16Array),
     classNames: raw.classNames,
     sheet: raw.sheet && { ...raw.sheet, image: sheet },

@@ -29,6 +29,7 @@ class Explorer {
     });
     this.part("previous").addEventListener("click", () => this.step(-1));
     this.part("next").addEventListener("click", () => this.step(1));
+    this.part("pictures")?.addEventListener("change", () => this.map.draw());
     this.part("colour")?.addEventListener("change", (event) => {
       this.colouring = event.target.value;
       this.map.draw();
@@ -102,6 +103,23 @@ class Explorer {
     this.say(i === null ? "No sample chosen." : `${this.sentence(i)}.`);
   }
 
+  // Chooses a sample from elsewhere in the page, and goes there.
+  show(i) {
+    this.chooseSample(i, { withState: true });
+    this.part("sample").scrollIntoView({ block: "center" });
+  }
+
+  // Names of the clusters, where the layer is theirs.
+  names() {
+    if (this.layer !== this.layers.at(-1)) return null;
+    return (this.side.described ?? this.side.gallery)?.clusters ?? null;
+  }
+
+  // Whether each of its states has a colour: few do, and the clusters of a gallery.
+  isColoured() {
+    return this.layer.nStates <= N_COLORS || (this.side.gallery !== null && this.layer === this.layers.at(-1));
+  }
+
   find(text) {
     const index = Number(text);
     const { samples } = this;
@@ -172,7 +190,7 @@ class Explorer {
         return make("span", {}, dot, name);
       });
       legend.replaceChildren(...entries.slice(0, 3 * N_COLORS));
-    } else if (layer.nStates <= N_COLORS) {
+    } else if (this.isColoured()) {
       legend.replaceChildren("Coloured by state, pale where uncertain; the chosen one has an edge.");
     } else legend.replaceChildren("Orange: the chosen state. Grey: all others, pale where uncertain.");
   }

@@ -1,5 +1,6 @@
 // The map: samples as points on a canvas, with hover, click and arrow keys.
 const SHAPES = ["round", "square", "triangle"];
+const SIDE = 30; // pixels of a picture on the map
 const REACH = 14; // pixels within which the pointer finds a point
 
 class StateMap {
@@ -64,6 +65,7 @@ class StateMap {
   style(i) {
     const { layer, samples, colouring } = this.explorer;
     const value = colouring === "class" ? samples.classes[i] : layer.claim[i];
+    if (colouring !== "class" && layer.nStates > N_COLORS) return { color: manyColor(value), shape: 0 };
     return { color: this.palette[value % N_COLORS], shape: Math.floor(value / N_COLORS) % SHAPES.length };
   }
 
@@ -76,7 +78,7 @@ class StateMap {
     this.palette = Array.from({ length: N_COLORS }, (_, k) => stateColor(k));
     this.drawRegions(context);
     this.drawAxes(context);
-    const coloured = explorer.colouring === "class" || layer.nStates <= N_COLORS;
+    const coloured = explorer.colouring === "class" || explorer.isColoured();
     const plain = color("point");
     const chosen = coloured ? null : color("chosen");
     const ink = color("ink");
@@ -103,8 +105,26 @@ class StateMap {
       }
     });
     context.globalAlpha = 1;
+    if (explorer.part("pictures")?.checked) this.drawPictures(context, order, coloured);
     if (sample !== null) this.ring(context, sample, 9, color("chosen"), true);
     if (this.cursor !== null) this.ring(context, this.cursor, 7, color("accent"), false);
+  }
+
+  // As many samples as find room as small pictures, with an edge in their colour.
+  drawPictures(context, order, coloured) {
+    const { image, columns, cell, width, height } = this.explorer.samples.sheet;
+    const scale = SIDE / Math.max(width, height);
+    const [w, h] = [width * scale, height * scale];
+    const drawn = [];
+    for (const i of [...order[2], ...order[1]]) {
+      const [x, y] = this.at(i);
+      if (drawn.some(([px, py]) => Math.abs(px - x) < w + 5 && Math.abs(py - y) < h + 5)) continue;
+      drawn.push([x, y]);
+      const from = [(i % columns) * cell, Math.floor(i / columns) * cell];
+      context.fillStyle = coloured ? this.style(i).color : color("line");
+      context.fillRect(x - w / 2 - 2, y - h / 2 - 2, w + 4, h + 4);
+      context.drawImage(image, ...from, width, height, x - w / 2, y - h / 2, w, h);
+    }
   }
 
   mark(context, x, y, radius, shape) {
@@ -232,8 +252,9 @@ class StateMap {
 
   showTip(i) {
     const { samples } = this.explorer;
-    const text = make("span", { text: this.explorer.sentence(i) });
-    this.tip.replaceChildren(...(samples.sheet ? [thumbnail(samples, i)] : []), text);
+    const lines = [this.explorer.sentence(i), samples.texts?.[i], samples.names?.[i]].filter(Boolean);
+    const spans = lines.map((text) => make("span", { text }));
+    this.tip.replaceChildren(...(samples.sheet ? [thumbnail(samples, i)] : []), ...spans);
     this.tip.hidden = false;
     const [x, y] = this.at(i);
     const { width, height } = this.tip.getBoundingClientRect();

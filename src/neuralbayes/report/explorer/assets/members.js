@@ -35,7 +35,11 @@ class Members {
   head(layer, samples, state) {
     const { explorer } = this;
     const title = make("h4", { text: `State ${state}` });
-    if (layer.nStates <= N_COLORS) title.prepend(swatch(state));
+    if (explorer.isColoured()) {
+      const dot = swatch(state);
+      dot.style.background = clusterColor(state, layer.nStates);
+      title.prepend(dot);
+    }
     const step = (by, label, text) =>
       make("button", {
         type: "button",
@@ -55,7 +59,7 @@ class Members {
       `p(z) = ${percent(layer.prior[state])}, ${(layer.prior[state] * layer.nStates).toFixed(2)} of the equal share`,
       `claims ${count(layer.claimed[state])} of ${count(samples.length)} ${samples.noun}s`,
     ];
-    const named = layer === explorer.layers.at(-1) ? explorer.side.described?.clusters[state] : null;
+    const named = explorer.names()?.[state];
     if (named) facts.unshift(named);
     if (layer.dead.has(state)) facts.push("dead");
     if (layer.separation && layer.nStates > 1) {
@@ -120,7 +124,8 @@ class Members {
       if (which === "typical" && !layer.midmost) return `×${short(member.p / Math.max(layer.prior[state], 1e-12))}`;
       return which === "borderline" ? member.entropy.toFixed(2) : member.p.toFixed(2);
     };
-    parts.push(samples.sheet ? this.thumbs(shown, value, which) : this.table(shown, value, which));
+    const draw = samples.sheet ? "thumbs" : samples.texts ? "texts" : "table";
+    parts.push(this[draw](shown, value, which));
     if (which === "all" && shown.length < kept.length) {
       const more = () => {
         this.shown += 4 * FIRST;
@@ -150,6 +155,21 @@ class Members {
       ),
     );
     return make("div", { className: "thumbs", "data-list": which }, ...buttons);
+  }
+
+  texts(members, value, which) {
+    const { samples } = this.explorer;
+    const lines = members.map((member) => {
+      const button = make("button", {
+        type: "button",
+        className: "text",
+        text: samples.texts[member.sample] || "(empty)",
+        "data-sample": member.sample,
+        on: { click: () => this.explorer.chooseSample(member.sample) },
+      });
+      return make("li", {}, button, make("span", { className: "small", text: value(member) }));
+    });
+    return make("ul", { className: "texts", "data-list": which }, ...lines);
   }
 
   table(members, value, which) {

@@ -2,19 +2,13 @@
 const ROWS_AT_ONCE = 25;
 const ROW_CELLS = 6; // columns beside the reason; the others are in the typical rows and in the search
 
-class RowList {
-  constructor(root, described, layer, explorer) {
-    Object.assign(this, { root, described, layer, explorer, shown: ROWS_AT_ONCE });
-    this.n = described.names.length;
-    this.columns = described.columns.map((column) => ({ ...column, cells: column.cells.split("\n") }));
-    this.reasons = unpack(described.reasons, Int16Array);
-    this.runnerUp = unpack(described.runnerUp, Uint16Array);
-    this.haystack = Array.from({ length: this.n }, (_, i) =>
-      [described.names[i], ...this.columns.map(({ name, cells }) => `${name} ${cells[i]}`)].join("\n").toLowerCase(),
-    );
+// What every list of samples has: search, filter, order, and more of it when asked.
+class SampleList {
+  constructor(root, explorer, first = ROWS_AT_ONCE) {
+    Object.assign(this, { root, explorer, layer: explorer.layers.at(-1), shown: first });
     for (const part of ["query", "cluster", "order"]) {
       this.part(part).addEventListener("input", () => {
-        this.shown = ROWS_AT_ONCE;
+        this.shown = first;
         this.draw();
       });
     }
@@ -22,7 +16,6 @@ class RowList {
       this.shown += 4 * ROWS_AT_ONCE;
       this.draw();
     });
-    this.draw();
   }
 
   part(name) {
@@ -43,6 +36,39 @@ class RowList {
     return rows;
   }
 
+  link(i, text) {
+    const title = "Show it in the explorer";
+    return make("button", { type: "button", className: "link", text, title, on: { click: () => this.explorer.show(i) } });
+  }
+
+  draw() {
+    const rows = this.found();
+    const caption = make("caption", { className: "unseen", text: this.part("list").getAttribute("aria-label") });
+    this.part("list").replaceChildren(table(this.head(), rows.slice(0, this.shown).map((i) => this.line(i)), caption));
+    this.part("count").textContent = `${count(rows.length)} of ${count(this.n)} ${this.explorer.samples.noun}s`;
+    this.part("more").hidden = rows.length <= this.shown;
+  }
+}
+
+class RowList extends SampleList {
+  constructor(root, explorer) {
+    super(root, explorer);
+    const described = explorer.side.described;
+    this.described = described;
+    this.n = described.names.length;
+    this.columns = described.columns.map((column) => ({ ...column, cells: column.cells.split("\n") }));
+    this.reasons = unpack(described.reasons, Int16Array);
+    this.runnerUp = unpack(described.runnerUp, Uint16Array);
+    this.haystack = Array.from({ length: this.n }, (_, i) =>
+      [described.names[i], ...this.columns.map(({ name, cells }) => `${name} ${cells[i]}`)].join("\n").toLowerCase(),
+    );
+    this.draw();
+  }
+
+  head() {
+    return ["row", "cluster", "p(z|x)", "why", ...this.columns.slice(0, ROW_CELLS).map(({ name }) => name)];
+  }
+
   why(i) {
     const { clusters } = this.described;
     if (clusters.length < 2) return "there is no other cluster";
@@ -55,18 +81,7 @@ class RowList {
 
   line(i) {
     const { clusters } = this.described;
-    const name = make("button", {
-      type: "button",
-      className: "link",
-      text: this.described.names[i],
-      title: "Show it in the explorer",
-      on: {
-        click: () => {
-          this.explorer.chooseSample(i, { withState: true });
-          this.explorer.part("sample").scrollIntoView({ block: "center" });
-        },
-      },
-    });
+    const name = this.link(i, this.described.names[i]);
     const state = this.layer.claim[i];
     const label = make("td", {});
     if (clusters.length <= N_COLORS) label.append(swatch(state));
@@ -81,14 +96,5 @@ class RowList {
       make("td", { className: "why", text: this.why(i) }),
       ...cells,
     );
-  }
-
-  draw() {
-    const rows = this.found();
-    const head = ["row", "cluster", "p(z|x)", "why", ...this.columns.slice(0, ROW_CELLS).map(({ name }) => name)];
-    const caption = make("caption", { className: "unseen", text: "Rows with the reason for each label" });
-    this.part("list").replaceChildren(table(head, rows.slice(0, this.shown).map((i) => this.line(i)), caption));
-    this.part("count").textContent = `${count(rows.length)} of ${count(this.n)} rows`;
-    this.part("more").hidden = rows.length <= this.shown;
   }
 }

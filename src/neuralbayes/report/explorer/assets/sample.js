@@ -17,13 +17,16 @@ class SamplePanel {
     }
     const title = `${samples.noun[0].toUpperCase()}${samples.noun.slice(1)} ${count(samples.index[sample])}`;
     const facts = [];
+    const named = explorer.names();
+    if (named) facts.push(named[layer.claim[sample]]);
     if (samples.names) facts.push(samples.names[sample]);
     if (samples.classes) facts.push(`class ${className(samples, sample)}`);
     facts.push(`entropy of p(z|x) ${((layer.entropy[sample] / WHOLE) * layer.bound).toFixed(2)} nats`);
     facts.push(
       layer.mapped[sample] ? "on the map at the ring" : "not among the points of the map: the ring is its nearest",
     );
-    const right = make("div", {}, make("p", { className: "about", text: facts.join(" · ") }), this.posterior());
+    const text = samples.texts ? make("p", { className: "specimen-text", text: samples.texts[sample] }) : null;
+    const right = make("div", {}, text, make("p", { className: "about", text: facts.join(" · ") }), this.posterior());
     const left = samples.sheet ? thumbnail(samples, sample) : null;
     if (left) {
       left.setAttribute("role", "img");

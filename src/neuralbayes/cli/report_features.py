@@ -1,0 +1,205 @@
+"""``neuralbayes report`` on what was clustered by features: pictures, and texts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from neuralbayes.cli.features_option import (
+    ImageFeatures,
+    features_file,
+    features_of_file,
+    image_features,
+    load_fitting_features,
+)
+from neuralbayes.cli.image_size import parsed_size
+from neuralbayes.cli.label_texts import text_features, text_network, texts_of
+from neuralbayes.cli.outputs import beside
+from neuralbayes.cli.runs import data_name
+
+if TYPE_CHECKING:
+    from neuralbayes.data.sources import Images, ImageSource
+    from neuralbayes.data.table_sources import TableSource
+    from neuralbayes.features.pretrained import PretrainedNetwork
+    from neuralbayes.report.explorer import Samples, Side
+
+SHOWN_SIDE = 128
+"""Pixels of the longer side of a picture that is shown, at most, however large the network takes them."""
+
+
+@dataclass(frozen=True)
+class PictureInput:
+    """A model of the features of pictures, with the pictures to look at."""
+
+    folder: Path
+    estimator: Any
+    images: Images
+    features: ImageFeatures
+    data: str
+    limit: int | None
+
+    @property
+    def looks_at(self) -> Any:
+        return self.data, self.images.split, self.limit, tuple(self.images.source.shape)
+
+    def side(self, n: int, shared: dict[Any, Samples], method: Any, watch: Any) -> Side:
+        from neuralbayes.report.explorer import clusters_side, image_samples
+
+        images, features = self.images, self.features
+        if self.looks_at not in shared:
+            name = f"{self.data}, {images.split}"
+            shared[self.looks_at] = image_samples(images, name, n, self.limit, _reduced(images.source))
+        samples = shared[self.looks_at]
+        watch(f"features of {len(samples):,} images by {features.name}")
+        X = features.rows(images, self.limit, index=samples.index, verbose=False)
+        options = [] if images.split == "train" else ["--split", images.split]
+        options += [] if self.limit is None else ["--limit", str(self.limit)]
+        options += ["--features", features.name]
+        options += [] if features.size is None else ["--size", "x".join(map(str, features.size))]
+        return clusters_side(
+            self.folder,
+            self.estimator,
+            samples,
+            data=self.data,
+            X=X,
+            by=f"the features of {features.name}",
+            options=options,
+            method=method,
+            watch=watch,
+        )
+
+
+@dataclass(frozen=True)
+class TextInput:
+    """A model of texts, by the features of a network or by their letters, with the table that they are in."""
+
+    folder: Path
+    estimator: Any
+    source: TableSource
+    text: str
+    features: str | None
+    network: PretrainedNetwork | None
+    kept: Path
+    options: Sequence[str]
+    classes: Any
+
+    @property
+    def looks_at(self) -> Any:
+        return str(self.source.path), self.text
+
+    def side(self, n: int, shared: dict[Any, Samples], method: Any, watch: Any) -> Side:
+        from neuralbayes.report.explorer import chosen, clusters_side, text_samples
+
+        n_rows = len(self.source.data)
+        if self.looks_at not in shared:
+            texts = texts_of(self.source, self.text)
+            path = str(self.source.path)
+            shared[self.looks_at] = text_samples(texts, path, self.text, chosen(n_rows, n), self.classes)
+        samples = shared[self.looks_at]
+        by = f"the letters in {self.text}" if self.features is None else f"the features of {self.features}"
+        if self.network is not None:
+            watch(f"features of {len(samples):,} texts by {self.features}")
+            X: Any = text_features(self.network, samples.texts or [], self.kept, verbose=False)
+        elif self.features is not None:
+            X = features_of_file(Path(self.features), n_rows, f"rows of {self.source.path}")[samples.index]
+        else:
+            X = self.source.frame.iloc[samples.index]
+        options = [*self.options, "--text", self.text]
+        options += [] if self.features is None else ["--features", self.features]
+        return clusters_side(
+            self.folder,
+            self.estimator,
+            samples,
+            data=str(self.source.path),
+            X=X,
+            by=by,
+            options=options,
+            method=method,
+            watch=watch,
+        )
+
+
+def open_pictures(
+    folder: Path,
+    data: str,
+    *,
+    features: str,
+    size: str | None,
+    split: str,
+    limit: int | None,
+    page: Path,
+    verbose: bool,
+) -> PictureInput:
+    """Pictures with features; the network is loaded, and checked against the model, before any of them is read."""
+    from neuralbayes.data.catalog import is_name
+
+    found = image_features(features, parsed_size(size), page)
+    estimator = load_fitting_features(folder, features, found.network)
+    labels = Path(f"{data}-labels.csv") if is_name(data) else beside(Path(data), "-labels", ".csv")
+    found = replace(found, kept=_kept(labels, folder, found.network, page))
+    images = found.load(data, split, verbose=verbose)
+    return PictureInput(folder, estimator, images, found, data_name(data), limit)
+
+
+def open_texts(
+    folder: Path,
+    source: TableSource,
+    *,
+    text: str,
+    features: str | None,
+    page: Path,
+    options: Sequence[str],
+    classes: Any,
+) -> TextInput:
+    """Texts with features, or by their letters, where the model was fitted to these."""
+    from neuralbayes.data.tables import chosen_columns
+
+    network = text_network(features, text)
+    estimator = load_fitting_features(folder, features, network)
+    chosen_columns(source.path, [str(name) for name in source.frame], [text])
+    if features is None and only_text(estimator) != text:
+        fitted = ", ".join(getattr(getattr(estimator, "vectorizer_", None), "encoders_", ()))
+        raise ValueError(f"{folder} was not fitted to the texts in {text!r}, but to the columns {fitted}")
+    kept = _kept(beside(Path(source.path), "-labels"), folder, network, page)
+    return TextInput(folder, estimator, source, text, features, network, kept, options, classes)
+
+
+def only_text(estimator: Any) -> str | None:
+    """The column that a model of a table was fitted to, where it is one alone and holds texts."""
+    encoders = getattr(getattr(estimator, "vectorizer_", None), "encoders_", {})
+    if len(encoders) != 1:
+        return None
+    ((name, encoder),) = encoders.items()
+    return str(name) if encoder.kind == "text" else None
+
+
+def features_table(folder: Path, source: TableSource, features: str) -> tuple[Any, Any]:
+    """The model and a table whose numbers are the features in a file, one row for each of the table's."""
+    from neuralbayes.data.tables import Table
+
+    text_network(features, None)  # which refuses a network: it would have nothing to see
+    estimator = load_fitting_features(folder, features, None)
+    X = features_of_file(Path(features), len(source.data), f"rows of {source.path}")
+    return estimator, Table(source, X, [f"f_{j}" for j in range(X.shape[1])], {})
+
+
+def _kept(labels: Path, model: Path, network: PretrainedNetwork | None, page: Path) -> Path:
+    """Where features are kept: beside the labels or the model if they are there, else beside the page."""
+    from neuralbayes.features.kept import keeps
+
+    places = [features_file(labels), *sorted(model.resolve().parent.glob("*-features.safetensors"))]
+    return next((path for path in places if network is not None and keeps(path, network)), features_file(page))
+
+
+def _reduced(source: ImageSource) -> ImageSource:
+    """The images in a size that a page shows."""
+    from neuralbayes.data.sources import CHANNELS, FittedSource
+
+    height, width, channels = source.shape
+    reduction = max(height, width) / SHOWN_SIDE
+    if reduction <= 1 or channels not in CHANNELS:
+        return source
+    return FittedSource(source, (math.ceil(height / reduction), math.ceil(width / reduction)), channels)
