@@ -48,8 +48,8 @@ or of GemClus's network. HDBSCAN takes no number of clusters: of five least size
 the right number, and points it calls noise go to the nearest cluster. `ManifoldLabeler` is for groups with a gap
 between them."""
 
-BEFORE = """InformationClusterer on MNIST was measured before it moved images. On the other two sets it moves them, and
-was measured with one seed while other work took most of the machine: its processor seconds there are too many."""
+BEFORE = """InformationClusterer was measured while other work took most of the machine: its processor seconds on images
+are too many. On MNIST it has fewer seeds than before images were moved, on the other two sets one."""
 
 KNOW = """- That images are moved was settled on 9,000 training images of MNIST, reduced to 16 x 16 pixels, in one short
   training with moves and one without; how far they are moved was not tuned. Fashion-MNIST was looked at once,
