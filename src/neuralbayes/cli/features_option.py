@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -110,8 +111,14 @@ def features_file(out: Path) -> Path:
 
 
 def features_name(features: str, network: PretrainedNetwork | None) -> str:
-    """What a model keeps of the features that it was fitted to: their name, and the digest of the network."""
-    return features if network is None else f"{features} {network.identity}"
+    """What a model keeps of the features that it was fitted to: the digest of the network, or file, and their name.
+
+    Examples
+    --------
+    >>> features_name("my features.npy", None)
+    'file my features.npy'
+    """
+    return f"{'file' if network is None else network.identity} {features}"
 
 
 def load_fitting_features(model: Path, features: str | None, network: PretrainedNetwork | None) -> Any:
@@ -119,11 +126,11 @@ def load_fitting_features(model: Path, features: str | None, network: Pretrained
     import neuralbayes
 
     estimator = neuralbayes.load(model)
-    fitted_to = getattr(estimator, "features_from_", None)
-    if fitted_to is None and features is not None:
+    identity, _, name = getattr(estimator, "features_from_", "").partition(" ")
+    if not name and features is not None:
         raise ValueError(f"{model} was not fitted to features, but --features is {features}")
-    if fitted_to is not None and features is None:
-        raise ValueError(f"{model} was fitted to features: add --features {fitted_to.split()[0]}")
-    if network is not None and fitted_to is not None and fitted_to.split()[-1] != network.identity:
-        raise ValueError(f"{model} was fitted to features of {fitted_to.split()[0]}, got another network by --features")
+    if name and features is None:
+        raise ValueError(f"{model} was fitted to features: add --features {shlex.quote(name)}")
+    if network is not None and name and identity != network.identity:
+        raise ValueError(f"{model} was fitted to features of {name}, got another network by --features")
     return estimator
