@@ -53,7 +53,8 @@ are too many, and its seeds on them fewer than those of some peers."""
 
 KNOW = """- That images are moved was settled on 9,000 training images of MNIST, reduced to 16 x 16 pixels, in one short
   training with moves and one without; how far they are moved was not tuned. Fashion-MNIST was looked at
-  afterwards: one seed gained, another fell far below what it had without moves. On a sample of MNIST with classes of unequal size, with one seed, a weight of H(z) that falls, together
+  afterwards: one seed gained, another fell far below what it had without moves.
+  On a sample of MNIST with classes of unequal size, with one seed, a weight of H(z) that falls, together
   with the sizes of the merged states as the target of p(z), gained little; merging by the joint over the root of
   the product of the sizes was better there and worse on the 16 x 16 images. Neither is in the recipe.
 - The radius of the worst step and the number of states were chosen while looking at such accuracies, mostly
