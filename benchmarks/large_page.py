@@ -17,7 +17,7 @@ def large_sections() -> list[str]:
     parts = ["## Many rows"] if files or rows else []
     if files:
         parts += [
-            f"A CSV file of {files[0]['rows']:,} rows and 20 columns ({files[0]['megabytes']} MB), from the file to its "
+            f"A CSV file of {files[0]['rows']:,} rows and 20 columns ({files[0]['megabytes']} MB), from file to "
             "labels. The rows were drawn from eight clusters: twelve numbers and five categories with missing cells, a "
             "date, an id and a constant. The peer is a pipeline of pandas and scikit-learn, written by hand for these "
             "columns; `neuralbayes label` finds out what they hold (`python benchmarks/million.py`).",
