@@ -85,7 +85,7 @@ def measure(side: str, path: Path, n_rows: int) -> Record:
     out = path.with_name("labelled.csv")
     out.unlink(missing_ok=True)
     command = [sys.executable, "-m", "neuralbayes", "label", str(path), "--clusters", str(N_CLUSTERS)]
-    command += ["--method", "information", "--out", str(out), "--seed", "0"]
+    command += ["--method", "information", "--out", str(out), "--seed", "0", "--force"]
     if side == PEER:
         command = [sys.executable, __file__, "--work", str(path.parent), "--rows", str(n_rows), "--by-hand", str(out)]
     start = time.perf_counter()
