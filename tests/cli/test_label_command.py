@@ -366,22 +366,6 @@ def test_a_name_that_the_terminal_cannot_show_does_not_stop_the_command(table, m
     assert rb"used     gr\xf6\xdfe, b" in terminal.buffer.getvalue()
 
 
-def test_without_matplotlib_a_picture_is_left_out_unless_asked_for(table, capsys, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert main(["label", str(table), "--clusters", "2"]) == 0
-    assert "pip install 'neuralbayes[report]'" in said(capsys)[1]
-    assert main(["label", str(table), "--clusters", "2", "--force", "--picture", str(table.with_name("p.png"))]) == 2
-    assert "pip install 'neuralbayes[report]'" in said(capsys)[1]
-
-
-def test_without_pandas_a_table_gets_a_kind_error_and_an_array_is_labelled(table, capsys, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    assert main(["label", str(table), "--clusters", "2"]) == 2
-    assert "pip install 'neuralbayes[table]'" in said(capsys)[1]
-    np.save(table.with_name("x.npy"), np.array([[-1.0, 2.0], [1.0, 3.0]]))
-    assert main(["label", str(table.with_name("x.npy")), "--clusters", "2", "--quiet"]) == 0
-
-
 def test_a_column_that_looks_like_a_formula_is_drawn_by_its_letters(table, capsys):
     pd.read_csv(table).rename(columns={"a": "$\\bad{ $"}).to_csv(table, index=False)
     assert main(["label", str(table), "--clusters", "2", "--json"]) == 0
