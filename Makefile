@@ -9,7 +9,7 @@ TORCH := 2.13.0
 TORCH_CPU := 6746dbcbeb526eb61330b76b41ff1b4eb848951103a892eeb080dfa2b264667b
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-slow test-oldest test-newest browser lint lock audit bench fuzz mutants docs clean
+.PHONY: help venv demo test test-slow test-oldest test-newest browser lint lock audit bench fuzz mutants docs wheel clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -90,5 +90,10 @@ mutants: $(READY)  ## the core changed in one place at a time: which changes no 
 docs: $(READY)  ## the documentation as HTML in docs/_build
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build
 
+wheel:  ## the wheel and the sdist in dist/: built twice, compared, checked
+	$(PYTHON) -m venv .venv/wheel
+	.venv/wheel/bin/python -m pip install --quiet --disable-pip-version-check build twine
+	.venv/wheel/bin/python release/wheel.py
+
 clean:  ## remove what the other targets made
-	rm -rf .venv demo docs/_build docs/api docs/examples .pytest_cache .mypy_cache .ruff_cache .hypothesis .mutants
+	rm -rf .venv demo dist docs/_build docs/api docs/examples .pytest_cache .mypy_cache .ruff_cache .hypothesis .mutants
