@@ -73,11 +73,8 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(READY)  ## speed and accuracy against the literal implementation and the peers
-	$(BIN)/python benchmarks/gradients.py
-	$(BIN)/python benchmarks/step.py
-	$(BIN)/python benchmarks/labeling.py
-	$(BIN)/python benchmarks/field.py
+bench: $(READY)  ## speed beside the literal step and the peers, as ratios, in one table: minutes
+	$(BIN)/python benchmarks/watch.py
 
 fuzz: $(READY)  ## 200,000 mutated files for every reader of files: more than an hour
 	$(PIP) --no-build-isolation -e '.[fuzz]'
