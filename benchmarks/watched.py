@@ -92,7 +92,7 @@ def measured(
 ) -> Measured:
     """The medians of some rounds."""
     first, second = (statistics.median(column) for column in zip(*costs, strict=True))
-    return Measured(what, beside, first, second, statistics.median(a / b for a, b in costs), scores)
+    return Measured(what, beside, first, second, statistics.median(a / max(b, 1e-9) for a, b in costs), scores)
 
 
 def steps() -> list[Measured]:
