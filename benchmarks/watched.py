@@ -15,6 +15,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -110,15 +111,15 @@ def steps() -> list[Measured]:
             in_turn(
                 f"step of MIM, width {width:g}, batch {batch}",
                 "literal step",
-                lambda ours=ours, lines=lines: our_step(ours, lines, 1.0),
-                lambda literal=literal, x=x: literal_step(literal, x, generator),
+                partial(our_step, ours, lines, 1.0),
+                partial(literal_step, literal, x, generator),
                 rounds=5 if width < 1 else 3,
             )
         )
     torch.manual_seed(0)
     network, rows = mlp((64, 512, 512, 10)), torch.randn(4096, 64)
-    whole: Callable[[], Any] = lambda: nb.backward(nb.MIM(), network, rows)  # noqa: E731
-    split: Callable[[], Any] = lambda: nb.backward(nb.MIM(), network, rows, microbatch_size=256)  # noqa: E731
+    whole = partial(nb.backward, nb.MIM(), network, rows)
+    split = partial(whole, microbatch_size=256)
     return [*found, in_turn("exact gradient, 16 micro-batches", "whole batch", split, whole, rounds=9)]
 
 
@@ -127,14 +128,14 @@ def labelers() -> list[Measured]:
     make, n_clusters = PAPER["moons"]
     X, y = make(1200, random_state=0)
     X = rotate_into(X, 512, 0)
-    peers: dict[str, Callable[[], Any]] = {
-        "SpectralClustering": lambda: SpectralClustering(n_clusters, affinity="nearest_neighbors", random_state=0),
-        "HDBSCAN": lambda: HDBSCAN(min_cluster_size=20, copy=True),
-        "GaussianMixture": lambda: GaussianMixture(n_clusters, covariance_type="diag", random_state=0),
+    peers: dict[str, Any] = {
+        "SpectralClustering": SpectralClustering(n_clusters, affinity="nearest_neighbors", random_state=0),
+        "HDBSCAN": HDBSCAN(min_cluster_size=20, copy=True),
+        "GaussianMixture": GaussianMixture(n_clusters, covariance_type="diag", random_state=0),
     }
-    ours: Callable[[], Any] = lambda: nb.ManifoldLabeler(n_clusters, random_state=0).fit_predict(X)  # noqa: E731
+    ours = partial(nb.ManifoldLabeler(n_clusters, random_state=0).fit_predict, X)
     return [
-        in_turn("ManifoldLabeler, 1,200 x 512", name, ours, lambda p=peer: p().fit_predict(X), rounds=3, truth=y)
+        in_turn("ManifoldLabeler, 1,200 x 512", name, ours, partial(peer.fit_predict, X), rounds=3, truth=y)
         for name, peer in peers.items()
     ]
 
@@ -142,15 +143,15 @@ def labelers() -> list[Measured]:
 def clusterers() -> list[Measured]:
     """InformationClusterer beside its peers on 1,797 digits of 64 columns, and what it says of new rows."""
     X, y = load_digits(return_X_y=True)
-    peers: dict[str, Callable[[], Any]] = {
-        "KMeans, 10 starts": lambda: KMeans(10, n_init=10, random_state=0),
-        "GaussianMixture": lambda: GaussianMixture(10, reg_covar=0.1, random_state=0),
-        "SpectralClustering": lambda: SpectralClustering(10, affinity="nearest_neighbors", random_state=0),
+    peers: dict[str, Any] = {
+        "KMeans, 10 starts": KMeans(10, n_init=10, random_state=0),
+        "GaussianMixture": GaussianMixture(10, reg_covar=0.1, random_state=0),
+        "SpectralClustering": SpectralClustering(10, affinity="nearest_neighbors", random_state=0),
     }
     start, fitted = processor_seconds(lambda: nb.InformationClusterer(10, random_state=0).fit(X))
     found = []
     for name, peer in peers.items():
-        fit: Callable[[], Any] = lambda p=peer: p().fit_predict(X)  # noqa: E731
+        fit = partial(peer.fit_predict, X)
         fit()
         cost, labels = zip(*(processor_seconds(fit) for _ in range(3)), strict=True)
         scores = adjusted_rand_score(y, fitted.labels_), adjusted_rand_score(y, labels[0])
