@@ -276,16 +276,6 @@ def test_npy_and_npz_under_each_others_name_are_told_apart(tmp_path):
         read_table(tmp_path / "array.npz")
 
 
-@pytest.mark.parametrize(
-    ("module", "suffix"), [("pandas", ".csv"), ("pyarrow", ".csv"), ("pandas", ".parquet"), ("pyarrow", ".parquet")]
-)
-def test_a_missing_library_is_named_with_the_way_to_install_it(tmp_path, monkeypatch, module, suffix):
-    path = write_file(tmp_path / f"t{suffix}")
-    monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ImportError, match=rf"need {module}: pip install 'neuralbayes\[table\]'"):
-        read_table(path)
-
-
 @pytest.mark.parametrize("source", [".csv", ".parquet", ".npy"])
 @pytest.mark.parametrize("target", [".csv", ".tsv", ".parquet"])
 def test_new_columns_are_written_beside_those_of_the_input(tmp_path, source, target):
