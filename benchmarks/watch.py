@@ -1,8 +1,9 @@
 """Speed as ratios of one run, in one table, beside those of the last commit that was recorded.
 
-    python benchmarks/watch.py              measure, and compare with the last line of results/bench/ratios.jsonl
-    python benchmarks/watch.py --record     the same, and append a line for this commit
-    python benchmarks/watch.py --history    print how each ratio went from commit to commit, measure nothing
+    python benchmarks/watch.py                  measure, and compare with what results/bench/ratios.jsonl has last
+    python benchmarks/watch.py --record         the same, and append a line for this commit
+    python benchmarks/watch.py --only steps     only a part of the table
+    python benchmarks/watch.py --history        print how each ratio went from commit to commit, measure nothing
 
 A ratio is how many times longer ours takes than what it stands beside, in processor time on one thread. One that has
 grown by more than a third since the last record is marked, and `--strict` then ends with code 1.
@@ -15,7 +16,6 @@ import json
 import platform
 import subprocess
 import sys
-import tempfile
 import time
 from importlib.metadata import version
 from pathlib import Path
@@ -23,7 +23,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
-from watched import Measured, everything
+from watched import PARTS, Measured, measure
 
 ROOT = Path(__file__).parents[1]
 RECORD = ROOT / "results" / "bench" / "ratios.jsonl"
@@ -36,6 +36,11 @@ Line = dict[str, Any]
 def read_records(path: Path) -> list[Line]:
     """The lines of the record, oldest first."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+
+
+def newest(records: list[Line]) -> dict[str, float]:
+    """Each ratio as it was last recorded: a line may be of a part of the table."""
+    return {name: ratio for record in records for name, ratio in record["ratios"].items()}
 
 
 def key(one: Measured) -> str:
@@ -108,6 +113,7 @@ def history(records: list[Line]) -> Table:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--record", action="store_true", help="append the ratios to results/bench/ratios.jsonl")
+    parser.add_argument("--only", nargs="+", choices=PARTS, help="these parts of the table alone")
     parser.add_argument("--history", action="store_true", help="print the record, measure nothing")
     parser.add_argument("--strict", action="store_true", help="end with code 1 where a ratio has grown")
     arguments = parser.parse_args()
@@ -117,14 +123,13 @@ def main() -> None:
         console.print(history(records))
         return
     start = time.perf_counter()
-    with tempfile.TemporaryDirectory() as folder:
-        found = everything(Path(folder), lambda part: print(f"{part} ...", file=sys.stderr, flush=True))
-    last = records[-1]["ratios"] if records else {}
+    found = measure(arguments.only or list(PARTS), lambda part: print(f"{part} ...", file=sys.stderr, flush=True))
+    last = newest(records)
     console.print(as_table(found, last))
     console.print(f"measured in {time.perf_counter() - start:.0f} s")
     worse = grown(found, last)
     for name in worse:
-        console.print(f"has grown by more than a third since {records[-1]['commit']}: {name}", style="bold red")
+        console.print(f"has grown by more than a third since it was last recorded: {name}", style="bold red")
     if arguments.record:
         append(line_of(found), RECORD)
     if worse and arguments.strict:

@@ -11,9 +11,10 @@ import resource
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -190,8 +191,13 @@ def features() -> list[Measured]:
     ]
 
 
-def start_up(folder: Path) -> list[Measured]:
+def start_up() -> list[Measured]:
     """Imports and commands beside the interpreter, torch and what a user would write instead."""
+    with tempfile.TemporaryDirectory() as folder:
+        return _start_up(Path(folder))
+
+
+def _start_up(folder: Path) -> list[Measured]:
     rows = np.random.default_rng(0).normal(size=(400, 3)) + 8.0 * (np.arange(400) % 2)[:, None]
     np.savetxt(folder / "rows.csv", rows, delimiter=",", header="a,b,c", comments="")
     python, command = [sys.executable, "-c"], [sys.executable, "-m", "neuralbayes"]
@@ -227,20 +233,23 @@ def start_up(folder: Path) -> list[Measured]:
     return found
 
 
-def everything(folder: Path, tell: Callable[[str], None]) -> list[Measured]:
-    """All pairs, in some minutes; `tell` hears which are next."""
+PARTS: dict[str, Callable[[], list[Measured]]] = {
+    "start-up": start_up,
+    "steps": steps,
+    "labelers": labelers,
+    "clusterers": clusterers,
+    "features": features,
+}
+"""What measures the lines of the table, in their order."""
+
+
+def measure(names: Sequence[str], tell: Callable[[str], None]) -> list[Measured]:
+    """The pairs of some parts; `tell` hears which is next."""
     torch.set_num_threads(1)
     warnings.filterwarnings("ignore")  # peers warn of graphs in parts and of starts that did not converge
-    parts: dict[str, Callable[[], list[Measured]]] = {
-        "start-up": lambda: start_up(folder),
-        "steps": steps,
-        "labelers": labelers,
-        "clusterers": clusterers,
-        "features": features,
-    }
     found = []
     with threadpool_limits(1):
-        for name, part in parts.items():
+        for name in names:
             tell(name)
-            found += part()
+            found += PARTS[name]()
     return found

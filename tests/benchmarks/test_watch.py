@@ -8,7 +8,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
-from watch import RECORD, append, as_table, grown, history, key, read_records
+from watch import RECORD, append, as_table, grown, history, key, newest, read_records
 from watched import Measured, in_turn, measured
 
 FAST, SLOW = Measured("fit", "k-means", 1.0, 2.0, 0.5, (0.9, 0.8)), Measured("help", "pass", 3.0, 1.0, 3.0)
@@ -27,6 +27,11 @@ def test_lines_are_appended_and_read_in_their_order(tmp_path):
         append({"commit": str(number), "ratios": {key(FAST): float(number)}}, path)
     assert [record["commit"] for record in read_records(path)] == ["0", "1", "2"]
     assert history(read_records(path)).row_count == 1
+
+
+def test_a_ratio_is_compared_with_the_last_line_that_has_it():
+    records = [{"ratios": {"a": 1.0, "b": 1.0}}, {"ratios": {"a": 2.0}}]
+    assert newest(records) == {"a": 2.0, "b": 1.0}
 
 
 def test_the_ratio_is_the_median_of_rounds_not_the_ratio_of_medians():
