@@ -30,7 +30,7 @@ Work = Callable[[int], dict[str, Any]]
 
 def warm() -> multiprocessing.context.BaseContext:
     """Processes that start at once: most of the time of one is its imports, which a fork server makes for all."""
-    imports = "neuralbayes.baselines", "neuralbayes.estimators.information_clusterer"
+    imports = "neuralbayes.baselines", "neuralbayes.estimators.information_clusterer", "neuralbayes.clusters.update"
     mp.set_forkserver_preload([*imports, "lightning_fabric", "torch.distributed.fsdp"])
     return mp.get_context(START_METHOD)
 
