@@ -31,7 +31,7 @@ def fitted(tmp_path_factory):
 @pytest.mark.parametrize("start", ["consensus", "states"])
 def test_a_new_group_gets_a_new_label_and_old_ones_keep_theirs(start):
     X, _ = blobs(600, (0, 1, 2))
-    settings = QUICK | ({"max_iter": 400} if start == "states" else {})
+    settings = QUICK | ({"max_iter": 200} if start == "states" else {})
     clusterer = nb.InformationClusterer(3, start=start, **settings).fit(X)
     before, n_states = clusterer.labels_, clusterer.n_states_
     new, y = blobs(400, seed=1)
