@@ -9,7 +9,7 @@ TORCH := 2.13.0
 TORCH_CPU := 6746dbcbeb526eb61330b76b41ff1b4eb848951103a892eeb080dfa2b264667b
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-slow test-oldest test-newest browser lint lock audit bench fuzz mutants docs wheel clean
+.PHONY: help venv demo test pytest test-slow test-oldest test-newest browser lint lock audit bench fuzz mutants docs wheel clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -31,7 +31,10 @@ demo: $(READY)  ## label manifolds, learn digits, write one page
 # pytest rewrites the assertions of each file; with bytecode it does so once, and not for every worker of every run.
 test test-slow: export PYTHONDONTWRITEBYTECODE :=
 
-test: $(READY) lint  ## lint, types and the whole test suite but the slow tests
+test: $(READY)  ## lint, types and the whole test suite but the slow tests
+	@$(MAKE) --no-print-directory -j 2 lint pytest  # beside each other: mypy has one thread
+
+pytest: $(READY)
 	$(BIN)/pytest -n 2 --dist worksteal
 
 test-slow: $(READY)  ## the tests that take minutes
