@@ -76,6 +76,11 @@ def manifold(points, method, right, objective, beta=None, seed=0):
     return Record(settings, {"right": right, "objective": objective}, {})
 
 
+def authors_manifold(name, setting, right, seed=0, gap=0.6, scale=0.1):
+    settings = {"published": name, "setting": setting, "gap": gap, "scale": scale, "seed": seed}
+    return Record(settings, {"right": right, "objective": 0.0}, {})
+
+
 def digits(kind, accuracy, seed=0):
     return Record(
         {"kind": kind, "seed": seed}, {"probes": {"output": probed(accuracy)}, "clusters": 0.5, "dead": 2}, {}

@@ -4,6 +4,7 @@ import pytest
 from reproduce_cases import (
     JITTER,
     ablation_results,
+    authors_manifold,
     batch_results,
     cell,
     classification_results,
@@ -20,6 +21,7 @@ from neuralbayes.reproduce import (
     fig_manifolds,
     fig_v1_v2,
     mnist_dml,
+    published_manifolds,
     table_batch,
     table_classification,
 )
@@ -128,7 +130,7 @@ def test_filters_are_counted_dead_and_memorised():
     )
 
 
-def test_beta_is_chosen_by_labels_or_by_the_objective():
+def test_harder_sets_are_a_table_of_their_own_and_the_beta_is_chosen_by_labels_or_by_the_objective():
     results = [
         manifold("moons", method, right, objective, beta, seed)
         for seed in range(2)
@@ -140,12 +142,43 @@ def test_beta_is_chosen_by_labels_or_by_the_objective():
         )
     ]
     (table,) = fig_manifolds.tables(results)
-    published, *cells = table.rows[0][1:]
-    assert published == "all"
-    assert cells == ["90.0 ± 0.0", "70.0 ± 0.0", "100.0 ± 0.0", "100.0 ± 0.0", "100.0 ± 0.0"]
-    assert verdicts(fig_manifolds, results) == ["does not hold here", "holds", "holds"]
-    more = [manifold("blobs", "batches", 1.0, 0.0, 0.5)]
-    assert verdicts(fig_manifolds, results + more)[0] == "holds in part"
+    assert table.title.startswith("Harder sets")
+    assert table.rows[0] == ("moons", "90.0 ± 0.0", "70.0 ± 0.0", "100.0 ± 0.0", "100.0 ± 0.0", "100.0 ± 0.0")
+    assert verdicts(fig_manifolds, results) == ["not run", "holds", "not run"]
+    more = [manifold("blobs", "labeler", 0.8, 0.0)]
+    assert verdicts(fig_manifolds, results + more)[1] == "holds in part"
+
+
+def test_the_authors_sets_hold_where_they_are_solved_as_often_as_by_the_notebook():
+    def results(circles, spirals):
+        rates = {"circles": circles, "spirals": spirals}
+        return [
+            authors_manifold(name, setting, 1.0 if seed < (n if setting == "whole set" else 1) else 0.5, seed)
+            for name, n in rates.items()
+            for setting in ("whole set", "batches")
+            for seed in range(10)
+        ]
+
+    found = fig_manifolds.claims(results(10, 9))
+    assert [claim.verdict for claim in found] == ["holds", "not run", "holds"]
+    assert (
+        "circles 10 of 10 seeds, spirals 9 of 10 seeds; by the authors' notebook: circles 10 of 10" in found[0].numbers
+    )
+    assert verdicts(fig_manifolds, results(5, 5))[0] == "holds in part"
+    assert verdicts(fig_manifolds, results(5, 0))[0] == "does not hold here"
+    (table,) = fig_manifolds.tables(results(10, 9))
+    assert table.rows[1][:4] == ("spirals", "2 of 3", "9 of 10", "1 of 10")
+
+
+def test_the_grid_has_a_cell_for_each_gap_and_step_and_leaves_out_what_was_not_run():
+    results = [
+        authors_manifold("circles", setting, right, seed, gap, step)
+        for setting, gap, step, right in (("whole set", 0.6, 0.1, 1.0), ("batches", 0.2, 0.3, 0.5))
+        for seed in range(2)
+    ]
+    figure = published_manifolds.draw_grid(results)
+    texts = [[text.get_text() for text in ax.texts] for ax in figure.axes]
+    assert texts == [["100"], ["0"], []]
 
 
 @pytest.mark.parametrize(("reached", "verdict"), [(0.99, "holds"), (0.8, "does not hold here")])

@@ -90,20 +90,37 @@ class Table:
 
 
 @dataclass(frozen=True)
+class Picture:
+    """A picture of a section.
+
+    Attributes
+    ----------
+    name : str
+        Of its file, without the ending.
+    caption : str
+    draw : callable
+        Makes it.
+    """
+
+    name: str
+    caption: str
+    draw: Callable[[], Figure]
+
+    def markdown(self, path: str) -> str:
+        """The picture at a path relative to the page, over its caption."""
+        return f"![{self.caption}]({path})\n\n*{self.caption}*"
+
+
+@dataclass(frozen=True)
 class Section:
     """What the page says of one experiment.
 
     Attributes
     ----------
-    name : str
-        Of the picture's file.
-    title, about : str
+    name, title, about : str
     claims : list of Claim
     tables : list of Table
-    draw : callable, optional
-        Makes the picture; None where there is nothing to draw.
-    caption : str
-        Of the picture.
+    pictures : list of Picture
     command : str
         What was typed to run it; empty where it was not run.
     scope : str
@@ -115,20 +132,18 @@ class Section:
     about: str
     claims: list[Claim] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
-    draw: Callable[[], Figure] | None = None
-    caption: str = ""
+    pictures: list[Picture] = field(default_factory=list)
     command: str = ""
     scope: str = ""
 
-    def markdown(self, picture: str | None, *, claims: bool) -> str:
-        """The section, with a picture at the path `picture` relative to the page, with or without its claims."""
+    def markdown(self, paths: Sequence[str], *, claims: bool) -> str:
+        """The section, with its pictures at `paths` relative to the page, with or without its claims."""
         parts = [f"## {self.title}", self.about, self.scope]
         if self.command:
             parts.append(f"```console\n{self.command}\n```")
         if claims and self.claims:
             parts.append("\n".join(claim_line(claim) for claim in self.claims))
-        if picture is not None:
-            parts.append(f"![{self.caption}]({picture})\n\n*{self.caption}*")
+        parts += [picture.markdown(path) for picture, path in zip(self.pictures, paths, strict=True)]
         parts += [table.markdown() for table in self.tables]
         return "\n\n".join(part for part in parts if part)
 
@@ -169,12 +184,11 @@ def write_results_page(
     written: list[Path] = []
     texts = []
     for section in sections:
-        picture = None
-        if section.draw is not None:
-            picture = f"{PICTURES}/results-{section.name}.png"
-            save_picture(section.draw(), out / picture)
-            written.append(out / picture)
-        texts.append(section.markdown(picture, claims=False))
+        paths = [f"{PICTURES}/results-{picture.name}.png" for picture in section.pictures]
+        for picture, path in zip(section.pictures, paths, strict=True):
+            save_picture(picture.draw(), out / path)
+            written.append(out / path)
+        texts.append(section.markdown(paths, claims=False))
     claims = [claim for section in sections for claim in section.claims]
     table = Table(
         "Each claim in a line",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from neuralbayes.plot.style import save_picture
 from neuralbayes.report.reproduced import draw_protocols
-from neuralbayes.report.results_page import Section, Table, write_results_page
+from neuralbayes.report.results_page import Picture, Section, Table, write_results_page
 from neuralbayes.reproduce import NAMES, load_experiment
 from neuralbayes.reproduce.experiment import Experiment, Record, Scale
 from neuralbayes.reproduce.protocols import optimism, pairs
@@ -59,8 +59,14 @@ def _measured(experiment: Experiment, recorded: Recorded) -> Section:
         experiment.about,
         experiment.claims(records),
         experiment.tables(records),
-        partial(experiment.draw, records),
-        caption=experiment.title,
+        [
+            Picture(experiment.name, experiment.title, partial(experiment.draw, records)),
+            *(
+                Picture(f"{experiment.name}-{more.name}", more.caption, partial(more.draw, records))
+                for more in experiment.more_pictures
+                if more.has_data(records)
+            ),
+        ],
         command=recorded.command,
         scope=f"{SCOPES[recorded.scale]} {done}, {hours:.1f} hours of computing.",
     )
@@ -93,8 +99,9 @@ def protocols_section(results: Mapping[str, Recorded]) -> Section | None:
         tables=[
             Table("Points by which the paper's protocol is higher, mean", ("experiment", "probes", "points"), rows)
         ],
-        draw=partial(draw_protocols, found),
-        caption="Each probe by both protocols, and the differences",
+        pictures=[
+            Picture("protocols", "Each probe by both protocols, and the differences", partial(draw_protocols, found))
+        ],
     )
 
 
@@ -118,10 +125,11 @@ def write_section(recorded: Recorded, folder: Path) -> Section:
     """Write the page and the picture of one experiment beside its record in `folder`."""
     written = section(recorded.experiment, recorded)
     page = recorded.path(folder).with_suffix(".md")
-    picture = page.with_suffix(".png")
-    if written.draw is not None:
-        save_picture(written.draw(), picture)
+    # The first picture is called after the scale, the others after themselves beside it.
+    names = [f"{page.stem}{picture.name.removeprefix(recorded.experiment)}.png" for picture in written.pictures]
+    for picture, name in zip(written.pictures, names, strict=True):
+        save_picture(picture.draw(), page.with_name(name))
     with atomic_write(page) as temporary:
-        text = written.markdown(picture.name if written.draw else None, claims=True)
+        text = written.markdown(names, claims=True)
         temporary.write_text(text + "\n", encoding="utf-8")
     return written
