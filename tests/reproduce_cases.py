@@ -81,7 +81,15 @@ def authors_manifold(name, setting, right, seed=0, gap=0.6, scale=0.1):
     return Record(settings, {"right": right, "objective": 0.0}, {})
 
 
-def digits(kind, accuracy, seed=0):
+def digits(kind, accuracy, seed=0, beta=1.0, **values):
+    settings = {"kind": kind, "seed": seed, "beta": beta, "width": 0.3, "epochs": 8, "batch_size": 1000}
     return Record(
-        {"kind": kind, "seed": seed}, {"probes": {"output": probed(accuracy)}, "clusters": 0.5, "dead": 2}, {}
+        {**settings, "train": {"name": "mnist"}},
+        {
+            "probes": {"output": probed(accuracy), "logits": probed(accuracy - 0.1)},
+            "clusters": 0.5,
+            "dead": 2,
+            **values,
+        },
+        {},
     )

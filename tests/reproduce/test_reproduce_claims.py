@@ -185,13 +185,25 @@ def test_the_grid_has_a_cell_for_each_gap_and_step_and_leaves_out_what_was_not_r
 def test_mnist_counts_as_labelled_where_the_published_value_is_nearly_reached(reached, verdict):
     results = [
         digits(kind, value + jitter, seed)
-        for kind, value in {"logits": reached, "posterior": 0.7, "random": 0.4}.items()
+        for kind, value in {"logits": reached, "posterior": 0.7, "random": 0.4, "merged-alpha": 0.99}.items()
         for seed, jitter in enumerate(JITTER)
     ]
-    assert verdicts(mnist_dml, results) == [verdict, "holds"]
+    assert verdicts(mnist_dml, results) == [verdict, "holds", "holds"]
+    assert not mnist_dml.claims(results)[0].authors_setting
     (table,) = mnist_dml.tables(results)
-    assert table.rows[2] == ("random network", "42.97", "45.0 ± 0.2", "40.0 ± 0.2", "50.0 ± 0.0", "2.0 ± 0.0")
+    assert [row[0] for row in table.rows][0::3] == ["random network", "states merged, DML(alpha=2)"]
+    softmax, logits = ("45.0 ± 0.2", "40.0 ± 0.2"), ("35.0 ± 0.2", "30.0 ± 0.2")
+    assert table.rows[0] == ("random network", "42.97", *softmax, *logits, "50.0 ± 0.0", "2.0 ± 0.0", "-", "-")
+    assert table.rows[3][1] == "-"
     assert len(mnist_dml.draw(results).axes) == 1
+
+
+def test_appendix_h_as_it_stands_is_told_from_less():
+    (run,) = [run for run in mnist_dml.runs("paper", 1) if run.label == "mnist logits seed=0"]
+    whole = Record(run.settings, digits("logits", 0.5).values, {})
+    assert mnist_dml.claims([whole])[0].authors_setting
+    less = Record({**run.settings, "epochs": 50}, whole.values, {})
+    assert not mnist_dml.claims([less])[0].authors_setting
 
 
 def test_every_probe_of_every_run_is_a_pair():

@@ -14,11 +14,12 @@ from neuralbayes.system.files import atomic_write
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Verdict = Literal["holds", "holds in part", "undecided", "does not hold here", "not run"]
+Verdict = Literal["holds", "holds in part", "undecided", "not seen at this scale", "does not hold here", "not run"]
 VERDICTS: dict[Verdict, str] = {
     "holds": "hold",
     "holds in part": "hold in part",
     "undecided": "undecided",
+    "not seen at this scale": "are not seen at this scale",
     "does not hold here": "do not hold here",
     "not run": "were not run",
 }
@@ -30,6 +31,22 @@ PICTURES = "pictures"
 
 
 @dataclass(frozen=True)
+class Power:
+    """What it would take to decide a claim.
+
+    Attributes
+    ----------
+    runs : int
+        That were done.
+    needed : int
+        With which a difference as large as the one measured would be told from 0, four times in five.
+    """
+
+    runs: int
+    needed: int
+
+
+@dataclass(frozen=True)
 class Claim:
     """A sentence of the paper, and what was found.
 
@@ -38,15 +55,21 @@ class Claim:
     text : str
     where : str
         In the paper.
-    verdict : {"holds", "holds in part", "undecided", "does not hold here", "not run"}
+    verdict : {"holds", "holds in part", "undecided", "not seen at this scale", "does not hold here", "not run"}
     numbers : str
         On which the verdict rests.
+    power : Power, optional
+        Of a claim that is not sure.
+    authors_setting : bool
+        Whether the authors' own setting was run: only then can it be said not to hold.
     """
 
     text: str
     where: str
     verdict: Verdict
     numbers: str
+    power: Power | None = None
+    authors_setting: bool = False
 
 
 @dataclass(frozen=True)

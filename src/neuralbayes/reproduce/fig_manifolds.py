@@ -18,7 +18,7 @@ from neuralbayes.reproduce import published_manifolds as published
 from neuralbayes.reproduce.experiment import Experiment, MorePicture, Record, Results, Scale, by
 from neuralbayes.reproduce.harder_manifolds import BLIND, METHODS, NAME, ManifoldRun, Predict, points_of, right_shares
 from neuralbayes.reproduce.published_manifolds import BATCHES, OPTIMAL, WHOLE, PublishedRun
-from neuralbayes.reproduce.statistics import difference, text, verdict
+from neuralbayes.reproduce.statistics import difference, power, text, verdict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -109,6 +109,7 @@ def claims(results: Results) -> list[Claim]:
             where,
             _of_all(as_often) if as_often else "not run",
             f"{own}; by the authors' notebook: {theirs}" if whole else "",
+            authors_setting=True,
         ),
         Claim(
             "DML optimally labels disjoint manifolds, harder sets by ManifoldLabeler",
@@ -121,6 +122,8 @@ def claims(results: Results) -> list[Claim]:
             "section 4.2",
             verdict(list(gains.values())),
             ", ".join(f"{name} {gain.text(sign=True)} points" for name, gain in gains.items()),
+            power(list(gains.values())),
+            authors_setting=True,
         ),
     ]
 

@@ -10,7 +10,7 @@ from neuralbayes.reproduce.cells import LAST, Cell, cell_cost, dead_share, run_c
 from neuralbayes.reproduce.experiment import Experiment, Record, Results, Scale
 from neuralbayes.reproduce.fig_ablation import ARM_HEAD, SCALES, TWO, arm_points, arm_rows, of_mim, paired
 from neuralbayes.reproduce.protocols import accuracies
-from neuralbayes.reproduce.statistics import Estimate, difference, text, verdict
+from neuralbayes.reproduce.statistics import Estimate, difference, power, text, verdict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -54,8 +54,20 @@ def claims(results: Results) -> list[Claim]:
         dead = f"dead states of the last layer: {text(shares[1])} against {text(shares[0])} %"
     where = "appendix C.2, figure 7"
     return [
-        Claim("Version 2 has a better performance than version 1", where, verdict([gain] if gain else []), better),
-        Claim("Version 2 has fewer dead states than version 1", "appendix C.2, figure 5", verdict(fewer), dead),
+        Claim(
+            "Version 2 has a better performance than version 1",
+            where,
+            verdict([gain] if gain else []),
+            better,
+            power([gain] if gain else []),
+        ),
+        Claim(
+            "Version 2 has fewer dead states than version 1",
+            "appendix C.2, figure 5",
+            verdict(fewer),
+            dead,
+            power(fewer),
+        ),
     ]
 
 

@@ -123,7 +123,7 @@ class PublishedScale:
 
 
 SCALES: dict[Scale, PublishedScale] = {
-    "smoke": PublishedScale(2, 1, 4, 16, (20, 20), 12, (0.2, CIRCLE_GAP), (SCALE,)),
+    "smoke": PublishedScale(2, 1, 4, 16, (20, 20), 12, (0.2,), (SCALE,)),
     "laptop": PublishedScale(20, 3),
     "paper": PublishedScale(20, 10),
 }

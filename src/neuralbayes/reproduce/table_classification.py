@@ -14,7 +14,7 @@ from neuralbayes.reproduce.cells import IMAGES, LAST, SECOND, Cell, ImageScale, 
 from neuralbayes.reproduce.experiment import Experiment, Record, Results, Scale, by
 from neuralbayes.reproduce.images import Source, present
 from neuralbayes.reproduce.protocols import accuracies, selected
-from neuralbayes.reproduce.statistics import Estimate, difference, interval, text, verdict
+from neuralbayes.reproduce.statistics import Estimate, difference, interval, power, text, verdict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -177,7 +177,11 @@ def claims(results: Results) -> list[Claim]:
             gains += [difference(values[0], other) for other in values[1:] if values[0] and other]
             published = [_values(group, *what, "paper") for what in (better, *worse)]
             numbers.append(f"{TITLES[data]}: {_against(values)} %, by the paper's protocol {_against(published)} %")
-        found.append(Claim(statement, "section 5.1.2, table 2", verdict(gains), "; ".join(numbers) if gains else ""))
+        found.append(
+            Claim(
+                statement, "section 5.1.2, table 2", verdict(gains), "; ".join(numbers) if gains else "", power(gains)
+            )
+        )
     return found
 
 
