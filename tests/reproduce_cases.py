@@ -56,6 +56,7 @@ def classification_results(mim=0.6, rotation=(0.3, 0.7), data="cifar10"):
         "rotation": ({}, *rotation),
         "infomax": ({}, 0.55, 0.5),
         "mim": ({}, mim, 0.6),
+        "mim-authors": ({"alpha": 4.0, "beta": 2.0}, 0.55, 0.5),
         "supervised": ({}, 0.8, 0.7),
     }
     return [
