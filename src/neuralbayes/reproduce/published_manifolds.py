@@ -41,7 +41,7 @@ MOMENTUM = 1.0 - 0.9**3
 OPTIMAL = 0.999
 """Share of points from which on a set counts as labelled optimally, as all of them are in figure 4."""
 
-GAPS, STEPS = (0.2, 0.4, 0.6, 0.8), (0.03, 0.1, 0.3, 1.0)
+GAPS, STEPS = (0.2, 0.4, 0.6), (0.03, 0.1, 0.3, 1.0)
 """Of the circles, in units of the outer radius; standard deviation of zeta."""
 
 
