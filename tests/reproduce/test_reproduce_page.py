@@ -4,10 +4,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from reproduce_cases import ablation_results, classification_results
+from reproduce_cases import ablation_results, authors_manifold, classification_results
 
 from neuralbayes.cli import main
-from neuralbayes.report.results_page import Claim, Section, Table, write_results_page
+from neuralbayes.report.results_page import Claim, Power, Section, Table, write_results_page
+from neuralbayes.reproduce.page import decide_section, section
 from neuralbayes.reproduce.records import Recorded, read_results
 
 ROOT = Path(__file__).parents[2]
@@ -84,6 +85,37 @@ def test_cells_with_bars_stay_cells_and_sections_without_results_have_no_picture
     assert "| It works | table 9 | **not run** |  |" in text
     assert "Everything was run." in text
     assert "![" not in text
+
+
+def test_claims_that_are_not_sure_are_listed_with_the_runs_and_hours_that_they_would_take():
+    record = replace(classification_results()[0], about={"seconds": 1800.0})
+    recorded = Recorded("table-classification", "laptop", "", 1, [record])
+    unsure = Claim("Unsure.", "table 2", "undecided", "", Power(10, 40))
+    others = [Claim("Sure.", "table 2", "holds", ""), Claim("Unknown.", "table 2", "undecided", "")]
+    written = Section("table-classification", "T", "", [unsure, *others])
+    (table,) = decide_section([written], {"table-classification": recorded}).tables
+    assert table.rows == [("Unsure", "undecided", "10", "40", "15.0")]
+    assert decide_section([replace(written, claims=others)], {"table-classification": recorded}) is None
+
+
+def test_below_the_papers_scale_nothing_is_said_not_to_hold_unless_the_authors_setting_was_run(recorded):
+    results = classification_results(mim=0.2)
+    for scale, verdict in (("laptop", "not seen at this scale"), ("paper", "does not hold here")):
+        found = section("table-classification", replace(recorded, scale=scale, records=results))
+        assert found.claims[0].verdict == verdict
+    claims = section("fig-manifolds", Recorded("fig-manifolds", "laptop", "", 1, [bare_circle()])).claims
+    assert claims[0].verdict == "does not hold here"
+
+
+def bare_circle():
+    record = authors_manifold("circles", "whole set", 0.5)
+    picture = {"labels": "01" * 200, "map": "0110"}
+    return replace(
+        record,
+        settings={**record.settings, "grid": 2},
+        values={**record.values, "picture": picture},
+        about={"seconds": 1.0},
+    )
 
 
 @pytest.mark.skipif(not RESULTS.is_dir(), reason="no results are committed")

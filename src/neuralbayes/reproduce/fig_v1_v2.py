@@ -51,7 +51,11 @@ def claims(results: Results) -> list[Claim]:
         better = f"{gain.text(sign=True)} points on average; best {best[0]:.1f} against {best[1]:.1f} %"
         shares = [[dead_share(record) for record in records] for records in (first, second)]
         fewer = [difference(*shares)]
-        dead = f"dead states of the last layer: {text(shares[1])} against {text(shares[0])} %"
+        every = [[_dead_everywhere(record) for record in records] for records in (second, first)]
+        dead = (
+            f"dead states of the last layer: {text(shares[1])} against {text(shares[0])} %, "
+            f"of all layers {text(every[0])} against {text(every[1])} %"
+        )
     where = "appendix C.2, figure 7"
     return [
         Claim(
@@ -69,6 +73,11 @@ def claims(results: Results) -> list[Claim]:
             power(fewer),
         ),
     ]
+
+
+def _dead_everywhere(record: Record) -> float:
+    states = [record.values["states"][layer] for layer in LAYERS]
+    return sum(layer["dead"] for layer in states) / sum(layer["states"] for layer in states)
 
 
 def _arms(results: Results) -> dict[str, list[Record]]:

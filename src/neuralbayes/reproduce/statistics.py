@@ -162,6 +162,25 @@ def verdict(differences: Sequence[Estimate]) -> Verdict:
     return "undecided" if any(d.mean > 0 for d in differences) else "does not hold here"
 
 
+def majority(differences: Sequence[Estimate]) -> Verdict:
+    """What differences say of a claim that most of them are positive.
+
+    It holds where more than half surely are, and does not where more than half surely are negative.
+
+    Examples
+    --------
+    >>> up, unsure, down = Estimate(0.1, 0.05), Estimate(0.1, 0.2), Estimate(-0.1, 0.05)
+    >>> majority([up, up, down]), majority([unsure, down, down]), majority([up, unsure, down]), majority([])
+    ('holds', 'does not hold here', 'undecided', 'not run')
+    """
+    if not differences:
+        return "not run"
+    sure = [d.mean > 0 for d in differences if d.sure]
+    if 2 * sum(sure) > len(differences):
+        return "holds"
+    return "does not hold here" if 2 * (len(sure) - sum(sure)) > len(differences) else "undecided"
+
+
 def power(differences: Sequence[Estimate]) -> Power | None:
     """What it would take to make all differences sure; None where they are, or where it cannot be told.
 

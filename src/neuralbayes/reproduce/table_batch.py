@@ -10,7 +10,7 @@ from neuralbayes.report.results_page import Claim, Table
 from neuralbayes.reproduce.cells import IMAGES, LAST, Cell, ImageScale, cell_cost, preset, run_cell
 from neuralbayes.reproduce.experiment import Experiment, Record, Results, Scale, by
 from neuralbayes.reproduce.protocols import accuracies, both
-from neuralbayes.reproduce.statistics import Estimate, difference, interval, power, verdict
+from neuralbayes.reproduce.statistics import Estimate, difference, interval, majority, power, verdict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -128,7 +128,7 @@ def claims(results: Results) -> list[Claim]:
         Claim(
             "A larger batch further improves performance in most cases",
             where,
-            verdict(list(larger.values())),
+            majority(list(larger.values())),
             f"Points that the largest batch gains over the smallest, {_listed(larger, 'mini-batch')}",
             power(list(larger.values())),
         ),
