@@ -166,7 +166,7 @@ def claims(results: Results) -> list[Claim]:
             "section 5.1.1, figure 2",
             verdict([gain] if gain else []),
             f"{gain.text(sign=True)} points{best if 'random' in statement else ''}" if gain else "",
-            power([gain] if gain else []),
+            power([gain] if gain else [], each=2),  # each draw with and without scaling
         )
         for statement, gain in gains.items()
     ]

@@ -63,7 +63,7 @@ def claims(results: Results) -> list[Claim]:
             where,
             verdict([gain] if gain else []),
             better,
-            power([gain] if gain else []),
+            power([gain] if gain else [], each=2),
         ),
         Claim(
             "Version 2 has fewer dead states than version 1",

@@ -127,6 +127,8 @@ def _reached(statement: str, arms: dict[Arm, list[Record]]) -> Claim:
         for found in arms.values()
         for record in found
     )
+    if numbers and not authors and PAPERS[0][0] in {kind for kind, _ in arms}:
+        numbers.append(f"appendix H as it stands ({AUTHORS_UPDATES:,} updates of 5,000 images, full width) was not run")
     return Claim(statement, "appendix H", reached if short else "not run", "; ".join(numbers), authors_setting=authors)
 
 

@@ -181,8 +181,10 @@ def majority(differences: Sequence[Estimate]) -> Verdict:
     return "does not hold here" if 2 * (len(sure) - sum(sure)) > len(differences) else "undecided"
 
 
-def power(differences: Sequence[Estimate]) -> Power | None:
+def power(differences: Sequence[Estimate], each: int = 1) -> Power | None:
     """What it would take to make all differences sure; None where they are, or where it cannot be told.
+
+    A value that a difference is of may itself be the mean of several runs, or the difference between two: `each`.
 
     Examples
     --------
@@ -195,7 +197,9 @@ def power(differences: Sequence[Estimate]) -> Power | None:
         return None
     needed = [d.runs if d.sure else d.needed for d in differences]
     found = [n for n in needed if n is not None]
-    return Power(sum(d.runs for d in differences), sum(found)) if len(found) == len(differences) else None
+    if len(found) < len(differences):
+        return None
+    return Power(each * sum(d.runs for d in differences), each * sum(found))
 
 
 def _quantile(freedom: float) -> float:
