@@ -78,7 +78,9 @@ def test_the_page_is_made_of_the_record_alone(whole, tmp_path, capsys):
     assert str(tmp_path / "results.md") in capsys.readouterr().out
     text = (tmp_path / "results.md").read_text(encoding="utf-8")
     pictures = {path.name for path in (tmp_path / "pictures").iterdir()}
-    assert pictures == {f"results-{name}.png" for name in (*NAMES, "fig-manifolds-grid", "protocols")}
+    assert pictures == {
+        f"results-{name}.png" for name in (*NAMES, "fig-manifolds-harder", "fig-manifolds-grid", "protocols")
+    }
     for name in NAMES:
         assert load_experiment(name).title in text
         assert f"](pictures/results-{name}.png)" in text
