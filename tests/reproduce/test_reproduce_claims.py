@@ -197,7 +197,7 @@ def test_mnist_counts_as_labelled_where_the_published_value_is_nearly_reached(re
     assert verdicts(mnist_dml, results) == [verdict, "holds", "holds"]
     assert not mnist_dml.claims(results)[0].authors_setting
     (table,) = mnist_dml.tables(results)
-    assert [row[0] for row in table.rows][0::3] == ["random network", "states merged, DML(alpha=2)"]
+    assert [row[0] for row in table.rows][0::3] == ["random network", "states merged, DML(alpha=0.4) times 10"]
     softmax, logits = ("45.0 ± 0.2", "40.0 ± 0.2"), ("35.0 ± 0.2", "30.0 ± 0.2")
     assert table.rows[0] == ("random network", "42.97", *softmax, *logits, "50.0 ± 0.0", "2.0 ± 0.0", "-", "-")
     assert table.rows[3][1] == "-"

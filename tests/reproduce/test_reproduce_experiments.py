@@ -4,8 +4,18 @@ import json
 from dataclasses import dataclass, replace
 
 import pytest
+import torch
 
-from neuralbayes.reproduce import NAMES, fig_convergence, fig_v1_v2, load_experiment, mnist_dml, table_batch
+from neuralbayes.objectives import DML
+from neuralbayes.reproduce import (
+    NAMES,
+    fig_convergence,
+    fig_v1_v2,
+    labeling_runs,
+    load_experiment,
+    mnist_dml,
+    table_batch,
+)
 from neuralbayes.reproduce import fig_ablation as ablation
 from neuralbayes.reproduce import table_classification as classification
 from neuralbayes.reproduce.experiment import SCALES, TRAINING, Record, Run, perform
@@ -145,6 +155,12 @@ def test_the_authors_settings_learn_from_all_images_and_leave_the_other_runs_as_
     assert (config.alpha, config.beta, config.scales, config.smooth_fraction) == (4.0, 2.0, (1, 2), 1.0)
     others = [run for run in classification.runs("laptop", 1) if run is not authors]
     assert {len(run.learn) for run in others if run.key != authors.key} == {10_000}
+
+
+def test_an_objective_times_a_factor_is_that_often_the_objective():
+    logits = torch.randn(9, 4, dtype=torch.float64)
+    objective = DML(alpha=0.4)
+    torch.testing.assert_close(labeling_runs.Scaled(objective, 10.0)(logits), 10.0 * objective(logits))
 
 
 def test_a_source_is_a_part_of_a_data_set(monkeypatch, tmp_path):

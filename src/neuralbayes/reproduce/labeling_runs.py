@@ -19,7 +19,7 @@ from neuralbayes.data.sources import Images
 from neuralbayes.estimators import InformationClusterer
 from neuralbayes.features.encoder import is_dead
 from neuralbayes.networks.encoders import labeling_network
-from neuralbayes.objectives import DML
+from neuralbayes.objectives import DML, Objective
 from neuralbayes.probes.clustering_accuracy import clustering_accuracy
 from neuralbayes.reproduce.experiment import TRAINING, Run, Scale
 from neuralbayes.reproduce.images import Source, labels_of
@@ -37,6 +37,29 @@ SUMMED = OURS / N_STATES
 """The same against the sum over states, as theorem 3 writes it; against twice the mean, as in the code, it is 0.5."""
 
 
+class Scaled(Objective):
+    """An objective times a factor: `InformationClusterer` weighs what it is given by 0.1, which is little for DML.
+
+    Parameters
+    ----------
+    objective : Objective
+    factor : float
+    """
+
+    def __init__(self, objective: Objective, factor: float) -> None:
+        super().__init__()
+        self.objective = objective
+        self.factor = factor
+
+    def sample_term(self, p_zx: Tensor, p_z: Tensor) -> Tensor:
+        """That of the objective, times the factor."""
+        return self.factor * self.objective.sample_term(p_zx, p_z)
+
+    def prior_term(self, p_z: Tensor) -> Tensor:
+        """That of the objective, times the factor."""
+        return self.factor * self.objective.prior_term(p_z)
+
+
 @dataclass(frozen=True)
 class Kind:
     """What is trained, and how.
@@ -52,7 +75,7 @@ class Kind:
     """
 
     title: str
-    objective: Callable[[], DML] | None = None
+    objective: Callable[[], Objective] | None = None
     of: Literal["logits", "posterior"] | None = None
 
 
@@ -62,9 +85,9 @@ KINDS: dict[str, Kind] = {
     "posterior": Kind("paper's network, R_c on p(z|x)", DML, "posterior"),
     "alpha": Kind("paper's network, DML(alpha=2)", lambda: DML(alpha=2.0), "posterior"),
     "prior": Kind('paper\'s network, DML(weights="prior")', lambda: DML(weights="prior"), "posterior"),
-    "merged": Kind("states merged, DML()", DML),
-    "merged-alpha": Kind("states merged, DML(alpha=2)", lambda: DML(alpha=2.0)),
-    "merged-prior": Kind('states merged, DML(weights="prior")', lambda: DML(weights="prior")),
+    "merged": Kind("states merged, DML() times 10", lambda: Scaled(DML(), 10.0)),
+    "merged-alpha": Kind("states merged, DML(alpha=0.4) times 10", lambda: Scaled(DML(alpha=0.4), 10.0)),
+    "merged-prior": Kind('states merged, DML(alpha=1, weights="prior")', lambda: DML(alpha=1.0, weights="prior")),
 }
 """The paper's, by both readings of R_c (the authors' code: logits; the text: the softmax), and what mends DML."""
 
