@@ -77,7 +77,7 @@ def claims(results: Results) -> list[Claim]:
 
 def _dead_everywhere(record: Record) -> float:
     states = [record.values["states"][layer] for layer in LAYERS]
-    return sum(layer["dead"] for layer in states) / sum(layer["states"] for layer in states)
+    return float(sum(layer["dead"] for layer in states) / sum(layer["states"] for layer in states))
 
 
 def _arms(results: Results) -> dict[str, list[Record]]:
