@@ -156,8 +156,9 @@ def draw_shares(
     rows: Sequence[str],
     xlabel: str,
     ylabel: str,
+    low: float = 0.0,
 ) -> Figure:
-    """Shares between 0 and 1 as shades with their percentages, a panel for each table of (rows, columns).
+    """Shares between `low` and 1 as shades with their percentages, a panel for each table of (rows, columns).
 
     Cells that are NaN stay empty.
     """
@@ -166,10 +167,17 @@ def draw_shares(
 
     shades = LinearSegmentedColormap.from_list("shares", current_theme().shades)
     for ax, (title, table) in zip(axes, panels.items(), strict=True):
-        ax.imshow(table, cmap=shades, vmin=0.0, vmax=1.0, origin="lower", aspect="auto")
+        ax.imshow(table, cmap=shades, vmin=low, vmax=1.0, origin="lower", aspect="auto")
         for (i, j), value in np.ndenumerate(table):
             if np.isfinite(value):
-                ax.text(j, i, f"{100 * value:.0f}", ha="center", va="center", color="white" if value > 0.6 else "black")
+                ax.text(
+                    j,
+                    i,
+                    f"{100 * value:.0f}",
+                    ha="center",
+                    va="center",
+                    color="white" if value > (low + 1.5) / 2.5 else "black",
+                )
         ax.set_xticks(range(len(columns)), columns)
         ax.set_yticks(range(len(rows)), rows)
         ax.set_xlabel(xlabel)

@@ -218,7 +218,7 @@ EXPERIMENT = Experiment(
         ),
         MorePicture(
             "grid",
-            "Circles in the authors' setting: percentage of seeds solved, by the gap and by the steps of R_c",
+            "Circles in the authors' setting: percentage of points right, by the gap and by the steps of R_c",
             lambda results: published.draw_grid(_authors(results)),
             lambda results: bool(_authors(results)),
         ),
