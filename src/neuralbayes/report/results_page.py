@@ -221,7 +221,7 @@ def write_results_page(
     )
     found = Counter(claim.verdict for claim in claims)
     counts = ", ".join(
-        f"{n} {verdict if n == 1 and verdict != 'not run' else words}"
+        f"{n} {words if n > 1 else 'was not run' if verdict == 'not run' else verdict}"
         for verdict, words in VERDICTS.items()
         if (n := found[verdict])
     )

@@ -24,7 +24,7 @@ from neuralbayes.reproduce.labeling_runs import (
     runs,
 )
 from neuralbayes.reproduce.protocols import PROTOCOLS, accuracies, both
-from neuralbayes.reproduce.statistics import difference, estimate, interval, text, verdict
+from neuralbayes.reproduce.statistics import difference, estimate, interval, power, text, verdict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -88,6 +88,12 @@ def claims(results: Results) -> list[Claim]:
     arms = _arms(results)
     random = arms.get(("random", OURS), [])
     papers = {arm: arms[arm] for arm in PAPERS if arm in arms}
+    gains = [
+        difference(_honest(found, probed), _honest(random, probed))
+        for found in papers.values()
+        for probed in PROBED
+        if _honest(found, probed) and _honest(random, probed)
+    ]
     mended = {arm: found for arm, found in arms.items() if arm in MENDED + MERGED}
     return [
         _reached(
@@ -97,15 +103,9 @@ def claims(results: Results) -> list[Claim]:
         Claim(
             "The ten outputs of the trained network tell more than those of a random one",
             "appendix H",
-            verdict(
-                [
-                    difference(_honest(found, probed), _honest(random, probed))
-                    for found in papers.values()
-                    for probed in PROBED
-                    if _honest(found, probed) and _honest(random, probed)
-                ]
-            ),
+            verdict(gains),
             _against(papers, random) if papers and random else "",
+            power(gains),
         ),
     ]
 
@@ -143,14 +143,13 @@ def _best(found: Results) -> list[float]:
 
 
 def _against(papers: dict[Arm, list[Record]], random: Results) -> str:
-    cells = [
-        f"{name} {text(_honest(random, probed))} %" for probed, name in zip(PROBED, ("softmax", "logits"), strict=True)
-    ]
-    of_papers = [
-        f"{_title(arm)} {text(_honest(found, SOFTMAX))} and {text(_honest(found, LOGITS))} %"
-        for arm, found in papers.items()
-    ]
-    return f"random network: {' and '.join(cells)}; {', '.join(of_papers)}; published: {PAPER['random']} %"
+    """On the softmax and on the logits, where both were probed."""
+    arms = {"random network": random, **{_title(arm): found for arm, found in papers.items()}}
+    cells = []
+    for name, found in arms.items():
+        of = {"softmax": _honest(found, SOFTMAX), "logits": _honest(found, LOGITS)}
+        cells.append(f"{name} {' and '.join(f'{text(values)} % ({what})' for what, values in of.items() if values)}")
+    return f"{', '.join(cells)}; published for the random network: {PAPER['random']} %"
 
 
 def _honest(found: Results, probed: str) -> list[float]:
