@@ -9,7 +9,7 @@ from cyclopts import App, Parameter
 from rich.console import Console
 from rich.text import Text
 
-from neuralbayes.cli.options import Flag
+from neuralbayes.cli.options import Device, Flag, on_device
 from neuralbayes.cli.outputs import check_target
 from neuralbayes.cli.runs import (
     ImageBlocks,
@@ -45,6 +45,7 @@ app = App(name="embed", help_epilogue=EXAMPLES)
 
 
 @app.default
+@on_device
 def embed(
     run: Path,
     data: str,
@@ -54,6 +55,7 @@ def embed(
     layer: Annotated[str, Parameter(metavar="last|1..4|relu1..relu4")] = "last",
     split: Literal["train", "test", "unlabeled"] = "train",
     limit: int | None = None,
+    device: Device = "auto",
     workers: int = 1,
     scheduler: Annotated[str | None, Parameter(metavar="ADDRESS")] = None,
     force: Flag = False,
@@ -75,6 +77,8 @@ def embed(
         Which part of DATA; what is not split is all train.
     limit
         Take the first N images only.
+    device
+        Where the encoder computes, in every worker: cpu, cuda, cuda:1 or mps; auto is the best one there is.
     workers
         Processes of this machine that share the images; they share the cores.
     scheduler
@@ -86,6 +90,7 @@ def embed(
     """
     from neuralbayes.data.path_text import path_cell
     from neuralbayes.distributed.blocks import digest
+    from neuralbayes.distributed.devices import named_device
     from neuralbayes.features.export import BLOCK, check_features_path, feature_block, write_features
 
     state = one_layer(layer)
@@ -98,7 +103,8 @@ def embed(
     weights = digest((run / name).read_bytes() for name in ("encoder.json", "encoder.safetensors"))
     job = {"command": "embed", "encoder": weights, "layer": state}
     order = ImageBlocks(data, split, limit, BLOCK, out, job)
-    blocks = image_blocks(order, images, crew, feature_block, (encoder, state), force=force, quiet=quiet)
+    model = encoder, state, named_device("auto")  # a worker does not know what this process was told
+    blocks = image_blocks(order, images, crew, feature_block, model, force=force, quiet=quiet)
     source = limited(images, limit)
     n_images, n_features = write_features(
         encoder,

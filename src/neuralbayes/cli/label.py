@@ -20,7 +20,7 @@ from neuralbayes.cli.label_model import ModelOrder, label_with_model, write_rows
 from neuralbayes.cli.label_rows import OpenedRows, Training, opened_rows
 from neuralbayes.cli.label_summary import Labeling, label_outputs, next_step, summarize, with_picture
 from neuralbayes.cli.label_texts import OpenedTexts, opened_texts
-from neuralbayes.cli.options import Flag
+from neuralbayes.cli.options import Device, Flag, on_device
 from neuralbayes.cli.outputs import beside
 from neuralbayes.cli.report_inputs import reading_options
 from neuralbayes.cli.standard_streams import HYPHEN, output_file, standard_input, stream_names, to_standard_output
@@ -57,6 +57,7 @@ app = App(name="label", help_epilogue=EXAMPLES)
 
 
 @app.default
+@on_device
 def label(
     file: Path,
     /,
@@ -81,6 +82,7 @@ def label(
     text: Annotated[str | None, Parameter(metavar="COLUMN")] = None,
     features: Annotated[str | None, Parameter(metavar="NETWORK|FILE.npy")] = None,
     seed: int | None = None,
+    device: Device = "auto",
     save: Path | None = None,
     model: Path | None = None,
     workers: int = 1,
@@ -155,6 +157,8 @@ def label(
         for each image or row.
     seed
         Seed of the random numbers, 0 by default: the same seed gives the same labels.
+    device
+        Where networks compute: cpu, cuda, cuda:1 or mps; auto is the best one there is.
     save
         Folder to save the trained model in.
     model

@@ -69,6 +69,7 @@ class ImageOrder:
     def load(self, *, verbose: bool) -> tuple[Any, Images]:
         """The model that is to be used, or None, and the images, in its size."""
         import neuralbayes
+        from neuralbayes.distributed.devices import named_device
 
         if self.features is not None:
             features = self.features
@@ -81,7 +82,7 @@ class ImageOrder:
                 check_memory(n_images if self.limit is None else min(n_images, self.limit), shape)
 
             return None, load_images(self.data, split=self.split, size=self.size, progress=verbose, check=check)
-        estimator = neuralbayes.load(self.model)
+        estimator = neuralbayes.load(self.model).set_params(device=named_device("auto"))  # which workers get with it
         shape = getattr(estimator, "image_shape_", None)
         if not isinstance(estimator, neuralbayes.InformationClusterer) or shape is None:
             raise ValueError(f"{self.model} must hold an InformationClusterer of images, got another kind of model")

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from neuralbayes.cli.options import Flag
+from neuralbayes.cli.options import Device, Flag, on_device
 from neuralbayes.cli.runs import (
     SKIPPED_FILE,
     DataChoice,
@@ -49,6 +49,7 @@ app = App(name="probe", help_epilogue=EXAMPLES)
 
 
 @app.default
+@on_device
 def probe(
     run: Path,
     /,
@@ -60,6 +61,7 @@ def probe(
     epochs: int | None = None,
     protocol: Literal["both", "validation", "paper"] = "both",
     baselines: Flag = False,
+    device: Device = "auto",
     json_: Annotated[Flag, Parameter(name="--json")] = False,
     quiet: Flag = False,
 ) -> None:
@@ -83,16 +85,20 @@ def probe(
         Which test to do.
     baselines
         Do the same with a random encoder of the same shape and with the pixels.
+    device
+        Where encoders compute: cpu, cuda, cuda:1 or mps; auto is the best one there is. Classifiers are small, and stay
+        on the CPU.
     json_
         Print one JSON object and nothing else.
     quiet
         Print nothing but errors.
     """
+    from neuralbayes.distributed.devices import torch_device
     from neuralbayes.probes import probe as judge
     from neuralbayes.system.files import inside, write_json
 
     states = layer_names(layer)
-    encoder = load_encoder(run)
+    encoder = load_encoder(run).to(torch_device())
     chosen, own = _data(run, data)
     shown = not (quiet or json_)
     train, test, division = _parts(encoder, chosen, shown)
@@ -164,11 +170,12 @@ def _parts(encoder: ImageEncoder, data: str, shown: bool) -> tuple[Images, Image
 
 def _rows(encoder: ImageEncoder, train: Images, states: tuple[str, ...], baselines: bool) -> dict[str, dict[str, Any]]:
     """What is probed, by name: arguments of `neuralbayes.probe`."""
+    from neuralbayes.distributed.devices import torch_device
     from neuralbayes.probes import random_encoder
 
     rows: dict[str, dict[str, Any]] = {f"encoder {s}": {"encoder": encoder, "state": s} for s in states}
     if baselines:
-        untrained = random_encoder(encoder, train.source)
+        untrained = random_encoder(encoder, train.source).to(torch_device())
         rows |= {f"random encoder {s}": {"encoder": untrained, "state": s} for s in states}
         rows["pixels"] = {}
     return rows

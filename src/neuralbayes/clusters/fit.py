@@ -33,6 +33,7 @@ from neuralbayes.clusters.merging import Merging, mean_of_neighbors, merge_state
 from neuralbayes.clusters.moved import moved, n_versions
 from neuralbayes.clusters.points import BLOCK, Array, Read, blocks, span
 from neuralbayes.clusters.training import ClusterOptions, Fetch, Trained, state_network, train_states
+from neuralbayes.distributed.devices import device_of, torch_device, working_copy
 from neuralbayes.distributed.processes import default_fabric, rank_zero_result
 from neuralbayes.features.tables import SMALL
 from neuralbayes.neighbors import nearest_neighbors
@@ -230,6 +231,8 @@ def _objective(start: _Start) -> float:
 
 def _posteriors(network: nn.Module, fetch: Fetch, n_samples: int) -> Array:
     """p(z|x) of all samples, a block at a time: (n_samples, n_states)."""
+    network = working_copy(network, torch_device())
+    place = device_of(network)
     with torch.no_grad():
         parts = (torch.arange(start, min(start + BLOCK, n_samples)) for start in range(0, n_samples, BLOCK))
-        return torch.cat([posterior(network(fetch(part))) for part in parts]).numpy()
+        return torch.cat([posterior(network(fetch(part).to(place))).cpu() for part in parts]).numpy()

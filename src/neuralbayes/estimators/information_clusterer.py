@@ -24,6 +24,7 @@ from neuralbayes.clusters.hierarchy import check_linkage, cut, linkage_from_merg
 from neuralbayes.clusters.hints import least_number
 from neuralbayes.clusters.reduction import fit_reduction
 from neuralbayes.clusters.training import N_STATES, ClusterOptions, default_steps, state_mlp
+from neuralbayes.distributed.devices import on_own_device
 from neuralbayes.distributed.processes import default_fabric, rank_zero_result
 from neuralbayes.estimators.attributes import Check, count, numbers, one_of
 from neuralbayes.estimators.clusterer import Array, Samples, tensor_of
@@ -96,6 +97,9 @@ class InformationClusterer(UpdatableClusterer):
     n_components : int, default=100
         Sparse rows of more columns are reduced to so many by a truncated SVD. Those of fewer are taken as dense rows.
     random_state : int, RandomState instance or None, default=None
+    device : str, default="auto"
+        Where to compute: "cpu", "cuda", "cuda:1" or "mps"; "auto" is the best one there is. Votes and neighbours are
+        found on the CPU.
     verbose : bool, default=False
         Show progress.
 
@@ -212,6 +216,7 @@ class InformationClusterer(UpdatableClusterer):
         "metric": [StrOptions(set(METRICS))],
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
+        "device": [str],
         "verbose": ["verbose"],
     }
 
@@ -234,6 +239,7 @@ class InformationClusterer(UpdatableClusterer):
         metric: Literal["euclidean", "cosine"] = "euclidean",
         n_components: int = 100,
         random_state: int | np.random.RandomState | None = None,
+        device: str = "auto",
         verbose: bool = False,
     ) -> None:
         self.n_clusters = n_clusters
@@ -252,9 +258,11 @@ class InformationClusterer(UpdatableClusterer):
         self.metric = metric
         self.n_components = n_components
         self.random_state = random_state
+        self.device = device
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @on_own_device
     def fit(
         self,
         X: Rows,
@@ -349,6 +357,7 @@ class InformationClusterer(UpdatableClusterer):
         best: list[Tensor] = []  # state of each sample within its most probable cluster, block by block
 
         def note(network: nn.Module, x: object, logits: Tensor) -> None:
+            logits = logits.cpu()
             if len(membership) == membership.shape[1]:  # each state is a cluster
                 best.append(logits.argmax(dim=1))
             else:

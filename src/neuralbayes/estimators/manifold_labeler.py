@@ -18,6 +18,7 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
 from neuralbayes.bayes import LOG_2
+from neuralbayes.distributed.devices import on_own_device
 from neuralbayes.estimators.attributes import Check, array, number, numbers
 from neuralbayes.estimators.clusterer import Array, Clusterer
 from neuralbayes.estimators.inputs import as_rows
@@ -77,6 +78,9 @@ class ManifoldLabeler(Clusterer):
     vectorizer : TableVectorizer, optional
         What turns data frames into numbers, standardised. Categories are no ground for a certificate: leave them out.
     random_state : int, RandomState instance or None, default=None
+    device : str, default="auto"
+        Where to compute: "cpu", "cuda", "cuda:1" or "mps"; "auto" is the best one there is. All rows are labelled
+        there; the few that are fitted stay on the CPU.
     verbose : bool, default=False
         Show progress.
 
@@ -161,6 +165,7 @@ class ManifoldLabeler(Clusterer):
         "standardize": ["boolean"],
         "vectorizer": [VECTORIZER, None],
         "random_state": ["random_state"],
+        "device": [str],
         "verbose": ["verbose"],
     }
 
@@ -180,6 +185,7 @@ class ManifoldLabeler(Clusterer):
         standardize: bool = False,
         vectorizer: TableVectorizer | None = None,
         random_state: int | np.random.RandomState | None = None,
+        device: str = "auto",
         verbose: bool = False,
     ) -> None:
         self.n_clusters = n_clusters
@@ -195,9 +201,11 @@ class ManifoldLabeler(Clusterer):
         self.standardize = standardize
         self.vectorizer = vectorizer
         self.random_state = random_state
+        self.device = device
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @on_own_device
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Find the manifolds.
 
@@ -338,4 +346,4 @@ class ManifoldLabeler(Clusterer):
 
 
 def _warn(message: str) -> None:
-    warnings.warn(message, ConvergenceWarning, stacklevel=5)  # from where `fit` was called, past its decorator
+    warnings.warn(message, ConvergenceWarning, stacklevel=6)  # from where `fit` was called, past its decorators

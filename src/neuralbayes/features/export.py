@@ -18,6 +18,7 @@ from neuralbayes.data.normalize import whitened
 from neuralbayes.data.sources import ArraySource, ImageSource, SubsetSource
 from neuralbayes.data.written import parquet_metadata
 from neuralbayes.distributed.blocks import cut
+from neuralbayes.distributed.devices import torch_device, working_copy
 from neuralbayes.features.encoder import ImageEncoder, flat_state
 from neuralbayes.features.programs import Format, export_network
 from neuralbayes.system.files import atomic_write
@@ -161,10 +162,10 @@ def write_features(
         return _write_parquet(temporary, blocks, len(source), labels, names)
 
 
-def feature_block(model: tuple[ImageEncoder, str], images: ImageSource) -> NDArray[np.float32]:
-    """The features of some images, by an encoder and the name of its state: what a worker computes."""
-    encoder, state = model
-    return encoder.features(images, state, max_size=MAX_FEATURES)
+def feature_block(model: tuple[ImageEncoder, str, str], images: ImageSource) -> NDArray[np.float32]:
+    """The features of some images: what a worker computes, by an encoder and the names of its state and a device."""
+    encoder, state, device = model
+    return working_copy(encoder, torch_device(device)).features(images, state, max_size=MAX_FEATURES)
 
 
 def check_features_path(path: str | Path) -> None:
@@ -180,7 +181,7 @@ def _computed(encoder: ImageEncoder, source: ImageSource, state: str, verbose: b
     blocks = cut(len(source), BLOCK)
     with progress(len(blocks), description="thousands of images", enabled=verbose) as display:
         for rows in blocks:
-            features = feature_block((encoder, state), SubsetSource(source, np.arange(rows.start, rows.stop)))
+            features = feature_block((encoder, state, "auto"), SubsetSource(source, np.arange(rows.start, rows.stop)))
             yield features
             display.advance(samples=len(features))
 
