@@ -24,10 +24,10 @@ from neuralbayes.cli.runs import (
 )
 from neuralbayes.distributed.workers import Workers
 
-EXAMPLES = """One row for each image, in their order. A .parquet file has the columns index, path (for a folder), \
-label (where there are labels) and f_0, f_1, ...; a .npy file has the features alone. Only f_0, f_1, ... are features \
-to neuralbayes label. Images of another size than the \
-encoder's are cut and scaled to it.
+EXAMPLES = """One row for each image, in their order. A .parquet or .csv file has the columns index, path (for a \
+folder), label and class (where there are labels and names for them) and f_0, f_1, ..., which alone are features to \
+neuralbayes label. A .npy file has the features alone, and the other columns are in a file beside it, NAME-rows.csv. \
+Images of another size than the encoder's are cut and scaled to it.
 
 Images are done a thousand at a time. What is finished is kept beside the file until it is whole: interrupted, the \
 same command goes on. --workers shares the images among processes of this machine, --scheduler among the workers of \
@@ -70,7 +70,7 @@ def embed(
     data
         A data set, a folder of pictures, a .npy or a .npz.
     out
-        Where the features go: .parquet or .npy.
+        Where the features go: .parquet, .csv or .npy.
     layer
         Which hidden layer: the last one, or one by its number or name.
     split
@@ -91,12 +91,20 @@ def embed(
     from neuralbayes.data.path_text import path_cell
     from neuralbayes.distributed.blocks import digest
     from neuralbayes.distributed.devices import named_device
-    from neuralbayes.features.export import BLOCK, check_features_path, feature_block, write_features
+    from neuralbayes.features.feature_files import (
+        BLOCK,
+        check_features_path,
+        feature_block,
+        rows_file,
+        write_features,
+    )
 
     state = one_layer(layer)
     crew = Workers(workers, scheduler)
     check_features_path(out)
     check_target(out, option="--out", force=force, source=Path(data))
+    if out.suffix.lower() == ".npy":
+        check_target(rows_file(out), option="--out", force=force, source=Path(data))
     encoder = load_encoder(run)
     images = load_fitting(encoder.shape, data, split, progress=not quiet)
     tell_skipped(images, kept_in=skipped_file(out), quiet=quiet)
@@ -111,6 +119,7 @@ def embed(
         source,
         out,
         labels=None if images.labels is None else images.labels[: len(source)],
+        class_names=images.class_names,
         names=[path_cell(path) for path in image_paths(images, limit)] or None,
         features=blocks,
     )
