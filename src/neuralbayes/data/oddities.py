@@ -23,7 +23,7 @@ BLANK = 2.0
 SOME_PIXELS = 4096
 """How many of them, about, are looked at to tell whether a picture is blank."""
 
-MAX_BITS, BANDS = 7, 8
+MAX_BITS, BANDS = 5, 8
 """Bits that may differ: fewer than there are bands, so two such pictures agree in all bits of one band at least."""
 
 MAX_COLOR = 12.0
