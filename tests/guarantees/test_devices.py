@@ -74,7 +74,7 @@ def trained_on(device: torch.device) -> Iterator[None]:
     with ExitStack() as stack:
         for place in places:
             stack.enter_context(mock.patch(f"neuralbayes.{place}.default_fabric", return_value=fabric_on(device)))
-        for place in ("clusters.fit", "clusters.from_consensus", "estimators.clusterer", "estimators.mim_encoder"):
+        for place in ("clusters.fit", "clusters.from_consensus", "system.devices", "estimators.mim_encoder"):
             stack.enter_context(mock.patch(f"neuralbayes.{place}.torch_device", return_value=device))
         yield
 

@@ -90,7 +90,6 @@ def embed(
     """
     from neuralbayes.data.path_text import path_cell
     from neuralbayes.distributed.blocks import digest
-    from neuralbayes.distributed.devices import named_device
     from neuralbayes.features.feature_files import (
         BLOCK,
         check_features_path,
@@ -98,6 +97,7 @@ def embed(
         rows_file,
         write_features,
     )
+    from neuralbayes.system.devices import named_device
 
     state = one_layer(layer)
     crew = Workers(workers, scheduler)

@@ -78,7 +78,7 @@ class ImageOrder:
     def load(self, *, verbose: bool) -> tuple[Any, Images]:
         """The model that is to be used, or None, and the images, in its size."""
         import neuralbayes
-        from neuralbayes.distributed.devices import named_device
+        from neuralbayes.system.devices import named_device
 
         if self.features is not None:
             features = self.features

@@ -31,7 +31,7 @@ def on_device(command: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
-        from neuralbayes.distributed.devices import computing_on
+        from neuralbayes.system.devices import computing_on
 
         with computing_on(str(kwargs.get("device", "auto"))):
             return command(*args, **kwargs)

@@ -98,8 +98,8 @@ def probe(
     quiet
         Print nothing but errors.
     """
-    from neuralbayes.distributed.devices import torch_device
     from neuralbayes.probes.protocol import probe_parts
+    from neuralbayes.system.devices import torch_device
     from neuralbayes.system.files import inside, write_json
 
     states = layer_names(layer)
@@ -190,8 +190,8 @@ def _some(images: Images, limit: int | None) -> Images:
 
 def _rows(encoder: ImageEncoder, train: Images, states: tuple[str, ...], baselines: bool) -> dict[str, dict[str, Any]]:
     """What is probed, by name: arguments of `probe_parts`."""
-    from neuralbayes.distributed.devices import torch_device
     from neuralbayes.probes import random_encoder
+    from neuralbayes.system.devices import torch_device
 
     rows: dict[str, dict[str, Any]] = {f"encoder {s}": {"encoder": encoder, "state": s} for s in states}
     if baselines:

@@ -209,7 +209,7 @@ def _open_by_features(folder: Path, text: str | None, asked: Asked) -> TextInput
 
 
 def _open_run(folder: Path, asked: Asked) -> ImageInput:
-    from neuralbayes.distributed.devices import torch_device
+    from neuralbayes.system.devices import torch_device
 
     for option, value in {"--features": asked.features, "--size": asked.size}.items():
         if value is not None:

@@ -33,11 +33,11 @@ from neuralbayes.clusters.merging import Merging, mean_of_neighbors, merge_state
 from neuralbayes.clusters.moved import moved, n_versions
 from neuralbayes.clusters.points import BLOCK, Array, Read, blocks, span
 from neuralbayes.clusters.training import ClusterOptions, Fetch, Trained, state_network, train_states
-from neuralbayes.distributed.devices import device_of, torch_device, working_copy
 from neuralbayes.distributed.processes import default_fabric, rank_zero_result
 from neuralbayes.features.tables import SMALL
 from neuralbayes.neighbors import nearest_neighbors
 from neuralbayes.networks.states import MergedStates, StateNetwork
+from neuralbayes.system.devices import device_of, torch_device, working_copy
 from neuralbayes.training.precision import InBfloat16, choose_precision
 
 LARGE = 1e11

@@ -32,10 +32,10 @@ from neuralbayes.clusters.space import Space, make_space, thinned
 from neuralbayes.clusters.starts import base_partitions
 from neuralbayes.clusters.taught import taught_votes
 from neuralbayes.clusters.training import ClusterOptions, Trained, state_network, train_from_votes
-from neuralbayes.distributed.devices import device_of, torch_device, working_copy
 from neuralbayes.distributed.processes import default_fabric, rank_zero_result
 from neuralbayes.features.tables import SMALL
 from neuralbayes.networks.states import StateNetwork, WithStates
+from neuralbayes.system.devices import device_of, torch_device, working_copy
 from neuralbayes.training.inference import in_blocks
 
 FEW = 20_000

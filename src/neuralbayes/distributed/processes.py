@@ -13,9 +13,9 @@ import torch.distributed as dist
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from neuralbayes.distributed.devices import named_device
 from neuralbayes.distributed.launch import launched_share, n_cores
 from neuralbayes.distributed.sharding import any_sharded, is_sharded
+from neuralbayes.system.devices import named_device
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric

@@ -14,7 +14,6 @@ from torch import Tensor, nn
 
 from neuralbayes.bayes import js_divergence
 from neuralbayes.data.sources import ImageSource
-from neuralbayes.distributed.devices import device_of, torch_device, working_copy
 from neuralbayes.estimators.attributes import (
     Check,
     array,
@@ -203,8 +202,7 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         Clusters that are `named` keep their numbers.
         """
         self.module_: Any = module.eval().requires_grad_(False)
-        module = working_copy(self.module_, torch_device(self.device))
-        place = device_of(module)
+        module, place = self._working_module()
         total = torch.zeros(())
 
         def label(rows: NDArray[np.int64]) -> Tensor:
@@ -253,11 +251,17 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
     def _labels(self, samples: Samples) -> NDArray[np.int64]:
         return self._over_blocks(lambda logits: logits.argmax(dim=1), samples)
 
+    def _working_module(self) -> tuple[nn.Module, torch.device]:
+        """`module_`, or a copy of it, on the device that it is to compute on."""
+        from neuralbayes.system.devices import device_of, torch_device, working_copy
+
+        module = working_copy(self.module_, torch_device(self.device))
+        return module, device_of(module)
+
     def _over_blocks(self, function: Callable[[Tensor], Tensor], samples: Samples, verbose: bool = False) -> Array:
         """What `function` makes of the logits of all samples, a block at a time, numbers in the precision of rows."""
         single = isinstance(samples, np.ndarray | SparseRows) and samples.dtype != np.float64
-        module = working_copy(self.module_, torch_device(self.device))
-        place = device_of(module)
+        module, place = self._working_module()
 
         def of_block(rows: NDArray[np.int64]) -> Tensor:
             found = function(module(tensor_of(samples, rows).to(place)))

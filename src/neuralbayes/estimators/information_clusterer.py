@@ -24,7 +24,6 @@ from neuralbayes.clusters.hierarchy import check_linkage, cut, linkage_from_merg
 from neuralbayes.clusters.hints import least_number
 from neuralbayes.clusters.reduction import fit_reduction
 from neuralbayes.clusters.training import N_STATES, ClusterOptions, default_steps, state_mlp
-from neuralbayes.distributed.devices import on_own_device
 from neuralbayes.distributed.processes import default_fabric, rank_zero_result
 from neuralbayes.estimators.attributes import Check, count, numbers, one_of
 from neuralbayes.estimators.clusterer import Array, Samples, tensor_of
@@ -36,6 +35,7 @@ from neuralbayes.estimators.vectorized import VECTORIZER
 from neuralbayes.networks.rows import RowLayer
 from neuralbayes.networks.states import StateNetwork, WithStates
 from neuralbayes.objectives import Objective
+from neuralbayes.system.devices import on_own_device
 
 if TYPE_CHECKING:
     from neuralbayes.estimators.table_vectorizer import TableVectorizer

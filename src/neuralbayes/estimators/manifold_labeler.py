@@ -18,7 +18,6 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
 from neuralbayes.bayes import LOG_2
-from neuralbayes.distributed.devices import on_own_device
 from neuralbayes.estimators.attributes import Check, array, number, numbers
 from neuralbayes.estimators.clusterer import Array, Clusterer
 from neuralbayes.estimators.inputs import as_rows
@@ -205,7 +204,6 @@ class ManifoldLabeler(Clusterer):
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    @on_own_device
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Find the manifolds.
 
@@ -219,6 +217,9 @@ class ManifoldLabeler(Clusterer):
         -------
         self
         """
+        from neuralbayes.system.devices import named_device
+
+        named_device(self.device)  # refused before anything is computed
         self._forget()
         if getattr(X, "ndim", 2) in (3, 4):
             raise ValueError(
@@ -346,4 +347,4 @@ class ManifoldLabeler(Clusterer):
 
 
 def _warn(message: str) -> None:
-    warnings.warn(message, ConvergenceWarning, stacklevel=6)  # from where `fit` was called, past its decorators
+    warnings.warn(message, ConvergenceWarning, stacklevel=5)  # from where `fit` was called, past its decorator

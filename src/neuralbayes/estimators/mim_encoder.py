@@ -24,12 +24,12 @@ from neuralbayes import features
 from neuralbayes.bayes import mutual_information
 from neuralbayes.data.normalize import Normalization, Per
 from neuralbayes.data.sources import ImageSource
-from neuralbayes.distributed.devices import torch_device, working_copy
 from neuralbayes.estimators.attributes import Check, array, check_features, count, counts, names, numbers, shape_or_none
 from neuralbayes.estimators.inputs import Rows, as_fitted, as_images, as_rows
 from neuralbayes.estimators.persistence import SavedEstimator
 from neuralbayes.features.encoder import STATES, WIDTHS, ImageEncoder, state_use
 from neuralbayes.objectives import Objective, WeightedSum
+from neuralbayes.system.devices import torch_device, working_copy
 
 Array = NDArray[Any]
 

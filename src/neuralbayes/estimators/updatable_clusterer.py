@@ -18,11 +18,11 @@ from neuralbayes.clusters.new_groups import find_new_groups
 from neuralbayes.clusters.training import ClusterOptions
 from neuralbayes.clusters.typicality import Typicality, split_rows
 from neuralbayes.clusters.update import MAX_RESERVOIR, mixed_reservoir, update_clusters
-from neuralbayes.distributed.devices import on_own_device
 from neuralbayes.estimators.attributes import Check, array, count
 from neuralbayes.estimators.clusterer import Samples, tensor_of
 from neuralbayes.estimators.inputs import Rows
 from neuralbayes.estimators.typical_clusterer import TypicalClusterer
+from neuralbayes.system.devices import on_own_device
 from neuralbayes.training.inference import in_blocks
 
 

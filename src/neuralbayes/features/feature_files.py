@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from neuralbayes.data.sources import ImageSource, SubsetSource
 from neuralbayes.data.written import CLASS, FEATURE, INDEX, LABEL, PATH, parquet_metadata
 from neuralbayes.distributed.blocks import cut
-from neuralbayes.distributed.devices import torch_device, working_copy
 from neuralbayes.features.encoder import MAX_FEATURES, ImageEncoder
+from neuralbayes.system.devices import torch_device, working_copy
 from neuralbayes.system.files import atomic_write
 from neuralbayes.training.progress import progress
 

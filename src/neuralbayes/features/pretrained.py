@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from neuralbayes.data.pictures import Interpolation
-from neuralbayes.distributed.devices import torch_device
 from neuralbayes.system.code import named_object
+from neuralbayes.system.devices import torch_device
 
 Kind = Literal["pictures", "texts"]
 

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 import neuralbayes as nb
-from neuralbayes.distributed.devices import computing_on, device_of, named_device, torch_device, working_copy
+from neuralbayes.system.devices import computing_on, device_of, named_device, torch_device, working_copy
 
 
 def test_auto_is_what_the_call_around_it_says() -> None:
