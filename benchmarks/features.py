@@ -45,7 +45,7 @@ Array = NDArray[Any]
 
 
 def ours(X: Array, k: int, seed: int) -> Array:
-    return nb.InformationClusterer(k, random_state=seed).fit(X).labels_
+    return np.asarray(nb.InformationClusterer(k, random_state=seed).fit(X).labels_)
 
 
 def k_means(X: Array, k: int, seed: int) -> Array:

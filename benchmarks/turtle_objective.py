@@ -82,4 +82,5 @@ def _learnt(x: Tensor, labels: Tensor) -> Tensor:
         nn.functional.cross_entropy(classifier(x), labels).backward()  # type: ignore[no-untyped-call]
         optimizer.step()
     with torch.no_grad():
-        return classifier(x).log_softmax(dim=1)
+        log_q: Tensor = classifier(x).log_softmax(dim=1)
+        return log_q

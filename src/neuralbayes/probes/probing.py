@@ -92,8 +92,8 @@ def probe(
         rows, held_out = divided(labels, name)
         parts = [(_some(samples, rows), labels[rows]), (_some(samples, held_out), labels[held_out])]
     else:
-        pair = test if isinstance(test, tuple) and len(test) == 2 else (test, None)
-        parts = [(samples, labels), _labelled(*pair, "test")[:2]]
+        other, classes = test if isinstance(test, tuple) and len(test) == 2 else (test, None)
+        parts = [(samples, labels), _labelled(other, classes, "test")[:2]]
     coded = _numbered([labels for _, labels in parts])
     own = encoder if isinstance(encoder, ImageEncoder) else None
     if encoder is not None and own is None:
