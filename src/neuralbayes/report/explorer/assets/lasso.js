@@ -141,8 +141,8 @@ class Lasso {
       for (const i of this.chosen) counts.set(layer.claim[i], (counts.get(layer.claim[i]) ?? 0) + 1);
       const names = explorer.names();
       const most = Array.from(counts).sort((a, b) => b[1] - a[1]);
-      const listed = most.slice(0, 4).map(([k, n]) => `${names ? names[k] : `state ${k}`} ${count(n)}`);
-      if (most.length > 4) listed.push(`${most.length - 4} more`);
+      const listed = most.slice(0, 4).map(([k, n]) => `${count(n)} in ${names ? names[k] : `state ${k}`}`);
+      if (most.length > 4) listed.push(`others in ${most.length - 4} more`);
       const { size } = this.chosen;
       const text = `${count(size)} ${samples.noun}${size === 1 ? "" : "s"} selected${size ? `: ${listed.join(", ")}` : ""}.`;
       explorer.part("selection-count").textContent = text;

@@ -140,11 +140,13 @@ class StateMap {
       if (!this.seen(x, y)) continue;
       if (drawn.some(([px, py]) => Math.abs(px - x) < w + 5 && Math.abs(py - y) < h + 5)) continue;
       drawn.push([x, y]);
+      context.globalAlpha = this.lasso.chosen && !this.lasso.chosen.has(i) ? 0.3 : 1;
       const from = [(i % columns) * cell, Math.floor(i / columns) * cell];
       context.fillStyle = coloured ? this.style(i).color : color("line");
       context.fillRect(x - w / 2 - 2, y - h / 2 - 2, w + 4, h + 4);
       context.drawImage(image, ...from, width, height, x - w / 2, y - h / 2, w, h);
     }
+    context.globalAlpha = 1;
   }
 
   mark(context, x, y, radius, shape) {
