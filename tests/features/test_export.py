@@ -34,11 +34,15 @@ def test_the_network_that_takes_bytes_gives_the_features(encoder, state):
 
 
 @pytest.mark.parametrize(
-    ("encoder", "state"),
-    [("channel", "relu1"), ("channel", "relu4"), ("dimension", "relu4"), ("whiten", "relu4")],
+    ("to", "encoder", "state"),
+    [
+        ("onnx", "channel", "relu1"),
+        ("onnx", "dimension", "relu4"),
+        ("torch", "channel", "relu4"),
+        ("torch", "whiten", "relu4"),
+    ],
     indirect=["encoder"],
 )
-@pytest.mark.parametrize("to", ["onnx", "torch"])
 def test_an_exported_network_gives_the_features_of_any_number_of_images(encoder, tmp_path, to, state):
     if to == "onnx":
         onnxruntime = pytest.importorskip("onnxruntime")

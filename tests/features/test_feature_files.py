@@ -94,9 +94,6 @@ def test_what_fails_half_way_leaves_the_old_file(encoder, tmp_path, monkeypatch,
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_features_go_to_formats_that_are_known(encoder, tmp_path, monkeypatch):
+def test_features_go_to_formats_that_are_known(encoder, tmp_path):
     with pytest.raises(ValueError, match=r"\.parquet, \.csv or \.npy, got"):
         write_features(encoder, ArraySource(images(3)), tmp_path / "f.txt")
-    monkeypatch.setattr(feature_files, "find_spec", lambda name: None)
-    with pytest.raises(ImportError, match=r"pip install 'neuralbayes\[table\]'"):
-        write_features(encoder, ArraySource(images(3)), tmp_path / "f.parquet")

@@ -6,7 +6,6 @@ import json
 import re
 from dataclasses import replace
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -205,8 +204,6 @@ def _draw(
     run: Path, stem: str, results: list[dict[str, Any]], class_names: tuple[str, ...] | None
 ) -> tuple[list[str], list[str]]:
     """One confusion matrix for each layer of the encoder, by the honest protocol where there is one; what failed."""
-    if find_spec("matplotlib") is None:
-        return [], []
     from neuralbayes.plot.style import problem_of
 
     paths: list[str] = []

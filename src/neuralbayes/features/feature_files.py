@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from importlib.util import find_spec
 from itertools import repeat
 from pathlib import Path
 from typing import Any
@@ -117,12 +116,10 @@ def feature_block(model: tuple[ImageEncoder, str, str], images: ImageSource) -> 
 
 
 def check_features_path(path: str | Path) -> None:
-    """Raise unless `path` ends in .parquet, .csv or .npy and what the format needs is installed."""
+    """Raise unless `path` ends in .parquet, .csv or .npy."""
     suffix = Path(path).suffix.lower()
     if suffix not in SUFFIXES:
         raise ValueError(f"features are written to {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}, got {str(path)!r}")
-    if suffix == ".parquet" and find_spec("pyarrow") is None:
-        raise ImportError("Parquet files need pyarrow: pip install 'neuralbayes[table]'")
 
 
 def _computed(encoder: ImageEncoder, source: ImageSource, state: str, verbose: bool) -> Iterator[NDArray[np.float32]]:
