@@ -9,7 +9,7 @@ from cyclopts import App, Parameter
 from rich.console import Console
 from rich.text import Text
 
-from neuralbayes.cli.options import Flag
+from neuralbayes.cli.options import Device, Flag, on_device
 from neuralbayes.cli.outputs import check_target
 from neuralbayes.cli.runs import (
     ImageBlocks,
@@ -24,10 +24,10 @@ from neuralbayes.cli.runs import (
 )
 from neuralbayes.distributed.workers import Workers
 
-EXAMPLES = """One row for each image, in their order. A .parquet file has the columns index, path (for a folder), \
-label (where there are labels) and f_0, f_1, ...; a .npy file has the features alone. Only f_0, f_1, ... are features \
-to neuralbayes label. Images of another size than the \
-encoder's are cut and scaled to it.
+EXAMPLES = """One row for each image, in their order. A .parquet or .csv file has the columns index, path (for a \
+folder), label and class (where there are labels and names for them) and f_0, f_1, ..., which alone are features to \
+neuralbayes label. A .npy file has the features alone, and the other columns are in a file beside it, NAME-rows.csv. \
+Images of another size than the encoder's are cut and scaled to it.
 
 Images are done a thousand at a time. What is finished is kept beside the file until it is whole: interrupted, the \
 same command goes on. --workers shares the images among processes of this machine, --scheduler among the workers of \
@@ -45,6 +45,7 @@ app = App(name="embed", help_epilogue=EXAMPLES)
 
 
 @app.default
+@on_device
 def embed(
     run: Path,
     data: str,
@@ -54,6 +55,7 @@ def embed(
     layer: Annotated[str, Parameter(metavar="last|1..4|relu1..relu4")] = "last",
     split: Literal["train", "test", "unlabeled"] = "train",
     limit: int | None = None,
+    device: Device = "auto",
     workers: int = 1,
     scheduler: Annotated[str | None, Parameter(metavar="ADDRESS")] = None,
     force: Flag = False,
@@ -68,13 +70,15 @@ def embed(
     data
         A data set, a folder of pictures, a .npy or a .npz.
     out
-        Where the features go: .parquet or .npy.
+        Where the features go: .parquet, .csv or .npy.
     layer
         Which hidden layer: the last one, or one by its number or name.
     split
         Which part of DATA; what is not split is all train.
     limit
         Take the first N images only.
+    device
+        Where the encoder computes, in every worker: cpu, cuda, cuda:1 or mps; auto is the best one there is.
     workers
         Processes of this machine that share the images; they share the cores.
     scheduler
@@ -86,25 +90,36 @@ def embed(
     """
     from neuralbayes.data.path_text import path_cell
     from neuralbayes.distributed.blocks import digest
-    from neuralbayes.features.export import BLOCK, check_features_path, feature_block, write_features
+    from neuralbayes.features.feature_files import (
+        BLOCK,
+        check_features_path,
+        feature_block,
+        rows_file,
+        write_features,
+    )
+    from neuralbayes.system.devices import named_device
 
     state = one_layer(layer)
     crew = Workers(workers, scheduler)
     check_features_path(out)
     check_target(out, option="--out", force=force, source=Path(data))
+    if out.suffix.lower() == ".npy":
+        check_target(rows_file(out), option="--out", force=force, source=Path(data))
     encoder = load_encoder(run)
     images = load_fitting(encoder.shape, data, split, progress=not quiet)
     tell_skipped(images, kept_in=skipped_file(out), quiet=quiet)
     weights = digest((run / name).read_bytes() for name in ("encoder.json", "encoder.safetensors"))
     job = {"command": "embed", "encoder": weights, "layer": state}
     order = ImageBlocks(data, split, limit, BLOCK, out, job)
-    blocks = image_blocks(order, images, crew, feature_block, (encoder, state), force=force, quiet=quiet)
+    model = encoder, state, named_device("auto")  # a worker does not know what this process was told
+    blocks = image_blocks(order, images, crew, feature_block, model, force=force, quiet=quiet)
     source = limited(images, limit)
     n_images, n_features = write_features(
         encoder,
         source,
         out,
         labels=None if images.labels is None else images.labels[: len(source)],
+        class_names=images.class_names,
         names=[path_cell(path) for path in image_paths(images, limit)] or None,
         features=blocks,
     )

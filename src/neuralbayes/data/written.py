@@ -41,7 +41,7 @@ def written_columns(frame: pd.DataFrame) -> dict[str, str]:
     for command, names in _marked(frame.attrs).items():
         found |= dict.fromkeys(names, command)
     if feature_columns(frame):
-        found |= dict.fromkeys((INDEX, PATH, LABEL), "embed")
+        found |= dict.fromkeys((INDEX, PATH, LABEL, CLASS), "embed")
     block = _label_blocks(frame, there)
     found |= dict.fromkeys(block, "label")
     # The table of images that were labelled; elsewhere a column may well be called index.

@@ -29,6 +29,7 @@ from neuralbayes.estimators.inputs import Rows, as_fitted, as_images, as_rows
 from neuralbayes.estimators.persistence import SavedEstimator
 from neuralbayes.features.encoder import STATES, WIDTHS, ImageEncoder, state_use
 from neuralbayes.objectives import Objective, WeightedSum
+from neuralbayes.system.devices import torch_device, working_copy
 
 Array = NDArray[Any]
 
@@ -77,7 +78,7 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
         correlations of neighbouring pixels away or, if False, bring each channel to variance 1 only.
     random_state : int, RandomState instance or None, default=None
     device : str, default="auto"
-        Where to train: "cpu", "cuda", "cuda:1" or "mps"; "auto" is the best one there is.
+        Where to compute: "cpu", "cuda", "cuda:1" or "mps"; "auto" is the best one there is.
     verbose : bool, default=False
         Show progress.
 
@@ -302,8 +303,10 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
         layer = self._check_layer(len(self.n_states_))
         samples = as_fitted(self, X, self.image_shape_)
         if isinstance(samples, np.ndarray):
-            return features.RowsEncoder(self.module_, self.mean_, self.std_).states(samples, layer)
-        states: Array = self.module_.features(samples, STATES[layer], max_size=max_size)
+            rows = features.RowsEncoder(self.module_, self.mean_, self.std_)
+            return rows.states(samples, layer, torch_device(self.device))
+        encoder = working_copy(self.module_, torch_device(self.device))
+        states: Array = encoder.features(samples, STATES[layer], max_size=max_size)
         return states
 
     def _check_fitted(self, weights: Mapping[str, torch.Tensor]) -> None:
