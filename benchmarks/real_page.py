@@ -118,9 +118,7 @@ def typicality(results: Results) -> str:
     for name in (name for name in records[0] if name.startswith("rejected at ")):
         found = [100 * record[name] for record in records]
         promised = 100 * float(name.removeprefix("rejected at "))
-        rates.append(
-            f"{np.mean(found):.1f} % at a nominal {promised:g} % (from {min(found):.1f} to {max(found):.1f})"
-        )
+        rates.append(f"{np.mean(found):.1f} % at a nominal {promised:g} % (from {min(found):.1f} to {max(found):.1f})")
     return (
         f"`typicality` separates out-of-scope sentences from held-out sentences with an AUROC of {auroc:.3f}. Over "
         f"{len(records)} random splits, it rejected the following shares of ordinary sentences: {'; '.join(rates)}."

@@ -138,7 +138,12 @@ def real_table() -> str:
         of_images = [values(field, name, method) for name in ("MNIST", "Fashion-MNIST")]
         rows += [[method, "", "", *map(percent, of_images)]]
     n_tables = len({record["set"] for record in tables})
-    heads = [f"{n_tables} tables, ARI", "CLINC150 sentences, accuracy %", "MNIST, accuracy %", "Fashion-MNIST, accuracy %"]
+    heads = [
+        f"{n_tables} tables, ARI",
+        "CLINC150 sentences, accuracy %",
+        "MNIST, accuracy %",
+        "Fashion-MNIST, accuracy %",
+    ]
     return table(["method", *heads], rows) + "\n"
 
 
@@ -186,9 +191,7 @@ def manifolds_table() -> str:
         ]
         times = []
         for key in ("fit_seconds", "predict_seconds"):
-            ratios = [
-                record[key] / ours[record["set"], record["seed"]][key] for record in of_method if record.get(key)
-            ]
+            ratios = [record[key] / ours[record["set"], record["seed"]][key] for record in of_method if record.get(key)]
             times.append(f"{float(f'{statistics.median(ratios):.2g}'):g}" if ratios else "cannot")
         name = "**ManifoldLabeler**" if method == "ours" else method
         mean = statistics.mean(record["accuracy"] for record in of_method)
