@@ -49,25 +49,25 @@ PEERS = f"""How the methods were run:
   is closest to the right one. Noise points go to the nearest cluster.
 - `ManifoldLabeler` is made for disjoint manifolds. It is listed to show what happens if there are none."""
 
-BEFORE = """`InformationClusterer` was measured on a busy machine, so its times on images are too high. It also has fewer
-seeds on images than some other methods."""
+BEFORE = """`InformationClusterer` was measured on a busy machine, so its times on images are too high. It also has
+fewer seeds on images than some other methods."""
 
-KNOW = """- **Settings were chosen on some of these data.** No fit used classes, but the recipe did. The adversarial radius
-  and the number of states were chosen by accuracies like these, mostly on MNIST. The merging rule was chosen on MNIST,
-  Fashion-MNIST, the imbalanced set and digits. Training the merged clusters was added because it helped on
+KNOW = """- **Settings were chosen on some of these data.** No fit used classes, but the recipe did. The adversarial
+  radius and the number of states were chosen by accuracies like these, mostly on MNIST. The merging rule was chosen on
+  MNIST, Fashion-MNIST, the imbalanced set and digits. Training the merged clusters was added because it helped on
   Fashion-MNIST. Its length, rate and weight of H(z) were chosen among some ten variants by the accuracy on test images
   with seeds 0 and 1, which are among those above. The method for rows was chosen on the tables and sentences below.
   Four of the six tables above are among them; digits and phishing are not.
 - **Image transformations** were adopted after one short training with them and one without, on 9,000 MNIST training
-  images of 16 x 16 pixels. Their strength was not tuned. Fashion-MNIST was measured afterwards: one seed gained, another
-  fell far below its accuracy without them.
+  images of 16 x 16 pixels. Their strength was not tuned. Fashion-MNIST was measured afterwards: one seed gained,
+  another fell far below its accuracy without them.
 - **Neighbours** are defined by distances between principal components. If these distances say little about the content,
   as with photographs, use the features of a pretrained network or pass your own `network`.
 - **Unequal clusters of images.** Merging depends on which states touch, not on their sizes, and the objective prefers
   states of equal size. A class with a tenth of the images of another one can end up merged with a second class. Two
-  variants were tried on a sample of MNIST with unequal classes and one seed. A decreasing weight of H(z), with the sizes
-  of the merged states as the target of p(z), gained little. Merging by the joint probability over the geometric mean of
-  the sizes helped there but hurt on the 16 x 16 images. Neither is used."""
+  variants were tried on a sample of MNIST with unequal classes and one seed. A decreasing weight of H(z), with the
+  sizes of the merged states as the target of p(z), gained little. Merging by the joint probability over the geometric
+  mean of the sizes helped there but hurt on the 16 x 16 images. Neither is used."""
 
 
 def write_page(field: Results, tried: Results, docs: Path) -> None:
@@ -162,10 +162,10 @@ def mnist_sentence(results: Results) -> str:
     probe = values(results, "MNIST", OURS, "probe")
     return (
         f"The median accuracy is {100 * np.median(list(accuracy.values())):.2f} %. The seed with the lowest loss, seed "
-        f"{selected}, has {100 * accuracy[selected]:.2f} %. The published accuracy of IMSAT is {IMSAT_PUBLISHED} %. The "
-        f"paper reports {PAPER_PROBE} % for a linear classifier on ten outputs, in the best epoch on 128 test images. "
-        f"Ours has {percent(probe)} % on all test images. [The paper, measured](results.md) repeats that experiment "
-        "with the paper's own method."
+        f"{selected}, has {100 * accuracy[selected]:.2f} %. The published accuracy of IMSAT is {IMSAT_PUBLISHED} %. "
+        f"The paper reports {PAPER_PROBE} % for a linear classifier on ten outputs, in the best epoch on 128 test "
+        f"images. Ours has {percent(probe)} % on all test images. [The paper, measured](results.md) repeats that "
+        "experiment with the paper's own method."
     )
 
 
@@ -250,10 +250,10 @@ def tried_summary(results: Results) -> str:
         f"- enough updates ({mean['1500 steps']:.1f} % with 1500 steps, "
         f"{mean['batches of 5000, as many images']:.1f} % with as many images in batches of 5000);\n"
         f"- more states than clusters ({mean['10 states, as many as clusters']:.1f} % with ten states).\n\n"
-        f"After merging, the accuracy is {merged['default']:.1f} %. Training the merged clusters adds the rest, and also "
-        f"repairs poor merges: with all pixels, it raises {merged['all pixels']:.1f} to {mean['all pixels']:.1f} %. The "
-        f"best variant, {best}, has {mean[best]:.2f} %. Averaged weights, self-training, DML next to MIM and a running "
-        "p(z) do not help and are not used. Differences of a few tenths are within the variation between seeds."
+        f"After merging, the accuracy is {merged['default']:.1f} %. Training the merged clusters adds the rest, and "
+        f"also repairs poor merges: with all pixels, it raises {merged['all pixels']:.1f} to {mean['all pixels']:.1f} "
+        f"%. The best variant, {best}, has {mean[best]:.2f} %. Averaged weights, self-training, DML next to MIM and a "
+        "running p(z) do not help and are not used. Differences of a few tenths are within the variation between seeds."
     )
 
 

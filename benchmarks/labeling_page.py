@@ -34,8 +34,8 @@ from the rest after a long random walk: log 2 if no walk leaves the state. [What
 means](tables.md#certificate) lists the other conditions. With `n_clusters="auto"`, it returns the largest number of
 states that are all certified and that are found again in resamples."""
 
-NOT_SHOWN = """- All disjoint sets on this page have a gap between their manifolds, because this is what the method is for. For
-  clusters that touch or overlap, use `InformationClusterer` or a mixture model.
+NOT_SHOWN = """- All disjoint sets on this page have a gap between their manifolds, because this is what the method is
+  for. For clusters that touch or overlap, use `InformationClusterer` or a mixture model.
 - On these sets, the neighbour graph does most of the work, as it does in SpectralClustering. `ManifoldLabeler` adds a
   network that labels new points, $p(z \\mid x)$, the certificate, and a cost that is linear in the number of rows.
 - The graph contains at most 2,000 random rows. A manifold with only a handful of rows among them is not found.
@@ -61,8 +61,8 @@ def write_page(results: Results, docs: Path) -> None:
         f"{versions}. The machine was also doing other work, so ratios are more reliable than seconds.",
         "## Accuracy with a given number of clusters",
         "The sets have 1,200 points in 512 dimensions. The first four are those of the paper. The table shows the mean "
-        "accuracy in %, with the worst seed in brackets. Labels are matched to manifolds one to one. Points called noise "
-        "count as wrong.",
+        "accuracy in %, with the worst seed in brackets. Labels are matched to manifolds one to one. Points called "
+        "noise count as wrong.",
         accuracy_table(results),
         "The next table counts the seeds with every point right, and those with at least 99 % right:",
         seeds_table(results),
@@ -79,8 +79,8 @@ def write_page(results: Results, docs: Path) -> None:
         auto_table(results),
         "## The certificate",
         f"Separation runs from 0 to 100. A manifold is certified if its separation is at least {100 * CERTIFIED:g} and "
-        "if outliers, chance and discrete columns do not explain it. On connected sets, the labeler was asked for 2 and "
-        "for 3 manifolds that do not exist.",
+        "if outliers, chance and discrete columns do not explain it. On connected sets, the labeler was asked for 2 "
+        "and for 3 manifolds that do not exist.",
         certificate_table(results),
         connected_sentence(results),
         connected_table(results),
@@ -205,8 +205,8 @@ def cost_list(results: Results) -> str:
 - A fit takes {cost_ratio(results, "eight", "spectral"):.1f} times as long as SpectralClustering in two dimensions, and
   {cost_ratio(results, "wide", "spectral_wide"):.1f} times as long in 512.
 
-The next table increases the number of rows of the set with five manifolds. Rows are float32 in a memory-mapped file, and
-each fit runs in its own process:"""
+The next table increases the number of rows of the set with five manifolds. Rows are float32 in a memory-mapped file,
+and each fit runs in its own process:"""
 
 
 def scale_table(results: Results) -> str:
@@ -265,7 +265,8 @@ def notes(results: Results) -> list[str]:
         if min(ours) < 1.0:
             wrong = sum(value < 1 for value in ours)
             lines.append(
-                f"- {name}: some points are wrong with {wrong} of {len(ours)} seeds, and {percent(min(ours))} % are right at worst."
+                f"- {name}: some points are wrong with {wrong} of {len(ours)} seeds; at worst, {percent(min(ours))} % "
+                "are right."
             )
     for peer in PEERS:
         names = results.names("accuracy", "set")
@@ -312,6 +313,7 @@ def notes(results: Results) -> list[str]:
     if doubted:
         where = ", ".join(sorted({record["set"] for record in doubted}))
         lines.append(
-            f"- {len(doubted)} fits of disjoint sets are not certified ({where}), although {right} have every label right."
+            f"- {len(doubted)} fits of disjoint sets are not certified ({where}), although {right} have every label "
+            "right."
         )
     return lines

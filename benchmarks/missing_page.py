@@ -22,12 +22,12 @@ def missing_sections() -> list[str]:
     shares = [share for share in sorted(results.names("missing", "missing")) if is_whole(results, share)]
     return [
         "## Raw tables with missing cells",
-        "These are the same tables in raw form, with numbers and categories. A share of all cells is removed at random. "
-        "In *heart, mixed*, codes are treated as categories. `InformationClusterer` gets the data frame as it is. For "
-        "k-means, numbers are standardised and missing cells imputed, either by the mean or most common value or by "
-        "scikit-learn's `IterativeImputer`. k-prototypes handles categories itself. The figures are adjusted Rand "
-        f"indices with {len(results.names('missing', 'seed'))} seed(s), measured by `python benchmarks/missing.py`. "
-        "Differences of a few hundredths on one table mean little.",
+        "These are the same tables in raw form, with numbers and categories. A share of all cells is removed at "
+        "random. In *heart, mixed*, codes are treated as categories. `InformationClusterer` gets the data frame as it "
+        "is. For k-means, numbers are standardised and missing cells imputed, either by the mean or most common value "
+        "or by scikit-learn's `IterativeImputer`. k-prototypes handles categories itself. The figures are adjusted "
+        f"Rand indices with {len(results.names('missing', 'seed'))} seed(s), measured by `python "
+        "benchmarks/missing.py`. Differences of a few hundredths on one table mean little.",
         means_table(results, shares),
         "These are the tables with categories:",
         sets_table(results, shares),

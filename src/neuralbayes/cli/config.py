@@ -15,8 +15,8 @@ from neuralbayes.cli.options import Kind, key_of
 if TYPE_CHECKING:
     from cyclopts import Argument
 
-EXAMPLES = """Prints all options of a command in TOML, explained and commented out. Every command reads such a file with \
---config. Options on the command line take precedence. A YAML file has the same keys.
+EXAMPLES = """Prints all options of a command in TOML, explained and commented out. Every command reads such a file \
+with --config. Options on the command line take precedence. A YAML file has the same keys.
 
 [bold]Examples[/bold]
 

@@ -24,9 +24,9 @@ from neuralbayes.cli.runs import (
 )
 from neuralbayes.distributed.workers import Workers
 
-EXAMPLES = """Writes one row per image, in order. A .parquet file has the columns index, path (for a folder), label (if \
-there are labels) and f_0, f_1, ...; a .npy file has only the features. neuralbayes label uses the columns f_0, f_1, \
-... and ignores the others. Images are cropped and scaled to the size of the encoder.
+EXAMPLES = """Writes one row per image, in order. A .parquet file has the columns index, path (for a folder), label \
+(if there are labels) and f_0, f_1, ...; a .npy file has only the features. neuralbayes label uses the columns f_0, \
+f_1, ... and ignores the others. Images are cropped and scaled to the size of the encoder.
 
 Images are processed in blocks of a thousand. Finished blocks are kept next to the output, so an interrupted command \
 continues when you run it again. --workers shares the blocks among processes of this machine, --scheduler among the \

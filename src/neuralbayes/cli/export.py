@@ -15,8 +15,8 @@ from neuralbayes.cli.outputs import check_target
 from neuralbayes.cli.runs import load_encoder, one_layer
 
 EXAMPLES = """An exported encoder takes a batch of images as bytes, (n, height, width, channels) from 0 to 255, and \
-returns the same features as `neuralbayes embed`. An exported model of `neuralbayes label --save` takes such images, or \
-rows of float64 numbers, and returns probabilities, labels and typicality. The export is compared with the original \
+returns the same features as `neuralbayes embed`. An exported model of `neuralbayes label --save` takes such images, \
+or rows of float64 numbers, and returns probabilities, labels and typicality. The export is compared with the original \
 before it is written. onnx needs pip install 'neuralbayes\\[export]'; read torch with torch.export.load.
 
 [bold]Examples[/bold]

@@ -145,7 +145,7 @@ class LabelSummary:
         if not self.trained:  # else a table of the columns has said so
             stdout.print(Text(f"{self.input}: {self.rows:,} rows", style="bold"), soft_wrap=True)
         grid = Grid(box=box.SIMPLE_HEAD)
-        for heading in ("cluster", "rows", "share", "separation"):
+        for heading in ("cluster", "rows", "share", "separation (0-100)"):
             grid.add_column(heading, justify="right")
         certifies = self.method == "manifolds"
         if certifies:
@@ -167,7 +167,7 @@ class LabelSummary:
         verdict = Text(self.verdict, style="bold green" if self.disjoint else "bold yellow")
         stdout.print(verdict, soft_wrap=not stdout.is_terminal)
         if not self.trained:
-            stdout.print("Separation runs from 0 to 100 and refers to the rows that the model was trained on.")
+            stdout.print("The separation refers to the training rows.")
         for key, value in self._details().items():
             # soft_wrap: a path that is broken over two lines cannot be copied
             stdout.print(Text.assemble((f"{key:<9}", "dim"), value), soft_wrap=True)
