@@ -111,7 +111,7 @@ def page(tmp_path_factory):
 def test_the_page_begins_with_what_was_found(page):
     wanted = ["found", "heat", "rows", "know", "explore", "run"]
     assert [name for name in page.ids() if name in wanted] == wanted
-    assert page.text.index("3 clusters in 240 rows") < page.text.rindex("Know first")
+    assert page.text.index("3 clusters in 240 rows") < page.text.rindex("Caveats")
     assert "are in the cluster (precision)" in page.text
     assert "P003" in page.source
 
