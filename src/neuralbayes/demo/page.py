@@ -104,7 +104,6 @@ def _found(result: DemoResult) -> Section:
     connected = [one for one in result.manifolds if one.right is None]
     perfect = sum(one.right == one.n_points and one.certified for one in disjoint)
     k_means = sum(one.kmeans_right == one.n_points for one in disjoint)
-    refused = sum(not one.certified for one in connected)
     few = str(LABELS_PER_CLASS[0])
     right = {probe.features: f"{100 * probe.accuracy[few]:.1f} %" for probe in result.digits.probes}
     return Section(
@@ -112,20 +111,24 @@ def _found(result: DemoResult) -> Section:
         "What was found",
         f"From {result.digits.n_train:,} handwritten digits without labels, a network learnt states that stand for "
         f"digits and ways to write them. With {few} labels per digit, a linear classifier on these states gets "
-        f"{right['MIM encoder']} of the test images right, and {right['pixels']} on pixels.",
+        f"{right['MIM encoder']} of the test images right. On pixels, it gets {right['pixels']}.",
         [
             "Each picture shows the most typical images of one state. A state is one value of a variable z that the "
             "network makes up. Nobody told it what a digit is.",
-            f"The same library labels points on separate curves: it labels {perfect} of {len(disjoint)} sets without "
-            f"an error (k-means: {k_means}), and refuses to certify {refused} of {len(connected)} sets that cannot be "
-            "divided.",
+            f"The library also labels points on separate curves. It labels {perfect} of {len(disjoint)} such sets "
+            f"without an error (k-means: {k_means}). {_connected_sets(connected)}",
         ],
         gallery=[_state_picture(state) for state in result.digits.states],
     )
 
 
+def _connected_sets(connected: list[ManifoldResult]) -> str:
+    refused = sum(not one.certified for one in connected)
+    return f"Of {len(connected)} connected set{'s'[: len(connected) > 1]}, it refuses to certify {refused}."
+
+
 def _state_picture(state: ShownState) -> Picture:
-    wall = tile_wall(np.repeat(1.0 - state.images[..., np.newaxis] / 255.0, 3, axis=3), 5)
+    wall = tile_wall(np.repeat(1.0 - state.images[..., np.newaxis] / 255.0, 3, axis=3), 5, gap=(1.0, 1.0, 1.0))
     return pixels(f"State {state.state}", f"{100 * state.prior:.1f} % of the images", wall)
 
 

@@ -281,33 +281,33 @@ class ManifoldLabeler(Clusterer):
         """Say which states are not what was asked for, why that may be, and what to do."""
         if self.discrete_columns_:
             _warn(
-                f"The states are not certified as disjoint: they are told apart by {self._named_columns()}, whose "
-                "values have gaps by nature, and not by the other columns. Fit without it to see what the others hold."
+                f"The clusters are not certified as disjoint: only {self._named_columns()} separates them, whose "
+                "values always have gaps. Fit without it to see whether the other columns have clusters."
             )
             return
         empty = np.flatnonzero(np.bincount(self.labels_, minlength=self.n_clusters_) == 0)
         if len(empty):
-            cause = f"{len(empty)} of {self.n_clusters_} states got no rows"
+            cause = f"{len(empty)} of {self.n_clusters_} clusters have no rows"
             remedy = f"ask for n_clusters={self.n_clusters_ - len(empty)} or fewer"
         elif (self.separation_ >= CERTIFIED * LOG_2).all():
             cause = (
-                f"connected rows of this number and covariance reach {self.null_separation_ / LOG_2:.0%} of log 2 as "
-                "their separation too"
+                "connected data of the same size and covariance also reach a separation of "
+                f"{100 * self.null_separation_ / LOG_2:.0f} of 100"
             )
-            remedy = "give more rows, or more neighbours"
+            remedy = "add rows, or raise n_neighbors"
         else:
-            weak = ", ".join(f"{k} ({self.separation_[k] / LOG_2:.0%})" for k in np.flatnonzero(~self.disjoint_))
+            weak = ", ".join(f"{k} ({100 * self.separation_[k] / LOG_2:.0f})" for k in np.flatnonzero(~self.disjoint_))
             cause = (
-                f"states {weak} keep less than {CERTIFIED:.0%} of log 2 as their separation: they cut through "
-                "something connected, or two manifolds are in one state"
+                f"the separation (of 100) is below {100 * CERTIFIED:.0f} for clusters {weak}. They cut through "
+                "connected rows, or hold more than one manifold"
             )
             remedy = (
-                "try fewer clusters, more rows, or where manifolds nearly touch fewer neighbours, but not too few "
-                f"(n_neighbors={FEW_NEIGHBORS}; with 5 thin manifolds fall apart)"
+                "try fewer clusters or more rows. If manifolds almost touch, try fewer neighbours "
+                f"(n_neighbors={FEW_NEIGHBORS}; with 5, thin manifolds fall apart)"
             )
         _warn(
-            f"The states are not certified as disjoint: {cause}. {remedy[0].upper()}{remedy[1:]}; "
-            "n_clusters='auto' finds how many are."
+            f"The clusters are not certified as disjoint: {cause}. {remedy[0].upper()}{remedy[1:]}, or use "
+            "n_clusters='auto' to find the number of disjoint manifolds."
         )
 
     def _warn_of_selection(self) -> None:
@@ -317,23 +317,22 @@ class ManifoldLabeler(Clusterer):
             for n, stability in zip(self.selection_["n_clusters"], self.selection_["stability"], strict=True)
             if stability is not None and stability < CERTIFIED
         ]
-        few = f"; n_neighbors={self.n_neighbors} is few: with more, thin manifolds do not fall apart"
+        few = f" or n_neighbors, since {self.n_neighbors} neighbours are few"
         hint = few if self.n_neighbors < FEW_NEIGHBORS else ""
         if self.n_clusters_ == 1 and self.discrete_columns_:
             _warn(
-                f"A single state was found. The rows are divided by {self._named_columns()} alone, whose values have "
-                "gaps by nature: that is no certificate. Fit without it, or give a number as n_clusters."
+                f"A single cluster was found. Only {self._named_columns()} divides the rows, whose values always have "
+                "gaps, so this proves nothing. Fit without it, or set n_clusters to a number."
             )
         elif self.max_clusters in not_again:
             _warn(
-                f"max_clusters={self.max_clusters} states are certified as disjoint, but resamples divide the rows in "
-                "other ways: there are more groups, and which of them share a state is a matter of chance. Raise "
-                f"max_clusters{hint}."
+                f"max_clusters={self.max_clusters} manifolds are certified as disjoint, but resamples divide the rows "
+                f"differently. There are probably more manifolds. Raise max_clusters{hint}."
             )
         elif self.n_clusters_ == 1 and not_again:
             _warn(
-                f"{' or '.join(map(str, not_again))} states are certified as disjoint, but resamples divide the rows "
-                f"in other ways, so a single cluster is returned. Give more rows, or a number as n_clusters{hint}."
+                f"{' or '.join(map(str, not_again))} manifolds are certified as disjoint, but resamples divide the "
+                f"rows differently, so a single cluster is returned. Add rows, or set n_clusters{hint}."
             )
 
 

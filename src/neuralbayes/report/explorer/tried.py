@@ -23,8 +23,8 @@ NOTES = {
     "resamples find again (adjusted Rand index of at least 0.9).",
     "ratio": "How many times as often as by chance the two clusters that would be merged next are neighbours, and how "
     "much less that is than for the two merged before: the number at the largest jump is taken.",
-    "p_value": "A valley is a band with few rows between two groups. The p-value says how likely one as empty is where "
-    "there is none.",
+    "p_value": "A valley is a band of low density between two clusters. The p-value says how likely one as empty is "
+    "where there is none.",
 }
 """How the number is chosen, by a column of `selection_`."""
 
