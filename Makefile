@@ -71,6 +71,7 @@ audit: $(READY)  ## known weaknesses of what is pinned, from the database of PyP
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python docs/prose.py
 	$(BIN)/mypy
 
 bench: $(READY)  ## speed and accuracy against the literal implementation and the peers

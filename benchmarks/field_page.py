@@ -192,7 +192,7 @@ def imbalance_sentence(results: Results) -> str:
     ours, k_means = values(results, name, OURS), values(results, name, "k-means")
     return (
         "In this version of MNIST, each digit has fewer images than the one before, from all 0s down to a tenth of the "
-        f"9s, in training and test. `{OURS}` reaches {percent(ours)} % with {_seeds(len(ours))}, and k-means "
+        f"9s. `{OURS}` reaches {percent(ours)} % with {_seeds(len(ours))}, and k-means "
         f"{percent(k_means)} %. The objective prefers states of equal size. Several small states per cluster make room "
         "for unequal clusters, up to a point."
     )

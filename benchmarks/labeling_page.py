@@ -182,8 +182,8 @@ def connected_sentence(results: Results) -> str:
     sizes = " or ".join(f"{n:,}" for n in sorted(results.names("connected", "n")))
     return (
         f"To find out how often the certificate is wrong, we ran {len(records):,} fits on connected data of "
-        f"{len(results.names('connected', 'kind'))} kinds with {sizes} rows each, asking for 2 or 3 manifolds or for "
-        f'"auto", with and without standardised columns. A manifold was certified in {false} of them '
+        f"{len(results.names('connected', 'kind'))} kinds with {sizes} rows each. They asked for 2 or 3 manifolds or "
+        f'for "auto", with and without standardised columns. A manifold was certified in {false} of them '
         f"({100 * false / len(records):.2f} %)."
     )
 
@@ -201,7 +201,7 @@ def cost_list(results: Results) -> str:
     return f"""On the four sets of the paper with 1,200 points (medians over sets and seeds):
 
 - Eight restarts, which are trained together, take {cost_ratio(results, "eight", "one"):.2f} times as long as one.
-- 512 dimensions, two of which are informative, take {cost_ratio(results, "wide", "eight"):.2f} times as long as two.
+- 512 dimensions with two informative ones take {cost_ratio(results, "wide", "eight"):.2f} times as long as two.
 - A fit takes {cost_ratio(results, "eight", "spectral"):.1f} times as long as SpectralClustering in two dimensions, and
   {cost_ratio(results, "wide", "spectral_wide"):.1f} times as long in 512.
 

@@ -95,7 +95,7 @@ def one_cluster(results: Results) -> str:
     wrong = [several for kind in found.values() for several in kind]
     return (
         f"On data with a single cluster, it should find one. It found several in {sum(wrong)} of {len(wrong)} samples "
-        f"({100 * np.mean(wrong):.1f} %) of sizes from 100 x 2 to 2,000 x 20: {of_kinds}."
+        f"({100 * np.mean(wrong):.1f} %), whose sizes range from 100 x 2 to 2,000 x 20. By distribution: {of_kinds}."
     )
 
 
