@@ -47,7 +47,7 @@ def demo_tables() -> str:
     """What `neuralbayes demo` found."""
     result = _read("demo.json")
     lines = [
-        '| 1,200 points in 512 dimensions | states | right | k-means | separation | certified | found by "auto" |',
+        '| 1,200 points in 512 dimensions | manifolds | right | k-means | separation | certified | found by "auto" |',
         "| --- | ---: | ---: | ---: | ---: | --- | ---: |",
     ]
     for row in result["manifolds"]:
@@ -57,8 +57,8 @@ def demo_tables() -> str:
         lines.append(f"| {' | '.join(map(str, cells))} | {row['n_clusters_auto']} |")
     lines += [
         "",
-        f"| digits: linear probe, % of {result['digits']['n_test']} test images right | 3 labels a class "
-        "| 10 labels a class | all labels |",
+        f"| digits: linear probe, accuracy on {result['digits']['n_test']} test images in % | 3 labels per class "
+        "| 10 labels per class | all labels |",
         "| --- | ---: | ---: | ---: |",
     ]
     for probe in result["digits"]["probes"]:
