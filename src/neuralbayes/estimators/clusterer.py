@@ -143,7 +143,7 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
             informative first), and the "prototypes", which are the most typical rows. With `X`, also a "rule" of at
             most three conditions with its "precision" and "recall", and the "borderline" rows, whose second most
             probable cluster is close. Rows are identified by the index of the frame, a column of ids or names, or their
-  number.
+            number.
 
         Examples
         --------
