@@ -33,12 +33,12 @@ FORMAT = 1
 
 
 class ImageEncoder(nn.Module):
-    """The paper's convolutional encoder with the normalisation of the images that it was trained on.
+    """The convolutional encoder of the paper, with the normalisation of its training images.
 
     Parameters
     ----------
     size : {"paper", "small", "tiny"}
-        200-500-700-1000 channels, a quarter of them, or a twelfth.
+        Width: 200-500-700-1000 channels, a quarter, or a twelfth.
     shape : tuple of int
         (H, W, C) of the images; H and W at least 22.
     normalization : Normalization
