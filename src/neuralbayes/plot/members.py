@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def typical(p_zx: NDArray[Any], n: int) -> NDArray[np.intp]:
-    """Return the samples with the largest p(x|z) / p(x) of each state, the most typical first: (n_samples, K) -> (K, n).
+    """Return the samples with the largest p(x|z) / p(x) of each state, most typical first: (n_samples, K) -> (K, n).
 
     Since p(x|z) / p(x) = p(z|x) / p(z), the order within a state is that of p(z|x).
 
