@@ -37,7 +37,7 @@ four = np.array([[0.0, 0.0], [0.4, -0.45], [1.6, 0.6], [-1.5, -1.2]])
 for point, p in zip(four, model.predict_proba(four), strict=True):
     nearest = np.linalg.norm(X - point, axis=1).min()
     print(
-        f"{point}: manifold {p.argmax()} with {p.max():.1%}, nearest row at {nearest:.2f}"
+        f"{point}: manifold {p.argmax()} with {p.max():.1%}, nearest row {nearest:.2f}"
     )
 
 # %%

@@ -114,7 +114,7 @@ class InformationClusterer(UpdatableClusterer):
     states_ : ndarray of shape (n_samples,)
         Most probable state of each sample within its cluster.
     hierarchy_ : ndarray of shape (n_states_ - 1, 4)
-        Linkage matrix of :mod:`scipy.cluster.hierarchy` that records how the states were merged. The height of a merge
+        Linkage matrix of ``scipy.cluster.hierarchy`` that records how the states were merged. The height of a merge
         is the log ratio between the neighbour affinity of the closest pair and that of the merged pair. `cut` uses the
         matrix, and :class:`neuralbayes.plot.DendrogramDisplay` draws it.
     n_dimensions_ : int
