@@ -9,6 +9,7 @@ from field_methods import GEMCLUS_ROWS, METHODS, SPECTRAL_ROWS
 from field_pictures import draw_field, draw_tried
 from field_records import FIELD, OTHER_SETS, OURS, TRIED, changes, cost, percent, seconds, values
 from field_sets import IMAGES, N_COMPONENTS, TABLES
+from large_page import large_sections
 from missing_page import missing_sections
 from pages import table
 from real_page import real_sections
@@ -103,6 +104,7 @@ def write_page(field: Results, tried: Results, docs: Path) -> None:
         accuracy_table(field, [name for name in TABLES if name in field.names(FIELD, "set")]),
         *real_sections(),
         *missing_sections(),
+        *large_sections(),
         "## What was tried on MNIST",
         tried_text(tried),
         "![Errors with one change at a time](pictures/tried.png)",

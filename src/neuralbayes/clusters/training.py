@@ -83,6 +83,10 @@ class ClusterOptions:
     learning_rate: float = 2e-3
     hints: Hints = NO_HINTS
 
+    def sized_objective(self, sizes: Tensor) -> Objective:
+        """`objective`, or MIM-v1 with these `sizes` of clusters, (n_clusters,), as the target of p(z)."""
+        return self.objective or MIM(self.prior - 1.0, version=1, target_prior=sizes / sizes.sum())
+
 
 @dataclass
 class Trained:
@@ -218,8 +222,7 @@ def train_from_votes(
         replace(sized, max_iter=n_first),
         "step of the start",
     )
-    sizes = options.hints.mean(target).clamp_min(1e-4)
-    objective = options.objective or MIM(options.prior - 1.0, version=1, target_prior=sizes / sizes.sum())
+    objective = options.sized_objective(options.hints.mean(target).clamp_min(1e-4))
     second = _trained(
         network,
         smooth_step(objective, options.information, step=options.small_step, held=held),
