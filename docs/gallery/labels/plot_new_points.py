@@ -36,9 +36,7 @@ print(f"{nb.baselines.clustering_accuracy(model.predict(new), y):.2%} on the rig
 four = np.array([[0.0, 0.0], [0.4, -0.45], [1.6, 0.6], [-1.5, -1.2]])
 for point, p in zip(four, model.predict_proba(four), strict=True):
     nearest = np.linalg.norm(X - point, axis=1).min()
-    print(
-        f"{point}: manifold {p.argmax()} with {p.max():.1%}, nearest row {nearest:.2f}"
-    )
+    print(f"{point}: manifold {p.argmax()} with {p.max():.1%}, nearest row {nearest:.2f}")
 
 # %%
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.5, 4.2))
