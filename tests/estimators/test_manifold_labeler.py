@@ -126,7 +126,7 @@ def test_auto_says_one_with_a_warning_where_what_is_certified_is_not_found_again
 
 def test_more_states_than_manifolds_names_what_to_do():
     X, _ = toys.make_blobs(random_state=0)
-    with pytest.warns(ConvergenceWarning, match="n_clusters='auto' finds how many are"):
+    with pytest.warns(ConvergenceWarning, match="use n_clusters='auto'"):
         nb.ManifoldLabeler(5, random_state=0).fit(X)
 
 

@@ -248,7 +248,7 @@ def _train(
             )
     except KeyboardInterrupt:
         if not quiet:
-            console.print(f"{out} keeps what was learnt; the same command goes on from there.")
+            console.print(f"{out} keeps the progress; run the same command to continue.")
         raise
     except FloatingPointError as error:  # training diverged, which other settings mend
         raise ValueError(f"{error}; in another folder, try a smaller --learning-rate") from error

@@ -134,7 +134,7 @@ def reproduce(
     except KeyboardInterrupt:
         if not quiet:
             done = sum(run.finished(out) for run in runs)
-            kept = f"{done} of {len(runs)} runs are finished; the same command goes on with the others"
+            kept = f"{done} of {len(runs)} runs are finished; run the same command to continue"
             Console(stderr=True, highlight=False).print(kept, soft_wrap=True)
         raise
     _finish(names, scale, seeds, out, record, console, quiet)

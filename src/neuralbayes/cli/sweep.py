@@ -131,7 +131,7 @@ def sweep(
         outcomes = run(plan, out, trials=trials, workers=n_workers(workers), storage=storage, verbose=not quiet)
     except KeyboardInterrupt:
         if not quiet:
-            kept = f"{out} keeps what is done; the same command goes on with the other trials"
+            kept = f"{out} keeps the finished trials; run the same command to continue"
             Console(stderr=True, highlight=False).print(kept, soft_wrap=True)
         raise
     for outcome in outcomes:

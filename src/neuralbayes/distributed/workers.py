@@ -168,7 +168,7 @@ def _computed(
             except KilledWorker as error:
                 raise ChildProcessError(
                     f"block {i} has ended every worker that tried it, perhaps for want of memory; what is finished is "
-                    "kept, and the same command goes on with it"
+                    "kept; run the same command to continue"
                 ) from error
             except CancelledError as error:
                 raise ConnectionError(f"the Dask scheduler is gone ({error}); what is finished is kept") from error
