@@ -162,8 +162,8 @@ class ImageEncoder(nn.Module):
         if not (folder / "encoder.json").is_file():
             if (folder / "config.json").is_file():
                 raise FileNotFoundError(
-                    f"`folder` must hold a trained encoder, but the run in {folder} has not ended; pretrain goes on "
-                    "with it when called with the same settings"
+                    f"`folder` must hold a trained encoder, but the run in {folder} has not finished; call pretrain "
+                    "with the same settings to continue it"
                 )
             raise FileNotFoundError(f"`folder` must hold a trained encoder with its encoder.json, got {folder}")
         description: Any = read_json(folder / "encoder.json")
