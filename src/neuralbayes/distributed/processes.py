@@ -129,8 +129,8 @@ def lost_peers_explained(fabric: Fabric) -> Iterator[None]:
             raise
         raise ConnectionError(
             f"another of the {fabric.world_size} processes ended or cannot be reached, so process "
-            f"{fabric.global_rank} cannot continue. Look for the error of the other process. Training can continue from "
-            "the last checkpoint of the run, with any number of processes"
+            f"{fabric.global_rank} cannot continue. Look for the error of the other process. Training can continue "
+            "from the last checkpoint of the run, with any number of processes"
         ) from error
 
 
