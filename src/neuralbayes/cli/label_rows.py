@@ -137,8 +137,8 @@ def train_on_frame(source: TableSource, columns: list[Column], training: Trainin
     if not used:
         if training.settings["n_clusters"] != "auto":
             raise ValueError(
-                f"all rows of {source.path} are equal in what can be used, so they are one cluster; --as COLUMN=KIND "
-                "uses a column that was left out"
+                f"all rows of {source.path} are equal in the columns that can be used, so they are one cluster; --as "
+                "COLUMN=KIND uses a column that was left out"
             )
         vectorizer = neuralbayes.TableVectorizer(kinds=training.kinds)
         estimator = neuralbayes.ManifoldLabeler(1, vectorizer=vectorizer).fit(frame)
