@@ -114,10 +114,10 @@ def test_auto_as_large_as_it_may_be_is_an_answer_like_others():
 def test_auto_says_one_with_a_warning_where_what_is_certified_is_not_found_again(monkeypatch):
     monkeypatch.setattr("neuralbayes.manifolds.number_of_clusters._stability", lambda *_: 0.5)
     X, _ = toys.make_moons(400, random_state=0)
-    for n_neighbors, hint in ((15, r"n_clusters\.$"), (7, "n_neighbors=7 is few")):
+    for n_neighbors, hint in ((15, r"n_clusters\.$"), (7, "7 neighbours are few")):
         labeler = nb.ManifoldLabeler("auto", n_neighbors=n_neighbors, n_init=4, random_state=0)
         with pytest.warns(
-            ConvergenceWarning, match=f"2 states are certified .* a single cluster is returned.*{hint}"
+            ConvergenceWarning, match=f"2 manifolds are certified .* a single cluster is returned.*{hint}"
         ) as caught:
             labeler.fit(X)
         assert labeler.n_clusters_ == 1
