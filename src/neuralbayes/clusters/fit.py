@@ -11,8 +11,7 @@
    has.
 3. States whose points are neighbours are merged; see :mod:`neuralbayes.clusters.merging`.
 4. The network goes on with the same objective over clusters: p(cluster|x) is the sum of p(z|x) over its states. From
-   where merging has brought it, the optimum is a good one. The target of p(z) lies halfway between equal sizes and the
-   sizes that merging gave: classes are seldom of one size, and merged states are seldom quite right.
+   where merging has brought it, the optimum is a good one.
 """
 
 from __future__ import annotations
@@ -151,12 +150,9 @@ def fit_clusters(
     n_clusters = max(n_clusters, least_number(hints, None))
     if for_clusters.max_iter and n_clusters > 1:
         for start in starts:
-            membership = start.membership(n_clusters)
-            clusters = MergedStates(start.called, membership)
-            halfway = (start.sizes @ membership + 1.0 / n_clusters) / 2.0
-            sized = replace(for_clusters, objective=options.sized_objective(halfway))
+            clusters = MergedStates(start.called, start.membership(n_clusters))
             with seeded():
-                start.trained = start.trained.then(train_states(clusters, fetch, radius, sized, versions))
+                start.trained = start.trained.then(train_states(clusters, fetch, radius, for_clusters, versions))
 
     best = min(starts, key=_objective)
     membership = best.membership(n_clusters)
@@ -222,11 +218,6 @@ class _Start:
     merging: Merging
     of_classes: NDArray[np.float64]  # (n_states, n_classes): how much of each known class a state holds
     trained: Trained
-
-    @property
-    def sizes(self) -> Tensor:
-        """p(z) of each state: (n_states,)."""
-        return torch.from_numpy(self.joint.sum(axis=1)).float()
 
     def membership(self, n_clusters: int) -> Tensor:
         clusters = numbered(self.merging.clusters(n_clusters), n_clusters, self.of_classes)

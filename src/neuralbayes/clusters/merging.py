@@ -1,13 +1,12 @@
-r"""Merge small states into clusters: first those that are neighbours most often, given their sizes.
+r"""Small states into few clusters: those that are neighbours oftener than chance has it.
 
 A point x and one of its neighbours x' have states with the joint distribution :math:`p(z, z') = E[L(x) L(x')^T]`. The
-pair of clusters with the largest
+pair of clusters whose
 
-.. math:: \frac{p(z, z')}{(p(z) \, p(z'))^{3/4}}
+.. math:: \frac{p(z, z')}{p(z) \, p(z')}
 
-is merged, again and again. With an exponent of 1 this is the ratio to chance, which small clusters inflate: where
-classes differ in size, the small ones are merged with each other while the large ones stay split. With an exponent of
-1/2 large clusters that touch are merged too soon.
+is largest is merged, again and again: how many times as often one is a neighbour of the other as it would be of any.
+Being a ratio, it does not favour large clusters over small ones.
 """
 
 from __future__ import annotations
@@ -19,9 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
-
-EXPONENT = 0.75
-"""Exponent of p(z) p(z') in the criterion. The lower it is, the sooner large clusters are merged."""
 
 
 def neighbor_joint(p_zx: NDArray[np.floating], neighbors: NDArray[np.integer], weight: Array | None = None) -> Array:
@@ -120,7 +116,7 @@ class Merging:
 
 
 def merge_states(joint: Array, kinds: NDArray[np.integer] | None = None) -> Merging:
-    """Merge the two clusters that are neighbours most often for their sizes, until one is left.
+    """Merge the two clusters that are neighbours most often compared with chance, until one is left.
 
     Parameters
     ----------
@@ -149,16 +145,17 @@ def merge_states(joint: Array, kinds: NDArray[np.integer] | None = None) -> Merg
         mass = joint.sum(axis=1)
         chance = np.outer(mass, mass)
         # A state without mass is a neighbour of none: it goes first, wherever.
-        affinity = np.divide(joint, chance**EXPONENT, out=np.full_like(joint, np.inf), where=chance > 0.0)
+        ratio = np.divide(joint, chance, out=np.full_like(joint, np.inf), where=chance > 0.0)
         upper = np.triu(np.outer(alive, alive), 1)
+        ratio[~upper] = -1.0
         for first in _by_kind(kind) if kinds is not None else ():
             if (first & upper).any():
                 upper &= first
                 break
-        kept, merged = np.unravel_index(np.argmax(np.where(upper, affinity, -1.0)), affinity.shape)
+        kept, merged = np.unravel_index(np.argmax(np.where(upper, ratio, -1.0)), ratio.shape)
         kind[kept] = max(kind[kept], kind[merged])
         pairs.append((kept, merged))
-        ratios.append(joint[kept, merged] / chance[kept, merged] if chance[kept, merged] > 0.0 else 1.0)
+        ratios.append(ratio[kept, merged] if chance[kept, merged] > 0.0 else 1.0)
         joint[kept] += joint[merged]
         joint[:, kept] += joint[:, merged]
         joint[merged], joint[:, merged], alive[merged] = 0.0, 0.0, False

@@ -83,10 +83,6 @@ class ClusterOptions:
     learning_rate: float = 2e-3
     hints: Hints = NO_HINTS
 
-    def sized_objective(self, sizes: Tensor) -> Objective:
-        """`objective`, or MIM-v1 with these `sizes` of clusters, (n_clusters,), as the target of p(z)."""
-        return self.objective or MIM(self.prior - 1.0, version=1, target_prior=sizes / sizes.sum())
-
 
 @dataclass
 class Trained:
@@ -222,7 +218,8 @@ def train_from_votes(
         replace(sized, max_iter=n_first),
         "step of the start",
     )
-    objective = options.sized_objective(options.hints.mean(target).clamp_min(1e-4))
+    sizes = options.hints.mean(target).clamp_min(1e-4)
+    objective = options.objective or MIM(options.prior - 1.0, version=1, target_prior=sizes / sizes.sum())
     second = _trained(
         network,
         smooth_step(objective, options.information, step=options.small_step, held=held),
