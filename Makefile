@@ -9,7 +9,7 @@ TORCH := 2.13.0
 TORCH_CPU := 6746dbcbeb526eb61330b76b41ff1b4eb848951103a892eeb080dfa2b264667b
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-slow test-oldest test-newest browser lint lock audit bench fuzz mutants docs clean
+.PHONY: help venv demo test pytest test-slow test-oldest test-newest browser lint lock audit bench fuzz mutants docs wheel clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -31,7 +31,10 @@ demo: $(READY)  ## label manifolds, learn digits, write one page
 # pytest rewrites the assertions of each file; with bytecode it does so once, and not for every worker of every run.
 test test-slow: export PYTHONDONTWRITEBYTECODE :=
 
-test: $(READY) lint  ## lint, types and the whole test suite but the slow tests
+test: $(READY)  ## lint, types and the whole test suite but the slow tests
+	@$(MAKE) --no-print-directory -j 2 lint pytest  # beside each other: mypy has one thread
+
+pytest: $(READY)
 	$(BIN)/pytest -n 2 --dist worksteal
 
 test-slow: $(READY)  ## the tests that take minutes
@@ -74,11 +77,8 @@ lint: $(READY)
 	$(BIN)/python docs/prose.py
 	$(BIN)/mypy
 
-bench: $(READY)  ## speed and accuracy against the literal implementation and the peers
-	$(BIN)/python benchmarks/gradients.py
-	$(BIN)/python benchmarks/step.py
-	$(BIN)/python benchmarks/labeling.py
-	$(BIN)/python benchmarks/field.py
+bench: $(READY)  ## speed beside the literal step and the peers, as ratios, in one table: minutes
+	$(BIN)/python benchmarks/watch.py
 
 fuzz: $(READY)  ## 200,000 mutated files for every reader of files: more than an hour
 	$(PIP) --no-build-isolation -e '.[fuzz]'
@@ -91,5 +91,10 @@ mutants: $(READY)  ## the core changed in one place at a time: which changes no 
 docs: $(READY)  ## the documentation as HTML in docs/_build
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build
 
+wheel:  ## the wheel and the sdist in dist/: built twice, compared, checked
+	$(PYTHON) -m venv .venv/wheel
+	.venv/wheel/bin/python -m pip install --quiet --disable-pip-version-check build twine
+	.venv/wheel/bin/python release/wheel.py
+
 clean:  ## remove what the other targets made
-	rm -rf .venv demo docs/_build docs/api docs/examples .pytest_cache .mypy_cache .ruff_cache .hypothesis .mutants
+	rm -rf .venv demo dist docs/_build docs/api docs/examples .pytest_cache .mypy_cache .ruff_cache .hypothesis .mutants

@@ -351,6 +351,25 @@ def disks_table() -> str:
     return table(["command", "full", "read-only", "with room again"], rows, left=4) + "\n"
 
 
+def soak_table() -> str:
+    """Mixed commands, disturbed."""
+    result = _read("guarantees/soak.json")
+    words = {
+        "nothing": "left alone",
+        "killed": "killed at a random moment",
+        "killed while writing": "killed while a file is written",
+        "interrupted": "SIGINT or SIGTERM",
+        "full disk": "a full disk",
+        "short files": "no file longer than 100 bytes to 1 MB",
+        "bad file": "a damaged input",
+    }
+    rows = [[words[fault], n["rounds"], n["ended by it"]] for fault, n in result["faults"].items()]
+    lost = len(result["wrong"])
+    rows += [["files lost, changed or cut short, errors without words", lost, ""]]
+    head = f"{result['commands']} commands in {result['minutes']:.0f} minutes"
+    return table([head, "times", "ended by it"], rows) + "\n"
+
+
 def fuzz_table() -> str:
     """Mutated files for every reader."""
     rows = [
@@ -461,6 +480,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "real/rules.json": rules_table,
     "guarantees/crashes.json": crashes_table,
     "guarantees/disks.json": disks_table,
+    "guarantees/soak.json": soak_table,
     "guarantees/fuzz.json": fuzz_table,
     "guarantees/numerics.json#objectives": objectives_table,
     "guarantees/numerics.json#estimators": estimators_table,

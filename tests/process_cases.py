@@ -30,7 +30,7 @@ Work = Callable[[int], dict[str, Any]]
 
 def warm() -> multiprocessing.context.BaseContext:
     """Processes that start at once: most of the time of one is its imports, which a fork server makes for all."""
-    imports = "neuralbayes.baselines", "neuralbayes.estimators.information_clusterer"
+    imports = "neuralbayes.baselines", "neuralbayes.estimators.information_clusterer", "neuralbayes.clusters.update"
     mp.set_forkserver_preload([*imports, "lightning_fabric", "torch.distributed.fsdp"])
     return mp.get_context(START_METHOD)
 
@@ -79,12 +79,12 @@ def results_of_group(folder: Path, work: Work, n_processes: int) -> None:
     _start(_in_group, (folder, work, n_processes), n_processes)
 
 
-def results_of_launched(folder: Path, work: Work) -> None:
-    """Do `work` in two processes as a launcher starts them, which have yet to make their group."""
+def results_of_launched(folder: Path, work: Work, *, n_nodes: int = 1) -> None:
+    """Do `work` in two processes as torchrun starts them on one node or two, which have yet to make their group."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         port = str(one.getsockname()[1])
-    _start(_launched, (folder, work, port), 2)
+    _start(_launched, (folder, work, port, n_nodes), 2)
 
 
 def results_of_ranks(folder: Path, n_processes: int = 2) -> list[dict[str, Any]]:
@@ -103,12 +103,13 @@ def _in_group(rank: int, folder: Path, work: Work, n_processes: int) -> None:
     _save(rank, folder, work)
 
 
-def _launched(rank: int, folder: Path, work: Work, port: str) -> None:
+def _launched(rank: int, folder: Path, work: Work, port: str, n_nodes: int) -> None:
     for name in [name for name in os.environ if name.startswith(("SLURM", "PYTEST"))]:
         del os.environ[name]
-    os.environ |= {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "TORCHELASTIC_RUN_ID": "test"}
+    node, local = (rank, 0) if n_nodes == 2 else (0, rank)
+    os.environ |= {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": str(2 // n_nodes), "TORCHELASTIC_RUN_ID": "test"}
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-    os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "GROUP_RANK": "0"}
+    os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(local), "GROUP_RANK": str(node)}
     _save(rank, folder, work)
 
 

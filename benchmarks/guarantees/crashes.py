@@ -26,6 +26,7 @@ from typing import Any
 import lightning_fabric  # noqa: F401  by the first process, so that its children need not
 import numpy as np
 import torch
+from faults import WRITING, die_while_writing
 from torch import Tensor, nn
 
 import neuralbayes as nb
@@ -33,8 +34,6 @@ from neuralbayes.system.files import read_tensors, write_json
 from neuralbayes.training import Batches, StopOnNaN, cosine, train
 
 N_SAMPLES, BATCH, STEPS_A_KILL = 200, 32, 12
-WRITING = ("fsync", "replace", "after replace", "unlink")
-"""Where a process kills itself while it writes: before the call, or after it."""
 
 
 def training(folder: Path, n_steps: int) -> None:
@@ -84,21 +83,7 @@ def forked(work: Callable[[], None]) -> int:
 
 def killed_while_writing(where: str, count: int, folder: Path, n_steps: int) -> None:
     """Train, and die at the `count`-th call of what belongs to writing."""
-    name = where.removeprefix("after ")
-    real = getattr(os, name)
-    calls = 0
-
-    def deadly(*arguments: Any, **options: Any) -> Any:
-        nonlocal calls
-        calls += 1
-        if calls == count and not where.startswith("after"):
-            os.kill(os.getpid(), signal.SIGKILL)
-        result = real(*arguments, **options)
-        if calls == count:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return result
-
-    setattr(os, name, deadly)
+    die_while_writing(where, count)
     training(folder, n_steps)
 
 

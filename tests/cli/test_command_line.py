@@ -101,7 +101,7 @@ def test_a_misspelt_command_line_gets_a_hint(capsys, words, message):
         (PermissionError(errno.EACCES, "Permission denied", "/etc/x"), "error: /etc/x: permission denied. Choose"),
         (OSError(errno.ENOSPC, "No space left on device", "big"), "error: the disk is full (big: no space left"),
         (OSError("strange disk"), "error: strange disk."),
-        (ImportError("needs x: pip install 'neuralbayes[table]'"), "error: needs x: pip install 'neuralbayes[table]'."),
+        (ImportError("needs x: pip install 'neuralbayes[sweep]'"), "error: needs x: pip install 'neuralbayes[sweep]'."),
         (MemoryError(), "error: out of memory. Use fewer"),
         (RuntimeError("DefaultCPUAllocator: can't allocate memory"), "error: out of memory: DefaultCPU"),
     ],

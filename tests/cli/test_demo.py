@@ -183,20 +183,6 @@ def test_a_person_at_a_terminal_is_asked_unless_they_said_something(tmp_path, mo
     assert len(asked) == (not options)
 
 
-@pytest.mark.parametrize("package", ["matplotlib", "jinja2"])
-def test_without_the_extra_there_is_no_page_and_a_line_says_how_to_get_it(
-    capsys, tmp_path, monkeypatch, quick, opened, package
-):
-    monkeypatch.setattr("neuralbayes.demo.find_spec", lambda name: None if name == package else True)
-    assert main(["demo", "--out", str(tmp_path), "--open"]) == 0
-    *_, last = capsys.readouterr().out.splitlines()
-    assert "No page" in last
-    assert "pip install 'neuralbayes[report]'" in last
-    pictures = {"manifolds.png", "digits.png"} if package == "jinja2" else set()
-    assert {path.name for path in tmp_path.iterdir()} == {"result.json"} | pictures
-    assert opened == []
-
-
 def test_numbers_are_kept_when_pictures_cannot_be_drawn(capsys, tmp_path, monkeypatch, quick, opened):
     def fail(figure, path):
         raise RuntimeError("no fonts")

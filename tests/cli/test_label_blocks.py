@@ -13,7 +13,6 @@ import neuralbayes as nb
 from neuralbayes import ManifoldLabeler
 from neuralbayes.cli import label_images, label_model, main
 from neuralbayes.data.tables import read_table
-from neuralbayes.estimators import information_clusterer
 
 N = 250  # rows, in blocks of 80
 
@@ -217,7 +216,6 @@ def test_a_model_without_names_needs_columns_for_a_folder(capsys, tmp_path):
 
 
 def test_images_are_labelled_by_workers_as_by_one_process(capsys, tmp_path, scheduler, monkeypatch):
-    monkeypatch.setattr(information_clusterer, "default_steps", lambda n_samples: 5)
     monkeypatch.setattr("neuralbayes.clusters.points.BLOCK", 30)
     monkeypatch.chdir(tmp_path)
     assert main(["label", "digits", "--limit", "100", "-k", "2", "--save", "model", "--no-picture", "--quiet"]) == 0

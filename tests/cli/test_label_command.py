@@ -5,89 +5,20 @@ import json
 import math
 import re
 import sys
-import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
+from label_cases import SignClusterer, SignLabeler, said, split_at_zero
 
 import neuralbayes
 from neuralbayes.cli import main
 from neuralbayes.plot import StateMapDisplay
 
 
-class SignLabeler:
-    """State 1 where the first feature is positive; keeps the promises of ManifoldLabeler that the command relies on."""
-
-    disjoint = True
-    made = None
-
-    def __init__(
-        self, n_clusters=2, standardize=False, n_neighbors=15, random_state=None, max_clusters=8, vectorizer=None
-    ):
-        self.n_clusters, self.random_state, self.max_clusters = n_clusters, random_state, max_clusters
-        self.standardize, self.n_neighbors, self.vectorizer = standardize, n_neighbors, vectorizer
-        type(self).made = self
-
-    def fit(self, X):
-        if self.vectorizer is not None:
-            self.vectorizer_ = clone(self.vectorizer).fit(X)
-        self.fitted_on = X
-        self.n_clusters_ = 2 if self.n_clusters == "auto" else self.n_clusters
-        self.n_features_in_ = np.shape(X)[1]
-        self.labels_ = self.predict(X)
-        self.separation_ = np.full(self.n_clusters_, math.log(2) * (1.0 if self.disjoint else 0.5))
-        self.disjoint_ = np.full(self.n_clusters_, self.disjoint)
-        if not self.disjoint:
-            warnings.warn("no restart found disjoint states", ConvergenceWarning, stacklevel=2)
-        return self
-
-    def predict(self, X):
-        return self.predict_proba(X).argmax(axis=1)
-
-    def predict_proba(self, X):
-        first = np.asarray(X)[:, 0] if self.vectorizer is None else X[next(iter(self.vectorizer_.encoders_))]
-        p = np.zeros((len(X), self.n_clusters_))
-        p[np.arange(len(X)), (pd.to_numeric(first, errors="coerce") > 0).astype(int)] = 1.0
-        return p
-
-    def save(self, folder):
-        folder.mkdir(parents=True)
-        values, arrays = self.vectorizer_.state() if self.vectorizer is not None else (None, {})
-        state = {"n": self.n_features_in_, "vectorizer": values}
-        (folder / "model.json").write_text(json.dumps(state))
-        np.savez(folder / "arrays.npz", **arrays)
-
-
-class SignClusterer(SignLabeler):
-    """The same without a certificate, as InformationClusterer is."""
-
-    def fit(self, X):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            super().fit(X)
-        del self.disjoint_
-        return self
-
-
-def load_sign_labeler(folder):
-    state = json.loads((folder / "model.json").read_text())
-    labeler = SignLabeler().fit(np.zeros((1, state["n"])))
-    if state["vectorizer"] is not None:
-        with np.load(folder / "arrays.npz") as arrays:
-            labeler.vectorizer_ = neuralbayes.TableVectorizer.restored(state["vectorizer"], dict(arrays))
-        labeler.vectorizer = labeler.vectorizer_
-    return labeler
-
-
 @pytest.fixture(autouse=True)
 def labeler(monkeypatch):
-    monkeypatch.setattr(neuralbayes, "ManifoldLabeler", SignLabeler, raising=False)
-    monkeypatch.setattr(neuralbayes, "InformationClusterer", SignClusterer, raising=False)
-    monkeypatch.setattr(neuralbayes, "load", load_sign_labeler, raising=False)
-    monkeypatch.setattr(SignLabeler, "disjoint", True)
+    split_at_zero(monkeypatch)
 
 
 @pytest.fixture
@@ -103,12 +34,6 @@ def table(tmp_path):
     path = tmp_path / "data.csv"
     frame.to_csv(path, index=False)
     return path
-
-
-def said(capsys):
-    captured = capsys.readouterr()
-    assert "Traceback" not in captured.err
-    return captured.out, " ".join(captured.err.split())
 
 
 def test_labels_and_probabilities_stand_beside_the_columns_of_the_input(table, capsys):
@@ -366,22 +291,6 @@ def test_a_name_that_the_terminal_cannot_show_does_not_stop_the_command(table, m
     assert rb"used     gr\xf6\xdfe, b" in terminal.buffer.getvalue()
 
 
-def test_without_matplotlib_a_picture_is_left_out_unless_asked_for(table, capsys, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert main(["label", str(table), "--clusters", "2"]) == 0
-    assert "pip install 'neuralbayes[report]'" in said(capsys)[1]
-    assert main(["label", str(table), "--clusters", "2", "--force", "--picture", str(table.with_name("p.png"))]) == 2
-    assert "pip install 'neuralbayes[report]'" in said(capsys)[1]
-
-
-def test_without_pandas_a_table_gets_a_kind_error_and_an_array_is_labelled(table, capsys, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    assert main(["label", str(table), "--clusters", "2"]) == 2
-    assert "pip install 'neuralbayes[table]'" in said(capsys)[1]
-    np.save(table.with_name("x.npy"), np.array([[-1.0, 2.0], [1.0, 3.0]]))
-    assert main(["label", str(table.with_name("x.npy")), "--clusters", "2", "--quiet"]) == 0
-
-
 def test_a_column_that_looks_like_a_formula_is_drawn_by_its_letters(table, capsys):
     pd.read_csv(table).rename(columns={"a": "$\\bad{ $"}).to_csv(table, index=False)
     assert main(["label", str(table), "--clusters", "2", "--json"]) == 0
@@ -436,79 +345,3 @@ def test_columns_that_were_left_out_for_one_reason_stand_together(table, capsys)
     out = said(capsys)[0]
     assert "6 columns: 2 numbers; 4 left out: 1 id, 3 written" in out
     assert "written by neuralbayes label" in " ".join(out.split())
-
-
-@pytest.fixture
-def customers(tmp_path):
-    """A table as it comes out of a database: only three of its columns can carry a manifold."""
-    rng = np.random.default_rng(0)
-    n = 200
-    frame = pd.DataFrame(
-        {
-            "Customer ID": rng.permutation(n) + 7000,
-            "Zip Code": rng.integers(10_000, 99_999, n),
-            "country": 49,
-            "active": rng.integers(0, 2, n),
-            "rating": rng.integers(1, 6, n),
-            "spent": np.where(rng.uniform(size=n) < 0.6, 0.0, rng.lognormal(size=n)),
-            "income": rng.lognormal(size=n),
-            "age": rng.normal(40, 10, n).round(1),
-        }
-    )
-    frame.to_csv(tmp_path / "customers.csv", index=False)
-    return tmp_path / "customers.csv"
-
-
-def labelled_json(capsys, *words):
-    assert main(["label", *map(str, words), "--clusters", "2", "--no-picture", "--json", "--force"]) == 0
-    return json.loads(capsys.readouterr().out)
-
-
-def test_a_certificate_rests_on_numbers_with_gaps_alone(customers, capsys):
-    result = labelled_json(capsys, customers)
-    assert result["used"] == ["spent", "income", "age"]
-    assert {column["name"]: column["kind"] for column in result["columns"]} == {
-        "Customer ID": "id",
-        "Zip Code": "id",
-        "country": "constant",
-        "active": "boolean",
-        "rating": "number",
-        "spent": "number",
-        "income": "number",
-        "age": "number",
-    }
-    assert list(pd.read_csv(result["out"]))[:8] == list(pd.read_csv(customers))
-
-
-def test_clusters_that_touch_are_found_by_all_columns_of_use(customers, capsys, monkeypatch):
-    monkeypatch.setattr(SignLabeler, "disjoint", False)
-    assert labelled_json(capsys, customers)["used"] == ["active", "rating", "spent", "income", "age"]
-    words = ["--as", "Zip Code=category", "--as", "age=ignore"]
-    assert labelled_json(capsys, customers, *words)["used"] == ["Zip Code", "active", "rating", "spent", "income"]
-    assert labelled_json(capsys, customers, "--columns", "rating,age")["used"] == ["rating", "age"]
-    assert labelled_json(capsys, customers, "--columns", "Customer ID,age")["used"] == ["Customer ID", "age"]
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--as", "colour=number"], "no column 'colour'"),
-        (["--as", "age=colour"], "must be one of number, boolean, category, date, text, ignore, got 'colour'"),
-        (["--as", "age"], "--as must be COLUMN=KIND"),
-        (["--as", "age=number", "--columns", "rating"], "--columns does not choose it"),
-        (["--as", "age=number", "--model", "model"], "--as is for training a model"),
-        (["--columns", "colour"], "has no column 'colour'"),
-        (["--missing", "guess"], "--missing"),
-    ],
-)
-def test_what_means_nothing_is_refused(customers, capsys, words, message):
-    assert main(["label", str(customers), *words]) != 0
-    assert message in said(capsys)[1]
-
-
-def test_a_table_of_categories_alone_is_labelled_without_a_certificate(tmp_path, capsys):
-    rng = np.random.default_rng(0)
-    pd.DataFrame(rng.integers(0, 2, (100, 3)), columns=["a", "b", "c"]).to_csv(tmp_path / "t.csv", index=False)
-    assert labelled_json(capsys, tmp_path / "t.csv")["method"] == "information"
-    assert main(["label", str(tmp_path / "t.csv"), "--method", "manifolds", "--force"]) != 0
-    assert "needs a column of numbers in which rows can have gaps; --method information" in said(capsys)[1]

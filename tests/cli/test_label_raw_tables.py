@@ -11,12 +11,6 @@ import pytest
 from neuralbayes.cli import main
 
 
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The number of steps is not what is tested here."""
-    monkeypatch.setattr("neuralbayes.clusters.from_consensus.consensus_steps", lambda *_: 12)
-
-
 def penguins(n: int = 240) -> pd.DataFrame:
     """Two kinds with a gap between them in the numbers, and holes."""
     rng = np.random.default_rng(0)

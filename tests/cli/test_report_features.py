@@ -3,6 +3,7 @@
 import html
 import json
 import re
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -32,12 +33,33 @@ KEY_WORDS = {"cat", "purrs", "sleeps", "dog", "barks"}
 BY_TEXTS = ["--text", "body", "--features", "network.py:texts"]
 
 
+@pytest.fixture(scope="module")
+def labelled(tmp_path_factory, few_steps):
+    """A folder where the texts were labelled: no test changes it."""
+    folder = tmp_path_factory.mktemp("labelled")
+    write_texts(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        label("tickets.csv", *BY_TEXTS)
+    return folder
+
+
+@pytest.fixture
+def of_texts(here, labelled):
+    """The same in the folder of the test."""
+    shutil.copytree(labelled, here, dirs_exist_ok=True)
+
+
+def write_texts(folder):
+    (folder / "network.py").write_text(NETWORK)
+    kind = ["cat", "dog"] * 20
+    pd.DataFrame({"id": range(40), "body": TEXTS, "kind": kind}).to_csv(folder / "tickets.csv", index=False)
+
+
 @pytest.fixture(autouse=True)
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "network.py").write_text(NETWORK)
-    kind = ["cat", "dog"] * 20
-    pd.DataFrame({"id": range(40), "body": TEXTS, "kind": kind}).to_csv("tickets.csv", index=False)
+    write_texts(tmp_path)
     for folder in ("red", "green"):
         (tmp_path / "photos" / folder).mkdir(parents=True)
     rng = np.random.default_rng(0)
@@ -66,8 +88,8 @@ def label(*options):
     assert main(["label", *options, "--clusters", "2", "--save", "model", "--quiet", "--no-picture"]) == 0
 
 
+@pytest.mark.usefixtures("of_texts")
 def test_texts_are_shown_with_words_members_and_a_list(here):
-    label("tickets.csv", *BY_TEXTS)
     page, payload = page_of(["model", "tickets.csv", *BY_TEXTS, "--labels", "kind"])
     assert "2 clusters in 40 texts: " in page
     assert "of 100." in page
@@ -87,15 +109,15 @@ def test_texts_are_shown_with_words_members_and_a_list(here):
     assert not (here / "page-features.safetensors").exists()
 
 
+@pytest.mark.usefixtures("of_texts")
 def test_markup_in_texts_stays_text():
-    label("tickets.csv", *BY_TEXTS)
     page_of(["model", "tickets.csv", *BY_TEXTS])
     with open("page.html", encoding="utf-8") as file:
         assert "<b>dog" not in file.read()
 
 
+@pytest.mark.usefixtures("of_texts")
 def test_features_that_are_not_kept_are_computed_and_kept_beside_the_page(here):
-    label("tickets.csv", *BY_TEXTS)
     (here / "tickets-features.safetensors").unlink()
     page_of(["model", "tickets.csv", *BY_TEXTS, "--samples", "30"])
     assert (here / "calls.txt").read_text().split() == ["40", "30"]  # of those in the page alone
@@ -172,8 +194,8 @@ def test_the_command_that_label_proposes_makes_the_page(capsys):
         (["--text", "body", "--size", "3"], "--size is for pictures with --features"),
     ],
 )
+@pytest.mark.usefixtures("of_texts")
 def test_wrong_features_are_refused(options, message, capsys, here):
-    label("tickets.csv", *BY_TEXTS)
     assert message in error_of(["report", "model", "tickets.csv", *options, "--out", "page.html"], capsys)
     assert not (here / "page.html").exists()
 

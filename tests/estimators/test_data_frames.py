@@ -11,7 +11,10 @@ X = np.concatenate([np.random.default_rng(0).normal(size=(40, 2)), np.random.def
 
 @pytest.mark.parametrize(
     "estimator",
-    [nb.ManifoldLabeler(2, n_init=1, max_iter=10, random_state=0), nb.InformationClusterer(2, random_state=0)],
+    [
+        nb.ManifoldLabeler(2, n_init=1, max_iter=10, random_state=0),
+        nb.InformationClusterer(2, max_iter=8, random_state=0),
+    ],
     ids=lambda estimator: type(estimator).__name__,
 )
 def test_polars_frames_are_fitted_as_those_of_pandas_are(estimator):

@@ -16,7 +16,7 @@ from neuralbayes.data import toys
 from neuralbayes.data.sources import ArraySource
 from neuralbayes.networks.states import MergedStates
 
-QUICK = {"max_iter": 40, "n_hidden": 32, "random_state": 0}
+QUICK = {"max_iter": 20, "n_hidden": 32, "random_state": 0}
 
 
 @pytest.fixture(scope="module")
@@ -93,21 +93,21 @@ def test_clusters_are_trained_on_after_states_were_merged(digits, monkeypatch):
 
     watch_training(monkeypatch, before=note)
     for settings, expected in (
-        ({"n_clusters": 3}, [(20, 12), (20, 3)]),
+        ({"n_clusters": 3}, [(10, 12), (10, 3)]),
         ({"n_clusters": 3, "max_iter": 5}, [(3, 12), (2, 3)]),
         ({"n_clusters": 3, "max_iter": 1}, [(1, 12)]),
-        ({"n_clusters": 3, "n_states": 3}, [(40, 3)]),
-        ({"n_clusters": 1}, [(40, 4)]),
-        ({"n_clusters": 3, "n_init": 2}, [(20, 12), (20, 12), (20, 3), (20, 3)]),
+        ({"n_clusters": 3, "n_states": 3}, [(20, 3)]),
+        ({"n_clusters": 1}, [(20, 4)]),
+        ({"n_clusters": 3, "n_init": 2}, [(10, 12), (10, 12), (10, 3), (10, 3)]),
     ):
         seen.clear()
         clusterer = nb.InformationClusterer(**QUICK | settings).fit(digits.images[:100])
         assert seen == expected
-        assert clusterer.n_iter_ == settings.get("max_iter", 40)
+        assert clusterer.n_iter_ == settings.get("max_iter", 20)
         assert clusterer.n_iter_start_ == expected[0][0]
     seen.clear()
     clusterer = nb.InformationClusterer("auto", n_init=2, **QUICK).fit(digits.images[:100])
-    assert seen == [(20, 40), (20, 40), (20, clusterer.n_clusters_)]
+    assert seen == [(10, 40), (10, 40), (10, clusterer.n_clusters_)]
 
 
 def test_the_picture_of_the_loss_tells_the_start_from_the_clusters(clusterer):
@@ -226,7 +226,7 @@ def test_rows_that_touch_get_clusters():
     X, y = toys.make_blobs(600, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        clusterer = nb.InformationClusterer(3, max_iter=200, n_hidden=64, random_state=0).fit(X)
+        clusterer = nb.InformationClusterer(3, max_iter=60, n_hidden=64, random_state=0).fit(X)
     assert nb.baselines.clustering_accuracy(clusterer.labels_, y) == 1.0
     assert clusterer.image_shape_ is None
     assert clusterer.transform(X.astype(np.float32)).dtype == np.float32

@@ -17,7 +17,7 @@ FAIL = {
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks(
-    [InformationClusterer(3, max_iter=40, n_hidden=32, n_components=2)], expected_failed_checks=lambda _: FAIL
+    [InformationClusterer(3, max_iter=24, n_hidden=32, n_components=2)], expected_failed_checks=lambda _: FAIL
 )
 def test_scikit_learn(estimator, check):
     check(estimator)

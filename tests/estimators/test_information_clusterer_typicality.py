@@ -11,8 +11,8 @@ from scipy.stats import betabinom
 from torch import nn
 
 import neuralbayes as nb
+from neuralbayes import clusters
 from neuralbayes.data import toys
-from neuralbayes.estimators import information_clusterer as module
 from neuralbayes.system.files import read_tensors, write_tensors
 
 QUICK = {"max_iter": 40, "n_hidden": 32, "random_state": 0}
@@ -67,13 +67,13 @@ def test_training_rows_are_as_typical_as_new_ones(clusterer):
 
 def test_rows_that_were_not_trained_on_calibrate(monkeypatch):
     noted = []
-    inner = module.fit_typicality
+    inner = clusters.fit_typicality
 
     def watched(read, seen, *rest):
         noted.append(int(seen.sum()))
         return inner(read, seen, *rest)
 
-    monkeypatch.setattr(module, "fit_typicality", watched)
+    monkeypatch.setattr(clusters, "fit_typicality", watched)
     for max_samples in (300, 1200):
         nb.InformationClusterer(2, max_samples=max_samples, **QUICK | {"max_iter": 2}).fit(rows(1200, 0))
     assert noted == [300, 1200]

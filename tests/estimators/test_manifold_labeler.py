@@ -197,7 +197,7 @@ def test_the_same_seed_gives_the_same_model_and_leaves_the_global_generators_alo
 
 
 def test_torch_float32_and_pandas_are_taken():
-    X, _ = toys.make_moons(random_state=0)
+    X, _ = toys.make_moons(300, random_state=0)
     frame = pd.DataFrame(X, columns=["left", "right"])
     expected = nb.ManifoldLabeler(2, random_state=0).fit_predict(X)
     from_frame = nb.ManifoldLabeler(2, random_state=0).fit(frame)
@@ -218,13 +218,13 @@ def test_works_in_a_pipeline_with_named_outputs():
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_works_in_a_grid_search():
-    X, _ = toys.make_blobs(600, random_state=0)
-    search = GridSearchCV(nb.ManifoldLabeler(random_state=0), {"n_clusters": [3, 7]}, cv=2).fit(X)
+    X, _ = toys.make_blobs(300, random_state=0)
+    search = GridSearchCV(nb.ManifoldLabeler(n_init=2, random_state=0), {"n_clusters": [3, 7]}, cv=2).fit(X)
     assert search.best_params_ == {"n_clusters": 3}
 
 
 def test_clones_and_pickles():
-    X, _ = toys.make_moons(random_state=0)
+    X, _ = toys.make_moons(300, random_state=0)
     labeler = nb.ManifoldLabeler(2, random_state=0).fit(X)
     assert clone(labeler).get_params() == labeler.get_params()
     copy = pickle.loads(pickle.dumps(labeler))  # noqa: S301
@@ -249,7 +249,7 @@ def test_bad_input_is_refused_in_the_style_of_scikit_learn(X, n_clusters, messag
 
 
 def test_new_rows_with_other_columns_are_refused():
-    X, _ = toys.make_moons(random_state=0)
+    X, _ = toys.make_moons(300, random_state=0)
     labeler = nb.ManifoldLabeler(2, random_state=0).fit(X)
     with pytest.raises(ValueError, match="X has 3 features, but ManifoldLabeler is expecting 2 features"):
         labeler.predict(np.zeros((4, 3)))

@@ -7,6 +7,6 @@ from neuralbayes import ManifoldLabeler
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@parametrize_with_checks([ManifoldLabeler(), ManifoldLabeler("auto", max_clusters=2, n_init=2)])
+@parametrize_with_checks([ManifoldLabeler(n_init=2), ManifoldLabeler("auto", max_clusters=2, n_init=1, max_iter=30)])
 def test_scikit_learn(estimator, check):
     check(estimator)

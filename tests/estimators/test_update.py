@@ -9,9 +9,8 @@ from sklearn.exceptions import NotFittedError
 from torch import nn
 
 import neuralbayes as nb
-from neuralbayes.clusters import update
 from neuralbayes.clusters.new_groups import find_new_groups, more_than_chance
-from neuralbayes.clusters.update import mixed_reservoir
+from neuralbayes.clusters.reservoir import mixed_reservoir
 
 QUICK = {"max_iter": 80, "n_hidden": 32, "random_state": 0}
 CENTERS = np.array([[0, 0], [8, 0], [0, 8], [8, 8]])
@@ -32,7 +31,7 @@ def fitted(tmp_path_factory):
 @pytest.mark.parametrize("start", ["consensus", "states"])
 def test_a_new_group_gets_a_new_label_and_old_ones_keep_theirs(start):
     X, _ = blobs(600, (0, 1, 2))
-    settings = QUICK | ({"max_iter": 400} if start == "states" else {})
+    settings = QUICK | ({"max_iter": 200} if start == "states" else {})
     clusterer = nb.InformationClusterer(3, start=start, **settings).fit(X)
     before, n_states = clusterer.labels_, clusterer.n_states_
     new, y = blobs(400, seed=1)
@@ -181,12 +180,11 @@ def test_several_new_groups_are_told_apart():
     assert (find_new_groups(old, zeros, new, zeros[:300], p_values, 199, 0) == -1).all()
 
 
-def test_the_reservoir_is_a_fair_sample_of_all_rows(monkeypatch):
-    monkeypatch.setattr(update, "MAX_RESERVOIR", 1000)
+def test_the_reservoir_is_a_fair_sample_of_all_rows():
     rng = np.random.RandomState(0)
     old, new = np.zeros((1000, 1)), np.ones((500, 1))
-    mixed = mixed_reservoir(old, 4500, new, rng)
+    mixed = mixed_reservoir(old, 4500, new, rng, at_most=1000)
     assert mixed.shape == (1000, 1)
     assert abs(mixed.mean() - 0.1) < 0.04
-    assert mixed_reservoir(old[:300], 300, new, rng).shape == (800, 1)
-    assert mixed_reservoir(old[:300], 300, np.ones((5000, 1)), rng).shape == (1000, 1)
+    assert mixed_reservoir(old[:300], 300, new, rng, at_most=1000).shape == (800, 1)
+    assert mixed_reservoir(old[:300], 300, np.ones((5000, 1)), rng, at_most=1000).shape == (1000, 1)

@@ -36,11 +36,15 @@ def test_the_network_that_takes_bytes_gives_the_features(encoder, state):
 
 
 @pytest.mark.parametrize(
-    ("encoder", "state"),
-    [("channel", "relu1"), ("channel", "relu4"), ("dimension", "relu4"), ("whiten", "relu4")],
+    ("to", "encoder", "state"),
+    [
+        ("onnx", "channel", "relu1"),
+        ("onnx", "dimension", "relu4"),
+        ("torch", "channel", "relu4"),
+        ("torch", "whiten", "relu4"),
+    ],
     indirect=["encoder"],
 )
-@pytest.mark.parametrize("to", ["onnx", "torch"])
 def test_an_exported_network_gives_the_features_of_any_number_of_images(encoder, tmp_path, to, state):
     if to == "onnx":
         onnxruntime = pytest.importorskip("onnxruntime")
@@ -126,9 +130,6 @@ def test_what_fails_half_way_leaves_the_old_file(encoder, tmp_path, monkeypatch,
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_features_go_to_parquet_or_npy_only(encoder, tmp_path, monkeypatch):
+def test_features_go_to_parquet_or_npy_only(encoder, tmp_path):
     with pytest.raises(ValueError, match=r"\.parquet or \.npy, got"):
         write_features(encoder, ArraySource(images(3)), tmp_path / "f.csv")
-    monkeypatch.setattr(export, "find_spec", lambda name: None)
-    with pytest.raises(ImportError, match=r"pip install 'neuralbayes\[table\]'"):
-        write_features(encoder, ArraySource(images(3)), tmp_path / "f.parquet")

@@ -64,15 +64,10 @@ def free_port() -> int:
         return int(one.getsockname()[1])
 
 
-def environment(**more: str) -> dict[str, str]:
+def environment() -> dict[str, str]:
     here = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM", "TORCHELASTIC", "PYTEST"))}
     places = map(str, (Path(__file__).parent, Path(__file__).parents[1]))
-    return here | {"PYTHONPATH": os.pathsep.join(places), "OMP_NUM_THREADS": "1"} | more
-
-
-def torchrun(script: Path, what: str, out: Path, *options: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "torch.distributed.run", *options, str(script), what, str(out)]
-    return subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return here | {"PYTHONPATH": os.pathsep.join(places), "OMP_NUM_THREADS": "1"}
 
 
 def slurm(rank: int, out: Path, port: int) -> None:
@@ -93,13 +88,6 @@ def slurm(rank: int, out: Path, port: int) -> None:
     with open(out.with_suffix(f".{rank}.txt"), "w") as said:
         os.dup2(said.fileno(), 2)
     trained("kill", str(out))
-
-
-@pytest.fixture(scope="module")
-def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("script") / "job.py"
-    path.write_text(SCRIPT)
-    return path
 
 
 @pytest.fixture(scope="module")
@@ -125,12 +113,8 @@ def assert_both_equal_to(encoder: ImageEncoder, run: Path) -> None:
     assert json.loads((run / "result.json").read_text())["processes"] == 2
 
 
-def test_two_nodes_do_what_one_process_does(script: Path, tmp_path: Path, alone: ImageEncoder) -> None:
-    """Two launchers that meet over the loopback, one process each."""
-    nodes = ["--nnodes=2", "--nproc-per-node=1", "--master-addr=127.0.0.1", f"--master-port={free_port()}"]
-    jobs = [torchrun(script, "plain", tmp_path / "run", *nodes, f"--node-rank={rank}") for rank in range(2)]
-    said = [job.communicate(timeout=120)[0] for job in jobs]
-    assert [job.returncode for job in jobs] == [0, 0], said
+def test_two_nodes_do_what_one_process_does(tmp_path: Path, alone: ImageEncoder) -> None:
+    results_of_launched(tmp_path, partial(trained, "plain", str(tmp_path / "run")), n_nodes=2)
     assert_both_equal_to(alone, tmp_path / "run")
 
 
@@ -157,9 +141,17 @@ def test_a_killed_process_ends_the_job_which_another_number_goes_on_with(tmp_pat
 
 
 @pytest.mark.slow
-def test_torchrun_ends_a_job_with_a_killed_process(script: Path, tmp_path: Path) -> None:
-    job = torchrun(script, "kill", tmp_path / "run", "--standalone", "--nproc-per-node=2")
-    said, _ = job.communicate(timeout=120)
+def test_torchrun_ends_a_job_with_a_killed_process(tmp_path: Path) -> None:
+    script = tmp_path / "job.py"
+    script.write_text(SCRIPT)
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    job = subprocess.run(
+        [*torchrun, str(script), "kill", str(tmp_path / "run")],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     assert job.returncode == 1
-    assert "Signal 9 (SIGKILL)" in said
+    assert "Signal 9 (SIGKILL)" in job.stderr
     assert not (tmp_path / "run" / "result.json").exists()

@@ -50,4 +50,4 @@ def test_every_make_target_that_the_page_names_exists() -> None:
 
 def test_the_page_was_found_to_name_something() -> None:
     assert len(TESTS) > 25
-    assert len(SCRIPTS) == 5
+    assert len(SCRIPTS) == 6

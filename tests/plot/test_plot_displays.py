@@ -1,7 +1,6 @@
 """Each display draws what it was given, into axes that are given or new."""
 
 import math
-import sys
 
 import numpy as np
 import pytest
@@ -59,13 +58,6 @@ def test_a_notebook_shows_no_display_that_is_not_drawn_or_that_pyplot_shows_alre
     figure, ax = pyplot.subplots()
     assert nb.plot.StatesDisplay([0.5, 0.5]).plot(ax=ax)._repr_png_() is None
     pyplot.close(figure)
-
-
-@pytest.mark.parametrize("draw", DISPLAYS.values(), ids=DISPLAYS)
-def test_without_matplotlib_each_names_the_extra(draw, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match=r"pip install 'neuralbayes\[report\]'"):
-        draw(None)
 
 
 @pytest.mark.parametrize("draw", DISPLAYS.values(), ids=DISPLAYS)

@@ -173,12 +173,6 @@ def test_a_picture_of_unknown_format_is_refused_and_nothing_written(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_without_matplotlib_the_error_names_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match=r"pip install 'neuralbayes\[report\]'"):
-        plot_labels(POINTS, LABELS)
-
-
 def test_drawing_leaves_pyplot_and_the_global_backend_alone(tmp_path):
     program = (
         "import sys, numpy as np, neuralbayes as nb; display = nb.plot.StateMapDisplay(np.eye(3), [0, 1, 1]).plot(); "

@@ -3,7 +3,6 @@
 import base64
 import re
 import shutil
-import sys
 
 import numpy as np
 import pandas as pd
@@ -263,12 +262,3 @@ def test_options_that_do_not_fit_are_refused(folder, capsys, words, message):
 
 def test_options_of_tables_are_refused_for_runs(folder, capsys):
     assert "--labels is for tables" in refused(capsys, folder / "run", "--labels", "arm")
-
-
-@pytest.mark.parametrize("package", ["matplotlib", "jinja2"])
-def test_without_a_package_the_error_names_the_extra_before_anything_is_computed(folder, capsys, monkeypatch, package):
-    monkeypatch.setitem(sys.modules, package, None)
-    monkeypatch.setattr("neuralbayes.cli.report.open_input", None)
-    said = refused(capsys, folder / "run")
-    assert package in said
-    assert "pip install 'neuralbayes[report]'" in said

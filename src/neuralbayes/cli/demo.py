@@ -139,11 +139,7 @@ def _print(result: DemoResult, console: Console) -> None:
             console.print(Text.assemble((f"{name:<10}", "dim"), str(path)), soft_wrap=True)
     page = result.files.get("page")
     if page is None:
-        from neuralbayes.demo import draws_pages
-
-        missing = "No page was written. It needs matplotlib and jinja2: pip install 'neuralbayes[report]'"
-        words = "No page was written; see the warning." if draws_pages() else missing
-        console.print(Text(words, style="yellow"), soft_wrap=True)
+        console.print(Text("No page was written; see the warning.", style="yellow"), soft_wrap=True)
     else:
         console.print(Text("All results, with pictures and an explorer of the states, on one page:"), soft_wrap=True)
         console.print(Text(str(page), style=f"bold cyan link {page.absolute().as_uri()}"), soft_wrap=True)

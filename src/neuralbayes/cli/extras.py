@@ -17,13 +17,13 @@ def extras() -> dict[str, list[Requirement]]:
 
     Examples
     --------
-    >>> sorted(requirement.name for requirement in extras()["table"])
-    ['openpyxl', 'pandas', 'pyarrow']
+    >>> sorted(requirement.name for requirement in extras()["export"])
+    ['onnx', 'onnxruntime', 'onnxscript']
     """
     members: dict[str, list[Requirement]] = {}
     for requirement in _requirements():
         if requirement.marker is not None:
-            _, _, name = str(requirement.marker).rpartition(" ")  # extra == "table"
+            _, _, name = str(requirement.marker).rpartition(" ")  # extra == "export"
             members.setdefault(name.strip("\"'"), []).append(requirement)
     everything = {requirement.name for requirement in members.pop("all", [])}
     return {name: found for name, found in members.items() if {one.name for one in found} <= everything}

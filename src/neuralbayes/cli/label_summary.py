@@ -6,7 +6,6 @@ import math
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -77,7 +76,7 @@ def label_outputs(
         from neuralbayes.plot.style import check_picture
 
         check_picture(picture)
-    elif draw and find_spec("matplotlib"):
+    elif draw:
         picture = unpacked_name(table).with_suffix(".png")
     if picture is not None:
         check_target(picture, option="--picture", force=force, source=source)
@@ -89,7 +88,6 @@ def label_outputs(
 def with_picture(outputs: LabelOutputs, draw: Callable[[Path], None], notes: list[str]) -> LabelOutputs:
     """Draw the picture, last of all; where that cannot be, a note says why, and the outputs are those without it."""
     if outputs.picture is None:
-        notes.append("No picture was drawn. It needs matplotlib: pip install 'neuralbayes[report]'.")
         return outputs
     from neuralbayes.plot.style import problem_of
 
@@ -250,7 +248,7 @@ def _told(labeling: Labeling) -> list[tuple[str, str]]:
     n = labeling.proba.shape[1]
     if labeling.told is not None:
         return labeling.told
-    if n < 2 or not find_spec("pandas"):
+    if n < 2:
         return [("", "")] * n
     from neuralbayes.clusters.description import name_clusters
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import warnings
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -256,8 +255,6 @@ def _train(
 
 def _draw(out: Path) -> str:
     """Draw the pictures of the run; the paths of them, or why there are none."""
-    if find_spec("matplotlib") is None:
-        return "none: they need matplotlib, pip install 'neuralbayes[report]'"
     from neuralbayes.plot.style import problem_of
     from neuralbayes.report.run import draw_run
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -179,8 +178,6 @@ def _draw(
     run: Path, stem: str, results: list[dict[str, Any]], class_names: tuple[str, ...] | None
 ) -> tuple[list[str], list[str]]:
     """One confusion matrix for each layer of the encoder, by the honest protocol where there is one; what failed."""
-    if find_spec("matplotlib") is None:
-        return [], []
     from neuralbayes.plot.style import problem_of
 
     paths: list[str] = []

@@ -185,11 +185,8 @@ def _results_page(folder: Path, out: Path | None, options: dict[str, Any], quiet
 def _check_page(page: Path) -> None:
     """Raise unless the page may be written there, before anything is computed."""
     from neuralbayes.cli.outputs import check_target
-    from neuralbayes.plot.style import import_matplotlib
-    from neuralbayes.report.explorer.page import check_jinja, is_page
+    from neuralbayes.report.explorer.page import is_page
 
-    import_matplotlib()
-    check_jinja()
     if page.is_file() and not is_page(page):
         raise FileExistsError(
             f"{page} exists and was not written by neuralbayes report; choose another file with --out"

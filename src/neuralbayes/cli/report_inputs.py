@@ -6,7 +6,6 @@ import csv
 import io
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -122,7 +121,7 @@ class RowInput:
             options += (
                 ["--no-standardize"] if table.named and not self.estimator.get_params().get("standardize") else []
             )
-        frame = table.frame.iloc[samples.index] if find_spec("pandas") else None
+        frame = table.frame.iloc[samples.index]
         return rows_side(
             self.folder,
             self.estimator,

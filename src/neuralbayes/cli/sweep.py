@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -149,8 +148,6 @@ def sweep(
 
 
 def _draw(out: Path, outcomes: list[Outcome], plan: Plan) -> str:
-    if find_spec("matplotlib") is None:
-        return "none: it needs matplotlib, pip install 'neuralbayes[report]'"
     from neuralbayes.plot.style import problem_of, save_picture
     from neuralbayes.report.sweeps import draw_sweep
 

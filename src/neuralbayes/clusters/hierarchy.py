@@ -120,6 +120,26 @@ def cut(linkage: Array, n_clusters: int) -> NDArray[np.int64]:
     >>> cut(linkage, 3), cut(linkage, 2)
     (array([0, 1, 2, 1]), array([0, 1, 0, 1]))
     """
+    _, first, inverse = np.unique(_merged_into(linkage, n_clusters), return_index=True, return_inverse=True)
+    rank = np.empty(n_clusters, np.int64)
+    rank[np.argsort(first)] = np.arange(n_clusters)
+    return rank[inverse]
+
+
+def cut_as_made(linkage: Array, n_clusters: int) -> NDArray[np.int64]:
+    """The same clusters in the order in which they were made: single states first, the last merge last.
+
+    Examples
+    --------
+    >>> linkage = linkage_from_merges(np.array([[1, 3], [0, 2], [0, 1]]), np.array([0.0, 1.0, 2.0]))
+    >>> cut_as_made(linkage, 3), cut_as_made(linkage, 2)
+    (array([0, 2, 1, 2]), array([1, 0, 1, 0]))
+    """
+    return np.unique(_merged_into(linkage, n_clusters), return_inverse=True)[1]
+
+
+def _merged_into(linkage: Array, n_clusters: int) -> NDArray[np.int64]:
+    """The number in the matrix of each state's cluster when `n_clusters` are left: (n_states,)."""
     n_states = len(linkage) + 1
     if not 1 <= n_clusters <= n_states:
         raise ValueError(f"`n_clusters` must be from 1 to {n_states}, got {n_clusters!r}")
@@ -128,10 +148,7 @@ def cut(linkage: Array, n_clusters: int) -> NDArray[np.int64]:
     parent[linkage[:n_merges, :2].astype(np.int64)] = n_states + np.arange(n_merges)[:, None]
     for cluster in range(n_states + n_merges - 1, -1, -1):  # from the last made: parents know their root
         parent[cluster] = parent[parent[cluster]]
-    _, first, inverse = np.unique(parent[:n_states], return_index=True, return_inverse=True)
-    rank = np.empty(n_clusters, np.int64)
-    rank[np.argsort(first)] = np.arange(n_clusters)
-    return rank[inverse]
+    return parent[:n_states]
 
 
 def leaf_order(linkage: Array) -> NDArray[np.int64]:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
+from neuralbayes.clusters.hierarchy import cut_as_made
 from neuralbayes.clusters.hints import NO_HINTS, UNKNOWN, Hints, Labels
 
 Array = NDArray[np.floating]
@@ -41,7 +42,7 @@ def kmeans(points: Array, n_clusters: int, rng: np.random.RandomState, hints: Hi
     weight = hints.weight
     cell, centers, sizes = cells(points, max(LEAST_CELLS, CELLS_PER_CLUSTER * n_clusters), rng, weight)
     tree = ward(centers, sizes)
-    merged = cut_tree(tree, min(n_clusters, len(centers)))
+    merged = cut_as_made(tree, min(n_clusters, len(centers)))
     start = np.zeros((merged.max() + 1, points.shape[1]))
     np.add.at(start, merged, centers * sizes[:, None])
     start /= np.bincount(merged, weights=sizes)[:, None]
@@ -179,14 +180,3 @@ def ward(centers: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np
         closer = alive & (fresh < least)
         nearest[closer], least[closer] = i, fresh[closer]
     return tree
-
-
-def cut_tree(tree: NDArray[np.float64], n_clusters: int) -> NDArray[np.int64]:
-    """The cluster of each cell when `n_clusters` are left: (n_cells,)."""
-    m = len(tree) + 1
-    parent = np.arange(2 * m - 1)
-    for step in range(m - n_clusters):
-        parent[tree[step, :2].astype(np.int64)] = m + step
-    for node in range(2 * m - 2, -1, -1):
-        parent[node] = parent[parent[node]]
-    return np.unique(parent[:m], return_inverse=True)[1]

@@ -10,6 +10,8 @@ from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import randomized_svd
 from torch import Tensor
 
+from neuralbayes.distributed.processes import default_fabric, rank_zero_result
+
 N_ITER = 5
 """Power iterations, as in scikit-learn's TruncatedSVD."""
 
@@ -27,6 +29,8 @@ def fit_reduction(
     unit: bool = False,
 ) -> Tensor:
     """The right singular vectors of the rows at the indices `chosen`, which are never made dense.
+
+    All processes get those of rank 0.
 
     Parameters
     ----------
@@ -54,12 +58,16 @@ def fit_reduction(
             [0.0000],
             [0.8000]], dtype=torch.float64)
     """
-    some = rows[chosen].astype(np.float64)
-    if unit:
-        some = normalize(some)
-    if weight is not None:
-        some = (sp.diags_array(np.sqrt(weight[chosen])) @ some).tocsr()
-    _, values, vectors = randomized_svd(some, min(n_components, *some.shape), n_iter=N_ITER, random_state=rng)
-    kept = values > SMALLEST * values[0]
-    kept[0] = True
-    return torch.from_numpy(vectors[kept].T.copy())
+
+    def fitted() -> Tensor:
+        some = rows[chosen].astype(np.float64)
+        if unit:
+            some = normalize(some)
+        if weight is not None:
+            some = (sp.diags_array(np.sqrt(weight[chosen])) @ some).tocsr()
+        _, values, vectors = randomized_svd(some, min(n_components, *some.shape), n_iter=N_ITER, random_state=rng)
+        kept = values > SMALLEST * values[0]
+        kept[0] = True
+        return torch.from_numpy(vectors[kept].T.copy())
+
+    return rank_zero_result(default_fabric(), fitted)

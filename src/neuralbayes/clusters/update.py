@@ -31,9 +31,6 @@ from neuralbayes.training.inference import in_blocks
 Array = NDArray[np.floating]
 Labels = NDArray[np.int64]
 
-MAX_RESERVOIR = 20_000
-"""Rows that stand for all that were seen: 64 numbers each take 5 MB."""
-
 
 @dataclass(frozen=True, eq=False)
 class Update:
@@ -108,16 +105,6 @@ def update_clusters(
         first,
         second,
     )
-
-
-def mixed_reservoir(old: Array, n_seen: int, new: Array, rng: np.random.RandomState) -> NDArray[np.float32]:
-    """A random sample of all rows so far, from one of `n_seen` of them and from those that came since."""
-    if len(old) + len(new) <= MAX_RESERVOIR:
-        return np.concatenate([old, new]).astype(np.float32)
-    share_new = len(new) / (n_seen + len(new))
-    n_new = int(np.clip(rng.binomial(MAX_RESERVOIR, share_new), MAX_RESERVOIR - len(old), len(new)))
-    kept = [rows[rng.permutation(len(rows))[:n]] for rows, n in ((old, MAX_RESERVOIR - n_new), (new, n_new))]
-    return np.concatenate(kept).astype(np.float32)
 
 
 @torch.no_grad()

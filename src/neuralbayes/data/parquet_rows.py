@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neuralbayes.data.parquet import parquet_files, read_groups
-from neuralbayes.data.table_formats import arrow_errors, import_pandas, import_pyarrow
+from neuralbayes.data.table_formats import arrow_errors
 from neuralbayes.data.table_sources import TableSource
 from neuralbayes.data.table_writing import free_names
 from neuralbayes.data.tables import Table, chosen_columns, table_of_frame
@@ -60,8 +60,6 @@ class ParquetRows:
         block_rows : int
             Groups are joined up to this many rows; a larger group is a block of its own.
         """
-        import_pandas()
-        import_pyarrow()
         from pyarrow.parquet import ParquetFile
 
         schema: Any = None

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from neuralbayes.data.arrays import DAMAGE
 from neuralbayes.data.packed import PACKED, packing
 from neuralbayes.data.parquet import RefusedError
-from neuralbayes.data.workbooks import import_openpyxl
 from neuralbayes.system.bounds import MAX_PACKED_BYTES
 
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
@@ -73,13 +72,8 @@ def unpacked_name(path: Path) -> Path:
 
 
 def check_format(path: str | Path) -> None:
-    """Raise unless the suffix of `path` is a known one and what its format needs is installed."""
-    suffix = table_suffix(path)
-    if suffix not in ARRAY_SUFFIXES:
-        import_pandas()
-        import_pyarrow()
-    if suffix == ".xlsx":
-        import_openpyxl()
+    """Raise unless the suffix of `path` is a known one."""
+    table_suffix(path)
 
 
 def check_contents(path: Path) -> None:
@@ -104,20 +98,10 @@ def contents(path: Path) -> tuple[str, str] | None:
 
 
 def import_pandas() -> Any:
-    """The pandas module, or an ImportError that says how to install it."""
-    try:
-        import pandas
-    except ImportError as error:
-        raise ImportError("tables with column names need pandas: pip install 'neuralbayes[table]'") from error
+    """The pandas module, imported where it is first needed: that takes a good part of a second."""
+    import pandas
+
     return pandas
-
-
-def import_pyarrow() -> None:
-    """Raise an ImportError that says how to install pyarrow, if it is missing."""
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError as error:
-        raise ImportError("tables with column names need pyarrow: pip install 'neuralbayes[table]'") from error
 
 
 def read_npy(path: Path) -> NDArray[Any]:

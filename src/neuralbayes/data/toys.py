@@ -60,8 +60,6 @@ def make_moons(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from neuralbayes.data.toys import make_moons
     >>> X, y = make_moons(300, random_state=0)
     >>> X.shape, np.bincount(y)
     ((300, 2), array([150, 150]))
@@ -90,8 +88,6 @@ def make_circles(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from neuralbayes.data.toys import make_circles
     >>> X, y = make_circles(300, radii=(0.5, 1.0, 2.0), random_state=0)
     >>> [float(np.linalg.norm(X[y == k], axis=1).mean().round(1)) for k in range(3)]
     [0.5, 1.0, 2.0]
@@ -115,8 +111,6 @@ def make_spirals(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from neuralbayes.data.toys import make_spirals
     >>> X, y = make_spirals(300, n_arms=4, random_state=0)
     >>> X.shape, np.bincount(y)
     ((300, 2), array([75, 75, 75, 75]))
@@ -142,8 +136,6 @@ def make_blobs(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from neuralbayes.data.toys import make_blobs
     >>> X, y = make_blobs(300, random_state=0)
     >>> np.array([X[y == k].mean(axis=0) for k in range(3)]).round(1) + 0.0
     array([[ 1. ,  0. ],
@@ -161,8 +153,6 @@ def make_unequal(n_samples: int = 1200, *, ratio: float = 10.0, random_state: Se
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from neuralbayes.data.toys import make_unequal
     >>> X, y = make_unequal(1100, ratio=10, random_state=0)
     >>> np.bincount(y)
     array([1000,  100])
@@ -181,8 +171,6 @@ def make_interlocked_rings(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from neuralbayes.data.toys import make_interlocked_rings
     >>> X, y = make_interlocked_rings(300, random_state=0)
     >>> X.shape, np.bincount(y)
     ((300, 3), array([100, 100, 100]))
@@ -209,8 +197,6 @@ def make_nested_spheres(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from neuralbayes.data.toys import make_nested_spheres
     >>> X, y = make_nested_spheres(340, random_state=0)
     >>> X.shape, np.bincount(y)
     ((340, 3), array([100, 240]))
@@ -227,8 +213,6 @@ def make_roll_and_plane(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from neuralbayes.data.toys import make_roll_and_plane
     >>> X, y = make_roll_and_plane(300, random_state=0)
     >>> X.shape, np.bincount(y)
     ((300, 3), array([200, 100]))
@@ -255,8 +239,6 @@ def make_noisy_moons(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from neuralbayes.data.toys import make_noisy_moons
     >>> X, y = make_noisy_moons(300, n_noise=4, random_state=0)
     >>> X.shape, X.std(axis=0).round(1)
     ((300, 6), array([0.9, 0.5, 0.1, 0.1, 0.1, 0.1]))
@@ -271,8 +253,6 @@ def make_five(n_samples: int = 1200, *, noise: float = 0.03, random_state: Seed 
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from neuralbayes.data.toys import make_five
     >>> X, y = make_five(500, random_state=0)
     >>> X.shape, np.bincount(y)
     ((500, 2), array([120,  60, 100, 100, 120]))
@@ -295,8 +275,6 @@ def make_gaussian(n_samples: int = 1200, *, dim: int = 2, random_state: Seed = N
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from neuralbayes.data.toys import make_gaussian
     >>> X, y = make_gaussian(300, dim=5, random_state=0)
     >>> X.shape, np.unique(y)
     ((300, 5), array([0]))
@@ -309,8 +287,6 @@ def make_ring(n_samples: int = 1200, *, noise: float = 0.05, random_state: Seed 
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from neuralbayes.data.toys import make_ring
     >>> X, y = make_ring(300, random_state=0)
     >>> X.shape, np.unique(y)
     ((300, 2), array([0]))
@@ -323,8 +299,6 @@ def make_square(n_samples: int = 1200, *, random_state: Seed = None) -> tuple[Po
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from neuralbayes.data.toys import make_square
     >>> X, y = make_square(300, random_state=0)
     >>> X.shape, np.unique(y)
     ((300, 2), array([0]))
@@ -339,8 +313,6 @@ def make_overlapping(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from neuralbayes.data.toys import make_overlapping
     >>> X, y = make_overlapping(300, distance=2.5, random_state=0)
     >>> X.shape, np.bincount(y)
     ((300, 2), array([150, 150]))
@@ -365,8 +337,6 @@ def rotate_into(X: Points, dim: int, random_state: Seed = None) -> Points:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from neuralbayes.data.toys import make_moons, rotate_into
     >>> X, _ = make_moons(300, random_state=0)
     >>> rotated = rotate_into(X, 512, random_state=0)
     >>> rotated.shape, np.allclose(np.linalg.norm(rotated, axis=1), np.linalg.norm(X, axis=1))

@@ -28,15 +28,6 @@ MAX_CELLS_PER_BYTE = 4
 """Cells of a workbook, empty ones among them, per byte of what it unpacks to."""
 
 
-def import_openpyxl() -> Any:
-    """The openpyxl module, or an ImportError that says how to install it."""
-    try:
-        import openpyxl
-    except ImportError as error:
-        raise ImportError("Excel files need openpyxl: pip install 'neuralbayes[table]'") from error
-    return openpyxl
-
-
 @dataclass(frozen=True)
 class WorkbookFile:
     """A sheet of a workbook, and how to write it again with new columns.
@@ -116,10 +107,11 @@ def read_workbook(
 
 def write_workbook(path: Path, frame: pd.DataFrame) -> None:
     """Write a DataFrame as the only sheet of a workbook; no text becomes a formula."""
-    book = import_openpyxl().Workbook(write_only=True)
     import pandas
+    from openpyxl import Workbook
     from openpyxl.cell import WriteOnlyCell
 
+    book = Workbook(write_only=True)
     sheet = book.create_sheet("Sheet1")
 
     def cell(value: Any) -> Any:
@@ -137,7 +129,8 @@ def write_workbook(path: Path, frame: pd.DataFrame) -> None:
 
 def _load(path: Path, **options: Any) -> Any:
     """A workbook; what openpyxl warns of is about the looks of it."""
-    openpyxl = import_openpyxl()
+    import openpyxl
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return openpyxl.load_workbook(path, **options)

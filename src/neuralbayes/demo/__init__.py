@@ -6,7 +6,6 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 
 from neuralbayes.demo import digits, manifolds
@@ -23,8 +22,7 @@ Watch = Callable[[str, str, int, int], None]
 def run(out: Path, *, seed: int = 0, watch: Watch = lambda part, what, done, total: None) -> DemoResult:
     """Run the demo and write demo.html, two pictures and result.json into the folder `out`.
 
-    Nothing is written before everything is computed. Without matplotlib there are no pictures, without it or jinja2
-    there is no page; where they cannot be drawn a warning says why.
+    Nothing is written before everything is computed. Where the page or a picture cannot be drawn a warning says why.
 
     Parameters
     ----------
@@ -40,7 +38,7 @@ def run(out: Path, *, seed: int = 0, watch: Watch = lambda part, what, done, tot
     result = DemoResult(seed, time.perf_counter() - start, labelled, learnt)
     record = out / "result.json"
     files: dict[str, Path] = {}
-    if find_spec("matplotlib") and (problem := problem_of(lambda: files.update(_drawn(result, out, watch)))):
+    if problem := problem_of(lambda: files.update(_drawn(result, out, watch))):
         warnings.warn(f"the page and the pictures could not be drawn ({problem})", stacklevel=2)
     result = replace(result, files=files | {"result": record})
     write_json(record, result.to_dict())
@@ -48,20 +46,12 @@ def run(out: Path, *, seed: int = 0, watch: Watch = lambda part, what, done, tot
 
 
 def _drawn(result: DemoResult, out: Path, watch: Watch) -> dict[str, Path]:
-    """Write the page, if that can be, and the pictures."""
+    """Write the page and the pictures."""
+    from neuralbayes.demo.page import N_STEPS, write_demo_page
     from neuralbayes.demo.pictures import write_pictures
 
-    files: dict[str, Path] = {}
-    if find_spec("jinja2"):
-        from neuralbayes.demo.page import N_STEPS, write_demo_page
-
-        files["page"] = write_demo_page(result, out / "demo.html", _counted(watch, "page", N_STEPS))
-    return files | write_pictures(result, out)
-
-
-def draws_pages() -> bool:
-    """Whether what a page needs is installed."""
-    return bool(find_spec("matplotlib") and find_spec("jinja2"))
+    page = write_demo_page(result, out / "demo.html", _counted(watch, "page", N_STEPS))
+    return {"page": page} | write_pictures(result, out)
 
 
 def _counted(watch: Watch, part: str, total: int) -> Callable[[str], None]:

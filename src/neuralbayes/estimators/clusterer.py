@@ -156,7 +156,7 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         """
         from neuralbayes.clusters.description import describe_clusters
         from neuralbayes.clusters.summary import Summary, summary_frame
-        from neuralbayes.estimators.frames import as_frame, column_names
+        from neuralbayes.estimators.frames import column_names, named_frame
 
         check_is_fitted(self)
         if X is None:
@@ -168,7 +168,7 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
             return summary_frame(summary, self.labels_, names, with_means=vectorizer is None)
         if self.image_shape_ is not None:
             raise ValueError("`X` must be None, since images have no columns to tell clusters apart by")
-        frame = as_frame(self, X)
+        frame = named_frame(self, X)
         labels, p_zx = self._labels_of(frame)
         return describe_clusters(frame, labels, self.n_clusters_, p_zx=p_zx, fitted=column_names(self)).to_frame()
 

@@ -11,6 +11,17 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 
+def features_for(X: Any, features: Any) -> tuple[Any, list[float] | None]:
+    """Features in the place of `X`, several spaces as one, and the scales of these."""
+    scales = None
+    if isinstance(features, list | tuple) and not np.isscalar(features[0]) and np.ndim(features[0]) == 2:
+        scales = space_scales(features)
+        features = stack_spaces(features, scales)
+    if not isinstance(X, str) and hasattr(X, "__len__") and len(X) != len(features):
+        raise ValueError(f"`features` must have a row for each of {len(X)} samples, got {len(features)} rows")
+    return features, scales
+
+
 def space_scales(spaces: Sequence[Any]) -> list[float]:
     """What to multiply each feature space by, so that all have a total variance of 1.
 

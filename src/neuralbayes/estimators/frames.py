@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from neuralbayes.data import frames
+from neuralbayes.data.frames import as_frame, is_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,12 +20,12 @@ def column_names(estimator: BaseEstimator) -> list[str]:
     return [f"x{j}" for j in range(estimator.n_features_in_)] if names is None else [str(name) for name in names]
 
 
-def as_frame(estimator: BaseEstimator, X: Any) -> pd.DataFrame:
+def named_frame(estimator: BaseEstimator, X: Any) -> pd.DataFrame:
     """`X` as a DataFrame; columns of an array have the names of those that were fitted, where it has as many."""
-    if not frames.is_frame(X):
+    if not is_frame(X):
         X = np.asarray(X)
     names = column_names(estimator)
-    frame = frames.as_frame(X, names if np.ndim(X) == 2 and np.shape(X)[1] == len(names) else None)
+    frame = as_frame(X, names if np.ndim(X) == 2 and np.shape(X)[1] == len(names) else None)
     if not len(frame):
         raise ValueError("`X` must have at least one row, got none")
     return frame.set_axis([str(name) for name in frame.columns], axis=1)

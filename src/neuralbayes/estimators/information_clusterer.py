@@ -14,23 +14,17 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from neuralbayes.clusters.coordinates import fit_typicality
-from neuralbayes.clusters.fit import fit_clusters
-from neuralbayes.clusters.from_consensus import fit_from_consensus
-from neuralbayes.clusters.hierarchy import check_linkage, cut, linkage_from_merges, neighbor_heights
+from neuralbayes import clusters
 from neuralbayes.clusters.hints import least_number
-from neuralbayes.clusters.reduction import fit_reduction
-from neuralbayes.clusters.training import N_STATES, ClusterOptions, default_steps, state_mlp
-from neuralbayes.distributed.processes import default_fabric, rank_zero_result
 from neuralbayes.estimators.attributes import Check, count, numbers, one_of
 from neuralbayes.estimators.clusterer import Array, Samples, tensor_of
-from neuralbayes.estimators.feature_spaces import space_scales, stack_spaces
+from neuralbayes.estimators.feature_spaces import features_for, stack_spaces
 from neuralbayes.estimators.inputs import Rows, SparseRows, as_any_rows, as_images, check_directions
+from neuralbayes.estimators.row_layers import METRICS, fit_row_layer
 from neuralbayes.estimators.sample_hints import as_hints
-from neuralbayes.estimators.updatable_clusterer import UpdatableClusterer, most_probable_states
+from neuralbayes.estimators.updatable_clusterer import UpdatableClusterer
 from neuralbayes.estimators.vectorized import VECTORIZER
 from neuralbayes.networks.rows import RowLayer
 from neuralbayes.networks.states import StateNetwork, WithStates
@@ -38,8 +32,6 @@ from neuralbayes.objectives import Objective
 
 if TYPE_CHECKING:
     from neuralbayes.estimators.table_vectorizer import TableVectorizer
-
-METRICS = ("euclidean", "cosine")
 
 
 class InformationClusterer(UpdatableClusterer):
@@ -303,7 +295,9 @@ class InformationClusterer(UpdatableClusterer):
         """
         self._forget()
         if features is not None:
-            X = self._features_of(X, features)
+            X, scales = features_for(X, features)
+            if scales is not None:
+                self.feature_scales_ = scales
         images = as_images(X)
         samples = as_any_rows(self, X, reset=True) if images is None else images
         self.image_shape_ = None if images is None else list(images.shape)
@@ -321,14 +315,14 @@ class InformationClusterer(UpdatableClusterer):
         voted = self.start == "consensus" or (self.start == "auto" and images is None)
         if voted and self.n_states is not None:
             raise ValueError(f"`n_states` is for start='states', and must be None here, got {self.n_states}")
-        options = ClusterOptions(
+        options = clusters.ClusterOptions(
             n_clusters=n_clusters,
-            n_states=self.n_states or N_STATES * (n_clusters or max(10, least)),
+            n_states=self.n_states or clusters.N_STATES * (n_clusters or max(10, least)),
             max_clusters=min(self.max_clusters or (200 if voted else 20), len(fitted)),
             n_init=self.n_init,
             n_neighbors=self.n_neighbors,
             n_hidden=self.n_hidden or (0 if voted else 512),
-            max_iter=self.max_iter or (0 if voted else default_steps(len(fitted))),
+            max_iter=self.max_iter or (0 if voted else clusters.default_steps(len(fitted))),
             max_samples=self.max_samples,
             standardize=self.standardize and not hasattr(self, "vectorizer_"),
             verbose=bool(self.verbose),
@@ -340,31 +334,23 @@ class InformationClusterer(UpdatableClusterer):
         body = self.network if isinstance(self.network, nn.Module) else None
         rng = check_random_state(self.random_state)
         seen = np.zeros(len(samples), bool)  # what the network is trained on
-        rows = self._row_layer(samples, fitted, weight, seen, rng)
+        rows, reduced = fit_row_layer(self, samples, fitted, weight, rng)
+        seen[reduced] = True
+        self.effective_metric_ = self.metric
+        self.n_components_ = 0 if rows.reduction is None else rows.reduction.shape[1]
 
         def read(indices: NDArray[np.int64]) -> Tensor:
             seen[fitted[indices]] = True
             taken: Tensor = rows(tensor_of(samples, fitted[indices]))
             return taken
 
-        find = fit_from_consensus if voted else fit_clusters
+        find = clusters.fit_from_consensus if voted else clusters.fit_clusters
         found = find(read, len(fitted), body, options, rng)
         found.network.rows = rows
-        membership = found.network.membership
-        best: list[Tensor] = []  # state of each sample within its most probable cluster, block by block
-
-        def note(network: nn.Module, x: object, logits: Tensor) -> None:
-            if len(membership) == membership.shape[1]:  # each state is a cluster
-                best.append(logits.argmax(dim=1))
-            else:
-                best.append(most_probable_states(logits.double().softmax(dim=1), membership.double()))
-
-        with found.network.network.register_forward_hook(note):
-            order = self._keep(found.network, samples, options.verbose, weight=weight, named=hints.classes)
-        found.network.membership = membership[:, torch.from_numpy(order)]
-        self.states_: NDArray[np.int64] = torch.cat(best).numpy()
-        self.hierarchy_ = linkage_from_merges(found.merging.pairs, neighbor_heights(found.merging.ratios))
-        coordinates, typicality = fit_typicality(
+        order = self._keep_merged(
+            found.network, found.merging, samples, options.verbose, weight=weight, named=hints.classes
+        )
+        coordinates, typicality = clusters.fit_typicality(
             lambda indices: tensor_of(samples, fitted[indices]), seen[fitted], found.network, options.n_dimensions, rng
         )
         self._keep_typicality(coordinates, typicality)
@@ -373,21 +359,11 @@ class InformationClusterer(UpdatableClusterer):
         self.objective_, self.loss_curve_ = found.objective, found.loss_curve
         self.n_iter_, self.n_iter_start_ = found.n_iter, found.n_iter_start
         self.n_hidden_, self.n_dimensions_ = found.n_hidden, found.n_dimensions
-        self.n_states_ = len(found.network.membership)
         inner = found.network.network
         self.n_network_features_ = inner.head.in_features if isinstance(inner, WithStates) else 0
         if n_clusters is None:
             self.selection_ = found.selection
         return self
-
-    def _features_of(self, X: Any, features: Any) -> Any:
-        """Features in the place of `X`; notes the scales of several spaces."""
-        if isinstance(features, list | tuple) and not np.isscalar(features[0]) and np.ndim(features[0]) == 2:
-            self.feature_scales_ = space_scales(features)
-            features = stack_spaces(features, self.feature_scales_)
-        if not isinstance(X, str) and hasattr(X, "__len__") and len(X) != len(features):
-            raise ValueError(f"`features` must have a row for each of {len(X)} samples, got {len(features)} rows")
-        return features
 
     def _samples(self, X: Rows) -> Samples:
         scales = getattr(self, "feature_scales_", None)
@@ -396,67 +372,8 @@ class InformationClusterer(UpdatableClusterer):
             check_directions(samples)
         return samples
 
-    def _row_layer(
-        self,
-        samples: Samples,
-        fitted: NDArray[np.int64],
-        weight: NDArray[np.float64] | None,
-        seen: NDArray[np.bool_],
-        rng: np.random.RandomState,
-    ) -> RowLayer:
-        """What rows pass first; notes the metric, and which rows took part in the reduction of sparse ones."""
-        self.effective_metric_, self.n_components_ = self.metric, 0
-        unit = self.metric == "cosine"
-        if unit and isinstance(samples, np.ndarray | SparseRows):
-            check_directions(samples)
-        if not isinstance(samples, SparseRows) or self.n_features_in_ <= self.n_components:
-            return RowLayer(unit=unit)
-        if self.standardize:
-            raise ValueError(
-                "`standardize` must be False for sparse rows of more than n_components columns, got True: divide the "
-                "columns first, such as by sklearn.preprocessing.MaxAbsScaler, which keeps rows sparse"
-            )
-        chosen = np.sort(rng.permutation(fitted)[: self.max_samples])
-        seen[chosen] = True
-        reduction = rank_zero_result(
-            default_fabric(),
-            lambda: fit_reduction(samples.matrix, chosen, self.n_components, rng, weight=weight, unit=unit),
-        )
-        self.n_components_ = reduction.shape[1]
-        return RowLayer(reduction, unit=unit)
-
-    def cut(self, k: int) -> NDArray[np.int64]:
-        """Return labels of the fitted samples for another number of clusters, without a new fit.
-
-        Parameters
-        ----------
-        k : int
-            Number of clusters, from 1 to `n_states_`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels from 0, numbered from the largest cluster to the smallest. There are fewer than `k` clusters if some
-            states have no samples. Clusters of a larger `k` lie within those of a smaller one. ``cut(n_clusters_)``
-            returns `labels_`. Other clusters merge fewer or more of the same states and are not trained. After
-            `update`, the labels belong to the new samples.
-        """
-        check_is_fitted(self)
-        if not isinstance(k, Integral) or isinstance(k, bool) or not 1 <= k <= self.n_states_:
-            raise ValueError(f"`k` must be a whole number from 1 to n_states_={self.n_states_}, got {k!r}")
-        if k == self.n_clusters_:
-            return self.labels_.copy()
-        clusters = cut(self.hierarchy_, int(k))[self.states_]
-        largest_first = np.argsort(-np.bincount(clusters, minlength=int(k)), kind="stable")
-        return np.argsort(largest_first)[clusters]
-
     def _check_fitted(self, weights: Mapping[str, Tensor]) -> None:
         super()._check_fitted(weights)
-        check_linkage(self.hierarchy_)
-        if len(self.hierarchy_) != self.n_states_ - 1:
-            raise ValueError(f"'hierarchy_' must merge {self.n_states_} states")
-        if len(self.states_) != len(self.labels_) or not ((self.states_ >= 0) & (self.states_ < self.n_states_)).all():
-            raise ValueError(f"'states_' must be from 0 to {self.n_states_ - 1}, one for each of 'labels_'")
         components = getattr(self, "typical_components_", None)
         if (components is None) == bool(self.n_network_features_):
             raise ValueError("'typical_components_' must be there with a network of one's own, and else not")
@@ -474,7 +391,7 @@ class InformationClusterer(UpdatableClusterer):
             network = WithStates(copy.deepcopy(body), self.n_network_features_, self.n_states_)
         else:
             basis = torch.empty(n_features, rank, dtype=torch.float64)
-            network = state_mlp(rank, self.n_hidden_, self.n_states_)
+            network = clusters.state_mlp(rank, self.n_hidden_, self.n_states_)
         membership = torch.empty(self.n_states_, self.n_clusters_)
         return StateNetwork(center, basis, network, membership, rows).eval().requires_grad_(False)
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from neuralbayes.clusters.coordinates import Coordinates
+from neuralbayes import clusters
 from neuralbayes.clusters.typicality import Typicality, check_level, reject_atypical
 from neuralbayes.estimators.attributes import Check, array, number
 from neuralbayes.estimators.clusterer import Clusterer, Samples, tensor_of
 from neuralbayes.estimators.inputs import Rows
 from neuralbayes.training.inference import in_blocks
+
+if TYPE_CHECKING:
+    from neuralbayes.clusters.coordinates import Coordinates
 
 
 class TypicalClusterer(Clusterer):
@@ -91,7 +94,7 @@ class TypicalClusterer(Clusterer):
     def typical_parts(self) -> tuple[Typicality, Coordinates]:
         """What `typicality` compares samples with, and where these lie for it."""
         typical = Typicality(**{name: getattr(self, f"typical_{name}_") for name in Typicality.__annotations__})
-        return typical, Coordinates(getattr(self, "typical_components_", None), self.typical_length_)
+        return typical, clusters.Coordinates(getattr(self, "typical_components_", None), self.typical_length_)
 
     def _keep_typicality(self, coordinates: Coordinates, typicality: Typicality) -> None:
         for name, value in vars(typicality).items():

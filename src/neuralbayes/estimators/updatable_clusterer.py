@@ -13,36 +13,30 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from neuralbayes.clusters.hierarchy import linkage_from_merges, neighbor_heights
-from neuralbayes.clusters.new_groups import find_new_groups
-from neuralbayes.clusters.training import ClusterOptions
+from neuralbayes import clusters
+from neuralbayes.clusters.reservoir import MAX_RESERVOIR, mixed_reservoir
 from neuralbayes.clusters.typicality import Typicality, split_rows
-from neuralbayes.clusters.update import MAX_RESERVOIR, mixed_reservoir, update_clusters
 from neuralbayes.estimators.attributes import Check, array, count
 from neuralbayes.estimators.clusterer import Samples, tensor_of
 from neuralbayes.estimators.inputs import Rows
-from neuralbayes.estimators.typical_clusterer import TypicalClusterer
+from neuralbayes.estimators.merged_clusterer import MergedClusterer, most_probable_states
 from neuralbayes.training.inference import in_blocks
 
 
-class UpdatableClusterer(TypicalClusterer):
-    """A clusterer whose `module_` is a :class:`neuralbayes.networks.states.StateNetwork`, with `update`.
+class UpdatableClusterer(MergedClusterer):
+    """A clusterer of states with `update`.
 
     A subclass calls `_keep_reservoir` when it has fitted.
     """
 
     reservoir_: NDArray[np.float32]
     n_samples_seen_: int
-    n_states_: int
 
-    _fitted: ClassVar[dict[str, Check]] = TypicalClusterer._fitted | {
-        "n_states_": count,
+    _fitted: ClassVar[dict[str, Check]] = MergedClusterer._fitted | {
         "n_iter_start_": count,
-        "states_": array("i", 1),
-        "hierarchy_": array("f", 2),
         "n_samples_seen_": count,
     }
-    _fitted_sometimes: ClassVar[dict[str, Check]] = TypicalClusterer._fitted_sometimes | {"reservoir_": array("f", 2)}
+    _fitted_sometimes: ClassVar[dict[str, Check]] = MergedClusterer._fitted_sometimes | {"reservoir_": array("f", 2)}
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def update(self, X: Rows) -> Self:
@@ -77,7 +71,7 @@ class UpdatableClusterer(TypicalClusterer):
         samples = self._samples(X)
         rng = check_random_state(self.random_state)
         old, new = self.reservoir_, self._inputs(samples)
-        groups = find_new_groups(
+        groups = clusters.find_new_groups(
             old,
             self._clusters_of(old).argmax(axis=1),
             new,
@@ -86,7 +80,7 @@ class UpdatableClusterer(TypicalClusterer):
             len(self.typical_scores_),
             at_most=max(0, (self.max_clusters or 200) - self.n_clusters_),
         )
-        options = ClusterOptions(
+        options = clusters.ClusterOptions(
             n_clusters=None,
             n_states=self.n_states_,
             max_iter=self.max_iter or 0,
@@ -95,7 +89,7 @@ class UpdatableClusterer(TypicalClusterer):
             verbose=bool(self.verbose),
             objective=self.objective,
         )
-        found = update_clusters(self.module_, old, new, groups, options, rng)
+        found = clusters.update_clusters(self.module_, old, new, groups, options, rng)
         self.module_ = found.network
         self.n_states_, self.n_clusters_ = found.network.membership.shape
         p_old, p_new = self._clusters_of(old), self._over_blocks(lambda x: self.module_(x).softmax(dim=1), samples)
@@ -104,7 +98,7 @@ class UpdatableClusterer(TypicalClusterer):
         n_seen = self.n_samples_seen_
         means = [p.mean(axis=0, dtype=np.float64) for p in (p_old, p_new)]
         self.prior_ = np.average(means, axis=0, weights=[n_seen, len(new)])
-        self.hierarchy_ = linkage_from_merges(found.merging.pairs, neighbor_heights(found.merging.ratios))
+        self._keep_hierarchy(found.merging)
         self.separation_ = found.separation
         self.objective_, self.loss_curve_ = found.second.objective, found.first.loss_curve + found.second.loss_curve
         self.n_iter_, self.n_iter_start_ = found.first.n_iter + found.second.n_iter, found.first.n_iter
@@ -161,9 +155,3 @@ class UpdatableClusterer(TypicalClusterer):
             reservoir.shape[1] != self.n_dimensions_ or not 0 < len(reservoir) <= MAX_RESERVOIR
         ):
             raise ValueError(f"'reservoir_' must have {self.n_dimensions_} columns and at most {MAX_RESERVOIR} rows")
-
-
-def most_probable_states(p_zx: Tensor, membership: Tensor) -> Tensor:
-    """The most probable state of each sample among those of its most probable cluster: (n, n_states) -> (n,)."""
-    own = membership.T[(p_zx @ membership).argmax(dim=1)]
-    return torch.where(own > 0, p_zx, -1.0).argmax(dim=1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Iterator, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -168,12 +167,10 @@ def feature_block(model: tuple[ImageEncoder, str], images: ImageSource) -> NDArr
 
 
 def check_features_path(path: str | Path) -> None:
-    """Raise unless `path` ends in .parquet or .npy and what the format needs is installed."""
+    """Raise unless `path` ends in .parquet or .npy."""
     suffix = Path(path).suffix.lower()
     if suffix not in SUFFIXES:
         raise ValueError(f"features are written to {' or '.join(SUFFIXES)}, got {str(path)!r}")
-    if suffix == ".parquet" and find_spec("pyarrow") is None:
-        raise ImportError("Parquet files need pyarrow: pip install 'neuralbayes[table]'")
 
 
 def _computed(encoder: ImageEncoder, source: ImageSource, state: str, verbose: bool) -> Iterator[NDArray[np.float32]]:

@@ -12,6 +12,7 @@ from sklearn.cluster import KMeans
 from torch import Tensor
 
 from neuralbayes.bayes import posterior
+from neuralbayes.manifolds.adam import Adam
 from neuralbayes.manifolds.geometry import Geometry, Options
 from neuralbayes.manifolds.graph import Array
 from neuralbayes.manifolds.separation import is_certified, separation
@@ -85,7 +86,7 @@ def _descend(geometry: Geometry, start: Array, options: Options) -> Labeling:
     train, test = values[held_out:], values[: held_out or None]
     cost = torch.from_numpy(rough * scale**2).float()[:, None, None]
     weights = torch.from_numpy(start / scale[:, None, None]).float().requires_grad_()
-    optimizer = torch.optim.Adam([weights], lr=0.1)
+    adam = Adam(weights, lr=0.1)
 
     def loss(rows: Tensor) -> Tensor:
         p_zx = interior_posterior((rows @ weights.flatten(1)).reshape(len(rows), *weights.shape[1:]))
@@ -107,9 +108,7 @@ def _descend(geometry: Geometry, start: Array, options: Options) -> Labeling:
         curve.append(float(best.min()))
         waited = 0 if curve[-1] < min(curve[:-1], default=np.inf) else waited + 1
         for _ in range(min(5, options.max_iter - n_iter)):
-            optimizer.zero_grad()
-            loss(train).sum().backward()  # type: ignore[no-untyped-call]
-            optimizer.step()
+            adam.step(loss(train).sum())
             n_iter += 1
         if n_iter >= options.max_iter:
             break

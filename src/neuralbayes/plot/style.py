@@ -75,7 +75,6 @@ def theme(name: Literal["light", "dark"], *, transparent: bool = False) -> Itera
     """
     if name not in ("light", "dark"):
         raise ValueError(f"`name` must be 'light' or 'dark', got {name!r}")
-    import_matplotlib()
     from matplotlib import rc_context
 
     chosen = DARK if name == "dark" else LIGHT
@@ -110,14 +109,6 @@ def state_color(state: int) -> str:
     return colors[state % len(colors)]
 
 
-def import_matplotlib() -> None:
-    """Raise an ImportError that names the extra, unless matplotlib is installed."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise ImportError("pictures need matplotlib: pip install 'neuralbayes[report]'") from error
-
-
 def literal(text: str) -> str:
     r"""A name of the user's as matplotlib shows it letter by letter: a dollar sign begins no formula.
 
@@ -146,7 +137,6 @@ def problem_of(draw: Callable[[], object]) -> str | None:
 
 def new_picture() -> tuple[Figure, Axes]:
     """An empty figure with one pair of axes, to draw into and give to :func:`save_picture`."""
-    import_matplotlib()
     from matplotlib.figure import Figure  # not pyplot: it would choose a global backend and keep the figure alive
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
@@ -169,8 +159,7 @@ def save_picture(figure: Figure, path: str | Path) -> None:
 
 
 def check_picture(path: str | Path) -> None:
-    """Raise unless matplotlib is installed and the suffix of `path` is one that it is asked to write."""
-    import_matplotlib()
+    """Raise unless the suffix of `path` is one that matplotlib is asked to write."""
     if Path(path).suffix.lower() not in SUFFIXES:
         raise ValueError(f"a picture must end in one of {', '.join(SUFFIXES)}, got {str(path)!r}")
 

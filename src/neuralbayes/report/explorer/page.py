@@ -131,14 +131,6 @@ def is_page(path: Path) -> bool:
         return GENERATOR in file.read(4096)
 
 
-def check_jinja() -> None:
-    """Raise an ImportError that names the extra, unless jinja2 is installed."""
-    try:
-        import jinja2  # noqa: F401
-    except ImportError as error:
-        raise ImportError("a report needs jinja2: pip install 'neuralbayes[report]'") from error
-
-
 def _sample_groups(sides: Sequence[Side]) -> list[Samples]:
     groups: list[Samples] = []
     for side in sides:
@@ -153,7 +145,6 @@ def _sheets(groups: Sequence[Samples]) -> list[Sheet | None]:
 
 
 def _environment() -> Any:
-    check_jinja()
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     return Environment(

@@ -1,0 +1,140 @@
+"""Speed as ratios of one run, in one table, beside those of the last commit that was recorded.
+
+    python benchmarks/watch.py                  measure, and compare with what results/bench/ratios.jsonl has last
+    python benchmarks/watch.py --record         the same, and append a line for this commit
+    python benchmarks/watch.py --only steps     only a part of the table
+    python benchmarks/watch.py --history        print how each ratio went from commit to commit, measure nothing
+
+A ratio is how many times longer ours takes than what it stands beside, in processor time on one thread. One that has
+grown by more than a third since the last record is marked, and `--strict` then ends with code 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import subprocess
+import sys
+import time
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from watched import PARTS, Measured, measure
+
+ROOT = Path(__file__).parents[1]
+RECORD = ROOT / "results" / "bench" / "ratios.jsonl"
+GROWN = 4 / 3
+"""A ratio that has grown by this is marked; two runs of one commit differ by less."""
+
+Line = dict[str, Any]
+
+
+def read_records(path: Path) -> list[Line]:
+    """The lines of the record, oldest first."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+
+
+def newest(records: list[Line]) -> dict[str, float]:
+    """Each ratio as it was last recorded: a line may be of a part of the table."""
+    return {name: ratio for record in records for name, ratio in record["ratios"].items()}
+
+
+def key(one: Measured) -> str:
+    """The name of a ratio in the record."""
+    return f"{one.what} / {one.beside}"
+
+
+def grown(found: list[Measured], last: dict[str, float]) -> list[str]:
+    """Names of the ratios that are larger than in the last record by more than runs differ."""
+    return [key(one) for one in found if one.ratio > GROWN * last.get(key(one), one.ratio)]
+
+
+def as_table(found: list[Measured], last: dict[str, float]) -> Table:
+    """All ratios, beside those of the last record."""
+    table = Table(title="Processor seconds on one thread, ours and another's", caption="ARI: adjusted Rand index")
+    for column in ("ours", "beside"):
+        table.add_column(column)
+    for column in ("s", "s, other", "ratio", "last", "ARI", "ARI, other"):
+        table.add_column(column, justify="right", no_wrap=True)
+    marked = set(grown(found, last))
+    for one in found:
+        before = last.get(key(one))
+        scores = ["", ""] if one.scores is None else [f"{score:.2f}" for score in one.scores]
+        style = "bold red" if key(one) in marked else None
+        table.add_row(
+            one.what,
+            one.beside,
+            f"{one.ours:.3g}",
+            f"{one.theirs:.3g}",
+            f"{one.ratio:.2f}",
+            "" if before is None else f"{before:.2f}",
+            *scores,
+            style=style,
+        )
+    return table
+
+
+def line_of(found: list[Measured]) -> Line:
+    """What is recorded of a run."""
+    describe = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
+    commit = subprocess.run(describe, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+    return {
+        "commit": commit or "unknown",
+        "versions": {"python": platform.python_version()}
+        | {name: version(name) for name in ("torch", "scikit-learn", "numpy", "scipy", "pandas")},
+        "ratios": {key(one): float(f"{one.ratio:.3g}") for one in found},
+    }
+
+
+def append(line: Line, path: Path) -> None:
+    """Add a line to the record."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")
+
+
+def history(records: list[Line]) -> Table:
+    """Every ratio over the commits, the last eight of them."""
+    shown = records[-8:]
+    table = Table(title="Ratios by commit")
+    table.add_column("ours / beside")
+    for record in shown:
+        table.add_column(record["commit"][:9], justify="right")
+    for name in dict.fromkeys(name for record in shown for name in record["ratios"]):
+        values = [record["ratios"].get(name) for record in shown]
+        table.add_row(name, *("" if value is None else f"{value:.2f}" for value in values))
+    return table
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--record", action="store_true", help="append the ratios to results/bench/ratios.jsonl")
+    parser.add_argument("--only", nargs="+", choices=PARTS, help="these parts of the table alone")
+    parser.add_argument("--history", action="store_true", help="print the record, measure nothing")
+    parser.add_argument("--strict", action="store_true", help="end with code 1 where a ratio has grown")
+    arguments = parser.parse_args()
+    console = Console(width=None if sys.stdout.isatty() else 140)
+    records = read_records(RECORD)
+    if arguments.history:
+        console.print(history(records))
+        return
+    start = time.perf_counter()
+    found = measure(arguments.only or list(PARTS), lambda part: print(f"{part} ...", file=sys.stderr, flush=True))
+    last = newest(records)
+    console.print(as_table(found, last))
+    console.print(f"measured in {time.perf_counter() - start:.0f} s")
+    worse = grown(found, last)
+    for name in worse:
+        console.print(f"has grown by more than a third since it was last recorded: {name}", style="bold red")
+    if arguments.record:
+        append(line_of(found), RECORD)
+    if worse and arguments.strict:
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
