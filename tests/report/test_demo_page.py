@@ -72,10 +72,11 @@ def test_what_to_do_next_and_how_to_run_it_again(page):
     assert "scikit-learn 1." in page.text
 
 
-def test_the_commands_are_commands(page):
+def test_the_commands_are_commands(page, monkeypatch):
     from neuralbayes.cli import app
     from neuralbayes.demo.page import COMMANDS
 
+    monkeypatch.setattr(app, "config", ())  # a config file of an earlier test
     for _, words in COMMANDS:
         app.parse_args(words.removeprefix("neuralbayes "), exit_on_error=False, print_error=False)
 
