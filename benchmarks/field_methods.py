@@ -41,7 +41,7 @@ def _more(clusterer: nb.InformationClusterer, data: Data) -> dict[str, float]:
     more = {"objective": clusterer.objective_}
     if data.is_images:
         train, test = ((clusterer.predict_proba(x).astype(np.float32), y) for x, y in data.scored)
-        more["probe"] = nb.probe(train, test, head="linear", seeds=1).mean
+        more["probe"] = nb.probe(None, *train, test=test, head="linear", seeds=1).mean
     return more
 
 

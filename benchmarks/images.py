@@ -62,7 +62,7 @@ def main() -> None:
                 continue
             print(f"{name}, {protocol}")
             settings: dict[str, Any] = {"protocol": protocol, "seeds": seeds, "cache": folder / "features"}
-            result = nb.probe(data.train, data.test, **row, **settings, verbose=True)
+            result = nb.probe(X=data.train, test=data.test, **{"encoder": None, **row}, **settings, verbose=True)
             record["probes"][name][protocol] = _short(result.to_dict())
             write_json(path, record)
             print(f"{100 * result.mean:.2f} % of {result.n_test:,} test images")

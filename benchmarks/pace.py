@@ -85,7 +85,7 @@ class Probed(Callback):
 
     def _probe(self, images: int) -> None:
         with torch.random.fork_rng():
-            probe = nb.probe(self._data.train, self._data.test, encoder=self._encoder, seeds=1)
+            probe = nb.probe(self._encoder, self._data.train, test=self._data.test, seeds=1)
         self._record({"images": images, "processor_seconds": self._processor, "accuracy": probe.mean})
 
     def on_step_end(self, state: Any, metrics: Any) -> None:

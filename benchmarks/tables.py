@@ -321,6 +321,31 @@ def rules_table() -> str:
     return table(["", "clusters", *methods], [*rows, ["**mean**", "", *means]]) + "\n"
 
 
+def features_table() -> str:
+    """Clusterers on features of photographs and of sentences."""
+    records = _read("real/features.json")["records"]
+    names, methods = (list(dict.fromkeys(record[field] for record in records)) for field in ("set", "method"))
+    rows = []
+    for method in methods:
+        cells: list[str] = []
+        for name in names:
+            found = [record for record in records if (record["set"], record["method"]) == (name, method)]
+            if not found:
+                cells += [""] * 4
+                continue
+            means = {key: statistics.mean(record[key] for record in found) for key in ("ami", "clusters", "noise")}
+            noise = f", {100 * means['noise']:.0f} % noise" if means["noise"] else ""
+            cells += [
+                percent([record["accuracy"] for record in found]),
+                f"{means['ami']:.3f}",
+                f"{means['clusters']:.0f}{noise}",
+                seconds(statistics.mean(record["processor_seconds"] for record in found)),
+            ]
+        rows.append([f"**{method}**" if method == OURS else method, *cells])
+    heads = [head for name in names for head in (f"{name}, % right", "AMI", "clusters", "processor s")]
+    return table(["", *heads], rows) + "\n"
+
+
 def crashes_table() -> str:
     """A run that is killed again and again."""
     result = _read("guarantees/crashes.json")
@@ -478,6 +503,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "pace/pace.json": pace_caption,
     "pace/changes.json": pace_changes,
     "real/rules.json": rules_table,
+    "real/features.json": features_table,
     "guarantees/crashes.json": crashes_table,
     "guarantees/disks.json": disks_table,
     "guarantees/soak.json": soak_table,

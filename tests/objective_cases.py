@@ -80,6 +80,14 @@ CASES = [
     mim_case("mim-v2-target", 2.0, 2, 5 * LOG2 - 1.25 * LOG3, TARGET),
     # f = (2, 1, 1/2; 0, 1, 3/2) and g = (2/3, 1, 3/2; 4/3, 1, 1/2)
     Case("dml", DML, paper.dml, (26 / 3 * LOG2 - 2.5 * LOG3) / 6),
+    # less I(x; 1[z=k]): (3 log 2 - 3/2 log 3) / 2 for the first state, 0, 3/4 log 3 - log 2
+    Case("dml-prior", lambda: DML(weights="prior"), lambda L: -sum(paper.state_information(L)), -0.5 * LOG2),
+    Case(
+        "dml-alpha",
+        lambda: DML(alpha=2.0),
+        lambda L: paper.dml(L) + 2.0 * paper.prior_cross_entropy_term(paper.prior(L)),
+        (26 / 3 * LOG2 - 2.5 * LOG3) / 6 + 2.0 * (5 * LOG2 - 4 / 3 * LOG3),
+    ),
     Case(
         "negative-information", NegativeInformation, lambda L: -paper.mutual_information(L), HAND_ENTROPY - 1.5 * LOG2
     ),

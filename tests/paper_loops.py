@@ -71,6 +71,11 @@ def js_divergence(L: Rows) -> list[float]:
     return result
 
 
+def state_information(L: Rows) -> list[float]:
+    """I(x; 1[z=k]) for each state: Proposition 1 with the two states "k" and "any other"."""
+    return [mutual_information([[row[k], 1.0 - row[k]] for row in L]) for k in range(len(L[0]))]
+
+
 def js_from_definition(q0: Sequence[float], q1: Sequence[float]) -> float:
     """Jensen-Shannon divergence of two distributions on a finite space, as in the proof of Proposition 2."""
     pairs = list(zip(q0, q1, strict=True))

@@ -56,6 +56,7 @@ def classification_results(mim=0.6, rotation=(0.3, 0.7), data="cifar10"):
         "rotation": ({}, *rotation),
         "infomax": ({}, 0.55, 0.5),
         "mim": ({}, mim, 0.6),
+        "mim-authors": ({"alpha": 4.0, "beta": 2.0}, 0.55, 0.5),
         "supervised": ({}, 0.8, 0.7),
     }
     return [
@@ -76,7 +77,20 @@ def manifold(points, method, right, objective, beta=None, seed=0):
     return Record(settings, {"right": right, "objective": objective}, {})
 
 
-def digits(kind, accuracy, seed=0):
+def authors_manifold(name, setting, right, seed=0, gap=0.6, scale=0.1):
+    settings = {"published": name, "setting": setting, "gap": gap, "scale": scale, "seed": seed}
+    return Record(settings, {"right": right, "objective": 0.0}, {})
+
+
+def digits(kind, accuracy, seed=0, beta=1.0, **values):
+    settings = {"kind": kind, "seed": seed, "beta": beta, "width": 0.3, "epochs": 8, "batch_size": 1000}
     return Record(
-        {"kind": kind, "seed": seed}, {"probes": {"output": probed(accuracy)}, "clusters": 0.5, "dead": 2}, {}
+        {**settings, "train": {"name": "mnist"}},
+        {
+            "probes": {"output": probed(accuracy), "logits": probed(accuracy - 0.1)},
+            "clusters": 0.5,
+            "dead": 2,
+            **values,
+        },
+        {},
     )

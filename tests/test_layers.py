@@ -35,7 +35,7 @@ LAYERS = [
     "networks",  # MLP, the paper's CNNs, hidden states of any module, sines, merged states
     "distributed",  # processes, sharding, launching: everything over processes
     "bayes",  # p(z|x), p(z), p(x|z)/p(x), information, divergences; tensors only
-    "system",  # what the machine gives: files, memory, half precision
+    "system",  # what the machine gives: files, memory, devices, half precision
 ]
 """From the top down. A layer may import those below it, and itself."""
 

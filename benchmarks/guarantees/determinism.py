@@ -82,7 +82,7 @@ def rows_encoder() -> Arrays:
 def probed() -> Arrays:
     """Accuracies of a probe of pixels."""
     images, labels = pictures()
-    found = nb.probe((images, labels), (images, labels), seeds=2, max_epochs=5, head="linear")
+    found = nb.probe(None, images, labels, test=(images, labels), seeds=2, max_epochs=5, head="linear")
     return {OUTPUT: np.array(found.accuracies), "curves": np.concatenate(found.curves)}
 
 

@@ -17,7 +17,7 @@ from .estimators.persistence import load as load
 from .estimators.table_vectorizer import TableVectorizer as TableVectorizer
 from .features.encoder import ImageEncoder as ImageEncoder
 from .features.export import export_encoder as export_encoder
-from .features.export import write_features as write_features
+from .features.feature_files import write_features as write_features
 from .features.pretraining import PretrainConfig as PretrainConfig
 from .features.pretraining import pretrain as pretrain
 from .fitting import fit as fit

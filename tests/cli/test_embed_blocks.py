@@ -12,7 +12,8 @@ from PIL import Image
 
 from neuralbayes.cli import main
 from neuralbayes.data.normalize import Normalization
-from neuralbayes.features import export
+from neuralbayes.data.sources import ArraySource
+from neuralbayes.features import feature_files
 from neuralbayes.features.encoder import ImageEncoder
 
 N = 430  # images, in blocks of 100
@@ -40,7 +41,7 @@ def run(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(export, "BLOCK", 100)
+    monkeypatch.setattr(feature_files, "BLOCK", 100)
 
 
 @pytest.fixture
@@ -68,8 +69,8 @@ def seen(monkeypatch):
 
 def unbroken(run, out):
     """The file of a single call that knows no blocks."""
-    source = export.ArraySource(pictures(N))
-    export.write_features(ImageEncoder.load(run), source, out, labels=np.arange(N) % 7)
+    source = ArraySource(pictures(N))
+    feature_files.write_features(ImageEncoder.load(run), source, out, labels=np.arange(N) % 7)
     return out.read_bytes()
 
 
@@ -104,7 +105,7 @@ def test_workers_read_the_pictures_of_a_folder(run, tmp_path, monkeypatch, sched
     for i, picture in enumerate(pictures(23)):
         Image.fromarray(picture[..., 0]).save(folder / f"{i:02d}.png")
     (folder / "05.png").write_bytes(b"\x89PNG\r\n\x1a\n nothing")
-    monkeypatch.setattr(export, "BLOCK", 10)
+    monkeypatch.setattr(feature_files, "BLOCK", 10)
     words = ["embed", str(run), str(folder), "--limit", "21", "--quiet"]
     assert main([*words, "--out", str(tmp_path / "f.parquet"), "--scheduler", scheduler]) == 0
     assert main([*words, "--out", str(tmp_path / "whole.parquet")]) == 0

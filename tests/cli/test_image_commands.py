@@ -389,7 +389,7 @@ def test_embed_writes_one_row_an_image(capsys, run, data, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--out", "f.csv"], ".parquet or .npy"),
+        (["--out", "f.txt"], ".parquet, .csv or .npy"),
         (["--out", "there.npy"], "exists already; replace it with --force"),
         (["--out", "f.npy", "--layer", "all"], "--layer must be one layer here"),
     ],

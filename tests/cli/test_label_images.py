@@ -267,3 +267,36 @@ def test_files_that_are_there_are_kept(capsys, tmp_path):
     assert main(["label", "digits", "--clusters", "2"]) == 2
     assert "exists already" in said(capsys)[1]
     assert (tmp_path / "digits-labels.csv").read_text() == "mine"
+
+
+def test_pictures_are_sorted_into_folders_and_odd_ones_are_listed(folder, capsys, tmp_path):
+    Image.new("L", (8, 8), 255).save(folder / "1" / "white.png")
+    words = ["label", str(folder), "--clusters", "2", "--sort-into", "sorted", "--no-picture", "--json"]
+    assert main(words) == 0
+    found = json.loads(said(capsys)[0])
+    assert found["sorted_into"] == "sorted"
+    assert "1 blank picture" in found["notes"][0]
+    assert pd.read_csv("pictures.v2-odd.csv").iloc[0].tolist()[:2] == [str(folder / "1" / "white.png"), "blank"]
+    table = pd.read_csv("pictures.v2-labels.csv")
+    for path, cluster in zip(table["path"], table["label"], strict=True):
+        link = tmp_path / "sorted" / f"cluster-{cluster}" / os.path.relpath(path, folder)
+        assert link.is_symlink()
+        assert link.samefile(path)
+    assert main([*words, "--force"]) == 2
+    assert "sorted exists already" in said(capsys)[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["pictures.v2", "--copy"], "--copy is for --sort-into"),
+        (["digits", "--sort-into", "sorted"], "--sort-into is for a folder of pictures"),
+        (["table.csv", "--sort-into", "sorted"], "--sort-into is for images"),
+        (["pictures.v2", "--sort-into", "pictures.v2/sorted"], "choose a folder outside"),
+        (["pictures.v2", "--device", "tpu"], "`device` must be 'auto', 'cpu'"),
+    ],
+)
+def test_what_cannot_be_sorted_is_said_before_anything_is_read(folder, capsys, words, expected):
+    pd.DataFrame({"a": [1, 2]}).to_csv("table.csv", index=False)
+    assert main(["label", *words]) == 2
+    assert expected in said(capsys)[1]

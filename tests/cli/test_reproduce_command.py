@@ -56,13 +56,13 @@ def test_the_papers_scale_is_estimated_and_wants_a_yes(capsys, tmp_path, monkeyp
     monkeypatch.setattr(reproduce, "_cost", lambda runs, workers: 1000.0 * len(runs) / workers)
     words = ["reproduce", "mnist-dml", "--scale", "paper", "--workers", "1", "--out", str(tmp_path)]
     assert main(words) == 2
-    assert "9 runs of about 2:30:00 of training on this machine: --yes starts them" in said(capsys)[1]
+    assert "30 runs of about 8:20:00 of training on this machine: --yes starts them" in said(capsys)[1]
     started = []
     monkeypatch.setattr("neuralbayes.reproduce.images.fetch", lambda names, progress: None)
     monkeypatch.setattr("neuralbayes.reproduce.sweep.sweep", lambda runs, out, **options: started.extend(runs) or {})
     assert main([*words, "--yes"]) == 0
-    assert "9 runs of about 2:30:00" in said(capsys)[0]
-    assert len(started) == 9
+    assert "30 runs of about 8:20:00" in said(capsys)[0]
+    assert len(started) == 30
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "fig-convergence"])

@@ -11,7 +11,7 @@ from neuralbayes.data.sources import ArraySource
 from neuralbayes.data.table_writing import write_table
 from neuralbayes.data.tables import read_table
 from neuralbayes.data.written import marked, written_columns
-from neuralbayes.features.export import write_features
+from neuralbayes.features.feature_files import write_features
 
 FEATURES = ["f_0", "f_1", "f_2"]
 

@@ -67,12 +67,26 @@ def trained_on(device: torch.device) -> Iterator[None]:
         "features.encoder_training",
         "features.pretraining",
         "clusters.fit",
+        "clusters.from_consensus",
+        "clusters.coordinates",
         "baselines.imsat",
     )
     with ExitStack() as stack:
         for place in places:
             stack.enter_context(mock.patch(f"neuralbayes.{place}.default_fabric", return_value=fabric_on(device)))
+        for place in ("clusters.fit", "clusters.from_consensus", "system.devices", "estimators.mim_encoder"):
+            stack.enter_context(mock.patch(f"neuralbayes.{place}.torch_device", return_value=device))
         yield
+
+
+@contextmanager
+def computed_on(device: torch.device, network: nn.Module) -> Iterator[None]:
+    """Inside, samples pass through `network`, or through copies of it, and lie on `device` as they do."""
+    seen: set[str] = set()
+    hook = network.register_forward_pre_hook(lambda _, inputs: seen.add(inputs[0].device.type))
+    with hook:
+        yield
+    assert seen == {device.type}, seen
 
 
 def gradients(network: nn.Module) -> Result:
@@ -148,6 +162,27 @@ def own_network(_: torch.device) -> Result:
     return clusters(network=nn.Sequential(*layers))
 
 
+def clusters_of_rows(device: torch.device) -> Result:
+    rows = IMAGES[:, ::6, ::6].reshape(20, -1) / 255.0
+    clusterer = nb.InformationClusterer(2, max_iter=8, n_hidden=8, random_state=0).fit(rows).update(rows)
+    with computed_on(device, clusterer.module_):
+        p_zx = torch.from_numpy(clusterer.predict_proba(rows))
+    return dict(clusterer.module_.state_dict()) | {"p_zx": p_zx}
+
+
+def manifolds(device: torch.device) -> Result:
+    rows = torch.cat([torch.randn(40, 2), torch.randn(40, 2) + 20.0]).numpy()
+    labeler = nb.ManifoldLabeler(2, n_init=2, max_iter=5, random_state=0).fit(rows)
+    with computed_on(device, labeler.module_):
+        return {"p_zx": torch.from_numpy(labeler.predict_proba(rows)), "prior": torch.from_numpy(labeler.prior_)}
+
+
+def features_of_images(device: torch.device) -> Result:
+    encoder = nb.MIMEncoder(encoder="tiny", batch_size=10, max_epochs=1, random_state=0).fit(IMAGES)
+    with computed_on(device, next(encoder.module_.network.children())):
+        return {"states": torch.from_numpy(encoder.transform(IMAGES))}
+
+
 def baseline(method: Callable[..., Any], data: Any, config: Any) -> Callable[[torch.device], Result]:
     return lambda _: dict(method(data, config).state_dict())
 
@@ -181,6 +216,9 @@ WORK: dict[str, Callable[[torch.device], Result]] = {
     "clusters": lambda _: clusters(),
     "clusters, as many as stand out": lambda _: clusters(n_clusters="auto", n_states=4, n_init=2),
     "clusters by a network of one's own": own_network,
+    "clusters of rows": clusters_of_rows,
+    "manifolds": manifolds,
+    "features of images": features_of_images,
     "rotation": baseline(baselines.rotation, IMAGES, baselines.RotationConfig(**TINY)),
     "infomax": baseline(baselines.infomax, IMAGES, baselines.InfoMaxConfig(**TINY, units=4, global_weight=1.0)),
     "infomax by concatenation": baseline(

@@ -128,6 +128,42 @@ def test_descent_from_a_poor_cut_finds_the_gap() -> None:
     assert -0.5 < at.item() < 0.5
 
 
+# Masses
+
+
+def partition(*sizes: int) -> Tensor:
+    """Logits of sharp states that hold so many samples each."""
+    return (
+        40.0
+        * torch.eye(len(sizes), dtype=torch.float64)[torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))]
+    )
+
+
+EVEN, SLIVERS = partition(100, 100, 100), partition(298, 1, 1)
+
+
+def test_dml_ignores_how_much_mass_a_state_has() -> None:
+    assert float(DML()(SLIVERS)) == pytest.approx(float(DML()(EVEN)), abs=1e-12)
+
+
+@pytest.mark.parametrize("mended", [DML(alpha=2.0), DML(weights="prior")], ids=["alpha", "prior"])
+def test_slivers_are_worse_where_masses_count(mended: DML) -> None:
+    assert float(mended(SLIVERS)) > float(mended(EVEN)) + 0.5
+
+
+def test_weighted_by_the_prior_it_is_the_information_about_each_state() -> None:
+    logits = random_logits(20, 2)
+    assert float(DML(weights="prior")(logits)) == pytest.approx(
+        -2 * float(nb.mutual_information(logits, from_logits=True)), abs=1e-12
+    )
+
+
+@pytest.mark.parametrize(("option", "value"), [("alpha", -0.5), ("weights", "sizes")])
+def test_an_option_that_makes_no_sense_is_refused(option: str, value: object) -> None:
+    with pytest.raises(ValueError, match=f"`{option}` must be .* got {value!r}"):
+        DML(**{option: value})
+
+
 # Function and module
 
 
@@ -135,3 +171,4 @@ def test_function_equals_module() -> None:
     logits, weight = random_logits(7, 3), torch.rand(7, dtype=torch.float64)
     assert torch.equal(dml_loss(logits), DML()(logits))
     assert torch.equal(dml_loss(logits, weight), DML()(logits, weight))
+    assert torch.equal(dml_loss(logits, alpha=1.0, weights="prior"), DML(1.0, "prior")(logits))

@@ -34,7 +34,7 @@ class Two(nn.Module):
 def test_what_is_kept_smooth_of_the_last_output(of: str, F: object) -> None:
     """Appendix B pools the last hidden state, section 4.2 takes L(x), the authors' DML the logits."""
     x = random_batch(6, 3, 2, 2)
-    options = {"scale": 0.2, "fraction": 0.5, "zeta": "sample", "center": True}
+    options = {"scale": 0.2, "fraction": 0.5, "zeta": "sample", "center": True, "coefficients": "binary"}
     torch.manual_seed(3)
     ours = Smoothness(beta=2.0, of=of, **options)(Two(), x)
     torch.manual_seed(3)
@@ -84,6 +84,7 @@ def test_a_batch_that_cannot_be_perturbed_is_refused(x: Tensor, got: str) -> Non
         ("fraction", 1.1),
         ("fraction", math.nan),
         ("zeta", "each"),
+        ("coefficients", "uniform"),
     ],
 )
 def test_bad_options_are_named(option: str, value: object) -> None:

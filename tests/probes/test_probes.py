@@ -1,4 +1,4 @@
-"""nb.probe: heads, protocols, what is computed once."""
+"""Probes of two parts: heads, protocols, what is computed once."""
 
 import json
 
@@ -10,8 +10,9 @@ from neuralbayes.data.dataset import Split
 from neuralbayes.data.normalize import Normalization
 from neuralbayes.data.sources import ArraySource, Images
 from neuralbayes.features.encoder import ImageEncoder
-from neuralbayes.probes import PAPER_IMAGES, ProbeResult, probe, random_encoder
+from neuralbayes.probes import PAPER_IMAGES, ProbeResult, random_encoder
 from neuralbayes.probes.heads import Part, Scaler, nearest_neighbors
+from neuralbayes.probes.protocol import probe_parts
 
 SHAPE = (22, 22, 1)
 
@@ -52,7 +53,7 @@ class Counting(ArraySource):
 @pytest.mark.parametrize("head", ["linear", "mlp", "knn"])
 @pytest.mark.parametrize("protocol", ["validation", "paper"])
 def test_classes_that_are_apart_are_told_apart(head, protocol):
-    result = probe(rows(300), rows(200, seed=1), head=head, protocol=protocol, max_epochs=100)
+    result = probe_parts(rows(300), rows(200, seed=1), head=head, protocol=protocol, max_epochs=100)
     assert result.mean > 0.9
     assert (result.head, result.protocol) == (head, protocol)
     assert len(result.accuracies) == len(result.epochs) == (1 if head == "knn" else 3)
@@ -60,7 +61,7 @@ def test_classes_that_are_apart_are_told_apart(head, protocol):
 
 def test_features_without_information_give_chance():
     x, y = rows(600)
-    result = probe((x, y), (rows(300, seed=5)[0], rows(300, seed=6)[1]), head="linear", max_epochs=5)
+    result = probe_parts((x, y), (rows(300, seed=5)[0], rows(300, seed=6)[1]), head="linear", max_epochs=5)
     assert abs(result.mean - 1 / 3) < 0.12
 
 
@@ -68,7 +69,7 @@ def test_features_without_information_give_chance():
 @pytest.mark.parametrize(("protocol", "n_test"), [("validation", 200), ("paper", PAPER_IMAGES)])
 def test_the_confusion_matrix_is_of_the_judged_images_of_all_seeds(head, protocol, n_test):
     test = rows(200, seed=1, noise=3.0)
-    result = probe(rows(300, noise=3.0), test, head=head, protocol=protocol, max_epochs=3)
+    result = probe_parts(rows(300, noise=3.0), test, head=head, protocol=protocol, max_epochs=3)
     confusion = np.array(result.confusion)
     assert result.n_test == n_test
     assert confusion.sum() == n_test * len(result.accuracies)
@@ -80,39 +81,40 @@ def test_the_papers_protocol_looks_at_the_first_128_test_images_only():
     x, y = rows(400, seed=1)
     spoilt = x.copy()
     spoilt[PAPER_IMAGES:] = np.random.default_rng(0).normal(size=spoilt[PAPER_IMAGES:].shape)
-    kept = [probe(rows(300), (t, y), protocol="paper", max_epochs=4, seeds=1) for t in (x, spoilt)]
+    kept = [probe_parts(rows(300), (t, y), protocol="paper", max_epochs=4, seeds=1) for t in (x, spoilt)]
     assert kept[0].accuracies == kept[1].accuracies
-    honest = [probe(rows(300), (t, y), max_epochs=4, seeds=1) for t in (x, spoilt)]
+    honest = [probe_parts(rows(300), (t, y), max_epochs=4, seeds=1) for t in (x, spoilt)]
     assert honest[0].mean > honest[1].mean + 0.2
 
 
 def test_the_papers_figure_is_the_best_epoch_on_the_images_it_is_judged_on():
     train, test = rows(200, noise=6.0), rows(128, seed=1, noise=6.0)
-    best = probe(train, test, protocol="paper", max_epochs=15, seeds=1)
-    early = probe(train, test, protocol="paper", max_epochs=best.epochs[0], seeds=1)
+    best = probe_parts(train, test, protocol="paper", max_epochs=15, seeds=1)
+    early = probe_parts(train, test, protocol="paper", max_epochs=best.epochs[0], seeds=1)
     assert early.accuracies == best.accuracies
     assert 1 <= best.epochs[0] <= 15
 
 
 def test_curves_are_of_the_images_that_choose_the_epoch():
     train, test = rows(300, noise=4.0), rows(200, seed=1, noise=4.0)
-    paper = probe(train, test, protocol="paper", max_epochs=6, seeds=2)
+    paper = probe_parts(train, test, protocol="paper", max_epochs=6, seeds=2)
     assert [len(curve) for curve in paper.curves] == [6, 6]
     assert tuple(max(curve) for curve in paper.curves) == paper.accuracies
-    honest = probe(train, test, max_epochs=6, seeds=1)
+    honest = probe_parts(train, test, max_epochs=6, seeds=1)
     validation = [share * 30 for share in honest.curves[0]]  # a tenth of 300 images
     np.testing.assert_allclose(validation, np.round(validation), atol=1e-9)
     assert honest.curves[0][honest.epochs[0] - 1] == max(honest.curves[0])
-    assert probe(train, test, head="knn").curves == ((),)
+    assert probe_parts(train, test, head="knn").curves == ((),)
 
 
 def test_no_test_image_takes_part_in_training_or_in_choosing_the_epoch():
     """Under the honest protocol the classifier is the same whatever the other test images are."""
     x, y = rows(200, seed=1, noise=2.0)
     for head in ("linear", "mlp"):
-        whole = probe(rows(300), (x, y), head=head, max_epochs=6, seeds=2)
+        whole = probe_parts(rows(300), (x, y), head=head, max_epochs=6, seeds=2)
         halves = [
-            probe(rows(300), (x[s], y[s]), head=head, max_epochs=6, seeds=2) for s in (slice(100), slice(100, 200))
+            probe_parts(rows(300), (x[s], y[s]), head=head, max_epochs=6, seeds=2)
+            for s in (slice(100), slice(100, 200))
         ]
         assert halves[0].epochs == halves[1].epochs == whole.epochs
         both = np.mean([half.accuracies for half in halves], axis=0)
@@ -120,31 +122,31 @@ def test_no_test_image_takes_part_in_training_or_in_choosing_the_epoch():
 
 
 def test_training_ends_after_epochs_without_improvement():
-    result = probe(rows(300, noise=0.01), rows(50, noise=0.01), head="linear", max_epochs=10_000, seeds=1)
+    result = probe_parts(rows(300, noise=0.01), rows(50, noise=0.01), head="linear", max_epochs=10_000, seeds=1)
     assert result.epochs[0] < 500
 
 
 def test_seeds_differ_and_are_the_same_again():
     train, test = rows(200, noise=4.0), rows(400, seed=1, noise=4.0)
-    first, again = (probe(train, test, max_epochs=5) for _ in range(2))
+    first, again = (probe_parts(train, test, max_epochs=5) for _ in range(2))
     assert first.accuracies == again.accuracies
     assert len(set(first.accuracies)) > 1
     assert first.std > 0
-    assert probe(train, test, max_epochs=5, seeds=1).std == 0
+    assert probe_parts(train, test, max_epochs=5, seeds=1).std == 0
 
 
 def test_global_random_numbers_are_left_alone():
     torch.manual_seed(5)
     expected = torch.rand(1)
     torch.manual_seed(5)
-    probe(rows(100), rows(50), max_epochs=2)
+    probe_parts(rows(100), rows(50), max_epochs=2)
     assert torch.equal(torch.rand(1), expected)
 
 
 def test_a_constant_and_a_huge_feature_do_no_harm():
     (x, y), (tx, ty) = rows(300), rows(200, seed=1)
     widened = [np.column_stack([a, np.full(len(a), 7.0), 1e6 * a[:, :1]]) for a in (x, tx)]
-    assert probe((widened[0], y), (widened[1], ty), head="linear", seeds=1).mean > 0.9
+    assert probe_parts((widened[0], y), (widened[1], ty), head="linear", seeds=1).mean > 0.9
 
 
 def test_the_scaler_is_that_of_all_rows_at_once():
@@ -168,7 +170,7 @@ def test_nearest_neighbours_in_blocks_are_those_of_a_slow_loop():
 
 
 def test_the_result_is_json():
-    result = probe(rows(100), rows(50), head="knn")
+    result = probe_parts(rows(100), rows(50), head="knn")
     again = json.loads(json.dumps(result.to_dict()))
     assert again["mean"] == result.mean
     assert again["confusion"] == [list(row) for row in result.confusion]
@@ -177,13 +179,13 @@ def test_the_result_is_json():
 
 def test_pixels_are_probed_without_an_encoder_and_every_kind_of_data_gives_the_same():
     train, test = pictures(80), pictures(40, seed=1)
-    expected = probe(train, test, head="knn")
+    expected = probe_parts(train, test, head="knn")
     assert expected.mean > 0.9
     assert expected.n_features == 22 * 22
     splits = [Split(x, y) for x, y in (train, test)]
     images = [Images("p", "train", ArraySource(x), y) for x, y in (train, test)]
     for pair in (splits, images):
-        assert probe(*pair, head="knn").confusion == expected.confusion
+        assert probe_parts(*pair, head="knn").confusion == expected.confusion
 
 
 def test_features_of_an_encoder_are_computed_once(encoder, tmp_path):
@@ -194,21 +196,21 @@ def test_features_of_an_encoder_are_computed_once(encoder, tmp_path):
             ("train", "test"), sources, (pictures(60)[1], pictures(30, seed=1)[1]), strict=True
         )
     )
-    first = probe(train, test, encoder=encoder, head="knn", cache=tmp_path)
+    first = probe_parts(train, test, encoder=encoder, head="knn", cache=tmp_path)
     assert sorted(p.suffix for p in tmp_path.iterdir()) == [".json", ".json", ".npy", ".npy"]
     assert {p.name.rsplit("-", 1)[0] for p in tmp_path.iterdir()} == {"data-train-relu4", "data-test-relu4"}
 
     before, encoder.features = encoder.features, None  # a call would fail
-    again = probe(train, test, encoder=encoder, head="knn", cache=tmp_path)
+    again = probe_parts(train, test, encoder=encoder, head="knn", cache=tmp_path)
     encoder.features = before
     assert (again.confusion, again.feature_seconds) == (first.confusion, pytest.approx(first.feature_seconds, abs=0.01))
-    assert first.confusion == probe(train, test, encoder=encoder, head="knn").confusion
+    assert first.confusion == probe_parts(train, test, encoder=encoder, head="knn").confusion
 
 
 @pytest.mark.parametrize("change", ["weights", "images", "state", "normalization"])
 def test_kept_features_are_not_taken_for_those_of_something_else(encoder, tmp_path, change):
     train, test = pictures(40), pictures(20, seed=1)
-    probe(train, test, encoder=encoder, head="knn", cache=tmp_path)
+    probe_parts(train, test, encoder=encoder, head="knn", cache=tmp_path)
     state = "relu4"
     if change == "weights":
         with torch.no_grad():
@@ -221,19 +223,19 @@ def test_kept_features_are_not_taken_for_those_of_something_else(encoder, tmp_pa
     else:
         state = "relu2"
     before = len(list(tmp_path.glob("*.npy")))
-    found = probe(train, test, encoder=encoder, state=state, head="knn", cache=tmp_path)
+    found = probe_parts(train, test, encoder=encoder, state=state, head="knn", cache=tmp_path)
     assert len(list(tmp_path.glob("*.npy"))) == before + (1 if change == "images" else 2)
-    assert found.confusion == probe(train, test, encoder=encoder, state=state, head="knn").confusion
+    assert found.confusion == probe_parts(train, test, encoder=encoder, state=state, head="knn").confusion
 
 
 def test_damaged_kept_features_are_computed_again(encoder, tmp_path):
     train, test = pictures(40), pictures(20, seed=1)
-    first = probe(train, test, encoder=encoder, head="knn", cache=tmp_path)
+    first = probe_parts(train, test, encoder=encoder, head="knn", cache=tmp_path)
     arrays = sorted(tmp_path.glob("*.npy"))
     whole = [path.read_bytes() for path in arrays]
     arrays[0].write_bytes(whole[0][:100])
     arrays[1].write_bytes(b"")
-    assert probe(train, test, encoder=encoder, head="knn", cache=tmp_path).confusion == first.confusion
+    assert probe_parts(train, test, encoder=encoder, head="knn", cache=tmp_path).confusion == first.confusion
     assert [path.read_bytes() for path in arrays] == whole
 
 
@@ -248,7 +250,7 @@ def test_damaged_kept_features_are_computed_again(encoder, tmp_path):
 )
 def test_wrong_settings_are_named(settings, message):
     with pytest.raises(ValueError, match=message):
-        probe(rows(20), rows(10), **settings)
+        probe_parts(rows(20), rows(10), **settings)
 
 
 @pytest.mark.parametrize(
@@ -265,14 +267,14 @@ def test_wrong_settings_are_named(settings, message):
 )
 def test_data_that_cannot_be_probed_are_refused(train, test, message):
     with pytest.raises(ValueError, match=message):
-        probe(train or rows(20), test or rows(10))
+        probe_parts(train or rows(20), test or rows(10))
     with pytest.raises(TypeError, match="`train` must be images with labels"):
-        probe([1, 2], rows(10))
+        probe_parts([1, 2], rows(10))
 
 
 def test_features_and_an_encoder_contradict_each_other(encoder):
     with pytest.raises(ValueError, match="`train` must be images where an encoder is given"):
-        probe(rows(20), rows(10), encoder=encoder)
+        probe_parts(rows(20), rows(10), encoder=encoder)
 
 
 def test_a_random_encoder_has_the_shape_of_another_and_statistics_of_the_images(encoder):

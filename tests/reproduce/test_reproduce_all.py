@@ -78,7 +78,9 @@ def test_the_page_is_made_of_the_record_alone(whole, tmp_path, capsys):
     assert str(tmp_path / "results.md") in capsys.readouterr().out
     text = (tmp_path / "results.md").read_text(encoding="utf-8")
     pictures = {path.name for path in (tmp_path / "pictures").iterdir()}
-    assert pictures == {f"results-{name}.png" for name in (*NAMES, "protocols")}
+    assert pictures == {
+        f"results-{name}.png" for name in (*NAMES, "fig-manifolds-harder", "fig-manifolds-grid", "protocols")
+    }
     for name in NAMES:
         assert load_experiment(name).title in text
         assert f"](pictures/results-{name}.png)" in text
@@ -97,10 +99,10 @@ def test_interrupted_it_keeps_what_is_done_and_goes_on_to_the_same_table(whole, 
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "of 6 runs are finished" in " ".join(err.split())
+    assert "of 7 runs are finished" in " ".join(err.split())
     kept = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/*/result.json")}
     assert set(done) <= set(kept)
-    assert len(kept) < 6
+    assert len(kept) < 7
     assert main([*words, "--quiet"]) == 0
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
     assert tables(tmp_path, "table-classification") == tables(whole, "table-classification")
@@ -120,6 +122,6 @@ def test_a_run_that_fails_is_named_and_does_not_stop_the_others(tmp_path, capsys
     runs[0].folder(tmp_path).write_text("in the way")
     assert main(["reproduce", "mnist-dml", "--out", str(tmp_path), *ONE, "--quiet"]) == 2
     err = " ".join(capsys.readouterr().err.split())
-    assert "1 of 3 runs failed: mnist-dml digits logits seed=0 (" in err
-    assert [run.finished(tmp_path) for run in runs] == [False, True, True]
-    assert len(Recorded.read(tmp_path / "mnist-dml" / "smoke.json").records) == 2
+    assert "1 of 4 runs failed: mnist-dml digits random seed=0 (" in err
+    assert [run.finished(tmp_path) for run in runs] == [False, True, True, True]
+    assert len(Recorded.read(tmp_path / "mnist-dml" / "smoke.json").records) == 3

@@ -4,8 +4,18 @@ import json
 from dataclasses import dataclass, replace
 
 import pytest
+import torch
 
-from neuralbayes.reproduce import NAMES, fig_convergence, fig_v1_v2, load_experiment, mnist_dml, table_batch
+from neuralbayes.objectives import DML
+from neuralbayes.reproduce import (
+    NAMES,
+    fig_convergence,
+    fig_v1_v2,
+    labeling_runs,
+    load_experiment,
+    mnist_dml,
+    table_batch,
+)
 from neuralbayes.reproduce import fig_ablation as ablation
 from neuralbayes.reproduce import table_classification as classification
 from neuralbayes.reproduce.experiment import SCALES, TRAINING, Record, Run, perform
@@ -134,7 +144,23 @@ def test_data_sets_that_are_not_here_are_left_out(monkeypatch):
     monkeypatch.setattr(classification, "present", lambda names: ("cifar100",))
     mim = [run for run in classification.runs("paper", 1) if run.method == "mim" and run.test.name == "cifar100"]
     assert {run.learn.name for run in mim} == {"cifar10"}  # the paper's encoder for CIFAR-100
-    assert len(mim) == 4  # two learning rates, two weight decays
+    assert len(mim) == 5  # two learning rates, two weight decays, and the authors' settings
+
+
+def test_the_authors_settings_learn_from_all_images_and_leave_the_other_runs_as_they_are():
+    (authors,) = [run for run in classification.runs("laptop", 1) if "alpha=4 beta=2" in run.label]
+    config = authors.config()
+    assert (len(authors.learn), len(authors.train)) == (50_000, 10_000)
+    assert (config.batch_size, config.microbatch_size, config.learning_rate) == (4000, 500, 1e-3)
+    assert (config.alpha, config.beta, config.scales, config.smooth_fraction) == (4.0, 2.0, (1, 2), 1.0)
+    others = [run for run in classification.runs("laptop", 1) if run is not authors]
+    assert {len(run.learn) for run in others if run.key != authors.key} == {10_000}
+
+
+def test_an_objective_times_a_factor_is_that_often_the_objective():
+    logits = torch.randn(9, 4, dtype=torch.float64)
+    objective = DML(alpha=0.4)
+    torch.testing.assert_close(labeling_runs.Scaled(objective, 10.0)(logits), 10.0 * objective(logits))
 
 
 def test_a_source_is_a_part_of_a_data_set(monkeypatch, tmp_path):

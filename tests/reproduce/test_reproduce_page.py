@@ -4,10 +4,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from reproduce_cases import ablation_results, classification_results
+from reproduce_cases import ablation_results, authors_manifold, classification_results
 
 from neuralbayes.cli import main
-from neuralbayes.report.results_page import Claim, Section, Table, write_results_page
+from neuralbayes.report.results_page import Claim, Power, Section, Table, write_results_page
+from neuralbayes.reproduce.page import decide_section, section
 from neuralbayes.reproduce.records import Recorded, read_results
 
 ROOT = Path(__file__).parents[2]
@@ -49,7 +50,7 @@ def test_the_page_has_each_claim_in_a_line_and_says_what_was_not_run(recorded, t
     assert main(["report", str(tmp_path / "record"), "--out", str(out), "--quiet"]) == 0
     text = (out / "results.md").read_text(encoding="utf-8")
     top, rest = text.split("## What was not run")
-    assert "Of 24 claims 9 hold, 15 were not run." in top
+    assert "Of 25 claims 9 hold, 16 were not run." in top
     line = next(line for line in top.splitlines() if "MIM beats Deep InfoMax" in line)
     assert line == (
         "| MIM beats Deep InfoMax | section 5.1.2, table 2 | **holds** | CIFAR-10: 60.0 ± 0.2 against 55.0 ± 0.2 %, "
@@ -59,9 +60,9 @@ def test_the_page_has_each_claim_in_a_line_and_says_what_was_not_run(recorded, t
         assert words in rest
     assert "CIFAR-10 (table 2)" not in rest
     assert "| Neural Bayes-MIM, last layer | 82.81 | 65.0 ± 0.2 | 60.0 ± 0.2 |" in rest
-    assert "18 of 40 runs" in rest
-    # 18 runs of two layers and 21 of one, of which three random encoders are the same
-    assert "Over 54 probes the paper's protocol is +5.0 ± 0.0 points above the honest one" in rest
+    assert "21 of 40 runs" in rest
+    # 21 runs of two layers and 21 of one, of which three random encoders are the same
+    assert "Over 60 probes the paper's protocol is +5.0 ± 0.0 points above the honest one" in rest
     assert str(tmp_path) not in text
     pictures = {path.name for path in (out / "pictures").iterdir()}
     assert pictures == {"results-protocols.png", "results-table-classification.png", "results-fig-ablation.png"}
@@ -84,6 +85,37 @@ def test_cells_with_bars_stay_cells_and_sections_without_results_have_no_picture
     assert "| It works | table 9 | **not run** |  |" in text
     assert "Everything was run." in text
     assert "![" not in text
+
+
+def test_claims_that_are_not_sure_are_listed_with_the_runs_and_hours_that_they_would_take():
+    record = replace(classification_results()[0], about={"seconds": 1800.0})
+    recorded = Recorded("table-classification", "laptop", "", 1, [record])
+    unsure = Claim("Unsure.", "table 2", "undecided", "", Power(10, 40))
+    others = [Claim("Sure.", "table 2", "holds", ""), Claim("Unknown.", "table 2", "undecided", "")]
+    written = Section("table-classification", "T", "", [unsure, *others])
+    (table,) = decide_section([written], {"table-classification": recorded}).tables
+    assert table.rows == [("Unsure", "undecided", "10", "40", "15.0")]
+    assert decide_section([replace(written, claims=others)], {"table-classification": recorded}) is None
+
+
+def test_below_the_papers_scale_nothing_is_said_not_to_hold_unless_the_authors_setting_was_run(recorded):
+    results = classification_results(mim=0.2)
+    for scale, verdict in (("laptop", "not seen at this scale"), ("paper", "does not hold here")):
+        found = section("table-classification", replace(recorded, scale=scale, records=results))
+        assert found.claims[0].verdict == verdict
+    claims = section("fig-manifolds", Recorded("fig-manifolds", "laptop", "", 1, [bare_circle()])).claims
+    assert claims[0].verdict == "does not hold here"
+
+
+def bare_circle():
+    record = authors_manifold("circles", "whole set", 0.5)
+    picture = {"labels": "01" * 200, "map": "0110"}
+    return replace(
+        record,
+        settings={**record.settings, "grid": 2},
+        values={**record.values, "picture": picture},
+        about={"seconds": 1.0},
+    )
 
 
 @pytest.mark.skipif(not RESULTS.is_dir(), reason="no results are committed")

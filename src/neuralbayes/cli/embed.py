@@ -9,7 +9,7 @@ from cyclopts import App, Parameter
 from rich.console import Console
 from rich.text import Text
 
-from neuralbayes.cli.options import Flag
+from neuralbayes.cli.options import Device, Flag, on_device
 from neuralbayes.cli.outputs import check_target
 from neuralbayes.cli.runs import (
     ImageBlocks,
@@ -24,9 +24,10 @@ from neuralbayes.cli.runs import (
 )
 from neuralbayes.distributed.workers import Workers
 
-EXAMPLES = """Writes one row per image, in order. A .parquet file has the columns index, path (for a folder), label \
-(if there are labels) and f_0, f_1, ...; a .npy file has only the features. neuralbayes label uses the columns f_0, \
-f_1, ... and ignores the others. Images are cropped and scaled to the size of the encoder.
+EXAMPLES = """Writes one row per image, in order. A .parquet or .csv file has the columns index, path (for a folder), \
+label and class (if there are labels) and f_0, f_1, ... A .npy file has only the features, and NAME-rows.csv next to \
+it has the other columns. neuralbayes label uses the columns f_0, f_1, ... and ignores the others. Images are cropped \
+and scaled to the size of the encoder.
 
 Images are processed in blocks of a thousand. Finished blocks are kept next to the output, so an interrupted command \
 continues when you run it again. --workers shares the blocks among processes of this machine, --scheduler among the \
@@ -44,6 +45,7 @@ app = App(name="embed", help_epilogue=EXAMPLES)
 
 
 @app.default
+@on_device
 def embed(
     run: Path,
     data: str,
@@ -53,6 +55,7 @@ def embed(
     layer: Annotated[str, Parameter(metavar="last|1..4|relu1..relu4")] = "last",
     split: Literal["train", "test", "unlabeled"] = "train",
     limit: int | None = None,
+    device: Device = "auto",
     workers: int = 1,
     scheduler: Annotated[str | None, Parameter(metavar="ADDRESS")] = None,
     force: Flag = False,
@@ -67,13 +70,15 @@ def embed(
     data
         A data set, a folder of pictures, a .npy or a .npz.
     out
-        Output file: .parquet or .npy.
+        Output file: .parquet, .csv or .npy.
     layer
         Hidden layer: the last one, or a number or name.
     split
         Which part of DATA, train by default.
     limit
         Use only the first N images.
+    device
+        Device of the encoder, in every worker: cpu, cuda, cuda:1 or mps; auto uses the best one available.
     workers
         Number of processes that share the images and the cores of this machine.
     scheduler
@@ -85,25 +90,36 @@ def embed(
     """
     from neuralbayes.data.path_text import path_cell
     from neuralbayes.distributed.blocks import digest
-    from neuralbayes.features.export import BLOCK, check_features_path, feature_block, write_features
+    from neuralbayes.features.feature_files import (
+        BLOCK,
+        check_features_path,
+        feature_block,
+        rows_file,
+        write_features,
+    )
+    from neuralbayes.system.devices import named_device
 
     state = one_layer(layer)
     crew = Workers(workers, scheduler)
     check_features_path(out)
     check_target(out, option="--out", force=force, source=Path(data))
+    if out.suffix.lower() == ".npy":
+        check_target(rows_file(out), option="--out", force=force, source=Path(data))
     encoder = load_encoder(run)
     images = load_fitting(encoder.shape, data, split, progress=not quiet)
     tell_skipped(images, kept_in=skipped_file(out), quiet=quiet)
     weights = digest((run / name).read_bytes() for name in ("encoder.json", "encoder.safetensors"))
     job = {"command": "embed", "encoder": weights, "layer": state}
     order = ImageBlocks(data, split, limit, BLOCK, out, job)
-    blocks = image_blocks(order, images, crew, feature_block, (encoder, state), force=force, quiet=quiet)
+    model = encoder, state, named_device("auto")  # a worker does not know what this process was told
+    blocks = image_blocks(order, images, crew, feature_block, model, force=force, quiet=quiet)
     source = limited(images, limit)
     n_images, n_features = write_features(
         encoder,
         source,
         out,
         labels=None if images.labels is None else images.labels[: len(source)],
+        class_names=images.class_names,
         names=[path_cell(path) for path in image_paths(images, limit)] or None,
         features=blocks,
     )

@@ -15,12 +15,12 @@ from rich.text import Text
 
 from neuralbayes.cli.busy import busy
 from neuralbayes.cli.label_columns import kinds_said, show_columns
-from neuralbayes.cli.label_images import image_order, label_images
+from neuralbayes.cli.label_images import Sorting, image_order, label_images
 from neuralbayes.cli.label_model import ModelOrder, label_with_model, write_rows
 from neuralbayes.cli.label_rows import OpenedRows, Training, opened_rows
 from neuralbayes.cli.label_summary import Labeling, label_outputs, next_step, summarize, with_picture
 from neuralbayes.cli.label_texts import OpenedTexts, opened_texts
-from neuralbayes.cli.options import Flag
+from neuralbayes.cli.options import Device, Flag, on_device
 from neuralbayes.cli.outputs import beside
 from neuralbayes.cli.report_inputs import reading_options
 from neuralbayes.cli.standard_streams import HYPHEN, output_file, standard_input, stream_names, to_standard_output
@@ -48,6 +48,7 @@ need not fit into memory.
   [cyan]neuralbayes label parquet_files/ --model model/ --scheduler tcp://node0:8786[/cyan]
   [cyan]neuralbayes label my_images/ --clusters 10 --save model/[/cyan]
   [cyan]neuralbayes label photographs/ --features timm:resnet50[/cyan]
+  [cyan]neuralbayes label photographs/ -k 20 --sort-into by_cluster/[/cyan]
   [cyan]neuralbayes label tickets.csv --text body --features mine.py:embed[/cyan]
   [cyan]neuralbayes label mnist --split test --model model/[/cyan]
   [cyan]neuralbayes label arrays.npz --key X --clusters auto --no-picture --json[/cyan]
@@ -57,6 +58,7 @@ app = App(name="label", help_epilogue=EXAMPLES)
 
 
 @app.default
+@on_device
 def label(
     file: Path,
     /,
@@ -80,7 +82,10 @@ def label(
     size: Annotated[str | None, Parameter(metavar="N|HxW")] = None,
     text: Annotated[str | None, Parameter(metavar="COLUMN")] = None,
     features: Annotated[str | None, Parameter(metavar="NETWORK|FILE.npy")] = None,
+    sort_into: Annotated[Path | None, Parameter(metavar="FOLDER")] = None,
+    copy: Flag = False,
     seed: int | None = None,
+    device: Device = "auto",
     save: Path | None = None,
     model: Path | None = None,
     workers: int = 1,
@@ -152,8 +157,14 @@ def label(
         onnx:FILE. For texts: sentence-transformers:NAME or the folder of such a network (extra text). For both:
         file.py:function, a function that takes uint8 images (n, H, W, 3) or a list of texts. Features are computed
         once and kept next to the labels. Or a .npy file with one row of features for each image or row.
+    sort_into
+        For a folder of pictures: create this folder, with a sub-folder of links to the pictures of each cluster.
+    copy
+        With --sort-into: copy the pictures instead of linking to them.
     seed
         Random seed, 0 by default. The same seed gives the same labels.
+    device
+        Device of the networks: cpu, cuda, cuda:1 or mps; auto uses the best one available.
     save
         Folder to save the trained model in.
     model
@@ -214,11 +225,13 @@ def label(
             picture=picture,
             draw=not no_picture,
             force=force,
+            sorting=_sorting(file, sort_into, copy),
         )
         output: Literal["text", "json", "none"] = "json" if json_ else "none" if quiet else "text"
         label_images(images, crew, draw=not no_picture, force=force, output=output)
         return
-    for option, value in {"--split": split, "--limit": limit, "--size": size}.items():
+    of_images = {"--split": split, "--limit": limit, "--size": size, "--sort-into": sort_into, "--copy": copy or None}
+    for option, value in of_images.items():
         if value is not None:
             raise ValueError(f"{option} is for images, but {file} is a table")
     by_features = text is not None or features is not None
@@ -281,6 +294,20 @@ def label(
             options = reading_options({**reading, "text": text, "features": features})
             step = next_step(summary, outputs.model or model, file, options)
             console.print(Text.assemble((f"{'next':<9}", "dim"), step), soft_wrap=True)
+
+
+def _sorting(file: Path, folder: Path | None, copy: bool) -> Sorting | None:
+    """Where pictures are to be sorted into, checked before anything is computed."""
+    if folder is None:
+        if copy:
+            raise ValueError("--copy is for --sort-into, which is not given")
+        return None
+    if not file.is_dir():
+        raise ValueError(f"--sort-into is for a folder of pictures, but {file} is none")
+    from neuralbayes.data.sorted_folders import check_sorted
+
+    check_sorted(folder, file)
+    return Sorting(folder, copy)
 
 
 def _settings(

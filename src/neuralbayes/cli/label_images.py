@@ -9,9 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from rich import box
 from rich.console import Console
-from rich.table import Table as Grid
 from rich.text import Text
 
 from neuralbayes.cli.features_option import (
@@ -22,6 +20,8 @@ from neuralbayes.cli.features_option import (
     load_fitting_features,
 )
 from neuralbayes.cli.image_size import check_memory, parsed_size
+from neuralbayes.cli.label_images_summary import Cluster, ImagesSummary, agreement
+from neuralbayes.cli.label_oddities import odd_file, odd_images
 from neuralbayes.cli.label_summary import LabelOutputs, label_outputs, with_picture
 from neuralbayes.cli.outputs import beside
 from neuralbayes.cli.runs import (
@@ -54,6 +54,14 @@ SHEET_SIDE = 128
 
 
 @dataclass(frozen=True)
+class Sorting:
+    """A new folder that pictures are sorted into by their clusters, and whether they are copied or linked to."""
+
+    folder: Path
+    copy: bool
+
+
+@dataclass(frozen=True)
 class ImageOrder:
     """What was asked for."""
 
@@ -65,10 +73,12 @@ class ImageOrder:
     settings: dict[str, Any]  # of the estimator
     model: Path | None
     outputs: LabelOutputs
+    sorting: Sorting | None = None
 
     def load(self, *, verbose: bool) -> tuple[Any, Images]:
         """The model that is to be used, or None, and the images, in its size."""
         import neuralbayes
+        from neuralbayes.system.devices import named_device
 
         if self.features is not None:
             features = self.features
@@ -81,81 +91,11 @@ class ImageOrder:
                 check_memory(n_images if self.limit is None else min(n_images, self.limit), shape)
 
             return None, load_images(self.data, split=self.split, size=self.size, progress=verbose, check=check)
-        estimator = neuralbayes.load(self.model)
+        estimator = neuralbayes.load(self.model).set_params(device=named_device("auto"))  # which workers get with it
         shape = getattr(estimator, "image_shape_", None)
         if not isinstance(estimator, neuralbayes.InformationClusterer) or shape is None:
             raise ValueError(f"{self.model} must hold an InformationClusterer of images, got another kind of model")
         return estimator, load_fitting(shape, self.data, self.split, progress=verbose)
-
-
-@dataclass(frozen=True)
-class Cluster:
-    """One line of the summary."""
-
-    cluster: int
-    images: int
-    share: float
-    separation: float
-
-
-@dataclass(frozen=True)
-class Agreement:
-    """How clusters match the classes that the images came with, which nothing else has seen."""
-
-    accuracy: float
-    nmi: float
-    ari: float
-
-
-@dataclass(frozen=True)
-class ImagesSummary:
-    """Everything there is to say about clusters of images."""
-
-    input: str
-    images: int
-    size: list[int]  # (H, W, C) of one
-    features: str | None
-    n_clusters: int
-    clusters: list[Cluster]
-    trained: bool
-    agreement: Agreement | None
-    out: str
-    picture: str | None
-    model: str | None
-    skipped: int
-    skipped_list: str | None
-    notes: list[str]
-
-    def print(self, stdout: Console, stderr: Console) -> None:
-        """Print the summary to `stdout` and the notes to `stderr`."""
-        from neuralbayes.plot.style import state_color
-
-        seen = f"of {self.size[0]}x{self.size[1]} pixels" if self.features is None else f"by {self.features}"
-        stdout.print(Text(f"{self.input}: {self.images:,} images {seen}", style="bold"), soft_wrap=True)
-        grid = Grid(box=box.SIMPLE_HEAD)
-        for heading in ("cluster", "images", "share", "separation"):
-            grid.add_column(heading, justify="right")
-        for line in self.clusters:
-            grid.add_row(
-                Text(str(line.cluster), style=f"bold {state_color(line.cluster)}"),
-                f"{line.images:,}",
-                f"{100 * line.share:.1f} %",
-                f"{100 * line.separation / math.log(2):.0f} %",
-            )
-        stdout.print(grid)
-        stdout.print("Separation: 100 % where no neighbour of an image is in another cluster.")
-        if self.agreement is not None:
-            a = self.agreement
-            text = f"{100 * a.accuracy:.2f} % match the classes (NMI {a.nmi:.3f}, ARI {a.ari:.3f})"
-            stdout.print(
-                Text(f"{text}, which nothing but this line used", style="bold green"), soft_wrap=not stdout.is_terminal
-            )
-        written = {"labels": self.out, "picture": self.picture, "model": self.model, "skipped": self.skipped_list}
-        for key, value in written.items():
-            if value:
-                stdout.print(Text.assemble((f"{key:<9}", "dim"), value), soft_wrap=True)
-        for note in self.notes:
-            stderr.print(Text.assemble(("note: ", "bold"), note, style="yellow"), soft_wrap=not stderr.is_terminal)
 
 
 def image_order(
@@ -172,6 +112,7 @@ def image_order(
     picture: Path | None,
     draw: bool,
     force: bool,
+    sorting: Sorting | None = None,
 ) -> ImageOrder:
     """What is to be done, with all that would be written checked before anything is computed."""
     from neuralbayes.data.catalog import is_name
@@ -183,7 +124,7 @@ def image_order(
     outputs = label_outputs(out, source, save, picture, draw=draw, force=force)
     pixels = parsed_size(size)
     wanted = None if features is None else image_features(features, pixels, features_file(outputs.table))
-    return ImageOrder(name, split, limit, pixels, wanted, settings, model, outputs)
+    return ImageOrder(name, split, limit, pixels, wanted, settings, model, outputs, sorting)
 
 
 def label_images(
@@ -201,6 +142,7 @@ def label_images(
     estimator, images = order.load(verbose=verbose)
     tell_reduced(images, quiet=not verbose)
     tell_skipped(images, kept_in=skipped_file(order.outputs.table), quiet=not verbose)
+    oddities = odd_images(images, order.limit, odd_file(order.outputs.table))
     source = limited(images, order.limit)
     classes = None if images.labels is None else images.labels[: len(source)]
     blocks = None
@@ -218,10 +160,16 @@ def label_images(
         p_zx = np.concatenate(list(blocks))
     if order.outputs.model is not None:  # first: it is what took the time
         estimator.save(order.outputs.model)
-    _write(order.outputs.table, p_zx, [path_cell(path) for path in image_paths(images, order.limit)], classes)
+    paths = image_paths(images, order.limit)
+    _write(order.outputs.table, p_zx, [path_cell(path) for path in paths], _named(classes, images.class_names))
+    if order.sorting is not None:
+        from neuralbayes.data.sorted_folders import sort_files
+
+        labels = p_zx.argmax(axis=1)
+        sort_files(paths, labels, Path(order.data), order.sorting.folder, copy=order.sorting.copy)
     if blocks is not None:
         blocks.remove()
-    notes: list[str] = []
+    notes = [] if oddities is None else [oddities]
     if draw:
         outputs = with_picture(
             order.outputs, lambda path: _draw(path, estimator, X, p_zx.argmax(axis=1), source, images.name), notes
@@ -248,7 +196,16 @@ def probabilities(estimator: Any, images: ImageSource) -> NDArray[Any]:
     return p_zx
 
 
-def _write(path: Path, p_zx: NDArray[Any], names: list[str], classes: NDArray[np.int64] | None) -> None:
+def _named(classes: NDArray[np.int64] | None, names: tuple[str, ...] | None) -> NDArray[Any] | None:
+    """The class of each image by its name, where classes have names."""
+    import numpy as np
+
+    from neuralbayes.data.path_text import path_cell
+
+    return classes if classes is None or names is None else np.array(list(map(path_cell, names)), object)[classes]
+
+
+def _write(path: Path, p_zx: NDArray[Any], names: list[str], classes: NDArray[Any] | None) -> None:
     import numpy as np
 
     from neuralbayes.data.table_writing import write_table
@@ -325,23 +282,12 @@ def _summary(
         n_clusters=len(counts),
         clusters=clusters,
         trained=order.model is None,
-        agreement=None if classes is None else _agreement(labels, classes),
+        agreement=None if classes is None else agreement(labels, classes),
         out=str(order.outputs.table),
         picture=None if order.outputs.picture is None else str(order.outputs.picture),
         model=None if order.outputs.model is None else str(order.outputs.model),
         skipped=n_skipped,
         skipped_list=str(skipped_file(order.outputs.table)) if n_skipped else None,
+        sorted_into=None if order.sorting is None else str(order.sorting.folder),
         notes=notes,
-    )
-
-
-def _agreement(labels: NDArray[Any], classes: NDArray[np.int64]) -> Agreement:
-    from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
-
-    from neuralbayes.probes.clustering_accuracy import clustering_accuracy
-
-    return Agreement(
-        clustering_accuracy(labels, classes),
-        float(normalized_mutual_info_score(classes, labels)),
-        float(adjusted_rand_score(classes, labels)),
     )

@@ -191,8 +191,9 @@ def _opened(order: ModelOrder) -> Opened:
     from neuralbayes.data.table_formats import ARRAY_SUFFIXES
     from neuralbayes.data.table_sources import read_source
     from neuralbayes.data.tables import chosen_columns, read_table
+    from neuralbayes.system.devices import named_device
 
-    estimator = neuralbayes.load(order.model)
+    estimator = neuralbayes.load(order.model).set_params(device=named_device("auto"))  # which workers get with it
     if not isinstance(estimator, neuralbayes.ManifoldLabeler | neuralbayes.InformationClusterer):
         raise ValueError(f"{order.model} must hold a clusterer, got {type(estimator).__name__}")
     vectorizer = getattr(estimator, "vectorizer_", None)

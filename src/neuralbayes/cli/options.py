@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec, TypeVar, get_args, get_origin
 
 from cyclopts import CycloptsError, Parameter
 
@@ -15,7 +17,26 @@ if TYPE_CHECKING:
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 """An option that is given or not, without a --no- form."""
 
+Device = Annotated[str, Parameter(metavar="NAME")]
+"""The option --device of a command under :func:`on_device`."""
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
 WORDS: dict[Any, str] = {str: "text", Path: "a path", int: "a whole number", float: "a number", bool: "true or false"}
+
+
+def on_device(command: Callable[P, R]) -> Callable[P, R]:
+    """Let all that a command computes take the device of its option --device, unless it is told another one."""
+
+    @wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        from neuralbayes.system.devices import computing_on
+
+        with computing_on(str(kwargs.get("device", "auto"))):
+            return command(*args, **kwargs)
+
+    return run
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -14,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from neuralbayes.cli.options import Flag
+from neuralbayes.cli.options import Device, Flag, on_device
 from neuralbayes.cli.runs import (
     SKIPPED_FILE,
     DataChoice,
@@ -48,17 +49,20 @@ app = App(name="probe", help_epilogue=EXAMPLES)
 
 
 @app.default
+@on_device
 def probe(
     run: Path,
     /,
     *,
     data: str | None = None,
+    limit: int | None = None,
     layer: Annotated[str, Parameter(metavar="last|1..4|relu1..relu4|all")] = "last",
     head: Literal["mlp", "linear", "knn"] = "mlp",
     seeds: int = 3,
     epochs: int | None = None,
     protocol: Literal["both", "validation", "paper"] = "both",
     baselines: Flag = False,
+    device: Device = "auto",
     json_: Annotated[Flag, Parameter(name="--json")] = False,
     quiet: Flag = False,
 ) -> None:
@@ -70,6 +74,9 @@ def probe(
         Folder of a finished run of pretrain.
     data
         Labelled images, with or without a test part. By default the data that the encoder was trained on.
+    limit
+        Use N images of the training part and N of the test part, spread evenly over them. Without a test part, use N
+        images in all.
     layer
         Hidden layer: the last one, a number or name, or all of them in turn.
     head
@@ -83,19 +90,23 @@ def probe(
         Which protocol to use.
     baselines
         Also probe a random encoder of the same shape, and the pixels.
+    device
+        Device of the encoders: cpu, cuda, cuda:1 or mps; auto uses the best one available. Classifiers are small and
+        stay on the CPU.
     json_
         Print one JSON object and nothing else.
     quiet
         Print errors only.
     """
-    from neuralbayes.probes import probe as judge
+    from neuralbayes.probes.protocol import probe_parts
+    from neuralbayes.system.devices import torch_device
     from neuralbayes.system.files import inside, write_json
 
     states = layer_names(layer)
-    encoder = load_encoder(run)
+    encoder = load_encoder(run).to(torch_device())
     chosen, own = _data(run, data)
     shown = not (quiet or json_)
-    train, test, division = _parts(encoder, chosen, shown)
+    train, test, division = _parts(encoder, chosen, limit, shown)
     for part in (train, test) if division is None else (train,):
         tell_skipped(part, kept_in=run / f"probe-{part.split}-{SKIPPED_FILE}", quiet=not shown)
     protocols: tuple[Protocol, ...] = ("validation", "paper") if protocol == "both" else (protocol,)
@@ -111,7 +122,7 @@ def probe(
     for name, row in rows.items():
         if shown:
             Console(highlight=False).print(Text(name, style="dim"))
-        found = {p: judge(train, test, protocol=p, **row, **settings) for p in protocols}
+        found = {p: probe_parts(train, test, protocol=p, **row, **settings) for p in protocols}
         results.append({"features": name, **{p: result.to_dict() for p, result in found.items()}})
 
     suffix = "" if own else "-" + re.sub(r"[^A-Za-z0-9._-]+", "-", Path(chosen).name)
@@ -139,7 +150,7 @@ def _data(run: Path, data: str | None) -> tuple[str, bool]:
     return (remembered.data if own and remembered is not None else data_name(str(data))), own
 
 
-def _parts(encoder: ImageEncoder, data: str, shown: bool) -> tuple[Images, Images, str | None]:
+def _parts(encoder: ImageEncoder, data: str, limit: int | None, shown: bool) -> tuple[Images, Images, str | None]:
     """Training and test images, and in words how they were divided where they came without a test part."""
     from neuralbayes.data.images import labeled_splits
     from neuralbayes.probes.held_out import SEED, TEST_SHARE, held_out
@@ -151,7 +162,7 @@ def _parts(encoder: ImageEncoder, data: str, shown: bool) -> tuple[Images, Image
                 f"--data must be labelled, but the {split} images of {data} have no labels; put pictures into one "
                 "folder for each class"
             )
-    train = load_fitting(encoder.shape, data, "train", progress=shown)
+    train = _some(load_fitting(encoder.shape, data, "train", progress=shown), limit)
     if labeled and "test" not in labeled:
         train, test = held_out(train)
         division = (
@@ -159,16 +170,32 @@ def _parts(encoder: ImageEncoder, data: str, shown: bool) -> tuple[Images, Image
             f"{SEED}, were set aside as test images; the encoder may have seen them, without their labels"
         )
         return train, test, division
-    return train, load_fitting(encoder.shape, data, "test", progress=shown), None
+    return train, _some(load_fitting(encoder.shape, data, "test", progress=shown), limit), None
+
+
+def _some(images: Images, limit: int | None) -> Images:
+    """`limit` of some images with their labels, or all; evenly, for those of a folder are in the order of classes."""
+    import numpy as np
+
+    from neuralbayes.data.sources import SubsetSource
+
+    if limit is not None and limit < 1:
+        raise ValueError(f"--limit must be at least 1, got {limit}")
+    if limit is None or limit >= len(images):
+        return images
+    rows = np.linspace(0, len(images) - 1, limit).astype(np.int64)
+    labels = None if images.labels is None else images.labels[rows]
+    return replace(images, source=SubsetSource(images.source, rows), labels=labels)
 
 
 def _rows(encoder: ImageEncoder, train: Images, states: tuple[str, ...], baselines: bool) -> dict[str, dict[str, Any]]:
-    """What is probed, by name: arguments of `neuralbayes.probe`."""
+    """What is probed, by name: arguments of `probe_parts`."""
     from neuralbayes.probes import random_encoder
+    from neuralbayes.system.devices import torch_device
 
     rows: dict[str, dict[str, Any]] = {f"encoder {s}": {"encoder": encoder, "state": s} for s in states}
     if baselines:
-        untrained = random_encoder(encoder, train.source)
+        untrained = random_encoder(encoder, train.source).to(torch_device())
         rows |= {f"random encoder {s}": {"encoder": untrained, "state": s} for s in states}
         rows["pixels"] = {}
     return rows

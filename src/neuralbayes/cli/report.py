@@ -14,7 +14,7 @@ from rich.text import Text
 
 from neuralbayes.cli.browser import open_if_wanted
 from neuralbayes.cli.busy import busy
-from neuralbayes.cli.options import Flag
+from neuralbayes.cli.options import Device, Flag, on_device
 from neuralbayes.cli.report_inputs import Asked, open_input
 
 EXAMPLES = """FOLDER is a saved model (neuralbayes label --save), a run (neuralbayes pretrain --out), or recorded \
@@ -38,6 +38,7 @@ MOST_SAMPLES = 20_000
 
 
 @app.default
+@on_device
 def report(
     folder: Path,
     data: str | None = None,
@@ -58,6 +59,7 @@ def report(
     encoding: str | None = None,
     samples: int = 5000,
     map_: Annotated[Literal["tsne", "pca"], Parameter(name="--map")] = "tsne",
+    device: Device = "auto",
     open_: Annotated[Flag, Parameter(name="--open")] = False,
     quiet: Flag = False,
 ) -> None:
@@ -100,6 +102,8 @@ def report(
         Maximum number of samples on the page.
     map_
         Method that maps the samples of an encoder to the plane.
+    device
+        Device of the networks: cpu, cuda, cuda:1 or mps; auto uses the best one available.
     open_
         Open the page in the browser.
     quiet

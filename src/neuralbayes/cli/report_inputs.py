@@ -208,6 +208,8 @@ def _open_by_features(folder: Path, text: str | None, asked: Asked) -> TextInput
 
 
 def _open_run(folder: Path, asked: Asked) -> ImageInput:
+    from neuralbayes.system.devices import torch_device
+
     for option, value in {"--features": asked.features, "--size": asked.size}.items():
         if value is not None:
             raise ValueError(f"{option} is for models, but {folder} is a run, which has features of its own")
@@ -216,7 +218,7 @@ def _open_run(folder: Path, asked: Asked) -> ImageInput:
     ).items():
         if value is not None:
             raise ValueError(f"{option} is for tables, but {folder} is a run on images")
-    encoder = load_encoder(folder)
+    encoder = load_encoder(folder).to(torch_device())
     choice = DataChoice.of(folder)
     if asked.data is None and choice is None:
         raise ValueError(f"{folder} does not say which images it was trained on; name some after it")

@@ -52,6 +52,7 @@ STYLES = {
     "holds": "green",
     "holds in part": "yellow",
     "undecided": "yellow",
+    "not seen at this scale": "yellow",
     "does not hold here": "red",
     "not run": "dim",
 }

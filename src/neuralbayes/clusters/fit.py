@@ -37,6 +37,7 @@ from neuralbayes.distributed.processes import default_fabric, rank_zero_result
 from neuralbayes.features.tables import SMALL
 from neuralbayes.neighbors import nearest_neighbors
 from neuralbayes.networks.states import MergedStates, StateNetwork
+from neuralbayes.system.devices import device_of, torch_device, working_copy
 from neuralbayes.training.precision import InBfloat16, choose_precision
 
 LARGE = 1e11
@@ -230,6 +231,8 @@ def _objective(start: _Start) -> float:
 
 def _posteriors(network: nn.Module, fetch: Fetch, n_samples: int) -> Array:
     """p(z|x) of all samples, a block at a time: (n_samples, n_states)."""
+    network = working_copy(network, torch_device())
+    place = device_of(network)
     with torch.no_grad():
         parts = (torch.arange(start, min(start + BLOCK, n_samples)) for start in range(0, n_samples, BLOCK))
-        return torch.cat([posterior(network(fetch(part))) for part in parts]).numpy()
+        return torch.cat([posterior(network(fetch(part).to(place))).cpu() for part in parts]).numpy()

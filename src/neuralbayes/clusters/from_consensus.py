@@ -35,6 +35,7 @@ from neuralbayes.clusters.training import ClusterOptions, Trained, state_network
 from neuralbayes.distributed.processes import default_fabric, rank_zero_result
 from neuralbayes.features.tables import SMALL
 from neuralbayes.networks.states import StateNetwork, WithStates
+from neuralbayes.system.devices import device_of, torch_device, working_copy
 from neuralbayes.training.inference import in_blocks
 
 FEW = 20_000
@@ -151,7 +152,11 @@ def fit_from_consensus(
         if best is None or second.objective < best[2].objective:
             best = network, first, second
     network, first, second = best  # type: ignore[misc]
-    logits = torch.from_numpy(in_blocks(lambda rows: network(fetch(torch.from_numpy(rows))), len(chosen), block=BLOCK))
+    computing = working_copy(network, torch_device())
+    place = device_of(computing)
+    logits = torch.from_numpy(
+        in_blocks(lambda rows: computing(fetch(torch.from_numpy(rows)).to(place)), len(chosen), block=BLOCK)
+    )
     pool = options.hints.pool()
     rows = slice(None) if pool is None else pool
     floor = space.noise.T @ space.floor @ space.noise

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neuralbayes.data.parquet import check_columns, check_size
+from neuralbayes.data.written import with_attributes
 from neuralbayes.system.bounds import MAX_PACKED_BYTES, MAX_PARQUET_RATIO
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def read_arrow(path: Path) -> pd.DataFrame:
             table = reader.read_all()
         table.validate(full=True)
         frame: pd.DataFrame = _without_views(path, table, size, limit).to_pandas()
-        return frame
+        return with_attributes(frame, table.schema.metadata)
 
 
 def _messages(file: Any) -> Iterator[Any]:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from neuralbayes.data.listed import ListedSource, Room, parallel
+from neuralbayes.data.oddities import Thumbnails
 from neuralbayes.data.path_text import readable
 from neuralbayes.data.pictures import IN_WORDS, Interpolation, PictureError, picture_header
 from neuralbayes.data.progress import late_bar
@@ -67,6 +68,8 @@ class FilesSource(ListedSource):
         The file of each image.
     reduced_from : tuple (H, W), or None
         The commonest size, where no size was asked for and it was reduced.
+    thumbnails : Thumbnails
+        Of each image, by which blank ones and repetitions are found.
     """
 
     def __init__(
@@ -92,6 +95,7 @@ class FilesSource(ListedSource):
         if check is not None:
             check(len(found), shape)
         self._images: NDArray[np.uint8] | None = None
+        self.thumbnails = Thumbnails()
         self.paths = tuple(self._decode_all(found, memory_limit, progress))
         self._require(self.paths)
 
@@ -131,6 +135,7 @@ class FilesSource(ListedSource):
         for path, image in self._readable(self._read_one, paths, "reading pictures", progress, self._room):
             if fits:
                 images[len(kept)] = image
+            self.thumbnails.add(image)
             kept.append(path)
         if fits:
             self._images = images[: len(kept)]

@@ -30,6 +30,7 @@ from neuralbayes.data.table_formats import (
 )
 from neuralbayes.data.text_tables import read_text
 from neuralbayes.data.workbooks import read_workbook
+from neuralbayes.data.written import with_attributes
 from neuralbayes.system.limits import free_memory
 
 if TYPE_CHECKING:
@@ -164,7 +165,8 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     frames: list[pd.DataFrame] = []
     for file in parquet_files(path):
         with arrow_errors(file):
-            frame: pd.DataFrame = read_groups(file).to_pandas()
+            groups = read_groups(file)
+            frame: pd.DataFrame = with_attributes(groups.to_pandas(), groups.schema.metadata)
         if frames and list(frame) != list(frames[0]):
             raise ValueError(f"{file} has other columns than the files before it, or in another order")
         frames.append(frame)

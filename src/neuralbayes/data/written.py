@@ -41,7 +41,7 @@ def written_columns(frame: pd.DataFrame) -> dict[str, str]:
     for command, names in _marked(frame.attrs).items():
         found |= dict.fromkeys(names, command)
     if feature_columns(frame):
-        found |= dict.fromkeys((INDEX, PATH, LABEL), "embed")
+        found |= dict.fromkeys((INDEX, PATH, LABEL, CLASS), "embed")
     block = _label_blocks(frame, there)
     found |= dict.fromkeys(block, "label")
     # The table of images that were labelled; elsewhere a column may well be called index.
@@ -83,12 +83,22 @@ def parquet_metadata(
         What is there already.
     """
     there = dict(metadata or {})
-    try:
-        attributes = json.loads(there.get(PANDAS_ATTRIBUTES, b"{}"))
-    except (ValueError, RecursionError):  # somebody else's
-        attributes = {}
-    attributes = marked(attributes if isinstance(attributes, dict) else {}, command, names)
+    attributes = marked(_attributes(there), command, names)
     return {**there, PANDAS_ATTRIBUTES: json.dumps(attributes).encode()}
+
+
+def with_attributes(frame: pd.DataFrame, metadata: Mapping[bytes, bytes] | None) -> pd.DataFrame:
+    """`frame` with the attributes that pandas kept in the metadata of a schema: pyarrow before 20 leaves them there."""
+    frame.attrs = {**_attributes(metadata or {}), **frame.attrs}
+    return frame
+
+
+def _attributes(metadata: Mapping[bytes, bytes]) -> dict[Any, Any]:
+    try:
+        attributes = json.loads(metadata.get(PANDAS_ATTRIBUTES, b"{}"))
+    except (ValueError, RecursionError):  # somebody else's
+        return {}
+    return attributes if isinstance(attributes, dict) else {}
 
 
 def _marked(attributes: Mapping[Any, Any]) -> dict[Command, list[str]]:

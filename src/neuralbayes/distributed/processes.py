@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -16,6 +15,7 @@ from torch import Tensor, nn
 
 from neuralbayes.distributed.launch import launched_share, n_cores
 from neuralbayes.distributed.sharding import any_sharded, is_sharded
+from neuralbayes.system.devices import named_device
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -45,7 +45,7 @@ def default_fabric(*, shard: bool = False, device: str = "auto") -> Fabric:
         Let each process hold a share of the weights (FSDP2) rather than all of them. Where there is one process, there
         is nothing to share.
     device : str, default="auto"
-        "cpu", "cuda", "cuda:1" or "mps"; "auto" is the best one there is.
+        "cpu", "cuda", "cuda:1" or "mps"; "auto" is what :func:`computing_on` says, else the best one there is.
 
     Examples
     --------
@@ -55,9 +55,7 @@ def default_fabric(*, shard: bool = False, device: str = "auto") -> Fabric:
     from lightning_fabric import Fabric
     from lightning_fabric.plugins.environments.lightning import LightningEnvironment
 
-    if not re.fullmatch(r"auto|cpu|mps|cuda(:\d+)?", device):
-        raise ValueError(f"`device` must be 'auto', 'cpu', 'cuda', 'cuda:N' or 'mps', got {device!r}")
-    accelerator, _, number = device.partition(":")
+    accelerator, _, number = named_device(device).partition(":")
     layout = _layout()
     if layout is None:
         if dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:

@@ -39,8 +39,10 @@ Samples = Array | SparseRows | ImageSource
 class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, SavedEstimator):  # type: ignore[misc]
     """A clusterer whose `module_` returns the logits of p(z|x), one for each cluster.
 
-    A subclass fits the module and hands it to `_keep`.
+    A subclass fits the module and hands it to `_keep`. `device` is one of its parameters.
     """
+
+    device: str
 
     _block: ClassVar[int] = 2000
     """Samples that pass through the network at once."""
@@ -79,7 +81,7 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         ndarray of shape (n_samples, n_clusters_)
         """
         check_is_fitted(self)
-        return self._over_blocks(self.module_, self._samples(X))
+        return self._over_blocks(lambda logits: logits, self._samples(X))
 
     def predict_proba(self, X: Rows) -> Array:
         """Return p(z|x), the probability of each cluster.
@@ -93,7 +95,7 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         ndarray of shape (n_samples, n_clusters_); rows sum to 1.
         """
         check_is_fitted(self)
-        return self._over_blocks(lambda x: self.module_(x).softmax(dim=1), self._samples(X))
+        return self._over_blocks(lambda logits: logits.softmax(dim=1), self._samples(X))
 
     def predict(self, X: Rows) -> NDArray[np.int64]:
         """Return the most probable cluster of each sample.
@@ -201,11 +203,12 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         Clusters that are `named` keep their numbers.
         """
         self.module_: Any = module.eval().requires_grad_(False)
+        module, place = self._working_module()
         total = torch.zeros(())
 
         def label(rows: NDArray[np.int64]) -> Tensor:
             nonlocal total
-            p_zx = self.module_(tensor_of(samples, rows)).softmax(dim=1)
+            p_zx = module(tensor_of(samples, rows).to(place)).softmax(dim=1).cpu()
             counted = p_zx.double() if weight is None else p_zx.double() * torch.from_numpy(weight[rows])[:, None]
             total = total + counted.sum(dim=0)
             labels: Tensor = p_zx.argmax(dim=1)
@@ -247,14 +250,22 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         return as_fitted(self, X, self.image_shape_)
 
     def _labels(self, samples: Samples) -> NDArray[np.int64]:
-        return self._over_blocks(lambda x: self.module_(x).argmax(dim=1), samples)
+        return self._over_blocks(lambda logits: logits.argmax(dim=1), samples)
+
+    def _working_module(self) -> tuple[nn.Module, torch.device]:
+        """`module_`, or a copy of it, on the device that it is to compute on."""
+        from neuralbayes.system.devices import device_of, torch_device, working_copy
+
+        module = working_copy(self.module_, torch_device(self.device))
+        return module, device_of(module)
 
     def _over_blocks(self, function: Callable[[Tensor], Tensor], samples: Samples, verbose: bool = False) -> Array:
-        """What `function` gives for all samples, a block at a time, numbers in the precision of rows."""
+        """What `function` makes of the logits of all samples, a block at a time, numbers in the precision of rows."""
         single = isinstance(samples, np.ndarray | SparseRows) and samples.dtype != np.float64
+        module, place = self._working_module()
 
         def of_block(rows: NDArray[np.int64]) -> Tensor:
-            found = function(tensor_of(samples, rows))
+            found = function(module(tensor_of(samples, rows).to(place)))
             return found.float() if single and found.is_floating_point() else found
 
         return in_blocks(of_block, len(samples), block=self._block, description="blocks labelled", verbose=verbose)

@@ -29,6 +29,7 @@ from neuralbayes.estimators.vectorized import VECTORIZER
 from neuralbayes.networks.rows import RowLayer
 from neuralbayes.networks.states import StateNetwork, WithStates
 from neuralbayes.objectives import Objective
+from neuralbayes.system.devices import on_own_device
 
 if TYPE_CHECKING:
     from neuralbayes.estimators.table_vectorizer import TableVectorizer
@@ -93,6 +94,9 @@ class InformationClusterer(UpdatableClusterer):
         Number of columns to which sparse rows are reduced by a truncated SVD. Sparse rows with fewer columns are made
         dense.
     random_state : int, RandomState instance or None, default=None
+    device : str, default="auto"
+        Where to compute: "cpu", "cuda", "cuda:1" or "mps"; "auto" is the best one there is. Votes and neighbours are
+        found on the CPU.
     verbose : bool, default=False
         Show progress.
 
@@ -209,6 +213,7 @@ class InformationClusterer(UpdatableClusterer):
         "metric": [StrOptions(set(METRICS))],
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
+        "device": [str],
         "verbose": ["verbose"],
     }
 
@@ -231,6 +236,7 @@ class InformationClusterer(UpdatableClusterer):
         metric: Literal["euclidean", "cosine"] = "euclidean",
         n_components: int = 100,
         random_state: int | np.random.RandomState | None = None,
+        device: str = "auto",
         verbose: bool = False,
     ) -> None:
         self.n_clusters = n_clusters
@@ -249,9 +255,11 @@ class InformationClusterer(UpdatableClusterer):
         self.metric = metric
         self.n_components = n_components
         self.random_state = random_state
+        self.device = device
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @on_own_device
     def fit(
         self,
         X: Rows,

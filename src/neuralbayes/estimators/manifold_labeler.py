@@ -77,6 +77,9 @@ class ManifoldLabeler(Clusterer):
     vectorizer : TableVectorizer, optional
         Turns data frames into standardised numbers. Leave out categories, because their gaps prove nothing.
     random_state : int, RandomState instance or None, default=None
+    device : str, default="auto"
+        Where to compute: "cpu", "cuda", "cuda:1" or "mps"; "auto" is the best one there is. All rows are labelled
+        there; the few that are fitted stay on the CPU.
     verbose : bool, default=False
         Show progress.
 
@@ -161,6 +164,7 @@ class ManifoldLabeler(Clusterer):
         "standardize": ["boolean"],
         "vectorizer": [VECTORIZER, None],
         "random_state": ["random_state"],
+        "device": [str],
         "verbose": ["verbose"],
     }
 
@@ -180,6 +184,7 @@ class ManifoldLabeler(Clusterer):
         standardize: bool = False,
         vectorizer: TableVectorizer | None = None,
         random_state: int | np.random.RandomState | None = None,
+        device: str = "auto",
         verbose: bool = False,
     ) -> None:
         self.n_clusters = n_clusters
@@ -195,6 +200,7 @@ class ManifoldLabeler(Clusterer):
         self.standardize = standardize
         self.vectorizer = vectorizer
         self.random_state = random_state
+        self.device = device
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
@@ -211,6 +217,9 @@ class ManifoldLabeler(Clusterer):
         -------
         self
         """
+        from neuralbayes.system.devices import named_device
+
+        named_device(self.device)  # refused before anything is computed
         self._forget()
         if getattr(X, "ndim", 2) in (3, 4):
             raise ValueError(

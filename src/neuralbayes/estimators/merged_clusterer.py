@@ -78,6 +78,7 @@ class MergedClusterer(TypicalClusterer):
         best: list[Tensor] = []  # state of each sample within its most probable cluster, block by block
 
         def note(_: nn.Module, x: object, logits: Tensor) -> None:
+            logits = logits.cpu()
             if len(membership) == membership.shape[1]:  # each state is a cluster
                 best.append(logits.argmax(dim=1))
             else:

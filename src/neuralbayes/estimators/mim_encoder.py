@@ -29,6 +29,7 @@ from neuralbayes.estimators.inputs import Rows, as_fitted, as_images, as_rows
 from neuralbayes.estimators.persistence import SavedEstimator
 from neuralbayes.features.encoder import STATES, WIDTHS, ImageEncoder, state_use
 from neuralbayes.objectives import Objective, WeightedSum
+from neuralbayes.system.devices import torch_device, working_copy
 
 Array = NDArray[Any]
 
@@ -75,9 +76,10 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
     standardize : bool, default=True
         For rows, divide each column by its own standard deviation, or, if False, all columns by a common one. For
         images, remove the correlations between neighbouring pixels, or, if False, only scale each channel to variance
-    1. random_state : int, RandomState instance or None, default=None
+        1.
+    random_state : int, RandomState instance or None, default=None
     device : str, default="auto"
-        Device to train on: "cpu", "cuda", "cuda:1" or "mps". "auto" uses the best one available.
+        Device: "cpu", "cuda", "cuda:1" or "mps". "auto" uses the best one available.
     verbose : bool, default=False
         Show progress.
 
@@ -304,8 +306,10 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
         layer = self._check_layer(len(self.n_states_))
         samples = as_fitted(self, X, self.image_shape_)
         if isinstance(samples, np.ndarray):
-            return features.RowsEncoder(self.module_, self.mean_, self.std_).states(samples, layer)
-        states: Array = self.module_.features(samples, STATES[layer], max_size=max_size)
+            rows = features.RowsEncoder(self.module_, self.mean_, self.std_)
+            return rows.states(samples, layer, torch_device(self.device))
+        encoder = working_copy(self.module_, torch_device(self.device))
+        states: Array = encoder.features(samples, STATES[layer], max_size=max_size)
         return states
 
     def _check_fitted(self, weights: Mapping[str, torch.Tensor]) -> None:

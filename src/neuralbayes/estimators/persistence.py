@@ -120,6 +120,8 @@ class SavedEstimator(BaseEstimator):  # type: ignore[misc]
         params = {k: tuple(v) if isinstance(v, list) else v for k, v in description["params"].items()}
         if params.get("network") == OWN_NETWORK:
             params["network"] = network
+        if "device" in params:
+            params["device"] = "auto"  # of this machine, which need not have that of the other
         estimator = cls(**params)
         attributes = dict(description["attributes"])
         if "feature_names_in_" in attributes:

@@ -20,6 +20,7 @@ from neuralbayes.estimators.attributes import Check, array, count
 from neuralbayes.estimators.clusterer import Samples, tensor_of
 from neuralbayes.estimators.inputs import Rows
 from neuralbayes.estimators.merged_clusterer import MergedClusterer, most_probable_states
+from neuralbayes.system.devices import on_own_device
 from neuralbayes.training.inference import in_blocks
 
 
@@ -39,6 +40,7 @@ class UpdatableClusterer(MergedClusterer):
     _fitted_sometimes: ClassVar[dict[str, Check]] = MergedClusterer._fitted_sometimes | {"reservoir_": array("f", 2)}
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @on_own_device
     def update(self, X: Rows) -> Self:
         """Continue training with new samples, which may move the clusters and form new ones.
 
@@ -92,7 +94,7 @@ class UpdatableClusterer(MergedClusterer):
         found = clusters.update_clusters(self.module_, old, new, groups, options, rng)
         self.module_ = found.network
         self.n_states_, self.n_clusters_ = found.network.membership.shape
-        p_old, p_new = self._clusters_of(old), self._over_blocks(lambda x: self.module_(x).softmax(dim=1), samples)
+        p_old, p_new = self._clusters_of(old), self._over_blocks(lambda logits: logits.softmax(dim=1), samples)
         self.labels_ = p_new.argmax(axis=1)
         self.states_ = self._states_of(new)
         n_seen = self.n_samples_seen_

@@ -29,6 +29,9 @@ MIN_SIDE = 22
 """Pixels: 22-20-10-8-6-3-1 through the layers."""
 
 STATES = ("relu1", "relu2", "relu3", "relu4")
+MAX_FEATURES = 4096
+"""Numbers in the features of an image, at most."""
+
 FORMAT = 1
 
 
@@ -85,7 +88,7 @@ class ImageEncoder(nn.Module):
         images: ImageSource | NDArray[np.generic],
         state: str = "relu4",
         *,
-        max_size: int = 4096,
+        max_size: int = MAX_FEATURES,
         batch_size: int = 500,
         verbose: bool = False,
     ) -> NDArray[np.float32]:

@@ -25,6 +25,7 @@ from torch import Tensor, nn
 
 from neuralbayes.data.pictures import Interpolation
 from neuralbayes.system.code import named_object
+from neuralbayes.system.devices import torch_device
 
 Kind = Literal["pictures", "texts"]
 
@@ -104,7 +105,7 @@ class PretrainedNetwork:
 
 
 def pretrained_network(
-    name: str, kind: Kind, *, size: tuple[int, int] | None = None, device: str = "cpu"
+    name: str, kind: Kind, *, size: tuple[int, int] | None = None, device: str = "auto"
 ) -> PretrainedNetwork:
     """Load a pretrained network by its name.
 
@@ -116,8 +117,9 @@ def pretrained_network(
         What it is to be used on.
     size : tuple (H, W), optional
         Pixels that a network of pictures gets, by default those that it was trained with.
-    device : str, default="cpu"
-        Where it is run.
+    device : str, default="auto"
+        Where it computes: "cpu", "cuda", "cuda:1" or "mps"; "auto" is the best one there is. A function of your own
+        computes where it will.
 
     Returns
     -------
@@ -137,11 +139,11 @@ def pretrained_network(
         if of != kind:
             fitting = ", ".join(form for form, (other, _) in FAMILIES.items() if other == kind)
             raise ValueError(f"{name} is a network of {of}, but there are {kind} here; take one of {fitting}")
-        return load(name, rest, size, device)
+        return load(name, rest, size, torch_device(device))
     return _own(name, kind, size)
 
 
-def _timm(name: str, rest: str, size: tuple[int, int] | None, device: str) -> PretrainedNetwork:
+def _timm(name: str, rest: str, size: tuple[int, int] | None, device: torch.device) -> PretrainedNetwork:
     timm = _import("timm", "vision")
     try:
         network = timm.create_model(rest, pretrained=True, num_classes=0)
@@ -154,7 +156,7 @@ def _timm(name: str, rest: str, size: tuple[int, int] | None, device: str) -> Pr
     return _of_module(name, network, Preprocessing(scaled, side, config["mean"], config["std"], how), device)
 
 
-def _torchvision(name: str, rest: str, size: tuple[int, int] | None, device: str) -> PretrainedNetwork:
+def _torchvision(name: str, rest: str, size: tuple[int, int] | None, device: torch.device) -> PretrainedNetwork:
     models = _import("torchvision", "vision").models
     try:
         weights = models.get_model_weights(rest).DEFAULT
@@ -192,7 +194,7 @@ def without_classes(network: nn.Module) -> None:
     setattr(network.get_submodule(parent), child, nn.Identity())
 
 
-def _of_module(name: str, network: nn.Module, preprocessing: Preprocessing, device: str) -> PretrainedNetwork:
+def _of_module(name: str, network: nn.Module, preprocessing: Preprocessing, device: torch.device) -> PretrainedNetwork:
     network = network.eval().requires_grad_(False).to(device)
 
     def compute(pictures: NDArray[np.uint8]) -> Tensor:
@@ -203,13 +205,15 @@ def _of_module(name: str, network: nn.Module, preprocessing: Preprocessing, devi
     return PretrainedNetwork(name, "pictures", identity, compute, preprocessing)
 
 
-def _onnx(name: str, rest: str, size: tuple[int, int] | None, device: str) -> PretrainedNetwork:
+def _onnx(name: str, rest: str, size: tuple[int, int] | None, device: torch.device) -> PretrainedNetwork:
     path = Path(rest).expanduser()
     if not path.is_file():
         raise FileNotFoundError(f"`features` must name an ONNX file that exists, got {name!r}")
     runtime = _import("onnxruntime", "export")
+    there = runtime.get_available_providers() if device.type == "cuda" else ()
+    providers = [name for name in ("CUDAExecutionProvider",) if name in there] + ["CPUExecutionProvider"]
     try:
-        session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+        session = runtime.InferenceSession(str(path), providers=providers)
     except Exception as error:
         raise ValueError(f"{path} is not an ONNX network that can be run ({error})") from error
     if len(session.get_inputs()) != 1:
@@ -230,10 +234,12 @@ def _onnx(name: str, rest: str, size: tuple[int, int] | None, device: str) -> Pr
     return PretrainedNetwork(name, "pictures", digest_of({}, (weights, preprocessing)), compute, preprocessing)
 
 
-def _sentence_transformers(name: str, rest: str, size: tuple[int, int] | None, device: str) -> PretrainedNetwork:
+def _sentence_transformers(
+    name: str, rest: str, size: tuple[int, int] | None, device: torch.device
+) -> PretrainedNetwork:
     library = _import("sentence_transformers", "text")
     try:
-        network = library.SentenceTransformer(rest, device=device, trust_remote_code=False)
+        network = library.SentenceTransformer(rest, device=str(device), trust_remote_code=False)
     except Exception as error:
         raise _not_loaded(name, error) from error
 

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from neuralbayes.bayes import mutual_information, posterior, prior
 from neuralbayes.data.normalize import Normalization
-from neuralbayes.data.sources import Images, ImageSource
+from neuralbayes.data.sources import ImageSource
 from neuralbayes.distributed.processes import default_fabric, rank_zero_result
 from neuralbayes.features.encoder import STATES, ImageEncoder, is_dead, state_use
 from neuralbayes.features.encoder_training import EncoderConfig, Learner, train_encoder
@@ -137,9 +136,10 @@ PRESETS = {
 
 
 def pretrain(
-    images: Images | ImageSource | NDArray[np.uint8],
+    images: Any,
     config: PretrainConfig | str = "laptop",
     *,
+    epochs: int | None = None,
     objective: Objective | WeightedSum | None = None,
     out: str | Path | None = None,
     callbacks: Sequence[Callback] = (),
@@ -151,8 +151,12 @@ def pretrain(
 
     Parameters
     ----------
-    images : Images, ImageSource or ndarray of shape (n, H, W, C), uint8
+    images : folder, paths, array, tensor, data set or Images
+        What :func:`neuralbayes.load_images` takes, PIL images, a data set of PyTorch or Hugging Face, or its loader; at
+        least 22x22 pixels.
     config : PretrainConfig or {"laptop", "paper"}, default="laptop"
+    epochs : int, optional
+        Passes over the images, instead of those of `config`.
     objective : Objective or WeightedSum, optional
         Objective to minimise. By default MIM with the `alpha` and `version` of `config`, which maximises I(x; z). The
         objective is copied. config.json records its class and plain attributes, and a run cannot continue with another
@@ -183,12 +187,12 @@ def pretrain(
     --------
     >>> import neuralbayes as nb
     >>> images = nb.datasets.load("digits").train.images[:40].repeat(3, axis=1).repeat(3, axis=2)  # of 24x24 pixels
-    >>> config = nb.PretrainConfig(encoder="tiny", epochs=1, batch_size=20, microbatch_size=20)
-    >>> encoder = nb.pretrain(images, config)  # for a real run: config="laptop", out="run"
+    >>> config = nb.PretrainConfig(encoder="tiny", batch_size=20, microbatch_size=20)
+    >>> encoder = nb.pretrain(images, config, epochs=1)  # for a real run: nb.pretrain("photos/", out="run")
     >>> encoder.features(images).shape
     (40, 80)
     """
-    wanted = _config(config)
+    wanted = _config(config) if epochs is None else replace(_config(config), epochs=epochs)
     fabric = default_fabric(device=device) if fabric is None else fabric
     config = replace(wanted, precision=rank_zero_result(fabric, lambda: _precision(wanted, out)))
     recorded = {} if objective is None else {"objective": described(objective)}

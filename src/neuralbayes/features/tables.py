@@ -28,6 +28,8 @@ from neuralbayes.training.inference import in_blocks
 
 Array = NDArray[Any]
 
+CPU = torch.device("cpu")
+
 SMALL = 5e7
 """Multiplications in a step up to which one thread is faster than several that wait for each other."""
 
@@ -87,14 +89,20 @@ class RowsEncoder:
         """Rows as the network takes them, subtracted in double and then in their own precision, at least float32."""
         return torch.from_numpy(((X - self.mean) / self.std).astype(np.promote_types(X.dtype, np.float32)))
 
-    def states(self, X: Array, layer: int = -1) -> Array:
-        """A hidden state of each row in the precision of `X`, at least float32: (n, n_features) -> (n, n_states)."""
+    def states(self, X: Array, layer: int = -1, device: torch.device = CPU) -> Array:
+        """A hidden state of each row in the precision of `X`, at least float32: (n, n_features) -> (n, n_states).
+
+        It is computed on `device`, unless that has no double precision (mps) and `X` does.
+        """
         last = [i for i, module in enumerate(self.network) if isinstance(module, nn.ReLU)][layer]
         network = self.network[: last + 1]
         tensors = {**dict(network.named_parameters()), **dict(network.named_buffers())}
         dtype = torch.float64 if X.dtype == np.float64 else torch.float32
-        tensors = {k: t.to(dtype) if t.is_floating_point() else t for k, t in tensors.items()}
-        return in_blocks(lambda some: functional_call(network, tensors, self.prepare(X[some])), len(X), block=BLOCK)
+        place = CPU if device.type == "mps" and dtype == torch.float64 else device
+        tensors = {k: t.to(place, dtype if t.is_floating_point() else t.dtype) for k, t in tensors.items()}
+        return in_blocks(
+            lambda some: functional_call(network, tensors, self.prepare(X[some]).to(place)), len(X), block=BLOCK
+        )
 
 
 def rows_network(n_features: int, hidden: Sequence[int]) -> nn.Sequential:

@@ -74,7 +74,7 @@ class MIM(Objective):
         if self.version == 1:
             divergence = (p_z * (guard(p_z) / (len(p_z) * target)).log()).sum(0)
         else:
-            divergence = -(target * guard(p_z).log() + (1.0 - target) * guard(complement(p_z, dim=0)).log()).sum(0)
+            divergence = uniform_prior(p_z, target)
         return (1.0 + self.alpha) * divergence
 
     def extra_repr(self) -> str:
@@ -83,14 +83,40 @@ class MIM(Objective):
     def _target(self, p_z: Tensor) -> Tensor:
         """The target in the shape (n_states, 1, ...) that broadcasts over positions."""
         if self.target_prior is None:
-            target = torch.full((len(p_z),), 1.0 / len(p_z), dtype=p_z.dtype, device=p_z.device)
-        elif len(self.target_prior) != len(p_z):
+            return _uniform(p_z)
+        if len(self.target_prior) != len(p_z):
             raise ValueError(
                 f"`target_prior` must have one entry for each of the {len(p_z)} states, got {len(self.target_prior)}"
             )
-        else:
-            target = self.target_prior.to(p_z)
-        return target.reshape(-1, *[1] * (p_z.ndim - 1))
+        return self.target_prior.to(p_z).reshape(-1, *[1] * (p_z.ndim - 1))
+
+
+def uniform_prior(p_z: Tensor, target: Tensor | None = None) -> Tensor:
+    r"""R_p, Eq. 6: :math:`-\sum_k [\pi_k \log E_k + (1 - \pi_k) \log(1 - E_k)]`, least where E is the target.
+
+    Parameters
+    ----------
+    p_z : Tensor of shape (n_states, *spatial)
+    target : Tensor of shape (n_states, 1, ...), optional
+        :math:`\pi`; by default 1/K.
+
+    Returns
+    -------
+    Tensor of shape (*spatial).
+
+    Examples
+    --------
+    >>> uniform_prior(torch.tensor([0.5, 0.5])) < uniform_prior(torch.tensor([0.4, 0.6]))
+    tensor(True)
+    """
+    target = _uniform(p_z) if target is None else target
+    return -(target * guard(p_z).log() + (1.0 - target) * guard(complement(p_z, dim=0)).log()).sum(0)
+
+
+def _uniform(p_z: Tensor) -> Tensor:
+    """1/K in the shape (n_states, 1, ...)."""
+    shape = (len(p_z), *[1] * (p_z.ndim - 1))
+    return torch.full(shape, 1.0 / len(p_z), dtype=p_z.dtype, device=p_z.device)
 
 
 class _Entropy(torch.autograd.Function):

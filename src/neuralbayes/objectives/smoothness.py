@@ -14,6 +14,7 @@ from neuralbayes.objectives.weighted import Outputs, as_list
 from neuralbayes.system.autocast import widened, within_autocast, without_autocast
 
 Zeta = Literal["batch", "sample"]
+Coefficients = Literal["normal", "binary"]
 
 
 def smoothness(
@@ -25,6 +26,7 @@ def smoothness(
     fraction: float = 1.0,
     zeta: Zeta = "batch",
     center: bool = False,
+    coefficients: Coefficients = "normal",
     sample_weight: Tensor | None = None,
     generator: torch.Generator | None = None,
 ) -> Tensor:
@@ -50,6 +52,9 @@ def smoothness(
         One step length for the batch, as the paper and its authors' code have it, or one for each sample.
     center : bool, default=False
         Take directions in the span of X minus its mean, as the authors' code does; the paper takes X as it is.
+    coefficients : {"normal", "binary"}, default="normal"
+        Distribution of the entries of v: standard normal, as in the paper, or 0 and 1 with equal chances, as in the
+        authors' code.
     sample_weight : Tensor of shape (n_samples,), optional
     generator : torch.Generator, optional
         Where the random numbers come from; the global generator by default.
@@ -74,7 +79,7 @@ def smoothness(
             "`x` must be a floating tensor of shape (n_samples, *features) with n_samples >= 1, "
             f"got {tuple(x.shape)} of {x.dtype}"
         )
-    _check_options(scale, fraction, zeta)
+    _check_options(scale, fraction, zeta, coefficients)
     n = len(x)
     m = math.ceil(fraction * n)
     function = within_autocast(function, x.device)
@@ -83,7 +88,7 @@ def smoothness(
         chosen = slice(None) if m == n else torch.randperm(n, generator=generator, device=x.device)[:m]
         weight = x.new_full((n,), 1.0 / n) if sample_weight is None else normalized_weight(sample_weight, x)
 
-        direction = span_directions(x, m, center, generator)
+        direction = span_directions(x, m, center, generator, coefficients)
         steps = torch.randn(m if zeta == "sample" else 1, generator=generator, device=x.device, dtype=x.dtype)
         steps = scale * torch.where(steps < 0, steps.clamp_max(-1e-3), steps.clamp_min(1e-3))
         perturbed = x[chosen] + steps.reshape(-1, *[1] * (x.ndim - 1)) * direction
@@ -93,12 +98,22 @@ def smoothness(
         return (n / m) * (weight[chosen] * per_sample).sum()
 
 
-def span_directions(x: Tensor, n_directions: int, center: bool, generator: torch.Generator | None) -> Tensor:
+def span_directions(
+    x: Tensor,
+    n_directions: int,
+    center: bool,
+    generator: torch.Generator | None,
+    coefficients: Coefficients = "normal",
+) -> Tensor:
     """Unit vectors in the span of the samples, Eq. 12: (n_directions, *features); 0 where the samples are 0."""
     rows = x.detach().flatten(1)
     if center:
         rows = rows - rows.mean(dim=0)
-    v = torch.randn(n_directions, len(rows), generator=generator, device=x.device, dtype=x.dtype)
+    shape = (n_directions, len(rows))
+    if coefficients == "binary":
+        v = torch.randint(0, 2, shape, generator=generator, device=x.device).to(x.dtype)
+    else:
+        v = torch.randn(shape, generator=generator, device=x.device, dtype=x.dtype)
     return nn.functional.normalize(v @ rows, dim=1).reshape(n_directions, *x.shape[1:])
 
 
@@ -113,7 +128,7 @@ class Smoothness(nn.Module):
         What is kept smooth: the last output averaged over its positions (the paper's appendix; a vector of logits is
         its own average), the last output as it is, its softmax over the states (the paper's main text), or what a
         function of the network's outputs returns.
-    scale, fraction, zeta, center
+    scale, fraction, zeta, center, coefficients
         As in :func:`smoothness`.
 
     Examples
@@ -131,19 +146,21 @@ class Smoothness(nn.Module):
         fraction: float = 1.0,
         zeta: Zeta = "batch",
         center: bool = False,
+        coefficients: Coefficients = "normal",
     ) -> None:
         super().__init__()
         if not (math.isfinite(beta) and beta >= 0):
             raise ValueError(f"`beta` must be finite and non-negative, got {beta!r}")
         if not callable(of) and of not in ("pooled", "logits", "posterior"):
             raise ValueError(f'`of` must be "pooled", "logits", "posterior" or a function, got {of!r}')
-        _check_options(scale, fraction, zeta)
+        _check_options(scale, fraction, zeta, coefficients)
         self.beta = beta
         self.of = of
         self.scale = scale
         self.fraction = fraction
         self.zeta: Zeta = zeta
         self.center = center
+        self.coefficients: Coefficients = coefficients
 
     @property
     def of_last(self) -> bool:
@@ -177,6 +194,7 @@ class Smoothness(nn.Module):
                 fraction=self.fraction,
                 zeta=self.zeta,
                 center=self.center,
+                coefficients=self.coefficients,
                 sample_weight=sample_weight,
             )
 
@@ -184,10 +202,12 @@ class Smoothness(nn.Module):
         return f"beta={self.beta}, of={self.of!r}, scale={self.scale}, fraction={self.fraction}"
 
 
-def _check_options(scale: float, fraction: float, zeta: str) -> None:
+def _check_options(scale: float, fraction: float, zeta: str, coefficients: str) -> None:
     if not (math.isfinite(scale) and scale > 0):
         raise ValueError(f"`scale` must be finite and positive, got {scale!r}")
     if not 0.0 < fraction <= 1.0:
         raise ValueError(f"`fraction` must be in (0, 1], got {fraction!r}")
     if zeta not in ("batch", "sample"):
         raise ValueError(f'`zeta` must be "batch" or "sample", got {zeta!r}')
+    if coefficients not in ("normal", "binary"):
+        raise ValueError(f'`coefficients` must be "normal" or "binary", got {coefficients!r}')

@@ -1,6 +1,7 @@
 """How good features are: computed once, then a small classifier on them, judged on test images."""
 
-from neuralbayes.probes.protocol import PAPER_IMAGES, ProbeResult, probe
+from neuralbayes.probes.probing import probe
+from neuralbayes.probes.protocol import PAPER_IMAGES, ProbeResult
 from neuralbayes.probes.random import random_encoder
 
 __all__ = ["PAPER_IMAGES", "ProbeResult", "probe", "random_encoder"]

@@ -1,4 +1,4 @@
-"""`probe`: how well a small classifier on fixed features does on test images, by an honest protocol or the paper's."""
+"""How well a small classifier on fixed features does on test images, by an honest protocol or the paper's."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class ProbeResult:
     >>> import neuralbayes as nb
     >>> y = np.arange(400) % 2
     >>> x = np.random.default_rng(0).normal(size=(400, 8)) + 3 * y[:, None]
-    >>> result = nb.probe((x[:300], y[:300]), (x[300:], y[300:]), head="knn")
+    >>> result = nb.probe(None, x[:300], y[:300], test=(x[300:], y[300:]), head="knn")
     >>> result.mean, result.confusion
     (1.0, ((50, 0), (0, 50)))
     """
@@ -93,7 +93,7 @@ class ProbeResult:
         return {"mean": self.mean, "std": self.std} | asdict(self)
 
 
-def probe(
+def probe_parts(
     train: LabeledData,
     test: LabeledData,
     *,
@@ -114,40 +114,19 @@ def probe(
         As given by `neuralbayes.datasets.load` or `neuralbayes.load_images`.
     encoder : ImageEncoder, optional
         Whose features to probe; without it the pixels are, or the features that were given.
-    state : str, default="relu4"
-        Which hidden state of the encoder.
-    head : {"mlp", "linear", "knn"}, default="mlp"
-        One hidden layer of 200 units, the paper's classifier; multinomial logistic regression; the 20 nearest
-        neighbours by cosine. The first two are trained by Adam, learning rate 0.001, batch size 128, no weight decay.
-    protocol : {"validation", "paper"}, default="validation"
-        "validation": a tenth of the training images chooses the epoch, and all test images are judged. "paper", as
-        the authors' code has it: all training images are trained on, and the result is the best epoch's accuracy on
-        the first 128 test images. That is several points better, and is not what new images will get.
-    seeds : int, default=3
-        How many times, with other weights, order and validation images. Nearest neighbours, where nothing is drawn,
-        are judged once.
-    max_epochs : int, optional
-        By default 100, as in the paper. Under "validation" training ends after 5 epochs and 500 updates without
-        improvement, and may take more epochs where images are few: as many as make 5,000 updates.
-    cache : path, optional
-        Folder in which features of an encoder are kept and found again, by weights and images.
-    verbose : bool, default=False
+    state, head, protocol, seeds, max_epochs, cache, verbose
+        As in :func:`neuralbayes.probe`.
 
     Returns
     -------
     ProbeResult
-
-    Notes
-    -----
-    Features are standardised by the mean and deviation of the training images. The paper says nothing of it; with
-    Adam at a fixed rate it makes encoders of different scale comparable.
 
     Examples
     --------
     >>> import numpy as np
     >>> y = np.arange(400) % 2
     >>> x = np.random.default_rng(0).normal(size=(400, 8)) + 3 * y[:, None]
-    >>> result = probe((x[:300], y[:300]), (x[300:], y[300:]), head="knn")
+    >>> result = probe_parts((x[:300], y[:300]), (x[300:], y[300:]), head="knn")
     >>> result.mean, result.n_test
     (1.0, 100)
     """

@@ -1,4 +1,4 @@
-"""Pictures of the results page: rows with intervals, scatters, curves with bands, filters, the two protocols."""
+"""Pictures of the results page: rows with intervals, scatters, curves with bands, filters, shares, both protocols."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neuralbayes.plot.filters import tile_wall
-from neuralbayes.plot.style import COLORS, new_picture, quiet_frame
+from neuralbayes.plot.style import COLORS, current_theme, new_picture, quiet_frame
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -147,6 +147,42 @@ def draw_walls(walls: Mapping[str, NDArray[np.uint8]], columns: int) -> Figure:
         ax.imshow(wall, interpolation="nearest")
         ax.set_axis_off()
         ax.set_title(title, loc="left", fontsize=10)
+    return figure
+
+
+def draw_shares(
+    panels: Mapping[str, NDArray[np.float64]],
+    columns: Sequence[str],
+    rows: Sequence[str],
+    xlabel: str,
+    ylabel: str,
+    low: float = 0.0,
+) -> Figure:
+    """Shares between `low` and 1 as shades with their percentages, a panel for each table of (rows, columns).
+
+    Cells that are NaN stay empty.
+    """
+    figure, axes = _panels(len(panels), width=3.1, height=3.4)
+    from matplotlib.colors import LinearSegmentedColormap
+
+    shades = LinearSegmentedColormap.from_list("shares", current_theme().shades)
+    for ax, (title, table) in zip(axes, panels.items(), strict=True):
+        ax.imshow(table, cmap=shades, vmin=low, vmax=1.0, origin="lower", aspect="auto")
+        for (i, j), value in np.ndenumerate(table):
+            if np.isfinite(value):
+                ax.text(
+                    j,
+                    i,
+                    f"{100 * value:.0f}",
+                    ha="center",
+                    va="center",
+                    color="white" if value > (low + 1.5) / 2.5 else "black",
+                )
+        ax.set_xticks(range(len(columns)), columns)
+        ax.set_yticks(range(len(rows)), rows)
+        ax.set_xlabel(xlabel)
+        ax.set_title(title, loc="left", fontsize=10)
+    axes[0].set_ylabel(ylabel)
     return figure
 
 

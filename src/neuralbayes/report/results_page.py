@@ -14,11 +14,12 @@ from neuralbayes.system.files import atomic_write
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Verdict = Literal["holds", "holds in part", "undecided", "does not hold here", "not run"]
+Verdict = Literal["holds", "holds in part", "undecided", "not seen at this scale", "does not hold here", "not run"]
 VERDICTS: dict[Verdict, str] = {
     "holds": "hold",
     "holds in part": "hold in part",
     "undecided": "undecided",
+    "not seen at this scale": "are not seen at this scale",
     "does not hold here": "do not hold here",
     "not run": "were not run",
 }
@@ -30,6 +31,22 @@ PICTURES = "pictures"
 
 
 @dataclass(frozen=True)
+class Power:
+    """What it would take to decide a claim.
+
+    Attributes
+    ----------
+    runs : int
+        That were done.
+    needed : int
+        With which a difference as large as the one measured would be told from 0, four times in five.
+    """
+
+    runs: int
+    needed: int
+
+
+@dataclass(frozen=True)
 class Claim:
     """A sentence of the paper, and what was found.
 
@@ -38,15 +55,21 @@ class Claim:
     text : str
     where : str
         In the paper.
-    verdict : {"holds", "holds in part", "undecided", "does not hold here", "not run"}
+    verdict : {"holds", "holds in part", "undecided", "not seen at this scale", "does not hold here", "not run"}
     numbers : str
         On which the verdict rests.
+    power : Power, optional
+        Of a claim that is not sure.
+    authors_setting : bool
+        Whether the authors' own setting was run: only then can it be said not to hold.
     """
 
     text: str
     where: str
     verdict: Verdict
     numbers: str
+    power: Power | None = None
+    authors_setting: bool = False
 
 
 @dataclass(frozen=True)
@@ -90,20 +113,37 @@ class Table:
 
 
 @dataclass(frozen=True)
+class Picture:
+    """A picture of a section.
+
+    Attributes
+    ----------
+    name : str
+        Of its file, without the ending.
+    caption : str
+    draw : callable
+        Makes it.
+    """
+
+    name: str
+    caption: str
+    draw: Callable[[], Figure]
+
+    def markdown(self, path: str) -> str:
+        """The picture at a path relative to the page, over its caption."""
+        return f"![{self.caption}]({path})\n\n*{self.caption}*"
+
+
+@dataclass(frozen=True)
 class Section:
     """What the page says of one experiment.
 
     Attributes
     ----------
-    name : str
-        Of the picture's file.
-    title, about : str
+    name, title, about : str
     claims : list of Claim
     tables : list of Table
-    draw : callable, optional
-        Makes the picture; None where there is nothing to draw.
-    caption : str
-        Of the picture.
+    pictures : list of Picture
     command : str
         What was typed to run it; empty where it was not run.
     scope : str
@@ -115,20 +155,18 @@ class Section:
     about: str
     claims: list[Claim] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
-    draw: Callable[[], Figure] | None = None
-    caption: str = ""
+    pictures: list[Picture] = field(default_factory=list)
     command: str = ""
     scope: str = ""
 
-    def markdown(self, picture: str | None, *, claims: bool) -> str:
-        """The section, with a picture at the path `picture` relative to the page, with or without its claims."""
+    def markdown(self, paths: Sequence[str], *, claims: bool) -> str:
+        """The section, with its pictures at `paths` relative to the page, with or without its claims."""
         parts = [f"## {self.title}", self.about, self.scope]
         if self.command:
             parts.append(f"```console\n{self.command}\n```")
         if claims and self.claims:
             parts.append("\n".join(claim_line(claim) for claim in self.claims))
-        if picture is not None:
-            parts.append(f"![{self.caption}]({picture})\n\n*{self.caption}*")
+        parts += [picture.markdown(path) for picture, path in zip(self.pictures, paths, strict=True)]
         parts += [table.markdown() for table in self.tables]
         return "\n\n".join(part for part in parts if part)
 
@@ -169,12 +207,11 @@ def write_results_page(
     written: list[Path] = []
     texts = []
     for section in sections:
-        picture = None
-        if section.draw is not None:
-            picture = f"{PICTURES}/results-{section.name}.png"
-            save_picture(section.draw(), out / picture)
-            written.append(out / picture)
-        texts.append(section.markdown(picture, claims=False))
+        paths = [f"{PICTURES}/results-{picture.name}.png" for picture in section.pictures]
+        for picture, path in zip(section.pictures, paths, strict=True):
+            save_picture(picture.draw(), out / path)
+            written.append(out / path)
+        texts.append(section.markdown(paths, claims=False))
     claims = [claim for section in sections for claim in section.claims]
     table = Table(
         "Each claim in a line",
@@ -184,7 +221,7 @@ def write_results_page(
     )
     found = Counter(claim.verdict for claim in claims)
     counts = ", ".join(
-        f"{n} {verdict if n == 1 and verdict != 'not run' else words}"
+        f"{n} {words if n > 1 else 'was not run' if verdict == 'not run' else verdict}"
         for verdict, words in VERDICTS.items()
         if (n := found[verdict])
     )

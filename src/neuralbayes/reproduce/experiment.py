@@ -105,6 +105,27 @@ Results = Sequence[Record]
 
 
 @dataclass(frozen=True)
+class MorePicture:
+    """A picture beside that of the figure.
+
+    Attributes
+    ----------
+    name : str
+        What its file is called after that of the experiment.
+    caption : str
+    draw : callable
+        From the results to the picture.
+    has_data : callable
+        Whether the results, of which some may be missing, are enough for it.
+    """
+
+    name: str
+    caption: str
+    draw: Callable[[Results], Figure]
+    has_data: Callable[[Results], bool]
+
+
+@dataclass(frozen=True)
 class Experiment:
     """A table or figure of the paper.
 
@@ -123,6 +144,7 @@ class Experiment:
         Expected seconds of a run's training on this machine, from a few steps that are timed.
     tables, draw, claims : callable
         From the results, all or some of them, to tables, a picture and what they say of the paper's claims.
+    more_pictures : tuple of MorePicture
     """
 
     name: str
@@ -134,6 +156,7 @@ class Experiment:
     tables: Callable[[Results], list[Table]]
     draw: Callable[[Results], Figure]
     claims: Callable[[Results], list[Claim]]
+    more_pictures: tuple[MorePicture, ...] = ()
 
 
 def perform(experiment: Experiment, run: Run, out: Path) -> None:

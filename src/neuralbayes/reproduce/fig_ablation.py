@@ -13,7 +13,7 @@ from neuralbayes.report.results_page import Claim, Table
 from neuralbayes.reproduce.cells import IMAGES, LAST, Cell, ImageScale, cell_cost, run_cell
 from neuralbayes.reproduce.experiment import Experiment, Record, Results, Scale, by
 from neuralbayes.reproduce.protocols import accuracies, accuracy, both
-from neuralbayes.reproduce.statistics import Estimate, difference, estimate, text, verdict
+from neuralbayes.reproduce.statistics import Estimate, difference, estimate, power, text, verdict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -166,6 +166,7 @@ def claims(results: Results) -> list[Claim]:
             "section 5.1.1, figure 2",
             verdict([gain] if gain else []),
             f"{gain.text(sign=True)} points{best if 'random' in statement else ''}" if gain else "",
+            power([gain] if gain else [], each=2),  # each draw with and without scaling
         )
         for statement, gain in gains.items()
     ]

@@ -15,7 +15,7 @@ from neuralbayes.reproduce import fig_ablation
 from neuralbayes.reproduce.cells import LAST, Cell, cell_cost, run_cell
 from neuralbayes.reproduce.experiment import Experiment, Record, Results, Scale
 from neuralbayes.reproduce.fig_ablation import TWO, of_mim, of_random
-from neuralbayes.reproduce.statistics import difference, text, verdict
+from neuralbayes.reproduce.statistics import difference, power, text, verdict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -81,8 +81,14 @@ def claims(results: Results) -> list[Claim]:
         )
     where = "section 5.1.1, figure 3"
     return [
-        Claim("A classifier on learnt features starts at a much higher accuracy", where, verdict(start), start_numbers),
-        Claim("It converges faster than on random features", where, verdict(faster), faster_numbers),
+        Claim(
+            "A classifier on learnt features starts at a much higher accuracy",
+            where,
+            verdict(start),
+            start_numbers,
+            power(start),
+        ),
+        Claim("It converges faster than on random features", where, verdict(faster), faster_numbers, power(faster)),
     ]
 
 

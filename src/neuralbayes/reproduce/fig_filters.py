@@ -30,7 +30,7 @@ from neuralbayes.report.results_page import Claim, Table
 from neuralbayes.reproduce.experiment import TRAINING, Experiment, Record, Results, Run, Scale, by
 from neuralbayes.reproduce.images import Source
 from neuralbayes.reproduce.network_training import PIECE, NetworkConfig, network_seconds, train_network
-from neuralbayes.reproduce.statistics import difference, text, verdict
+from neuralbayes.reproduce.statistics import difference, power, text, verdict
 from neuralbayes.training.rng import seeded_globally
 
 if TYPE_CHECKING:
@@ -258,7 +258,7 @@ def _claim(
         if more and less:
             gains.append(difference(more, less))
             numbers.append(f"{norm_name}: {text(more, 2, factor)} against {text(less, 2, factor)}")
-    return Claim(statement, where, verdict(gains), f"{name}, {'; '.join(numbers)}" if numbers else "")
+    return Claim(statement, where, verdict(gains), f"{name}, {'; '.join(numbers)}" if numbers else "", power(gains))
 
 
 def _groups(results: Results) -> Groups:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from neuralbayes.plot.style import save_picture
 from neuralbayes.report.reproduced import draw_protocols
-from neuralbayes.report.results_page import Section, Table, write_results_page
+from neuralbayes.report.results_page import Claim, Picture, Section, Table, write_results_page
 from neuralbayes.reproduce import NAMES, load_experiment
 from neuralbayes.reproduce.experiment import Experiment, Record, Scale
 from neuralbayes.reproduce.protocols import optimism, pairs
@@ -26,8 +27,13 @@ that the paper measured are multiples of 1/128. Published numbers are quoted as 
 
 A mean stands with half of its 95 % confidence interval over seeds (or over draws of the hyper-parameters, where the \
 text says so). A claim *holds* where the whole interval of every difference that it speaks of is on its side, by the \
-honest protocol, and *in part* where that of some is. Else it is *undecided* where a mean is on its side, and does \
-*not hold here*, at this scale, where none is."""
+honest protocol, and *in part* where that of some is. Else it is *undecided* where a mean is on its side. Where none \
+is, it *does not hold here* if the authors' own setting was run, and otherwise it is *not seen at this scale*: \
+narrower networks, fewer images and epochs may be the reason."""
+
+DECIDE = """Claims whose interval holds 0. *Needed*: runs with which a difference as large as the one measured would \
+be told from 0 four times in five, from its standard error here, which falls with the square root of the number of \
+runs. Where the true difference is smaller it takes more."""
 
 SCOPES: dict[Scale, str] = {
     "smoke": "Scale smoke: a few seconds on small digits, to see that everything runs. The numbers mean nothing.",
@@ -51,19 +57,60 @@ def section(name: str, recorded: Recorded | None) -> Section:
 
 def _measured(experiment: Experiment, recorded: Recorded) -> Section:
     records = recorded.records
+    claims = experiment.claims(records)
+    if recorded.scale != "paper":
+        claims = [_at_this_scale(claim) for claim in claims]
     hours = sum(record.about["seconds"] for record in records) / 3600
     done = f"{len(records)} of {recorded.n_runs} runs" if len(records) < recorded.n_runs else f"{len(records)} runs"
     return Section(
         experiment.name,
         experiment.title,
         experiment.about,
-        experiment.claims(records),
+        claims,
         experiment.tables(records),
-        partial(experiment.draw, records),
-        caption=experiment.title,
+        [
+            Picture(experiment.name, experiment.title, partial(experiment.draw, records)),
+            *(
+                Picture(f"{experiment.name}-{more.name}", more.caption, partial(more.draw, records))
+                for more in experiment.more_pictures
+                if more.has_data(records)
+            ),
+        ],
         command=recorded.command,
         scope=f"{SCOPES[recorded.scale]} {done}, {hours:.1f} hours of computing.",
     )
+
+
+def _at_this_scale(claim: Claim) -> Claim:
+    """What can be said of a claim where not all is as the authors had it."""
+    if claim.verdict == "does not hold here" and not claim.authors_setting:
+        return replace(claim, verdict="not seen at this scale")
+    return claim
+
+
+def decide_section(sections: Sequence[Section], results: Mapping[str, Recorded]) -> Section | None:
+    """How many runs the claims that are not sure would take; None where all are."""
+    rows = []
+    for one in sections:
+        for claim in one.claims:
+            if claim.power is None or claim.verdict not in ("undecided", "not seen at this scale"):
+                continue
+            records = results[one.name].records
+            hours = sum(record.about["seconds"] for record in records) / len(records) / 3600
+            more = claim.power.needed - claim.power.runs
+            rows.append(
+                (
+                    claim.text.removesuffix("."),
+                    claim.verdict,
+                    str(claim.power.runs),
+                    f"{claim.power.needed:,}",
+                    f"{more * hours:,.1f}",
+                )
+            )
+    if not rows:
+        return None
+    head = ("claim", "here", "runs done", "runs needed", "hours for the others")
+    return Section("decide", "What it would take to decide", DECIDE, tables=[Table("Runs", head, rows)])
 
 
 def protocols_section(results: Mapping[str, Recorded]) -> Section | None:
@@ -93,8 +140,9 @@ def protocols_section(results: Mapping[str, Recorded]) -> Section | None:
         tables=[
             Table("Points by which the paper's protocol is higher, mean", ("experiment", "probes", "points"), rows)
         ],
-        draw=partial(draw_protocols, found),
-        caption="Each probe by both protocols, and the differences",
+        pictures=[
+            Picture("protocols", "Each probe by both protocols, and the differences", partial(draw_protocols, found))
+        ],
     )
 
 
@@ -106,8 +154,9 @@ def write_page(folder: Path, out: Path) -> list[Path]:
     classified = results[CLASSIFICATION].records if CLASSIFICATION in results else []
     missing = [f"{title} (table 2): the data set was not at hand" for title in missing_data(classified)]
     missing += [f"{one.title} (`neuralbayes reproduce {one.name}`)" for one in sections if not one.command]
+    decide = decide_section(sections, results)
     return write_results_page(
-        ([protocols] if protocols else []) + sections,
+        [one for one in (decide, protocols) if one is not None] + sections,
         out,
         introduction=INTRODUCTION,
         not_run=missing,
@@ -118,10 +167,11 @@ def write_section(recorded: Recorded, folder: Path) -> Section:
     """Write the page and the picture of one experiment beside its record in `folder`."""
     written = section(recorded.experiment, recorded)
     page = recorded.path(folder).with_suffix(".md")
-    picture = page.with_suffix(".png")
-    if written.draw is not None:
-        save_picture(written.draw(), picture)
+    # The first picture is called after the scale, the others after themselves beside it.
+    names = [f"{page.stem}{picture.name.removeprefix(recorded.experiment)}.png" for picture in written.pictures]
+    for picture, name in zip(written.pictures, names, strict=True):
+        save_picture(picture.draw(), page.with_name(name))
     with atomic_write(page) as temporary:
-        text = written.markdown(picture.name if written.draw else None, claims=True)
+        text = written.markdown(names, claims=True)
         temporary.write_text(text + "\n", encoding="utf-8")
     return written

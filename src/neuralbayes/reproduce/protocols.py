@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from neuralbayes.probes.features import LabeledData
-from neuralbayes.probes.protocol import Head, ProbeResult, Protocol, probe
+from neuralbayes.probes.protocol import Head, ProbeResult, Protocol, probe_parts
 from neuralbayes.reproduce.experiment import Record, Results
 from neuralbayes.reproduce.statistics import Estimate, estimate, text
 
@@ -24,7 +24,7 @@ def judge(
 ) -> dict[str, dict[str, Any]]:
     """What a probe finds under both protocols, short enough to be kept as JSON."""
     return {
-        protocol: _short(probe(train, test, head=head, protocol=protocol, seeds=seeds, max_epochs=max_epochs))
+        protocol: _short(probe_parts(train, test, head=head, protocol=protocol, seeds=seeds, max_epochs=max_epochs))
         for protocol in PROTOCOLS
     }
 

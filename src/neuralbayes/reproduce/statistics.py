@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from neuralbayes.report.reproduced import Interval
-from neuralbayes.report.results_page import Verdict
+from neuralbayes.report.results_page import Power, Verdict
 
 CONFIDENCE = 0.95
+POWER = 0.8
+"""Of four in five experiments with so many runs the interval would exclude 0."""
 
 
 @dataclass(frozen=True)
@@ -22,27 +24,61 @@ class Estimate:
     mean : float
     half : float or None
         Half of the width of its 95 % confidence interval, Student's; None for a single value.
+    error : float or None
+        Its standard error; None for a single value.
+    runs : int
+        How many it is of.
     """
 
     mean: float
     half: float | None = None
+    error: float | None = None
+    runs: int = 1
 
     @property
     def positive(self) -> bool:
         """Whether the whole interval is above 0; never for a single value, which has none."""
         return self.half is not None and self.mean > self.half
 
+    @property
+    def sure(self) -> bool:
+        """Whether 0 is outside of the interval."""
+        return self.half is not None and abs(self.mean) > self.half
+
+    @property
+    def needed(self) -> int | None:
+        """Runs with which a difference as large as this one is sure with probability 0.8; None where it cannot be told.
+
+        The standard error falls with the square root of the number of runs, and must come down to the difference
+        divided by 1.96 + 0.84.
+
+        Examples
+        --------
+        >>> Estimate(1.0, 2.4, error=1.0, runs=10).needed, Estimate(0.0, 2.4, error=1.0, runs=10).needed
+        (79, None)
+        """
+        if self.error is None or self.mean == 0.0:
+            return None
+        from scipy.stats import norm
+
+        ratio = float(norm.ppf(0.5 + CONFIDENCE / 2) + norm.ppf(POWER)) * self.error / self.mean
+        return max(self.runs, math.ceil(self.runs * ratio**2))
+
     def minus(self, other: Estimate) -> Estimate:
         """The difference to another one, which is independent of this.
 
         Examples
         --------
-        >>> Estimate(5.0, 3.0).minus(Estimate(1.0, 4.0))
-        Estimate(mean=4.0, half=5.0)
+        >>> Estimate(5.0, 3.0).minus(Estimate(1.0, 4.0)).text(1, 1)
+        '4.0 ± 5.0'
         """
-        halves = (self.half, other.half)
-        half = None if halves[0] is None or halves[1] is None else math.hypot(halves[0], halves[1])
-        return Estimate(self.mean - other.mean, half)
+
+        def added(a: float | None, b: float | None) -> float | None:
+            return None if a is None or b is None else math.hypot(a, b)
+
+        return Estimate(
+            self.mean - other.mean, added(self.half, other.half), added(self.error, other.error), self.runs + other.runs
+        )
 
     def text(self, digits: int = 1, factor: float = 100.0, sign: bool = False) -> str:
         """Such as "54.1 ± 1.2"; by default in percent.
@@ -69,7 +105,8 @@ def estimate(values: Sequence[float]) -> Estimate:
     n = len(values)
     if n == 1:
         return Estimate(values[0])
-    return Estimate(statistics.fmean(values), _quantile(n - 1) * statistics.stdev(values) / math.sqrt(n))
+    error = statistics.stdev(values) / math.sqrt(n)
+    return Estimate(statistics.fmean(values), _quantile(n - 1) * error, error, n)
 
 
 def text(values: Sequence[float], digits: int = 1, factor: float = 100.0) -> str:
@@ -94,14 +131,15 @@ def difference(a: Sequence[float], b: Sequence[float]) -> Estimate:
     '2.00 ± 6.08'
     """
     mean = statistics.fmean(a) - statistics.fmean(b)
+    n = len(a) + len(b)
     if len(a) < 2 or len(b) < 2:
-        return Estimate(mean)
+        return Estimate(mean, runs=n)
     variances = [statistics.variance(values) / len(values) for values in (a, b)]
     total = sum(variances)
     if total == 0.0:
-        return Estimate(mean, 0.0)
+        return Estimate(mean, 0.0, 0.0, n)
     freedom = total**2 / sum(v**2 / (len(values) - 1) for v, values in zip(variances, (a, b), strict=True))
-    return Estimate(mean, _quantile(freedom) * math.sqrt(total))
+    return Estimate(mean, _quantile(freedom) * math.sqrt(total), math.sqrt(total), n)
 
 
 def verdict(differences: Sequence[Estimate]) -> Verdict:
@@ -122,6 +160,46 @@ def verdict(differences: Sequence[Estimate]) -> Verdict:
     if any(sure):
         return "holds" if all(sure) else "holds in part"
     return "undecided" if any(d.mean > 0 for d in differences) else "does not hold here"
+
+
+def majority(differences: Sequence[Estimate]) -> Verdict:
+    """What differences say of a claim that most of them are positive.
+
+    It holds where more than half surely are, and does not where more than half surely are negative.
+
+    Examples
+    --------
+    >>> up, unsure, down = Estimate(0.1, 0.05), Estimate(0.1, 0.2), Estimate(-0.1, 0.05)
+    >>> majority([up, up, down]), majority([unsure, down, down]), majority([up, unsure, down]), majority([])
+    ('holds', 'does not hold here', 'undecided', 'not run')
+    """
+    if not differences:
+        return "not run"
+    sure = [d.mean > 0 for d in differences if d.sure]
+    if 2 * sum(sure) > len(differences):
+        return "holds"
+    return "does not hold here" if 2 * (len(sure) - sum(sure)) > len(differences) else "undecided"
+
+
+def power(differences: Sequence[Estimate], each: int = 1) -> Power | None:
+    """What it would take to make all differences sure; None where they are, or where it cannot be told.
+
+    A value that a difference is of may itself be the mean of several runs, or the difference between two: `each`.
+
+    Examples
+    --------
+    >>> power([Estimate(1.0, 2.4, error=1.0, runs=10), Estimate(1.0, 0.5, error=0.2, runs=10)])
+    Power(runs=20, needed=89)
+    >>> power([Estimate(1.0, 0.5, error=0.2, runs=10)]) is None
+    True
+    """
+    if all(d.sure for d in differences):
+        return None
+    needed = [d.runs if d.sure else d.needed for d in differences]
+    found = [n for n in needed if n is not None]
+    if len(found) < len(differences):
+        return None
+    return Power(each * sum(d.runs for d in differences), each * sum(found))
 
 
 def _quantile(freedom: float) -> float:

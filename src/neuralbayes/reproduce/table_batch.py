@@ -10,7 +10,7 @@ from neuralbayes.report.results_page import Claim, Table
 from neuralbayes.reproduce.cells import IMAGES, LAST, Cell, ImageScale, cell_cost, preset, run_cell
 from neuralbayes.reproduce.experiment import Experiment, Record, Results, Scale, by
 from neuralbayes.reproduce.protocols import accuracies, both
-from neuralbayes.reproduce.statistics import Estimate, difference, interval, verdict
+from neuralbayes.reproduce.statistics import Estimate, difference, interval, majority, power, verdict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -123,12 +123,14 @@ def claims(results: Results) -> list[Claim]:
             where,
             verdict(list(effect.values())),
             f"Points that the largest mini-batch gains over the smallest, {_listed(effect, 'batch')}",
+            power(list(effect.values())),
         ),
         Claim(
             "A larger batch further improves performance in most cases",
             where,
-            verdict(list(larger.values())),
+            majority(list(larger.values())),
             f"Points that the largest batch gains over the smallest, {_listed(larger, 'mini-batch')}",
+            power(list(larger.values())),
         ),
         Claim(
             "The reason is the estimate of p(z): with the exact one of the batch, small mini-batches hurt less",

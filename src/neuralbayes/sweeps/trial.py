@@ -19,8 +19,8 @@ from neuralbayes.features.encoder import STATES, ImageEncoder, state_use
 from neuralbayes.features.pretraining import PretrainConfig, pretrain
 from neuralbayes.networks.hidden import HiddenStates
 from neuralbayes.objectives.reference import named_objective
-from neuralbayes.probes import probe
 from neuralbayes.probes.features import checked_labels
+from neuralbayes.probes.protocol import probe_parts
 from neuralbayes.system.files import inside, read_json, write_json
 from neuralbayes.training import Callback
 
@@ -169,6 +169,8 @@ def _opened(pictures: Pictures, metric: Metric) -> tuple[ImageSource, Callable[[
 
     def accuracy(encoder: ImageEncoder) -> float:
         features = encoder.features(labelled.source, LAST)
-        return probe((features[fit], labels[fit]), (features[held_out], labels[held_out]), head="linear", seeds=1).mean
+        return probe_parts(
+            (features[fit], labels[fit]), (features[held_out], labels[held_out]), head="linear", seeds=1
+        ).mean
 
     return images.source, accuracy

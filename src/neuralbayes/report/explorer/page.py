@@ -30,6 +30,8 @@ ASSETS = Path(__file__).parent / "assets"
 SCRIPTS = (
     "data.js",
     "elements.js",
+    "zoom.js",
+    "lasso.js",
     "map.js",
     "states.js",
     "members.js",

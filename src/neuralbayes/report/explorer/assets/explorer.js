@@ -59,6 +59,8 @@ class Explorer {
     this.layer = this.layers[number];
     this.state = this.sample === null ? this.layer.first : this.layer.claim[this.sample];
     this.threshold = 0;
+    this.map.zoom.reset();
+    this.map.lasso.clear();
     this.part("threshold").value = 0;
     this.showLayer();
     this.say(`Layer ${this.layer.name}, ${this.layer.nStates} states; state ${this.state} chosen.`);
@@ -123,6 +125,10 @@ class Explorer {
   find(text) {
     const index = Number(text);
     const { samples } = this;
+    if (text.trim() !== "" && !Number.isInteger(index) && (samples.names || samples.texts)) {
+      this.findWords(text);
+      return;
+    }
     if (text === "" || !Number.isInteger(index) || index < 0 || index >= samples.nAll) {
       this.tell(`An index is a whole number from 0 to ${count(samples.nAll - 1)}.`);
       return;
@@ -139,6 +145,26 @@ class Explorer {
         `${count(samples.nAll)}; the next is ${count(samples.index[near])}.`,
     );
     this.part("find").value = index;
+  }
+
+  // The next sample after the chosen one whose name or text has all the words.
+  findWords(text) {
+    const { samples } = this;
+    const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+    const matches = Array.from({ length: samples.length }, (_, i) => i).filter((i) => {
+      const own = `${samples.names?.[i] ?? ""}\n${samples.texts?.[i] ?? ""}`.toLowerCase();
+      return words.every((word) => own.includes(word));
+    });
+    if (!matches.length) {
+      this.tell(`No ${samples.noun} in this page has ${text.trim()} in its ${samples.texts ? "text" : "name"}.`);
+      return;
+    }
+    const next = matches.find((i) => i > (this.sample ?? -1)) ?? matches[0];
+    this.chooseSample(next, { withState: true });
+    this.map.zoom.reveal(next);
+    this.part("find").value = text; // so that Find goes on to the next
+    const [place, n] = [matches.indexOf(next) + 1, matches.length];
+    this.part("found").textContent = `${count(place)} of ${count(n)} ${samples.noun}${n === 1 ? "" : "s"} found.`;
   }
 
   // Says it where everybody can see it, too.

@@ -24,16 +24,11 @@ class MemberList extends SampleList {
     this.gallery = explorer.side.gallery;
     this.runnerUp = unpack(this.gallery.runnerUp, Uint16Array);
     this.n = samples.length;
-    this.columns = [];
-    if (samples.texts) this.columns.push({ name: samples.textColumn, cells: samples.texts });
-    if (samples.names) this.columns.push({ name: "file", cells: samples.names });
-    if (samples.classes) {
-      this.columns.push({ name: "class", cells: Array.from(samples.classes, (k) => samples.classNames[k]) });
-    }
+    this.columns = csvColumns(explorer);
     this.haystack = Array.from({ length: this.n }, (_, i) =>
       [samples.index[i], ...this.columns.map(({ cells }) => cells[i])].join("\n").toLowerCase(),
     );
-    this.part("save").addEventListener("click", () => this.save());
+    this.part("save").addEventListener("click", () => saveSamples(explorer, this.found(), "members.csv"));
     this.draw();
   }
 
@@ -59,24 +54,5 @@ class MemberList extends SampleList {
       ...cells,
       make("td", { className: "second", text: clusters.length > 1 ? clusters[this.runnerUp[i]] : "" }),
     );
-  }
-
-  // What is found, as a file; a cell that a spreadsheet would take for a formula gets an apostrophe.
-  save() {
-    const quoted = (cell) => `"${String(cell).replace(/^(?=[=+\-@\t\r])/, "'").replaceAll('"', '""')}"`;
-    const { clusters } = this.gallery;
-    const lines = this.found().map((i) => [
-      this.explorer.samples.index[i],
-      this.layer.claim[i],
-      quoted(clusters[this.layer.claim[i]]),
-      this.layer.certainty[i].toFixed(4),
-      ...this.columns.map(({ cells }) => quoted(cells[i])),
-    ]);
-    const head = ["index", "label", "cluster", "p", ...this.columns.map(({ name }) => quoted(name))];
-    const text = [head, ...lines].map((cells) => cells.join(",")).join("\r\n");
-    const link = make("a", { download: "members.csv" });
-    link.href = URL.createObjectURL(new Blob([`${text}\r\n`], { type: "text/csv" }));
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   }
 }

@@ -10,6 +10,8 @@ class StateMap {
     this.tip = explorer.part("tip");
     this.background = explorer.part("background");
     this.cursor = null; // the point under the keyboard
+    this.zoom = new Zoom(this);
+    this.lasso = new Lasso(this);
     this.canvas.addEventListener("pointermove", (event) => this.hover(event));
     this.canvas.addEventListener("pointerleave", () => this.hideTip());
     this.canvas.addEventListener("click", (event) => this.click(event));
@@ -44,7 +46,8 @@ class StateMap {
     const { layer, side } = this.explorer;
     const [left, right, bottom, top] = layer.extent;
     const [dx, dy] = [0.03 * (right - left), 0.03 * (top - bottom)];
-    this.view = side.background?.extent ?? [left - dx, right + dx, bottom - dy, top + dy];
+    this.full = side.background?.extent ?? [left - dx, right + dx, bottom - dy, top + dy];
+    this.view = [...this.zoom.part(this.full[0], this.full[1], 0), ...this.zoom.part(this.full[2], this.full[3], 1)];
     const [named, high] = [layer.axes[0] !== "", layer.axes[1] !== ""];
     const margin = { left: high ? 56 : 8, right: 8, top: 8, bottom: named ? 46 : 8 };
     let w = width - margin.left - margin.right;
@@ -76,8 +79,14 @@ class StateMap {
     if (width === 0) return;
     this.frame(width, height);
     this.palette = Array.from({ length: N_COLORS }, (_, k) => stateColor(k));
-    this.drawRegions(context);
     this.drawAxes(context);
+    context.save();
+    if (this.zoom.scale > 1) {
+      context.beginPath();
+      context.rect(this.left, this.top, this.width, this.height);
+      context.clip();
+    }
+    this.drawRegions(context);
     const coloured = explorer.colouring === "class" || explorer.isColoured();
     const plain = color("point");
     const chosen = coloured ? null : color("chosen");
@@ -94,9 +103,11 @@ class StateMap {
         const style = coloured ? this.style(i) : { color: plain, shape: 0 };
         const sure = 0.4 + 0.5 * Math.min(1, layer.certainty[i] / Math.max(layer.largest, 1e-9));
         context.globalAlpha = rank === 0 ? 0.07 : rank === 2 ? 0.95 : coloured ? sure : 0.8 * sure;
+        const selected = this.lasso.chosen?.has(i);
+        if (this.lasso.chosen && !selected) context.globalAlpha *= 0.3;
         context.fillStyle = rank === 2 && chosen ? chosen : style.color;
         this.mark(context, ...this.at(i), rank === 2 ? radius + 1.2 : radius, style.shape);
-        if (rank === 2 && coloured) {
+        if ((rank === 2 && coloured) || selected) {
           context.globalAlpha = 0.9;
           context.strokeStyle = ink;
           context.lineWidth = 1;
@@ -108,6 +119,14 @@ class StateMap {
     if (explorer.part("pictures")?.checked) this.drawPictures(context, order, coloured);
     if (sample !== null) this.ring(context, sample, 9, color("chosen"), true);
     if (this.cursor !== null) this.ring(context, this.cursor, 7, color("accent"), false);
+    this.lasso.draw(context);
+    context.restore();
+    this.lasso.touch();
+  }
+
+  // Whether a place in pixels is within the part of the map that is seen.
+  seen(x, y) {
+    return x >= this.left && x <= this.left + this.width && y >= this.top && y <= this.top + this.height;
   }
 
   // As many samples as find room as small pictures, with an edge in their colour.
@@ -118,13 +137,16 @@ class StateMap {
     const drawn = [];
     for (const i of [...order[2], ...order[1]]) {
       const [x, y] = this.at(i);
+      if (!this.seen(x, y)) continue;
       if (drawn.some(([px, py]) => Math.abs(px - x) < w + 5 && Math.abs(py - y) < h + 5)) continue;
       drawn.push([x, y]);
+      context.globalAlpha = this.lasso.chosen && !this.lasso.chosen.has(i) ? 0.3 : 1;
       const from = [(i % columns) * cell, Math.floor(i / columns) * cell];
       context.fillStyle = coloured ? this.style(i).color : color("line");
       context.fillRect(x - w / 2 - 2, y - h / 2 - 2, w + 4, h + 4);
       context.drawImage(image, ...from, width, height, x - w / 2, y - h / 2, w, h);
     }
+    context.globalAlpha = 1;
   }
 
   mark(context, x, y, radius, shape) {
@@ -164,7 +186,9 @@ class StateMap {
 
   drawRegions(context) {
     if (!this.background?.complete) return;
-    context.drawImage(this.background, this.left, this.top, this.width, this.height);
+    const [left, right, bottom, top] = this.full;
+    const [x, y] = [this.x(left), this.y(top)];
+    context.drawImage(this.background, x, y, this.x(right) - x, this.y(bottom) - y);
   }
 
   drawAxes(context) {
@@ -205,6 +229,7 @@ class StateMap {
     for (let i = 0; i < layer.mapped.length; i++) {
       if (!layer.mapped[i] || layer.certainty[i] < threshold || !accept(i)) continue;
       const [px, py] = this.at(i);
+      if (reach < Infinity && !this.seen(px, py)) continue;
       const distance = (px - x) ** 2 + (py - y) ** 2;
       if (distance < least) [best, least] = [i, distance];
     }
@@ -217,20 +242,23 @@ class StateMap {
   }
 
   hover(event) {
-    const i = this.under(event);
+    const i = this.lasso.way === null ? this.under(event) : null;
     if (i === null) this.hideTip();
     else this.showTip(i);
   }
 
   click(event) {
+    if (this.lasso.dragged) return; // the end of a way
     const i = this.under(event);
     if (i !== null) this.explorer.chooseSample(i, { withState: true });
   }
 
-  // To the nearest point in the direction of an arrow; Enter chooses it.
+  // To the nearest point in the direction of an arrow; Enter chooses it; plus, minus and 0 zoom.
   key(event) {
     const towards = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
-    if (event.key === "Enter" && this.cursor !== null) {
+    if (event.key === "+" || event.key === "-") this.zoom.by(event.key === "+" ? ZOOM_STEP : 1 / ZOOM_STEP);
+    else if (event.key === "0") this.zoom.whole();
+    else if (event.key === "Enter" && this.cursor !== null) {
       this.explorer.chooseSample(this.cursor, { withState: true });
     } else if (towards) {
       event.preventDefault();
@@ -244,6 +272,7 @@ class StateMap {
       });
       if (found === null) return;
       this.cursor = found;
+      this.zoom.reveal(found);
       this.draw();
       this.showTip(found);
       this.explorer.say(this.explorer.sentence(found));

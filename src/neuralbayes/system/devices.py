@@ -1,0 +1,118 @@
+"""Where to compute: the device that a user names, and the one that everything within a call is to take."""
+
+from __future__ import annotations
+
+import copy
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+import torch
+from torch import nn
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Network = TypeVar("Network", bound=nn.Module)
+
+_AUTO: ContextVar[str] = ContextVar("device", default="auto")
+
+
+class HasDevice(Protocol):
+    """What names the device that it computes on."""
+
+    device: str
+
+
+S = TypeVar("S", bound=HasDevice)
+
+
+@contextmanager
+def computing_on(device: str) -> Iterator[None]:
+    """Let "auto" mean `device` inside, in this thread.
+
+    Examples
+    --------
+    >>> with computing_on("cpu"):
+    ...     torch_device("auto")
+    device(type='cpu')
+    """
+    token = _AUTO.set(named_device(device))
+    try:
+        yield
+    finally:
+        _AUTO.reset(token)
+
+
+def on_own_device(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
+    """Let "auto" mean ``self.device`` in all that a method calls."""
+
+    @wraps(method)
+    def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with computing_on(self.device):
+            return method(self, *args, **kwargs)
+
+    return call
+
+
+def named_device(device: str) -> str:
+    """`device`, checked; "auto" as :func:`computing_on` says.
+
+    Parameters
+    ----------
+    device : str
+        "cpu", "cuda", "cuda:1" or "mps"; "auto" is the best one there is.
+
+    Returns
+    -------
+    str
+        "auto" where nobody has said otherwise.
+    """
+    if not isinstance(device, str) or not re.fullmatch(r"auto|cpu|mps|cuda(:\d+)?", device):
+        raise ValueError(f"`device` must be 'auto', 'cpu', 'cuda', 'cuda:N' or 'mps', got {device!r}")
+    kind, _, number = device.partition(":")
+    n_devices = torch.cuda.device_count() if kind == "cuda" else int(torch.backends.mps.is_available())
+    if kind in ("cuda", "mps") and int(number or 0) >= n_devices:
+        raise ValueError(
+            f"`device` must be one that PyTorch finds here, got {device!r} with {n_devices} of this kind; "
+            "'auto' takes the best one there is"
+        )
+    return _AUTO.get() if device == "auto" else device
+
+
+def torch_device(device: str = "auto") -> torch.device:
+    """The device by that name; of several graphics cards that which belongs to this process.
+
+    Examples
+    --------
+    >>> torch_device("cpu")
+    device(type='cpu')
+    """
+    name = named_device(device)
+    if name == "auto":
+        found = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+        name = "cpu" if found is None else found.type
+    if name != "cuda":
+        return torch.device(name)
+    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)) % torch.cuda.device_count())
+
+
+def working_copy(network: Network, device: torch.device) -> Network:
+    """A network to compute with on a device: itself where it lies there, else a copy, so `network` stays where it is.
+
+    Apple's graphics cards have no numbers in double precision: a network that has some computes where it is.
+    """
+    tensors = [*network.parameters(), *network.buffers()]
+    double = any(tensor.dtype == torch.float64 for tensor in tensors)
+    if all(tensor.device == device for tensor in tensors) or (device.type == "mps" and double):
+        return network
+    return copy.deepcopy(network).to(device)
+
+
+def device_of(network: nn.Module) -> torch.device:
+    """Where the numbers of a network lie."""
+    found: Any = next((tensor.device for tensor in (*network.parameters(), *network.buffers())), torch.device("cpu"))
+    return torch.device(found)

@@ -1,0 +1,45 @@
+"""A browser, and a way to open a page in it that minds errors and requests."""
+
+import shutil
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def browser():
+    from playwright.sync_api import sync_playwright
+
+    path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if path is None:
+        pytest.fail("these tests need chromium: apt install chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(browser, pages):
+    """Open a page by its name; afterwards no error was logged, and nothing was asked for but the page itself."""
+    contexts, logged, asked = [], [], []
+
+    def visit(name, *, width=1440, scheme="light"):
+        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        contexts.append(context)
+        page = context.new_page()
+        page.on(
+            "console", lambda message: logged.append(message.text) if message.type in ("error", "warning") else None
+        )
+        page.on("pageerror", lambda error: logged.append(str(error)))
+        page.on("request", lambda request: None if request.url.startswith("data:") else asked.append(request.url))
+        page.goto(pages[name].as_uri())
+        page.wait_for_selector("html[data-ready=yes]", state="attached")
+        return page
+
+    yield visit
+    visited = {url.rpartition("/")[2].split("#")[0] for url in asked}
+    for context in contexts:
+        context.close()
+    assert logged == []
+    assert all(url.startswith("file://") for url in asked)
+    assert len(asked) == len(contexts), visited

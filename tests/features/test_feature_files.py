@@ -1,0 +1,99 @@
+"""Features of images as files: the same in each format, in the order of the images, whole or not at all."""
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet
+import pytest
+
+from neuralbayes.data.normalize import Normalization
+from neuralbayes.data.sources import ArraySource
+from neuralbayes.data.written import written_columns
+from neuralbayes.features import feature_files
+from neuralbayes.features.encoder import ImageEncoder
+from neuralbayes.features.feature_files import rows_file, write_features
+
+SHAPE = (22, 26, 3)
+
+
+def images(n):
+    return np.random.default_rng(n).integers(0, 256, (n, *SHAPE), dtype=np.uint8)
+
+
+@pytest.fixture
+def encoder():
+    return ImageEncoder("tiny", SHAPE, Normalization.fit(images(30))).eval()
+
+
+@pytest.mark.parametrize("block", [4, 1000])
+def test_features_are_written_in_the_order_of_the_images(encoder, tmp_path, monkeypatch, block):
+    monkeypatch.setattr(feature_files, "BLOCK", block)
+    source = ArraySource(images(11))
+    expected = encoder.features(source, "relu2")
+    labels, names = np.arange(11) % 3, [f"picture {i}.png" for i in range(11)]
+    for suffix in ("npy", "parquet", "csv"):
+        shape = write_features(encoder, source, tmp_path / f"f.{suffix}", state="relu2", labels=labels, names=names)
+        assert shape == expected.shape
+    np.testing.assert_allclose(np.load(tmp_path / "f.npy"), expected, atol=1e-5)
+    frame = pd.read_parquet(tmp_path / "f.parquet")
+    assert frame.columns[:4].tolist() == ["index", "path", "label", "f_0"]
+    assert frame["index"].tolist() == list(range(11))
+    assert frame["path"].tolist() == names
+    assert frame["label"].tolist() == labels.tolist()
+    np.testing.assert_array_equal(frame.filter(like="f_").to_numpy(), np.load(tmp_path / "f.npy"))
+    text = pd.read_csv(tmp_path / "f.csv", dtype=dict.fromkeys(frame.filter(like="f_"), np.float32))
+    pd.testing.assert_frame_equal(text, frame, check_exact=True, check_dtype=False)
+    pd.testing.assert_frame_equal(pd.read_csv(rows_file(tmp_path / "f.npy")), text[["index", "path", "label"]])
+
+
+def test_classes_have_names_beside_their_numbers(encoder, tmp_path):
+    for suffix in ("csv", "parquet", "npy"):
+        labels = np.array([1, 0, 1])
+        path = tmp_path / f"f.{suffix}"
+        write_features(encoder, ArraySource(images(3)), path, labels=labels, class_names=("cat", "dog, big"))
+    tables = pd.read_csv(tmp_path / "f.csv"), pd.read_parquet(tmp_path / "f.parquet"), pd.read_csv(rows_file(path))
+    for table in tables:
+        assert table["class"].tolist() == ["dog, big", "cat", "dog, big"]
+        assert set(written_columns(tables[0])) == {"index", "label", "class"}
+
+
+def test_an_array_without_names_and_labels_has_no_file_beside_it(encoder, tmp_path):
+    write_features(encoder, ArraySource(images(3)), tmp_path / "f.npy")
+    assert [path.name for path in tmp_path.iterdir()] == ["f.npy"]
+
+
+@pytest.mark.parametrize(("group_bytes", "groups"), [(1, [4, 4, 3]), (2**26, [11])])
+def test_row_groups_are_large_where_there_is_enough_to_write(tmp_path, monkeypatch, group_bytes, groups):
+    monkeypatch.setattr(feature_files, "BLOCK", 4)
+    monkeypatch.setattr(feature_files, "GROUP_BYTES", group_bytes)
+    encoder = ImageEncoder("tiny", SHAPE, Normalization.fit(images(30)))
+    write_features(encoder, ArraySource(images(11)), tmp_path / "f.parquet")
+    file = pyarrow.parquet.ParquetFile(tmp_path / "f.parquet")
+    assert [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)] == groups
+    assert file.read(columns=["index"])["index"].to_pylist() == list(range(11))
+
+
+def test_a_parquet_file_without_names_and_labels_has_no_such_columns(encoder, tmp_path):
+    write_features(encoder, ArraySource(images(3)), tmp_path / "f.parquet")
+    assert pd.read_parquet(tmp_path / "f.parquet").columns[:2].tolist() == ["index", "f_0"]
+
+
+@pytest.mark.parametrize("suffix", ["npy", "parquet", "csv"])
+def test_what_fails_half_way_leaves_the_old_file(encoder, tmp_path, monkeypatch, suffix):
+    class Breaking(ArraySource):
+        def read(self, indices):
+            if 6 in indices:
+                raise OSError("gone")
+            return super().read(indices)
+
+    monkeypatch.setattr(feature_files, "BLOCK", 4)
+    path = tmp_path / f"f.{suffix}"
+    path.write_bytes(b"old")
+    with pytest.raises(OSError, match="gone"):
+        write_features(encoder, Breaking(images(8)), path)
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_features_go_to_formats_that_are_known(encoder, tmp_path):
+    with pytest.raises(ValueError, match=r"\.parquet, \.csv or \.npy, got"):
+        write_features(encoder, ArraySource(images(3)), tmp_path / "f.txt")
