@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+from few_labels_page import few_labels_sections
 from field_methods import GEMCLUS_ROWS, METHODS, SPECTRAL_ROWS
 from field_pictures import draw_field, draw_tried
 from field_records import FIELD, OTHER_SETS, OURS, TRIED, changes, cost, percent, seconds, values
@@ -104,6 +105,7 @@ def write_page(field: Results, tried: Results, docs: Path) -> None:
         accuracy_table(field, [name for name in TABLES if name in field.names(FIELD, "set")]),
         *real_sections(),
         *missing_sections(),
+        *few_labels_sections(),
         *large_sections(),
         "## What was tried on MNIST",
         tried_text(tried),

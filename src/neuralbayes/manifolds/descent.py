@@ -12,7 +12,6 @@ from sklearn.cluster import KMeans
 from torch import Tensor
 
 from neuralbayes.bayes import posterior
-from neuralbayes.manifolds.adam import Adam
 from neuralbayes.manifolds.geometry import Geometry, Options
 from neuralbayes.manifolds.graph import Array
 from neuralbayes.manifolds.separation import is_certified, separation
@@ -78,6 +77,8 @@ def _starts(geometry: Geometry, n_states: int, options: Options, rng: np.random.
 
 def _descend(geometry: Geometry, start: Array, options: Options) -> Labeling:
     """Adam on DML + beta R_c from all starts together; the best on rows held out, at its best step."""
+    from neuralbayes.manifolds.adam import Adam  # whoever loads a model does not train
+
     _, n_states, n_init = start.shape
     rough = geometry.relative_roughness(n_states)
     scale = 1.0 / np.sqrt(1.0 + rough)  # in these units smooth functions move first
