@@ -20,14 +20,14 @@ def few_labels_sections() -> list[str]:
     return [
         "## Known classes, links and updates",
         f"A few rows of each class of the same {len(names)} tables have a known class, which `fit(X, known=...)` gets. "
-        "The figures are adjusted Rand indices over the other rows, for one seed. The peers get the same labels. How the "
-        "labels are used was chosen on these tables (`python benchmarks/few_labels.py known`).",
+        "The figures are adjusted Rand indices over the other rows, for one seed. The peers get the same labels. How "
+        "the labels are used was chosen on these tables (`python benchmarks/few_labels.py known`).",
         known_table(results),
         links(results.records["links"]),
         "New rows come with `update`, among them a class that was not there before. The table shows how many labels "
         "the update added, the share of the rows of the new class and of the other new rows that got one of them, and "
-        "the share of the old rows that kept their label. The adjusted Rand index of the new rows stands beside that of "
-        "a new fit of all rows with the right number of clusters (`python benchmarks/few_labels.py update`).",
+        "the share of the old rows that kept their label. The adjusted Rand index of the new rows stands beside that "
+        "of a new fit of all rows with the right number of clusters (`python benchmarks/few_labels.py update`).",
         update_table([record for record in results.records["update"] if record["new"]]),
         f"Without a new class, {sum(record['n_new_labels'] > 0 for record in nothing_new)} of {len(nothing_new)} "
         "updates added a label.",
