@@ -74,6 +74,7 @@ audit: $(READY)  ## known weaknesses of what is pinned, from the database of PyP
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python docs/prose.py
 	$(BIN)/mypy
 
 bench: $(READY)  ## speed beside the literal step and the peers, as ratios, in one table: minutes

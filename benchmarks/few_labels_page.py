@@ -26,8 +26,8 @@ def few_labels_sections() -> list[str]:
         links(results.records["links"]),
         "New rows come with `update`, among them a class that was not there before. The table shows how many labels "
         "the update added, the share of the rows of the new class and of the other new rows that got one of them, and "
-        "the share of the old rows that kept their label. The adjusted Rand index of the new rows stands beside that "
-        "of a new fit of all rows with the right number of clusters (`python benchmarks/few_labels.py update`).",
+        "the share of the old rows that kept their label. The adjusted Rand index of the new rows is compared with "
+        "a new fit of all rows with the right number of clusters (`python benchmarks/few_labels.py update`).",
         update_table([record for record in results.records["update"] if record["new"]]),
         f"Without a new class, {sum(record['n_new_labels'] > 0 for record in nothing_new)} of {len(nothing_new)} "
         "updates added a label.",

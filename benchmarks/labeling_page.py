@@ -21,24 +21,27 @@ NONE = "-"
 
 INTRODUCTION = """<!-- Generated from results/labeling/*.json by benchmarks/labeling.py --page: not to be edited. -->
 
-# Labelling disjoint manifolds, measured
+# Labelling benchmarks
 
-`ManifoldLabeler` takes the rows into their span and joins a sample of them by a graph of neighbours. A layer of random
-sines and a linear head give $p(z \\mid x)$; the head descends the DML objective plus a smoothness term, the squared
-change of the logits along the edges of the graph. Eight starts train together, most of them from random walks on the
-graph, and the objective on rows held out chooses one; all rows are then labelled. The certificate is the
-Jensen-Shannon divergence of each state from the rest after a long walk: log 2 for a state that no walk leaves
-([what else it asks for](tables.md#certificate)). With `n_clusters="auto"` it is the largest number of states that are
-all certified and found again in resamples."""
+This page compares `ManifoldLabeler` with other methods on disjoint manifolds, and measures how often its certificate is
+wrong.
 
-NOT_SHOWN = """- Every disjoint set here has a gap between its manifolds, which is what the method is for.
-  Clusters that touch or overlap are the job of a mixture model; the certificate is there to refuse them.
-- On these sets the graph of neighbours does most of the work, as it does in SpectralClustering. What comes on top is a
+In short, `ManifoldLabeler` works as follows. It connects a sample of the rows to a graph of nearest neighbours. A layer
+of random sines and a linear head model $p(z \\mid x)$. The head is trained to minimise the DML objective plus a
+smoothness term, the squared change of the logits along the edges of the graph. Eight starts are trained together, and
+the best one is chosen by the objective on held-out rows. The separation of each state is its Jensen-Shannon divergence
+from the rest after a long random walk: log 2 if no walk leaves the state. [What the certificate
+means](tables.md#certificate) lists the other conditions. With `n_clusters="auto"`, it returns the largest number of
+states that are all certified and that are found again in resamples."""
+
+NOT_SHOWN = """- All disjoint sets on this page have a gap between their manifolds, because this is what the method is
+  for. For clusters that touch or overlap, use `InformationClusterer` or a mixture model.
+- On these sets, the neighbour graph does most of the work, as it does in SpectralClustering. `ManifoldLabeler` adds a
   network that labels new points, $p(z \\mid x)$, the certificate, and a cost that is linear in the number of rows.
-- The graph is made of at most 2,000 rows, drawn at random: a manifold with a handful of rows among them is not found.
-- HDBSCAN takes no number of clusters. Of the minimal cluster sizes 5, 20 and 60 it is given the one that finds the
-  right number, or comes nearest to it, with the least noise, and only that fit is timed. KMeans has ten starts; the
-  others run with their defaults, GemClus with the multilayer perceptron and the objective that are its own defaults."""
+- The graph contains at most 2,000 random rows. A manifold with only a handful of rows among them is not found.
+- HDBSCAN does not accept a number of clusters. Of the minimum cluster sizes 5, 20 and 60, we use the one that finds the
+  right number, or comes closest to it, with the least noise. Only that fit is timed. KMeans has ten starts. All other
+  methods use their defaults."""
 
 
 def write_page(results: Results, docs: Path) -> None:
@@ -52,32 +55,32 @@ def write_page(results: Results, docs: Path) -> None:
     parts = [
         INTRODUCTION,
         "![The ten sets, coloured by the labels found](pictures/labeling-sets.png)",
-        f"Everything below is over {len(seeds)} seeds, {seeds[0]} to {seeds[-1]}, on one thread; GemClus, which takes "
-        f"a minute or two a fit, over no more than {slow}, and a dash where it was not run. A ratio is the median over "
-        "seeds of two fits of the same points, one right after "
-        "the other (GemClus's at the end of the run). Measured by `python benchmarks/labeling.py --full` with "
-        f"{versions}; the machine had other work at the same time, so that ratios say more than seconds.",
-        "## Accuracy, the number of clusters given",
-        "1,200 points in 512 dimensions; the first four sets are the paper's. Mean accuracy in %, the worst seed in "
-        "brackets; labels are matched to manifolds one to one, points called noise count as wrong.",
+        f"All results are over {len(seeds)} seeds ({seeds[0]} to {seeds[-1]}) on one thread. GemClus, which takes a "
+        f"minute or two per fit, has at most {slow}. A dash means that it was not run. Time ratios are medians over "
+        "seeds of two fits of the same points. The results come from `python benchmarks/labeling.py --full` with "
+        f"{versions}. The machine was also doing other work, so ratios are more reliable than seconds.",
+        "## Accuracy with a given number of clusters",
+        "The sets have 1,200 points in 512 dimensions. The first four are those of the paper. The table shows the mean "
+        "accuracy in %, with the worst seed in brackets. Labels are matched to manifolds one to one. Points called "
+        "noise count as wrong.",
         accuracy_table(results),
-        "Seeds with every point right, and with 99 % or more:",
+        "The next table counts the seeds with every point right, and those with at least 99 % right:",
         seeds_table(results),
         "## Time of a fit",
-        "As a ratio to ours on the same points: below 1 is faster than ours.",
+        "Times are relative to `ManifoldLabeler` on the same points. A value below 1 is faster.",
         ratio_table(results),
         "## New points",
-        "10,000 points that no fit has seen, labelled by `predict`: accuracy in %, the worst seed in brackets, and the "
-        "time as a ratio to ours. SpectralClustering cannot label new points; HDBSCAN's `approximate_predict` ran on "
-        f"{fresh} seeds.",
+        "Each method labels 10,000 points that it has not seen. The table shows the accuracy in %, with the worst seed "
+        "in brackets, and the time relative to ours. SpectralClustering cannot label new points. HDBSCAN's "
+        f"`approximate_predict` was run with {fresh} seeds.",
         fresh_table(results),
         "## The number of clusters found",
-        '`n_clusters="auto"`, in 512 dimensions. The last four sets are connected: 1 is right.',
+        'With `n_clusters="auto"` in 512 dimensions. The last four sets are connected, so 1 is the right answer.',
         auto_table(results),
         "## The certificate",
-        f"`separation_` as a share of log 2: 1 says disjoint. A state is certified from {CERTIFIED} on, if outliers, "
-        "chance, discrete columns and a connected null do not explain it. Connected sets were asked for 2 and for 3 "
-        "states that are not there.",
+        f"Separation runs from 0 to 100. A manifold is certified if its separation is at least {100 * CERTIFIED:g} and "
+        "if outliers, chance and discrete columns do not explain it. On connected sets, the labeler was asked for 2 "
+        "and for 3 manifolds that do not exist.",
         certificate_table(results),
         connected_sentence(results),
         connected_table(results),
@@ -86,7 +89,7 @@ def write_page(results: Results, docs: Path) -> None:
         "![Time of a fit against the number of rows](pictures/labeling-time.png)",
         scale_table(results),
         memory_sentence(results),
-        "## Where it loses, ties or doubts",
+        "## Where it loses or ties",
         "\n".join([*notes(results), NOT_SHOWN]),
     ]
     with atomic_write(docs / "labeling.md") as temporary:
@@ -164,13 +167,13 @@ def auto_table(results: Results) -> str:
 
 def certificate_table(results: Results) -> str:
     rows = [
-        [name, f"at least {min(values_of(results, 'separation', name, 'ours')):.3f}", "disjoint"]
+        [name, f"at least {100 * min(values_of(results, 'separation', name, 'ours')):.1f}", "disjoint"]
         for name in results.names("accuracy", "set")
     ]
     for name in results.names("certificate", "set"):
         largest = max(record["separation"] for record in results.records["certificate"] if record["set"] == name)
-        rows.append([name, f"at most {largest:.3f}", "connected"])
-    return table(["set", "separation / log 2", "in truth"], rows)
+        rows.append([name, f"at most {100 * largest:.1f}", "connected"])
+    return table(["set", "separation", "true structure"], rows)
 
 
 def connected_sentence(results: Results) -> str:
@@ -178,9 +181,9 @@ def connected_sentence(results: Results) -> str:
     false = sum(record["certified"] for record in records)
     sizes = " or ".join(f"{n:,}" for n in sorted(results.names("connected", "n")))
     return (
-        f"How often the certificate is false: {len(records):,} fits of connected rows of "
-        f"{len(results.names('connected', 'kind'))} kinds, {sizes} rows each, asked for 2 or 3 states or for "
-        f'"auto", with and without standardised columns. A state was certified in {false} of them '
+        f"To find out how often the certificate is wrong, we ran {len(records):,} fits on connected data of "
+        f"{len(results.names('connected', 'kind'))} kinds with {sizes} rows each. They asked for 2 or 3 manifolds or "
+        f'for "auto", with and without standardised columns. A manifold was certified in {false} of them '
         f"({100 * false / len(records):.2f} %)."
     )
 
@@ -190,19 +193,20 @@ def connected_table(results: Results) -> str:
     for kind in results.names("connected", "kind"):
         records = [record for record in results.records["connected"] if record["kind"] == kind]
         false, largest = sum(r["certified"] for r in records), max(r["separation"] for r in records)
-        rows.append([kind, f"{false} of {len(records)}", f"{largest:.2f}"])
-    return table(["connected rows", "certified", "largest separation / log 2"], rows)
+        rows.append([kind, f"{false} of {len(records)}", f"{100 * largest:.0f}"])
+    return table(["connected data", "certified", "largest separation"], rows)
 
 
 def cost_list(results: Results) -> str:
-    return f"""On the paper's four sets, 1,200 points, medians over sets and seeds:
+    return f"""On the four sets of the paper with 1,200 points (medians over sets and seeds):
 
-- 8 restarts, which train together, take {cost_ratio(results, "eight", "one"):.2f} times one;
-- 512 dimensions of which two carry anything take {cost_ratio(results, "wide", "eight"):.2f} times the two;
-- the fit takes {cost_ratio(results, "eight", "spectral"):.1f} times SpectralClustering's in two dimensions,
-  {cost_ratio(results, "wide", "spectral_wide"):.1f} times in 512.
+- Eight restarts, which are trained together, take {cost_ratio(results, "eight", "one"):.2f} times as long as one.
+- 512 dimensions with two informative ones take {cost_ratio(results, "wide", "eight"):.2f} times as long as two.
+- A fit takes {cost_ratio(results, "eight", "spectral"):.1f} times as long as SpectralClustering in two dimensions, and
+  {cost_ratio(results, "wide", "spectral_wide"):.1f} times as long in 512.
 
-The five manifolds with more and more rows, float32 from a memory-mapped file, each fit in a process of its own:"""
+The next table increases the number of rows of the set with five manifolds. Rows are float32 in a memory-mapped file,
+and each fit runs in its own process:"""
 
 
 def scale_table(results: Results) -> str:
@@ -230,10 +234,11 @@ def memory_sentence(results: Results) -> str:
         if record["fit_seconds"] is None
     ]
     return (
-        f"The fit of {largest['n']:,} rows, a file of {largest['data_megabytes']:.0f} MB, takes "
-        f"{largest['fit_megabytes']:.0f} MB above the {largest['peak_megabytes'] - largest['fit_megabytes']:.0f} MB of "
-        f"the process with its libraries, and gets {100 * largest['accuracy']:.4f} % of the rows right."
-        + (f" SpectralClustering was stopped: {', '.join(stopped)}." if stopped else "")
+        f"For {largest['n']:,} rows (a file of {largest['data_megabytes']:.0f} MB), the fit needs "
+        f"{largest['fit_megabytes']:.0f} MB in addition to the "
+        f"{largest['peak_megabytes'] - largest['fit_megabytes']:.0f} MB of the process with its libraries, and labels "
+        f"{100 * largest['accuracy']:.4f} % of the rows correctly."
+        + (f" SpectralClustering was stopped on {', '.join(stopped)}." if stopped else "")
     )
 
 
@@ -260,7 +265,8 @@ def notes(results: Results) -> list[str]:
         if min(ours) < 1.0:
             wrong = sum(value < 1 for value in ours)
             lines.append(
-                f"- {name}: not every point is right on {wrong} of {len(ours)} seeds, {percent(min(ours))} % at worst."
+                f"- {name}: some points are wrong with {wrong} of {len(ours)} seeds; at worst, {percent(min(ours))} % "
+                "are right."
             )
     for peer in PEERS:
         names = results.names("accuracy", "set")
@@ -307,6 +313,7 @@ def notes(results: Results) -> list[str]:
     if doubted:
         where = ", ".join(sorted({record["set"] for record in doubted}))
         lines.append(
-            f"- {len(doubted)} fits of disjoint sets are not certified ({where}); {right} have every label right."
+            f"- {len(doubted)} fits of disjoint sets are not certified ({where}), although {right} have every label "
+            "right."
         )
     return lines

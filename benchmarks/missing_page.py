@@ -12,8 +12,8 @@ FOLDER = Path(__file__).parents[1] / "results" / "real"
 OURS = "InformationClusterer"
 MIXED = {"housevotes": "categories", "mushroom": "categories", "heart, mixed": "mixed"}
 
-KNOW = """Cells are missing at random here, so that it says nothing where they are missing, and a mask
-(`missing="mask"`) cannot help. The default was chosen on these tables too."""
+KNOW = """Cells are removed at random here, so their absence carries no information and a mask (`missing="mask"`) cannot
+help. The default was chosen on these tables too."""
 
 
 def missing_sections() -> list[str]:
@@ -22,14 +22,14 @@ def missing_sections() -> list[str]:
     shares = [share for share in sorted(results.names("missing", "missing")) if is_whole(results, share)]
     return [
         "## Raw tables with missing cells",
-        "The same tables as they are, numbers and categories, with a share of all cells removed at random; *heart, "
-        "mixed* has its codes as categories. `InformationClusterer` gets the data frame. The others get standardised "
-        "numbers and what is missing filled: by the mean or the commonest value, or by scikit-learn's "
-        "`IterativeImputer`; k-prototypes keeps categories as they are. Adjusted Rand index, "
-        f"{len(results.names('missing', 'seed'))} seed(s) (`python benchmarks/missing.py`): differences of a few "
-        "hundredths on one table mean little.",
+        "These are the same tables in raw form, with numbers and categories. A share of all cells is removed at "
+        "random. In *heart, mixed*, codes are treated as categories. `InformationClusterer` gets the data frame as it "
+        "is. For k-means, numbers are standardised and missing cells imputed, either by the mean or most common value "
+        "or by scikit-learn's `IterativeImputer`. k-prototypes handles categories itself. The figures are adjusted "
+        f"Rand indices with {len(results.names('missing', 'seed'))} seed(s), measured by `python "
+        "benchmarks/missing.py`. Differences of a few hundredths on one table mean little.",
         means_table(results, shares),
-        "Of these, tables with categories:",
+        "These are the tables with categories:",
         sets_table(results, shares),
         KNOW,
     ]

@@ -44,7 +44,7 @@ html_theme_options = {
 sphinx_gallery_conf = {
     "examples_dirs": "gallery",
     "gallery_dirs": "examples",
-    "subsection_order": ["gallery/labels", "gallery/features", "gallery/objectives"],
+    "subsection_order": ["gallery/tutorials", "gallery/labels", "gallery/features", "gallery/objectives"],
     "within_subsection_order": "FileNameSortKey",
     "abort_on_example_error": True,
     "reset_modules": ("matplotlib", "gallery_look.reset_pictures"),

@@ -73,7 +73,7 @@ def fit(
     device: str = "auto",
     fabric: Fabric | None = None,
 ) -> TrainingState:
-    """Train `network` in place by an objective, with the gradient of :func:`neuralbayes.backward`.
+    """Train `network` in place with an objective, using the exact gradient of :func:`neuralbayes.backward`.
 
     Parameters
     ----------
@@ -82,23 +82,23 @@ def fit(
     network : nn.Module
         Returns logits of shape (n_samples, n_states, *spatial), or a sequence or mapping of such tensors.
     data : Tensor or ndarray of shape (n_samples, *features), Dataset, or callable with a length
-        An array of floating-point numbers is converted to the precision of the network, a batch at a time, so it may be
-        mapped from a file. The items of a Dataset are tensors, or tuples that begin with one. A callable takes indices
-        of shape (m,) and returns a tensor of shape (m, *features).
+        Arrays are converted to the precision of the network one batch at a time, so they may be memory-mapped. The
+        items of a Dataset are tensors, or tuples that begin with a tensor. A callable takes indices of shape (m,) and
+        returns a tensor of shape (m, *features).
     max_epochs, max_steps : int, optional
-        When to stop; give at least one. The earlier one counts.
+        When to stop. Give at least one of them; training stops at whichever comes first.
     batch_size : int, default=500
-        Samples in an update, over all processes together. A single sample left over at the end of an epoch is skipped.
+        Samples per update, over all processes. A single sample left over at the end of an epoch is skipped.
     microbatch_size : int, optional
-        Samples that pass through the network at once, over all processes together; by default the whole batch.
+        Samples that pass through the network at once, over all processes. By default the whole batch.
     marginal : {"exact", "running", "minibatch"}, default="exact"
-        Which p(z) the objective sees: that of the batch, a running mean, or that of each micro-batch.
+        How p(z) is computed: over the batch, as a running mean, or over each micro-batch.
     smoothness : Smoothness, optional
         Added as beta * R_c.
     recompute : bool, default=False
-        Save memory, as :func:`neuralbayes.backward` does.
+        Save memory; see :func:`neuralbayes.backward`.
     optimizer : Optimizer or callable, default=torch.optim.Adam
-        An optimiser of the network's parameters, or a function that makes one from them.
+        An optimiser of the parameters of the network, or a function that creates one from them.
     schedule : callable, default=constant
         Factor on the learning rate as a function of progress in [0, 1], such as ``neuralbayes.training.cosine()``.
     clip_norm : float, optional
@@ -106,31 +106,31 @@ def fit(
     drop_last : bool, default=False
         Skip the last batch of an epoch if it is smaller than the others.
     callbacks : sequence of Callback
-        Called after a guard that stops at the first NaN.
+        Callbacks. Training always stops at the first NaN.
     out : str or Path, optional
-        Folder of the run, with config.json, metrics.jsonl and checkpoints. An interrupted run goes on where it stopped;
-        a run by another objective is refused.
+        Run folder for config.json, metrics.jsonl and checkpoints. An interrupted run continues from its last
+        checkpoint. A run with another objective is an error.
     log_every, checkpoint_every : int, optional
-        Steps between lines of metrics and between checkpoints; by default an epoch.
+        Number of steps between lines of metrics and between checkpoints. By default one epoch.
     seed : int, default=0
-        Of the order of the samples. Dropout and the directions of R_c come from torch's global generator: call
-        ``torch.manual_seed`` for a reproducible result. Over several processes, each seeds it from `seed` and its rank.
+        Seed of the order of the samples. Dropout and the directions of R_c use torch's global generator: call
+        ``torch.manual_seed`` for reproducible results. With several processes, each seeds it from `seed` and its rank.
     verbose : bool, default=False
         Show progress.
     device : str, default="auto"
-        "cpu", "cuda", "cuda:1" or "mps"; "auto" is the best one there is.
+        "cpu", "cuda", "cuda:1" or "mps". "auto" uses the best one available.
     fabric : lightning_fabric.Fabric, optional
-        Launched, in the place of `device`; by default all processes that torchrun, `fabric run` or Slurm has started.
+        A launched Fabric, in place of `device`. By default, all processes started by torchrun, `fabric run` or Slurm.
 
     Returns
     -------
     TrainingState
-        ``history`` holds the metrics. The network is in evaluation mode, on the device it came from.
+        ``history`` holds the metrics. The network is left in evaluation mode, on its original device.
 
     See Also
     --------
-    neuralbayes.backward : The same gradient in a loop of your own.
-    neuralbayes.training.train : The same loop with a step of your own.
+    neuralbayes.backward : The same gradient for your own loop.
+    neuralbayes.training.train : The same loop for your own step.
 
     Examples
     --------

@@ -8,6 +8,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGES = [
     "README.md",
+    "docs/index.md",
+    "docs/compare.md",
     "docs/quickstart.md",
     "docs/images.md",
     "docs/scaling.md",

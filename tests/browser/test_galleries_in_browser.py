@@ -245,4 +245,4 @@ def test_nothing_is_wider_than_the_screen(visit, name, width):
 def test_quality_is_said_in_words_and_no_banner_is_green(visit, name):
     page = visit(name)
     assert page.locator("p.fine").count() == 0
-    assert "Separation is 100 where no neighbour" in page.locator("#know").inner_text()
+    assert "Separation runs from 0 to 100" in page.locator("#know").inner_text()

@@ -432,7 +432,15 @@ def test_the_demo_page_shows_its_pictures_and_leads_to_its_sections(visit, schem
     assert pictures.count() == 2 + 2
     sizes = pictures.evaluate_all("images => images.map(image => [image.naturalWidth, image.offsetWidth])")
     assert all(natural > 0 and shown > 100 for natural, shown in sizes)
-    for name in ("In short", "Manifolds", "Digits", "Your own data", "What was run"):
+    titles = (
+        "What was found",
+        "Disjoint manifolds",
+        "Features of digits",
+        "How it works",
+        "Your own data",
+        "What was run",
+    )
+    for name in titles:
         page.get_by_role("navigation").get_by_text(name, exact=True).click()
         assert page.get_by_role("heading", name=name, exact=True).is_visible()
 

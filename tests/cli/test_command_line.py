@@ -79,7 +79,7 @@ def test_piped_output_is_plain_and_python_m_works(tmp_path):
     ("words", "message"),
     [
         (["lable"], 'Did you mean "label"?'),
-        (["label"], "`neuralbayes label` needs FILE. Such as: neuralbayes label data.csv --clusters 3."),
+        (["label"], "`neuralbayes label` needs FILE. For example: neuralbayes label data.csv --clusters 3."),
         (["label", "x.csv", "--cluster", "3"], "Did you mean --clusters?"),
         (["label", "x.csv", "--seed", "many"], "--seed"),
     ],
@@ -89,7 +89,7 @@ def test_a_misspelt_command_line_gets_a_hint(capsys, words, message):
     out, err = said(capsys)
     assert out == ""
     assert message in err
-    assert "--help` shows what can be given." in err
+    assert "--help` shows all options." in err
 
 
 @pytest.mark.parametrize(
@@ -102,8 +102,8 @@ def test_a_misspelt_command_line_gets_a_hint(capsys, words, message):
         (OSError(errno.ENOSPC, "No space left on device", "big"), "error: the disk is full (big: no space left"),
         (OSError("strange disk"), "error: strange disk."),
         (ImportError("needs x: pip install 'neuralbayes[sweep]'"), "error: needs x: pip install 'neuralbayes[sweep]'."),
-        (MemoryError(), "error: the memory is not enough. Use fewer"),
-        (RuntimeError("DefaultCPUAllocator: can't allocate memory"), "error: the memory is not enough: DefaultCPU"),
+        (MemoryError(), "error: out of memory. Use fewer"),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory"), "error: out of memory: DefaultCPU"),
     ],
 )
 def test_what_a_user_can_mend_is_one_paragraph_and_exit_code_2(capsys, failing, error, message):

@@ -72,7 +72,7 @@ def test_the_page_is_of_this_demo_and_needs_nothing_else(ran, result):
     check_self_contained(page)
     assert [layer["nStates"] for layer in page.payload["sides"][0]["layers"]] == [256, 256, 128]
     for one in result["manifolds"]:
-        assert f"{one['separation_percent']:.1f} %" in page.text
+        assert f"{one['separation_percent']:.1f}" in page.text
     for probe in result["digits"]["probes"]:
         assert f"{probe['features']} {probe['n_features']} {100 * probe['accuracy']['3']:.1f}" in page.text
     assert "neuralbayes demo --seed 1" in page.text
@@ -214,9 +214,9 @@ def test_files_of_an_earlier_demo_are_replaced(tmp_path, quick):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("result.json", '{"images": 5000}', "is of something else than a demo"),
-        ("result.json", "[{}]", "is of something else than a demo"),
-        ("demo.html", "<title>mine</title>", "exists and is no page of a demo"),
+        ("result.json", '{"images": 5000}', "was not written by neuralbayes demo"),
+        ("result.json", "[{}]", "was not written by neuralbayes demo"),
+        ("demo.html", "<title>mine</title>", "was not written by neuralbayes demo"),
     ],
 )
 def test_files_of_others_are_not_replaced(capsys, tmp_path, quick, name, content, message):

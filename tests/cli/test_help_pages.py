@@ -59,7 +59,7 @@ def test_a_description_flows_over_the_line_breaks_of_its_docstring(capsys, monke
     monkeypatch.setenv("COLUMNS", "300")
     assert "weight of the smoothness" not in page(["pretrain"], capsys).split("Parameters")[0]
     shown = re.sub(r"[\s│|]+", " ", page(["pretrain"], capsys))  # a console that is narrower breaks lines of its own
-    assert "or take the correlations of neighbouring pixels away" in shown
+    assert "or remove the correlations between neighbouring pixels (whiten)" in shown
 
 
 def test_help_is_a_command_too(capsys):

@@ -161,9 +161,9 @@ def test_the_same_command_goes_on_and_ends_the_same(capsys, data, run, tmp_path,
     whole = neuralbayes.pretrain
     monkeypatch.setattr(neuralbayes, "pretrain", lambda *a, **k: whole(*a, **k | {"callbacks": [Break()]}))
     assert main(words) == 130
-    assert "the same command goes on" in said(capsys)[1]
+    assert "run the same command to continue" in said(capsys)[1]
     assert main(["probe", str(tmp_path / "r")]) == 2
-    assert "has not ended" in said(capsys)[1]
+    assert "has not finished" in said(capsys)[1]
     monkeypatch.setattr(neuralbayes, "pretrain", whole)
     assert main([*words, "--quiet"]) == 0
     name = "encoder.safetensors"

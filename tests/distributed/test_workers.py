@@ -84,7 +84,7 @@ def test_a_scheduler_that_does_not_answer_is_named(monkeypatch):
     [
         ({"n": 0}, {}, "--workers must be from 1 to the number of cores, 2, got 0"),
         ({"n": 3}, {}, "--workers must be from 1 to the number of cores, 2, got 3"),
-        ({"n": 2, "scheduler": "tcp://a:1"}, {}, "give one of them"),
+        ({"n": 2, "scheduler": "tcp://a:1"}, {}, "give only one of the two"),
         ({"scheduler": "node0"}, {}, "--scheduler must be an address such as tcp://node0:8786, got 'node0'"),
         ({}, {"RANK": "1", "WORLD_SIZE": "3"}, "one of 3 processes .* with --workers N or with --scheduler ADDRESS"),
         ({}, {"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "8"}, "one of 8 processes"),

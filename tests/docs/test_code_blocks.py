@@ -10,7 +10,7 @@ import pytest
 import neuralbayes as nb
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "tutorials").glob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SHAPE = re.compile(r"\([\d, ]+\)$")
 PRINTED = re.compile(r"[\d\[]|True|False")
@@ -32,7 +32,7 @@ def statements(line: int, code: str) -> Iterator[tuple[ast.stmt, str]]:
 README = blocks(PAGES[0].read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: "/".join(page.parts[-2:]))
 def test_the_blocks_of_a_page_run_one_after_the_other_and_print_what_they_say(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -56,14 +56,14 @@ def test_what_is_said_to_be_printed_is_found() -> None:
     assert [(node.lineno, comment) for node, comment in statements(11, code)] == [(11, "two"), (13, "[1, 2]")]
 
 
-def test_the_readme_shows_its_picture_and_three_blocks_before_any_heading_but_its_own() -> None:
+def test_the_readme_shows_a_picture_then_the_installation_three_blocks_the_commands_and_the_peers() -> None:
     text = PAGES[0].read_text(encoding="utf-8")
     assert len(README) == 3
-    top = text.split("\n## ")[0]
-    assert len(blocks(top)) == 3
-    assert "make demo" in top
-    assert "make test" in top
-    assert top.index("![") < top.index("```")
+    order = ["![", "pip install torch", "```python", "nb.Objective", "make demo", "make test", "| k-means |"]
+    places = [text.index(part) for part in order]
+    assert places == sorted(places)
+    assert "](" in text[: text.index("\n## ")], "the picture comes before the first heading"
+    assert len(text.splitlines()) < 150
 
 
 def test_the_first_page_shows_its_picture_and_three_blocks_before_any_heading_but_its_own() -> None:

@@ -32,7 +32,7 @@ def public_names_used(tree: ast.Module) -> set[str]:
 
 def test_there_are_examples() -> None:
     assert len(EXAMPLES) >= 8
-    assert {path.parent.name for path in EXAMPLES} == {"labels", "features", "objectives"}
+    assert {path.parent.name for path in EXAMPLES} == {"tutorials", "labels", "features", "objectives"}
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)

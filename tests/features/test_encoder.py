@@ -108,7 +108,7 @@ def test_a_folder_without_an_encoder_is_told_apart_from_a_damaged_one(encoder, t
     with pytest.raises(FileNotFoundError, match=r"encoder\.json"):
         ImageEncoder.load(tmp_path)
     (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(FileNotFoundError, match=r"the run in .* has not ended; pretrain goes on"):
+    with pytest.raises(FileNotFoundError, match=r"the run in .* has not finished"):
         ImageEncoder.load(tmp_path)
     encoder.save(tmp_path)
     with pytest.raises(FileNotFoundError, match=r"a run, whose encoder ImageEncoder\.load reads"):

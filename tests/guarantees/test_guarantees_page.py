@@ -35,7 +35,7 @@ def test_a_command_that_the_page_names_exists_and_its_result_is_on_the_page(scri
 
 
 def test_every_promise_has_a_proof() -> None:
-    tables = TEXT.split("| promise | proof |\n| --- | --- |\n")[1:]
+    tables = TEXT.split("| guarantee | checked by |\n| --- | --- |\n")[1:]
     promises = [line for table in tables for line in table.split("\n\n")[0].splitlines()]
     assert len(promises) > 25
     assert [line for line in promises if not PROOF.search(line)] == []

@@ -17,7 +17,7 @@ LABELS = np.repeat([0, 1, 2], 10)
 def panel(**changes):
     given = {
         "title": "three",
-        "caption": "certified: 99.0 % of log 2",
+        "caption": "certified: 99.0",
         "certified": True,
         "points": POINTS,
         "labels": LABELS,
@@ -40,7 +40,7 @@ def digits_picture(**changes):
 def test_every_panel_has_its_title_and_caption():
     figure = draw_manifolds([panel(), panel(title="ring", caption="refused", certified=False)])
     assert [ax.get_title() for ax in figure.axes] == ["three", "ring"]
-    assert [ax.get_xlabel() for ax in figure.axes] == ["certified: 99.0 % of log 2", "refused"]
+    assert [ax.get_xlabel() for ax in figure.axes] == ["certified: 99.0", "refused"]
     certified, refused = (ax.xaxis.label.get_color() for ax in figure.axes)
     assert certified != refused
 

@@ -53,8 +53,8 @@ def test_the_page_of_a_run_has_all_sections_warnings_first(run_page):
     wanted = ["know", "explore", "training", "labels", "filters", "run"]
     assert [name for name in run_page.ids() if name in wanted] == wanted
     text = run_page.text
-    warned = text.index("Few samples: 2.5 images a state in relu2, 1.2 images a state in relu3")
-    assert warned < text.index("Explorer of the states")
+    warned = text.index("2.5 images per state in relu2, 1.2 images per state in relu3")
+    assert warned < text.index("Explore the states")
     assert "neuralbayes pretrain" in text
     assert "peak memory" in text
     assert "torch 2." in text
@@ -64,8 +64,8 @@ def test_the_page_of_a_model_has_its_certificate(model_page):
     wanted = ["found", "heat", "rows", "know", "explore", "certificate", "training", "labels", "run"]
     assert [name for name in model_page.ids() if name in wanted] == wanted
     assert "filters" not in model_page.ids()
-    assert "All states are certified disjoint" in model_page.text
-    assert model_page.text.count("% yes") == 3
+    assert "certified as disjoint manifolds" in model_page.text
+    assert len(re.findall(r"cluster \d \d+ [\d.]+ % [\d.]+ yes", model_page.text)) == 3
     assert re.search(r"neuralbayes label \S+table\.csv --columns ", model_page.text)
 
 
@@ -139,7 +139,7 @@ def test_of_many_samples_some_are_in_the_page_and_it_says_so(folder, tmp_path):
     words = ["report", str(folder / "model"), str(folder / "table.csv"), "--samples", "50"]
     assert main([*words, "--out", str(tmp_path / "page.html"), "--quiet"]) == 0
     page = Page(tmp_path / "page.html")
-    assert "This page holds 50 of 240 rows, drawn at random" in page.text
+    assert "50 of 240 rows" in page.text
     index = unpacked(page.payload["samples"][0]["index"], "<u4")
     assert len(index) == 50
     assert (np.diff(index.astype(int)) > 0).all()
@@ -213,7 +213,7 @@ def test_the_command_says_where_the_page_is_how_large_and_what_it_warns_of(folde
 def test_a_file_that_is_no_report_is_not_replaced(folder, tmp_path, capsys):
     (tmp_path / "mine.html").write_text("my own page")
     said = refused(capsys, folder / "run", "--out", tmp_path / "mine.html")
-    assert "mine.html exists and is no report" in said
+    assert re.search(r"mine\.html exists .*--out", said)
     assert (tmp_path / "mine.html").read_text() == "my own page"
     assert "is a folder" in refused(capsys, folder / "run", "--out", tmp_path)
 
@@ -228,7 +228,7 @@ def test_a_folder_that_holds_nothing_of_ours_is_refused(tmp_path, capsys, folder
 
 def test_a_run_that_has_not_ended_is_refused(tmp_path, capsys):
     write_json(tmp_path / "config.json", {"method": "mim"})
-    assert "has not ended; the same pretrain command goes on with it" in refused(capsys, tmp_path)
+    assert "run the same pretrain command" in refused(capsys, tmp_path)
 
 
 def test_data_that_do_not_fit_are_refused(folder, tmp_path, capsys):

@@ -1,6 +1,6 @@
 """
-Features without labels, and what a few labels make of them
-===========================================================
+Features without labels, tested with a few labels
+=================================================
 
 :class:`~neuralbayes.MIMEncoder` learns features of handwritten digits from their pixels
 alone: every hidden layer is made to say as much about the image as it can. What that is
@@ -29,8 +29,7 @@ for n, information in zip(encoder.n_states_, encoder.mutual_information_, strict
     )
 
 # %%
-# Two things to compare with: the pixels, and the same network before it has learnt
-# anything.
+# Compare with the pixels, and with the same network before training.
 
 untrained = nb.MIMEncoder(standardize=False, random_state=0)
 untrained.set_params(max_epochs=1, learning_rate=1e-9).fit(x_train)
@@ -80,6 +79,6 @@ ax.set_title("a linear classifier on three kinds of features; bands: draws of th
 plt.show()
 
 # %%
-# The learnt features are ahead everywhere, and the more so the fewer labels there are:
-# images that look alike are close to each other already, so that one label says something
-# about many. The untrained network is no better than the pixels.
+# The learnt features are always ahead, and most of all with few labels: similar images are
+# already close to each other, so one label says something about many images. The untrained
+# network is no better than the pixels.

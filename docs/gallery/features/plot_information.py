@@ -5,7 +5,7 @@ What each layer knows while it learns
 :math:`I(x; z)` of a hidden layer is a number in nats with a bound, the logarithm of its
 number of states. So training can be watched without labels: how much each layer says, how
 far it is from the most that it could, and whether all of its states are in use. Here in a
-plain loop, with :func:`~neuralbayes.backward` in the place of ``loss.backward()``.
+plain loop, with :func:`~neuralbayes.backward` in place of ``loss.backward()``.
 """
 
 import matplotlib.pyplot as plt
@@ -64,7 +64,7 @@ for ax, when, i in zip(right.subplots(2, 1), ("before", "after"), (0, -1), stric
 plt.show()
 
 # %%
-# Before training a layer says next to nothing: its softmax is nearly the same for all
-# images. Then all three rise, the deeper ones faster; the last, which has the fewest
-# states, comes closest to its bound. No state dies, and none takes much more than its share
-# (dashed). Where some do, a larger ``alpha`` pulls them back.
+# Before training, a layer carries almost no information: its softmax is nearly the same for
+# all images. Then all three curves rise, the deeper layers faster. The last layer, with
+# the fewest states, comes closest to its bound. No state dies, and none takes much more
+# than its share (dashed). If some do, use a larger ``alpha``.

@@ -1,6 +1,6 @@
 """
-What a state means: its typical and its doubtful members
-========================================================
+What a state means: typical and borderline members
+==================================================
 
 :math:`p(x|z) / p(x)` says how much more frequent an image is in a state than anywhere: the
 images with the largest ratio are typical of it, and show what the state stands for. The
@@ -45,15 +45,14 @@ for ax, title, chosen in zip(
 plt.show()
 
 # %%
-# Which digits are in which state, for which the labels are looked at for the first time:
+# Now use the labels for the first time, to see which digits are in which state:
 
 figure, ax = plt.subplots(figsize=(7.5, 4.8))
 nb.plot.CrosstabDisplay.from_labels(state, digits.labels, ax=ax)
 plt.show()
 
 # %%
-# On the left nearly every row is one digit, or one way to write it; on the right stand
-# those that could be taken for something else. Most digits have one or two states of their
-# own. MIM knows nothing of digits: it looks for sixteen groups, about equally large, that
-# can be told from the image, and some of them hold what merely looks alike, such as ones
-# and twos with a foot.
+# On the left, nearly every row shows one digit, or one way to write it. On the right are
+# images that could be mistaken for something else. Most digits have one or two states. MIM
+# knows nothing about digits: it looks for sixteen states of about equal size. Some of them
+# hold images that merely look alike, such as ones and twos with a foot.

@@ -25,10 +25,10 @@ labelers = {
 }
 
 # %%
-# The certificate of a state is a Jensen-Shannon divergence in nats: that of its points from
-# all others, after a long random walk between neighbouring points has smeared both. A walk
-# that cannot leave a manifold smears nothing, and the divergence stays at log 2, the
-# largest that there is. From 90 % of it on, a state is called disjoint.
+# The separation of a manifold is the Jensen-Shannon divergence between its points and all
+# others, after a long random walk between neighbouring points has blurred both. If no walk
+# can leave the manifold, nothing is blurred, and the divergence is log 2, its maximum. A
+# manifold is certified if at least 90 % of this remains.
 
 for name, labeler in labelers.items():
     shares = ", ".join(f"{share:.1%}" for share in labeler.separation_ / np.log(2))
@@ -36,7 +36,7 @@ for name, labeler in labelers.items():
     print(f"{name}: {labeler.n_clusters_} states, {shares} of log 2, {verdict}")
 
 # %%
-# Right by the labels that the generators know and the labeler has not seen:
+# Compare with the true labels, which the labeler has not seen:
 
 for name, (_, y) in sets.items():
     right = nb.baselines.clustering_accuracy(labelers[name].labels_, y)
@@ -55,9 +55,9 @@ for ax, (name, (X, _)) in zip(axes.flat, sets.items(), strict=True):
 plt.show()
 
 # %%
-# Each colour is one manifold, whole: no boundary crosses one, and the boundaries run
-# through the empty space between them. A state may be round, bent or wound around another;
-# nothing about the shape was assumed.
+# Each colour is one whole manifold. The boundaries run through the empty space between
+# them. A manifold may be round, bent or wound around another, because nothing is assumed
+# about its shape.
 #
 # Next: :ref:`what happens where there is nothing to divide
 # <sphx_glr_examples_labels_plot_certificate_refused.py>`.

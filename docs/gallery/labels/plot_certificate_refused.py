@@ -33,7 +33,8 @@ sets = {
 points = {name: make(1200, random_state=0)[0] for name, make in sets.items()}
 
 # %%
-# Asked for two states, it finds two in each set; with "auto" it decides how many there are.
+# Asked for two manifolds, the labeler returns two for each set. With "auto", it decides how
+# many there are.
 
 asked, decided = {}, {}
 for name, X in points.items():
@@ -78,6 +79,6 @@ plt.show()
 
 # %%
 # The moons keep nearly all of log 2. The ring keeps a quarter: a walk of two thousand steps
-# does not quite forget on which half of a thin ring it began, and 90 % leaves room for
-# that. The Gaussians that overlap were drawn from two clusters, but the set is connected,
-# and that is what is being asked; a mixture model answers the other question.
+# does not quite forget on which half of a thin ring it began, and the threshold of 90 %
+# leaves room for that. The overlapping Gaussians were drawn from two clusters, but the set
+# is connected, so the certificate is refused. A mixture model can find the two clusters.

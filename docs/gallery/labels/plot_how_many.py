@@ -1,6 +1,6 @@
 """
-How many groups there are
-=========================
+How many clusters there are
+===========================
 
 ``n_clusters="auto"`` takes the largest number of states that are all certified disjoint and
 that are found again when the fit is repeated on parts of the data. What was tried on the
@@ -23,9 +23,9 @@ for k, share, again in zip(states, shares, labeler.selection_["stability"], stri
 print("taken:", labeler.n_clusters_)
 
 # %%
-# Fewer states than manifolds pass too, two manifolds sharing one: that is why the largest
-# number counts. From one too many on, some manifold has to be cut. After two such
-# numbers it stops.
+# Smaller numbers pass too, because two manifolds can share a state. This is why the largest
+# number counts. If the number is too large, some manifold has to be cut. After two such
+# numbers, the search stops.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.5, 3.8), width_ratios=(1, 1.25))
 taken = states == labeler.n_clusters_
@@ -43,5 +43,5 @@ right.set(xlabel="", ylabel="", xticks=[], yticks=[])
 plt.show()
 
 # %%
-# The weakest state keeps nearly all of log 2 as long as no manifold is cut, and falls off a
-# cliff as soon as one has to be. There is no elbow to be judged by eye.
+# The weakest state keeps nearly all of log 2 as long as no manifold is cut, and drops
+# sharply as soon as one is. You do not have to judge an elbow by eye.

@@ -2,8 +2,8 @@
 Clusters of images
 ==================
 
-Kinds of images touch each other: some ones look like sevens. There are no disjoint
-manifolds to be certified, but there are clusters, and
+Clusters of images touch: some ones look like sevens. There are no disjoint manifolds to
+certify, but there are clusters, and
 :class:`~neuralbayes.InformationClusterer` finds them.
 """
 
@@ -17,8 +17,8 @@ accuracy = nb.baselines.clustering_accuracy(clusterer.labels_, digits.labels)
 print(f"{accuracy:.1%} are in the cluster of their digit")
 
 # %%
-# The digits that are most typical of each cluster, by p(x|z) / p(x), which stands on the
-# right for the first and the last of them:
+# The most typical digits of each cluster. The numbers on the right are p(x|z) / p(x) of the
+# first and the last:
 
 figure, ax = plt.subplots(figsize=(8, 5.6), layout="constrained")
 nb.plot.MembersDisplay.from_estimator(
@@ -27,9 +27,9 @@ nb.plot.MembersDisplay.from_estimator(
 plt.show()
 
 # %%
-# Behind the ten clusters are forty small states, four for each, of which those that are
-# often neighbours were merged before the clusters were trained on. With ten from the
-# start it is likelier that one of them holds two digits while another digit has two:
+# The ten clusters were merged from forty states, four for each cluster. With only ten
+# states from the start, it is more likely that one of them holds two digits while another
+# digit is split:
 
 few = nb.InformationClusterer(n_clusters=10, n_states=10, random_state=0).fit(digits.images)
 for name, fitted in {"40 states, merged to 10": clusterer, "10 states": few}.items():
@@ -37,7 +37,7 @@ for name, fitted in {"40 states, merged to 10": clusterer, "10 states": few}.ite
     print(f"{name}: {accuracy:.1%}")
 
 # %%
-# Which digits went where, now that the classes are looked at:
+# Now use the classes to see which digits are in which cluster:
 
 figure, axes = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained")
 names = [str(digit) for digit in range(10)]
@@ -51,6 +51,6 @@ for ax, (name, fitted) in zip(
 plt.show()
 
 # %%
-# A row with two dark cells is a digit in two clusters, a column with two a cluster of two
-# digits. Here there are few images of few pixels; on MNIST, with more of both, each digit
-# gets a cluster of its own.
+# A row with two dark cells is a digit that is split between two clusters. A column with two
+# dark cells is a cluster that holds two digits. These images are few and small. On MNIST,
+# with more and larger images, each digit gets its own cluster.

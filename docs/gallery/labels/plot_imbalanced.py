@@ -1,10 +1,10 @@
 """
-Groups of very different size
-=============================
+Clusters of very different sizes
+================================
 
-One moon has a tenth, a thirtieth, a hundredth of the points of the other. Methods that
-weigh points by squared distance, or that want evenly filled clusters, cut the large group
-in two. Whether two sets are disjoint does not depend on how many points each of them has.
+One moon has a tenth, a thirtieth or a hundredth of the points of the other. Methods that
+minimise squared distances, or that prefer clusters of equal size, cut the large moon in
+two. Whether two sets are disjoint does not depend on how many points each of them has.
 """
 
 import textwrap
@@ -38,14 +38,14 @@ for row, ratio in zip(axes, ratios, strict=True):
 plt.show()
 
 # %%
-# In the last column the small moon has a colour of its own; in the others it shares one
-# with half of the large moon ("apart" is the share of its points in a state that no point
-# of the large moon is in).
+# In the last column, the small moon has its own colour. In the others, it shares one with
+# half of the large moon ("apart" is the share of its points in a cluster without any point
+# of the large moon).
 #
-# There is a limit. A network is trained on ``max_samples`` rows, 2,000 by default; to be
-# found and found again by ``n_clusters="auto"`` a group should have some dozens of rows
-# among them. With 20 it is seen, but not in resamples, and a warning says so; with three
-# times as many rows, all of them looked at, it is found, and p(z) says how small it is.
+# There is a limit. The network is trained on ``max_samples`` rows, 2,000 by default. For
+# ``n_clusters="auto"`` to find a manifold again in resamples, it should have a few dozen
+# rows among them. With 20 rows, it is found once but not in resamples, and a warning says
+# so. With three times as many rows, it is found, and p(z) says how small it is.
 
 figure, axes = plt.subplots(1, 2, figsize=(7, 2.8))
 for ax, n in zip(axes, (2000, 6000), strict=True):
@@ -62,5 +62,5 @@ for ax, n in zip(axes, (2000, 6000), strict=True):
 plt.show()
 
 # %%
-# Left one colour, right two. Of groups that are smaller still a fit cannot tell anything:
-# more rows, or a larger ``max_samples``, can.
+# On the left, there is one colour; on the right, there are two. To find even smaller
+# manifolds, use more rows or a larger ``max_samples``.

@@ -1,6 +1,6 @@
 """
-New points, and how sure the model is
-=====================================
+Label new points, with probabilities
+====================================
 
 The labeler is a small network: it labels points that it was not fitted on, with
 :math:`p(z|x)`, and a saved model does so in another program. Spectral clustering cannot;
@@ -29,14 +29,14 @@ new, y = make_spirals(10_000, random_state=1)
 print(f"{nb.baselines.clustering_accuracy(model.predict(new), y):.2%} on the right arm")
 
 # %%
-# And four single points: the centre, one beside an arm, two from nowhere near. A posterior
-# always sums to 1: it compares the states with each other, and does not know whether a
+# Now try four single points: the centre, one next to an arm, and two far away. A posterior
+# always sums to 1: it compares the manifolds with each other and does not know whether a
 # point looks like the data at all. The distance to the nearest training point does.
 
 four = np.array([[0.0, 0.0], [0.4, -0.45], [1.6, 0.6], [-1.5, -1.2]])
 for point, p in zip(four, model.predict_proba(four), strict=True):
     nearest = np.linalg.norm(X - point, axis=1).min()
-    print(f"{point}: state {p.argmax()} with {p.max():.1%}, nearest row {nearest:.2f} away")
+    print(f"{point}: manifold {p.argmax()} with {p.max():.1%}, nearest row {nearest:.2f}")
 
 # %%
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.5, 4.2))
@@ -60,6 +60,6 @@ for ax in (left, right):
 plt.show()
 
 # %%
-# Left: the arms go on where the training points were. Right: certain on the arms, pale
-# between them, where the boundaries run; and outside of the data bands that mean nothing,
-# in which two of the crosses lie.
+# On the left, the new points continue the arms. On the right, the model is certain on the
+# arms and uncertain on the boundaries between them. Far from the data, it is certain
+# without a reason; two of the crosses are there.

@@ -1,6 +1,6 @@
 """
-Beside k-means, mixtures, spectral clustering and HDBSCAN
-=========================================================
+Comparison with k-means, mixtures, spectral clustering and HDBSCAN
+==================================================================
 
 Six sets, five methods, all with scikit-learn's interface. Four sets are of disjoint
 manifolds; of the last two, one is made of two Gaussians that overlap and one is a ring,
@@ -56,8 +56,8 @@ methods = {
 }
 
 # %%
-# Below each map the share of points with the right label; a point that is called noise, in
-# grey, counts as wrong. Of the ring, the number of parts.
+# The number below each map is the share of points with the right label. Noise points (grey)
+# count as wrong. For the ring, it is the number of parts.
 
 warnings.simplefilter("ignore")  # graphs that are not connected, states not certified
 figure, axes = plt.subplots(len(sets), len(methods), figsize=(9.5, 10))
@@ -86,11 +86,10 @@ plt.show()
 
 # %%
 # - **Blobs**: everything works; k-means is the cheapest.
-# - **Circles, spirals**: means and Gaussians cannot; the methods that look at neighbours
-#   can.
+# - **Circles, spirals**: k-means and mixtures fail; the methods that use neighbours work.
 # - **Moons 10:1**: spectral clustering cuts the large moon. It does so for some draws of
 #   the points and not for others.
-# - **Overlap**: a mixture is made for this, and the others find its boundary too, but for
-#   HDBSCAN, which keeps the dense middle of each and calls the rest noise. The labeler
-#   refuses: the set is connected.
-# - **One ring**: all cut it. One of them says that it is a cut.
+# - **Overlap**: a mixture is made for this. The others find the boundary too, except
+#   HDBSCAN, which keeps the dense centres and calls the rest noise. The labeler refuses a
+#   certificate, because the set is connected.
+# - **One ring**: all methods cut it. Only the labeler says so.

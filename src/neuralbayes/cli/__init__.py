@@ -24,79 +24,78 @@ from neuralbayes.cli.errors import explain, paragraph
 from neuralbayes.cli.help import Flowing
 from neuralbayes.cli.options import check_numbers
 
-ABOUT = """Finds discrete structure in unlabelled data.
+ABOUT = """Cluster unlabelled tables, images and texts, and explain the clusters.
 
-A small network learns p(z|x), the probability of each of a few states z given a row x. What follows from it in closed \
-form, p(z), p(x|z) and how far the states are apart, says which rows belong together and whether they truly do."""
+It also learns features of images without labels, and reproduces the experiments of the Neural Bayes paper."""
 
 EXAMPLES = """[bold]Examples[/bold]
 
-  See what it does, on data that need no download:
+  See what it does, on data that needs no download:
   [cyan]neuralbayes demo --out demo[/cyan]
 
-  Is anything broken here, and how fast is training?
+  Check the installation and the training speed:
   [cyan]neuralbayes doctor[/cyan]
 
-  Label each row of a table with one of three manifolds:
-  [cyan]neuralbayes label data.csv --clusters 3[/cyan]
-
-  Let the data say how many there are, and keep the model:
+  Cluster the rows of a table, and keep the model:
   [cyan]neuralbayes label data.csv --clusters auto --save model/[/cyan]
+
+  Explain the clusters on a page:
+  [cyan]neuralbayes report model/ data.csv --open[/cyan]
 
   Label new rows with that model:
   [cyan]neuralbayes label new.csv --model model/[/cyan]
 
-  Which image data sets there are, and which are on this computer:
+  List the image data sets, and which are on this computer:
   [cyan]neuralbayes data list[/cyan]
 
-  Learn features of unlabelled images: a named set, a folder, or an array:
+  Learn features of unlabelled images (a named data set, a folder, or an array):
   [cyan]neuralbayes pretrain my_images/ --out run/[/cyan]
 
-  Search the settings of that for those with the best features:
+  Search for the settings that learn the best features:
   [cyan]neuralbayes sweep cifar10 --search alpha=0:10 --out sweep/[/cyan]
 
-  See how good the features are, with labels, and what pixels would give:
+  Measure how good the features are, compared with pixels:
   [cyan]neuralbayes probe run/ --data cifar10 --baselines[/cyan]
 
   Write the features of new images, or the encoder itself for other programs:
   [cyan]neuralbayes embed run/ new_images/ --out features.parquet[/cyan]
   [cyan]neuralbayes export run/ --to onnx --out encoder.onnx[/cyan]
 
-  See what it learnt, on a page:
+  See what a run has learnt:
   [cyan]neuralbayes report run/ --open[/cyan]
 
-  Run a table of the paper:
+  Reproduce a table of the paper:
   [cyan]neuralbayes reproduce table-batch --scale laptop --record results/[/cyan]
 
   Keep the options of a command in a file:
   [cyan]neuralbayes config pretrain > run.toml[/cyan]
   [cyan]neuralbayes pretrain --config run.toml[/cyan]
 
-COMMAND --help explains a command.
+Use COMMAND --help for the options of a command.
 """
 
 COMMANDS = {
     "First steps": {
-        "demo": "Label manifolds and learn digits; write a page of it.",
-        "doctor": "Tell what there is on this computer, how fast it trains, and what is broken.",
+        "demo": "Cluster and learn features of sample data, and write a page with the results.",
+        "doctor": "Check the installation, the hardware and the training speed.",
     },
     "Tables": {
-        "label": "Label the rows of a table by the manifold they lie on, or images by their cluster.",
+        "label": "Cluster the rows of a table, texts or images.",
     },
     "Images": {
-        "data": "Named data sets: list, get, check, where.",
+        "data": "List, download and check named data sets.",
         "pretrain": "Learn features of unlabelled images.",
-        "sweep": "Search the settings of pretrain.",
-        "probe": "Tell how good the features of an encoder are.",
+        "sweep": "Search for the best settings of pretrain.",
+        "probe": "Measure how good the features of an encoder are.",
         "embed": "Write the features of images to a file.",
-        "export": "Write an encoder for other programs.",
+        "export": "Export an encoder or a clusterer to ONNX or torch.export.",
     },
     "Results": {
-        "report": "Make a page of what a run or a model learnt, or of what was reproduced.",
-        "reproduce": "Run the tables and figures of the paper.",
+        "report": "Write a page that explains a model, a run, or reproduced results.",
+        "reproduce": "Reproduce the tables and figures of the paper.",
     },
     "Settings": {
-        "config": "Print an example of a config file.",
+        "config": "Print an example config file.",
     },
 }
 """Each command with what it does, in groups, in the order in which a person meets them."""
@@ -124,7 +123,7 @@ def _register() -> None:
         group = Group(title, sort_key=place)
         for number, (name, text) in enumerate(commands.items()):
             app.command(f"neuralbayes.cli.{name}:app", name=name, help=text, group=group, sort_key=number)
-    text = "Let the tab key complete commands, in bash, zsh or fish."
+    text = "Install tab completion for bash, zsh or fish."
     app.command("neuralbayes.cli.completion:app", name="--install-completion", help=text, group=group)
     for flag in ("--help", "--version"):
         app[flag].group = (group,)
@@ -141,12 +140,12 @@ def _launch(
     config: Annotated[Path | None, Parameter(metavar="FILE", group=EVERYWHERE)] = None,
     debug: Annotated[bool, Parameter(negative="", show_default=False, group=EVERYWHERE)] = False,
 ) -> Any:
-    """Run a command with the options of the command line and of a file.
+    """Run a command with options from the command line and from a file.
 
     Parameters
     ----------
     config
-        Take options from a TOML or YAML file; those of the command line win.
+        Read options from a TOML or YAML file. Options on the command line take precedence.
     debug
         Show the traceback of an error.
     """

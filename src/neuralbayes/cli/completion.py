@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-EXAMPLES = """Writes a script for the shell, which needs no Python while you type, and names it in the shell's startup \
-file. After an upgrade of neuralbayes, run it again.
+EXAMPLES = """Writes a completion script for the shell and adds it to the startup file. Run it again after you upgrade \
+neuralbayes.
 
 [bold]Examples[/bold]
 
@@ -33,14 +33,14 @@ def install_completion(
     shell: Literal["bash", "zsh", "fish", "powershell"] | None = None,
     out: Annotated[Path | None, Parameter(name=["--out", "-o"])] = None,
 ) -> None:
-    """Let the tab key complete commands.
+    """Install tab completion.
 
     Parameters
     ----------
     shell
-        Which shell; by default the one that this is started from.
+        Name of the shell. By default the current one.
     out
-        Write the script to this file, and leave the startup file as it is.
+        Write the script to this file and do not change the startup file.
     """
     from cyclopts.completion import detect_shell
     from cyclopts.completion.detect import ShellDetectionError

@@ -15,8 +15,8 @@ from neuralbayes.cli.options import Kind, key_of
 if TYPE_CHECKING:
     from cyclopts import Argument
 
-EXAMPLES = """Prints all options of a command in TOML, each explained and none set. Every command takes such a file \
-by --config; what is given on the command line wins. A file in YAML has the same keys.
+EXAMPLES = """Prints all options of a command in TOML, explained and commented out. Every command reads such a file \
+with --config. Options on the command line take precedence. A YAML file has the same keys.
 
 [bold]Examples[/bold]
 
@@ -32,12 +32,12 @@ app = App(name="config", help_epilogue=EXAMPLES)
 
 @app.default
 def config(command: Annotated[Command, Parameter(show_choices=True)], /) -> None:
-    """Print an example of a config file.
+    """Print an example config file.
 
     Parameters
     ----------
     command
-        For which command.
+        Name of the command.
     """
     from neuralbayes.cli import app as root
 

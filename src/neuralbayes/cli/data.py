@@ -55,7 +55,7 @@ def get(
     force: Annotated[bool, Parameter(negative="", help="Read it again even if it is there.")] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Fetch data sets, verify them and store them decoded.
+    """Download data sets, verify them and store them decoded.
 
     Parameters
     ----------
@@ -83,12 +83,12 @@ def get(
 
 @app.command
 def check(*names: str, root: Root = None, quiet: Quiet = False) -> None:
-    """Compute the SHA-256 of stored data sets again; it is an error if one is not what it should be.
+    """Verify the SHA-256 checksums of stored data sets.
 
     Parameters
     ----------
     names
-        Names of data sets; by default all that are on this computer.
+        Names of data sets. By default all that are on this computer.
     """
     from neuralbayes.data.inventory import check as check_arrays
     from neuralbayes.data.inventory import inventory

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from neuralbayes.demo.manifolds import ManifoldResult
     from neuralbayes.demo.result import DemoResult
 
-EXAMPLES = """Labels the paper's four toy sets in 512 dimensions, and a ring that cannot be divided; then learns \
-features of handwritten digits without their labels, and compares both with k-means. Everything is on this computer \
-already. What came out is on one HTML page that needs no network.
+EXAMPLES = """Learns features of handwritten digits without labels, labels the four toy sets of the paper in 512 \
+dimensions and a ring that cannot be divided, and compares the results with k-means. It downloads nothing, and writes \
+one HTML page that works offline.
 
 [bold]Examples[/bold]
 
@@ -51,20 +51,20 @@ def demo(
     json_: Annotated[Flag, Parameter(name="--json")] = False,
     quiet: Flag = False,
 ) -> None:
-    """Label manifolds and learn digits, in less than a minute; write a page of it.
+    """Cluster and learn features of sample data, and write a page with the results.
 
     Parameters
     ----------
     out
-        Folder for demo.html, two pictures and result.json; those of an earlier demo are replaced.
+        Folder for demo.html, two pictures and result.json. Files of an earlier demo are replaced.
     seed
-        Seed of the data and of the training.
+        Random seed of the data and the training.
     open_
-        Open the page in the browser; by default you are asked in a terminal.
+        Open the page in the browser. By default, the command asks if it runs in a terminal.
     json_
         Print one JSON object and nothing else.
     quiet
-        Print nothing but errors.
+        Print errors only.
     """
     if seed < 0:
         raise ValueError(f"--seed must be 0 or more, got {seed}")
@@ -91,12 +91,12 @@ def _check_folder(out: Path) -> None:
 
         content = read_json(result)
         if not (isinstance(content, dict) and {"manifolds", "digits"} <= content.keys()):
-            raise FileExistsError(f"{result} is of something else than a demo; choose another folder with --out")
+            raise FileExistsError(f"{result} was not written by neuralbayes demo; choose another folder with --out")
     elif page.is_file():
         from neuralbayes.report.explorer.page import is_page
 
         if not is_page(page):
-            raise FileExistsError(f"{page} exists and is no page of a demo; choose another folder with --out")
+            raise FileExistsError(f"{page} was not written by neuralbayes demo; choose another folder with --out")
     check_target(result, option="--out", force=True)
 
 
@@ -139,9 +139,9 @@ def _print(result: DemoResult, console: Console) -> None:
             console.print(Text.assemble((f"{name:<10}", "dim"), str(path)), soft_wrap=True)
     page = result.files.get("page")
     if page is None:
-        console.print(Text("No page: it could not be drawn, as the warning says.", style="yellow"), soft_wrap=True)
+        console.print(Text("No page was written; see the warning.", style="yellow"), soft_wrap=True)
     else:
-        console.print(Text("All of it, with pictures and an explorer of the states, on one page:"), soft_wrap=True)
+        console.print(Text("All results, with pictures and an explorer of the states, on one page:"), soft_wrap=True)
         console.print(Text(str(page), style=f"bold cyan link {page.absolute().as_uri()}"), soft_wrap=True)
 
 
@@ -150,28 +150,28 @@ def _heading(console: Console, text: str) -> None:
 
 
 def _manifold_table(results: list[ManifoldResult]) -> Table:
-    table = _table("set", "states", "right", "k-means", "separation", "certified", "auto", "time")
+    table = _table("set", "manifolds", "right", "k-means", "separation", "certified", "auto", "time")
     for r in results:
         table.add_row(
             r.name,
             str(r.n_clusters),
             "-" if r.right is None else f"{r.right:,}",
             "-" if r.kmeans_right is None else f"{r.kmeans_right:,}",
-            f"{r.separation_percent:.1f} %",
+            f"{r.separation_percent:.1f}",
             Text("yes", style="green") if r.certified else Text("refused", style="yellow"),
             str(r.n_clusters_auto),
             f"{r.seconds:.1f} s",
         )
     table.caption = (
-        "right: points whose label is that of their manifold. separation: % of log 2, the smallest of the states. "
-        "auto: the number of states where none is given."
+        "right: points with the correct label. separation: 0 to 100, of the weakest manifold. auto: the number of "
+        "manifolds that is found if none is given."
     )
     return table
 
 
 def _probe_table(digits: DigitsResult) -> Table:
     counts = list(digits.probes[0].accuracy)
-    table = _table("features", "number", *(f"{n} labels a class" if n != "all" else "all labels" for n in counts))
+    table = _table("features", "number", *(f"{n} labels per class" if n != "all" else "all labels" for n in counts))
     best = {n: max(probe.accuracy[n] for probe in digits.probes) for n in counts}
     for probe in digits.probes:
         cells = [
@@ -180,8 +180,8 @@ def _probe_table(digits: DigitsResult) -> Table:
         ]
         table.add_row(probe.features, str(probe.n_features), *cells)
     table.caption = (
-        f"{digits.n_test} test images, a linear classifier on frozen features; few labels: mean of several draws. "
-        "k-means: how near as many centres are, learnt from the same images."
+        f"Accuracy of a linear classifier on {digits.n_test} test images. With few labels, the mean of several draws. "
+        "k-means: similarity to as many centres, learnt from the same images."
     )
     return table
 
@@ -205,6 +205,6 @@ def _verdict(result: DemoResult) -> str:
     whole = [r for r in result.manifolds if r.right is not None]
     perfect = sum(r.right == r.n_points and r.certified for r in whole)
     refused = [r.name for r in result.manifolds if r.right is None and not r.certified]
-    parts = [f"{perfect} of {len(whole)} sets labelled without an error and certified"]
-    parts += [f"{', '.join(refused)} refused"] if refused else []
+    parts = [f"{perfect} of {len(whole)} sets are labelled without an error and certified"]
+    parts += [f"the certificate is refused for {', '.join(refused)}"] if refused else []
     return f"{'; '.join(parts)}; computed in {result.seconds:.0f} seconds."

@@ -23,9 +23,9 @@ from neuralbayes.cli.busy import busy
 from neuralbayes.cli.extras import extras, installed_version, required
 from neuralbayes.cli.options import Flag
 
-EXAMPLES = """Shows versions, cores, memory, devices and data sets, and trains for some seconds on made-up images. \
-Nothing is changed and nothing is sent anywhere. The exit code is 1 where something is broken. Put what it prints into \
-a report of a bug: your home folder and your name are left out.
+EXAMPLES = """Shows versions, cores, memory, devices and data sets, and trains for a few seconds on random images. \
+It changes nothing and sends nothing anywhere. The exit code is 1 if something is broken. Include the output in bug \
+reports: it does not contain your name or home folder.
 
 [bold]Examples[/bold]
 
@@ -41,14 +41,14 @@ app = App(name="doctor", help_epilogue=EXAMPLES)
 
 @app.default
 def doctor(*, json_: Annotated[Flag, Parameter(name="--json")] = False, quiet: Flag = False) -> int:
-    """Tell what there is on this computer, how fast it trains, and what is broken.
+    """Check the installation, the hardware and the training speed.
 
     Parameters
     ----------
     json_
         Print one JSON object and nothing else.
     quiet
-        Print nothing but what is broken.
+        Print problems only.
     """
     with busy("looking at this computer", enabled=not (quiet or json_)):
         found, broken = examine()

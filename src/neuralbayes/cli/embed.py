@@ -24,14 +24,14 @@ from neuralbayes.cli.runs import (
 )
 from neuralbayes.distributed.workers import Workers
 
-EXAMPLES = """One row for each image, in their order. A .parquet or .csv file has the columns index, path (for a \
-folder), label and class (where there are labels and names for them) and f_0, f_1, ..., which alone are features to \
-neuralbayes label. A .npy file has the features alone, and the other columns are in a file beside it, NAME-rows.csv. \
-Images of another size than the encoder's are cut and scaled to it.
+EXAMPLES = """Writes one row per image, in order. A .parquet or .csv file has the columns index, path (for a folder), \
+label and class (if there are labels) and f_0, f_1, ... A .npy file has only the features, and NAME-rows.csv next to \
+it has the other columns. neuralbayes label uses the columns f_0, f_1, ... and ignores the others. Images are cropped \
+and scaled to the size of the encoder.
 
-Images are done a thousand at a time. What is finished is kept beside the file until it is whole: interrupted, the \
-same command goes on. --workers shares the images among processes of this machine, --scheduler among the workers of \
-a Dask cluster. The file is the same for any number of workers.
+Images are processed in blocks of a thousand. Finished blocks are kept next to the output, so an interrupted command \
+continues when you run it again. --workers shares the blocks among processes of this machine, --scheduler among the \
+workers of a Dask cluster. The output does not depend on the number of workers.
 
 [bold]Examples[/bold]
 
@@ -66,27 +66,27 @@ def embed(
     Parameters
     ----------
     run
-        Folder of a finished pretraining.
+        Folder of a finished run of pretrain.
     data
         A data set, a folder of pictures, a .npy or a .npz.
     out
-        Where the features go: .parquet, .csv or .npy.
+        Output file: .parquet, .csv or .npy.
     layer
-        Which hidden layer: the last one, or one by its number or name.
+        Hidden layer: the last one, or a number or name.
     split
-        Which part of DATA; what is not split is all train.
+        Which part of DATA, train by default.
     limit
-        Take the first N images only.
+        Use only the first N images.
     device
-        Where the encoder computes, in every worker: cpu, cuda, cuda:1 or mps; auto is the best one there is.
+        Device of the encoder, in every worker: cpu, cuda, cuda:1 or mps; auto uses the best one available.
     workers
-        Processes of this machine that share the images; they share the cores.
+        Number of processes that share the images and the cores of this machine.
     scheduler
         Share the images among the workers of this Dask scheduler instead.
     force
-        Replace a file that exists, and finished blocks of another job.
+        Overwrite an existing file and finished blocks of another job.
     quiet
-        Print nothing but errors.
+        Print errors only.
     """
     from neuralbayes.data.path_text import path_cell
     from neuralbayes.distributed.blocks import digest

@@ -25,11 +25,11 @@ PACKAGES = {"yaml": "pyyaml"}
 """Packages that have another name than their module."""
 
 SMALLER = {
-    "label": "Use fewer columns or rows, or with --model .npy or .parquet, which are read piece by piece.",
-    "pretrain": "A smaller --microbatch takes less, so does --recompute, or a smaller --encoder.",
-    "sweep": "Fewer --workers take less, so does --set microbatch_size=50.",
-    "reproduce": "Fewer --workers take less.",
-    "embed": "Fewer --workers take less.",
+    "label": "Use fewer columns or rows, or --model with a .npy or .parquet file, which is read in blocks.",
+    "pretrain": "Use a smaller --microbatch, --recompute, or a smaller --encoder.",
+    "sweep": "Use fewer --workers or --set microbatch_size=50.",
+    "reproduce": "Use fewer --workers.",
+    "embed": "Use fewer --workers.",
 }
 """What to do about too little memory."""
 
@@ -62,11 +62,11 @@ def explain(error: Exception, words: Sequence[str] = ()) -> Explanation:
     text = _in_options(stream_names(" ".join(str(error).split())), words)  # scikit-learn's messages have several lines
     command = words[0] if words else ""
     page = " ".join(["neuralbayes", *words[:1], "--help"])
-    general = f"`{page}` explains the options; --debug shows where it happened."
+    general = f"`{page}` explains the options; --debug shows the traceback."
     match error:
         case CycloptsError():
             page = " ".join(["neuralbayes", *(error.command_chain or ()), "--help"])
-            return Explanation(_usage_text(error, text), f"{_example(error)}`{page}` shows what can be given.")
+            return Explanation(_usage_text(error, text), f"{_example(error)}`{page}` shows all options.")
         case ImportError():
             return Explanation(text, _install_hint(error, text))
         case FileNotFoundError():
@@ -74,29 +74,29 @@ def explain(error: Exception, words: Sequence[str] = ()) -> Explanation:
                 _file_text(error, text), _near(words, text) or "Check the spelling and the folder you are in."
             )
         case PermissionError() | OSError(errno=errno.EROFS):
-            return Explanation(_file_text(error, text), "Choose a place where you may read and write.")
+            return Explanation(_file_text(error, text), "Choose a folder that you can read and write.")
         case OSError(errno=errno.ENOSPC | errno.EDQUOT):
-            hint = "Make room or write elsewhere; what was there before is unchanged."
+            hint = "Free some space or write elsewhere. Existing files are unchanged."
             return Explanation(f"the disk is full ({_file_text(error, text)})", hint)
         case RuntimeError() | OSError() if "EADDRINUSE" in text or getattr(error, "errno", 0) == errno.EADDRINUSE:
             return _port_in_use(text)
         case RuntimeError() if type(error).__name__ == "DistStoreError":
-            hint = "Start all of them, with the same MASTER_ADDR and MASTER_PORT, which this machine must reach."
-            return Explanation(f"the processes of this job did not come together ({text})", hint)
+            hint = "Start all of them with the same MASTER_ADDR and MASTER_PORT, which this machine must reach."
+            return Explanation(f"the processes of this job could not connect to each other ({text})", hint)
         case ConnectionError():
-            hint = "The same command goes on from what is finished; --debug shows where it happened."
+            hint = "Run the same command to continue; --debug shows the traceback."
             return Explanation(_file_text(error, text), hint)
         case OSError():
             return Explanation(_file_text(error, text), general)
         case MemoryError() | RuntimeError() if isinstance(error, MemoryError) or _is_torch_memory(text):
-            hint = SMALLER.get(command, "Close other programs, or take a part of the data.")
-            return Explanation(f"the memory is not enough{': ' if text else ''}{text}", hint)
+            hint = SMALLER.get(command, "Close other programs, or use part of the data.")
+            return Explanation(f"out of memory{': ' if text else ''}{text}", hint)
         case _ if type(error).__name__ in DAMAGED:
-            return Explanation(f"a file is damaged or cut short ({text})", "Make or fetch it again. " + general)
+            return Explanation(f"a file is damaged or cut short ({text})", "Create or download it again. " + general)
         case ValueError() | TypeError():
             return Explanation(text, general)
         case _:
-            hint = "This is a bug in neuralbayes: please report it with what --debug and `neuralbayes doctor` print."
+            hint = "This is a bug in neuralbayes; please report it with the output of --debug and `neuralbayes doctor`."
             return Explanation(f"{type(error).__name__}: {text}", hint, BUG)
 
 
@@ -120,7 +120,7 @@ def _usage_text(error: CycloptsError, text: str) -> str:
     command = " ".join(["neuralbayes", *(error.command_chain or ())])
     match error:
         case UnusedCliTokensError(unused_tokens=[*tokens]):
-            return f"`{command}` does not know what to do with {', '.join(map(repr, tokens))}"
+            return f"`{command}` does not accept {', '.join(map(repr, tokens))}"
         case MissingArgumentError(argument=argument, keyword=None) if argument is not None and not argument.tokens:
             instead = re.search(r"Did you mean .*\?$", text)
             return f"`{command}` needs {argument.name}. {instead.group() if instead else ''}".strip()
@@ -134,7 +134,7 @@ def _example(error: CycloptsError) -> str:
     """How a command that lacks an argument is used."""
     pages = (error.app.help_epilogue or "") if error.app is not None else ""
     example = re.search(r"\[cyan\](neuralbayes .*?)\[/cyan\]", pages)
-    return f"Such as: {example.group(1)}. " if example and isinstance(error, MissingArgumentError) else ""
+    return f"For example: {example.group(1)}. " if example and isinstance(error, MissingArgumentError) else ""
 
 
 def _install_hint(error: ImportError, text: str) -> str:
@@ -142,21 +142,21 @@ def _install_hint(error: ImportError, text: str) -> str:
     from neuralbayes.cli.extras import extras
 
     if "pip install" in text:
-        return "Do it in the environment that runs neuralbayes."
+        return "Run this in the environment of neuralbayes."
     missing = (error.name or "").partition(".")[0]
     package = PACKAGES.get(missing, missing)
     extra = next((name for name, members in extras().items() if package in {one.name for one in members}), None)
     if extra is not None:
-        return f"pip install 'neuralbayes[{extra}]', in the environment that runs neuralbayes."
-    return "Install it into the environment that runs neuralbayes; `neuralbayes doctor` shows what is there."
+        return f"Run pip install 'neuralbayes[{extra}]' in the environment of neuralbayes."
+    return "Install it in the environment of neuralbayes; `neuralbayes doctor` shows what is installed."
 
 
 def _port_in_use(text: str) -> Explanation:
     port = re.search(r"port: (\d+)", text)
     number = port.group(1) if port else os.environ.get("MASTER_PORT", "")
     other = f"torchrun takes --master-port {int(number) + 1}" if number else "torchrun takes --master-port"
-    message = f"port {number or 'of this job'} of this machine is in use, perhaps by another job"
-    return Explanation(message, f"Take another: {other}, other launchers take MASTER_PORT from the environment.")
+    message = f"port {number or 'of this job'} is in use on this machine, perhaps by another job"
+    return Explanation(message, f"Use another port: {other}, other launchers read MASTER_PORT.")
 
 
 def _near(words: Sequence[str], text: str) -> str:

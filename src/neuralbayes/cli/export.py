@@ -14,10 +14,10 @@ from neuralbayes.cli.options import Flag
 from neuralbayes.cli.outputs import check_target
 from neuralbayes.cli.runs import load_encoder, one_layer
 
-EXAMPLES = """A pretrained encoder takes any number of images as bytes, (n, height, width, channels) from 0 to 255, \
-normalises them, and gives the features that `neuralbayes embed` gives. A model of `neuralbayes label --save` takes \
-such images, or rows of numbers in float64, and gives probabilities, labels and typicality. Each is compared with the \
-original before it is kept. onnx needs pip install 'neuralbayes\\[export]'; torch is read by torch.export.load.
+EXAMPLES = """An exported encoder takes a batch of images as bytes, (n, height, width, channels) from 0 to 255, and \
+returns the same features as `neuralbayes embed`. An exported model of `neuralbayes label --save` takes such images, \
+or rows of float64 numbers, and returns probabilities, labels and typicality. The export is compared with the original \
+before it is written. onnx needs pip install 'neuralbayes\\[export]'; read torch with torch.export.load.
 
 [bold]Examples[/bold]
 
@@ -42,22 +42,22 @@ def export(
     force: Flag = False,
     quiet: Flag = False,
 ) -> None:
-    """Write an encoder or a clusterer for other programs.
+    """Export an encoder or a clusterer to ONNX or torch.export.
 
     Parameters
     ----------
     run
-        Folder of a finished pretraining, or of a saved model.
+        Folder of a finished run of pretrain, or of a saved model.
     to
         The format.
     out
-        The file: .onnx, or .pt2 for torch.
+        Output file: .onnx, or .pt2 for torch.
     layer
-        Which hidden layer an encoder gives: the last one, the default, or one by its number or name.
+        Hidden layer of an encoder: the last one (the default), or a number or name.
     force
-        Replace a file that exists.
+        Overwrite an existing file.
     quiet
-        Print nothing but errors.
+        Print errors only.
     """
     if out.suffix != SUFFIX[to]:
         raise ValueError(f"--out must end in {SUFFIX[to]} for --to {to}, got {str(out)!r}")

@@ -26,16 +26,16 @@ from neuralbayes.cli.report_inputs import reading_options
 from neuralbayes.cli.standard_streams import HYPHEN, output_file, standard_input, stream_names, to_standard_output
 from neuralbayes.distributed.workers import Workers
 
-EXAMPLES = """Writes the table again with a label for each row and the probabilities p_0, p_1, ... of all labels, \
-draws a picture, and says whether the manifolds are certified disjoint.
+EXAMPLES = """Writes the table with a label for each row and the probabilities p_0, p_1, ... of all labels, draws a \
+picture, and prints what each cluster is.
 
-Images get a cluster each. The table has their index, path, label and probabilities, and the picture is a contact \
-sheet: a row of each cluster, from its most typical image to its least typical.
+For images, the table has their index, path, label and probabilities. The picture is a contact sheet with one row per \
+cluster, from its most typical image to its least typical.
 
-With --model rows and images are labelled block by block. What is finished is kept beside the output until it is \
-whole: interrupted, the same command goes on. --workers shares the blocks among processes of this machine, --scheduler \
-among the workers of a Dask cluster. The output is the same for any number of workers. Parquet, also a folder of \
-files, need not fit into memory: it is read and written some groups of rows at a time.
+With --model, rows and images are labelled in blocks. Finished blocks are kept next to the output, so an interrupted \
+command continues when you run it again. --workers shares the blocks among processes of this machine, --scheduler \
+among the workers of a Dask cluster. The output does not depend on the number of workers. Parquet files and folders \
+need not fit into memory.
 
 [bold]Examples[/bold]
 
@@ -96,94 +96,93 @@ def label(
     json_: Annotated[Flag, Parameter(name="--json")] = False,
     quiet: Flag = False,
 ) -> None:
-    """Cluster the rows of a table, or images.
+    """Cluster the rows of a table, texts or images.
 
     Parameters
     ----------
     file
-        The table: .csv, .tsv, .txt or .jsonl, which may be packed (.csv.gz, .zst, .bz2, .xz), .parquet or a folder of
-        such, .arrow, .feather, .xlsx, .npy, .npz, or - for standard input. Columns may be numbers, categories, dates
+        A table: .csv, .tsv, .txt or .jsonl, optionally compressed (.csv.gz, .zst, .bz2, .xz), .parquet or a folder of
+        them, .arrow, .feather, .xlsx, .npy, .npz, or - for standard input. Columns may hold numbers, categories, dates
         and text, with missing cells. Or images: a data set such as mnist, a folder of pictures, a .npy or a .npz.
     clusters
-        Number of clusters: at least 2, or auto, the default, which lets the data decide.
+        Number of clusters: at least 2, or auto (the default) to let the data decide.
     method
-        Of rows: manifolds finds groups with gaps between them in the columns of numbers and certifies these;
-        information finds clusters that may touch, by all columns. auto, the default, takes manifolds where all groups
-        are certified, else information. Images always get information.
+        For rows: manifolds finds and certifies disjoint manifolds in the numeric columns; information finds clusters
+        that may touch, using all columns. auto (the default) uses manifolds if all of them are certified, and
+        information otherwise. Images always use information.
     max_clusters
-        The largest number that auto tries, 8 by default, with information 20.
+        The largest number that auto tries: 8 by default, or 20 with --method information.
     out
-        Where the labels go; the suffix chooses the format. By default beside FILE, with -labels after its name, and for
-        standard input to standard output, as with -. The cells of the input stay as they are. A .npy file gets the
-        labels alone, a .npz file labels and probabilities.
+        Output file; the suffix determines the format. By default FILE-labels next to FILE, or standard output if FILE
+        is standard input. The cells of the input are not changed. A .npy file gets only the labels, a .npz file labels
+        and probabilities.
     columns
-        The columns to use, by name, with commas between them; x0,x1,... where the file has no names. By default all but
-        ids, constants, empty columns, and what neuralbayes embed and label wrote; a table shows which and why.
+        Columns to use, separated by commas (x0,x1,... if the file has no names). By default all columns except ids,
+        constants, empty columns, and labels or indices written by neuralbayes embed and label. A table shows which
+        columns are used and why.
     as_
-        What a column holds, where that is not seen rightly: number, boolean, category, date or text, or ignore to leave
-        it out. Can be given several times.
+        Override the kind of a column: number, boolean, category, date or text, or ignore to leave it out. May be
+        repeated.
     missing
-        What becomes of missing cells: impute, the default, fills in what the other cells of the row foretell; mask also
-        tells the network where cells are missing; drop trains on the rows without missing cells. All rows get a label.
+        How to treat missing cells: impute (the default) predicts them from the other cells of the row; mask also tells
+        the network where cells are missing; drop trains on complete rows only. All rows get a label.
     key
         Which array of a .npz file to use.
     sheet
-        Which sheet of an .xlsx file to use, by its name or its number; by default the first.
+        Sheet of an .xlsx file, by name or number. By default the first.
     sep
-        The mark between the cells of a text file, or one of tab and space. By default it is found, as are the two
-        below.
+        Separator of a text file, or one of tab and space. Detected by default, like the next two options.
     decimal
-        The decimal mark in a text file.
+        Decimal mark of a text file.
     encoding
-        The encoding of a text file, such as cp1252.
+        Encoding of a text file, such as cp1252.
     standardize
-        Give numbers in units of their spread, outliers drawn in. The default for tables with names, other than
-        features of neuralbayes embed; --no-standardize leaves numbers as they are, where all have one unit.
+        Scale each numeric column to unit variance and pull in outliers. This is the default for tables with column
+        names, except features of neuralbayes embed. Use --no-standardize if all columns have the same unit.
     neighbors
-        How many neighbours a row is joined to, 15 by default: fewer, such as 8, where manifolds nearly touch, more
-        where one is thinly sampled.
+        Number of neighbours of each row, 15 by default. Use fewer (such as 8) if manifolds almost touch, and more if a
+        manifold has few rows.
     split
-        Of images: which part of them, train by default; what is not split is all train.
+        For images: which part of the data set, train by default.
     limit
-        Of images: take the first N only.
+        For images: use only the first N.
     size
-        Of images: scale and cut them to this many pixels a side, or to height x width. By default they stay as they
-        are, but pictures of a folder are reduced to 64 pixels on their shorter side.
+        For images: scale and crop them to this many pixels per side, or to height x width. By default, pictures in a
+        folder are reduced to 64 pixels on the shorter side, and other images stay as they are.
     text
-        Cluster the rows of a table by the text in this column: by the --features of a network, else by the letters that
-        texts have in common, which is much coarser.
+        Cluster the rows of a table by the text in this column, using the --features of a network. Without --features,
+        texts are compared by their character n-grams, which is much coarser.
     features
-        Cluster by the features of a pretrained network, which sees what pixels and letters do not tell. Of images:
-        timm:NAME, torchvision:NAME (extra vision) or onnx:FILE. Of texts: sentence-transformers:NAME, or the folder of
-        such a network (extra text). Of both: file.py:function, a function of your own that takes uint8 images
-        (n, H, W, 3) or a list of texts. They are computed once and kept beside the labels. Or a .npy file with a row
-        for each image or row.
+        Cluster by the features of a pretrained network. For images: timm:NAME, torchvision:NAME (extra vision) or
+        onnx:FILE. For texts: sentence-transformers:NAME or the folder of such a network (extra text). For both:
+        file.py:function, a function that takes uint8 images (n, H, W, 3) or a list of texts. Features are computed
+        once and kept next to the labels. Or a .npy file with one row of features for each image or row.
     sort_into
-        Of a folder of pictures: make this folder, with a sub-folder of links to the pictures of each cluster.
+        For a folder of pictures: create this folder, with a sub-folder of links to the pictures of each cluster.
     copy
-        With --sort-into: copy the pictures rather than linking to them.
+        With --sort-into: copy the pictures instead of linking to them.
     seed
-        Seed of the random numbers, 0 by default: the same seed gives the same labels.
+        Random seed, 0 by default. The same seed gives the same labels.
     device
-        Where networks compute: cpu, cuda, cuda:1 or mps; auto is the best one there is.
+        Device of the networks: cpu, cuda, cuda:1 or mps; auto uses the best one available.
     save
         Folder to save the trained model in.
     model
-        Folder of a saved model: label with it instead of training one.
+        Folder of a saved model to label with, instead of training a new one.
     workers
-        With --model: processes of this machine that share the rows; they share the cores.
+        With --model: number of processes that share the rows and the cores of this machine.
     scheduler
         With --model: share the rows among the workers of this Dask scheduler instead.
     picture
-        Where the picture goes: .png, .svg or .pdf. By default beside the labels.
+        File of the picture: .png, .svg or .pdf. By default next to the labels.
     no_picture
-        Draw no picture.
+        Do not draw a picture.
     force
-        Replace files that exist, and finished blocks of another job.
+        Overwrite existing files and finished blocks of another job.
     json_
         Print one JSON object and nothing else.
     quiet
-        Print nothing but errors.
+        Print errors only.
     """
     if model is not None:
         given: dict[str, Any] = {"--clusters": clusters, "--max-clusters": max_clusters, "--neighbors": neighbors}

@@ -110,7 +110,7 @@ def all_finite(array: Any) -> bool:
 
 
 def train_on_array(table: Any, training: Training) -> Labeling:
-    """Certify groups of rows of numbers, or cluster them."""
+    """Certify manifolds in rows of numbers, or cluster the rows."""
     import neuralbayes
 
     X, scaled = table.X, bool(training.standardize)
@@ -124,7 +124,7 @@ def train_on_array(table: Any, training: Training) -> Labeling:
 
 
 def train_on_frame(source: TableSource, columns: list[Column], training: Training) -> Labeling:
-    """Certify groups by the numbers of a table, or cluster its rows by all of its columns."""
+    """Certify manifolds in the numbers of a table, or cluster its rows by all columns."""
     import neuralbayes
     from neuralbayes.data.written import feature_columns
 
@@ -137,8 +137,8 @@ def train_on_frame(source: TableSource, columns: list[Column], training: Trainin
     if not used:
         if training.settings["n_clusters"] != "auto":
             raise ValueError(
-                f"all rows of {source.path} are equal in what can be used, so they are one cluster; --as COLUMN=KIND "
-                "uses a column that was left out"
+                f"all rows of {source.path} are equal in the columns that can be used, so they are one cluster; --as "
+                "COLUMN=KIND uses a column that was left out"
             )
         vectorizer = neuralbayes.TableVectorizer(kinds=training.kinds)
         estimator = neuralbayes.ManifoldLabeler(1, vectorizer=vectorizer).fit(frame)
@@ -184,7 +184,7 @@ def drawn_table(source: TableSource, vectorizer: Any) -> tuple[Table, bool]:
 
 
 def _certified(frame: pd.DataFrame, columns: list[Column], training: Training, standardize: bool) -> Any:
-    """A labeler of the groups between which the numbers have gaps; None where there are none, if any method may do."""
+    """A labeler whose manifolds are all certified; None if there are none and another method may be used."""
     import neuralbayes
 
     must = training.method == "manifolds"

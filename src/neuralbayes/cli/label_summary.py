@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 APART = 90.0
-"""Least separation, of 100, of groups that are not said to touch."""
+"""Separation, of 100, above which clusters are not said to touch."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def with_picture(outputs: LabelOutputs, draw: Callable[[Path], None], notes: lis
     problem = problem_of(lambda: draw(path))
     if problem is None:
         return outputs
-    notes.append(f"No picture was drawn ({problem}); the labels are complete.")
+    notes.append(f"No picture was drawn ({problem}). The labels are complete.")
     return replace(outputs, picture=None)
 
 
@@ -103,7 +103,7 @@ def with_picture(outputs: LabelOutputs, draw: Callable[[Path], None], notes: lis
 class State:
     """One line of the summary; `separation` is in nats, None where it could not be measured.
 
-    `name` and `difference` say what tells the state from the rest; empty where it is the only one.
+    `name` and `difference` say what sets the cluster apart from the rest; empty where it is the only one.
     """
 
     state: int
@@ -143,18 +143,18 @@ class LabelSummary:
         if not self.trained:  # else a table of the columns has said so
             stdout.print(Text(f"{self.input}: {self.rows:,} rows", style="bold"), soft_wrap=True)
         grid = Grid(box=box.SIMPLE_HEAD)
-        for heading in ("state", "rows", "share", "separation"):
+        for heading in ("cluster", "rows", "share", "separation (0-100)"):
             grid.add_column(heading, justify="right")
         certifies = self.method == "manifolds"
         if certifies:
-            grid.add_column("certified disjoint")
+            grid.add_column("certified")
         for state in self.states:
             percent = state.separation_percent
             grid.add_row(
                 Text(str(state.state), style=f"bold {state_color(state.state)}"),
                 str(state.rows),
                 f"{100 * state.share:.1f} %",
-                "unknown" if percent is None else f"{percent:.1f} % of log 2",
+                "unknown" if percent is None else f"{percent:.1f}",
                 *([Text("yes", style="green") if state.disjoint else Text("no", style="yellow")] if certifies else []),
             )
         stdout.print(grid)
@@ -165,7 +165,7 @@ class LabelSummary:
         verdict = Text(self.verdict, style="bold green" if self.disjoint else "bold yellow")
         stdout.print(verdict, soft_wrap=not stdout.is_terminal)
         if not self.trained:
-            stdout.print("The separation is that of the rows the model was trained on.")
+            stdout.print("The separation refers to the training rows.")
         for key, value in self._details().items():
             # soft_wrap: a path that is broken over two lines cannot be copied
             stdout.print(Text.assemble((f"{key:<9}", "dim"), value), soft_wrap=True)
@@ -222,9 +222,9 @@ def next_step(summary: LabelSummary, model: Path | None, file: Path, options: Se
     if summary.n_clusters == 1:
         step = shlex.join(["neuralbayes", "label", str(file), *options, "--clusters", "2", "--force"])
         left_out = not all(column["used"] for column in summary.columns)
-        return f"{step} divides them nevertheless{'; --as COLUMN=KIND uses what was left out' if left_out else ''}"
+        return f"{step} divides them anyway{'; --as COLUMN=KIND uses a column that was left out' if left_out else ''}"
     step = shlex.join(["neuralbayes", "report", "model/", str(file), *options, "--open"])
-    return f"the same with --save model/ --force keeps the model; {step} then explains the clusters"
+    return f"add --save model/ --force to keep the model; then {step} explains the clusters"
 
 
 def _states(labeling: Labeling) -> list[State]:
@@ -258,29 +258,29 @@ def _told(labeling: Labeling) -> list[tuple[str, str]]:
 def _verdict(states: list[State], *, certifies: bool, equal: bool) -> str:
     """What was found, in words."""
     if equal:
-        return "one cluster: all rows are equal in what can be used"
+        return "one cluster: all rows are equal in the columns that can be used"
     if not certifies:
         if len(states) == 1:
-            return "one cluster: nothing divides the rows"
+            return "one cluster: no valley of low density divides the rows"
         known = [state.separation_percent for state in states if state.separation_percent is not None]
         low, high = f"{min(known):.0f}", f"{max(known):.0f}"
         separation = f"separation {low if low == high else f'{low} to {high}'} of 100"
         if min(known) >= APART:
-            return f"{len(states)} groups, hardly a row of which is near another group ({separation}); not certified"
-        return f"{len(states)} groups that touch: no gap between them; {separation}"
+            return f"{len(states)} clusters that hardly touch ({separation}); not certified"
+        return f"{len(states)} clusters that touch ({separation})"
     overlapping = [state for state in states if not state.disjoint]
     if len(states) == 1:
-        return "one state: no disjoint manifolds were found"
+        return "one cluster: no disjoint manifolds were found"
     if not overlapping:
-        return f"{len(states)} disjoint manifolds, with a gap between them; --method information divides further"
+        return f"{len(states)} disjoint manifolds, certified; --method information looks for more clusters within them"
     found = shortened(
         [
-            f"state {state.state}"
-            + ("" if state.separation_percent is None else f" ({state.separation_percent:.1f} % of log 2)")
+            f"cluster {state.state}"
+            + ("" if state.separation_percent is None else f" (separation {state.separation_percent:.1f} of 100)")
             for state in overlapping
         ]
     )
-    return f"the states are not disjoint: {found} cannot be told from the rest with certainty"
+    return f"the clusters are not disjoint: {found} cannot be separated from the rest with certainty"
 
 
 def _by_reason(ignored: dict[str, str]) -> list[str]:

@@ -24,30 +24,30 @@ if TYPE_CHECKING:
     from neuralbayes.objectives import Objective, WeightedSum
     from neuralbayes.training import Callback
 
-EXAMPLES = """DATA is a named data set, a folder of pictures, a .npy or a .npz. A run that was interrupted goes on \
-with the same command, and ends as if nothing had happened.
+EXAMPLES = """DATA is a named data set, a folder of pictures, a .npy or a .npz. If you interrupt a run, the same \
+command continues it and gives the same result.
 
 [bold]Examples[/bold]
 
   Photographs, with the settings for two cores:
   [cyan]neuralbayes pretrain cifar10 --out run[/cyan]
 
-  Your own pictures, cut and scaled to 32 x 32:
+  Your own pictures, cropped and scaled to 32 x 32:
   [cyan]neuralbayes pretrain my_images/ --size 32 --out run[/cyan]
 
-  A minute, to see how it goes:
+  A trial run of a minute:
   [cyan]neuralbayes pretrain mnist --encoder tiny --limit 2000 --epochs 3 --out trial[/cyan]
 
   The settings of the paper, with another weight of the smoothness:
   [cyan]neuralbayes pretrain cifar10 --preset paper --beta 2 --out paper[/cyan]
 
-  An objective of your own, the class Mine in mine.py:
+  Your own objective, the class Mine in mine.py:
   [cyan]neuralbayes pretrain cifar10 --objective mine.py:Mine --out mine[/cyan]
 
-  Two processes, or a cluster of them; rank 0 writes:
+  Two processes on this machine:
   [cyan]torchrun --nproc-per-node 2 -m neuralbayes pretrain cifar10 --out run[/cyan]
 
-  As long as it gets better, with curves for TensorBoard:
+  Until it stops improving, with curves for TensorBoard:
   [cyan]neuralbayes pretrain cifar10 --epochs 99 --patience 3 --tensorboard --out long[/cyan]
 """
 
@@ -97,68 +97,68 @@ def pretrain(
     data
         A data set (see `neuralbayes data list`), a folder of pictures, a .npy or a .npz.
     out
-        Folder of the run: encoder, metrics, checkpoints, pictures.
+        Folder for the encoder, metrics, checkpoints and pictures of the run.
     preset
-        Where the settings that are not given come from.
+        Defaults for settings that are not given.
     encoder
-        200-500-700-1000 channels, a quarter of them, or a twelfth.
+        Width of the encoder: 200-500-700-1000 channels (paper), a quarter (small), or a twelfth (tiny).
     objective
-        An objective of your own in the place of MIM, as file.py:Name or package.module:Name: a class that takes no
-        arguments, or an instance. The file is run.
+        Your own objective in place of MIM, as file.py:Name or package.module:Name: a class without required arguments,
+        or an instance. The file is executed.
     alpha
         Weight of the prior term of MIM.
     beta
         Weight of the smoothness R_c.
     version
-        Of MIM: 1 is the mutual information itself, 2 the paper's better behaved one.
+        Version of MIM: 1 is the mutual information itself, 2 the variant of the paper that is easier to optimise.
     scales
-        Average poolings of the hidden states, with commas between them, such as 1,2.
+        Average pooling sizes of the hidden states, separated by commas, such as 1,2.
     smooth_fraction
-        Share of the images on which R_c is taken: less is faster.
+        Share of the images on which R_c is computed. A smaller share is faster.
     batch
-        Images in an update.
+        Images per update.
     microbatch
-        Images that pass through the network at a time.
+        Images that pass through the network at once.
     marginal
-        Which p(z) the objective sees: of the micro-batch, a running mean, or of the whole batch.
+        How p(z) is computed: over the micro-batch, as a running mean, or over the whole batch.
     recompute
-        Take less memory, and a little more time.
+        Use less memory and a little more time.
     epochs
-        How often each image is seen.
+        Passes over the data.
     patience
-        End the run after so many epochs without a new least loss; by default it has all of them.
+        Stop after this many epochs without improvement. By default, never.
     learning_rate
-        Of Adam.
+        Learning rate of Adam.
     weight_decay
-        Of Adam.
+        Weight decay of Adam.
     schedule
-        Of the learning rate.
+        Schedule of the learning rate.
     normalize
-        Bring each pixel of each channel, or each channel, to mean 0 and variance 1; or take the correlations of
-        neighbouring pixels away, which helps with photographs.
+        Scale each pixel or each channel to mean 0 and variance 1, or remove the correlations between neighbouring
+        pixels (whiten), which helps with photographs.
     augment
-        Mirror and shift images at random.
+        Flip and shift images at random.
     precision
-        Of the network: auto is bfloat16 where it works and is faster, and beta is 0; the smoothness R_c needs float32.
+        Floating-point precision. auto uses bfloat16 if it is faster and beta is 0; the smoothness R_c needs float32.
     seed
-        Seed of the random numbers: the same seed gives the same encoder.
+        Random seed. The same seed gives the same encoder.
     device
-        Where to train: cpu, cuda, cuda:1 or mps; auto is the best one there is.
+        Device: cpu, cuda, cuda:1 or mps; auto uses the best one available.
     split
         Which part of DATA to learn from.
     limit
-        Take the first N images only.
+        Use only the first N images.
     size
-        Cut and scale images to this many pixels a side, at least 22. By default they stay as they are, but pictures of
-        a folder are reduced to 64 pixels on their shorter side.
+        Crop and scale images to this many pixels per side, at least 22. By default, pictures in a folder are reduced to
+        64 pixels on the shorter side, and other images stay as they are.
     channels
-        1 for grey, 3 for colours; by default as they are.
+        1 for grey, 3 for colour. By default as in the data.
     shard
-        With several processes, let each hold a share of the weights (FSDP2) rather than all of them.
+        With several processes, shard the weights among them (FSDP2).
     tensorboard
-        Write the metrics for TensorBoard too, into the folder of the run.
+        Also write the metrics for TensorBoard, into the run folder.
     quiet
-        Print nothing but errors.
+        Print errors only.
     """
     from neuralbayes.data.images import load_images
     from neuralbayes.distributed.processes import default_fabric, rank_zero_result
@@ -247,7 +247,7 @@ def _train(
             )
     except KeyboardInterrupt:
         if not quiet:
-            console.print(f"{out} keeps what was learnt; the same command goes on from there.")
+            console.print(f"{out} keeps the progress; run the same command to continue.")
         raise
     except FloatingPointError as error:  # training diverged, which other settings mend
         raise ValueError(f"{error}; in another folder, try a smaller --learning-rate") from error

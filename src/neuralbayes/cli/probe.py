@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from neuralbayes.probes.protocol import Protocol
 
 EXAMPLES = """Trains a small classifier on the features of the training images, which are computed once and kept in \
-RUN/features, and tests it in two ways: honestly, where a tenth of the training images chooses the epoch and all test \
-images count; and as the paper's numbers came about, as the best epoch on the first 128 test images.
+RUN/features. There are two protocols. The validation protocol chooses the epoch on a tenth of the training images and \
+reports the accuracy on all test images. The protocol of the paper reports the best epoch on the first 128 test images.
 
-Sub-folders of a folder are classes, or there are sub-folders train and test with classes in them. Of labelled images \
-without a test part a fifth of each class is set aside as test images, always the same ones.
+Sub-folders are classes, or there are sub-folders train and test with classes in them. If there is no test part, a \
+fixed fifth of each class is held out.
 
 [bold]Examples[/bold]
 
@@ -66,36 +66,37 @@ def probe(
     json_: Annotated[Flag, Parameter(name="--json")] = False,
     quiet: Flag = False,
 ) -> None:
-    """Tell how good the features of an encoder are.
+    """Measure how good the features of an encoder are.
 
     Parameters
     ----------
     run
-        Folder of a finished pretraining.
+        Folder of a finished run of pretrain.
     data
-        Labelled images, with a train and a test part or not; by default those that the encoder was trained on.
+        Labelled images, with or without a test part. By default the data that the encoder was trained on.
     limit
-        Take N images of the training part, and N of the test part, spread evenly over them; of images without a test
-        part, N in all.
+        Use N images of the training part and N of the test part, spread evenly over them. Without a test part, use N
+        images in all.
     layer
-        Which hidden layer: the last one, one by its number or name, or all, one after the other.
+        Hidden layer: the last one, a number or name, or all of them in turn.
     head
-        The classifier: the paper's one hidden layer of 200 units, a linear one, or the 20 nearest neighbours.
+        The classifier: one hidden layer of 200 units as in the paper, a linear one, or the 20 nearest neighbours.
     seeds
-        How many classifiers to train.
+        Number of classifiers to train.
     epochs
-        How long, at most; by default the paper's 100. The honest protocol ends after 5 epochs without improvement.
+        Maximum number of epochs, 100 by default as in the paper. The validation protocol stops after 5 epochs without
+        improvement.
     protocol
-        Which test to do.
+        Which protocol to use.
     baselines
-        Do the same with a random encoder of the same shape and with the pixels.
+        Also probe a random encoder of the same shape, and the pixels.
     device
-        Where encoders compute: cpu, cuda, cuda:1 or mps; auto is the best one there is. Classifiers are small, and stay
-        on the CPU.
+        Device of the encoders: cpu, cuda, cuda:1 or mps; auto uses the best one available. Classifiers are small and
+        stay on the CPU.
     json_
         Print one JSON object and nothing else.
     quiet
-        Print nothing but errors.
+        Print errors only.
     """
     from neuralbayes.probes.protocol import probe_parts
     from neuralbayes.system.devices import torch_device

@@ -17,9 +17,9 @@ from neuralbayes.cli.busy import busy
 from neuralbayes.cli.options import Device, Flag, on_device
 from neuralbayes.cli.report_inputs import Asked, open_input
 
-EXAMPLES = """FOLDER is that of a pretraining (neuralbayes pretrain --out), of a saved model (neuralbayes label \
---save) or of what neuralbayes reproduce recorded. Of the first two it writes one HTML file that needs no network: \
-what was run, warnings in words, information, and an explorer of the states with their typical and borderline members.
+EXAMPLES = """FOLDER is a saved model (neuralbayes label --save), a run (neuralbayes pretrain --out), or recorded \
+results of neuralbayes reproduce. For a model or a run, the page is a single HTML file that works offline. It shows \
+the clusters or states with their typical and borderline members, warnings, and a map.
 
 [bold]Examples[/bold]
 
@@ -63,52 +63,51 @@ def report(
     open_: Annotated[Flag, Parameter(name="--open")] = False,
     quiet: Flag = False,
 ) -> None:
-    """Make a page of what a run or a model learnt, or of what was reproduced.
+    """Write a page that explains a model, a run, or reproduced results.
 
     Parameters
     ----------
     folder
         A finished run, a saved model, or results of neuralbayes reproduce.
     data
-        What to look at: for a run images, by default those that it was trained on; for a model images or a table.
+        The data to show: images for a run (by default those it was trained on), images or a table for a model.
     against
-        Another run or model, to stand beside the first.
+        Another run or model to compare with.
     out
-        The page, by default report.html; for results of neuralbayes reproduce a folder.
+        Output file, report.html by default. For results of neuralbayes reproduce, a folder.
     split
-        Which part of the images, by default that which the run was trained on.
+        Which part of the images. By default the one that the run was trained on.
     limit
-        Of images: take the first N only.
+        For images: use only the first N.
     labels
-        Column of a table with true classes, to hold the states against.
+        Column of a table with the true classes, to compare with the clusters.
     text
         The column of the texts, for a model of texts (neuralbayes label --text).
     features
-        The network or the .npy file that the model was fitted to (neuralbayes label --features). Features that label
-        kept beside the labels are read from there; others are computed, and kept beside the page.
+        The network or .npy file that the model was fitted to (neuralbayes label --features). Features that label kept
+        next to the labels are reused. Others are computed and kept next to the page.
     size
-        With --features, of images: the pixels that the network gets, as for neuralbayes label.
+        With --features, for images: the image size, as for neuralbayes label.
     key
         Which array of a .npz file to use.
     sheet
-        Which sheet of an .xlsx file to use, by its name or its number; by default the first.
+        Sheet of an .xlsx file, by name or number. By default the first.
     sep
-        The mark between the cells of a text file, or one of tab and space. By default it is found, as are the two
-        below.
+        Separator of a text file, or one of tab and space. Detected by default, like the next two options.
     decimal
-        The decimal mark in a text file.
+        Decimal mark of a text file.
     encoding
-        The encoding of a text file, such as cp1252.
+        Encoding of a text file, such as cp1252.
     samples
-        How many samples the page holds, at most: more take longer and make it larger.
+        Maximum number of samples on the page.
     map_
-        How the samples of an encoder are brought into the plane.
+        Method that maps the samples of an encoder to the plane.
     device
-        Where networks compute: cpu, cuda, cuda:1 or mps; auto is the best one there is.
+        Device of the networks: cpu, cuda, cuda:1 or mps; auto uses the best one available.
     open_
         Open the page in the browser.
     quiet
-        Print nothing but errors.
+        Print errors only.
     """
     reading = {"key": key, "sheet": sheet, "sep": sep, "decimal": decimal, "encoding": encoding}
     kinds = [(one, _kind(one)) for one in (folder, against) if one is not None]
@@ -158,7 +157,7 @@ def report(
 def _kind(folder: Path) -> Literal["model", "run", "results"]:
     """What a folder holds, by the files in it."""
     if not folder.is_dir():
-        raise FileNotFoundError(f"{folder} is not a folder of results, of a run or of a model")
+        raise FileNotFoundError(f"{folder} is not a folder with results, a run or a model")
     if (folder / "model.json").is_file():
         return "model"
     if (folder / "encoder.json").is_file() or (folder / "config.json").is_file():
@@ -168,8 +167,8 @@ def _kind(folder: Path) -> Literal["model", "run", "results"]:
     if any(path.is_file() for name in NAMES for path in (folder / name).glob("*.json")):
         return "results"
     raise FileNotFoundError(
-        f"{folder} holds no results: neither a run of neuralbayes pretrain (config.json), nor a model of neuralbayes "
-        "label --save (model.json), nor what neuralbayes reproduce recorded"
+        f"{folder} holds no results: it must be a run of neuralbayes pretrain (config.json), a model of neuralbayes "
+        "label --save (model.json), or recorded results of neuralbayes reproduce"
     )
 
 
@@ -193,5 +192,7 @@ def _check_page(page: Path) -> None:
     from neuralbayes.report.explorer.page import is_page
 
     if page.is_file() and not is_page(page):
-        raise FileExistsError(f"{page} exists and is no report; choose another file with --out")
+        raise FileExistsError(
+            f"{page} exists and was not written by neuralbayes report; choose another file with --out"
+        )
     check_target(page, option="--out", force=True)

@@ -25,26 +25,26 @@ if TYPE_CHECKING:
 else:
     Name = Literal["all", *NAMES]  # for the help, completion, and a question where one is misspelt
 
-EXAMPLES = """Interrupted, the same command goes on: finished runs are kept and not repeated.
+EXAMPLES = """An interrupted command continues when you run it again. Finished runs are not repeated.
 
 [bold]Examples[/bold]
 
-  Everything, small and on digits, to see that it runs:
+  Everything at a small scale on digits, as a check:
   [cyan]neuralbayes reproduce all --scale smoke[/cyan]
 
-  One table on CIFAR-10, at a size for two cores, its numbers kept for the results page:
+  One table on CIFAR-10 at a size for two cores, recorded for the results page:
   [cyan]neuralbayes reproduce table-batch --scale laptop --record results/reproduce[/cyan]
 
-  What there is, and how much of it is done:
+  List the runs and their status:
   [cyan]neuralbayes reproduce all --scale laptop --list[/cyan]
 
-  A part of it, by the names of its runs:
+  Some of the runs, by name:
   [cyan]neuralbayes reproduce table-classification --only '*rotation*'[/cyan]
 
-  Together with all machines on which the same command is started:
+  Shared by several machines, with this command on each:
   [cyan]neuralbayes reproduce all --scale laptop --storage postgresql://user@host/name[/cyan]
 
-  What the paper did: the cost on this machine is measured first.
+  The original scale; the cost is estimated first:
   [cyan]neuralbayes reproduce fig-ablation --scale paper --yes[/cyan]
 """
 
@@ -76,35 +76,34 @@ def reproduce(
     yes: Flag = False,
     quiet: Flag = False,
 ) -> None:
-    """Run a table or figure of the paper.
+    """Reproduce a table or figure of the paper.
 
     Parameters
     ----------
     name
         Which one, or all.
     scale
-        smoke: a trial on digits. laptop: MNIST and CIFAR-10 at a size for two cores. paper: as the paper has it.
+        smoke: a quick trial on digits. laptop: MNIST and CIFAR-10 at a size for two cores. paper: the original size.
     seeds
-        How often each setting is run; by default as many times as the scale wants.
+        Number of runs per setting. By default that of the scale.
     workers
-        Processes that run side by side, by default one a core; they share the cores. The same number gives the same
-        numbers.
+        Number of parallel processes, one per core by default. The same number gives the same results.
     storage
-        Share the runs with all machines that are given the same command: the address of a database, such as
-        postgresql://user@host/name, or the path of an SQLite file for processes of one machine. Each run is done by
-        one of them, what a process that dies was at is taken up by another, and all end with the results of all.
+        Database through which all machines with the same command share the runs, such as postgresql://user@host/name,
+        or an SQLite file for the processes of one machine. If a process dies, another one takes over its run. All
+        machines end with all results.
     out
-        Folder of the runs, one folder each, and of the tables and pictures.
+        Folder for the runs, tables and pictures.
     record
-        Folder for a copy of the numbers, from which `neuralbayes report` makes the results page.
+        Folder for a copy of the results, from which `neuralbayes report` writes the results page.
     only
-        Do only runs whose name matches, such as '*beta=0*'; --list shows the names.
+        Only do runs whose name matches, such as '*beta=0*'. --list shows the names.
     list_
-        Show what there is to do and what is done, and do nothing.
+        List the runs and their status, and run nothing.
     yes
-        Start what is estimated to take long: scale paper.
+        Confirm that you want to start a long computation (--scale paper).
     quiet
-        Print nothing but errors.
+        Print errors only.
     """
     from neuralbayes.distributed.launch import n_workers
     from neuralbayes.reproduce.images import fetch
@@ -136,7 +135,7 @@ def reproduce(
     except KeyboardInterrupt:
         if not quiet:
             done = sum(run.finished(out) for run in runs)
-            kept = f"{done} of {len(runs)} runs are finished; the same command goes on with the others"
+            kept = f"{done} of {len(runs)} runs are finished; run the same command to continue"
             Console(stderr=True, highlight=False).print(kept, soft_wrap=True)
         raise
     _finish(names, scale, seeds, out, record, console, quiet)

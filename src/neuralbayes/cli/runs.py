@@ -90,7 +90,7 @@ def load_encoder(run: Path) -> ImageEncoder:
     from neuralbayes.features.encoder import ImageEncoder
 
     if (run / "config.json").is_file() and not (run / "encoder.json").is_file():
-        raise ValueError(f"the run in {run} has not ended; the same pretrain command goes on with it")
+        raise ValueError(f"the run in {run} has not finished; run the same pretrain command to continue it")
     return ImageEncoder.load(run)
 
 

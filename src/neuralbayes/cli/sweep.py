@@ -18,24 +18,24 @@ from neuralbayes.cli.runs import DataChoice, data_name
 if TYPE_CHECKING:
     from neuralbayes.sweeps.search import Outcome, Plan
 
-EXAMPLES = """DATA is what `neuralbayes pretrain` takes, and settings have the names of its options. Interrupted, the \
-same command goes on; so it does with more --trials. The test part of DATA is never looked at.
+EXAMPLES = """DATA is what `neuralbayes pretrain` takes, and settings have the names of its options. An \
+interrupted command continues when you run it again, also with more --trials. The test part of DATA is never used.
 
 [bold]Examples[/bold]
 
-  Twenty short trainings, of which each is to tell the next where to look:
+  Twenty short trainings, each chosen by the results so far:
   [cyan]neuralbayes sweep cifar10 --search alpha=0:10 learning_rate=1e-4:1e-1:log \\
       --set epochs=3 --out sweep[/cyan]
 
-  Choices, and images that are too small as they are:
+  Discrete choices, and images scaled up:
   [cyan]neuralbayes sweep digits --size 24 --out sweep \\
       --search beta=0,0.5,2 encoder=tiny,small scales=1,1+2[/cyan]
 
-  Pictures without labels; trials that fall behind are ended early:
+  Pictures without labels, with pruning of poor trials:
   [cyan]neuralbayes sweep my_images/ --size 32 --metric information --prune \\
       --search alpha=0:10 --out sweep[/cyan]
 
-  The same sweep on several machines, each with this command:
+  The same sweep on several machines, with this command on each:
   [cyan]neuralbayes sweep cifar10 --search alpha=0:10 --trials 100 \\
       --storage postgresql://user@host/name --out sweep[/cyan]
 """
@@ -71,49 +71,49 @@ def sweep(
     channels: Literal[1, 3] | None = None,
     quiet: Flag = False,
 ) -> None:
-    """Search the settings of `pretrain` for those with the best features.
+    """Search for the settings of `pretrain` that learn the best features.
 
     Parameters
     ----------
     data
         A data set (see `neuralbayes data list`), a folder of pictures, a .npy or a .npz.
     out
-        Folder of the sweep: one folder a trial, named by the hash of its settings, sweep.db, sweep.json, sweep.png.
+        Folder of the sweep, with a folder for each trial, sweep.db, sweep.json and sweep.png.
     search
-        What to search, each as NAME=LOW:HIGH, NAME=LOW:HIGH:log or NAME=A,B,... A tuple is written 1+2.
+        Search space: NAME=LOW:HIGH, NAME=LOW:HIGH:log or NAME=A,B,... Write a tuple as 1+2.
     set_
-        Settings that all trials have, where they are not those of the preset.
+        Settings for all trials that differ from the preset.
     preset
-        Where the other settings come from.
+        Defaults for all other settings.
     objective
-        An objective of your own in the place of MIM, as `neuralbayes pretrain` takes it. The file is run.
+        Your own objective in place of MIM, as for `neuralbayes pretrain`. The file is executed.
     trials
-        How many there are to be in all.
+        Total number of trials.
     metric
-        What is to be large: the accuracy of a linear probe of the last layer on a fifth of the labelled training
-        images; or I(x; z) of the last layer, which needs no labels but says less: it is what training maximises, and a
-        wider encoder can have more of it.
+        What to maximise: the accuracy of a linear probe of the last layer on a fifth of the labelled training images,
+        or I(x; z) of the last layer. The second needs no labels but says less: training maximises it anyway, and wider
+        encoders can reach more of it.
     prune
-        Judge after each epoch too, and end a trial that is worse than the median of the others was then.
+        Stop a trial that is worse than the median of the others after the same number of epochs.
     workers
-        Processes that run side by side, by default one a core; they share the cores.
+        Number of parallel processes, one per core by default.
     storage
-        Share the trials with all machines that are given the same command: the address of a database, such as
-        postgresql://user@host/name, or the path of an SQLite file for processes of one machine. By default sweep.db in
-        the folder of the sweep.
+        Database through which all machines with the same command share the trials, such as
+        postgresql://user@host/name, or an SQLite file for the processes of one machine. By default sweep.db in the
+        output folder.
     seed
-        Of the search and of each training.
+        Random seed of the search and of each training.
     split
         Which part of DATA to learn from; the labels are those of its training part.
     limit
-        Take the first N images only.
+        Use only the first N images.
     size
-        Cut and scale images to this many pixels a side, at least 22. By default they stay as they are, but pictures of
-        a folder are reduced to 64 pixels on their shorter side.
+        Crop and scale images to this many pixels per side, at least 22. By default, pictures in a folder are reduced to
+        64 pixels on the shorter side, and other images stay as they are.
     channels
-        1 for grey, 3 for colours; by default as they are.
+        1 for grey, 3 for colour. By default as in the data.
     quiet
-        Print nothing but errors.
+        Print errors only.
     """
     from dataclasses import replace
 
@@ -130,7 +130,7 @@ def sweep(
         outcomes = run(plan, out, trials=trials, workers=n_workers(workers), storage=storage, verbose=not quiet)
     except KeyboardInterrupt:
         if not quiet:
-            kept = f"{out} keeps what is done; the same command goes on with the other trials"
+            kept = f"{out} keeps the finished trials; run the same command to continue"
             Console(stderr=True, highlight=False).print(kept, soft_wrap=True)
         raise
     for outcome in outcomes:

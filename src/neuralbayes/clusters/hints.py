@@ -268,7 +268,7 @@ def _checked_known(known: ArrayLike | None, n_rows: int) -> Labels:
             f"{array.shape} of {array.dtype}"
         )
     if array.min() < UNKNOWN:
-        raise ValueError(f"`known` must be classes from 0 on, or -1 where unknown, got {array.min()}")
+        raise ValueError(f"`known` must hold classes numbered from 0, or -1 for unknown, got {array.min()}")
     return array.astype(np.int64)
 
 

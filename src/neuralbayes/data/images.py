@@ -42,35 +42,33 @@ def load_images(
 ) -> Images:
     """Load images: a data set by its name, a folder, a list of pictures, a ``.npy``, a ``.npz``, or an array.
 
-    All that learns from images takes what this returns; it is read piece by piece, so that images may be larger than
-    the memory.
+    Every function that learns from images accepts the result. Images are read in blocks, so they may be larger than
+    memory.
 
     Parameters
     ----------
     data : str, path, list of paths, array, tensor or ImageSource
-        A name such as ``"cifar10"`` wins over a folder of that name; write ``"./cifar10"`` for the folder. A ``.npz``
-        holds "images" and perhaps "labels", or "train_images", "test_labels" and so on; "x_train", "y_test" do as well.
-        In a folder, files that cannot be read are passed over and listed in `skipped`; in a list of paths, the first
-        such file is an error, so that image i is always that of path i. Arrays and tensors of shape (n, H, W),
-        (n, H, W, C) or (n, C, H, W) are of uint8, or of floating point in [0, 1].
+        A name such as ``"cifar10"`` takes precedence over a folder of that name; write ``"./cifar10"`` for the folder.
+        A ``.npz`` contains "images" and optionally "labels", or "train_images", "test_labels" and so on; "x_train" and
+        "y_test" work as well. Unreadable files in a folder are skipped and listed in `skipped`. In a list of paths, an
+        unreadable file is an error. Arrays and tensors have shape (n, H, W), (n, H, W, C) or (n, C, H, W) and are
+        uint8, or floating point in [0, 1].
     split : {"train", "test", "unlabeled"}, default="train"
-        A folder has the splits of its sub-folders train, test (or val) and unlabeled, a file those of its arrays. What
-        is not split is all "train".
+        Splits of a folder are its sub-folders train, test (or val) and unlabeled. Data without splits is all "train".
     size : int or tuple (H, W), optional
-        Images of another size are scaled until they cover it, and cut. By default they stay as they are; those of a
-        folder get its commonest size, reduced to 64 pixels on its shorter side where that is longer.
+        Images of another size are scaled and cropped. By default, pictures in a folder get its most common size,
+        reduced to 64 pixels on the shorter side, and other images stay as they are.
     channels : {1, 3}, optional
-        Grey or RGB; by default as they are.
+        1 for grey, 3 for RGB. By default as in the data.
     interpolation : {"area", "bilinear", "bicubic"}, default="area"
-        How they are scaled.
+        How images are scaled.
     class_folders : bool, optional
-        Whether the sub-folders of a folder are classes. By default they are when there are two or more and every
-        picture lies in one.
+        Whether sub-folders are classes. By default they are if there are at least two and every picture is in one.
     root, offline, progress
         See :func:`neuralbayes.datasets.load`.
     check : callable, optional
-        Called with the number of images and the shape (H, W, C) of one before any picture is decoded, to raise where
-        that would be too much.
+        Called with the number of images and their shape (H, W, C) before any picture is decoded. It may raise an error
+        if that is too much.
 
     Returns
     -------

@@ -167,7 +167,7 @@ class FittedSource:
 
 @dataclass(frozen=True, eq=False)
 class Images:
-    """Images, with their labels if they have any; taken wherever an :class:`ImageSource` is.
+    """Images with optional labels, accepted wherever an `ImageSource` is accepted.
 
     Attributes
     ----------

@@ -174,7 +174,7 @@ def _sheet(path: Path, book: Any, sheet: str | None) -> Any:
     if sheet.isdecimal() and 1 <= int(sheet) <= len(sheets):
         return sheets[int(sheet) - 1]
     names = ", ".join(repr(found.title) for found in sheets[:20])
-    raise RefusedError(f"{path} has no sheet {sheet!r}; `sheet` must be one of {names}, or a number from 1 on")
+    raise RefusedError(f"{path} has no sheet {sheet!r}; `sheet` must be one of {names}, or a number of at least 1")
 
 
 def _rows(path: Path, sheet: Any, size: int) -> Iterator[tuple[Any, ...]]:

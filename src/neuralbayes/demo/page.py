@@ -1,4 +1,4 @@
-"""The demo's page: what was done in plain words, what came out, and an explorer of the states of the digits."""
+"""The demo's page: what was found, how it works, and an explorer of the states of the digits."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from pathlib import Path
 
 import numpy as np
 
-from neuralbayes.demo.digits import DRAWS, HIDDEN, LABELS_PER_CLASS, DigitsResult
+from neuralbayes.demo.digits import DRAWS, HIDDEN, LABELS_PER_CLASS, DigitsResult, ShownState
 from neuralbayes.demo.manifolds import ManifoldResult
 from neuralbayes.demo.pictures import information, panel
 from neuralbayes.demo.result import DemoResult
 from neuralbayes.plot.curves import CurvesDisplay
+from neuralbayes.plot.filters import tile_wall
 from neuralbayes.report.digits import plot_accuracy
 from neuralbayes.report.explorer.classes import agreement, crosstab_picture
-from neuralbayes.report.explorer.figures import Picture, drawn, painted
+from neuralbayes.report.explorer.figures import Picture, drawn, painted, pixels
 from neuralbayes.report.explorer.page import write_page
 from neuralbayes.report.explorer.places import posterior_places
 from neuralbayes.report.explorer.samples import Samples
@@ -28,16 +29,17 @@ N_STEPS = len(HIDDEN) + 2
 
 COMMANDS = [
     (
-        "Which rows of a table belong together? Let the data say how many groups there are, and keep the model.",
+        "Cluster the rows of a table and keep the model.",
         "neuralbayes label data.csv --clusters auto --save model/",
     ),
+    ("Explain the clusters on a page like this one.", "neuralbayes report model/ data.csv --open"),
     (
-        "What is in a folder of pictures? Learn features and states of them, without labels.",
-        "neuralbayes pretrain my_images/ --out run/",
+        "Cluster a folder of photographs by the features of a pretrained network.",
+        "neuralbayes label photos/ --features timm:resnet50 --save model/",
     ),
-    ("See what was learnt on a page like this one.", "neuralbayes report run/ --open"),
+    ("Learn features of your own images without labels.", "neuralbayes pretrain my_images/ --out run/"),
 ]
-"""What to do with one's own data."""
+"""What to do with your own data."""
 
 
 def write_demo_page(result: DemoResult, out: Path, done: Callable[[str], None]) -> Path:
@@ -45,7 +47,7 @@ def write_demo_page(result: DemoResult, out: Path, done: Callable[[str], None]) 
     side = digits_side(result, done)
     story = Story(
         writer="neuralbayes demo",
-        before=[_in_short(result), _manifolds(result.manifolds), _digits(result.digits)],
+        before=[_found(result), _manifolds(result.manifolds), _digits(result.digits), _how()],
         after=[Section("yours", "Your own data", commands=COMMANDS)],
     )
     done("pictures")
@@ -75,57 +77,74 @@ def digits_side(result: DemoResult, done: Callable[[str], None]) -> Side:
         done(f"map of {found.name}")
     against_classes, picture = agreement(layers, samples), crosstab_picture(layers[-1], samples)
     return Side(
-        title="Structure found without labels",
-        subtitle=f"{len(result.manifolds)} sets of points and {digits.n_train:,} handwritten digits",
+        title="What neuralbayes finds without labels",
+        subtitle=f"{digits.n_train:,} handwritten digits and {len(result.manifolds)} sets of points",
         samples=samples,
         layers=layers,
         facts=[
-            ("data", "made-up points, and scikit-learn's digits"),
+            ("data", "the digits of scikit-learn, and synthetic points"),
             ("seed", str(result.seed)),
             ("time", f"{result.seconds:.0f} s, without this page"),
             ("versions", ", ".join(f"{name} {version}" for name, version in result.versions.items())),
         ],
         settings=[(name, str(value)) for name, value in digits.to_dict()["settings"].items()],
         command=f"neuralbayes demo --seed {result.seed}",
-        command_note="The same seed gives the same numbers on the same computer. With another number of threads or "
-        "another version of torch they differ a little, those of the digits by about a point.",
+        command_note="The same seed gives the same results on the same computer. With another number of threads or "
+        "another version of torch, accuracies on the digits differ by about a point.",
         warnings=layer_warnings(layers, "image"),
-        notes=["The true digits are in this page to be held against the states; the encoder never saw them."],
+        notes=["The page contains the true digits for comparison. The encoder never saw them."],
         labels=[picture] if picture else [],
         grids={"labels": [against_classes] if against_classes else []},
     )
 
 
-def _in_short(result: DemoResult) -> Section:
+def _found(result: DemoResult) -> Section:
+    """The results in two sentences, above typical images of the states."""
     disjoint = [one for one in result.manifolds if one.right is not None]
     connected = [one for one in result.manifolds if one.right is None]
     perfect = sum(one.right == one.n_points and one.certified for one in disjoint)
-    refused = sum(not one.certified for one in connected)
+    k_means = sum(one.kmeans_right == one.n_points for one in disjoint)
     few = str(LABELS_PER_CLASS[0])
     right = {probe.features: f"{100 * probe.accuracy[few]:.1f} %" for probe in result.digits.probes}
     return Section(
-        "short",
-        "In short",
+        "found",
+        "What was found",
+        f"From {result.digits.n_train:,} handwritten digits without labels, a network learnt states that stand for "
+        f"digits and ways to write them. With {few} labels per digit, a linear classifier on these states gets "
+        f"{right['MIM encoder']} of the test images right. On pixels, it gets {right['pixels']}.",
         [
-            "Nobody told the computer what is in these data: it got no names and no right answers. A small neural "
-            "network read them and sorted them into states, groups that it made up itself. Of each point or picture "
-            "it gives the probability of each state, written p(z|x): z is the state, x what was read.",
-            "Two things were tried. Points that lie on separate curves were to be told apart, and the method was to "
-            "say by itself whether they truly are apart. And pictures of digits were to be described by states that "
-            "say as much about the picture as they can. How much that is has a name, mutual information, and a "
-            "unit, nats; K states can say log K nats at most.",
+            "Each picture shows the most typical images of one state. A state is one value of a variable z that the "
+            "network makes up. Nobody told it what a digit is.",
+            f"The library also labels points on separate curves. It labels {perfect} of {len(disjoint)} such sets "
+            f"without an error (k-means: {k_means}). {_connected_sets(connected)}",
         ],
-        [
-            ("sets labelled without an error", str(perfect), f"of {len(disjoint)}"),
-            (
-                "the same by k-means",
-                str(sum(one.kmeans_right == one.n_points for one in disjoint)),
-                f"of {len(disjoint)}",
-            ),
-            ("connected sets that were refused", str(refused), f"of {len(connected)}"),
-            (f"digits right with {few} labels of each", right["MIM encoder"], ""),
-            ("the same by k-means", right["k-means"], ""),
-            ("the same without training", right["random encoder"], ""),
+        gallery=[_state_picture(state) for state in result.digits.states],
+    )
+
+
+def _connected_sets(connected: list[ManifoldResult]) -> str:
+    refused = sum(not one.certified for one in connected)
+    return f"Of {len(connected)} connected set{'s'[: len(connected) > 1]}, it refuses to certify {refused}."
+
+
+def _state_picture(state: ShownState) -> Picture:
+    wall = tile_wall(np.repeat(1.0 - state.images[..., np.newaxis] / 255.0, 3, axis=3), 5, gap=(1.0, 1.0, 1.0))
+    return pixels(f"State {state.state}", f"{100 * state.prior:.1f} % of the images", wall)
+
+
+def _how() -> Section:
+    return Section(
+        "how",
+        "How it works",
+        words=[
+            "A small network reads a sample x and returns the probability of each state z, written p(z|x). Averaging "
+            "over all samples gives p(z), the share of each state. Both objectives of the paper are functions of these "
+            "two quantities.",
+            "For the digits, training maximises the mutual information between x and z: the states should say as much "
+            "about the image as possible. It is measured in nats, and K states can carry at most log K nats.",
+            "For the curves, training makes the distributions of the states as different as possible, while "
+            "neighbouring points should have the same state. The certificate then tests the result on points that were "
+            "held out: a long random walk between neighbouring points must not lead from one state to another.",
         ],
     )
 
@@ -134,22 +153,21 @@ def _manifolds(results: list[ManifoldResult]) -> Section:
     first = results[0]
     return Section(
         "manifolds",
-        "Manifolds",
+        "Disjoint manifolds",
+        "Each set lies on separate curves, except the last one. Colours show the labels that were found. The number "
+        "below a picture is the separation, from 0 to 100; a set is certified if it is at least 90.",
         [
-            f"Each picture shows {first.n_points:,} points. What was labelled were these points turned into "
-            f"{first.n_features} dimensions, where nobody can look at them. A colour is a state that was found, the "
-            "pale ground how the network would label what lies between the points.",
-            "k-means, the usual method, gives each point to the nearest of a few centres: right for round groups, "
-            "wrong for groups that wind around each other. It has an answer always, and cannot say whether to "
-            "believe it. Here each answer has a certificate: a walker who goes from point to neighbouring point, for "
-            "a long time, must never get from one state into another.",
+            f"Each set has {first.n_points:,} points, which were rotated into {first.n_features} dimensions before "
+            "they were labelled. The pale background shows how the network labels the space between the points.",
+            "k-means assigns each point to the nearest of a few centres. This works for round clusters and fails for "
+            "curves that wind around each other. It always returns an answer and cannot say whether to trust it.",
             *(_refusal(one) for one in results if one.right is None),
         ],
         gallery=[_manifold_picture(one) for one in results],
         grids=[
             Grid(
-                f"Points right, of {first.n_points:,}",
-                ("", "states", "ours", "k-means", "certified", "auto"),
+                f"Points with the correct label, of {first.n_points:,}",
+                ("", "manifolds", "ours", "k-means", "certified", "auto"),
                 [
                     (
                         one.name,
@@ -161,10 +179,9 @@ def _manifolds(results: list[ManifoldResult]) -> Section:
                     )
                     for one in results
                 ],
-                "Right: points whose state is that of their curve; the true answers were used for counting alone. "
-                "Certified: the percentage below each picture, the smallest of its states, is at least 90. It is the "
-                "Jensen-Shannon divergence of a state from the rest, 100 where no walk leaves the state. Auto: how "
-                "many states are found where no number is given.",
+                "The true labels were used for counting only. Separation is the Jensen-Shannon divergence of a "
+                "manifold from the rest, relative to its maximum, for the weakest manifold of a set. Auto: how many "
+                "manifolds are found if no number is given.",
             )
         ],
     )
@@ -172,21 +189,19 @@ def _manifolds(results: list[ManifoldResult]) -> Section:
 
 def _refusal(result: ManifoldResult) -> str:
     """What happened to a set that is connected."""
-    asked = (
-        f"The last set, {result.name}, is a trap: it is in one piece, but {result.n_clusters} states were asked for."
-    )
+    asked = f"The last set, {result.name}, is connected, but the method was asked for {result.n_clusters} manifolds."
     if result.certified:
-        return f"{asked} They were certified all the same, which is a mistake of the certificate."
+        return f"{asked} It certified them, which is an error."
     return (
-        f"{asked} So it was cut somewhere, and the certificate says so: {result.separation_percent:.1f} % where at "
-        f"least 90 % are needed. The answer is refused. Left to choose, the method finds {result.n_clusters_auto}."
+        f"{asked} It cut the set somewhere, but the separation is only {result.separation_percent:.1f}, so nothing is "
+        f"certified. If no number is given, the method finds {result.n_clusters_auto}."
     )
 
 
 def _manifold_picture(result: ManifoldResult) -> Picture:
     shown = panel(result)
-    caption = f"{'certified' if result.certified else 'refused'}: {result.separation_percent:.1f} %"
-    words = f"{result.name}: {result.n_points:,} points in the colours of {result.n_clusters} states; {caption}."
+    caption = f"{'certified' if result.certified else 'refused'}: {result.separation_percent:.1f}"
+    words = f"{result.name}: {result.n_points:,} points in the colours of {result.n_clusters} manifolds; {caption}."
     return painted(result.name, words, lambda ax: plot_points(shown, ax), caption=caption, verdict=result.certified)
 
 
@@ -195,16 +210,14 @@ def _digits(digits: DigitsResult) -> Section:
     best = {n: max(probe.accuracy[n] for probe in digits.probes) for n in counts}
     return Section(
         "digits",
-        "Digits",
+        "Features of digits",
+        _ranking(digits),
         [
-            f"A network of {len(digits.layers)} layers read {digits.n_train:,} pictures of handwritten digits, without "
-            "being told which digit is which. Each unit of a layer is a state; training by mutual information "
-            "maximisation (MIM) makes them say more and more about the picture, as the curves show.",
-            "Are such features of use? A simple classifier gets them with a few labels and is tried on "
-            f"{digits.n_test} other pictures. For comparison it gets the pixels themselves, the "
-            "features of the same network before training, and nearness to as many centres of k-means as the network "
-            "has features.",
-            _ranking(digits),
+            f"A network with {len(digits.layers)} layers was trained on {digits.n_train:,} images without labels. Each "
+            "unit of a layer is a state. The curves show the mutual information between image and state (MIM).",
+            "To test the features, a linear classifier is trained on them with a few labels and scored on "
+            f"{digits.n_test} other images. It is compared with classifiers on pixels, on the features of the same "
+            "network before training, and on similarities to as many k-means centres.",
         ],
         pictures=[
             drawn(
@@ -221,23 +234,23 @@ def _digits(digits: DigitsResult) -> Section:
                 (5.2, 3.3),
             ),
             drawn(
-                "Test images right, % (axis cut)",
-                f"The numbers of the table below as bars. {_ranking(digits)}",
+                "Accuracy on test images, % (axis cut)",
+                f"Bars of the accuracies in the table. {_ranking(digits)}",
                 lambda ax: plot_accuracy({probe.features: probe.accuracy for probe in digits.probes}, ax),
                 (5.2, 3.3),
             ),
         ],
         grids=[
             Grid(
-                f"Test images right, %, of {digits.n_test}",
+                f"Accuracy on {digits.n_test} test images, %",
                 ("features", "number", *("all labels" if n == "all" else f"{n} labels" for n in counts)),
                 [
                     (probe.features, str(probe.n_features), *(f"{100 * probe.accuracy[n]:.1f}" for n in counts))
                     for probe in digits.probes
                 ],
-                f"A linear classifier on frozen features, with labels for so many images of each digit: the mean of "
-                f"{DRAWS} draws. k-means: the triangle code of Coates et al. 2011, from the same pictures. Blue: the "
-                "best of each column.",
+                f"A linear classifier on frozen features. With few labels per digit, the mean of {DRAWS} draws. "
+                "k-means: the triangle code of Coates et al. 2011, from the same images. Blue marks the best of each "
+                "column.",
                 {
                     (i, 2 + j)
                     for i, probe in enumerate(digits.probes)
@@ -250,10 +263,10 @@ def _digits(digits: DigitsResult) -> Section:
 
 
 def _ranking(digits: DigitsResult) -> str:
-    """All features in the order of their accuracy, with few labels and with all."""
+    """All features by accuracy, with few labels and with all."""
     sentences = []
-    for n, labels in ((str(LABELS_PER_CLASS[0]), f"{LABELS_PER_CLASS[0]} labels of each digit"), ("all", "all labels")):
+    for n, labels in ((str(LABELS_PER_CLASS[0]), f"{LABELS_PER_CLASS[0]} labels per digit"), ("all", "all labels")):
         ordered = sorted(digits.probes, key=lambda probe: probe.accuracy[n], reverse=True)
         shares = ", ".join(f"{probe.features} {100 * probe.accuracy[n]:.1f} %" for probe in ordered)
-        sentences.append(f"Right with {labels}: {shares}.")
+        sentences.append(f"Accuracy with {labels}: {shares}.")
     return " ".join(sentences)

@@ -34,7 +34,7 @@ def panel(result: ManifoldResult) -> Panel:
     """A set with its states and its certificate."""
     return Panel(
         title=result.name,
-        caption=f"{'certified' if result.certified else 'refused'}: {result.separation_percent:.1f} % of log 2",
+        caption=f"{'certified' if result.certified else 'refused'}: {result.separation_percent:.1f}",
         certified=result.certified,
         points=result.points,
         labels=result.labels,

@@ -116,7 +116,7 @@ class Blocks:
                     np.save(file, array, allow_pickle=False)
                 yield len(array)
         except KeyboardInterrupt:
-            message = f"finished blocks are kept in {self.folder}; the same command goes on with them"
+            message = f"finished blocks are kept in {self.folder}; run the same command to continue"
             raise KeyboardInterrupt(message) from None
 
     def __iter__(self) -> Iterator[NDArray[Any]]:

@@ -19,7 +19,7 @@ Samples = TypeVar("Samples")
 
 
 class GlobalBatch(Generic[Samples]):
-    """The samples of this process as a share of a batch that all processes hold; made by :func:`global_batch`.
+    """The samples of this process as a share of a batch that all processes hold; created by `global_batch`.
 
     Attributes
     ----------

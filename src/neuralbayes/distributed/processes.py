@@ -126,9 +126,9 @@ def lost_peers_explained(fabric: Fabric) -> Iterator[None]:
         if fabric.world_size == 1 or not any(sign in str(error) for sign in LOST):
             raise
         raise ConnectionError(
-            f"another of the {fabric.world_size} processes ended or cannot be reached, so that process "
-            f"{fabric.global_rank} cannot go on. Look for the error of the other one; training goes on from the last "
-            "checkpoint of the run, with any number of processes"
+            f"another of the {fabric.world_size} processes ended or cannot be reached, so process "
+            f"{fabric.global_rank} cannot continue. Look for the error of the other process. Training can continue "
+            "from the last checkpoint of the run, with any number of processes"
         ) from error
 
 

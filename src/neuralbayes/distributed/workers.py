@@ -69,7 +69,9 @@ class Workers:
                 "start it once, with --workers N or with --scheduler ADDRESS"
             )
         if self.n != 1 and self.scheduler is not None:
-            raise ValueError("--workers starts workers, but --scheduler takes those that are there; give one of them")
+            raise ValueError(
+                "--workers starts new workers, but --scheduler uses existing ones; give only one of the two"
+            )
         if self.scheduler is not None and not ADDRESS.fullmatch(self.scheduler):
             raise ValueError(f"--scheduler must be an address such as tcp://node0:8786, got {self.scheduler!r}")
         if not 1 <= self.n <= n_cores():
@@ -168,7 +170,7 @@ def _computed(
             except KilledWorker as error:
                 raise ChildProcessError(
                     f"block {i} has ended every worker that tried it, perhaps for want of memory; what is finished is "
-                    "kept, and the same command goes on with it"
+                    "kept; run the same command to continue"
                 ) from error
             except CancelledError as error:
                 raise ConnectionError(f"the Dask scheduler is gone ({error}); what is finished is kept") from error

@@ -70,7 +70,7 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
     }
 
     def transform(self, X: Rows) -> Array:
-        """Logits of p(z|x).
+        """Return the logits of p(z|x).
 
         Parameters
         ----------
@@ -84,7 +84,7 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         return self._over_blocks(lambda logits: logits, self._samples(X))
 
     def predict_proba(self, X: Rows) -> Array:
-        """p(z|x).
+        """Return p(z|x), the probability of each cluster.
 
         Parameters
         ----------
@@ -98,7 +98,7 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         return self._over_blocks(lambda logits: logits.softmax(dim=1), self._samples(X))
 
     def predict(self, X: Rows) -> NDArray[np.int64]:
-        """The most probable cluster of each sample.
+        """Return the most probable cluster of each sample.
 
         Parameters
         ----------
@@ -112,7 +112,7 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         return self._labels(self._samples(X))
 
     def score(self, X: Rows, y: object = None) -> float:
-        """Mean Jensen-Shannon divergence of a cluster from the rest on `X`: log 2 minus the DML loss.
+        """Return the mean Jensen-Shannon divergence between a cluster and the rest on `X`: log 2 minus the DML loss.
 
         Parameters
         ----------
@@ -122,29 +122,30 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         Returns
         -------
         float
-            In nats, from 0 to log 2; higher is better. 0 where there is a single cluster.
+            In nats, from 0 to log 2. Higher is better. It is 0 if there is a single cluster.
         """
         p_zx = torch.from_numpy(self.predict_proba(X))
         return float(js_divergence(p_zx).mean()) if self.n_clusters_ > 1 else 0.0
 
     def describe(self, X: Any = None) -> pd.DataFrame:
-        """What tells each cluster from the rest, as a data frame.
+        """Describe what sets each cluster apart, as a data frame.
 
         Parameters
         ----------
         X : DataFrame or array-like of shape (n_samples, n_columns), optional
-            The rows that were fitted, or new ones, with any columns: numbers, text, booleans, dates, also those that
-            were left out of the fit, with cells missing or not. Rows without the fitted columns must be those that
-            were fitted, in their order. By default what `fit` kept of its rows: the means of the fitted columns. For
-            images there is no more than that.
+            The fitted rows or new rows, with any columns (numbers, text, booleans, dates, missing cells), including
+            columns that were not fitted. If the fitted columns are missing, the rows must be the fitted rows in the
+            same order. Without `X`, the description uses the means of the fitted columns, which `fit` has kept. For
+            images, nothing else is available.
 
         Returns
         -------
         DataFrame
-            One row for each cluster: a proposed "name", "size" and "share" of the rows, "differences" from the rest in
-            words, the most telling first, and "prototypes", the most typical rows. With `X` also a "rule" of at most
-            three conditions with its "precision" and "recall", and the "borderline" rows, whose second most probable
-            cluster is close. Rows are named by the index of the frame or a column of ids or names, else by number.
+            One row per cluster: a proposed "name", the "size" and "share", the "differences" from the rest (the most
+            informative first), and the "prototypes", which are the most typical rows. With `X`, also a "rule" of at
+            most three conditions with its "precision" and "recall", and the "borderline" rows, whose second most
+            probable cluster is close. Rows are identified by the index of the frame, a column of ids or names, or their
+            number.
 
         Examples
         --------

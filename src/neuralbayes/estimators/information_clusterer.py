@@ -36,58 +36,63 @@ if TYPE_CHECKING:
 
 
 class InformationClusterer(UpdatableClusterer):
-    """Cluster rows, embeddings or images by maximising the mutual information of their clusters.
+    """Cluster rows, embeddings or images by maximising mutual information.
 
-    A network maximises I(x; z) while p(z|x) must not change under the worst small step from any sample. Where it starts
-    from decides which clusters it ends with. Rows start from the consensus of simple methods (mixtures and a graph) in
-    units of their noise: no such method is right on all tables, and the network improves on what they agree on. Images
-    start from states, several for each cluster, of which those that are often neighbours are merged; with "mlp",
-    p(z|x) must not change either where an image is turned, stretched, slanted or shifted a little. Where that matters,
-    as for the hands of a clock, give pixels as rows, with ``start="states"``. Most of the cost is `max_iter` steps,
-    whatever the number of samples. For groups with a gap between them, :class:`neuralbayes.ManifoldLabeler` gives a
-    certificate.
+    A network is trained to maximise I(x; z), while p(z|x) must be robust to small adversarial steps. The result depends
+    on the start:
+
+    - Rows start from the consensus of several mixtures and a neighbour graph, in units of the noise between neighbours.
+    - Images start from several states per cluster. States that are often neighbours are merged, and the merged clusters
+      are trained. With "mlp", p(z|x) must also be robust to small rotations, scalings, shears and shifts. If these
+      matter, as for the hands of a clock, pass the pixels as rows with ``start="states"``.
+
+    The cost is dominated by the `max_iter` training steps and hardly depends on the number of samples. To certify that
+    clusters are disjoint, use :class:`neuralbayes.ManifoldLabeler`.
 
     Parameters
     ----------
     n_clusters : int or "auto", default="auto"
-        Number of clusters. From a consensus, "auto" cuts the rows in two, again and again, where held-out rows confirm
-        a valley; from states, it takes the number at the largest drop in neighbour affinity.
+        Number of clusters. For rows, "auto" splits them wherever held-out rows confirm a valley of low density. For
+        images, it uses the number of clusters at the largest drop in neighbour affinity.
     start : {"auto", "consensus", "states"}, default="auto"
-        Where the network starts from. "auto" is "consensus" for rows and "states" for images.
+        How the training starts. "auto" is "consensus" for rows and "states" for images.
     network : "mlp" or torch.nn.Module, default="mlp"
-        "mlp" has two hidden layers on the principal components of the rows or pixels. A module of your own gets rows
-        (n, n_features) or images (n, C, H, W), normalised, in float32, and returns features of any shape (n, ...). It
-        is copied and trained together with a linear layer to the states.
+        "mlp" has two hidden layers on the principal components of the rows or pixels. Your own module receives
+        normalised float32 rows (n, n_features) or images (n, C, H, W) and returns features of any shape (n, ...). It is
+        copied, and trained together with a linear output layer.
     objective : Objective, optional
-        What is minimised beside the change of p(z|x) under the worst small step, by default
-        :class:`neuralbayes.MIM` of version 1 with alpha = 3; from a consensus, with its sizes as the target of p(z).
+        The objective to minimise, in addition to the adversarial smoothness. By default :class:`neuralbayes.MIM`,
+        version 1, with alpha = 3; from a consensus, the target of p(z) is the sizes of its clusters.
     n_init : int, default=1
-        Networks that are trained, of which the loss chooses the best. From states with "auto" these are trainings of
-        the states, one of which becomes clusters.
+        Number of networks to train. The one with the lowest loss is kept. From states with "auto", only the training of
+        the states is repeated.
     n_neighbors : int, default=15
-        Neighbours whose distance is the unit of the worst small step, and by which states are merged.
+        Number of neighbours that determines the length of adversarial steps and which states are merged.
     n_states : int, optional
-        From states: how many are merged into clusters, by default four for each cluster, 40 with "auto".
+        Number of states that are merged into clusters, if the training starts from states. By default four per cluster,
+        or 40 with "auto".
     n_hidden : int, optional
-        Units of each hidden layer of "mlp". By default 512; from a consensus twice the number of columns or clusters,
-        but from 128 to 512.
+        Units in each hidden layer of "mlp". By default 512; from a consensus, twice the number of columns or clusters,
+        limited to between 128 and 512.
     max_iter : int, optional
-        Number of steps. From a consensus a quarter of them teach the network the votes: by default 16 epochs, but from
-        360 to 600. From states half of them are for the states: by default 100 epochs, but from 2000 to 6000.
+        Number of training steps. From a consensus, the default is 16 epochs, limited to between 360 and 600 steps, a
+        quarter of which fit the network to the consensus. From states, it is 100 epochs, limited to between 2000 and
+        6000 steps, half of which train the states.
     max_samples : int, default=60000
-        Samples that the network is trained on, drawn at random. All are labelled.
+        Number of random samples that the network is trained on. All samples are labelled.
     max_clusters : int, optional
-        Largest number that "auto" considers, by default 200; from states 20.
+        Largest number that "auto" considers. By default 200, or 20 from states.
     standardize : bool, default=False
-        Divide each column of rows by its standard deviation first, those with two values by their difference. Use it
-        where columns have different units.
+        Divide each column by its standard deviation, or by the difference of its values if it has only two. Use this if
+        columns have different units.
     vectorizer : TableVectorizer, "auto" or None, default="auto"
-        What turns data frames into numbers, standardised. "auto" takes a :class:`neuralbayes.TableVectorizer` for those
-        that hold more than finite numbers: categories, dates, text, missing cells.
+        Turns data frames into standardised numbers. "auto" uses a :class:`neuralbayes.TableVectorizer` for data frames
+        with categories, dates, text or missing cells.
     metric : {"euclidean", "cosine"}, default="euclidean"
-        With "cosine", rows are divided by their lengths first, so that only their directions matter.
+        "cosine" divides rows by their lengths, so only their directions matter.
     n_components : int, default=100
-        Sparse rows of more columns are reduced to so many by a truncated SVD. Those of fewer are taken as dense rows.
+        Number of columns to which sparse rows are reduced by a truncated SVD. Sparse rows with fewer columns are made
+        dense.
     random_state : int, RandomState instance or None, default=None
     device : str, default="auto"
         Where to compute: "cpu", "cuda", "cuda:1" or "mps"; "auto" is the best one there is. Votes and neighbours are
@@ -98,77 +103,77 @@ class InformationClusterer(UpdatableClusterer):
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        Cluster of each sample, from 0 to n_clusters_ - 1, the largest first; known classes have their own numbers, and
-        clusters that `update` found follow. After `update` these are the labels of its samples.
+        Cluster of each sample, from 0 to n_clusters_ - 1, numbered from the largest to the smallest. Known classes keep
+        their numbers, and clusters found by `update` come last. After `update`, the labels of the new samples.
     n_clusters_ : int
     n_states_ : int
     states_ : ndarray of shape (n_samples,)
-        The most probable state of each sample among those of its cluster.
+        Most probable state of each sample within its cluster.
     hierarchy_ : ndarray of shape (n_states_ - 1, 4)
-        How the states were merged, as a linkage matrix of :mod:`scipy.cluster.hierarchy`. The height is the logarithm
-        of how many times less often than the closest pair the two are neighbours. `cut` uses it, and
-        :class:`neuralbayes.plot.DendrogramDisplay` draws it.
+        Linkage matrix of ``scipy.cluster.hierarchy`` that records how the states were merged. The height of a merge
+        is the log ratio between the neighbour affinity of the closest pair and that of the merged pair. `cut` uses the
+        matrix, and :class:`neuralbayes.plot.DendrogramDisplay` draws it.
     n_dimensions_ : int
-        Principal components that were taken.
+        Number of principal components.
     n_components_ : int
-        Columns that sparse rows were reduced to; 0 where they were not.
+        Number of columns to which sparse rows were reduced, or 0.
     effective_metric_ : str
-        The metric of the fit.
+        Metric used in `fit`.
     prior_ : ndarray of shape (n_clusters_,)
         p(z) over the training samples.
     separation_ : ndarray of shape (n_clusters_,)
-        Jensen-Shannon divergence in nats of each cluster from the rest, with p(z|x) averaged over the neighbours of x:
-        log 2 = 0.693 where no neighbour belongs to another cluster. With one cluster there is no rest: 0.
+        Jensen-Shannon divergence in nats between each cluster and the rest, with p(z|x) averaged over the neighbours of
+        x. It is log 2 = 0.693 if no neighbour belongs to another cluster, and 0 if there is only one cluster.
     objective_ : float
-        The loss of the clusters over the last tenth of their steps.
+        Mean loss over the last tenth of the training steps.
     loss_curve_ : list of float
-        The loss of each tenth of the steps for the start, then for the clusters.
+        Mean loss of each tenth of the steps, first for the start, then for the clusters.
     n_iter_ : int
     n_iter_start_ : int
-        Steps that were for the start: the votes, or the states.
+        Number of steps for the start.
     selection_ : dict of lists
-        With ``n_clusters="auto"``. From a consensus: "rows" that each valley divides, and its "p_value". From states:
-        "n_clusters", "ratio", how many times as often as by chance the two clusters that would be merged next are
-        neighbours, and "jump", how much less that is than for the pair merged before.
+        Only with ``n_clusters="auto"``. From a consensus: the number of "rows" that each valley divides, and its
+        "p_value". From states: "n_clusters", the affinity "ratio" of the two clusters that would be merged next
+        compared with chance, and the "jump" from the previous merge.
     module_ : torch.nn.Module
-        The network, from rows (n, n_features), or images (n, C, H, W) in [0, 1], to logits (n, n_clusters_).
+        The network. It maps rows (n, n_features), or images (n, C, H, W) in [0, 1], to logits (n, n_clusters_).
     typical_center_, typical_scale_, typical_reference_, typical_spacing_, typical_floor_, typical_scores_
-        What `typicality` compares a sample with: at most 20,000 training samples, and the scores of at most 5,000.
+        What `typicality` compares a sample with: up to 20,000 training samples and the scores of up to 5,000.
     typical_length_ : float
-        The length of all rows where they have one, as embeddings do: `typicality` then goes by angles, and by whether
-        a row has that length. 0 where lengths differ.
+        Common length of all rows, as embeddings often have; `typicality` then uses angles and checks the length. 0 if
+        lengths differ.
     typical_components_ : ndarray of shape (n_features_in_, n_dimensions)
-        With a network of your own: the principal components in which `typicality` measures distances.
+        Principal components in which `typicality` measures distances, if you pass your own network.
     image_shape_ : list of int or None
-        [H, W, C] where images were fitted.
+        [H, W, C] if images were fitted.
     vectorizer_ : TableVectorizer
-        Where a data frame was turned into numbers; `n_features_in_` and `feature_names_in_` are then those of the
-        numbers.
+        The fitted vectorizer, if a data frame was turned into numbers. `n_features_in_` and `feature_names_in_` then
+        refer to the numbers.
     n_samples_seen_ : int
-        Samples that were fitted and came by `update`, without those of weight 0.
+        Number of samples with positive weight seen by `fit` and `update`.
     reservoir_ : ndarray of shape (n, n_dimensions_)
-        With "mlp": a random sample of these, at most 20,000, as the network takes them, which `update` goes by.
+        Random sample of up to 20,000 of them, in the coordinates of the network, which `update` uses. Only with "mlp".
     features_from_ : str
-        Where the command line fitted to features: what they are features of.
+        Name of the network whose features were fitted, if the command line fitted the model.
     feature_scales_ : list of float
-        With several feature spaces: what each is multiplied by.
+        Factor of each feature space, if there are several.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
 
     See Also
     --------
-    neuralbayes.ManifoldLabeler : Disjoint groups, with a certificate.
+    neuralbayes.ManifoldLabeler : Certified disjoint manifolds.
     neuralbayes.MIM : The objective.
-    neuralbayes.load : Reads what `save` wrote.
+    neuralbayes.load : Load a saved model.
 
     Notes
     -----
-    See :doc:`/clustering`. Large fits run in bfloat16 where that works and is faster: the same seed may then give other
+    See :doc:`/clustering` for benchmarks. Large fits use bfloat16 if it is faster, so the same seed may give different
     labels on another machine.
 
     Examples
     --------
-    The accuracy is that of the best match of clusters and cultivars:
+    Clusters are matched with cultivars one to one to compute the accuracy:
 
     >>> import neuralbayes as nb
     >>> from sklearn.datasets import load_wine
@@ -176,7 +181,7 @@ class InformationClusterer(UpdatableClusterer):
     >>> clusterer = nb.InformationClusterer(3, standardize=True, random_state=0).fit(X)
     >>> nb.baselines.clustering_accuracy(clusterer.labels_, y) > 0.9
     True
-    >>> clusterer.predict(1000.0 + X[:2], reject=0.05)  # like no wine that was seen
+    >>> clusterer.predict(1000.0 + X[:2], reject=0.05)  # unlike any wine in the table
     array([-1, -1])
     """
 
@@ -271,26 +276,26 @@ class InformationClusterer(UpdatableClusterer):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), or images
-            Numbers, dense or sparse; a memory-mapped array is not copied, and float16 is computed with in float32.
-            Images are an array of shape (n, H, W), (n, H, W, C) or (n, C, H, W), uint8 or floating point in [0, 1], or
-            what :func:`neuralbayes.pretrain` takes.
+            Numbers, dense or sparse. Memory-mapped arrays are not copied, and float16 is converted to float32 in
+            blocks. Images are an array of shape (n, H, W), (n, H, W, C) or (n, C, H, W), uint8 or floating point in
+            [0, 1], or anything that :func:`neuralbayes.pretrain` accepts.
         y : ignored
         features : array-like of shape (n_samples, n_features), or a list of such, optional
-            What to cluster by in the place of `X`, such as the features of a pretrained network; `X` may then be
-            anything with as many samples, photographs or sentences. Several feature spaces count the same, whatever
-            their sizes and units. `predict` and the like take features, too.
+            Features to cluster by, such as those of a pretrained network. `X` may then be any collection of as many
+            samples, such as photographs or sentences. Several feature spaces have equal weight, whatever their sizes
+            and units. `predict` and similar methods then expect features, too.
         sample_weight : array-like of shape (n_samples,), optional
-            How often each sample counts, in proportion: a sample of weight 2 counts as two of weight 1, one of weight 0
-            is labelled but not fitted. `prior_`, the coordinates, the votes and training heed weights. Distances to
-            neighbours do not, for a sample is no neighbour of itself; nor do `typicality` and the graph, which is one
-            vote of several. "auto" goes by rows drawn in proportion to their weights.
+            Relative weight of each sample: a sample of weight 2 counts as two of weight 1, and a sample of weight 0 is
+            labelled but not fitted. Weights affect `prior_`, the coordinates, the consensus and the training. They do
+            not affect distances between neighbours, `typicality`, or the graph. "auto" uses rows drawn in proportion to
+            their weights.
         known : array-like of int of shape (n_samples,), optional
-            The classes of some samples, from 0 on, -1 where unknown. A class keeps its number: as a rule its samples
-            are labelled so. Clusters that are no known class get the numbers that are left, and "auto" takes no fewer
-            clusters than the largest class needs.
+            Known classes of some samples, numbered from 0, and -1 for unknown ones. A class keeps its number, and
+            almost all of its known samples keep their label. Other clusters get the remaining numbers. "auto" returns
+            at least as many clusters as there are class numbers.
         must_link, cannot_link : array-like of int of shape (n_pairs, 2), optional
-            Indices of samples that belong to one cluster, or to different ones. Those that are linked to one and the
-            same sample are linked, too. Most pairs will be labelled so; in which cluster is not said.
+            Pairs of indices of samples that belong to the same cluster, or to different clusters. Links are transitive.
+            Most pairs, but not necessarily all, are labelled accordingly.
 
         Returns
         -------

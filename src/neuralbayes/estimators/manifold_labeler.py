@@ -38,44 +38,44 @@ FEW_NEIGHBORS = 8
 
 
 class ManifoldLabeler(Clusterer):
-    """Label the disjoint manifolds that rows lie on, and certify that they are disjoint.
+    """Find disjoint manifolds and certify that they are disjoint.
 
-    A network is trained with the DML objective and a smoothness term (section 4 of the paper) from several starts, and
-    the objective on held-out rows chooses one. It labels new rows, gives p(z|x), and certifies each state:
-    `separation_` is log 2 for a state that no walk between neighbouring rows leaves. The cost is linear in the number
-    of rows. For groups that touch, and for images, use :class:`neuralbayes.InformationClusterer`.
+    A network is trained with the DML objective and a smoothness term (section 4 of the paper) from several starts. The
+    objective on held-out rows selects the best one. The network labels new rows and returns p(z|x). Each manifold is
+    certified by a random walk between neighbouring rows: if no walk leaves it, its `separation_` is log 2. The cost is
+    linear in the number of rows. For clusters that touch, and for images, use
+    :class:`neuralbayes.InformationClusterer`.
 
     Parameters
     ----------
     n_clusters : int or "auto", default=2
-        Number of clusters. "auto" takes the largest number that are all certified disjoint and that resamples find
-        again, which is 1 where nothing is; see `max_clusters`.
+        Number of manifolds. "auto" uses the largest number of manifolds that are all certified and that are found again
+        in resamples, or 1 if there are none. See also `max_clusters`.
     objective : Objective, optional
-        What is minimised together with the smoothness term, by default :class:`neuralbayes.DML`.
+        The objective to minimise together with the smoothness term. By default :class:`neuralbayes.DML`.
     beta : float, default=3e-4
         Weight of the smoothness term, relative to the roughness of the (K+1)-th smooth function on the graph.
     n_init : int, default=8
-        Starts, which train together; the objective on held-out rows chooses the best.
+        Number of starts, which are trained together. The best one is selected on held-out rows.
     n_neighbors : int, default=15
-        Neighbours that a row is joined to. Fewer, such as 8, tell apart manifolds that nearly touch; more keep one
-        whole that is thinly sampled. With 5, thin manifolds fall apart.
+        Number of neighbours of each row. Use fewer, such as 8, to separate manifolds that almost touch. Use more if a
+        manifold has few rows. With 5, thin manifolds fall apart.
     n_hidden : int, default=256
         Units of the hidden layer.
     max_iter : int, default=60
-        Maximum number of steps from each start; held-out rows may end it earlier.
+        Maximum number of steps from each start. Training may stop earlier, based on held-out rows.
     tol : float, default=1e-3
         Minimum improvement of the held-out objective.
     max_samples : int, default=2000
-        Rows that the network is trained on, drawn at random. All are labelled. Where there are twice as many rows, as
-        many others judge the fit. A manifold should have some dozens of rows among them.
+        Number of random rows that the network is trained on. All rows are labelled. If there are twice as many rows, as
+        many others are held out. Each manifold should have a few dozen rows among them.
     max_clusters : int, default=8
-        Largest number that "auto" tries. Where there are more groups, that many states are certified but not found
-        again; if no smaller number is, they are returned with a warning.
+        Largest number that "auto" tries. If there are more manifolds than this, a warning says so.
     standardize : bool, default=False
-        Divide each column by its standard deviation first. Use it where columns have different units, not where
-        distances are meaningful already.
+        Divide each column by its standard deviation. Use this if columns have different units, but not if distances
+        are already meaningful.
     vectorizer : TableVectorizer, optional
-        What turns data frames into numbers, standardised. Categories are no ground for a certificate: leave them out.
+        Turns data frames into standardised numbers. Leave out categories, because their gaps prove nothing.
     random_state : int, RandomState instance or None, default=None
     device : str, default="auto"
         Where to compute: "cpu", "cuda", "cuda:1" or "mps"; "auto" is the best one there is. All rows are labelled
@@ -86,36 +86,36 @@ class ManifoldLabeler(Clusterer):
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        Cluster of each row, from 0 to n_clusters_ - 1, the largest first.
+        Manifold of each row, from 0 to n_clusters_ - 1, numbered from the largest to the smallest.
     n_clusters_ : int
     n_dimensions_ : int
         Dimension of the span of the rows.
     prior_ : ndarray of shape (n_clusters_,)
         p(z) over the training rows.
     separation_ : ndarray of shape (n_clusters_,)
-        Jensen-Shannon divergence in nats of each cluster from the rest, on held-out rows, after a long random walk
-        between neighbours: log 2 = 0.693 where the cluster is disjoint from the rest, less the more it is a cut through
-        something connected. Equal rows count once. With one cluster there is no rest: 0.
+        Jensen-Shannon divergence in nats between each manifold and the rest, on held-out rows, after a long random walk
+        between neighbours. It is log 2 = 0.693 for a disjoint manifold, and smaller for a cut through connected rows.
+        Duplicate rows count once. If there is only one manifold, it is 0.
     null_separation_ : float
-        The separation in nats that the best division of connected rows, Gaussian with the size and covariance of `X`,
-        exceeds with a probability of 1 %; 0 where no state came near being certified.
+        99 % quantile of the separation in nats of Gaussian rows with the size and covariance of `X`, which have no
+        clusters; 0 if no manifold came close to being certified.
     disjoint_ : ndarray of shape (n_clusters_,), bool
-        Whether a cluster is certified: `separation_` is at least 90 % of log 2 and above `null_separation_`, also on
-        rows that the fit has not seen and without columns whose values have gaps by nature.
+        Whether a manifold is certified: `separation_` is at least 90 % of log 2 and above `null_separation_`, also on
+        unseen rows and without discrete columns.
     discrete_columns_ : list of int
-        Columns such as booleans, codes and ids that make the clusters alone, so these are not certified.
+        Columns such as booleans, codes and ids without which the manifolds are not separate, so they are not certified.
     objective_ : float
-        The objective with its smoothness term on held-out rows.
+        Objective with its smoothness term on held-out rows.
     loss_curve_ : list of float
-        The best objective on held-out rows, every fifth step.
+        Best objective on held-out rows, every fifth step.
     n_iter_ : int
     selection_ : dict of lists
-        With ``n_clusters="auto"``: "n_clusters", "objective", "separation" and "stability" of each number tried.
+        Only with ``n_clusters="auto"``: "n_clusters", "objective", "separation" and "stability" of each number tried.
     module_ : torch.nn.Module
-        The network, from (n, n_features) to logits (n, n_clusters_).
+        The network. It maps rows (n, n_features) to logits (n, n_clusters_).
     vectorizer_ : TableVectorizer
-        Where a data frame was turned into numbers; `n_features_in_` and `feature_names_in_` are then those of the
-        numbers.
+        The fitted vectorizer, if a data frame was turned into numbers. `n_features_in_` and `feature_names_in_` then
+        refer to the numbers.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
 
@@ -123,12 +123,12 @@ class ManifoldLabeler(Clusterer):
     --------
     neuralbayes.InformationClusterer : Clusters that may touch.
     neuralbayes.DML : The objective.
-    neuralbayes.load : Reads what `save` wrote.
+    neuralbayes.load : Load a saved model.
 
     Notes
     -----
-    The paper regularises along random directions with a noise scale and a weight tuned for each data set. Here the
-    differences are taken between neighbours, which adapts both; see :doc:`/labeling`.
+    The paper regularises along random directions, with a noise scale and a weight tuned for each data set. Here,
+    differences between neighbours adapt both. See :doc:`/labeling` for benchmarks.
 
     Examples
     --------
@@ -210,7 +210,7 @@ class ManifoldLabeler(Clusterer):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Numbers; a memory-mapped array is not copied.
+            Numbers. Memory-mapped arrays are not copied.
         y : ignored
 
         Returns
@@ -290,33 +290,33 @@ class ManifoldLabeler(Clusterer):
         """Say which states are not what was asked for, why that may be, and what to do."""
         if self.discrete_columns_:
             _warn(
-                f"The states are not certified as disjoint: they are told apart by {self._named_columns()}, whose "
-                "values have gaps by nature, and not by the other columns. Fit without it to see what the others hold."
+                f"The clusters are not certified as disjoint: only {self._named_columns()} separates them, whose "
+                "values always have gaps. Fit without it to see whether the other columns have clusters."
             )
             return
         empty = np.flatnonzero(np.bincount(self.labels_, minlength=self.n_clusters_) == 0)
         if len(empty):
-            cause = f"{len(empty)} of {self.n_clusters_} states got no rows"
+            cause = f"{len(empty)} of {self.n_clusters_} clusters have no rows"
             remedy = f"ask for n_clusters={self.n_clusters_ - len(empty)} or fewer"
         elif (self.separation_ >= CERTIFIED * LOG_2).all():
             cause = (
-                f"connected rows of this number and covariance reach {self.null_separation_ / LOG_2:.0%} of log 2 as "
-                "their separation too"
+                "connected data of the same size and covariance also reach a separation of "
+                f"{100 * self.null_separation_ / LOG_2:.0f} of 100"
             )
-            remedy = "give more rows, or more neighbours"
+            remedy = "add rows, or raise n_neighbors"
         else:
-            weak = ", ".join(f"{k} ({self.separation_[k] / LOG_2:.0%})" for k in np.flatnonzero(~self.disjoint_))
+            weak = ", ".join(f"{k} ({100 * self.separation_[k] / LOG_2:.0f})" for k in np.flatnonzero(~self.disjoint_))
             cause = (
-                f"states {weak} keep less than {CERTIFIED:.0%} of log 2 as their separation: they cut through "
-                "something connected, or two manifolds are in one state"
+                f"the separation (of 100) is below {100 * CERTIFIED:.0f} for clusters {weak}. They cut through "
+                "connected rows, or hold more than one manifold"
             )
             remedy = (
-                "try fewer clusters, more rows, or where manifolds nearly touch fewer neighbours, but not too few "
-                f"(n_neighbors={FEW_NEIGHBORS}; with 5 thin manifolds fall apart)"
+                "try fewer clusters or more rows. If manifolds almost touch, try fewer neighbours "
+                f"(n_neighbors={FEW_NEIGHBORS}; with 5, thin manifolds fall apart)"
             )
         _warn(
-            f"The states are not certified as disjoint: {cause}. {remedy[0].upper()}{remedy[1:]}; "
-            "n_clusters='auto' finds how many are."
+            f"The clusters are not certified as disjoint: {cause}. {remedy[0].upper()}{remedy[1:]}, or use "
+            "n_clusters='auto' to find the number of disjoint manifolds."
         )
 
     def _warn_of_selection(self) -> None:
@@ -326,23 +326,22 @@ class ManifoldLabeler(Clusterer):
             for n, stability in zip(self.selection_["n_clusters"], self.selection_["stability"], strict=True)
             if stability is not None and stability < CERTIFIED
         ]
-        few = f"; n_neighbors={self.n_neighbors} is few: with more, thin manifolds do not fall apart"
+        few = f" or n_neighbors, since {self.n_neighbors} neighbours are few"
         hint = few if self.n_neighbors < FEW_NEIGHBORS else ""
         if self.n_clusters_ == 1 and self.discrete_columns_:
             _warn(
-                f"A single state was found. The rows are divided by {self._named_columns()} alone, whose values have "
-                "gaps by nature: that is no certificate. Fit without it, or give a number as n_clusters."
+                f"A single cluster was found. Only {self._named_columns()} divides the rows, whose values always have "
+                "gaps, so this proves nothing. Fit without it, or set n_clusters to a number."
             )
         elif self.max_clusters in not_again:
             _warn(
-                f"max_clusters={self.max_clusters} states are certified as disjoint, but resamples divide the rows in "
-                "other ways: there are more groups, and which of them share a state is a matter of chance. Raise "
-                f"max_clusters{hint}."
+                f"max_clusters={self.max_clusters} manifolds are certified as disjoint, but resamples divide the rows "
+                f"differently. There are probably more manifolds. Raise max_clusters{hint}."
             )
         elif self.n_clusters_ == 1 and not_again:
             _warn(
-                f"{' or '.join(map(str, not_again))} states are certified as disjoint, but resamples divide the rows "
-                f"in other ways, so a single cluster is returned. Give more rows, or a number as n_clusters{hint}."
+                f"{' or '.join(map(str, not_again))} manifolds are certified as disjoint, but resamples divide the "
+                f"rows differently, so a single cluster is returned. Add rows, or set n_clusters{hint}."
             )
 
 

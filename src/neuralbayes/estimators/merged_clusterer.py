@@ -39,7 +39,7 @@ class MergedClusterer(TypicalClusterer):
     }
 
     def cut(self, k: int) -> NDArray[np.int64]:
-        """Labels of the fitted samples for another number of clusters, without a new fit.
+        """Return labels of the fitted samples for another number of clusters, without a new fit.
 
         Parameters
         ----------
@@ -49,10 +49,10 @@ class MergedClusterer(TypicalClusterer):
         Returns
         -------
         ndarray of shape (n_samples,)
-            From 0 on, the largest cluster first; fewer than `k` of them where states have no samples. Clusters of a
-            larger `k` lie within those of a smaller one. ``cut(n_clusters_)`` returns `labels_`, which come from
-            trained clusters; others are made of the same states, merged less or more, and are not trained. After
-            `update` they are labels of its samples.
+            Labels from 0, numbered from the largest cluster to the smallest. There are fewer than `k` clusters if some
+            states have no samples. Clusters of a larger `k` lie within those of a smaller one. ``cut(n_clusters_)``
+            returns `labels_`. Other clusters merge fewer or more of the same states and are not trained. After
+            `update`, the labels belong to the new samples.
         """
         check_is_fitted(self)
         if not isinstance(k, Integral) or isinstance(k, bool) or not 1 <= k <= self.n_states_:

@@ -45,74 +45,75 @@ MAX_SIZE = 4096  # longest vector of features of an image
 class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator):  # type: ignore[misc]
     """Learn features of rows or images without labels, by maximising I(x; z) on every hidden layer of a network.
 
-    The units of a layer are the states of a latent variable z, their softmax is p(z|x), and MIM with a smoothness term
-    trains them (section 3 of the paper): fully connected layers for rows, the paper's convolutional ones for images.
-    Any other :class:`Objective` can take the place of MIM.
+    The units of a layer are the states of a latent variable z, and their softmax is p(z|x). They are trained with MIM
+    and a smoothness term (section 3 of the paper). Rows use fully connected layers, images the convolutional layers of
+    the paper. You can replace MIM by any other :class:`Objective`.
 
     Parameters
     ----------
     hidden : tuple of int, default=(256, 256)
         Units of each layer, for rows.
     encoder : {"paper", "small", "tiny"}, default="small"
-        For images: 200-500-700-1000 channels, a quarter of them, or a twelfth.
+        Width of the encoder of images: 200-500-700-1000 channels, a quarter, or a twelfth.
     layer : int, default=-1
-        The layer whose states are the features; negative numbers count from the last. All layers are trained: after
-        `fit`, ``set_params(layer=0)`` shows another one.
+        Layer whose states are the features. Negative numbers count from the last. All layers are trained, so you can
+        select another one after `fit` with ``set_params(layer=0)``.
     objective : Objective or WeightedSum, default=None
-        What is minimised on every layer; None is :class:`MIM` with `alpha` and `version`, which count for it alone.
+        Objective to minimise on every layer. None means :class:`MIM` with `alpha` and `version`.
     alpha : float, default=2.0
-        Weight of an even use of the states, beyond that of the mutual information; above -1.
+        Extra weight of using all states equally often; above -1.
     beta : float, default=None
-        Weight of the smoothness term; None is 0.2 for rows and 0.5 for images. More makes features vary less
-        between similar rows and carry less information.
+        Weight of the smoothness term. None means 0.2 for rows and 0.5 for images. A larger weight makes features of
+        similar rows more similar and less informative.
     version : {1, 2}, default=2
-        Of the objective; see :class:`MIM`.
+        Version of the objective; see :class:`MIM`.
     batch_size : int, default=100
-        Least number of rows in a step. p(z) is that of the batch, for images a running mean over batches.
+        Minimum number of samples per step. p(z) is computed over the batch, for images as a running mean over batches.
     max_epochs : int, default=None
-        Passes over the data; None is 20 for rows and 12 for images.
+        Passes over the data. None means 20 for rows and 12 for images.
     learning_rate : float, default=None
-        Of Adam at the start, falling to 0 along half a cosine; None is 3e-3 for rows and 1e-2 for images.
+        Initial learning rate of Adam, with a cosine schedule. None means 3e-3 for rows and 1e-2 for images.
     standardize : bool, default=True
-        Divide each column by its own standard deviation or, if False, all columns by a common one. Of images, take the
-        correlations of neighbouring pixels away or, if False, bring each channel to variance 1 only.
+        For rows, divide each column by its own standard deviation, or, if False, all columns by a common one. For
+        images, remove the correlations between neighbouring pixels, or, if False, only scale each channel to variance
+        1.
     random_state : int, RandomState instance or None, default=None
     device : str, default="auto"
-        Where to compute: "cpu", "cuda", "cuda:1" or "mps"; "auto" is the best one there is.
+        Device: "cpu", "cuda", "cuda:1" or "mps". "auto" uses the best one available.
     verbose : bool, default=False
         Show progress.
 
     Attributes
     ----------
     module_ : torch.nn.Module
-        The network, on the CPU; it takes what `mean_`, `std_` and `whitening_` have normalised.
+        The network, on the CPU. It expects inputs normalised by `mean_`, `std_` and `whitening_`.
     mean_, std_ : ndarray of shape (n_features_in_,), or for images (C, 1, 1)
-        Those of images are of intensities in [0, 1].
+        For images, statistics of intensities in [0, 1].
     whitening_ : ndarray of shape (C, C, k, k), or None
-        With which images are whitened.
+        Kernel that whitens images.
     n_states_ : list of int
         Number of states of each layer.
     mutual_information_ : ndarray of shape (n_layers,)
-        I(x; z) in nats on up to 2000 of the training rows; at most log n_states.
+        I(x; z) of each layer in nats, on up to 2000 training samples. At most log n_states.
     loss_curve_ : list of float
-        The objective, averaged over each epoch.
+        Mean objective of each epoch.
     n_iter_ : int
     image_shape_ : list of int, or None
-        [H, W, C]; None after rows.
+        [H, W, C], or None for rows.
     encoder_ : str, or None
-        The `encoder` of images; None after rows.
+        The `encoder` of images, or None for rows.
     n_features_in_ : int
-        Columns, or H * W * C.
+        Number of columns, or H * W * C.
     feature_names_in_ : ndarray of shape (n_features_in_,)
 
     See Also
     --------
-    neuralbayes.pretrain : Images with all settings, checkpoints and a folder for the run.
+    neuralbayes.pretrain : Train on images with all settings, checkpoints and a run folder.
 
     Notes
     -----
-    Images are trained with the "laptop" preset of :func:`neuralbayes.pretrain`. For rows the smoothness term is
-    relative to the length of a row and the number of units, so that a `beta` means the same for any table.
+    Images are trained with the "laptop" preset of :func:`neuralbayes.pretrain`. For rows, the smoothness term is
+    relative to the length of a row and the number of units, so `beta` means the same for all tables.
 
     Examples
     --------
@@ -200,7 +201,8 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
         ----------
         X : array-like of shape (n_samples, n_features), or images
             Images are an array of shape (n, H, W), (n, H, W, C) or (n, C, H, W), uint8 or floating point in [0, 1], or
-            what :func:`neuralbayes.pretrain` takes; at least 22x22 pixels. A memory-mapped array is not copied.
+            anything that :func:`neuralbayes.pretrain` accepts, with at least 22x22 pixels. Memory-mapped arrays are not
+            copied.
         y : ignored
 
         """
@@ -227,7 +229,7 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
         return self
 
     def transform(self, X: Rows) -> Array:
-        """The states of the chosen layer, after ReLU.
+        """Return the states of the selected layer, after ReLU.
 
         Parameters
         ----------
@@ -236,12 +238,13 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
         Returns
         -------
         ndarray of shape (n_samples, n_features_out)
-            Of rows in the precision of `X`; of images float32, averaged over windows where longer than 4096.
+            For rows, in the precision of `X`. For images, in float32, averaged over windows if there are more than 4096
+            features.
         """
         return self._states(X, MAX_SIZE)
 
     def predict_proba(self, X: Rows) -> Array:
-        """p(z|x): the softmax of the chosen layer, of images that of its mean over all positions.
+        """Return p(z|x), the softmax of the selected layer. For images, the layer is averaged over positions first.
 
         Parameters
         ----------

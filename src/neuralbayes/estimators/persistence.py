@@ -60,12 +60,12 @@ class SavedEstimator(BaseEstimator):  # type: ignore[misc]
             delattr(self, name)
 
     def save(self, folder: str | Path) -> None:
-        """Write the fitted estimator to `folder`, replacing a model that is there already.
+        """Save the fitted estimator to `folder`, replacing an existing model.
 
         Parameters
         ----------
         folder : str or Path
-            Made if it does not exist. :func:`neuralbayes.load` reads it back.
+            Created if it does not exist. Load the model with :func:`neuralbayes.load`.
         """
         check_is_fitted(self, "module_")
         folder = Path(folder)
@@ -152,14 +152,14 @@ class SavedEstimator(BaseEstimator):  # type: ignore[misc]
 
 
 def load(folder: str | Path, *, network: nn.Module | None = None) -> Any:
-    """Read an estimator that was saved with its `save` method.
+    """Load an estimator that was saved with its `save` method.
 
     Parameters
     ----------
     folder : str or Path
     network : nn.Module, optional
-        For an :class:`neuralbayes.InformationClusterer` that was fitted with a network of your own: one of the same
-        architecture, which is copied and gets the saved weights. Code is not saved, so that none is run by loading.
+        Required if an :class:`neuralbayes.InformationClusterer` was fitted with your own network: a network of the same
+        architecture, which is copied and gets the saved weights. Models contain no code, so loading runs none.
 
     Returns
     -------
@@ -168,9 +168,9 @@ def load(folder: str | Path, *, network: nn.Module | None = None) -> Any:
     Raises
     ------
     FileNotFoundError
-        There is no model in `folder`.
+        If there is no model in `folder`.
     ValueError
-        The model is damaged, or was written by a newer version of the library.
+        If the model is damaged or was written by a newer version of the library.
 
     Examples
     --------

@@ -51,50 +51,54 @@ def joined(odd: Odd, more: Odd) -> Odd:
 class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Turn a data frame of numbers, categories, dates and text into rows of numbers without missing cells.
 
-    The kind of each column is recognised from its cells and its name, and kept in `columns_` with the reason. Numbers
-    are standardised, outliers drawn in; categories get a column for each of their commonest values; dates become when,
-    and the time of year, week and day where it varies; text becomes a few components of its groups of letters. Ids,
-    constants and empty columns are left out. All columns weigh about the same.
-    :class:`neuralbayes.InformationClusterer` does this by itself where a frame holds more than numbers.
+    The kind of each column is recognised from its cells and its name, and recorded in `columns_` with the reason:
+
+    - Numbers are standardised, and outliers are pulled in.
+    - Categories become one column for each of their most common values.
+    - Dates become the time, and the season, weekday and hour if they vary.
+    - Text becomes a few components of its character n-grams.
+    - Ids, constants and empty columns are left out.
+
+    All columns have about the same weight. :class:`neuralbayes.InformationClusterer` uses this class by default for
+    data frames that hold more than numbers.
 
     Parameters
     ----------
     kinds : mapping of str to str, optional
-        The kind of some columns by name, whatever they look like: "number", "boolean", "category", "date", "text", or
-        "ignore" to leave one out.
+        Overrides the kind of columns by name: "number", "boolean", "category", "date", "text", or "ignore" to leave a
+        column out.
     missing : {"impute", "mask"}, default="impute"
-        What becomes of missing cells. "impute" fills in what the other cells of the row foretell, by the mean and
-        covariance of all rows. "mask" does so too, and adds a column for each column with missing cells that says
-        where: for tables where it means something that a cell is missing.
+        How to treat missing cells. "impute" predicts them from the other cells of the row, by the mean and covariance
+        of all rows. "mask" also adds an indicator column for each column with missing cells. Use it if absence itself
+        is informative.
     standardize : bool, default=True
-        Give numbers in units of their standard deviation, outliers drawn in. False leaves them as they are, where all
-        have the same unit.
+        Divide numbers by their standard deviation and pull in outliers. Set it to False if all columns have the same
+        unit.
 
     Attributes
     ----------
     columns_ : list of Column
-        `name`, `kind`, `reason` and the share of cells that are `missing` of each column.
+        The `name`, `kind`, `reason` and share of `missing` cells of each column.
     encoders_ : dict of str to Encoder
-        What was learnt of each column that is used.
+        The encoder of each column that is used.
     fill_ : GaussianFill
-        What missing cells are foretold by.
+        The model that predicts missing cells.
     masked_ : list of str
-        The columns that have another one which says where cells are missing.
+        Columns with an indicator column for missing cells.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
 
     See Also
     --------
-    neuralbayes.InformationClusterer : Takes data frames too, and keeps the vectorizer in its model folder.
+    neuralbayes.InformationClusterer : Accepts data frames and saves the vectorizer with the model.
 
     Notes
     -----
-    skrub's ``TableVectorizer`` does the same job in a pipeline. Its state is a tree of fitted estimators that only
-    pickle can write; this one is kept as JSON and safetensors, which a model folder of a stranger may hold.
+    skrub's ``TableVectorizer`` has the same purpose. Its state can only be saved with pickle, while this one is saved
+    as JSON and safetensors, which are safe to load from strangers.
 
-    The distance between two categories is the same whatever they are. It is chosen such that the column has the
-    variance of a standardised number, but never more than 2.5: in units of its standard deviation, a rare category
-    would outweigh all other columns.
+    All categories of a column have the same distance from each other. It is chosen so that the column has the variance
+    of a standardised number, but it is at most 2.5. Otherwise, a rare category would outweigh all other columns.
 
     Examples
     --------
@@ -164,12 +168,12 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def transform(self, X: Any) -> NDArray[np.float32]:
-        """Rows of numbers.
+        """Return rows of numbers.
 
         Parameters
         ----------
         X : as in `fit`
-            Its columns may be in another order, and others are ignored.
+            Columns may be in any order. Additional columns are ignored.
 
         Returns
         -------
@@ -178,7 +182,7 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         ValueError
-            Where a column that is used is not there.
+            If a column that is needed is missing.
         """
         frame = self._used(X)
         rows = np.empty((len(frame), len(self.get_feature_names_out())), np.float32)
@@ -230,7 +234,7 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return frame[[there[name] for name in self.encoders_]].set_axis(list(self.encoders_), axis=1)
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[Any]:
-        """The names of the columns of numbers.
+        """Return the names of the output columns.
 
         Parameters
         ----------

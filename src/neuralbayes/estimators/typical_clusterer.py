@@ -41,14 +41,14 @@ class TypicalClusterer(Clusterer):
     }
 
     def predict(self, X: Rows, *, reject: float | None = None) -> NDArray[np.int64]:
-        """The most probable cluster of each sample.
+        """Return the most probable cluster of each sample.
 
         Parameters
         ----------
         X : as in `fit`
         reject : float, optional
-            Label samples -1 whose `typicality` is at most this: the largest share of ordinary samples that may be
-            rejected, such as 0.01. By default none is.
+            Label samples -1 if their `typicality` is at most this value. It bounds the share of ordinary samples that
+            are rejected. By default, no sample is rejected.
 
         Returns
         -------
@@ -62,13 +62,13 @@ class TypicalClusterer(Clusterer):
         return reject_atypical(self._labels(samples), self._typicality(samples), reject)
 
     def typicality(self, X: Rows) -> NDArray[np.float64]:
-        """How typical samples are of those that were fitted, as conformal p-values.
+        """Return how typical samples are of the training data, as conformal p-values.
 
-        It is the share of ordinary samples that lie as far out as a sample does, or farther, by the distances to its
-        nearest neighbours. At most a share a of new samples from the distribution of `fit` have a typicality of a or
-        less, on average over fits, whatever that distribution is. That is exact where enough samples were not among
-        the `max_samples` trained on, a quarter of all or 5,000; else it holds up to how well the principal components
-        fit new samples.
+        Typicality is the share of ordinary samples that lie at least as far out, measured by distances to nearest
+        neighbours. If new samples come from the distribution of the training data, at most a share a of them have a
+        typicality of a or less, on average over fits. This is exact if enough samples (a quarter of all, or 5,000) were
+        not among the `max_samples` used for training. Otherwise, it depends on how well the principal components fit
+        new samples.
 
         Parameters
         ----------
@@ -77,8 +77,8 @@ class TypicalClusterer(Clusterer):
         Returns
         -------
         ndarray of shape (n_samples,)
-            From 1 / (m + 1) to 1, where m is a quarter of the samples that were fitted, at most 5,000. Fewer than 396
-            samples have no typicality of 0.01 or less.
+            Values from 1 / (m + 1) to 1, where m is a quarter of the fitted samples, but at most 5,000. With fewer than
+            396 samples, no typicality is 0.01 or less.
         """
         check_is_fitted(self)
         return self._typicality(self._samples(X))

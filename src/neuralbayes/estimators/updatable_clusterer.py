@@ -42,29 +42,28 @@ class UpdatableClusterer(MergedClusterer):
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     @on_own_device
     def update(self, X: Rows) -> Self:
-        """Go on with new samples: they move the clusters, and new groups among them get new labels.
+        """Continue training with new samples, which may move the clusters and form new ones.
 
-        Old labels keep their numbers and their meaning: the network is held to the p(z|x) that it had for `reservoir_`,
-        a random sample of all that it has seen. A new group is a set of at least ten new samples that are not typical
-        of the old ones, or have far more new neighbours than chance would give them, and that a valley of density keeps
-        apart from the old clusters, or that have hardly an old neighbour. It gets the number `n_clusters_`, which
-        grows up to `max_clusters` (200).
+        Old labels keep their numbers and their meaning: the network is trained to keep its p(z|x) on `reservoir_`, a
+        random sample of all samples it has seen. New samples form a new cluster if there are at least ten of them, if
+        they are atypical or lie among far more new samples than chance would suggest, and if a valley of low density
+        separates them from the old clusters or they have hardly any old neighbours. A new cluster gets the number
+        `n_clusters_`, which grows up to `max_clusters` (200).
 
         Parameters
         ----------
         X : as in `fit`
-            New samples; old ones need not be among them.
+            New samples. Old samples need not be included.
 
         Returns
         -------
         self
-            As after `fit`, but that `labels_` and `states_` are those of `X`, and the loss and the steps those of the
-            update. `prior_` and `typicality` are about all samples so far.
+            As after `fit`, except that `labels_` and `states_` refer to `X`, and the loss and the number of steps to
+            the update. `prior_` and `typicality` refer to all samples so far.
 
         Notes
         -----
-        It takes ``network="mlp"``, for the old samples of a network of your own are not kept, and works on a model that
-        was saved and loaded.
+        `update` requires ``network="mlp"``. It also works on a model that was saved and loaded.
         """
         check_is_fitted(self)
         if not hasattr(self, "reservoir_"):

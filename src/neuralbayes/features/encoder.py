@@ -36,12 +36,12 @@ FORMAT = 1
 
 
 class ImageEncoder(nn.Module):
-    """The paper's convolutional encoder with the normalisation of the images that it was trained on.
+    """The convolutional encoder of the paper, with the normalisation of its training images.
 
     Parameters
     ----------
     size : {"paper", "small", "tiny"}
-        200-500-700-1000 channels, a quarter of them, or a twelfth.
+        Width: 200-500-700-1000 channels, a quarter, or a twelfth.
     shape : tuple of int
         (H, W, C) of the images; H and W at least 22.
     normalization : Normalization
@@ -165,8 +165,8 @@ class ImageEncoder(nn.Module):
         if not (folder / "encoder.json").is_file():
             if (folder / "config.json").is_file():
                 raise FileNotFoundError(
-                    f"`folder` must hold a trained encoder, but the run in {folder} has not ended; pretrain goes on "
-                    "with it when called with the same settings"
+                    f"`folder` must hold a trained encoder, but the run in {folder} has not finished; call pretrain "
+                    "with the same settings to continue it"
                 )
             raise FileNotFoundError(f"`folder` must hold a trained encoder with its encoder.json, got {folder}")
         description: Any = read_json(folder / "encoder.json")

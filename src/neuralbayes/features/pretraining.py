@@ -41,7 +41,7 @@ ADVICE = "Try a larger alpha, a smaller beta or a smaller learning rate, and loo
 
 @dataclass(frozen=True)
 class PretrainConfig(EncoderConfig):
-    """What a run does. The defaults are the paper's for its final table (section 5.1.2).
+    """Settings of a run. The defaults are those of the final table of the paper (section 5.1.2).
 
     Attributes
     ----------
@@ -51,33 +51,32 @@ class PretrainConfig(EncoderConfig):
     beta : float
         Weight of R_c.
     version : {1, 2}
-        Of MIM; not used with another objective.
+        Version of MIM; not used with another objective.
     scales : tuple of int
-        Average pooling of the hidden states.
+        Average pooling sizes of the hidden states.
     noise_scale : float
-        Standard deviation of R_c's step length.
+        Standard deviation of the step length of R_c.
     smooth_fraction : float
-        Share of each micro-batch on which R_c is taken.
+        Share of each micro-batch on which R_c is computed.
     batch_size, microbatch_size : int
-        Images in an update, and in a pass through the network, over all processes together.
+        Images per update, and per pass through the network, over all processes.
     marginal : {"minibatch", "running", "exact"}
-        Which p(z) the objective sees; the paper's is "minibatch".
+        How p(z) is computed; the paper uses "minibatch".
     recompute : bool
-        Take less memory and a little more time, as :func:`neuralbayes.backward` does it.
+        Use less memory and a little more time; see :func:`neuralbayes.backward`.
     epochs : int
     patience : int, optional
-        End the run after so many epochs without a new least loss. The loss is what is minimised, R_c included, averaged
-        over all images of an epoch; the information on the few watched images can rise while it gets worse.
+        Stop after this many epochs without improvement of the loss, which includes R_c and is averaged over an epoch.
     learning_rate, weight_decay : float
         Of Adam.
     schedule : {"constant", "cosine"}
     normalize : {"dimension", "channel", "whiten"}
     augment : bool
-        Random mirror images and shifts by up to an eighth of the width. The paper uses none.
+        Flip images at random and shift them by up to an eighth of the width. The paper does not.
     precision : {"float32", "bfloat16", "auto"}
-        Of the products in the network; the objective is always float32. "auto" is bfloat16 where a child process shows
-        that it works and is faster, and `beta` is 0: R_c is a small difference of two passes, which bfloat16 rounds
-        away. A run keeps what it began with.
+        Precision of the network; the objective always uses float32. "auto" uses bfloat16 if it works, is faster, and
+        `beta` is 0. R_c is a small difference of two passes, which would be lost in bfloat16. A run keeps its
+        precision when it is continued.
     seed : int
 
     Examples
@@ -148,7 +147,7 @@ def pretrain(
     device: str = "auto",
     fabric: Fabric | None = None,
 ) -> ImageEncoder:
-    """Learn features of unlabelled images by an objective on every hidden state of an encoder.
+    """Learn features of unlabelled images with an objective on every hidden layer of an encoder.
 
     Parameters
     ----------
@@ -159,18 +158,19 @@ def pretrain(
     epochs : int, optional
         Passes over the images, instead of those of `config`.
     objective : Objective or WeightedSum, optional
-        What is minimised; by default MIM with the `alpha` and `version` of `config`, which maximises I(x; z). It is
-        copied. config.json records its class and plain attributes, and a run does not go on with another one.
+        Objective to minimise. By default MIM with the `alpha` and `version` of `config`, which maximises I(x; z). The
+        objective is copied. config.json records its class and plain attributes, and a run cannot continue with another
+        objective.
     out : str or Path, optional
-        Folder of the run: config.json, metrics.jsonl, checkpoints, result.json and the encoder. A run that was
-        interrupted goes on where it was, with the same weights at the end as if it had not been.
+        Run folder for config.json, metrics.jsonl, checkpoints, result.json and the encoder. An interrupted run
+        continues from its last checkpoint and ends with the same weights as an uninterrupted one.
     callbacks : sequence of Callback
     verbose : bool, default=False
     device : str, default="auto"
-        "cpu", "cuda", "cuda:1" or "mps"; "auto" is the best one there is.
+        "cpu", "cuda", "cuda:1" or "mps". "auto" uses the best one available.
     fabric : lightning_fabric.Fabric, optional
-        Launched, in the place of `device`; by default all processes that torchrun, `fabric run` or Slurm has started,
-        or one. All of them call this with the same arguments, each takes its share of every batch, rank 0 writes.
+        A launched Fabric, in place of `device`. By default, all processes started by torchrun, `fabric run` or Slurm,
+        or one. All processes call this function with the same arguments, and rank 0 writes the run folder.
 
     Returns
     -------
@@ -178,13 +178,10 @@ def pretrain(
 
     Notes
     -----
-    The result does not depend on the number of processes but for rounding and for the directions of R_c, which each
-    process draws for its own images.
+    The result does not depend on the number of processes, except for rounding and the random directions of R_c.
 
-    The metrics have, for each hidden state, the mutual information in nats on images set aside for watching
-    (``mi/relu1``) and the share of its states that have less than a tenth of their share of the mass (``dead/relu1``).
-    A layer that stays without information, or nearly all of whose states stay dead, is named in a warning and under
-    "warnings" in result.json, where "ended" says whether the run had all its epochs or an "early stop".
+    For each hidden layer, the metrics contain the mutual information in nats on some images (``mi/relu1``) and the
+    share of dead states (``dead/relu1``). Collapsed layers are reported by a warning and in result.json.
 
     Examples
     --------

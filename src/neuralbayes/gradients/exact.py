@@ -64,30 +64,30 @@ def backward(
         Returns logits of shape (n_samples, n_states, *spatial), or a sequence or mapping of such tensors.
     batch : Tensor of shape (n_samples, *features)
     microbatch_size : int, optional
-        Samples that pass through the network at once, on each process; the whole batch by default, and where it is
-        smaller. Memory grows with it, the result of ``marginal="exact"`` does not depend on it.
+        Samples that pass through the network at once, on each process. By default the whole batch. Memory grows with
+        it, but the result of ``marginal="exact"`` does not depend on it.
     marginal : {"exact", "running", "minibatch"} or RunningPrior, default="exact"
-        Which p(z) the objective sees.
+        How p(z) is computed.
 
-        - "exact": that of the whole batch. One more forward pass, without gradient, where there is more than one
-          micro-batch (and a second one where p(z) enters `sample_term` and the posteriors are too large to keep).
-        - "minibatch": that of each micro-batch, the paper's gradient accumulation.
-        - "running": an exponential average over the micro-batches of this and earlier calls, kept in
-          ``objective.running_prior``, or the `RunningPrior` given.
+        - "exact": over the whole batch. With more than one micro-batch, this takes an extra forward pass without
+          gradient, and a second one if `sample_term` depends on p(z) and the posteriors are too large to keep.
+        - "minibatch": over each micro-batch, as in the gradient accumulation of the paper.
+        - "running": as an exponential average over the micro-batches of this and earlier calls, stored in
+          ``objective.running_prior`` or in the `RunningPrior` that you pass.
     smoothness : Smoothness, optional
         Added as beta * R_c, on each micro-batch, reusing its forward pass.
     sample_weight : Tensor of shape (n_samples,), optional
-        Non-negative; every mean over samples becomes a weighted one.
+        Non-negative weights. Every mean over samples becomes a weighted mean.
     monitor : callable, optional
-        Called with the posteriors of each micro-batch, without gradient, one tensor an output.
+        Called with the posteriors of each micro-batch, without gradient: one tensor per output.
     process_group : torch.distributed.ProcessGroup, optional
-        Processes that hold shards, of any sizes, of one global batch; by default all of them where
+        Processes that hold shards of one global batch; shards may differ in size. By default all processes, if
         `torch.distributed` is initialised. Every process ends with the gradient of the global batch. The network may be
         wrapped by DistributedDataParallel or sharded by FSDP2 (``fully_shard``) over the same processes.
     recompute : bool, default=False
-        Save memory, the gradient being the same: posteriors are made again when the backward pass needs them, and the
-        perturbed pass of R_c keeps no more than the results of its large convolutions and matrix products. For the
-        paper's encoder that takes half of the memory and a few hundredths of the time.
+        Save memory without changing the gradient. Posteriors are recomputed in the backward pass, and the perturbed
+        pass of R_c keeps only the results of its large convolutions and matrix products. For the encoder of the paper,
+        this halves the memory and takes a few per cent more time.
 
     Returns
     -------
@@ -95,16 +95,16 @@ def backward(
 
     Notes
     -----
-    Batch normalisation keeps the statistics of its micro-batch, which over several processes is that of all of them
-    together. All passes over a micro-batch see the same network: the same dropout, and running statistics that move
-    once. With ``smoothness.fraction < 1`` the perturbed samples are normalised with the statistics of the whole
-    micro-batch, and a network that draws random numbers, as dropout does, is refused. Dropout and the directions of
-    R_c are drawn on each process from its own generator: seed them differently.
+    Batch normalisation uses the statistics of the micro-batch, over all processes. All passes over a micro-batch use
+    the same dropout masks, and running statistics are updated once. With ``smoothness.fraction < 1``, the perturbed
+    samples are normalised with the statistics of the whole micro-batch, and networks that draw random numbers, as
+    dropout does, are not supported. Dropout and the directions of R_c are drawn on each process from its own generator,
+    so seed the processes differently.
 
-    A call that fails, or is interrupted, leaves gradients, buffers and running averages as they were.
+    If a call fails or is interrupted, gradients, buffers and running averages are left unchanged.
 
-    Inside `torch.autocast` the network alone runs in half precision, its backward pass in the precision of the forward
-    one; p(z), the terms of the objective and R_c keep the digits of float32.
+    Inside `torch.autocast`, only the network runs in half precision. p(z), the terms of the objective and R_c are
+    computed in float32.
 
     Examples
     --------

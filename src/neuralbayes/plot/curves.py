@@ -25,14 +25,14 @@ LAYER = "mi/"  # what the metrics of a layer's information begin with
 
 
 class CurvesDisplay(Display):
-    """Curves against updates or epochs, each with the bound that it cannot pass, if it has one.
+    """Curves against updates or epochs, with optional upper bounds.
 
     Parameters
     ----------
     curves : mapping of str to (sequence of float, sequence of float)
-        By name: places on the x axis, and values.
+        x and y values of each curve, by name.
     bounds : mapping of str to float, optional
-        By the same names: dotted lines, left out where all curves are far below.
+        Upper bounds by name, drawn as dotted lines unless all curves are far below.
     title, xlabel, ylabel : str, optional
 
     Attributes

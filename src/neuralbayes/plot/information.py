@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class InformationDisplay(Display):
-    """A bar for each layer: I(x; z) in nats, inside its bound log n_states.
+    """Bars of I(x; z) in nats for each layer, with the bound log n_states.
 
     Parameters
     ----------

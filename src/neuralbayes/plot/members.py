@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def typical(p_zx: NDArray[Any], n: int) -> NDArray[np.intp]:
-    """The samples of largest p(x|z) / p(x) of each state, the most typical first: (n_samples, K) -> (K, n).
+    """Return the samples with the largest p(x|z) / p(x) of each state, most typical first: (n_samples, K) -> (K, n).
 
-    p(x|z) / p(x) = p(z|x) / p(z), so that within a state the order is that of p(z|x).
+    Since p(x|z) / p(x) = p(z|x) / p(z), the order within a state is that of p(z|x).
 
     Examples
     --------
@@ -37,7 +37,7 @@ def typical(p_zx: NDArray[Any], n: int) -> NDArray[np.intp]:
 def from_typical_to_odd(points: NDArray[Any], labels: NDArray[np.integer], n: int) -> list[NDArray[np.intp]]:
     """Members of each cluster at even distances from the most typical one to the least.
 
-    Typical are members in the midst of their cluster: large probabilities are those of outliers.
+    Typical members lie in the middle of their cluster. The largest probabilities often belong to outliers.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def from_typical_to_odd(points: NDArray[Any], labels: NDArray[np.integer], n: in
 
 
 def borderline(p_zx: NDArray[Any], n: int) -> list[NDArray[np.intp]]:
-    """The samples of largest posterior entropy among those that each state claims, at most `n` a state.
+    """Return the samples of each state with the largest posterior entropy, at most `n` per state.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def posterior_entropy(p_zx: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def telling_states(p_zx: NDArray[Any]) -> NDArray[np.intp]:
-    """All states, first those that say most about x: their parts of I(x; z), which add up to it.
+    """Return all states, sorted by their contributions to I(x; z).
 
     Examples
     --------
@@ -101,7 +101,7 @@ def telling_states(p_zx: NDArray[Any]) -> NDArray[np.intp]:
 
 
 class MembersDisplay(Display):
-    """A row of images for each state, its name before them, p(x|z) / p(x) of the first and the last after.
+    """A row of typical images for each state, with the range of p(x|z) / p(x).
 
     Parameters
     ----------

@@ -18,14 +18,14 @@ DEAD = 0.1
 
 
 class StatesDisplay(Display):
-    """Bars of p(z), the commonest state first, in units of 1 / n_states; dead states are marked at the foot.
+    """Bars of p(z) in units of 1 / n_states, sorted by size. Dead states are marked.
 
     Parameters
     ----------
     p_z : array-like of shape (n_states,)
-        Not negative; divided by its sum.
+        Non-negative; normalised to sum to 1.
     name : str, default=""
-        Of the layer or the model, for the title.
+        Name of the layer or model, for the title.
 
     Attributes
     ----------

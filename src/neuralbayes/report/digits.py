@@ -29,7 +29,7 @@ def draw_digits(
     accuracy: Mapping[str, Mapping[str, float]],
     members: Sequence[Members],
 ) -> Figure:
-    """Curves and bars on the left, one row of images a state on the right.
+    """Curves and bars on the left, one row of images per state on the right.
 
     Parameters
     ----------
@@ -54,9 +54,9 @@ def draw_digits(
         xlabel="epoch",
     ).plot(ax=upper, legend="inside")
     plot_accuracy(accuracy, lower)
-    lower.set_title("linear probe, % of test images right (axis cut)", loc="left", fontsize=10)
+    lower.set_title("linear probe, accuracy on test images in % (axis cut)", loc="left", fontsize=10)
     right.suptitle(
-        "states of the last layer: images of largest p(x|z) / p(x), with its range",
+        "states of the last layer: images with the largest p(x|z) / p(x), and its range",
         fontsize=10,
         x=0.02,
         ha="left",
@@ -80,7 +80,7 @@ def plot_accuracy(accuracy: Mapping[str, Mapping[str, float]], ax: Axes) -> None
     lowest = min(min(values.values()) for values in accuracy.values())
     ax.set_ylim(max(0.0, 100.0 * lowest - 15.0), 104.0)
     ax.set_xticks(
-        np.arange(len(groups)), [f"{group} labels a class" if group != "all" else "all labels" for group in groups]
+        np.arange(len(groups)), [f"{group} labels per class" if group != "all" else "all labels" for group in groups]
     )
     room = {"columnspacing": 1.2, "handlelength": 1.2, "handletextpad": 0.5}
     ax.legend(frameon=False, fontsize=8, loc="upper center", ncols=len(kinds), bbox_to_anchor=(0.5, -0.12), **room)

@@ -67,7 +67,7 @@ def clusters_side(
     same = len(trained) == samples.n_all and np.array_equal(trained[samples.index], layers[-1].claimed)
     sizes = np.bincount(trained[trained >= 0], minlength=layers[-1].n_states) if same else None
     gallery = members_gallery(samples, layers[-1], sizes)
-    poor = [f"{gallery.verdict} Other features, or another number of clusters, may divide them better."]
+    poor = [f"{gallery.verdict} Try other features or another number of clusters."]
     return Side(
         title=folder.resolve().name,
         subtitle=f"{clusterer.n_clusters_} clusters, {Path(samples.data).name}",
@@ -82,9 +82,9 @@ def clusters_side(
         ],
         settings=[(name, str(value)) for name, value in params.items()],
         command=command or repr(clusterer),
-        command_note=f"A model keeps neither the {samples.noun}s nor which part of them it was trained on.",
+        command_note=f"A model does not contain its training {samples.noun}s.",
         warnings=[*(poor if gallery.poor else []), *layer_warnings(layers, samples.noun)],
-        notes=[] if same else [f"The {samples.noun}s in this page may not be those that the model was trained on."],
+        notes=[] if same else [f"The model may have been trained on other {samples.noun}s than the ones on this page."],
         training=loss_pictures(clusterer),
         labels=[picture] if (picture := crosstab_picture(layers[-1], samples)) else [],
         grids={
@@ -137,15 +137,15 @@ def cluster_grids(clusterer: InformationClusterer, layer: Layer) -> list[Grid]:
     n_small = clusterer.module_.membership.sum(dim=0).int().tolist()
     rows = [
         (f"cluster {k}", f"{counts[k]:,}", f"{100 * counts[k] / max(counts.sum(), 1):.1f} %", str(n_small[k]), percent)
-        for k, percent in enumerate(f"{100 * value / LOG_2:.0f} %" for value in clusterer.separation_)
+        for k, percent in enumerate(f"{100 * value / LOG_2:.0f}" for value in clusterer.separation_)
     ]
     grids = [
         Grid(
             "Clusters",
-            ("", "here", "share", "small states", "separation"),
+            ("", "here", "share", "states", "separation, of 100"),
             rows,
-            "Separation: the Jensen-Shannon divergence of a cluster from the rest, of p(z|x) averaged over the "
-            "neighbours of x, as a share of log 2: 100 % where no neighbour is in another cluster.",
+            "Separation is the Jensen-Shannon divergence between a cluster and the rest, with p(z|x) averaged over the "
+            "neighbours of x. It is 100 if no neighbour belongs to another cluster.",
         )
     ]
     tried = tried_grid(clusterer)

@@ -18,10 +18,10 @@ class Section:
     name : str
         The anchor: letters alone.
     title : str
+    result : str
+        What was found, in a sentence or two above the pictures.
     words : sequence of str
-        Paragraphs.
-    tiles : sequence of (str, str, str)
-        What was found at a glance: what it is, its value, and a word beside it.
+        Paragraphs below the pictures.
     gallery : sequence of Picture
         Small ones of a kind, side by side.
     pictures : sequence of Picture
@@ -32,8 +32,8 @@ class Section:
 
     name: str
     title: str
+    result: str = ""
     words: Sequence[str] = ()
-    tiles: Sequence[tuple[str, str, str]] = ()
     gallery: Sequence[Picture] = ()
     pictures: Sequence[Picture] = ()
     grids: Sequence[Grid] = ()

@@ -106,9 +106,9 @@ def rows_side(
         settings=[(name, str(value)) for name, value in params.items()],
         command=command or repr(estimator),
         command_note=(
-            "The folder of the model is there already: add --force to replace it, or choose another."
+            "The model folder already exists. Add --force to replace it, or choose another one."
             if command
-            else "In Python: the settings have no options of the command line."
+            else "This is Python, because the command line has no options for these settings."
         ),
         warnings=warnings,
         notes=_notes(estimator, layers[-1], samples),
@@ -192,17 +192,17 @@ def _certificate(labeler: ManifoldLabeler, layer: Layer) -> list[Grid]:
     counts = np.bincount(layer.claimed, minlength=layer.n_states)
     rows = []
     for k, (separation, disjoint) in enumerate(zip(labeler.separation_, labeler.disjoint_, strict=True)):
-        percent = "unknown" if not math.isfinite(separation) else f"{100 * separation / LOG_2:.1f} %"
+        percent = "unknown" if not math.isfinite(separation) else f"{100 * separation / LOG_2:.1f}"
         share = f"{100 * counts[k] / max(counts.sum(), 1):.1f} %"
-        rows.append((f"state {k}", f"{counts[k]:,}", share, percent, "yes" if disjoint else "no"))
+        rows.append((f"cluster {k}", f"{counts[k]:,}", share, percent, "yes" if disjoint else "no"))
     grids = [
         Grid(
             "Certificate of separation",
-            ("", "rows here", "share", "separation, of log 2", "certified disjoint"),
+            ("", "rows here", "share", "separation, of 100", "certified"),
             rows,
-            "Separation: the Jensen-Shannon divergence of a state from the rest after a long random walk between "
-            "neighbouring rows, on rows held out when the model was trained. 100 % where no walk leaves the state; "
-            "from 90 % on it is certified.",
+            "Separation is the Jensen-Shannon divergence between a manifold and the rest after a long random walk "
+            "between neighbouring rows, measured on held-out rows. It is 100 if no walk leaves the manifold, and must "
+            "be at least 90 for a certificate.",
         )
     ]
     tried = tried_grid(labeler)
@@ -217,7 +217,7 @@ def _facts(folder: Path, estimator: Any, samples: Samples) -> list[tuple[str, st
         ("rows", f"{samples.n_all:,}"),
         ("columns", f"{estimator.n_features_in_:,}"),
         ("iterations", f"{estimator.n_iter_:,}"),
-        ("time, memory", "a model does not keep them"),
+        ("time, memory", "not recorded in a model"),
         ("versions", f"neuralbayes {description['library']}"),
     ]
 
@@ -226,13 +226,13 @@ def _notes(estimator: Any, layer: Layer, samples: Samples) -> list[str]:
     trained = getattr(estimator, "labels_", ())
     if len(trained) == samples.n_all and np.array_equal(trained[samples.index], layer.claimed):
         return []  # the rows that it was trained on, or rows that nobody could tell from them
-    notes = ["The rows in this page may not be those that the model was trained on."]
+    notes = ["The model may have been trained on other rows than the ones on this page."]
     prior = getattr(estimator, "prior_", None)
     if prior is not None and len(prior) > 1:
         k = int(np.argmax(np.abs(layer.p_z - prior)))
         if abs(layer.p_z[k] - prior[k]) > 0.1:
             notes.append(
-                f"p(z) is another one here than in training: state {k} has {100 * layer.p_z[k]:.0f} % of the rows, "
-                f"then it had {100 * prior[k]:.0f} %."
+                f"Shares differ from the training data: cluster {k} has {100 * layer.p_z[k]:.0f} % of the rows here, "
+                f"and had {100 * prior[k]:.0f} % in training."
             )
     return notes

@@ -9,22 +9,22 @@ from neuralbayes.report.explorer.side import Grid
 
 HEADS = {
     "n_clusters": "clusters",
-    "separation": "least separation, of log 2",
+    "separation": "lowest separation, of 100",
     "stability": "agreement of resamples",
-    "ratio": "neighbours against chance",
+    "ratio": "neighbour affinity",
     "jump": "jump",
-    "rows": "rows that a valley divides",
+    "rows": "rows divided by the valley",
     "p_value": "p-value of the valley",
 }
 """What the columns of `selection_` are called."""
 
 NOTES = {
-    "separation": "Taken is the largest number of clusters that are all certified (from 90 % of log 2 on) and that "
-    "resamples find again (adjusted Rand index of at least 0.9).",
-    "ratio": "How many times as often as by chance the two clusters that would be merged next are neighbours, and how "
-    "much less that is than for the two merged before: the number at the largest jump is taken.",
-    "p_value": "A valley is a band with few rows between two groups. The p-value says how likely one as empty is where "
-    "there is none.",
+    "separation": "The result is the largest number of manifolds that are all certified (separation of at least 90) "
+    "and that are found again in resamples (adjusted Rand index of at least 0.9).",
+    "ratio": "Neighbour affinity says how often the two clusters that would be merged next are neighbours, compared "
+    "with chance. The result is the number of clusters at the largest drop (jump).",
+    "p_value": "A valley is a band of low density between two clusters. The p-value says how likely it is to "
+    "see such a valley if there is only one cluster.",
 }
 """How the number is chosen, by a column of `selection_`."""
 
@@ -50,7 +50,7 @@ def _shown(name: str, value: float | None) -> str:
     if value is None:
         return "not needed"
     if name == "separation":
-        return f"{100 * value / LOG_2:.1f} %"
+        return f"{100 * value / LOG_2:.1f}"
     return (
         f"{value:,.0f}" if name in ("n_clusters", "rows") else f"{value:.2g}" if name == "p_value" else f"{value:.3f}"
     )

@@ -1,4 +1,4 @@
-"""What a reader must know before believing the states, in words."""
+"""Caveats of a page, in words."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ FEW_ROWS = 30
 
 
 POOR = 0.4
-"""Share of log 2 below which a cluster is said to be poorly separated: about one neighbour in seven is in another."""
+"""Share of log 2 below which a cluster is called poorly separated: about one neighbour in seven is in another."""
 
 APART = 0.9
-"""And from which on clusters are said to stand apart."""
+"""Share of log 2 above which clusters are said to stand apart."""
 
 
 def separation_words(separation: NDArray[np.floating], names: Sequence[str] = ()) -> tuple[str, bool]:
@@ -67,16 +67,16 @@ def layer_warnings(layers: Sequence[Layer], noun: str) -> list[str]:
         n, k = len(layer.p_zx), layer.n_states
         if layer.information is not None and k > 1 and layer.information < COLLAPSED * layer.bound:
             words.append(
-                f"{layer.name} has collapsed: it says {layer.information:.3f} of {layer.bound:.2f} nats about the "
+                f"{layer.name} has collapsed: it carries {layer.information:.3f} of {layer.bound:.2f} nats about the "
                 f"{noun}. Its states mean nothing."
             )
         if n_dead := int(layer.dead.sum()):
-            are, those = ("are", "states are") if n_dead > 1 else ("is", "state is")
+            those = "states are" if n_dead > 1 else "state is"
             words.append(
-                f"{layer.name}: {n_dead:,} of {k:,} {those} dead: p(z) {are} less than {DEAD:g} of the equal share."
+                f"{layer.name}: {n_dead:,} of {k:,} {those} dead, with p(z) below {DEAD:g} of the equal share."
             )
         if n < FEW * k and k > 8:
-            few.append(f"{n / k:.1f} {noun}s a state in {layer.name}")
+            few.append(f"{n / k:.1f} {noun}s per state in {layer.name}")
     if few:
         words.append(f"Few samples: {', '.join(few)}. What is typical of a rare state may be chance.")
     return words
@@ -86,23 +86,25 @@ def certificate_warnings(layer: Layer) -> list[str]:
     """What the certificate of a labeler refuses, and states with few rows."""
     words = []
     if layer.n_states == 1:
-        return ["One state: no disjoint manifolds were found, so the labels divide nothing."]
+        return ["There is only one cluster: no disjoint manifolds were found."]
     if layer.disjoint is None or layer.separation is None:
         return []
     counts = np.bincount(layer.claimed, minlength=layer.n_states)
     if not layer.disjoint.all():
         weak = ", ".join(
-            f"{k} ({100 * layer.separation[k] / LOG_2:.0f} % of log 2)" if np.isfinite(layer.separation[k]) else f"{k}"
+            f"{k} (separation {100 * layer.separation[k] / LOG_2:.0f} of 100)"
+            if np.isfinite(layer.separation[k])
+            else f"{k}"
             for k in np.flatnonzero(~layer.disjoint)
         )
         many = (~layer.disjoint).sum() > 1
         words.append(
-            f"Not certified disjoint: state{'s' if many else ''} {weak}. {'They cut' if many else 'It cuts'} through "
-            "something connected, or hold more than one manifold: the boundary is not in the data."
+            f"Not certified as disjoint: cluster{'s' if many else ''} {weak}. {'They cut' if many else 'It cuts'} "
+            f"through connected rows, or {'hold' if many else 'holds'} more than one manifold."
         )
     if empty := np.flatnonzero(counts == 0).tolist():
-        words.append(f"No rows here: state{'s' if len(empty) > 1 else ''} {', '.join(map(str, empty))}.")
+        words.append(f"No rows here: cluster{'s' if len(empty) > 1 else ''} {', '.join(map(str, empty))}.")
     if thin := np.flatnonzero((counts > 0) & (counts < FEW_ROWS)).tolist():
         listed = ", ".join(f"{k} ({counts[k]})" for k in thin)
-        words.append(f"Few samples: state{'s' if len(thin) > 1 else ''} {listed} with fewer than {FEW_ROWS} rows.")
+        words.append(f"Few samples: cluster{'s' if len(thin) > 1 else ''} {listed} with fewer than {FEW_ROWS} rows.")
     return words
