@@ -62,7 +62,8 @@ def test_a_machine_on_which_no_worker_lives_gives_up(queue, tmp_path, monkeypatc
 
 COMMAND = """
 if __name__ == "__main__":
-    import sys
+    import signal, sys
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where the tests were started in the background
     sys.path.insert(0, {folder!r})
     from pathlib import Path
     from neuralbayes.sweeps.crew import do_jobs
