@@ -25,6 +25,9 @@ class SignLabeler:
         self.standardize, self.n_neighbors, self.vectorizer = standardize, n_neighbors, vectorizer
         type(self).made = self
 
+    def set_params(self, device):
+        return self
+
     def fit(self, X):
         if self.vectorizer is not None:
             self.vectorizer_ = clone(self.vectorizer).fit(X)

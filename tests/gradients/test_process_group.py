@@ -98,7 +98,7 @@ def normed(dtype: torch.dtype) -> nn.Sequential:
     return nn.Sequential(nn.Linear(5, 8), norms[0], nn.ReLU(), nn.Linear(8, 6), norms[1], nn.Linear(6, 4)).to(dtype)
 
 
-def one_direction(x: Tensor, n_directions: int, center: bool, generator: Any) -> Tensor:
+def one_direction(x: Tensor, n_directions: int, center: bool, generator: Any, coefficients: str) -> Tensor:
     return nn.functional.normalize(torch.arange(5, dtype=x.dtype), dim=0).expand(n_directions, 5)
 
 

@@ -75,4 +75,4 @@ def test_rows_with_a_network_are_not_said_to_lack_a_certificate(tmp_path, capsys
     assert main([*words, "--quiet"]) == 0
     page = shown(tmp_path / "page.html")
     assert "Certificate" not in page
-    assert "small states" in page
+    assert "separation, of 100" in page

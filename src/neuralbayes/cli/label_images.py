@@ -91,10 +91,11 @@ class ImageOrder:
                 check_memory(n_images if self.limit is None else min(n_images, self.limit), shape)
 
             return None, load_images(self.data, split=self.split, size=self.size, progress=verbose, check=check)
-        estimator = neuralbayes.load(self.model).set_params(device=named_device("auto"))  # which workers get with it
+        estimator = neuralbayes.load(self.model)
         shape = getattr(estimator, "image_shape_", None)
         if not isinstance(estimator, neuralbayes.InformationClusterer) or shape is None:
             raise ValueError(f"{self.model} must hold an InformationClusterer of images, got another kind of model")
+        estimator.set_params(device=named_device("auto"))  # which workers get with it
         return estimator, load_fitting(shape, self.data, self.split, progress=verbose)
 
 

@@ -193,9 +193,10 @@ def _opened(order: ModelOrder) -> Opened:
     from neuralbayes.data.tables import chosen_columns, read_table
     from neuralbayes.system.devices import named_device
 
-    estimator = neuralbayes.load(order.model).set_params(device=named_device("auto"))  # which workers get with it
+    estimator = neuralbayes.load(order.model)
     if not isinstance(estimator, neuralbayes.ManifoldLabeler | neuralbayes.InformationClusterer):
         raise ValueError(f"{order.model} must hold a clusterer, got {type(estimator).__name__}")
+    estimator.set_params(device=named_device("auto"))  # which workers get with it
     vectorizer = getattr(estimator, "vectorizer_", None)
     trained_on = getattr(estimator, "feature_names_in_", None) if vectorizer is None else list(vectorizer.encoders_)
     trained_on = None if trained_on is None else [str(name) for name in trained_on]
