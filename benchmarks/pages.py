@@ -1,8 +1,10 @@
-"""Tables of the pages."""
+"""Tables of the pages, and the results that they are made from."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 
@@ -14,3 +16,12 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[Any]], left: int = 1) ->
 
 def _cell(value: Any) -> str:
     return str(value).replace("|", r"\|")
+
+
+def result_path(name: str) -> Path:
+    return Path(__file__).parents[1] / "results" / name
+
+
+def read_result(name: str) -> Any:
+    """What a file in results/ holds."""
+    return json.loads(result_path(name).read_text(encoding="utf-8"))

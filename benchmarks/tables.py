@@ -14,8 +14,20 @@ from pathlib import Path
 from typing import Any
 
 from field_records import FIELD, OURS, cost, field_results, percent, seconds, values
+from guarantees_tables import (
+    crashes_table,
+    determinism_table,
+    disks_table,
+    equivalent_table,
+    estimators_table,
+    fuzz_table,
+    leaks_table,
+    mutants_table,
+    objectives_table,
+    soak_table,
+)
 from pace_page import CHANGED, PACE, caption, changes_table, pace_results
-from pages import table
+from pages import read_result, result_path, table
 
 ROOT = Path(__file__).parents[1]
 PAGES = (
@@ -45,7 +57,7 @@ PUBLISHED = {
 
 def demo_tables() -> str:
     """What `neuralbayes demo` found."""
-    result = _read("demo.json")
+    result = read_result("demo.json")
     lines = [
         '| 1,200 points in 512 dimensions | manifolds | right | k-means | separation | certified | found by "auto" |',
         "| --- | ---: | ---: | ---: | ---: | --- | ---: |",
@@ -70,7 +82,7 @@ def demo_tables() -> str:
 def image_tables(names: str = "*.json") -> str:
     """Probes of the laptop preset on real images, one table for each data set."""
     lines: list[str] = []
-    for path in sorted(_path("images").glob(names)):
+    for path in sorted(result_path("images").glob(names)):
         result = json.loads(path.read_text(encoding="utf-8"))
         published = PUBLISHED.get(path.stem, {})
         probes = result["probes"]
@@ -99,7 +111,7 @@ def image_tables(names: str = "*.json") -> str:
 
 def clusters_table() -> str:
     """Clusterers on MNIST and Fashion-MNIST, the best on MNIST first."""
-    results = field_results(_path("field"), None)
+    results = field_results(result_path("field"), None)
     names = ("MNIST", "Fashion-MNIST")
     methods = [method for method in results.names(FIELD, "method") if values(results, "MNIST", method)]
     methods.sort(key=lambda method: -statistics.mean(values(results, "MNIST", method)))
@@ -116,9 +128,9 @@ def clusters_table() -> str:
 
 def real_table() -> str:
     """Clusterers on real tables, sentences and images."""
-    tables = _read("real/tables.json")["records"]
-    sentences = [record for record in _read("real/sentences.json")["records"] if "accuracy" in record]
-    field = field_results(_path("field"), None)
+    tables = read_result("real/tables.json")["records"]
+    sentences = [record for record in read_result("real/sentences.json")["records"] if "accuracy" in record]
+    field = field_results(result_path("field"), None)
     methods = list(dict.fromkeys(record["method"] for record in tables))
     rows = []
     for method in methods:
@@ -149,7 +161,7 @@ def real_table() -> str:
 
 def real_losses() -> str:
     """The sets on which another method has the higher mean, one line each."""
-    tables = _read("real/tables.json")["records"]
+    tables = read_result("real/tables.json")["records"]
     means: dict[str, dict[str, float]] = {}
     for name in dict.fromkeys(record["set"] for record in tables):
         scores: dict[str, list[float]] = {}
@@ -163,7 +175,7 @@ def real_losses() -> str:
         f"- **Tables:** k-means is faster, and it beats `{OURS}` on {behind_k_means} of {len(means)} tables. On "
         f"{behind_any} of them, at least one of the methods above is better."
     ]
-    field = field_results(_path("field"), None)
+    field = field_results(result_path("field"), None)
     for name in ("MNIST", "Fashion-MNIST"):
         ours = values(field, name, OURS)
         better = [
@@ -179,7 +191,7 @@ def real_losses() -> str:
 
 def manifolds_table() -> str:
     """Labelers of disjoint manifolds: on how many sets every point is right, and times beside ours."""
-    records = _read("labeling/accuracy.json")["records"]
+    records = read_result("labeling/accuracy.json")["records"]
     sets = list(dict.fromkeys(record["set"] for record in records))
     ours = {(record["set"], record["seed"]): record for record in records if record["method"] == "ours"}
     rows = []
@@ -201,12 +213,12 @@ def manifolds_table() -> str:
 
 def pace_caption() -> str:
     """How soon ours has the accuracy of the paper's recipe."""
-    return caption(pace_results(PACE, _path("pace"), None)) + "\n"
+    return caption(pace_results(PACE, result_path("pace"), None)) + "\n"
 
 
 def pace_changes() -> str:
     """One change at a time of a short training."""
-    return changes_table(pace_results(CHANGED, _path("pace"), None)) + "\n"
+    return changes_table(pace_results(CHANGED, result_path("pace"), None)) + "\n"
 
 
 def run_table() -> str:
@@ -215,7 +227,7 @@ def run_table() -> str:
         "| | epochs | minutes | images/s | memory | information of the layers, nats (bound) | dead states |",
         "| --- | ---: | ---: | ---: | ---: | --- | ---: |",
     ]
-    for path in sorted(_path("images").glob("*.json")):
+    for path in sorted(result_path("images").glob("*.json")):
         result = json.loads(path.read_text(encoding="utf-8"))
         layers = result["layers"].values()
         information = ", ".join(f"{layer['information']:.2f} ({layer['bound']:.2f})" for layer in layers)
@@ -234,7 +246,7 @@ def run_table() -> str:
 
 def step_table() -> str:
     """The literal step of the paper against ours."""
-    result = _read("step.json")
+    result = read_result("step.json")
     lines = [
         "| width | batch | step | images/s | against literal | memory | against literal | of the convolution peak |",
         "| ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: |",
@@ -252,7 +264,7 @@ def step_table() -> str:
 
 def traffic_table() -> str:
     """What a process sends in a step of the paper's encoder."""
-    traffic = _read("processes.json")["traffic"]
+    traffic = read_result("processes.json")["traffic"]
     lines = ["| sum of | bytes |", "| --- | ---: |", *(f"| {name} | {n:,} |" for name, n in traffic.items())]
     return "\n".join(lines) + "\n"
 
@@ -263,7 +275,7 @@ def processes_table() -> str:
         "| encoder | batch | one process | two | two against one | sent by each | messages |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
-    for name, row in _read("processes.json")["measured"].items():
+    for name, row in read_result("processes.json")["measured"].items():
         cells = (
             name,
             row["batch"],
@@ -279,7 +291,7 @@ def processes_table() -> str:
 
 def assumptions_table() -> str:
     """What the model of many cards assumes."""
-    result = _read("processes.json")
+    result = read_result("processes.json")
     a = result["assumed"]
     rows = {
         "$b$": f"{a['images_per_gpu']} images on each card",
@@ -302,7 +314,7 @@ def model_table() -> str:
         "| cards | step | of it messages | images/s | a billion images |",
         "| ---: | ---: | ---: | ---: | ---: |",
     ]
-    for row in _read("processes.json")["model"]:
+    for row in read_result("processes.json")["model"]:
         hours = row["hours_per_billion"]
         time = f"{hours:.1f} h" if hours >= 1 else f"{60 * hours:.0f} min"
         lines.append(
@@ -314,7 +326,7 @@ def model_table() -> str:
 
 def rules_table() -> str:
     """F1 of rules beside trees, of each table and on average."""
-    records = _read("real/rules.json")["records"]
+    records = read_result("real/rules.json")["records"]
     methods = [name for name in records[0] if name not in ("set", "seed", "clusters", "processor_seconds")]
     rows = [[r["set"], r["clusters"], *(f"{r[method]:.3f}" for method in methods)] for r in records]
     means = [f"**{statistics.mean(r[method] for r in records):.3f}**" for method in methods]
@@ -323,7 +335,7 @@ def rules_table() -> str:
 
 def features_table() -> str:
     """Clusterers on features of photographs and of sentences."""
-    records = _read("real/features.json")["records"]
+    records = read_result("real/features.json")["records"]
     names, methods = (list(dict.fromkeys(record[field] for record in records)) for field in ("set", "method"))
     rows = []
     for method in methods:
@@ -344,146 +356,6 @@ def features_table() -> str:
         rows.append([f"**{method}**" if method == OURS else method, *cells])
     heads = [head for name in names for head in (f"{name}, % right", "AMI", "clusters", "processor s")]
     return table(["", *heads], rows) + "\n"
-
-
-def crashes_table() -> str:
-    """A run that is killed again and again."""
-    result = _read("guarantees/crashes.json")
-    moments = {
-        "at random": "at a random moment",
-        "fsync": "before data are forced to the disk",
-        "replace": "before a file gets its name",
-        "after replace": "right after a file got its name",
-        "unlink": "before an old checkpoint is deleted",
-    }
-    rows = [[moments[where], n] for where, n in sorted(result["where"].items(), key=lambda item: -item[1])]
-    same = "the same, bit for bit" if result["same_weights"] else "DIFFERENT"
-    lines = "the same, byte for byte" if result["same_metrics"] else "DIFFERENT"
-    rows += [["weights in the end", same], ["metrics.jsonl", lines], ["left behind", len(result["left_behind"])]]
-    return table(["killed", f"of {result['kills']} times"], rows) + "\n"
-
-
-def disks_table() -> str:
-    """What each command makes of a full disk and of a read-only one."""
-    rows = [
-        [
-            f"`{row['command']}`",
-            *(", ".join(row[trouble]["wrong"]) or "error, nothing lost" for trouble in ("full", "read-only")),
-            "goes on" if row["goes_on"] else "FAILS",
-        ]
-        for row in _read("guarantees/disks.json")["writers"]
-    ]
-    return table(["command", "full", "read-only", "with room again"], rows, left=4) + "\n"
-
-
-def soak_table() -> str:
-    """Mixed commands, disturbed."""
-    result = _read("guarantees/soak.json")
-    words = {
-        "nothing": "left alone",
-        "killed": "killed at a random moment",
-        "killed while writing": "killed while a file is written",
-        "interrupted": "SIGINT or SIGTERM",
-        "full disk": "a full disk",
-        "short files": "no file longer than 100 bytes to 1 MB",
-        "bad file": "a damaged input",
-    }
-    rows = [[words[fault], n["rounds"], n["ended by it"]] for fault, n in result["faults"].items()]
-    lost = len(result["wrong"])
-    rows += [["files lost, changed or cut short, errors without words", lost, ""]]
-    head = f"{result['commands']} commands in {result['minutes']:.0f} minutes"
-    return table([head, "times", "ended by it"], rows) + "\n"
-
-
-def fuzz_table() -> str:
-    """Mutated files for every reader."""
-    rows = [
-        [
-            row["reader"],
-            f"{row['inputs']:,}",
-            f"{row['read'] / row['inputs']:.1%}",
-            row["branches"],
-            f"{row['slowest_ms']} ms",
-            f"{row['peak_megabytes']} MB",
-        ]
-        for row in _read("guarantees/fuzz.json")["readers"]
-    ]
-    return table(["reader", "files", "read", "branches reached", "slowest", "most memory"], rows) + "\n"
-
-
-def objectives_table() -> str:
-    """Objectives on extreme logits."""
-    found = _read("guarantees/numerics.json")["objectives"]
-    names, types = (list(dict.fromkeys(row[column] for row in found)) for column in (0, 1))
-    rows = []
-    for name in names:
-        counts = []
-        for kind in types:
-            finite = sum(n for *key, n in found if key == [name, kind, "finite"])
-            counts.append(f"{finite} of {sum(n for *key, n in found if key[:2] == [name, kind])}")
-        rows.append([name, *counts])
-    return table(["finite value and gradient", *types], rows) + "\n"
-
-
-def estimators_table() -> str:
-    """Estimators on tables that nobody likes."""
-    found = _read("guarantees/numerics.json")["estimators"]
-    names = list(next(iter(found.values())))
-    rows = []
-    for kind, outcomes in found.items():
-        errors = [text.removeprefix("error: ") for text in outcomes.values() if text.startswith("error: ")]
-        cells = ["refused" if text.startswith("error: ") else text for text in outcomes.values()]
-        rows.append([kind, *cells, errors[0] if errors else ""])
-    return table(["", *(f"`{name}`" for name in names), "in these words"], rows, left=len(names) + 2) + "\n"
-
-
-def determinism_table() -> str:
-    """The same seed, again."""
-    rows = [
-        [
-            f"`{row['result']}`",
-            *(
-                {True: "same", False: "DIFFERENT", None: ""}[row[what]]
-                for what in ("again", "new_process", "other_hashes", "interrupted")
-            ),
-            f"{row['two_threads']:.0e}" if row["two_threads"] else "same",
-        ]
-        for row in _read("guarantees/determinism.json")["results"]
-    ]
-    heads = ["", "again", "in a new process", "other hashes", "interrupted", "two threads, difference"]
-    return table(heads, rows, left=5) + "\n"
-
-
-def leaks_table() -> str:
-    """What a process holds while it fits model after model."""
-    result = _read("guarantees/leaks.json")
-    rows = []
-    for name, row in result.items():
-        if isinstance(row, dict):
-            slope = f"{row['a_fit']:+.4f} ({row['low']:+.4f} to {row['high']:+.4f})"
-            rows.append([name, f"{row['first']:,.0f}", f"{row['last']:,.0f}", slope])
-    return table(["", "after the warm-up", f"after {result['fits']:,} fits", "more with each fit (95 %)"], rows) + "\n"
-
-
-def mutants_table() -> str:
-    """How many changes of the core the tests notice."""
-    found = _read("guarantees/mutants.json")["files"]
-    rows = [[row["file"].removeprefix("src/neuralbayes/"), row["mutants"], row["killed"]] for row in found]
-    rows.append(["all", *(sum(row[column] for row in rows) for column in (1, 2))])
-    cells = [[f"`{name}`" if name != "all" else name, n, killed, f"{killed / n:.1%}"] for name, n, killed in rows]
-    return table(["file", "changes", "noticed", "share"], cells) + "\n"
-
-
-def equivalent_table() -> str:
-    """Why the changes that no test notices are none."""
-    groups: dict[tuple[str, str], int] = {}
-    for row in _read("guarantees/mutants.json")["files"]:
-        for survivor in row["survivors"]:
-            place = f"{Path(row['file']).stem}.{survivor['change'].partition(':')[0]}"
-            key = (place, survivor["equivalent"] or "NOT KNOWN")
-            groups[key] = groups.get(key, 0) + 1
-    rows = [[f"`{place}`", n, why] for (place, why), n in groups.items()]
-    return table(["function", "changes", "why nothing depends on them"], rows) + "\n"
 
 
 TABLES: dict[str, Callable[[], str]] = {
@@ -521,14 +393,6 @@ TABLES: dict[str, Callable[[], str]] = {
 def with_tables(page: str) -> str:
     """A page with its tables made anew."""
     return MARKED.sub(lambda found: found[1] + TABLES[found[2]]() + found[3], page)
-
-
-def _path(name: str) -> Path:
-    return ROOT / "results" / name
-
-
-def _read(name: str) -> Any:
-    return json.loads(_path(name).read_text(encoding="utf-8"))
 
 
 def _accuracy(result: dict[str, Any] | None) -> str:
