@@ -123,8 +123,9 @@ def _found(result: DemoResult) -> Section:
 
 
 def _connected_sets(connected: list[ManifoldResult]) -> str:
-    refused = sum(not one.certified for one in connected)
-    return f"Of {len(connected)} connected set{'s'[: len(connected) > 1]}, it refuses to certify {refused}."
+    wrong = sum(one.certified for one in connected)
+    sets = f"connected set{'s'[: len(connected) > 1]}"
+    return f"It wrongly certifies {wrong} of {len(connected)} {sets}." if wrong else f"It does not certify the {sets}."
 
 
 def _state_picture(state: ShownState) -> Picture:
