@@ -49,8 +49,8 @@ def write_features(
     path : path
         ``.parquet`` and ``.csv``: columns "index", "path" where there are names, "label" where there are labels,
         "class" where these have names, and "f_0", "f_1", ..., which alone are features to ``neuralbayes label``.
-        ``.npy``: an array (n_images, n_features) of float32; names and labels then go to a CSV file beside it, whose
-        name :func:`rows_file` tells.
+        ``.npy``: an array (n_images, n_features) of float32; names and labels then go to a CSV file beside it, such as
+        ``features-rows.csv`` beside ``features.npy``.
     state : str, default="relu4"
     labels : ndarray of shape (n_images,), optional
     class_names : sequence of str, optional
