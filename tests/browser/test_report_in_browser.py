@@ -384,7 +384,7 @@ def test_the_policy_stops_what_should_not_be_there(browser, pages, tmp_path):
     page.close()
 
 
-@pytest.mark.parametrize(("name", "n_commands"), [("images", 1), ("demo", 4)])
+@pytest.mark.parametrize(("name", "n_commands"), [("images", 1), ("demo", 5)])
 def test_each_command_is_copied_or_selected(visit, name, n_commands):
     page = visit(name)
     from playwright.sync_api import expect
@@ -429,7 +429,7 @@ def test_the_demo_page_shows_its_pictures_and_leads_to_its_sections(visit, schem
     page = visit("demo", scheme=scheme)
     hidden = "light" if scheme == "dark" else "dark"
     pictures = page.locator(f".story img:not(.only-{hidden})")
-    assert pictures.count() == 2 + 2
+    assert pictures.count() == 8
     sizes = pictures.evaluate_all("images => images.map(image => [image.naturalWidth, image.offsetWidth])")
     assert all(natural > 0 and shown > 100 for natural, shown in sizes)
     titles = (
