@@ -174,7 +174,7 @@ def features() -> list[Measured]:
     probed = in_turn(
         "linear probe, 1,400 x 64",
         "LogisticRegression",
-        lambda: probe(train, test, head="linear", seeds=1),
+        lambda: probe(None, *train, test=test, head="linear", seeds=1),
         lambda: make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)).fit(*train).score(*test),
         rounds=3,
     )
