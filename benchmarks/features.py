@@ -33,7 +33,6 @@ from sklearn.decomposition import PCA
 from sklearn.metrics import adjusted_mutual_info_score
 from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_limits
-from turtle_objective import turtle
 
 import neuralbayes as nb
 from neuralbayes.probes.clustering_accuracy import clustering_accuracy
@@ -93,7 +92,6 @@ METHODS: dict[str, Callable[[Array, int, int], Array]] = {
     "UMAP + k-means": umap_k_means,
     "UMAP + HDBSCAN": umap_hdbscan,
     "EVoC": evoc,
-    "TURTLE's objective": turtle,
 }
 
 
