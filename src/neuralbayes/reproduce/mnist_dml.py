@@ -118,6 +118,7 @@ def _reached(statement: str, arms: dict[Arm, list[Record]]) -> Claim:
     numbers = [
         f"{_title(arm)}: {text(best[arm])} % by a linear classifier, "
         f"{text([record.values['clusters'] for record in found])} % as clusters"
+        f"{' (one seed)' if len(found) == 1 else ''}"
         for arm, found in arms.items()
     ]
     authors = any(
