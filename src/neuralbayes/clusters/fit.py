@@ -9,9 +9,11 @@
    With as many states as clusters that objective ends in poor local optima, where one state holds halves of two kinds
    and another kind has two states. Small states are pure, and how many share a kind follows from how many points it
    has.
-3. States whose points are neighbours are merged; see :mod:`neuralbayes.clusters.merging`.
-4. The network goes on with the same objective over clusters: p(cluster|x) is the sum of p(z|x) over its states. From
-   where merging has brought it, the optimum is a good one.
+3. States are merged if they hold versions of the same images, or else neighbours of each other; see
+   :mod:`neuralbayes.clusters.merging`.
+4. The network continues with the same objective over clusters: p(cluster|x) is the sum of p(z|x) over its states. From
+   there it finds a good optimum. If images were moved, the target of p(z) is the sizes of the merged clusters: a
+   uniform p(z) would tear large clusters apart and join small ones.
 """
 
 from __future__ import annotations
@@ -29,10 +31,10 @@ from torch import Tensor, nn
 
 from neuralbayes.bayes import js_divergence, posterior
 from neuralbayes.clusters.hints import least_number, numbered, state_kinds
-from neuralbayes.clusters.merging import Merging, mean_of_neighbors, merge_states, neighbor_joint
+from neuralbayes.clusters.merging import Merging, mean_of_neighbors, merge_states, neighbor_joint, versions_joint
 from neuralbayes.clusters.moved import moved, n_versions
 from neuralbayes.clusters.points import BLOCK, Array, Read, blocks, span
-from neuralbayes.clusters.training import ClusterOptions, Fetch, Trained, state_network, train_states
+from neuralbayes.clusters.training import ClusterOptions, Fetch, Trained, default_objective, state_network, train_states
 from neuralbayes.distributed.processes import default_fabric, rank_zero_result
 from neuralbayes.features.tables import SMALL
 from neuralbayes.neighbors import nearest_neighbors
@@ -134,7 +136,14 @@ def fit_clusters(
 
     def merged(network: nn.Module) -> tuple[NDArray[np.float64], Merging, NDArray[np.float64]]:
         p_zx = _posteriors(network, fetch, len(chosen))
-        joint, of_classes = neighbor_joint(p_zx, neighbors, hints.weight), hints.masses(p_zx)
+        if versions is None:
+            joint = neighbor_joint(p_zx, neighbors, hints.weight)
+        else:
+            several = (
+                _posteriors(network, partial(_version, versions, i), len(chosen)) for i in range(versions.shape[1])
+            )
+            joint = versions_joint(p_zx, several, hints.weight)
+        of_classes = hints.masses(p_zx)
         return joint, merge_states(joint, state_kinds(of_classes)), of_classes
 
     starts = []
@@ -151,9 +160,13 @@ def fit_clusters(
     n_clusters = max(n_clusters, least_number(hints, None))
     if for_clusters.max_iter and n_clusters > 1:
         for start in starts:
-            clusters = MergedStates(start.called, start.membership(n_clusters))
+            membership = start.membership(n_clusters)
+            if versions is not None and options.objective is None:
+                sizes = torch.from_numpy(start.joint.sum(axis=1)).float() @ membership
+                for_clusters = replace(for_clusters, objective=default_objective(options, sizes))
             with seeded():
-                start.trained = start.trained.then(train_states(clusters, fetch, radius, for_clusters, versions))
+                trained = train_states(MergedStates(start.called, membership), fetch, radius, for_clusters, versions)
+            start.trained = start.trained.then(trained)
 
     best = min(starts, key=_objective)
     membership = best.membership(n_clusters)
@@ -223,6 +236,11 @@ class _Start:
     def membership(self, n_clusters: int) -> Tensor:
         clusters = numbered(self.merging.clusters(n_clusters), n_clusters, self.of_classes)
         return torch.eye(n_clusters)[torch.from_numpy(clusters)]
+
+
+def _version(versions: Tensor, i: int, indices: Tensor) -> Tensor:
+    """Version `i` of some samples: (n_samples, n_versions, n_dimensions) -> (n, n_dimensions)."""
+    return versions[indices, i]
 
 
 def _objective(start: _Start) -> float:

@@ -1,16 +1,17 @@
-r"""Small states into few clusters: those that are neighbours oftener than chance has it.
+r"""Merge small states into few clusters: those that are neighbours more often than by chance.
 
-A point x and one of its neighbours x' have states with the joint distribution :math:`p(z, z') = E[L(x) L(x')^T]`. The
-pair of clusters whose
+A point x and a neighbour x' have states with the joint distribution :math:`p(z, z') = E[L(x) L(x')^T]`. For images, x'
+is x itself, moved a little (:mod:`neuralbayes.clusters.moved`): it shows the same thing, which the nearest image need
+not do. Repeatedly, the two clusters with the largest ratio
 
 .. math:: \frac{p(z, z')}{p(z) \, p(z')}
 
-is largest is merged, again and again: how many times as often one is a neighbour of the other as it would be of any.
-Being a ratio, it does not favour large clusters over small ones.
+are merged. Because it is a ratio, it does not favour large clusters over small ones.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,10 +44,35 @@ def neighbor_joint(p_zx: NDArray[np.floating], neighbors: NDArray[np.integer], w
            [0.  , 0.  , 0.25],
            [0.  , 0.25, 0.  ]])
     """
-    joint: Array = np.zeros((p_zx.shape[1], p_zx.shape[1]))
+    # One neighbour at a time: all at once would take n_neighbors times the memory of the posteriors.
+    return versions_joint(p_zx, (p_zx[column] for column in neighbors.T), weight)
+
+
+def versions_joint(p_zx: NDArray[np.floating], versions: Iterable[NDArray[np.floating]], weight: Array | None) -> Array:
+    """p(z, z') of the states of a point and of another version of it, symmetric.
+
+    Parameters
+    ----------
+    p_zx : ndarray of shape (n_points, n_states)
+        p(z|x) of each point.
+    versions : iterable of ndarray of shape (n_points, n_states)
+        p(z|x) of one version of each point, such as an image moved a little.
+    weight : ndarray of shape (n_points,), optional
+        How often a point counts.
+
+    Returns
+    -------
+    ndarray of shape (n_states, n_states), with sum 1.
+
+    Examples
+    --------
+    >>> p_zx = np.eye(2)[[0, 0, 1, 1]]
+    >>> versions_joint(p_zx, [p_zx, p_zx[[0, 2, 2, 3]]], None)
+    array([[0.375 , 0.0625],
+           [0.0625, 0.5   ]])
+    """
     own = p_zx if weight is None else p_zx * weight[:, None]
-    for column in neighbors.T:  # one at a time: all at once would be n_neighbors times the posteriors
-        joint += own.T @ p_zx[column]
+    joint = sum((own.T @ other for other in versions), start=np.zeros((p_zx.shape[1], p_zx.shape[1])))
     symmetric: Array = (joint + joint.T) / (2.0 * joint.sum())
     return symmetric
 
@@ -121,7 +147,7 @@ def merge_states(joint: Array, kinds: NDArray[np.integer] | None = None) -> Merg
     Parameters
     ----------
     joint : ndarray of shape (n_states, n_states)
-        p(z, z'), as :func:`neighbor_joint` makes it.
+        p(z, z'), as :func:`neighbor_joint` or :func:`versions_joint` returns it.
     kinds : ndarray of shape (n_states,), optional
         States of one kind are merged before all others, states of different kinds after all others; -1 is no kind.
 

@@ -108,6 +108,14 @@ def default_steps(n_samples: int) -> int:
     return int(np.clip(100 * n_samples // BATCH_SIZE, 2000, 6000))
 
 
+def default_objective(options: ClusterOptions, sizes: Tensor | None = None) -> Objective:
+    """MIM, version 1, with the target p(z) proportional to `sizes` (n_states,), or uniform."""
+    if sizes is not None:
+        sizes = sizes.clamp_min(1e-4)
+        sizes = sizes / sizes.sum()
+    return MIM(options.prior - 1.0, version=1, target_prior=sizes)
+
+
 def state_mlp(n_dimensions: int, n_hidden: int, n_states: int) -> nn.Sequential:
     """The network for coordinates: two hidden layers with batch normalisation."""
     return mlp((n_dimensions, n_hidden, n_hidden, n_states), batch_norm=True)
@@ -161,7 +169,7 @@ def train_states(
     Trained
     """
     moved = () if versions is None else (versions,)
-    objective = MIM(options.prior - 1.0, version=1) if options.objective is None else options.objective
+    objective = options.objective or default_objective(options)
     held = None
     if isinstance(network, MergedStates):  # states are too many to be told what they are
         anchors = Anchors.of(options.hints, network.membership.shape[1])
@@ -218,8 +226,7 @@ def train_from_votes(
         replace(sized, max_iter=n_first),
         "step of the start",
     )
-    sizes = options.hints.mean(target).clamp_min(1e-4)
-    objective = options.objective or MIM(options.prior - 1.0, version=1, target_prior=sizes / sizes.sum())
+    objective = options.objective or default_objective(options, options.hints.mean(target))
     second = _trained(
         network,
         smooth_step(objective, options.information, step=options.small_step, held=held),
