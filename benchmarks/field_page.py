@@ -76,7 +76,6 @@ def write_page(field: Results, tried: Results, docs: Path) -> None:
     """Write clustering.md and its pictures into the folder `docs`."""
     draw_field(field, docs / "pictures" / "field.png")
     draw_tried(tried, docs / "pictures" / "tried.png")
-    versions = ", ".join(f"{name} {number}" for name, number in field.versions.items())
     parts = [
         INTRODUCTION,
         "![Accuracy against processor time, for each method and set of images](pictures/field.png)",
@@ -115,13 +114,14 @@ def write_page(field: Results, tried: Results, docs: Path) -> None:
         restarts_text(field),
         restarts_table(field),
         "The next table compares rules for merging the same states, without image transformations. Our rule merges the "
-        "two states that are neighbours most often compared with chance. The last row shows the accuracy after the "
-        "merged clusters have been trained.",
+        "two states that are neighbours most often compared with chance. If images are transformed, it compares each "
+        "image with its transformed versions rather than with its neighbours. The last row shows the accuracy after "
+        "the merged clusters have been trained.",
         mergings_table(tried),
         "## Where it loses, and caveats",
         "\n".join([*losses(field), KNOW]),
-        f"These results come from `{field.command}` and `{tried.command}` with {versions}. The machine was also doing "
-        "other work, so times are approximate.",
+        f"These results come from `{field.command}` and `{tried.command}` with {field.packages()}. The machine was also "
+        "doing other work, so times are approximate.",
     ]
     with atomic_write(docs / "clustering.md") as temporary:
         temporary.write_text("\n\n".join(parts) + "\n", encoding="utf-8")

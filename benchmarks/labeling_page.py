@@ -51,14 +51,13 @@ def write_page(results: Results, docs: Path) -> None:
     seeds = sorted(results.names("auto", "seed"))
     slow = len({record["seed"] for record in results.records["accuracy"] if record["method"] == "GemClus"})
     fresh = len(results.column("accuracy", "fresh_accuracy", set="moons", method="HDBSCAN"))
-    versions = ", ".join(f"{name} {number}" for name, number in results.versions.items())
     parts = [
         INTRODUCTION,
         "![The ten sets, coloured by the labels found](pictures/labeling-sets.png)",
         f"All results are over {len(seeds)} seeds ({seeds[0]} to {seeds[-1]}) on one thread. GemClus, which takes a "
         f"minute or two per fit, has at most {slow}. A dash means that it was not run. Time ratios are medians over "
         "seeds of two fits of the same points. The results come from `python benchmarks/labeling.py --full` with "
-        f"{versions}. The machine was also doing other work, so ratios are more reliable than seconds.",
+        f"{results.packages()}. The machine was also doing other work, so ratios are more reliable than seconds.",
         "## Accuracy with a given number of clusters",
         "The sets have 1,200 points in 512 dimensions. The first four are those of the paper. The table shows the mean "
         "accuracy in %, with the worst seed in brackets. Labels are matched to manifolds one to one. Points called "

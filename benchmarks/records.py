@@ -11,6 +11,9 @@ from neuralbayes.system.files import atomic_write, read_json
 
 Record = dict[str, Any]
 
+OWN = "neuralbayes"
+"""The library itself: peers need not be measured again when its version changes, so records say if theirs differs."""
+
 
 class Results:
     """Records by file, written to `folder` as they come; None keeps them in memory.
@@ -19,7 +22,8 @@ class Results:
     ----------
     folder : Path or None
     versions : dict or None
-        Of the packages that measure now. Records of other versions are refused; None reads any.
+        Of the packages that measure now. Records of other versions, except of the library itself, are refused; None
+        reads any.
     files : sequence of str
         Names of the files, without their suffix.
     command : str
@@ -38,6 +42,7 @@ class Results:
     ) -> None:
         self.folder = folder
         self.versions = versions or {}
+        self._own = self.versions.get(OWN)
         self.command = command
         self.records: dict[str, list[Record]] = {name: [] for name in files}
         self._head = {"command": command, "threads": threads}
@@ -46,7 +51,7 @@ class Results:
             if not path.exists():
                 continue
             content = read_json(path)
-            if versions is not None and content["versions"] != versions:
+            if versions is not None and {**content["versions"], OWN: None} != {**versions, OWN: None}:
                 raise ValueError(f"{path} was measured with {content['versions']}, now {versions}: remove it first")
             self.versions = content["versions"]
             self.records[name] = content["records"]
@@ -62,6 +67,8 @@ class Results:
 
     def add(self, name: str, record: Record) -> None:
         rounded = {key: float(f"{value:.6g}") if isinstance(value, float) else value for key, value in record.items()}
+        if self._own != self.versions.get(OWN):
+            rounded[OWN] = self._own
         self.records[name].append(rounded)
         if self.folder is None:
             return
@@ -69,6 +76,12 @@ class Results:
         lines = ",\n".join("    " + json.dumps(record, allow_nan=False) for record in self.records[name])
         with atomic_write(self.folder / f"{name}.json") as temporary:
             temporary.write_text(f'{json.dumps(head, indent=2)[:-2]},\n  "records": [\n{lines}\n  ]\n}}\n', "utf-8")
+
+    def packages(self) -> str:
+        """Packages with their versions, and with all versions of the library itself, for a sentence."""
+        own = {record[OWN] for records in self.records.values() for record in records if OWN in record}
+        versions = {**self.versions, OWN: " and ".join(sorted({self.versions[OWN], *own}))}
+        return ", ".join(f"{name} {number}" for name, number in versions.items())
 
     def column(self, name: str, field: str, **where: Any) -> dict[int, Any]:
         """The field of the records that match, by seed."""

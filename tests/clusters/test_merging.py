@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from neuralbayes.clusters.merging import Merging, merge_states, neighbor_joint
+from neuralbayes.clusters.merging import Merging, merge_states, neighbor_joint, versions_joint
 
 
 def random_joint(n_states, seed=0):
@@ -93,3 +93,16 @@ def test_one_state_is_one_cluster():
     assert (merging.pairs.shape, merging.pairs.dtype) == ((0, 2), np.int64)
     assert len(merging.jumps()) == 0
     assert merging.standing_out(8) == 1
+
+
+def test_the_joint_of_versions_is_the_mean_over_points_and_versions():
+    rng = np.random.default_rng(3)
+    p_zx, weight = rng.dirichlet(np.ones(4), size=9), rng.uniform(0.5, 2.0, size=9)
+    versions = [rng.dirichlet(np.ones(4), size=9) for _ in range(3)]
+    joint = np.zeros((4, 4))
+    for version in versions:
+        for i in range(9):
+            for k in range(4):
+                for m in range(4):
+                    joint[k, m] += weight[i] * (p_zx[i, k] * version[i, m] + version[i, k] * p_zx[i, m]) / 2
+    assert_allclose(versions_joint(p_zx, versions, weight), joint / (3 * weight.sum()), atol=1e-14)

@@ -80,3 +80,43 @@ def test_images_are_moved_and_rows_are_not(monkeypatch, settings, shape, expecte
     monkeypatch.setattr(fit, "train_states", watched)
     nb.InformationClusterer(3, **QUICK, **settings).fit(digits)
     assert seen == [expected, expected]
+
+
+def test_states_of_images_are_merged_by_their_moved_versions(monkeypatch):
+    """States that hold versions of one image belong together, however far apart the nearest images are."""
+    digits = nb.datasets.load("digits").train.images[:60] / np.float32(255)
+    n_versions_seen = []
+    inner = fit.versions_joint
+
+    def watched(p_zx, versions, weight):
+        several = list(versions)
+        n_versions_seen.append(len(several))
+        return inner(p_zx, several, weight)
+
+    monkeypatch.setattr(fit, "versions_joint", watched)
+    monkeypatch.setattr(fit, "neighbor_joint", lambda *_: pytest.fail("neighbours decide about rows only"))
+    nb.InformationClusterer(3, **QUICK).fit(digits)
+    assert n_versions_seen == [N_MOVED]
+
+
+def test_the_target_of_clusters_of_images_is_the_sizes_of_their_states(monkeypatch):
+    digits = nb.datasets.load("digits").train.images[:60] / np.float32(255)
+    joints, targets = [], []
+    make_joint, train = fit.versions_joint, fit.train_states
+
+    def watched_joint(*arguments):
+        joints.append(make_joint(*arguments))
+        return joints[-1]
+
+    def watched_train(network, fetch, radius, options, versions):
+        targets.append(None if options.objective is None else options.objective.target_prior)
+        return train(network, fetch, radius, options, versions)
+
+    monkeypatch.setattr(fit, "versions_joint", watched_joint)
+    monkeypatch.setattr(fit, "train_states", watched_train)
+    clusterer = nb.InformationClusterer(3, **QUICK).fit(digits)
+    assert targets[0] is None  # small states are to be equally large
+    sizes = joints[0].sum(axis=1) @ clusterer.module_.membership.numpy()
+    assert_allclose(np.sort(targets[1].numpy()), np.sort(sizes), rtol=1e-4)
+    nb.InformationClusterer(3, objective=nb.MIM(1.0), **QUICK).fit(digits)
+    assert targets[2:] == [None, None]  # the caller's objective is left as it is

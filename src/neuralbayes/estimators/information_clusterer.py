@@ -42,9 +42,10 @@ class InformationClusterer(UpdatableClusterer):
     on the start:
 
     - Rows start from the consensus of several mixtures and a neighbour graph, in units of the noise between neighbours.
-    - Images start from several states per cluster. States that are often neighbours are merged, and the merged clusters
-      are trained. With "mlp", p(z|x) must also be robust to small rotations, scalings, shears and shifts. If these
-      matter, as for the hands of a clock, pass the pixels as rows with ``start="states"``.
+    - Images start from several states per cluster. With "mlp", p(z|x) must also be robust to small rotations, scalings,
+      shears and shifts; states that share images transformed in this way are merged, and the merged clusters are
+      trained. If such transformations matter, as for the hands of a clock, pass the pixels as rows with
+      ``start="states"``, which merges states that are often neighbours.
 
     The cost is dominated by the `max_iter` training steps and hardly depends on the number of samples. To certify that
     clusters are disjoint, use :class:`neuralbayes.ManifoldLabeler`.
@@ -53,7 +54,7 @@ class InformationClusterer(UpdatableClusterer):
     ----------
     n_clusters : int or "auto", default="auto"
         Number of clusters. For rows, "auto" splits them wherever held-out rows confirm a valley of low density. For
-        images, it uses the number of clusters at the largest drop in neighbour affinity.
+        images, it uses the number of clusters at the largest drop in affinity between merges.
     start : {"auto", "consensus", "states"}, default="auto"
         How the training starts. "auto" is "consensus" for rows and "states" for images.
     network : "mlp" or torch.nn.Module, default="mlp"
@@ -62,12 +63,14 @@ class InformationClusterer(UpdatableClusterer):
         copied, and trained together with a linear output layer.
     objective : Objective, optional
         The objective to minimise, in addition to the adversarial smoothness. By default :class:`neuralbayes.MIM`,
-        version 1, with alpha = 3; from a consensus, the target of p(z) is the sizes of its clusters.
+        version 1, with alpha = 3. The target of p(z) is the cluster sizes of the consensus, or of the merged states
+        if images are transformed, and otherwise uniform.
     n_init : int, default=1
         Number of networks to train. The one with the lowest loss is kept. From states with "auto", only the training of
         the states is repeated.
     n_neighbors : int, default=15
-        Number of neighbours that determines the length of adversarial steps and which states are merged.
+        Number of neighbours that determines the length of adversarial steps and, unless images are transformed, which
+        states are merged.
     n_states : int, optional
         Number of states that are merged into clusters, if the training starts from states. By default four per cluster,
         or 40 with "auto".
@@ -111,7 +114,7 @@ class InformationClusterer(UpdatableClusterer):
         Most probable state of each sample within its cluster.
     hierarchy_ : ndarray of shape (n_states_ - 1, 4)
         Linkage matrix of ``scipy.cluster.hierarchy`` that records how the states were merged. The height of a merge
-        is the log ratio between the neighbour affinity of the closest pair and that of the merged pair. `cut` uses the
+        is the log ratio between the affinity of the closest pair and that of the merged pair. `cut` uses the
         matrix, and :class:`neuralbayes.plot.DendrogramDisplay` draws it.
     n_dimensions_ : int
         Number of principal components.
