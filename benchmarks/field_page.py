@@ -120,8 +120,8 @@ def write_page(field: Results, tried: Results, docs: Path) -> None:
         mergings_table(tried),
         "## Where it loses, and caveats",
         "\n".join([*losses(field), KNOW]),
-        f"These results come from `{field.command}` and `{tried.command}` with {field.packages()}. The machine was also "
-        "doing other work, so times are approximate.",
+        f"These results come from `{field.command}` and `{tried.command}` with {field.packages()}. The machine was "
+        "also doing other work, so times are approximate.",
     ]
     with atomic_write(docs / "clustering.md") as temporary:
         temporary.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
