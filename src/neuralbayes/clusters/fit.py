@@ -12,8 +12,8 @@
 3. States are merged if they hold versions of the same images, or else neighbours of each other; see
    :mod:`neuralbayes.clusters.merging`.
 4. The network continues with the same objective over clusters: p(cluster|x) is the sum of p(z|x) over its states. From
-   there it finds a good optimum. If images were moved, the target of p(z) is the sizes of the merged clusters: a
-   uniform p(z) would tear large clusters apart and join small ones.
+   there it finds a good optimum. If images were moved, the target of p(z) follows the sizes of the merged clusters
+   where these differ much: a uniform p(z) would tear large clusters apart and join small ones.
 """
 
 from __future__ import annotations
@@ -34,7 +34,15 @@ from neuralbayes.clusters.hints import least_number, numbered, state_kinds
 from neuralbayes.clusters.merging import Merging, mean_of_neighbors, merge_states, neighbor_joint, versions_joint
 from neuralbayes.clusters.moved import moved, n_versions
 from neuralbayes.clusters.points import BLOCK, Array, Read, blocks, span
-from neuralbayes.clusters.training import ClusterOptions, Fetch, Trained, default_objective, state_network, train_states
+from neuralbayes.clusters.training import (
+    ClusterOptions,
+    Fetch,
+    Trained,
+    default_objective,
+    state_network,
+    target_sizes,
+    train_states,
+)
 from neuralbayes.distributed.processes import default_fabric, rank_zero_result
 from neuralbayes.features.tables import SMALL
 from neuralbayes.neighbors import nearest_neighbors
@@ -163,7 +171,7 @@ def fit_clusters(
             membership = start.membership(n_clusters)
             if versions is not None and options.objective is None:
                 sizes = torch.from_numpy(start.joint.sum(axis=1)).float() @ membership
-                for_clusters = replace(for_clusters, objective=default_objective(options, sizes))
+                for_clusters = replace(for_clusters, objective=default_objective(options, target_sizes(sizes)))
             with seeded():
                 trained = train_states(MergedStates(start.called, membership), fetch, radius, for_clusters, versions)
             start.trained = start.trained.then(trained)

@@ -30,6 +30,9 @@ N_STATES = 4
 
 BATCH_SIZE = 250
 
+NEARLY_EQUAL = 1.5
+"""Largest ratio of two cluster sizes that count as equal."""
+
 
 @dataclass(frozen=True)
 class ClusterOptions:
@@ -114,6 +117,21 @@ def default_objective(options: ClusterOptions, sizes: Tensor | None = None) -> O
         sizes = sizes.clamp_min(1e-4)
         sizes = sizes / sizes.sum()
     return MIM(options.prior - 1.0, version=1, target_prior=sizes)
+
+
+def target_sizes(sizes: Tensor) -> Tensor | None:
+    """Sizes of merged states (n_clusters,) as a target for p(z), or None if they are nearly equal.
+
+    The uniform p(z) is the better target of the two if it is nearly right, since it sorts out samples that merging left
+    in a wrong cluster. If it is wrong, it tears large clusters apart and joins small ones.
+
+    Examples
+    --------
+    >>> target_sizes(torch.tensor([0.26, 0.26, 0.23, 0.25]))
+    >>> target_sizes(torch.tensor([0.70, 0.20, 0.10]))
+    tensor([0.7000, 0.2000, 0.1000])
+    """
+    return None if sizes.max() <= NEARLY_EQUAL * sizes.min() else sizes
 
 
 def state_mlp(n_dimensions: int, n_hidden: int, n_states: int) -> nn.Sequential:

@@ -63,8 +63,8 @@ class InformationClusterer(UpdatableClusterer):
         copied, and trained together with a linear output layer.
     objective : Objective, optional
         The objective to minimise, in addition to the adversarial smoothness. By default :class:`neuralbayes.MIM`,
-        version 1, with alpha = 3. The target of p(z) is the cluster sizes of the consensus, or of the merged states
-        if images are transformed, and otherwise uniform.
+        version 1, with alpha = 3. The target of p(z) is the cluster sizes of the consensus; if images are
+        transformed, those of the merged states, unless these are nearly equal; and otherwise uniform.
     n_init : int, default=1
         Number of networks to train. The one with the lowest loss is kept. From states with "auto", only the training of
         the states is repeated.
