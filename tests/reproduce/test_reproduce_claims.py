@@ -167,9 +167,7 @@ def test_the_authors_sets_hold_where_they_are_solved_as_often_as_by_the_notebook
     assert verdicts(fig_manifolds, results(10, 9, moons=10, blobs=7)) == ["holds", "not run", "holds"]
     found = fig_manifolds.claims(results(10, 9))
     assert [claim.verdict for claim in found] == ["holds in part", "not run", "holds"]  # two sets were not run
-    assert (
-        "circles 10 of 10 seeds, spirals 9 of 10 seeds; authors' notebook: circles 10 of 10" in found[0].numbers
-    )
+    assert "circles 10 of 10 seeds, spirals 9 of 10 seeds; authors' notebook: circles 10 of 10" in found[0].numbers
     assert verdicts(fig_manifolds, results(5, 5))[0] == "holds in part"
     assert verdicts(fig_manifolds, results(5, 0))[0] == "does not hold here"
     (table,) = fig_manifolds.tables(results(10, 9))
