@@ -77,7 +77,7 @@ def as_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> NDArray[Any]:
 
 
 def as_any_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> NDArray[Any] | SparseRows:
-    """Like `check_rows`, but also accepts sparse rows if the tags of the estimator allow them."""
+    """Like `as_rows`, but also accepts sparse rows if the tags of the estimator allow them."""
     if not (sp.issparse(X) and get_tags(estimator).input_tags.sparse):
         return as_rows(estimator, X, reset=reset)
     checked = validate_data(
