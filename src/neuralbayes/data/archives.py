@@ -141,7 +141,7 @@ def tar_members(stream: BinaryIO, prefix: str, expected: Mapping[str, int]) -> I
 def _member(
     header: tarfile.TarInfo, stream: BinaryIO, prefix: str, expected: Mapping[str, int]
 ) -> Iterator[tuple[str, BinaryIO]]:
-    """The member if it is expected, otherwise None; `stream` is then positioned after it."""
+    """Yield the member if it is expected; in any case, move `stream` to its end."""
     if header.type in (tarfile.XHDTYPE, tarfile.XGLTYPE):
         _refuse_overrides(_whole(stream, header.size, MAX_PAX_BYTES, "an extended header"))
         return
