@@ -102,8 +102,8 @@ def infomax(
         \max_{E, T} \; \alpha \, \hat I(C(x); E(x)) + \frac{\beta}{P} \sum_{p=1}^{P} \hat I(C^{(p)}(x); E(x))
         \quad\text{and}\quad \gamma \text{ times a prior to match, uniform in } [0, 1]
 
-    C(x) is a hidden state of the encoder with P positions, E(x) a linear map of its last state, and the information is
-    estimated from the scores T of codes with the feature maps of their own images and of others.
+    C(x) is a hidden state of the encoder with P positions, and E(x) is a linear map of its last state. The information
+    is estimated from the scores T of codes with the feature maps of their own images and of others.
 
     Parameters
     ----------

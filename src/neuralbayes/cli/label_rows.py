@@ -37,7 +37,7 @@ class Training:
     settings : dict
         Parameters of both clusterers.
     kinds : dict of str to str
-        Given kinds of columns.
+        Kinds of columns, by name.
     missing : {"impute", "mask", "drop"}
         "drop" fits only rows without missing cells.
     standardize : bool or None

@@ -28,9 +28,9 @@ def images_given(X: Any, shape: Sequence[int] | None = None) -> ImageSource | No
     Parameters
     ----------
     X : object
-        Images in an array or tensor (n, H, W), (n, H, W, C) or (n, C, H, W); a source; a folder of pictures, the name
-        of a data set, a .npy or a .npz; a list of paths, of PIL images, or of arrays or tensors of one image each; a
-        data set of PyTorch or of Hugging Face, whose items are images or begin with one, or its loader.
+        An array or tensor of images (n, H, W), (n, H, W, C) or (n, C, H, W); a source; a folder of pictures; the name
+        of a data set; a .npy or .npz file. Or a list of paths, of PIL images, or of arrays or tensors of one image
+        each. Or a data set of PyTorch or Hugging Face, whose items are images or start with one, or its loader.
     shape : tuple (H, W, C), optional
         Required shape, such as that of the fitted images. Image files and PIL images are resized to it.
 

@@ -79,11 +79,11 @@ class TableSource:
     def frame(self) -> pd.DataFrame:
         """All columns, used or not, with unique names of type str.
 
-        Numbers are int64, or float64 with NaN for missing cells (Int64 with NA where that would round them); truth
-        values are bool, or boolean with NA; text is str (object in pandas 2) with missing cells for which `isna` is
-        true. A column of a text file is numeric only if all of its cells are numbers or missing. Digits with leading
-        zeros ("02750") are codes and stay text. Dates are text if the file format has no dates; Parquet, Arrow and
-        Excel keep the types of dates and categories. No column is left out, and missing cells are allowed.
+        Numbers are int64, or float64 with NaN for missing cells (Int64 with NA if float64 would round them). Booleans
+        are bool, or boolean with NA. Text is str (object in pandas 2), and `isna` is true for missing cells. A column
+        of a text file is numeric only if all of its cells are numbers or missing. Digits with leading zeros ("02750")
+        are codes and stay text. Dates are text if the file format has no dates; Parquet, Arrow and Excel keep the types
+        of dates and categories. No column is left out, and missing cells are allowed.
         """
         if not isinstance(self.data, np.ndarray):
             return self.data

@@ -119,7 +119,7 @@ class TextFile:
         Returns
         -------
         bool
-            False if the rows differ from those that were read, because the quotes are ambiguous.
+            False if the rows do not match, because the quotes are ambiguous.
         """
         mark = self.dialect.separator
         with closing(open_text(self.path, self.encoding)) as stream:

@@ -102,9 +102,9 @@ def global_batch(network: nn.Module, samples: Samples) -> Iterator[GlobalBatch[S
     r"""Run a training step on the global batch, of which each process has a share.
 
     Inside the block, batch normalisation uses the statistics of all processes. Afterwards, every process has the sum of
-    all gradients. So each process should call backward on its part of the loss: for a mean over samples,
-    ``batch.share`` times the mean over its own samples; for a value that is the same everywhere, such as a function of
-    ``batch.mean(p_zx.mean(0))``, the value divided by ``batch.n_processes``. With one process, nothing changes.
+    all gradients. So each process should call backward on its part of the loss. For a mean over samples, this is
+    ``batch.share`` times the mean over its own samples. For a value that is the same everywhere, such as a function of
+    ``batch.mean(p_zx.mean(0))``, it is the value divided by ``batch.n_processes``. With one process, nothing changes.
 
     Parameters
     ----------

@@ -138,7 +138,7 @@ class InformationClusterer(UpdatableClusterer):
     module_ : torch.nn.Module
         The network. It maps rows (n, n_features), or images (n, C, H, W) in [0, 1], to logits (n, n_clusters_).
     typical_center_, typical_scale_, typical_reference_, typical_spacing_, typical_floor_, typical_scores_
-        What `typicality` compares a sample with: up to 20,000 training samples and the scores of up to 5,000.
+        Reference of `typicality`: up to 20,000 training samples and the scores of up to 5,000.
     typical_length_ : float
         Common length of all rows, as embeddings often have; `typicality` then uses angles and checks the length. 0 if
         lengths differ.

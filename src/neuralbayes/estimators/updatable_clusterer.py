@@ -45,9 +45,9 @@ class UpdatableClusterer(MergedClusterer):
         """Continue training with new samples, which may move the clusters and form new ones.
 
         Old labels keep their numbers and their meaning: the network is trained to keep its p(z|x) on `reservoir_`, a
-        random sample of all samples it has seen. New samples form a new cluster if there are at least ten of them, if
-        they are atypical or lie among far more new samples than chance would suggest, and if a valley of low density
-        separates them from the old clusters or they have hardly any old neighbours. A new cluster gets the number
+        random sample of all samples it has seen. At least ten new samples can form a new cluster. They must be
+        atypical, or lie among far more new samples than chance would suggest. And a valley of low density must separate
+        them from the old clusters, unless they have hardly any old neighbours. A new cluster gets the number
         `n_clusters_`, which grows up to `max_clusters` (200).
 
         Parameters

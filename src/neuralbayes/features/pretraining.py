@@ -68,7 +68,7 @@ class PretrainConfig(EncoderConfig):
     patience : int, optional
         Stop after this many epochs without improvement of the loss, which includes R_c and is averaged over an epoch.
     learning_rate, weight_decay : float
-        Of Adam.
+        Settings of Adam.
     schedule : {"constant", "cosine"}
     normalize : {"dimension", "channel", "whiten"}
     augment : bool

@@ -125,9 +125,9 @@ class Smoothness(nn.Module):
     beta : float, default=1.0
         Weight of R_c.
     of : {"pooled", "logits", "posterior"} or callable, default="pooled"
-        Quantity to keep smooth: the last output averaged over its positions (the paper's appendix; a vector of logits
-        is its own average), the last output itself, its softmax over the states (the paper's main text), or a function
-        of the network's outputs.
+        Quantity to keep smooth. "pooled" is the last output averaged over its positions (the paper's appendix),
+        "logits" the last output itself, and "posterior" its softmax over the states (the paper's main text). For a
+        vector of logits, "pooled" and "logits" are the same. A callable is applied to the outputs of the network.
     scale, fraction, zeta, center, coefficients
         As in :func:`smoothness`.
 

@@ -114,7 +114,7 @@ class CrosstabDisplay(Display):
             By default the axes of a new figure.
         row_label, column_label : str
         of : str
-            What 100 % refers to.
+            Reference of 100 %.
         title : str
 
         Returns

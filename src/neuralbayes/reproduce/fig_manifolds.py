@@ -196,13 +196,14 @@ EXPERIMENT = Experiment(
     title="Figure 4: disjoint manifolds in 512 dimensions",
     about=(
         "Four sets in the plane with two or three manifolds, rotated at random into 512 dimensions and labelled by a "
-        "network with four layers of 400 units. We first follow the authors' notebook: its generators, unit variance "
-        "in the plane before the rotation (spirals unscaled), all points in one batch, 41 to 601 updates, beta 0.5 in "
-        "the units of this library, directions of R_c between centred points with v in {0, 1}, torch's default "
-        "initialisation and no bias in the last layer. The last picture varies the gap, the step size of R_c, the "
-        "batch and the scaling (unit variance in each of the 512 dimensions, as in the paper's text). We then compare "
-        "the network on harder sets with ManifoldLabeler, which has the same objective with several starts and a "
-        "smoothness term on a graph of neighbours."
+        "network with four layers of 400 units. We first follow the authors' notebook. It has its own generators, with "
+        "unit variance in the plane before the rotation (spirals are not scaled). All points are in one batch, and "
+        "there are 41 to 601 updates with beta 0.5 in the units of this library. Directions of R_c are combinations of "
+        "centred points with v in {0, 1}. The network has torch's default initialisation and no bias in the last "
+        "layer. The last picture varies the gap, the step size of R_c, the batch and the scaling (unit variance in "
+        "each of the 512 dimensions, as in the paper's text). We then compare the network on harder sets with "
+        "ManifoldLabeler, which has the same objective with several starts and a smoothness term on a graph of "
+        "neighbours."
     ),
     runs=runs,
     run_one=run_one,

@@ -70,7 +70,7 @@ class Kind:
     objective : callable, optional
         Creates the objective; None for an untrained network.
     of : {"logits", "posterior"}, optional
-        What R_c acts on, for the paper's network. None: :class:`neuralbayes.InformationClusterer`, which merges four
+        Argument of R_c, for the paper's network. None: :class:`neuralbayes.InformationClusterer`, which merges four
         states per cluster.
     """
 

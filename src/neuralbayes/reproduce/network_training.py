@@ -30,7 +30,7 @@ class NetworkConfig(TrainingConfig):
     beta : float
         Weight of R_c.
     of : {"logits", "posterior"}
-        What R_c acts on: the network's last output, or its softmax.
+        Argument of R_c: the last output of the network, or its softmax.
     microbatch_size : int
         Samples per pass through the network; p(z) is that of the whole batch.
     batch_size, epochs, learning_rate, weight_decay, schedule, seed

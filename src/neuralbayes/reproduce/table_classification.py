@@ -72,7 +72,7 @@ COMPARED: dict[str, tuple[tuple[str, str], ...]] = {
     "The second layer of rotation prediction beats its last layer": (("rotation", SECOND), ("rotation", LAST)),
     "Rotation prediction beats MIM on the second layer": (("rotation", SECOND), ("mim", SECOND)),
 }
-"""The paper's claims about table 2 -> the better (row, layer), then those that it beats."""
+"""The paper's claims about table 2 -> the better (row, layer), then the (row, layer) pairs that it beats."""
 
 Grid = Mapping[str, tuple[Any, ...]]
 

@@ -28,7 +28,7 @@ def save_checkpoint(run_dir: str | Path, step: int, state: Mapping[str, Any]) ->
     run_dir : path
     step : int
     state : nested dictionaries, lists and tuples of tensors, numbers, strings and None
-        Such as the state dictionaries of modules and optimisers.
+        For example the state dictionaries of modules and optimisers.
 
     Returns
     -------

@@ -28,7 +28,7 @@ class Samples:
     data : str
         The name of the data.
     noun : str
-        What one sample is called: image, row or text.
+        Word for a sample: image, row or text.
     n_all : int
         Number of samples in the data.
     index : ndarray of int64 and shape (n,)

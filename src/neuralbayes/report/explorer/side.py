@@ -41,12 +41,12 @@ class Layer:
     separation : ndarray of shape (n_states,), or None
         Separation of each state, in nats.
     disjoint : ndarray of bool and shape (n_states,), or None
-        Which states are certified.
+        Whether each state is certified.
     points : ndarray of shape (n_samples, n_dimensions), or None
         Coordinates of the samples. If given, typical members lie in the middle of a state; otherwise they have the
         largest p(x|z)/p(x).
     thing : {"state", "cluster"}
-        What the page calls a value of z.
+        Word for a value of z on the page.
     """
 
     name: str

@@ -59,7 +59,7 @@ def rows_side(
         The rows of `samples` as input of the estimator.
     samples : Samples
     frame : DataFrame, optional
-        All columns of the rows of `samples`, including those that were not fitted. They explain the clusters.
+        All columns of the rows of `samples`, fitted or not. They explain the clusters.
     classes : str, optional
         The column of `frame` with true classes, which are not used in explanations.
     options : sequence of str
