@@ -1,10 +1,10 @@
-# Every target sets up what it needs: a fresh clone wants Python 3.11 or newer and make, nothing else.
+# Every target sets up what it needs: a fresh clone requires only make and Python 3.11 or newer.
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-# TORCH_CPU is the build without CUDA for Python 3.11 on Linux (x86-64), which PyPI does not have.
+# Hash of the torch build without CUDA for Python 3.11 on Linux (x86-64), which is not on PyPI.
 TORCH := 2.13.0
 TORCH_CPU := 6746dbcbeb526eb61330b76b41ff1b4eb848951103a892eeb080dfa2b264667b
 
@@ -16,38 +16,38 @@ help:  ## list the targets
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	# A torch that lies on this machine comes before that of PyPI, which on Linux brings gigabytes of CUDA.
+	# Prefer a torch build on this machine: on Linux, the one from PyPI downloads gigabytes of CUDA.
 	sed -n '/^torch==/,/[0-9a-f]$$/p' constraints.txt > .venv/torch.txt
 	$(PIP) --no-index --require-hashes --no-deps -r .venv/torch.txt 2>/dev/null || true
 	$(PIP) --require-hashes --no-deps -r constraints.txt
 	$(PIP) --no-build-isolation -e .
 	@touch $@
 
-venv: $(READY)  ## make .venv with everything installed
+venv: $(READY)  ## create .venv with everything installed
 
-demo: $(READY)  ## label manifolds, learn digits, write one page
+demo: $(READY)  ## label manifolds, learn features of digits, and write one page
 	$(BIN)/neuralbayes demo --out demo
 
-# pytest rewrites the assertions of each file; with bytecode it does so once, and not for every worker of every run.
+# With bytecode, pytest rewrites the assertions of each file once, and not in every worker of every run.
 test test-slow: export PYTHONDONTWRITEBYTECODE :=
 
-test: $(READY)  ## lint, types and the whole test suite but the slow tests
-	@$(MAKE) --no-print-directory -j 2 lint pytest  # beside each other: mypy has one thread
+test: $(READY)  ## check style and types, and run all tests except the slow ones
+	@$(MAKE) --no-print-directory -j 2 lint pytest  # in parallel: mypy has one thread
 
 pytest: $(READY)
 	$(BIN)/pytest -n 2 --dist worksteal
 
-test-slow: $(READY)  ## the tests that take minutes
+test-slow: $(READY)  ## run the slow tests: minutes
 	$(BIN)/pytest -m slow
 
-browser: $(READY)  ## the report in chromium: each control, no error, no request
+browser: $(READY)  ## test the report in chromium: every control, no errors, no requests
 	@command -v chromium || command -v chromium-browser || command -v google-chrome || \
 	  { echo "make browser needs chromium: apt install chromium (Debian, Ubuntu), or see https://www.chromium.org"; exit 1; }
 	$(PIP) --no-build-isolation -e '.[browser]'
 	$(BIN)/pytest -m browser tests/browser
 
-test-oldest:  ## the tests with the oldest versions that pyproject.toml allows (torch aside)
-test-newest:  ## the tests with the newest versions
+test-oldest:  ## run the tests with the oldest versions that pyproject.toml allows (except torch)
+test-newest:  ## run the tests with the newest versions
 test-oldest: RESOLUTION := lowest-direct
 test-newest: RESOLUTION := highest
 test-oldest test-newest: $(READY)
@@ -58,7 +58,7 @@ test-oldest test-newest: $(READY)
 	  torch==$(TORCH) -e '.[test,docs,bench]'
 	.venv/$@/bin/pytest -n 2 --dist worksteal -W default
 
-lock: $(READY)  ## constraints.txt anew: the newest versions that pyproject.toml allows, for all systems
+lock: $(READY)  ## update constraints.txt to the newest allowed versions, for all systems
 	$(PIP) uv
 	printf '%s\n' hatchling editables torch==$(TORCH) | \
 	  $(BIN)/uv pip compile pyproject.toml - --extra test --extra docs --extra bench --universal --python-version 3.11 \
@@ -67,7 +67,7 @@ lock: $(READY)  ## constraints.txt anew: the newest versions that pyproject.toml
 	  awk '/^[a-z]/ { cuda = /^(cuda|nvidia|triton)/ } !cuda' .venv/lock.txt \
 	  | sed '/^torch==/ s/$$/\n    --hash=sha256:$(TORCH_CPU) \\/'; } > constraints.txt
 
-audit: $(READY)  ## known weaknesses of what is pinned, from the database of PyPI
+audit: $(READY)  ## check the locked packages for known vulnerabilities
 	$(PIP) pip-audit
 	$(BIN)/pip-audit --strict --disable-pip -r constraints.txt
 
@@ -77,24 +77,24 @@ lint: $(READY)
 	$(BIN)/python docs/prose.py
 	$(BIN)/mypy
 
-bench: $(READY)  ## speed beside the literal step and the peers, as ratios, in one table: minutes
+bench: $(READY)  ## compare the speed with a literal step and with other libraries: minutes
 	$(BIN)/python benchmarks/watch.py
 
-fuzz: $(READY)  ## 200,000 mutated files for every reader of files: more than an hour
+fuzz: $(READY)  ## feed 200,000 mutated files to every file reader: more than an hour
 	$(PIP) --no-build-isolation -e '.[fuzz]'
 	$(BIN)/python fuzz/fuzz.py --record results/guarantees/fuzz.json
 
-mutants: $(READY)  ## the core changed in one place at a time: which changes no test notices
+mutants: $(READY)  ## change the core in one place at a time, and list the changes that no test notices
 	$(PIP) --no-build-isolation -e '.[mutants]'
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/guarantees/mutants.py --record results/guarantees/mutants.json
 
-docs: $(READY)  ## the documentation as HTML in docs/_build
+docs: $(READY)  ## build the documentation as HTML in docs/_build
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build
 
-wheel:  ## the wheel and the sdist in dist/: built twice, compared, checked
+wheel:  ## build wheel and sdist in dist/ twice, compare and check them
 	$(PYTHON) -m venv .venv/wheel
 	.venv/wheel/bin/python -m pip install --quiet --disable-pip-version-check build twine
 	.venv/wheel/bin/python release/wheel.py
 
-clean:  ## remove what the other targets made
+clean:  ## remove everything that the other targets created
 	rm -rf .venv demo dist docs/_build docs/api docs/examples .pytest_cache .mypy_cache .ruff_cache .hypothesis .mutants

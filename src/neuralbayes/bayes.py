@@ -1,12 +1,12 @@
-r"""Lemma 1: a softmax output read as p(z|x), and what follows from it in closed form.
+r"""Lemma 1: a softmax output as p(z|x), and the quantities that follow in closed form.
 
 With :math:`L(x)` the softmax output of a network and :math:`E = \mathbb{E}_x[L(x)]`,
 
 .. math:: p(z{=}k|x) = L_k(x), \qquad p(z{=}k) = E_k, \qquad p(x|z{=}k) / p(x) = L_k(x) / E_k .
 
-Tensors only: samples on dimension 0, states on dimension 1, then any spatial dimensions, each position of
-which has a latent variable of its own. Logarithms are natural, so information is in nats. Half precision is
-promoted to float32: a prior of 1/1000 does not survive a sum in bfloat16.
+All functions take tensors with samples on dimension 0, states on dimension 1 and any spatial dimensions after them;
+each position has its own latent variable. Logarithms are natural, so information is in nats. Half precision is promoted
+to float32, because sums in bfloat16 lose a prior of 1/1000.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def posterior(logits: Tensor) -> Tensor:
             [1.0000, 0.0000]])
     """
     check_states(logits, "logits")
-    # Over the last dimension where the states lie next to each other in memory (channels_last): four times as fast.
+    # If the states are contiguous in memory (channels_last), the last dimension is four times as fast.
     dim = -1 if logits.movedim(1, -1).is_contiguous() else 1
     return torch.softmax(logits.movedim(1, dim), dim, dtype=_accurate_dtype(logits)).movedim(dim, 1)
 
@@ -53,7 +53,7 @@ def prior(p_zx: Tensor, *, sample_weight: Tensor | None = None, from_logits: boo
     p_zx : Tensor of shape (n_samples, n_states, *spatial)
         Posteriors, or logits with `from_logits`.
     sample_weight : Tensor of shape (n_samples,), optional
-        Non-negative weights of the samples; equal ones by default.
+        Non-negative weights of the samples; equal by default.
     from_logits : bool, default=False
 
     Returns
@@ -71,20 +71,20 @@ def prior(p_zx: Tensor, *, sample_weight: Tensor | None = None, from_logits: boo
 def density_ratio(p_zx: Tensor, *, p_z: Tensor | None = None, from_logits: bool = False) -> Tensor:
     r"""How typical each sample is of each state: p(x|z) / p(x) = p(z|x) / p(z), Lemma 1.
 
-    A state without mass has no conditional distribution; its ratio is reported as 1, that of a state that
-    says nothing about x.
+    A state without mass has no conditional distribution. Its ratio is 1, like that of a state that carries no
+    information about x.
 
     Parameters
     ----------
     p_zx : Tensor of shape (n_samples, n_states, *spatial)
         Posteriors, or logits with `from_logits`.
     p_z : Tensor of shape (n_states, *spatial), optional
-        The prior; by default that of these samples. Give the training prior to judge new samples.
+        The prior; by default that of these samples. Pass the training prior to evaluate new samples.
     from_logits : bool, default=False
 
     Returns
     -------
-    Tensor of the shape of `p_zx`; its mean over the samples is 1 where `p_z` is theirs.
+    Tensor of the shape of `p_zx`. Its mean over the samples is 1 if `p_z` is their prior.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def density_ratio(p_zx: Tensor, *, p_z: Tensor | None = None, from_logits: bool 
 def entropy(p: Tensor, dim: int) -> Tensor:
     r"""Shannon entropy along `dim` in nats, with 0 log 0 = 0.
 
-    The gradient at 0 is that of the smallest probability told from 0 (see :func:`guard`), never infinite.
+    The gradient at 0 is finite: it is that of the floor in :func:`guard`.
 
     Examples
     --------
@@ -165,9 +165,9 @@ def mutual_information(p_zx: Tensor, *, sample_weight: Tensor | None = None, fro
 def js_divergence(p_zx: Tensor, *, sample_weight: Tensor | None = None, from_logits: bool = False) -> Tensor:
     r"""JS(q_k || rest) of each state against all others, averaged over spatial positions (Theorem 3).
 
-    With :math:`q_k = p(x|z{=}k)` and the rest :math:`\bar q_k = p(x|z{\neq}k)`; their Jensen-Shannon divergence
-    is log 2 where the two share no sample and 0 where z says nothing about x. A state with no mass, or with all
-    of it, has nothing to be compared with: 0.
+    Here :math:`q_k = p(x|z{=}k)` and the rest is :math:`\bar q_k = p(x|z{\neq}k)`. Their Jensen-Shannon divergence is
+    log 2 if the two share no sample, and 0 if z carries no information about x. It is also 0 for a state with no mass
+    or with all of it.
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ def js_divergence(p_zx: Tensor, *, sample_weight: Tensor | None = None, from_log
 
 
 def js_overlap(p_zx: Tensor, p_z: Tensor) -> Tensor:
-    r"""What each sample takes from JS(q_k || rest) = log 2 - mean overlap (Proposition 2, Theorem 3).
+    r"""Overlap of each sample, where JS(q_k || rest) = log 2 - mean overlap (Proposition 2, Theorem 3).
 
     .. math:: \tfrac12 \left[ f_k \log(1 + g_k / f_k) + g_k \log(1 + f_k / g_k) \right],
         \qquad f_k = L_k / E_k, \quad g_k = (1 - L_k) / (1 - E_k)
@@ -215,10 +215,10 @@ def js_overlap(p_zx: Tensor, p_z: Tensor) -> Tensor:
 
 
 def complement(p: Tensor, dim: int) -> Tensor:
-    """1 - p along a dimension on which p sums to 1, accurate also where p is all but 1.
+    """1 - p along a dimension on which p sums to 1, accurate even if p is close to 1.
 
-    One entry at most can be close to 1; its complement is taken as the sum of the others, since ``1 - p`` in float32
-    is 0 from p = 1 - 3e-8 on.
+    At most one entry can be close to 1. Its complement is computed as the sum of the others, since ``1 - p`` in float32
+    is 0 for p > 1 - 3e-8.
 
     Examples
     --------
@@ -231,11 +231,10 @@ def complement(p: Tensor, dim: int) -> Tensor:
 
 
 def guard(p: Tensor) -> Tensor:
-    """`p` with a floor under its value but not under its gradient, so that logs and quotients stay finite.
+    """`p` with a floor on its values but not on its gradient, so that logarithms and quotients stay finite.
 
-    The floor is the square root of the smallest normal number (1e-19 in float32, 1e-154 in float64): small
-    enough to change no sum, and its inverse can still be squared. The gradient passes as if there were no
-    floor, so that a state below it can come back.
+    The floor is the square root of the smallest normal number (1e-19 in float32, 1e-154 in float64). It is too small to
+    change a sum, and its inverse can still be squared. The gradient ignores the floor, so a state below it can recover.
     """
     floor = torch.finfo(p.dtype).tiny ** 0.5
     return p + (p.detach().clamp_min(floor) - p.detach())
@@ -255,7 +254,7 @@ def weighted_sum(weight: Tensor, values: Tensor) -> Tensor:
 
 
 class _WeightedSum(torch.autograd.Function):
-    """A matrix product that autocast leaves alone, forward and, where the caller is still inside it, backward."""
+    """A matrix product that autocast does not change, in the forward and in the backward pass."""
 
     generate_vmap_rule = True
 
@@ -280,7 +279,7 @@ class _WeightedSum(torch.autograd.Function):
 
 
 def normalized_weight(sample_weight: Tensor, like: Tensor) -> Tensor:
-    """Weights that sum to 1, in the dtype and on the device of `like`, one for each of its samples."""
+    """Weights that sum to 1, one per sample of `like`, with its dtype and device."""
     if sample_weight.shape != like.shape[:1]:
         raise ValueError(
             f"`sample_weight` must have shape ({len(like)},), one weight a sample, got {tuple(sample_weight.shape)}"

@@ -1,4 +1,4 @@
-"""`fit`: any network trained by any objective. The gradient is that of `backward`, the loop that of `training`."""
+"""`fit`: train any network with any objective, using the gradient of `backward` and the loop of `training`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Step = Callable[[nn.Module, Tensor], Mapping[str, Tensor]]
 
 
 class Samples(Protocol):
-    """Samples that are read when they are needed: a length, and a call from indices to a batch."""
+    """Samples that are read on demand: it has a length, and a call with indices returns a batch."""
 
     def __len__(self) -> int: ...
 
@@ -192,7 +192,7 @@ def objective_step(
     smoothness: Smoothness | None = None,
     recompute: bool = False,
 ) -> Step:
-    """An objective as a step of :func:`neuralbayes.training.train`; the parameters are those of :func:`fit`."""
+    """A step of :func:`neuralbayes.training.train` for an objective; parameters as in :func:`fit`."""
     if not isinstance(objective, Objective | WeightedSum):
         raise TypeError(f"`objective` must be an Objective or a WeightedSum, got {type(objective).__name__}")
     if microbatch_size is not None:
@@ -249,7 +249,7 @@ def _samples(data: Any, network: nn.Module) -> Samples:
         return data  # type: ignore[no-any-return]
 
     def items(indices: Tensor) -> Tensor:
-        # The share of a process may be empty: one sample still shows the shape.
+        # The share of a process may be empty; one sample still gives the shape.
         found = [data[i] for i in indices.tolist() or [0]]
         tensors = [item[0] if isinstance(item, tuple | list) else item for item in found]
         if not all(isinstance(x, Tensor) for x in tensors):

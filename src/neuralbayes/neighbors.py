@@ -1,8 +1,8 @@
-"""The nearest neighbours of points: the one search that the whole library uses.
+"""Nearest neighbours, for the whole library.
 
-Trees are fast where there are few dimensions. Of many points in more, all distances are computed: as one product of
-matrices in float32, of which the nearest few are measured again in double. That is faster than scikit-learn's search in
-double, and the result is exact too: where rounding might have hidden a neighbour, scikit-learn is asked after all.
+In few dimensions, trees are fast. For many points in more dimensions, a matrix product in float32 gives all distances,
+and the nearest candidates are measured again in float64. This is faster than scikit-learn's search in float64 and just
+as exact: if rounding might have hidden a neighbour, scikit-learn's search is used.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from neuralbayes.training.progress import progress
 Array = NDArray[Any]
 
 BLOCK = 4000
-"""Points whose neighbours are searched at once."""
+"""Points per search."""
 
 FEW_DIMENSIONS = 15
-"""Up to so many scikit-learn uses trees."""
+"""Maximum number of dimensions for which scikit-learn uses trees."""
 
 MANY_POINTS = 10_000
-"""From so many points on, in more dimensions, distances are products of matrices."""
+"""Minimum number of points for matrix products, in more dimensions."""
 
 QUERIES = 256
-"""Queries of one product."""
+"""Queries per matrix product."""
 
 GROUP = 64
-"""Points of which only those in the nearest groups are looked at."""
+"""Points per block; only the nearest blocks are searched."""
 
 SPARE = 8
-"""Neighbours beyond those asked for that are measured again, since float32 may put them in another order."""
+"""Additional candidates that are measured again, since float32 may change their order."""
 
 
 def nearest_neighbors(
@@ -51,11 +51,11 @@ def nearest_neighbors(
     ----------
     points : ndarray of shape (n_points, n_dimensions)
     n_neighbors : int
-        At most ``n_points - 1`` neighbours where the points themselves are the queries.
+        Number of neighbours; at most ``n_points - 1`` if the points themselves are the queries.
     queries : ndarray of shape (n_queries, n_dimensions), optional
-        By default the points, none of which is a neighbour of itself.
+        By default the points themselves; no point is its own neighbour.
     n_queries : int, optional
-        Only the first so many points are queries.
+        Use only the first `n_queries` points as queries.
     verbose : bool, default=False
         Show progress.
 
@@ -84,7 +84,7 @@ def nearest_neighbors(
         for start in starts:
             block = slice(start, min(start + BLOCK, n_queries))
             distance, near = index.kneighbors(points[block], n_neighbors + 1)
-            # Each point is its own nearest neighbour, unless others coincide with it: leave one out.
+            # Each point is its own nearest neighbour, unless others coincide with it: drop one.
             own = near == np.arange(start, start + len(near))[:, None]
             own[~own.any(axis=1), -1] = True
             distances[block] = distance[~own].reshape(-1, n_neighbors)
@@ -94,7 +94,7 @@ def nearest_neighbors(
 
 
 class Products:
-    """An exact search by products of matrices in float32.
+    """Exact search with matrix products in float32.
 
     Parameters
     ----------
@@ -102,10 +102,10 @@ class Products:
 
     Notes
     -----
-    The squared distance of a query x is :math:`|x|^2 + (|y|^2 - 2 x \\cdot y)`, and one product of matrices gives the
-    second part for all points y. The k smallest of n numbers lie in the k groups with the smallest minima, so few
-    numbers have to be sorted. Such a product of d terms is off by at most about :math:`d \\epsilon (|x| + |y|)^2`: no
-    point that was left out can be nearer than the last candidate by more than that.
+    The squared distance of a query x is :math:`|x|^2 + (|y|^2 - 2 x \\cdot y)`, and a matrix product gives the second
+    part for all points y. The k smallest of n numbers lie in the k blocks with the smallest minima, so only few numbers
+    have to be sorted. The error of a product of d terms is at most about :math:`d \\epsilon (|x| + |y|)^2`: no
+    discarded point can be nearer than the last candidate by more than that.
     """
 
     def __init__(self, points: Array) -> None:
@@ -137,7 +137,7 @@ class Products:
         return distances, neighbors
 
     def _search(self, queries: torch.Tensor, n_neighbors: int) -> tuple[Array, Array, Array]:
-        """Distances, indices, and whether nothing nearer can have been left out."""
+        """Distances, indices, and whether they are certain to be the nearest."""
         x = (queries - self._center).float()
         n_candidates = n_neighbors + SPARE
         partial = torch.cat([-2.0 * x, torch.ones(len(x), 1)], dim=1) @ self._table

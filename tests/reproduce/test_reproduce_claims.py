@@ -90,8 +90,8 @@ def test_classification_has_the_papers_rows_beside_ours():
     assert len(rows) == 14
     assert rows["Neural Bayes-MIM, the authors' settings, last layer"] == ("-", "60.0 ± 0.2", "55.0 ± 0.2")
     assert table.note == (
-        "MIM against the random encoder, last layer: +20.0 ± 0.2 points with this library's settings, "
-        "+15.0 ± 0.2 points with the authors'; in the paper +14.84."
+        "MIM minus the random encoder, last layer: +20.0 ± 0.2 points with this library's settings, "
+        "+15.0 ± 0.2 points with the authors' settings. In the paper: +14.84."
     )
     assert rows["Neural Bayes-MIM, last layer"] == ("82.81", "65.0 ± 0.2", "60.0 ± 0.2")
     assert rows["rotation prediction, 2nd layer"] == ("84.38", "75.0 ± 0.2", "70.0 ± 0.2")
@@ -167,9 +167,7 @@ def test_the_authors_sets_hold_where_they_are_solved_as_often_as_by_the_notebook
     assert verdicts(fig_manifolds, results(10, 9, moons=10, blobs=7)) == ["holds", "not run", "holds"]
     found = fig_manifolds.claims(results(10, 9))
     assert [claim.verdict for claim in found] == ["holds in part", "not run", "holds"]  # two sets were not run
-    assert (
-        "circles 10 of 10 seeds, spirals 9 of 10 seeds; by the authors' notebook: circles 10 of 10" in found[0].numbers
-    )
+    assert "circles 10 of 10 seeds, spirals 9 of 10 seeds; authors' notebook: circles 10 of 10" in found[0].numbers
     assert verdicts(fig_manifolds, results(5, 5))[0] == "holds in part"
     assert verdicts(fig_manifolds, results(5, 0))[0] == "does not hold here"
     (table,) = fig_manifolds.tables(results(10, 9))

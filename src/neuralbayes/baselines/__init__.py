@@ -1,8 +1,8 @@
-"""What features and clusters are compared with: other methods on the same encoder, with the interface of `pretrain`.
+"""Baselines for features and clusters: other methods on the same encoder, with the interface of `pretrain`.
 
-Each takes images and its config and returns an encoder: `random`, nothing learnt; `rotation`, rotation prediction;
-`infomax`, Deep InfoMax; `imsat`, clusters that are informative and smooth; `supervised`, with labels. `imsat_rows` and
-`kmeans` cluster rows of numbers, which `clustering_accuracy` compares with classes.
+Each takes images and a config and returns an encoder: `random` weights, `rotation` prediction, `infomax` (Deep
+InfoMax), `imsat` (clusters) and `supervised` training. `imsat_rows` and `kmeans` cluster rows of numbers, and
+`clustering_accuracy` compares clusters with classes.
 """
 
 from neuralbayes.baselines.headed import HeadedEncoder

@@ -1,4 +1,4 @@
-"""An encoder with a linear layer on its last state, which names one of several classes or clusters."""
+"""An encoder with a linear layer on its last state that predicts classes or clusters."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HEAD_FILE = "head.safetensors"
 class HeadedEncoder(ImageEncoder):
     """The paper's encoder with a linear layer on its last hidden state.
 
-    What an :class:`neuralbayes.ImageEncoder` does it does too: its features are those below the linear layer, and
+    It is an :class:`neuralbayes.ImageEncoder`: its features are the states below the linear layer, and
     ``ImageEncoder.load`` reads its folder.
 
     Parameters
@@ -32,14 +32,14 @@ class HeadedEncoder(ImageEncoder):
         (H, W, C) of the images.
     normalization : Normalization
     n_outputs : int
-        Classes or clusters.
+        Number of classes or clusters.
     pooled : bool, default=False
-        Average the last state over its positions, or take all of it.
+        Average the last state over its positions, instead of using all of it.
 
     Attributes
     ----------
     head : nn.Sequential
-        From the last hidden state to logits.
+        Maps the last hidden state to logits.
 
     Examples
     --------
@@ -69,11 +69,11 @@ class HeadedEncoder(ImageEncoder):
 
     @property
     def classifier(self) -> nn.Sequential:
-        """Network and head, from prepared images to logits; they share their weights with this encoder."""
+        """Network and head, which map prepared images to logits and share their weights with this encoder."""
         return nn.Sequential(self.network, self.head)
 
     def predict_proba(self, images: ImageSource | NDArray[np.uint8], *, batch_size: int = 500) -> NDArray[np.float32]:
-        """The softmax output for each image: (n, n_outputs)."""
+        """Return the softmax output for each image: (n, n_outputs)."""
         source = as_source(images)
         classifier = self.classifier
         device = next(classifier.parameters()).device
@@ -86,7 +86,7 @@ class HeadedEncoder(ImageEncoder):
             )
 
     def predict(self, images: ImageSource | NDArray[np.uint8], *, batch_size: int = 500) -> NDArray[np.int64]:
-        """The likeliest output for each image: (n,)."""
+        """Return the most probable output for each image: (n,)."""
         labels: NDArray[np.int64] = self.predict_proba(images, batch_size=batch_size).argmax(axis=1)
         return labels
 
@@ -98,7 +98,7 @@ class HeadedEncoder(ImageEncoder):
 
     @classmethod
     def load(cls, folder: str | Path) -> HeadedEncoder:
-        """Read what `save` wrote; a damaged or foreign file gets a ValueError that names it."""
+        """Load a saved encoder. A damaged file raises a ValueError that names it."""
         plain = ImageEncoder.load(folder)
         path = Path(folder) / HEAD_FILE
         weights, metadata = read_tensors(path)
@@ -122,7 +122,7 @@ def state_shape(encoder: ImageEncoder, state: str) -> tuple[int, int, int]:
 
 
 def classify(network: nn.Module, x: Tensor, labels: Tensor) -> dict[str, Tensor]:
-    """Cross-entropy of the logits that `network` gives for `x`, its gradient left on the parameters, and accuracy."""
+    """Cross-entropy and accuracy of `network` on `x`; adds the gradient to the parameters."""
     with global_batch(network, (x, labels)) as batch:
         x, labels = batch.samples
         logits = batch(x)

@@ -1,4 +1,4 @@
-"""IMSAT (Hu et al. 2017): clusters that tell much about x and do not change under the worst small perturbation."""
+"""IMSAT (Hu et al. 2017): informative clusters that are robust to the worst small perturbation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from neuralbayes.training.rng import seeded_globally
 
 @dataclass(frozen=True)
 class ImsatTerms:
-    """The terms of the objective, with the weights of the IMSAT paper; :class:`ImsatConfig` says what they are."""
+    """Terms of the objective, with the weights of the IMSAT paper; see :class:`ImsatConfig`."""
 
     n_clusters: int = 10
     information_weight: float = 0.1
@@ -54,25 +54,25 @@ class ImsatTerms:
 
 @dataclass(frozen=True)
 class ImsatConfig(EncoderConfig, ImsatTerms):
-    """How to cluster images. The weights are those of the IMSAT paper.
+    """Settings for clustering images. The weights are those of the IMSAT paper.
 
     Attributes
     ----------
     pooled : bool
-        Cluster by the average of the last state over its positions, or by all of it.
+        Cluster by the average of the last state over its positions, instead of all of it.
     n_clusters : int
     information_weight : float
-        lambda, of the information against the smoothness.
+        lambda, the weight of the information relative to the smoothness.
     prior_weight : float
-        mu, of H(z) in it.
+        mu, the weight of H(z) in the information.
     radius : float
-        Length of the perturbations, in units of the distance to the `n_neighbors`-th neighbour of each sample.
+        Length of the perturbations, relative to the distance to the `n_neighbors`-th neighbour of each sample.
     n_neighbors : int
     n_iterations : int
-        Of the power iteration that looks for the worst perturbation.
+        Number of power iterations to find the worst perturbation.
     step : float
-        Length of the step at whose end it looks for it, in units of the perturbation. The authors' code takes one of
-        length 10, which for MNIST is about 4 of them.
+        Step length of the power iteration, relative to the perturbation. The authors' code uses a length of 10, which
+        for MNIST is about 4.
     encoder, normalize, augment, batch_size, epochs, patience, learning_rate, weight_decay, schedule, seed
         As in :class:`neuralbayes.PretrainConfig`; batch size, epochs and learning rate are those of the authors' code.
 
@@ -97,14 +97,14 @@ class ImsatConfig(EncoderConfig, ImsatTerms):
 
 @dataclass(frozen=True)
 class ImsatRowsConfig(TrainingConfig, ImsatTerms):
-    """How to cluster rows of numbers. The defaults are the IMSAT paper's for MNIST.
+    """Settings for clustering rows of numbers. The defaults are those of the IMSAT paper for MNIST.
 
     Attributes
     ----------
     hidden : tuple of int
-        Units of each hidden layer, which have batch normalisation.
+        Units of each hidden layer, with batch normalisation.
     standardize : bool
-        Divide each column by its own standard deviation, or all by one, which keeps the geometry.
+        Divide each column by its own standard deviation, or all by a common one, which keeps the geometry.
     n_clusters, information_weight, prior_weight, radius, n_neighbors, n_iterations, step
         As in :class:`neuralbayes.baselines.ImsatConfig`.
     batch_size, epochs, patience, learning_rate, weight_decay, schedule, seed
@@ -133,7 +133,7 @@ class ImsatRowsConfig(TrainingConfig, ImsatTerms):
 
 
 class RowsClusterer(RowsEncoder):
-    """A network whose softmax output tells the cluster of a row.
+    """A network whose softmax output is the cluster of a row.
 
     Examples
     --------
@@ -146,15 +146,15 @@ class RowsClusterer(RowsEncoder):
     """
 
     def prepare(self, X: NDArray[Any]) -> Tensor:
-        """Rows of any numbers as the network takes them, in float32."""
+        """Normalise rows to the input of the network, in float32."""
         return torch.from_numpy(((X - self.mean) / self.std).astype(np.float32))
 
     def predict_proba(self, X: NDArray[Any]) -> NDArray[np.float32]:
-        """p(z|x) of each row: (n, n_features) -> (n, n_clusters)."""
+        """Return p(z|x) of each row: (n, n_features) -> (n, n_clusters)."""
         return in_blocks(lambda some: self.network(self.prepare(X[some])).softmax(dim=1), len(X), block=BLOCK)
 
     def predict(self, X: NDArray[Any]) -> NDArray[np.int64]:
-        """The likeliest cluster of each row: (n,)."""
+        """Return the most probable cluster of each row: (n,)."""
         labels: NDArray[np.int64] = self.predict_proba(X).argmax(axis=1)
         return labels
 
@@ -167,14 +167,14 @@ def imsat(
     callbacks: Sequence[Callback] = (),
     verbose: bool = False,
 ) -> HeadedEncoder:
-    r"""Cluster images by a linear layer on the last state of an encoder, both trained to be informative and smooth.
+    r"""Cluster images with a linear layer on the last state of an encoder, trained by IMSAT.
 
     .. math:: \min \; R_{\text{VAT}} - \lambda \, [\mu H(z) - H(z|x)]
 
     Parameters
     ----------
     images : Images, ImageSource or ndarray of shape (n, H, W, C), uint8
-        At least two.
+        At least two images.
     config : ImsatConfig
     out, callbacks, verbose
         As in :func:`neuralbayes.pretrain`.
@@ -182,16 +182,17 @@ def imsat(
     Returns
     -------
     HeadedEncoder
-        ``predict`` tells the cluster of an image.
+        ``predict`` returns the cluster of an image.
 
     Notes
     -----
     Method of Hu, Miyato, Tokui, Matsumoto and Sugiyama, "Learning Discrete Representations via Information Maximizing
     Self-Augmented Training", ICML 2017 (arXiv:1702.08720). The bracket is minus :class:`neuralbayes.MIM` of version 1
-    with alpha = mu - 1, as the Neural Bayes paper says in its section on related work. What differs:
+    with alpha = mu - 1, as the Neural Bayes paper says in its section on related work. Differences:
 
-    - Images go through this library's encoder, as pixels; the IMSAT paper clusters features of a pretrained network.
-    - Distances to neighbours are between all images, normalised: the time grows with the square of their number.
+    - Images are passed as pixels to the encoder of this library; the IMSAT paper clusters features of a pretrained
+    network.
+    - Neighbours are searched among all normalised images, so the time grows with the square of their number.
 
     Examples
     --------
@@ -218,7 +219,7 @@ def imsat_rows(
     callbacks: Sequence[Callback] = (),
     verbose: bool = False,
 ) -> RowsClusterer:
-    """Cluster rows of numbers by an MLP: :func:`neuralbayes.baselines.imsat` as its authors have it, for vectors.
+    """Cluster rows of numbers with an MLP: IMSAT as published, for vectors.
 
     Parameters
     ----------
@@ -226,15 +227,15 @@ def imsat_rows(
         Finite numbers.
     config : ImsatRowsConfig
     out : str or Path, optional
-        Folder of the run: config.json, metrics.jsonl, checkpoints and result.json. A run that was interrupted goes on
-        where it was.
+        Run folder for config.json, metrics.jsonl, checkpoints and result.json. An interrupted run continues from its
+        last checkpoint.
     callbacks : sequence of Callback
     verbose : bool, default=False
 
     Returns
     -------
     RowsClusterer
-        ``predict`` tells the cluster of a row.
+        ``predict`` returns the cluster of a row.
 
     Examples
     --------
@@ -275,9 +276,10 @@ def imsat_rows(
 
 
 def radii(rows: NDArray[np.float32], terms: ImsatTerms) -> Tensor:
-    """How far to perturb each row: `terms.radius` times the distance to its `n_neighbors`-th neighbour, (n,).
+    """Radius of the perturbation of each row: `terms.radius` times the distance to its `n_neighbors`-th neighbour,
+    (n,).
 
-    Where there are fewer other rows than that, it is the farthest of them that counts.
+    If there are fewer rows, the farthest one counts.
     """
     if len(rows) < 2:
         raise ValueError(f"`images` must be at least 2 to have neighbours, got {len(rows)}")

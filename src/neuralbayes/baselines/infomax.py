@@ -1,4 +1,4 @@
-"""Deep InfoMax (Hjelm et al. 2019): a code of the image that a discriminator can tell belongs to its feature map."""
+"""Deep InfoMax (Hjelm et al. 2019): a code of the image that a discriminator can match with its feature map."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ DISCRIMINATORS = {"dot": DotDiscriminator, "concat": ConcatDiscriminator}
 
 @dataclass(frozen=True)
 class InfoMaxConfig(EncoderConfig):
-    """How to maximise information. The defaults are the weights of DIM(L), information with local features.
+    """Settings of Deep InfoMax. The default weights are those of DIM(L), information with local features.
 
     Attributes
     ----------
     global_weight, local_weight, prior_weight : float
-        alpha, beta and gamma of the DIM paper: its DIM(L) is 0, 1, 0.1 and its DIM(G) is 1, 0, 1.
+        alpha, beta and gamma of the DIM paper. DIM(L) is 0, 1, 0.1 and DIM(G) is 1, 0, 1.
     estimator : {"jsd", "infonce"}
     discriminator : {"dot", "concat"}
-        Encode and dot product, or a network on the concatenation, which costs far more on local features.
+        Encode and dot product, or a network on the concatenation, which is much more expensive on local features.
     state : {"relu1", "relu2", "relu3"}
-        Which hidden state is the feature map.
+        Hidden state used as the feature map.
     code_size : int
-        Dimensions of the code.
+        Dimension of the code.
     units : int
-        Of the discriminators' hidden layers. The DIM paper takes 2048 for "dot" and 512 for "concat".
+        Units of the hidden layers of the discriminators. The DIM paper uses 2048 for "dot" and 512 for "concat".
     encoder, normalize, augment, batch_size, epochs, patience, learning_rate, weight_decay, schedule, seed
         As in :class:`neuralbayes.PretrainConfig`; batch size and learning rate are those of the DIM paper.
 
@@ -102,13 +102,13 @@ def infomax(
         \max_{E, T} \; \alpha \, \hat I(C(x); E(x)) + \frac{\beta}{P} \sum_{p=1}^{P} \hat I(C^{(p)}(x); E(x))
         \quad\text{and}\quad \gamma \text{ times a prior to match, uniform in } [0, 1]
 
-    C(x) is a hidden state of the encoder with P positions, E(x) a linear map of its last state, and the information is
-    estimated from the scores T of codes with the feature maps of their own images and of others.
+    C(x) is a hidden state of the encoder with P positions, and E(x) is a linear map of its last state. The information
+    is estimated from the scores T of codes with the feature maps of their own images and of others.
 
     Parameters
     ----------
     images : Images, ImageSource or ndarray of shape (n, H, W, C), uint8
-        At least two.
+        At least two images.
     config : InfoMaxConfig
     out, callbacks, verbose
         As in :func:`neuralbayes.pretrain`.
@@ -116,16 +116,16 @@ def infomax(
     Returns
     -------
     ImageEncoder
-        Without the code and the discriminators, which are means to an end; checkpoints hold them.
+        Without the code and the discriminators, which only checkpoints contain.
 
     Notes
     -----
     Method of Hjelm et al., "Learning deep representations by mutual information estimation and maximization", ICLR 2019
-    (arXiv:1808.06670). What differs from their experiments:
+    (arXiv:1808.06670). Differences from their experiments:
 
     - The encoder is this library's: 3x3 convolutions, for images of 32x32 a feature map of 11x11 where theirs has 8x8,
       and a code that is linear in the last state, without a fully connected layer between.
-    - A probe looks at the encoder's hidden states, not at the code.
+    - A probe uses the hidden states of the encoder, not the code.
     - Every code is scored with every image of the batch for both estimators and both discriminators, where the
       paper's concatenating ones take one other image.
     - With InfoNCE the others of a position are all positions of all other images, as in the authors' code; the paper's
@@ -151,7 +151,7 @@ def infomax(
 
 
 class InfoMax(nn.Module):
-    """An encoder with its code and its discriminators; called on images, it returns the losses by name."""
+    """An encoder with its code and its discriminators. A call on images returns the losses by name."""
 
     def __init__(self, encoder: ImageEncoder, config: InfoMaxConfig) -> None:
         super().__init__()
@@ -169,15 +169,15 @@ class InfoMax(nn.Module):
         self.prior = mlp((config.code_size, 1000, 200, 1)) if config.prior_weight else None
 
     def forward(self, x: Tensor, gathered: Callable[[Tensor], Tensor] = lambda x: x) -> dict[str, Tensor]:
-        """Losses: "loss" is the sum to descend; "global" and "local" are minus the estimates, "prior" and "judge"
-        those of the encoder and of the discriminator that is to be fooled.
+        """Losses: "loss" is the sum to minimise; "global" and "local" are minus the estimates; "prior" and "judge" are
+        the losses of the encoder and of the discriminator of the prior.
 
-        Images may be a share of those that are told from each other; `gathered` then makes the whole of a tensor.
+        Images may be a share of the batch; `gathered` then collects the tensors of all processes.
         """
         states = self.states(x)
         codes = gathered(self.code(states[LAST].flatten(1)))
         feature_map = gathered(states[self.config.state])
-        # A global feature is a feature map of one position that holds all there is.
+        # A global feature is a feature map with a single position.
         features = {"global": feature_map.flatten(1)[:, None], "local": feature_map.flatten(2).mT}
         estimate = ESTIMATORS[self.config.estimator]
         losses = {name: -estimate(self.discriminators[name](features[name], codes)) for name in self.weights}
@@ -242,18 +242,19 @@ ESTIMATORS: dict[str, Callable[[Tensor], Tensor]] = {"jsd": jsd_estimate, "infon
 
 
 def prior_losses(judge: nn.Module, codes: Tensor) -> tuple[Tensor, Tensor]:
-    """Losses of the encoder and of a judge who tells its codes from the uniform distribution, which it is to match.
+    """Losses of the encoder and of a judge that separates its codes from the uniform distribution, which they should
+    match.
 
     Parameters
     ----------
     judge : nn.Module
-        From vectors in [0, 1] to a logit, high for the uniform distribution.
+        Maps vectors in [0, 1] to a logit, which is high for the uniform distribution.
     codes : Tensor of shape (n, code_size)
-        Before the sigmoid that takes them into [0, 1].
+        Codes before the sigmoid.
 
     Returns
     -------
-    Two scalar tensors, each with the gradient of its own player alone.
+    Two scalar tensors, each with the gradient of its own player only.
     """
     values = codes.sigmoid()
     fixed = {name: parameter.detach() for name, parameter in judge.named_parameters()}

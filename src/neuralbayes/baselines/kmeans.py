@@ -19,15 +19,15 @@ Points = Images | ImageSource | NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class KMeansClusters:
-    """Clusters, and where a point goes.
+    """Result of k-means.
 
     Attributes
     ----------
     model : KMeans or MiniBatchKMeans
-        As scikit-learn has fitted it.
+        The fitted scikit-learn estimator.
     encoder : ImageEncoder or None
     state : str
-        What the features are a hidden state of, and which.
+        The encoder and hidden state of the features.
 
     Examples
     --------
@@ -45,13 +45,13 @@ class KMeansClusters:
 
     @property
     def labels(self) -> NDArray[np.int64]:
-        """Clusters of the points that they were made of: (n,)."""
+        """Clusters of the fitted points: (n,)."""
         labels: NDArray[np.int32] = self.model.labels_
         return labels.astype(np.int64)
 
     @property
     def inertia(self) -> float:
-        """Sum of squared distances of those points to the centers of their clusters."""
+        """Sum of squared distances of the fitted points to the centers of their clusters."""
         return float(self.model.inertia_)
 
     @property
@@ -61,7 +61,7 @@ class KMeansClusters:
         return centers
 
     def predict(self, data: Points) -> NDArray[np.int64]:
-        """The nearest center of each image, or of each row of features: (n,)."""
+        """Return the nearest center of each image, or of each row of features: (n,)."""
         labels: NDArray[np.int32] = self.model.predict(_features(data, self.encoder, self.state))
         return labels.astype(np.int64)
 
@@ -76,20 +76,20 @@ def kmeans(
     batch_size: int | None = None,
     seed: int = 0,
 ) -> KMeansClusters:
-    """Cluster images by k-means on their pixels, on features of an encoder, or on features that are given.
+    """Cluster images by k-means on their pixels, on features of an encoder, or on given features.
 
     Parameters
     ----------
     data : Images, ImageSource, ndarray of images (n, H, W, C), uint8, or ndarray of features (n, d)
     n_clusters : int
     encoder : ImageEncoder, optional
-        Whose features to cluster; without it the pixels are, in [0, 1], or the features that were given.
+        Encoder of the features. Without it, pixels in [0, 1] or the given features are clustered.
     state : str, default="relu4"
-        Which hidden state of the encoder.
+        Hidden state of the encoder.
     n_init : int, default=10
-        Starts, of which the best counts.
+        Number of starts; the best one is kept.
     batch_size : int, optional
-        Points in a step of mini-batch k-means, which is faster for very many; by default it is Lloyd's algorithm.
+        Points per step of mini-batch k-means, which is faster for very many points; Lloyd's algorithm by default.
     seed : int, default=0
 
     Returns

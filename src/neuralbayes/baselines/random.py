@@ -1,4 +1,4 @@
-"""An encoder that has learnt nothing, with and without batch normalisation."""
+"""A random encoder, with or without batch normalisation."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from neuralbayes.training.config import check_choice, description, open_run
 
 @dataclass(frozen=True)
 class RandomConfig:
-    """Which encoder to draw.
+    """Settings of a random encoder.
 
     Attributes
     ----------
     encoder : {"paper", "small", "tiny"}
     batch_norm : bool
-        With it, its statistics are estimated on images ("identical architecture", says the paper); the authors' code
-        builds its random encoder without.
+        Whether the encoder has batch normalisation, with statistics estimated on images ("identical architecture" in
+        the paper). The authors' code has none.
     normalize : {"dimension", "channel", "whiten"}
     n_images : int
-        Images, the first ones, on which the statistics are estimated.
+        Number of images, taken from the beginning, to estimate the statistics.
     seed : int
 
     Examples
@@ -64,17 +64,17 @@ def random(
     callbacks: Sequence[Callback] = (),
     verbose: bool = False,
 ) -> ImageEncoder:
-    """Draw an encoder at random: the weights from which the other methods start with this seed.
+    """Create a random encoder: the initial weights of the other methods with this seed.
 
     Parameters
     ----------
     images : Images, ImageSource or ndarray of shape (n, H, W, C), uint8
-        For the normalisation, and for the statistics of batch normalisation.
+        Images for the normalisation and the statistics of batch normalisation.
     config : RandomConfig
     out : str or Path, optional
-        Folder of the run: config.json, result.json and the encoder.
+        Run folder for config.json, result.json and the encoder.
     callbacks : sequence of Callback
-        Nothing is trained, and none is called.
+        Not called, because nothing is trained.
     verbose : bool, default=False
 
     Returns

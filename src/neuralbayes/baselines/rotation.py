@@ -1,4 +1,4 @@
-"""Rotation prediction (Gidaris, Singh and Komodakis 2018): which of four ways up is this image?"""
+"""Rotation prediction (Gidaris, Singh and Komodakis 2018)."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ N_ROTATIONS = 4
 
 @dataclass(frozen=True)
 class RotationConfig(EncoderConfig):
-    """How to predict rotations. The defaults are among those that the Neural Bayes paper tried (section 5.1.2).
+    """Settings of rotation prediction. The defaults are among those of the Neural Bayes paper (section 5.1.2).
 
     Attributes
     ----------
     batch_size : int
-        Images in an update, each of which is seen in all four rotations.
+        Images per update, each in all four rotations.
     pooled : bool
-        Predict from the average of the last state over its positions, or from all of it.
+        Predict from the average of the last state over its positions, instead of all of it.
     encoder, normalize, augment, epochs, patience, learning_rate, weight_decay, schedule, seed
         As in :class:`neuralbayes.PretrainConfig`.
 
@@ -55,12 +55,12 @@ def rotation(
     callbacks: Sequence[Callback] = (),
     verbose: bool = False,
 ) -> HeadedEncoder:
-    """Learn features of unlabelled images by telling which of four rotations each has undergone.
+    """Learn features of unlabelled images by predicting which of four rotations was applied.
 
     Parameters
     ----------
     images : Images, ImageSource or ndarray of shape (n, H, W, C), uint8
-        H and W must be equal.
+        Square images.
     config : RotationConfig
     out, callbacks, verbose
         As in :func:`neuralbayes.pretrain`.
@@ -68,15 +68,15 @@ def rotation(
     Returns
     -------
     HeadedEncoder
-        Its outputs are the rotations by 0, 90, 180 and 270 degrees, against the clock.
+        Its outputs are the counterclockwise rotations by 0, 90, 180 and 270 degrees.
 
     Notes
     -----
     Method of Gidaris, Singh and Komodakis, "Unsupervised Representation Learning by Predicting Image Rotations", ICLR
-    2018 (arXiv:1803.07728), on this library's encoder in place of their network in network, with Adam in place of SGD.
+    2018 (arXiv:1803.07728), with the encoder of this library instead of their network in network, and Adam instead of
+    SGD.
 
-    Images are rotated after they have been normalised. With a mean for each pixel, the other order would show the
-    rotation by what the mean image leaves behind.
+    Images are rotated after normalisation. Otherwise, the mean of each pixel would reveal the rotation.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def rotation(
 
 
 def rotated(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Every image in all rotations, and which one each is: (n, C, H, H) -> (4 n, C, H, H), (4 n,).
+    """Every image in all rotations, with their labels: (n, C, H, H) -> (4 n, C, H, H), (4 n,).
 
     Examples
     --------

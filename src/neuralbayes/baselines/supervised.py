@@ -1,4 +1,4 @@
-"""The same encoder trained with labels: what the others may hope to reach."""
+"""The same encoder trained with labels, as an upper bound."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from neuralbayes.training import Callback, TrainingState
 
 @dataclass(frozen=True)
 class SupervisedConfig(EncoderConfig):
-    """How to train with labels.
+    """Settings of supervised training.
 
     Attributes
     ----------
     validation : float
-        Share of the images, drawn at random, that are not trained on and choose the epoch.
+        Fraction of random images that are held out to select the epoch.
     pooled : bool
-        Classify the average of the last state over its positions, or all of it.
+        Classify the average of the last state over its positions, instead of all of it.
     patience : int, optional
-        End the run after so many epochs without a new best accuracy on them.
+        Stop after this many epochs without a new best accuracy on the held-out images.
     encoder, normalize, augment, batch_size, epochs, learning_rate, weight_decay, schedule, seed
         As in :class:`neuralbayes.PretrainConfig`.
 
@@ -64,12 +64,12 @@ def supervised(
     callbacks: Sequence[Callback] = (),
     verbose: bool = False,
 ) -> HeadedEncoder:
-    """Train an encoder and a linear layer on it to name the class of each image.
+    """Train an encoder with a linear layer to classify images.
 
     Parameters
     ----------
     images : Images, Split, or tuple (images of shape (n, H, W, C), labels of shape (n,))
-        With labels.
+        Labelled images.
     config : SupervisedConfig
     out, callbacks, verbose
         As in :func:`neuralbayes.pretrain`.
@@ -77,8 +77,8 @@ def supervised(
     Returns
     -------
     HeadedEncoder
-        As it was after the epoch that was best on the validation images: most often right, and of epochs that are
-        equally often right the one of the lower cross-entropy. result.json has that epoch and its accuracy.
+        The encoder after its best epoch on the validation images, by accuracy and then by cross-entropy. result.json
+        contains the epoch and its accuracy.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def supervised(
 
 
 class BestEpoch(Callback):
-    """Judges an encoder on images of its own after each epoch, and keeps the weights of the best.
+    """Evaluates an encoder on held-out images after each epoch, and keeps the best weights.
 
     It adds "validation_accuracy" and "validation_loss" to the metrics of the epoch.
     """
@@ -134,7 +134,7 @@ class BestEpoch(Callback):
         return {"validation_accuracy": accuracy, "validation_loss": loss}
 
     def restore(self, encoder: HeadedEncoder, folder: Path | None) -> dict[str, Any]:
-        """Give the encoder its best weights back; what is known of that epoch, for result.json."""
+        """Restore the best weights, and return the entries of that epoch for result.json."""
         if not self._weights:  # stopped within the first epoch
             return {}
         encoder.classifier.load_state_dict(self._weights)

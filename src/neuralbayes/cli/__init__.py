@@ -1,4 +1,4 @@
-"""The command line. Commands are named here by import path and loaded when called, so that ``--help`` is instant."""
+"""The command line. Commands are registered by import path and loaded when called, so that ``--help`` is fast."""
 
 from __future__ import annotations
 
@@ -98,12 +98,12 @@ COMMANDS = {
         "config": "Print an example config file.",
     },
 }
-"""Each command with what it does, in groups, in the order in which a person meets them."""
+"""Commands with their descriptions, in groups, in the order of use."""
 
 EVERYWHERE = Group("Everywhere", sort_key=len(COMMANDS))
-"""Options that every command takes."""
+"""Options of every command."""
 
-NOBODY_READS = 128 + 13  # what a shell says of a program that SIGPIPE ended
+NOBODY_READS = 128 + 13  # exit code of a program that SIGPIPE ended
 
 app = App(
     name="neuralbayes",
@@ -114,7 +114,7 @@ app = App(
     version=__version__,
     default_parameter=Parameter(negative_iterable=()),
     result_action="return_value",
-    suppress_keyboard_interrupt=False,  # `main` says one line about it
+    suppress_keyboard_interrupt=False,  # `main` prints one line about it
 )
 
 
@@ -131,7 +131,7 @@ def _register() -> None:
 
 _register()
 app.meta.suppress_keyboard_interrupt = False
-app.meta.config = ()  # or it would take that of `app`
+app.meta.config = ()  # otherwise it would use that of `app`
 
 
 @app.meta.default
@@ -159,16 +159,16 @@ def main(tokens: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     tokens : sequence of str, optional
-        The words of the command line after the program's name; by default those of this process.
+        Arguments after the name of the program; by default those of this process.
 
     Returns
     -------
     int
-        0 on success, 2 if the user can mend what went wrong, 1 if not (a bug), 130 after Ctrl-C, 141 when nobody reads
-        what is printed; or what the command returns.
+        0 on success, 2 for an error that the user can fix, 1 for a bug, 130 after Ctrl-C, 141 if the output is closed;
+        or the result of the command.
     """
     words = list(sys.argv[1:] if tokens is None else tokens)
-    words = ["./-" if word == "-" else word for word in words]  # a stream, which no option is called
+    words = ["./-" if word == "-" else word for word in words]  # a stream, not an option
     if words[:1] == ["help"]:
         words = [*words[1:], "--help"]
     debug = "--debug" in words or os.environ.get("NEURALBAYES_DEBUG", "0") not in ("", "0")
@@ -200,13 +200,13 @@ def main(tokens: Sequence[str] | None = None) -> int:
 
 
 def _nobody_reads(error: BaseException) -> bool:
-    """Whether the reader of our output has left, as `head` does, of which rich makes a SystemExit.
+    """Whether the reader of our output, such as `head`, has exited, which rich turns into a SystemExit.
 
-    What is left to be printed goes nowhere then.
+    Remaining output is then discarded.
     """
     cause = error.__context__ if isinstance(error, SystemExit) else error
     if not isinstance(cause, BrokenPipeError):
         return False
-    with suppress(OSError):  # an output that is no file
+    with suppress(OSError):  # an output that is not a file
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return True

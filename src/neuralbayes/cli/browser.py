@@ -1,4 +1,4 @@
-"""Opening a page in a browser, if there is one and somebody wants it."""
+"""Open a page in a browser."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.text import Text
 
 
 def open_if_wanted(page: Path, wanted: bool | None) -> None:
-    """Open `page` if it is `wanted`; where that is None, ask whoever sits at the terminal, if anybody does."""
+    """Open `page` if `wanted`; if None, ask in a terminal."""
     if wanted is None:
         wanted = _somebody_sees_it() and _agreed("Open it now? [Y/n] ")
     if wanted and not webbrowser.open(page.absolute().as_uri()):
@@ -20,7 +20,7 @@ def open_if_wanted(page: Path, wanted: bool | None) -> None:
 
 
 def _somebody_sees_it() -> bool:
-    """Whether a person is there, and a browser that has a window."""
+    """Whether there are a terminal and a graphical browser."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get("CI"):
         return False
     if sys.platform in ("darwin", "win32"):
@@ -37,9 +37,9 @@ def _somebody_sees_it() -> bool:
 
 
 def _agreed(question: str) -> bool:
-    """The answer: Enter is yes; Ctrl-C and the end of input are no."""
+    """Ask: Enter means yes; Ctrl-C and the end of input mean no."""
     try:
         return input(question).strip().lower() in ("", "y", "yes")
     except (EOFError, KeyboardInterrupt):
-        print()  # the shell's prompt is not to stand beside the question
+        print()  # so that the shell's prompt starts on a new line
         return False

@@ -1,4 +1,4 @@
-"""A sign of life while something runs that cannot say how far it is."""
+"""A spinner for work without known progress."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 
 def busy(doing: str, *, enabled: bool) -> AbstractContextManager[object]:
-    """Show what is being done and for how long, in a terminal only, until the block ends; then leave no trace."""
+    """Show a message and the elapsed time while the block runs, only in a terminal, and remove them at the end."""
     console = Console(stderr=True)
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     progress = Progress(*columns, console=console, transient=True, disable=not (enabled and console.is_terminal))

@@ -1,4 +1,4 @@
-"""Characters that a terminal cannot show: in ASCII where there is a usual spelling, else by their number."""
+"""Replace characters that a terminal cannot show, by ASCII if there is a usual spelling, otherwise by their number."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _spell(error: UnicodeError) -> tuple[str | bytes, int]:
 
 
 def never_fail_to_print() -> None:
-    """Let no character stop a command that prints it, whatever the encoding of the terminal or the file."""
+    """Make printing succeed for any character, whatever the encoding of the terminal or file."""
     codecs.register_error("neuralbayes", _spell)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

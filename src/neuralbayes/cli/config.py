@@ -50,7 +50,7 @@ def config(command: Annotated[Command, Parameter(show_choices=True)], /) -> None
 
 
 def _entry(argument: Argument) -> list[str]:
-    """What an option is for and what it takes, and the option with its default, as comments."""
+    """The description, type and default of an option, as comments."""
     kind = Kind.of(argument.hint)
     takes = [kind.words().capitalize()]
     takes += ["in quotes"] if kind.type in (str, Path) else []
@@ -62,5 +62,5 @@ def _entry(argument: Argument) -> list[str]:
 
 
 def _toml(value: Any) -> str:
-    """A default as TOML has it, which for numbers, true, false and text is as JSON has it."""
+    """Format a default as TOML, which for numbers, booleans and text is the same as JSON."""
     return json.dumps(str(value) if isinstance(value, Path) else value)

@@ -1,4 +1,4 @@
-"""Options of a command from a TOML or YAML file. A file holds values and nothing else: no tags, includes, variables."""
+"""Options of a command from a TOML or YAML file. A file contains only values: no tags, includes or variables."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from cyclopts import App, ArgumentCollection, CycloptsError, Token, UnknownOptio
 from neuralbayes.cli.options import Kind, key_of
 
 RUN = "objective"
-"""An option that names code to run: a file, which may be a stranger's, cannot give it."""
+"""The option that names code to run. A config file, which may be untrusted, cannot set it."""
 
 
 def options_from(path: Path) -> Callable[[App, tuple[str, ...], ArgumentCollection], None]:
-    """What gives a command the options in the file `path`, in the form of cyclopts' `App.config`.
+    """A function for cyclopts' `App.config` that sets the options in the file `path`.
 
-    Unlike `cyclopts.config.Toml` it gives positional arguments too, and refuses a table that is named as a command.
+    Unlike `cyclopts.config.Toml`, it also sets positional arguments, and refuses tables named after commands.
     """
 
     def fill(app: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
@@ -33,7 +33,7 @@ def options_from(path: Path) -> Callable[[App, tuple[str, ...], ArgumentCollecti
             kind = Kind.of(argument.hint)
             if isinstance(value, dict) or (isinstance(value, list) and not kind.many):
                 raise CycloptsError(msg=f"{key} in {path} must be {kind.words()}, got a {type(value).__name__}")
-            if value is None or argument.has_tokens:  # YAML's way to leave an option as it is; the command line wins
+            if value is None or argument.has_tokens:  # null keeps the default; the command line wins
                 continue
             for index, item in enumerate(value if isinstance(value, list) else [value]):
                 argument.append(Token(keyword=str(key), value=str(item), source=str(path), index=index))
@@ -47,9 +47,9 @@ def read_config(path: Path) -> dict[str, Any]:
     Raises
     ------
     CycloptsError
-        Unless it is TOML or YAML, as its suffix says, with keys at its top.
+        Unless it is TOML or YAML, by its suffix, with keys at the top level.
     ImportError
-        Where the file is YAML and PyYAML is not installed.
+        If the file is YAML and PyYAML is not installed.
     """
     readers = {".toml": _read_toml, ".yaml": _read_yaml, ".yml": _read_yaml}
     reader = readers.get(path.suffix.lower())
@@ -77,7 +77,7 @@ def _read_yaml(text: str) -> Any:
 
     class Loader(yaml.SafeLoader):  # type: ignore[misc, name-defined]
         def compose_node(self, parent: Any, index: Any) -> Any:
-            if self.check_event(yaml.AliasEvent):  # of a few of them grows what no memory holds
+            if self.check_event(yaml.AliasEvent):  # a few of them can expand to more than fits into memory
                 raise ValueError("*aliases are not read: write the value out")
             return super().compose_node(parent, index)
 

@@ -1,4 +1,4 @@
-"""``neuralbayes data``: which named data sets there are, fetch them, verify them, say where they are."""
+"""``neuralbayes data``: list, download, verify and locate named data sets."""
 
 from __future__ import annotations
 
@@ -69,11 +69,11 @@ def get(
     folder = data_folder(root)
     if not names:
         raise ValueError("`names` must name at least one data set; `neuralbayes data list` shows them")
-    for entry in [find_entry(name) for name in names]:  # a misspelt last name must not wait for the first downloads
+    for entry in [find_entry(name) for name in names]:  # check all names before the first download
         try:
             data = load_entry(entry, folder, offline=offline, progress=not quiet, fresh=force)
         except FileNotFoundError as error:
-            # Several lines of advice on what to put where: printed as they stand, not squeezed into a paragraph.
+            # Several lines of advice: print them as they are, not as one paragraph.
             print(f"error: {error}", file=sys.stderr)
             raise SystemExit(2) from error
         if not quiet:

@@ -1,4 +1,4 @@
-"""``neuralbayes demo``: both of the paper's objectives at work, on data that need no download."""
+"""``neuralbayes demo``: both objectives of the paper, on data without a download."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def demo(
         raise ValueError(f"--seed must be 0 or more, got {seed}")
     _check_folder(out)
     with _bars(enabled=not (quiet or json_)) as watch:
-        from neuralbayes.demo import run  # takes a second or two, in which the bars are there already
+        from neuralbayes.demo import run  # takes a second or two, while the bars are already visible
 
         result = run(out, seed=seed, watch=watch)
     if json_:
@@ -102,7 +102,7 @@ def _check_folder(out: Path) -> None:
 
 @contextmanager
 def _bars(*, enabled: bool) -> Iterator[Watch]:
-    """A bar for each part of the demo while the block runs, in a terminal only; then no trace of them."""
+    """Show a bar for each part of the demo while the block runs, only in a terminal, and remove them at the end."""
     console = Console(stderr=True)
     columns = (
         TextColumn("{task.description}"),
@@ -133,7 +133,7 @@ def _print(result: DemoResult, console: Console) -> None:
     console.print(_probe_table(digits))
     console.print(_information_table(digits))
     console.print(Text(_verdict(result), style="bold"), soft_wrap=not console.is_terminal)
-    # soft_wrap: a path that is broken over two lines cannot be copied
+    # soft_wrap: a path on two lines cannot be copied
     for name, path in result.files.items():
         if name != "page":
             console.print(Text.assemble((f"{name:<10}", "dim"), str(path)), soft_wrap=True)

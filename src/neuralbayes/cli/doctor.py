@@ -1,4 +1,4 @@
-"""``neuralbayes doctor``: what a report of a bug should say about this computer, and whether something is broken."""
+"""``neuralbayes doctor``: information about this computer for bug reports, and problems."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ reports: it does not contain your name or home folder.
   [cyan]neuralbayes doctor --json > doctor.json[/cyan]
 """
 
-N_STEPS = 3  # of training, for its speed
+N_STEPS = 3  # training images for the speed test
 Rows = dict[str, str]
 
 app = App(name="doctor", help_epilogue=EXAMPLES)
@@ -59,7 +59,7 @@ def doctor(*, json_: Annotated[Flag, Parameter(name="--json")] = False, quiet: F
     for heading, rows in {} if quiet else found.items():
         console.print(Text(heading.capitalize(), style="bold"))
         for name, value in rows.items():
-            # soft_wrap: a line that is broken over two cannot be copied
+            # soft_wrap: a broken line cannot be copied
             console.print(Text.assemble((f"  {name:<18}", "dim"), _anonymous(value)), soft_wrap=True)
     for problem in broken:
         console.print(Text(f"broken: {_anonymous(problem)}", style="bold red"), soft_wrap=True)
@@ -67,13 +67,13 @@ def doctor(*, json_: Annotated[Flag, Parameter(name="--json")] = False, quiet: F
 
 
 def examine() -> tuple[dict[str, Rows], list[str]]:
-    """What there is, under headings, and what is broken; what fails keeps nothing else from being looked at."""
+    """Findings under headings, and problems. A failing check does not stop the others."""
     broken: list[str] = []
 
     def look(name: str, function: Callable[[], str]) -> Rows:
         try:
             return {name: function()}
-        except Exception as error:  # whatever it is, it is a finding
+        except Exception as error:  # any error is a finding
             problem = " ".join(f"{type(error).__name__}: {error}".split())
             broken.append(f"{name}: {problem}")
             return {name: problem}
@@ -109,7 +109,7 @@ def _processor() -> str:
 
 
 def _cores() -> str:
-    """Those of the machine, and those that a container or a batch system allows."""
+    """Cores of the machine, and limits of a container or batch system."""
     from neuralbayes.distributed.launch import n_cores
 
     return f"{os.cpu_count() or 1}, of which this process may use {n_cores()}"
@@ -132,7 +132,7 @@ def _threads() -> str:
 
 
 def _devices() -> str:
-    """What torch can train on besides the processor, after a product on each."""
+    """Devices of torch besides the CPU, each tested with a product."""
     import torch
 
     kind = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
@@ -155,7 +155,7 @@ def _bfloat16() -> str:
 
 
 def _speed() -> str:
-    """Images a second of `pretrain` with its usual settings, the making of the network included."""
+    """Images per second of `pretrain` with default settings, including the creation of the network."""
     import numpy as np
     from lightning_fabric import Fabric
 
@@ -167,7 +167,7 @@ def _speed() -> str:
     fabric.launch()
     start = time.perf_counter()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # noise has no structure to find, which training may say
+        warnings.simplefilter("ignore")  # noise has no structure, so training may warn
         pretrain(images, config, fabric=fabric)
     return f"about {len(images) / (time.perf_counter() - start):.0f} images/s of 32 x 32 pixels"
 
@@ -189,7 +189,7 @@ def _data_sets() -> str:
 
 
 def _anonymous(text: str) -> str:
-    """`text` with ~ for the home folder, and $USER where a folder is named after the user."""
+    """Replace the home folder in `text` by ~, and other folders named after the user by $USER."""
     home = Path.home()
     if home != Path(home.anchor):
         text = re.sub(rf"{re.escape(str(home))}(?![\w.-])", "~", text)

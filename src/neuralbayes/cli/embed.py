@@ -111,7 +111,7 @@ def embed(
     weights = digest((run / name).read_bytes() for name in ("encoder.json", "encoder.safetensors"))
     job = {"command": "embed", "encoder": weights, "layer": state}
     order = ImageBlocks(data, split, limit, BLOCK, out, job)
-    model = encoder, state, named_device("auto")  # a worker does not know what this process was told
+    model = encoder, state, named_device("auto")  # workers do not know the options of this process
     blocks = image_blocks(order, images, crew, feature_block, model, force=force, quiet=quiet)
     source = limited(images, limit)
     n_images, n_features = write_features(

@@ -1,4 +1,4 @@
-"""Errors in words: what went wrong, what to do next, and the exit code."""
+"""Error messages: what went wrong, what to do next, and the exit code."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ USER_ERROR = 2
 BUG = 1
 
 DAMAGED = ("BadZipFile", "SafetensorError", "EOFError", "LZMAError")
-"""What readers of files raise that is neither an OSError nor a ValueError: by name, for they are not imported."""
+"""Other exceptions of file readers, by name, because their modules are not imported."""
 
 PACKAGES = {"yaml": "pyyaml"}
-"""Packages that have another name than their module."""
+"""Packages whose names differ from their modules."""
 
 SMALLER = {
     "label": "Use fewer columns or rows, or --model with a .npy or .parquet file, which is read in blocks.",
@@ -31,12 +31,12 @@ SMALLER = {
     "reproduce": "Use fewer --workers.",
     "embed": "Use fewer --workers.",
 }
-"""What to do about too little memory."""
+"""Hint for running out of memory."""
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """What is printed instead of a traceback."""
+    """A message instead of a traceback."""
 
     message: str
     hint: str
@@ -44,13 +44,13 @@ class Explanation:
 
 
 def explain(error: Exception, words: Sequence[str] = ()) -> Explanation:
-    """Put an error into words for somebody who does not read Python.
+    """Explain an error to people who do not read Python.
 
     Parameters
     ----------
     error : Exception
     words : sequence of str
-        The command line from the command on, for hints that fit it.
+        The command line, starting with the command, for hints.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def explain(error: Exception, words: Sequence[str] = ()) -> Explanation:
     >>> explain(ZeroDivisionError("division by zero")).exit_code
     1
     """
-    text = _in_options(stream_names(" ".join(str(error).split())), words)  # scikit-learn's messages have several lines
+    text = _in_options(stream_names(" ".join(str(error).split())), words)  # messages of scikit-learn have several lines
     command = words[0] if words else ""
     page = " ".join(["neuralbayes", *words[:1], "--help"])
     general = f"`{page}` explains the options; --debug shows the traceback."
@@ -109,14 +109,14 @@ def paragraph(explanation: Explanation) -> Text:
 
 
 def _in_options(text: str, words: Sequence[str]) -> str:
-    """A message about a parameter of a function that reads tables, as one about the option of the same name."""
+    """Turn a message about a parameter of a table reader into one about the option of the same name."""
     if words[:1] not in (["label"], ["report"]):
         return text
     return re.sub(r"`(columns|keep|key|sheet|sep|decimal|encoding)`", r"--\1", text)
 
 
 def _usage_text(error: CycloptsError, text: str) -> str:
-    """What is wrong with a command line."""
+    """Explain an error in a command line."""
     command = " ".join(["neuralbayes", *(error.command_chain or ())])
     match error:
         case UnusedCliTokensError(unused_tokens=[*tokens]):
@@ -131,14 +131,14 @@ def _usage_text(error: CycloptsError, text: str) -> str:
 
 
 def _example(error: CycloptsError) -> str:
-    """How a command that lacks an argument is used."""
+    """Usage of a command with a missing argument."""
     pages = (error.app.help_epilogue or "") if error.app is not None else ""
     example = re.search(r"\[cyan\](neuralbayes .*?)\[/cyan\]", pages)
     return f"For example: {example.group(1)}. " if example and isinstance(error, MissingArgumentError) else ""
 
 
 def _install_hint(error: ImportError, text: str) -> str:
-    """How to get a package; nothing to add where the message says it."""
+    """How to install a package; empty if the message already says so."""
     from neuralbayes.cli.extras import extras
 
     if "pip install" in text:
@@ -160,7 +160,7 @@ def _port_in_use(text: str) -> Explanation:
 
 
 def _near(words: Sequence[str], text: str) -> str:
-    """The path or data set that was perhaps meant by a word in `text` which names none, as a question."""
+    """Suggest a similar path or data set for an unknown name in `text`, as a question."""
     from neuralbayes.data.catalog import names
 
     for word in words[1:]:
@@ -176,13 +176,13 @@ def _near(words: Sequence[str], text: str) -> str:
 
 
 def _is_torch_memory(text: str) -> bool:
-    """Whether a RuntimeError is torch's way of saying that the memory, or that of the graphics card, is full."""
+    """Whether a RuntimeError of torch means out of memory, on the CPU or the GPU."""
     return "can't allocate memory" in text or "out of memory" in text
 
 
 def _file_text(error: OSError, text: str) -> str:
-    """``path: reason`` where the system raised the error, its own words where the library did."""
+    """``path: reason`` for errors of the system, and the message itself for errors of the library."""
     if error.strerror is None or error.filename is None:
         return text
-    path = re.sub(r"\.([^/\\]+)\.\w{8}\.tmp", r"\1", str(error.filename))  # that of a file which was to be written
+    path = re.sub(r"\.([^/\\]+)\.\w{8}\.tmp", r"\1", str(error.filename))  # a file to be written
     return f"{path}: {error.strerror.lower()}"

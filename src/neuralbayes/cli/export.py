@@ -1,4 +1,4 @@
-"""``neuralbayes export``: a model for other programs."""
+"""``neuralbayes export``: export a model for other programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the library needs and what its extras add, as its installation names them."""
+"""Required packages and extras, from the metadata of the installation."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from packaging.requirements import Requirement
 
 
 def required() -> list[Requirement]:
-    """The packages that the library cannot do without."""
+    """The required packages."""
     return [requirement for requirement in _requirements() if requirement.marker is None]
 
 
 def extras() -> dict[str, list[Requirement]]:
-    """Each extra for users with its packages: those that "all" is made of, not those for developers.
+    """The extras for users with their packages: the parts of "all", without those for developers.
 
     Examples
     --------
@@ -30,7 +30,7 @@ def extras() -> dict[str, list[Requirement]]:
 
 
 def installed_version(package: str) -> str | None:
-    """The version of a package, None where it is not installed.
+    """The version of a package; None if it is not installed.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""``--features``: which file or network features come from, and whether a model was fitted to them."""
+"""The option ``--features``: the file or network of the features, and a check of models."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ImageFeatures:
-    """Features that stand for images: of a pretrained network, or from a file.
+    """Features of images: from a pretrained network or from a file.
 
     Attributes
     ----------
     name : str
-        As it was asked for.
+        Name as given.
     size : tuple (H, W) or None
-        Pixels that were asked for.
+        Requested size in pixels.
     network : PretrainedNetwork or None
-        None where features come from a file.
+        None if features come from a file.
     kept : Path
-        Where features of a network are kept.
+        Cache of the features of a network.
     """
 
     name: str
@@ -39,7 +39,7 @@ class ImageFeatures:
     kept: Path
 
     def load(self, data: str, split: str, *, verbose: bool) -> Images:
-        """The images as the network takes them; as they are shown where features come from a file."""
+        """The images as input of the network, or for display if features come from a file."""
         from neuralbayes.data.images import load_images
 
         steps = None if self.network is None else self.network.preprocessing
@@ -52,7 +52,7 @@ class ImageFeatures:
     def rows(
         self, images: Images, limit: int | None, *, index: NDArray[np.int64] | None = None, verbose: bool
     ) -> NDArray[Any]:
-        """The features of the first `limit` images, or of all, or of those of them at `index`: (n, n_features)."""
+        """The features of the first `limit` images, or of all, optionally only at `index`: (n, n_features)."""
         source = limited(images, limit)
         if self.network is None:
             found = features_of_file(Path(self.name), len(source), f"images of {images.name}")
@@ -69,7 +69,7 @@ class ImageFeatures:
 
 
 def image_features(name: str, size: tuple[int, int] | None, kept: Path) -> ImageFeatures:
-    """What ``--features`` asks for, checked before anything is read."""
+    """Parse ``--features``, and check it before anything is read."""
     if is_file(name):
         if not Path(name).is_file():
             raise FileNotFoundError(f"--features must be a .npy file that exists, or a network, got {name!r}")
@@ -80,12 +80,12 @@ def image_features(name: str, size: tuple[int, int] | None, kept: Path) -> Image
 
 
 def is_file(name: str) -> bool:
-    """Whether features are read from a file, rather than computed by a network."""
+    """Whether features come from a file instead of a network."""
     return Path(name).suffix.lower() == ".npy"
 
 
 def features_of_file(path: Path, n_rows: int, what: str) -> NDArray[Any]:
-    """The features in a .npy file, mapped: one row for each of `n_rows` things that `what` names."""
+    """The memory-mapped features in a .npy file, with one row for each of `n_rows` items called `what`."""
     from neuralbayes.data.arrays import open_npy
 
     features = open_npy(path)
@@ -100,7 +100,7 @@ def features_of_file(path: Path, n_rows: int, what: str) -> NDArray[Any]:
 
 
 def features_file(out: Path) -> Path:
-    """Where features of a network are kept, beside the labels.
+    """The cache of the features of a network, next to the labels.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def features_file(out: Path) -> Path:
 
 
 def features_name(features: str, network: PretrainedNetwork | None) -> str:
-    """What a model keeps of the features that it was fitted to: the digest of the network, or file, and their name.
+    """Identity of the fitted features in a model: the digest of the network or file, and the name.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Pages of help as cyclopts draws them, but that a description flows over the line breaks of its docstring."""
+"""Help pages of cyclopts, with descriptions that ignore the line breaks of docstrings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The size of images that a command line asks for, and whether clusters of such images fit into the memory."""
+"""The option --size, and a check that clustering such images fits into memory."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 
 
 def parsed_size(text: str | None) -> tuple[int, int] | None:
-    """(H, W) of what --size says: one number for both, or two.
+    """Parse --size to (H, W): one number for both, or two.
 
     Examples
     --------
@@ -23,7 +23,7 @@ def parsed_size(text: str | None) -> tuple[int, int] | None:
 
 
 def check_memory(n_images: int, shape: tuple[int, int, int]) -> None:
-    """Raise unless clusters of `n_images` images of `shape` (H, W, C) can be found in the memory that is free."""
+    """Raise unless clustering `n_images` images of `shape` (H, W, C) fits into the available memory."""
     from neuralbayes.system.limits import free_memory
 
     free, needed = free_memory(), clustering_bytes(n_images, shape)
@@ -36,7 +36,7 @@ def check_memory(n_images: int, shape: tuple[int, int, int]) -> None:
 
 
 def clustering_bytes(n_images: int, shape: tuple[int, int, int]) -> int:
-    """About how many bytes clusters of images take: a block of them as numbers, and their principal components.
+    """Approximate memory for clustering images in bytes: a block of pixels and the principal components.
 
     Examples
     --------
@@ -49,5 +49,5 @@ def clustering_bytes(n_images: int, shape: tuple[int, int, int]) -> int:
     n_numbers = math.prod(shape)
     n_spanning = min(n_images, max(2, SPAN_NUMBERS // n_numbers))
     n_components = min(ClusterOptions.n_dimensions, n_spanning - 1)
-    # The factors are measured, from 10 to 2,000 images of 60x80 to 1000x1300 pixels; they were within 6 %.
+    # Factors measured on 10 to 2,000 images of 60x80 to 1000x1300 pixels, accurate to 6 %.
     return n_numbers * (9 * min(n_images, BLOCK) + 13 * n_spanning + 13 * n_components + 50)

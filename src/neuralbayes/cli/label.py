@@ -253,7 +253,7 @@ def label(
     console = Console(highlight=False, stderr=to_stream)
     talks = not (quiet or json_)
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)  # of which ConvergenceWarning is one
+        warnings.simplefilter("always", UserWarning)  # includes ConvergenceWarning
         if order is None or by_features:
             settings = _settings(n_clusters, max_clusters, neighbors, seed)
             with busy("reading", enabled=talks):
@@ -266,14 +266,14 @@ def label(
                 )
             if talks and rows.source.named:
                 show_columns(stream_names(str(file)), rows.n_rows, rows.columns, console)
-            with busy("training", enabled=talks and not by_features):  # which shows its own progress
+            with busy("training", enabled=talks and not by_features):  # shows its own progress
                 labeling = rows.train()
         else:
             with busy("labelling", enabled=talks):
                 labeling = label_with_model(order, crew, force=force)
     notes = list(dict.fromkeys(str(warning.message) for warning in caught))
 
-    if outputs.model is not None:  # first: it is what took the time
+    if outputs.model is not None:  # first, because it took the time
         labeling.estimator.save(outputs.model)
     new_columns = _write(outputs.table, labeling)
     if labeling.blocks is not None:
@@ -282,7 +282,7 @@ def label(
         outputs = with_picture(outputs, lambda path: _draw(path, labeling), notes)
     if to_stream:
         to_standard_output(outputs.table)
-    if talks and not labeling.table.named:  # the columns of others were shown before the work
+    if talks and not labeling.table.named:  # others were shown before
         n_rows = int(labeling.state_counts().sum())
         console.print(Text(f"{stream_names(str(file))}: {n_rows:,} rows", style="bold"), soft_wrap=True)
     summary = summarize(labeling, outputs, new_columns, notes)
@@ -297,7 +297,7 @@ def label(
 
 
 def _sorting(file: Path, folder: Path | None, copy: bool) -> Sorting | None:
-    """Where pictures are to be sorted into, checked before anything is computed."""
+    """The target of --sort-into, checked before anything is computed."""
     if folder is None:
         if copy:
             raise ValueError("--copy is for --sort-into, which is not given")
@@ -319,7 +319,7 @@ def _settings(
 
 
 def _is_images(file: Path, key: str | None, of_tables: dict[str, Any]) -> bool:
-    """Whether there are images to be labelled; then what is for tables is refused."""
+    """Whether the input is images; then options for tables are refused."""
     from neuralbayes.data.images import holds_images
     from neuralbayes.data.parquet import is_parquet_folder
 

@@ -1,4 +1,4 @@
-"""The columns of a table on the command line: what the user says of them, and what is shown before the work."""
+"""Columns of a table on the command line: options, and the overview before the work."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from neuralbayes.data.column_kinds import Column
 
 SHOWN = 40
-"""Columns up to which each has a line; of more, those that are left out have one."""
+"""Maximum number of columns with a line each; with more, only ignored columns are listed."""
 
 
 def kinds_said(said: Sequence[str]) -> dict[str, str]:
-    """What ``--as COLUMN=KIND`` says, by column.
+    """Parse ``--as COLUMN=KIND``, by column.
 
     Examples
     --------
@@ -37,9 +37,9 @@ def kinds_said(said: Sequence[str]) -> dict[str, str]:
 
 
 def chosen_kinds(frame: pd.DataFrame, columns: Sequence[str] | None, said: dict[str, str]) -> dict[str, str]:
-    """The kinds that are not to be guessed: what the user said, and of columns that were not chosen that they were not.
+    """Kinds that are given: those of the user, and "ignore" for columns that were not selected.
 
-    A column that was chosen is used whatever it looks like, constants aside.
+    Selected columns are always used, except constants.
     """
     from neuralbayes.data.column_cells import as_numbers
     from neuralbayes.data.column_kinds import recognize
@@ -75,5 +75,5 @@ def show_columns(title: str, n_rows: int, columns: Sequence[Column], console: Co
 
 
 def column_records(columns: Sequence[Column]) -> list[dict[str, Any]]:
-    """The columns as JSON holds them."""
+    """The columns as JSON types."""
     return [{**vars(column), "used": column.used} for column in columns]

@@ -1,4 +1,4 @@
-"""``neuralbayes label`` on images: clusters, a contact sheet of each, and their match with classes that are known."""
+"""``neuralbayes label`` on images: clusters, a contact sheet, and the agreement with known classes."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ if TYPE_CHECKING:
     from neuralbayes.distributed.workers import Workers
 
 SHOWN = 20
-"""Images in the row of a cluster."""
+"""Images per row of the contact sheet."""
 
 RANKED = 200
-"""Images of a cluster, drawn at random, of which the most and the least typical are shown."""
+"""Random images of a cluster, from which the most and least typical are shown."""
 
 SHEET_SIDE = 128
-"""Pixels of the longer side of an image in the contact sheet, at most: it shows no more."""
+"""Maximum side length of an image in the contact sheet, in pixels."""
 
 
 @dataclass(frozen=True)
 class Sorting:
-    """A new folder that pictures are sorted into by their clusters, and whether they are copied or linked to."""
+    """The new folder for sorted pictures, and whether they are copied or linked."""
 
     folder: Path
     copy: bool
@@ -63,20 +63,20 @@ class Sorting:
 
 @dataclass(frozen=True)
 class ImageOrder:
-    """What was asked for."""
+    """The request."""
 
     data: str
     split: str
     limit: int | None
     size: tuple[int, int] | None
     features: ImageFeatures | None
-    settings: dict[str, Any]  # of the estimator
+    settings: dict[str, Any]  # parameters of the estimator
     model: Path | None
     outputs: LabelOutputs
     sorting: Sorting | None = None
 
     def load(self, *, verbose: bool) -> tuple[Any, Images]:
-        """The model that is to be used, or None, and the images, in its size."""
+        """The model, or None, and the images in its size."""
         import neuralbayes
         from neuralbayes.system.devices import named_device
 
@@ -95,7 +95,7 @@ class ImageOrder:
         shape = getattr(estimator, "image_shape_", None)
         if not isinstance(estimator, neuralbayes.InformationClusterer) or shape is None:
             raise ValueError(f"{self.model} must hold an InformationClusterer of images, got another kind of model")
-        estimator.set_params(device=named_device("auto"))  # which workers get with it
+        estimator.set_params(device=named_device("auto"))  # sent to workers with it
         return estimator, load_fitting(shape, self.data, self.split, progress=verbose)
 
 
@@ -115,7 +115,7 @@ def image_order(
     force: bool,
     sorting: Sorting | None = None,
 ) -> ImageOrder:
-    """What is to be done, with all that would be written checked before anything is computed."""
+    """Prepare the job, and check all outputs before anything is computed."""
     from neuralbayes.data.catalog import is_name
 
     name = str(data)
@@ -135,7 +135,7 @@ def label_images(
     import numpy as np
 
     import neuralbayes
-    from neuralbayes.clusters.points import BLOCK  # images that pass through the network together
+    from neuralbayes.clusters.points import BLOCK  # images per forward pass
     from neuralbayes.data.path_text import path_cell
     from neuralbayes.distributed.blocks import digest
 
@@ -159,7 +159,7 @@ def label_images(
         what = ImageBlocks(order.data, order.split, order.limit, BLOCK, order.outputs.table, job)
         blocks = image_blocks(what, images, workers, probabilities, estimator, force=force, quiet=not verbose)
         p_zx = np.concatenate(list(blocks))
-    if order.outputs.model is not None:  # first: it is what took the time
+    if order.outputs.model is not None:  # first, because it took the time
         estimator.save(order.outputs.model)
     paths = image_paths(images, order.limit)
     _write(order.outputs.table, p_zx, [path_cell(path) for path in paths], _named(classes, images.class_names))
@@ -192,13 +192,13 @@ def label_images(
 
 
 def probabilities(estimator: Any, images: ImageSource) -> NDArray[Any]:
-    """p(z|x) of some images: what a worker computes."""
+    """p(z|x) of some images, computed by a worker."""
     p_zx: NDArray[Any] = estimator.predict_proba(images)
     return p_zx
 
 
 def _named(classes: NDArray[np.int64] | None, names: tuple[str, ...] | None) -> NDArray[Any] | None:
-    """The class of each image by its name, where classes have names."""
+    """Class names of the images, if there are any."""
     import numpy as np
 
     from neuralbayes.data.path_text import path_cell
@@ -225,7 +225,7 @@ def _write(path: Path, p_zx: NDArray[Any], names: list[str], classes: NDArray[An
 
 
 def _draw(path: Path, estimator: Any, X: Any, labels: NDArray[Any], source: ImageSource, title: str) -> None:
-    """A row of each cluster, from its most typical image to its least typical; `X` is what was clustered."""
+    """Draw a row per cluster, from its most typical image to its least typical; `X` is the clustered data."""
     import numpy as np
 
     from neuralbayes.clusters.prototypes import some

@@ -1,4 +1,4 @@
-"""What ``neuralbayes label`` says about clusters of images."""
+"""Summary of ``neuralbayes label`` on images."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How clusters match the classes that the images came with, which nothing else has seen."""
+    """Agreement of the clusters with the known classes, which nothing else has used."""
 
     accuracy: float
     nmi: float
@@ -37,7 +37,7 @@ class Agreement:
 
 @dataclass(frozen=True)
 class ImagesSummary:
-    """Everything there is to say about clusters of images."""
+    """Summary of clusters of images."""
 
     input: str
     images: int
@@ -89,7 +89,7 @@ class ImagesSummary:
 
 
 def agreement(labels: NDArray[Any], classes: NDArray[np.int64]) -> Agreement:
-    """How labels match the classes."""
+    """Compare labels with classes."""
     from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
     from neuralbayes.probes.clustering_accuracy import clustering_accuracy

@@ -20,29 +20,29 @@ if TYPE_CHECKING:
     from neuralbayes.distributed.workers import Workers
 
 BLOCK_ROWS = 131_072
-"""Rows of a block."""
+"""Rows per block."""
 
 DRAWN, DRAWN_BLOCKS = 20_000, 20
-"""Of rows that are not in memory: how many are drawn, and from how many blocks."""
+"""Number of rows and blocks sampled from data that are not in memory."""
 
 
 @dataclass(frozen=True)
 class ModelOrder:
-    """What was asked for: a model, a table, the columns of it, and where the labels go."""
+    """The request: a model, a table, its columns, and the output."""
 
     model: Path
     file: Path
     columns: list[str] | None
-    reading: dict[str, Any]  # how the file is to be read, arguments of read_table
+    reading: dict[str, Any]  # arguments of read_table
     out: Path
 
     def begin(self, files: list[Path], sizes: list[int], *, force: bool) -> Blocks:
-        """Begin the blocks of the labels, or go on with them."""
+        """Start the blocks of the labels, or continue them."""
         from neuralbayes.distributed.blocks import Blocks, digest, stamps
 
         job = {
             "command": "label",
-            "model": digest([(self.model / "model.json").read_bytes()]),  # which holds the digest of the weights
+            "model": digest([(self.model / "model.json").read_bytes()]),  # contains the digest of the weights
             "table": str(self.file.absolute()),
             "file": stamps(files),
             "columns": self.columns,
@@ -52,7 +52,7 @@ class ModelOrder:
 
 
 def label_with_model(order: ModelOrder, workers: Workers, *, force: bool) -> Labeling:
-    """Label a table; the blocks of the result are to be removed when it is written."""
+    """Label a table. Remove the blocks after the result has been written."""
     import numpy as np
 
     from neuralbayes.distributed.blocks import cut
@@ -82,11 +82,11 @@ def label_with_model(order: ModelOrder, workers: Workers, *, force: bool) -> Lab
 
 
 def label_block(estimator: Any, X: Any) -> NDArray[Any]:
-    """Labels and probabilities beside each other in double, which holds either exactly: (n, 1 + n_states)."""
+    """Labels and probabilities side by side in float64, which represents both exactly: (n, 1 + n_states)."""
     import numpy as np
     from threadpoolctl import threadpool_limits
 
-    # Several threads may round otherwise, and the output is not to depend on their number; what is odd about cells is
+    # Several threads may round differently, and the output must not depend on their number. Unexpected cells are
     # counted where the blocks are read.
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
@@ -94,7 +94,7 @@ def label_block(estimator: Any, X: Any) -> NDArray[Any]:
 
 
 def write_rows(path: Path, labeling: Labeling, rows: ParquetRows, blocks: Blocks) -> list[str]:
-    """Write rows that are not in memory with their labels, block by block; gives the names of the new columns."""
+    """Write rows that are not in memory with their labels, in blocks; returns the names of the new columns."""
     import numpy as np
 
     p = [f"p_{k}" for k in range(labeling.proba.shape[1])]
@@ -109,7 +109,7 @@ def write_rows(path: Path, labeling: Labeling, rows: ParquetRows, blocks: Blocks
 
 
 def with_names(X: NDArray[Any], names: list[str]) -> Any:
-    """The features as a DataFrame, by which an estimator learns and checks their names."""
+    """The features as a DataFrame, so that an estimator checks their names."""
     from neuralbayes.data.table_formats import import_pandas
 
     return import_pandas().DataFrame(X, columns=names, copy=False)
@@ -117,19 +117,19 @@ def with_names(X: NDArray[Any], names: list[str]) -> Any:
 
 @dataclass
 class Opened:
-    """A model, and the table that it is to label.
+    """A model and the table to label.
 
     Attributes
     ----------
     estimator : estimator
     names : list of str or None
-        The columns that it was trained on, where it knows them.
+        The training columns, if known.
     rows : ParquetRows or None
         Rows that are not in memory.
     table : Table
-        All rows, or the first block of those that are not in memory; as they are where the model has a vectorizer.
+        All rows, or the first block of rows that are not in memory; unconverted if the model has a vectorizer.
     odd : dict
-        Cells that are not what they were in training, of the blocks that were read.
+        Cells that differ from those in training, in the blocks read so far.
     """
 
     estimator: Any
@@ -140,15 +140,15 @@ class Opened:
 
     @property
     def vectorizer(self) -> Any:
-        """What turns the columns into numbers; None where the model takes numbers."""
+        """The vectorizer; None if the model expects numbers."""
         return getattr(self.estimator, "vectorizer_", None)
 
     def block(self, rows: ParquetRows, i: int) -> Any:
-        """The rows of a block as the model takes them."""
+        """The rows of a block as input of the model."""
         return rows.source(i).frame if self.vectorizer is not None else self.taken(rows.table(i))
 
     def noted(self, X: Any) -> Any:
-        """`X`, when its odd cells are counted."""
+        """Count the unexpected cells of `X`, and return it."""
         if self.vectorizer is not None:
             from neuralbayes.estimators.table_vectorizer import joined
 
@@ -156,7 +156,7 @@ class Opened:
         return X
 
     def drawn(self, table: Table) -> tuple[Table, bool]:
-        """The table that a picture shows, and whether it is to scale the columns."""
+        """The table for the picture, and whether to scale its columns."""
         if self.vectorizer is None:
             return table, bool(getattr(self.estimator, "standardize", False))
         from neuralbayes.cli.label_rows import drawn_table
@@ -164,7 +164,7 @@ class Opened:
         return drawn_table(table.source, self.vectorizer)
 
     def columns(self, every: list[str]) -> list[Column]:
-        """The columns of the file, of which those are used that the model knows."""
+        """The columns of the file; those of the model are used."""
         from neuralbayes.data.column_kinds import Column
 
         used = set(self.table.feature_names if self.names is None else self.names)
@@ -178,14 +178,14 @@ class Opened:
         ]
 
     def taken(self, table: Table) -> Any:
-        """The rows of a table as the model takes them."""
+        """The rows of a table as input of the model."""
         if self.vectorizer is not None:
             return table.source.frame[self.names]
         return table.X if self.names is None else with_names(table.X, self.names)
 
 
 def _opened(order: ModelOrder) -> Opened:
-    """The model, and all rows of the table; or Parquet rows to be read later, and the first block of them."""
+    """The model and all rows of the table, or Parquet rows to read later and their first block."""
     import neuralbayes
     from neuralbayes.data.parquet_rows import ParquetRows
     from neuralbayes.data.table_formats import ARRAY_SUFFIXES
@@ -196,7 +196,7 @@ def _opened(order: ModelOrder) -> Opened:
     estimator = neuralbayes.load(order.model)
     if not isinstance(estimator, neuralbayes.ManifoldLabeler | neuralbayes.InformationClusterer):
         raise ValueError(f"{order.model} must hold a clusterer, got {type(estimator).__name__}")
-    estimator.set_params(device=named_device("auto"))  # which workers get with it
+    estimator.set_params(device=named_device("auto"))  # sent to workers with it
     vectorizer = getattr(estimator, "vectorizer_", None)
     trained_on = getattr(estimator, "feature_names_in_", None) if vectorizer is None else list(vectorizer.encoders_)
     trained_on = None if trained_on is None else [str(name) for name in trained_on]
@@ -239,7 +239,7 @@ def _opened(order: ModelOrder) -> Opened:
 
 
 def unread_table(source: TableSource, names: list[str]) -> Table:
-    """A table whose columns are yet to be turned into numbers."""
+    """A table whose columns are not yet converted to numbers."""
     import numpy as np
 
     from neuralbayes.data.tables import Table
@@ -252,7 +252,7 @@ def _is_parquet(file: Path) -> bool:
 
 
 def _sampled(opened: Opened, rows: ParquetRows, blocks: Blocks, like: NDArray[Any]) -> Labeling:
-    """Count the labels of rows that are not in memory, and take some of them for the picture."""
+    """Count the labels of rows that are not in memory, and sample some rows for the picture."""
     import numpy as np
 
     from neuralbayes.data.table_formats import import_pandas

@@ -1,4 +1,4 @@
-"""``neuralbayes label`` on pictures: those that are blank, or nearly repeat another one, listed in a file."""
+"""``neuralbayes label`` on pictures: list blank pictures and near-duplicates in a file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def odd_file(out: Path) -> Path:
-    """Where blank pictures and repetitions are listed, beside the labels.
+    """The list of blank pictures and near-duplicates, next to the labels.
 
     Examples
     --------
@@ -24,7 +24,7 @@ def odd_file(out: Path) -> Path:
 
 
 def odd_images(images: Images, limit: int | None, kept_in: Path) -> str | None:
-    """List blank pictures and repetitions in the file `kept_in`; says how many, or None where there are none."""
+    """List blank pictures and near-duplicates in the file `kept_in`; returns a note, or None if there are none."""
     from neuralbayes.data.path_text import path_cell
     from neuralbayes.system.files import atomic_write
 

@@ -1,4 +1,4 @@
-"""``neuralbayes label``: train on the rows of a table with names, by the method that fits them."""
+"""``neuralbayes label``: cluster the rows of a table with a suitable method."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ Method = Literal["auto", "manifolds", "information"]
 Missing = Literal["impute", "mask", "drop"]
 
 WHOLE_SHARE = 0.5
-"""Share of rows without a missing number from which on gaps between rows are looked for."""
+"""Minimum fraction of rows without missing numbers for searching manifolds."""
 
 FEW_ROWS = 20
-"""Rows below which nothing could be certified, so that it is not tried."""
+"""Minimum number of rows for a certificate."""
 
 
 @dataclass(frozen=True)
 class Training:
-    """How rows are to be clustered.
+    """Options for clustering rows.
 
     Attributes
     ----------
     method : str
     settings : dict
-        Parameters that both clusterers take.
+        Parameters of both clusterers.
     kinds : dict of str to str
-        Kinds of columns that are not to be guessed.
+        Kinds of columns, by name.
     missing : {"impute", "mask", "drop"}
-        "drop" fits the rows without missing cells only.
+        "drop" fits only rows without missing cells.
     standardize : bool or None
-        None lets the columns decide: features of `neuralbayes embed` have one unit already.
+        None means automatic: features of `neuralbayes embed` already share a unit.
     """
 
     method: Method
@@ -53,16 +53,16 @@ class Training:
 
 @dataclass(frozen=True)
 class OpenedRows:
-    """A table that was read, and how it is to be clustered: `columns` are shown before that is done."""
+    """A table and the options for clustering it; `columns` are shown before the work."""
 
     source: TableSource
     columns: list[Column]
     training: Training
-    table: Any = None  # the numbers of an array, whose columns have no names
+    table: Any = None  # the numbers of an array without column names
 
     @property
     def n_rows(self) -> int:
-        """Rows of the table."""
+        """Number of rows of the table."""
         return len(self.source.data)
 
     def train(self) -> Labeling:
@@ -79,9 +79,9 @@ def opened_rows(file: Path, reading: dict[str, Any], names: list[str] | None, tr
     ----------
     file : Path
     reading : dict
-        Of `read_source`.
+        Arguments of `read_source`.
     names : list of str or None
-        The columns that were chosen.
+        The selected columns.
     training : Training
     """
     from neuralbayes.data.column_kinds import Column, recognize
@@ -103,7 +103,7 @@ def opened_rows(file: Path, reading: dict[str, Any], names: list[str] | None, tr
 
 
 def all_finite(array: Any) -> bool:
-    """Whether an array has no NaN and no infinity; where it has no numbers, others say so."""
+    """Whether an array has no NaN and no infinity. Arrays without numbers are reported elsewhere."""
     import numpy as np
 
     return array.dtype.kind != "f" or bool(np.isfinite(array.sum(dtype=np.float64)))
@@ -161,9 +161,9 @@ def train_on_frame(source: TableSource, columns: list[Column], training: Trainin
 
 
 def drawn_table(source: TableSource, vectorizer: Any) -> tuple[Table, bool]:
-    """The rows as they are compared, for a picture, and whether it is to scale them.
+    """The rows for a picture, and whether to scale them.
 
-    Numbers alone stay as they are, so that the picture shows their units.
+    Plain numbers are not changed, so that the picture shows their units.
     """
     from neuralbayes.data.column_cells import as_numbers
     from neuralbayes.data.tables import Table
@@ -178,13 +178,13 @@ def drawn_table(source: TableSource, vectorizer: Any) -> tuple[Table, bool]:
         if np.isfinite(X).all():
             return Table(source, X, names, ignored), bool(vectorizer.standardize)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # predicting has said it
+        warnings.simplefilter("ignore", UserWarning)  # already reported by the prediction
         X = vectorizer.transform(frame)
     return Table(source, X, [str(name) for name in vectorizer.get_feature_names_out()], ignored), False
 
 
 def _certified(frame: pd.DataFrame, columns: list[Column], training: Training, standardize: bool) -> Any:
-    """A labeler whose manifolds are all certified; None if there are none and another method may be used."""
+    """A labeler whose manifolds are all certified; None if there is none and another method may be used."""
     import neuralbayes
 
     must = training.method == "manifolds"
@@ -207,19 +207,19 @@ def _certified(frame: pd.DataFrame, columns: list[Column], training: Training, s
 
 
 def _fitted_if_certified(labeler: Any, X: Any, *, must: bool) -> Any:
-    """The labeler, fitted; None where not all of its states are certified, unless it must be."""
+    """The fitted labeler; None if not all manifolds are certified, unless it is required."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         labeler.fit(X)
     if not must and not (labeler.n_clusters_ > 1 and labeler.disjoint_.all()):
-        return None  # what it warned of is answered by the other method
+        return None  # the other method makes its warning irrelevant
     for warning in caught:
         warnings.warn(warning.message, stacklevel=2)
     return labeler
 
 
 def _is_continuous(values: pd.Series[Any]) -> bool:
-    """Whether gaps between the numbers of a column can mean something."""
+    """Whether gaps between the numbers of a column are meaningful."""
     import numpy as np
 
     from neuralbayes.data.column_cells import as_numbers
@@ -231,7 +231,7 @@ def _is_continuous(values: pd.Series[Any]) -> bool:
 
 
 def _check_rows(n_rows: int, n_all: int, source: TableSource) -> None:
-    """Say how many rows were left out by --missing drop; two must be left."""
+    """Report the rows left out by --missing drop; at least two must remain."""
     if n_rows < 2:
         raise ValueError(
             f"{source.path} has {n_rows} of {n_all:,} rows without missing cells, too few for --missing drop; "

@@ -1,4 +1,4 @@
-"""What ``neuralbayes label`` says at its end, as a table for people and as JSON for programs."""
+"""Summary of ``neuralbayes label``, as a table for people and as JSON for programs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 APART = 90.0
-"""Separation, of 100, above which clusters are not said to touch."""
+"""Separation, of 100, above which clusters do not count as touching."""
 
 
 @dataclass(frozen=True)
@@ -40,16 +40,16 @@ class Labeling:
     table: Table
     labels: NDArray[np.integer[Any]]
     proba: NDArray[np.floating[Any]]
-    trained: bool  # on this very table
-    counts: NDArray[np.int64] | None = None  # rows of each state, where the table is a sample of them
-    blocks: Blocks | None = None  # to be removed when the labels are written
-    rows: ParquetRows | None = None  # what the table is a sample of
+    trained: bool  # on this table
+    counts: NDArray[np.int64] | None = None  # rows of each cluster, if the table is a sample
+    blocks: Blocks | None = None  # removed after the labels are written
+    rows: ParquetRows | None = None  # source of the sample
     columns: Sequence[Column] = ()  # all columns of the input
-    told: list[tuple[str, str]] | None = None  # name and main difference of each state, where they are known
-    scaled: bool = False  # whether the picture is to show the columns of the table in units of their spread
+    told: list[tuple[str, str]] | None = None  # name and main difference of each cluster, if known
+    scaled: bool = False  # whether the picture shows standardised columns
 
     def state_counts(self) -> NDArray[np.int64]:
-        """Rows of each state."""
+        """Number of rows of each cluster."""
         import numpy as np
 
         return np.bincount(self.labels, minlength=self.proba.shape[1]) if self.counts is None else self.counts
@@ -67,7 +67,7 @@ class LabelOutputs:
 def label_outputs(
     table: Path, source: Path | None, save: Path | None, picture: Path | None, *, draw: bool, force: bool
 ) -> LabelOutputs:
-    """Where everything goes, checked before anything is computed; `source` is the input, which stays as it is."""
+    """Output paths, checked before anything is computed; `source` is the input, which is not changed."""
     from neuralbayes.data.table_formats import check_format, unpacked_name
 
     check_format(table)
@@ -86,7 +86,7 @@ def label_outputs(
 
 
 def with_picture(outputs: LabelOutputs, draw: Callable[[Path], None], notes: list[str]) -> LabelOutputs:
-    """Draw the picture, last of all; where that cannot be, a note says why, and the outputs are those without it."""
+    """Draw the picture last. If this fails, a note says why, and the other outputs are kept."""
     if outputs.picture is None:
         return outputs
     from neuralbayes.plot.style import problem_of
@@ -101,9 +101,9 @@ def with_picture(outputs: LabelOutputs, draw: Callable[[Path], None], notes: lis
 
 @dataclass(frozen=True)
 class State:
-    """One line of the summary; `separation` is in nats, None where it could not be measured.
+    """One line of the summary; `separation` is in nats, None if it could not be measured.
 
-    `name` and `difference` say what sets the cluster apart from the rest; empty where it is the only one.
+    `name` and `difference` describe the cluster; empty if it is the only one.
     """
 
     state: int
@@ -118,7 +118,7 @@ class State:
 
 @dataclass(frozen=True)
 class LabelSummary:
-    """Everything there is to say about one labelling."""
+    """Summary of one labelling."""
 
     input: str
     rows: int
@@ -140,7 +140,7 @@ class LabelSummary:
         """Print the summary to `stdout` and the notes to `stderr`."""
         from neuralbayes.plot.style import state_color
 
-        if not self.trained:  # else a table of the columns has said so
+        if not self.trained:  # otherwise shown in the table of columns
             stdout.print(Text(f"{self.input}: {self.rows:,} rows", style="bold"), soft_wrap=True)
         grid = Grid(box=box.SIMPLE_HEAD)
         for heading in ("cluster", "rows", "share", "separation (0-100)"):
@@ -167,7 +167,7 @@ class LabelSummary:
         if not self.trained:
             stdout.print("The separation refers to the training rows.")
         for key, value in self._details().items():
-            # soft_wrap: a path that is broken over two lines cannot be copied
+            # soft_wrap: a path on two lines cannot be copied
             stdout.print(Text.assemble((f"{key:<9}", "dim"), value), soft_wrap=True)
         for note in self.notes:
             stderr.print(Text.assemble(("note: ", "bold"), note, style="yellow"), soft_wrap=not stderr.is_terminal)
@@ -177,7 +177,7 @@ class LabelSummary:
         left_out = {column["name"]: column["reason"] for column in self.columns if not column["used"]}
         details = {
             "used": shortened(self.used),
-            "left out": "" if self.trained else "; ".join(_by_reason(left_out)),  # a table has shown it before
+            "left out": "" if self.trained else "; ".join(_by_reason(left_out)),  # already shown in a table
             "labels": f"{self.out} ({names})" if names else self.out,
             "picture": self.picture,
             "model": self.model,
@@ -186,7 +186,7 @@ class LabelSummary:
 
 
 def summarize(labeling: Labeling, outputs: LabelOutputs, new_columns: list[str], notes: list[str]) -> LabelSummary:
-    """Count the rows of each state and say in words whether the states are disjoint."""
+    """Count the rows of each cluster, and describe whether the clusters are disjoint."""
     table = labeling.table
     states = _states(labeling)
     certifies = hasattr(labeling.estimator, "disjoint_")
@@ -210,13 +210,13 @@ def summarize(labeling: Labeling, outputs: LabelOutputs, new_columns: list[str],
 
 
 def used_columns(estimator: Any, columns: Sequence[Column]) -> list[str]:
-    """The columns that rows are compared by: of a certificate, the numbers alone."""
+    """The used columns; for a certificate, only the numbers."""
     vectorizer = getattr(estimator, "vectorizer_", None)
     return [column.name for column in columns if column.used] if vectorizer is None else list(vectorizer.encoders_)
 
 
 def next_step(summary: LabelSummary, model: Path | None, file: Path, options: Sequence[str]) -> str:
-    """What to type next; `options` say how the file is read."""
+    """The next command to type; `options` are those for reading the file."""
     if model is not None:
         return shlex.join(["neuralbayes", "report", str(model), str(file), *options, "--open"])
     if summary.n_clusters == 1:
@@ -244,7 +244,7 @@ def _states(labeling: Labeling) -> list[State]:
 
 
 def _told(labeling: Labeling) -> list[tuple[str, str]]:
-    """Name and main difference of each state, by all columns of the table; those of one state are empty."""
+    """Name and main difference of each cluster, by all columns of the table; empty for a single cluster."""
     n = labeling.proba.shape[1]
     if labeling.told is not None:
         return labeling.told
@@ -256,7 +256,7 @@ def _told(labeling: Labeling) -> list[tuple[str, str]]:
 
 
 def _verdict(states: list[State], *, certifies: bool, equal: bool) -> str:
-    """What was found, in words."""
+    """A sentence on the result."""
     if equal:
         return "one cluster: all rows are equal in the columns that can be used"
     if not certifies:
@@ -284,7 +284,7 @@ def _verdict(states: list[State], *, certifies: bool, equal: bool) -> str:
 
 
 def _by_reason(ignored: dict[str, str]) -> list[str]:
-    """The columns that were left out, those with the same reason together."""
+    """The ignored columns, grouped by reason."""
     together: dict[str, list[str]] = {}
     for name, reason in ignored.items():
         together.setdefault(reason, []).append(name)
@@ -292,7 +292,7 @@ def _by_reason(ignored: dict[str, str]) -> list[str]:
 
 
 def shortened(items: list[str], most: int = 12) -> str:
-    """The items in one line, of many the first ones and their number.
+    """The items on one line; if there are many, the first ones and their number.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""``neuralbayes label --text``: cluster texts by the features of a network, or by the letters in them."""
+"""``neuralbayes label --text``: cluster texts by the features of a network, or by their character n-grams."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class OpenedTexts:
-    """A table that was read, the column of its texts, and what they are to be clustered by.
+    """A table, its column of texts, and the features for clustering.
 
     Attributes
     ----------
     source : TableSource
     text : str or None
-        The column; None where features of a file stand for whole rows.
+        The column; None if features from a file represent whole rows.
     features : str or None
         A network or a file.
     network : PretrainedNetwork or None
     kept : Path
-        Where features of a network are kept.
+        Cache of the features of a network.
     model : Path or None
-        Of a model to label with.
+        Folder of a model to label with.
     settings : dict
-        Of the clusterer.
+        Parameters of the clusterer.
     verbose : bool
     """
 
@@ -57,12 +57,12 @@ class OpenedTexts:
 
     @property
     def n_rows(self) -> int:
-        """Rows of the table."""
+        """Number of rows of the table."""
         return len(self.source.data)
 
     @property
     def columns(self) -> list[Column]:
-        """What is used of each column."""
+        """Use of each column."""
         from neuralbayes.data.column_kinds import Column
 
         by = "by the letters in it" if self.features is None else f"by the features of {self.features}"
@@ -100,7 +100,7 @@ class OpenedTexts:
         )
 
     def _rows(self) -> tuple[Any, list[str]]:
-        """What is clustered, and the names of its columns where they are those of features."""
+        """The data to cluster, and the names of its columns if these are features."""
         if self.features is None:
             return self.source.frame, []
         found = self._features()
@@ -142,18 +142,18 @@ def opened_texts(
     settings: dict[str, Any],
     verbose: bool,
 ) -> OpenedTexts:
-    """Read a table with texts; the network is loaded first, so that a wrong name costs no time.
+    """Read a table with texts. The network is loaded first, so that a wrong name fails early.
 
     Parameters
     ----------
     file : Path
     reading : dict
-        Of `read_source`.
+        Arguments of `read_source`.
     text : str or None
-        The column of the texts; may be None where `features` is a file.
+        The column of texts; may be None if `features` is a file.
     features : str or None
     out : Path
-        Where the labels go, beside which features are kept.
+        Output file; features are cached next to it.
     model : Path or None
     settings : dict
     verbose : bool
@@ -169,7 +169,7 @@ def opened_texts(
 
 
 def text_network(features: str | None, text: str | None) -> PretrainedNetwork | None:
-    """The network that ``--features`` names; None where features come from a file, which must be there, or are none."""
+    """The network that ``--features`` names; None for a file, which must exist, and without features."""
     if features is None:
         return None
     if is_file(features):
@@ -184,13 +184,13 @@ def text_network(features: str | None, text: str | None) -> PretrainedNetwork | 
 
 
 def texts_of(source: TableSource, text: str | None) -> list[str]:
-    """The texts in a column, empty where they are missing."""
+    """The texts in a column; empty if missing."""
     column = source.frame[text]
     return [str(cell) for cell in column.astype(object).where(column.notna(), "")]
 
 
 def text_features(network: PretrainedNetwork, texts: Sequence[str], kept: Path, *, verbose: bool) -> NDArray[Any]:
-    """The features of texts, kept in a file: (n, n_features)."""
+    """The features of texts, cached in a file: (n, n_features)."""
     from neuralbayes.features.kept import kept_features, text_digests
 
     return kept_features(network, lambda rows: [texts[i] for i in rows], text_digests(texts), kept, verbose=verbose)

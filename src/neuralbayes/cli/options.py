@@ -1,4 +1,4 @@
-"""What an option takes: in words, for messages and example files, and as a check of values that are not words."""
+"""Types of options: descriptions for messages and example files, and checks of values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from cyclopts import App, Argument, ArgumentCollection
 
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
-"""An option that is given or not, without a --no- form."""
+"""A flag without a --no- form."""
 
 Device = Annotated[str, Parameter(metavar="NAME")]
 """The option --device of a command under :func:`on_device`."""
@@ -27,7 +27,7 @@ WORDS: dict[Any, str] = {str: "text", Path: "a path", int: "a whole number", flo
 
 
 def on_device(command: Callable[P, R]) -> Callable[P, R]:
-    """Let all that a command computes take the device of its option --device, unless it is told another one."""
+    """Make everything in a command use the device of its option --device."""
 
     @wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -41,16 +41,16 @@ def on_device(command: Callable[P, R]) -> Callable[P, R]:
 
 @dataclass(frozen=True)
 class Kind:
-    """What an option takes.
+    """The type of an option.
 
     Attributes
     ----------
     type : type
         str, Path, int, float or bool.
     choices : tuple
-        The values there are; empty where any will do.
+        Possible values; empty if any value is allowed.
     many : bool
-        Whether it takes several.
+        Whether it accepts several values.
     """
 
     type: Any
@@ -77,18 +77,18 @@ class Kind:
         return cls.of(members[0]) if members else cls(hint)
 
     def words(self) -> str:
-        """Such as "a whole number"."""
+        """A description such as "a whole number"."""
         one = f"one of {', '.join(map(str, self.choices))}" if self.choices else WORDS[self.type]
         return f"a list, each {one}" if self.many else one
 
 
 def key_of(argument: Argument) -> str:
-    """What an argument is called in a config file: its name without dashes in front, the others as underscores."""
+    """The name of an argument in a config file: without leading dashes, with underscores."""
     return argument.name.lstrip("-").replace("-", "_").lower()
 
 
 def check_numbers(app: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
-    """Raise unless each number that was given is one; by itself, cyclopts rounds 2.5 where it is to be whole."""
+    """Raise unless all given numbers are valid. Without this check, cyclopts would round 2.5 to an integer."""
     for argument in arguments:
         kind = Kind.of(argument.hint)
         if kind.type not in (int, float) or kind.choices:

@@ -1,4 +1,4 @@
-"""Where a command may write, found out before it computes anything."""
+"""Check output paths before anything is computed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def beside(source: Path, ending: str, suffix: str | None = None) -> Path:
-    """A file beside `source` and named after it, with the suffix of `source` or another one.
+    """A file next to `source` with a name derived from it, with its suffix or another one.
 
     Examples
     --------
@@ -17,7 +17,7 @@ def beside(source: Path, ending: str, suffix: str | None = None) -> Path:
     """
     from neuralbayes.data.packed import packing
 
-    if source.is_dir() or source.name in ("", ".."):  # what . and .. mean has a name
+    if source.is_dir() or source.name in ("", ".."):  # resolve . and ..
         source = Path(os.path.abspath(source))
     packed = source.suffix if packing(source) and not source.is_dir() else ""
     plain = source.with_suffix("") if packed else source
@@ -32,11 +32,11 @@ def check_target(path: Path, *, option: str, force: bool, source: Path | None = 
     ----------
     path : Path
     option : str
-        The option that chooses another path, for the message.
+        The option for another path, for the message.
     force : bool
-        Whether a file that is there may be replaced.
+        Whether an existing file may be replaced.
     source : Path, optional
-        The input, which is never replaced, by whatever name it goes.
+        The input, which is never replaced, under any name.
     """
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; choose a file with {option}")
@@ -49,7 +49,7 @@ def check_target(path: Path, *, option: str, force: bool, source: Path | None = 
 
 
 def check_model_folder(folder: Path, *, option: str, force: bool) -> None:
-    """Raise unless a command may save a model in `folder`: one that is new, empty, or with `force` an earlier model."""
+    """Raise unless a model may be saved in `folder`: it must be new, empty or, with `force`, an earlier model."""
     if folder.is_file():
         raise NotADirectoryError(f"{folder} is a file; choose a folder with {option}")
     if folder.is_dir() and any(folder.iterdir()):

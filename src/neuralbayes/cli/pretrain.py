@@ -192,7 +192,7 @@ def pretrain(
     callbacks = (TensorBoard(inside(out, "tensorboard")),) if tensorboard else ()
     fabric = default_fabric(shard=shard, device=device)
     quiet = quiet or not fabric.is_global_zero
-    with fabric.rank_zero_first(local=True):  # who downloads and unpacks what is not there yet
+    with fabric.rank_zero_first(local=True):  # this process downloads missing data
         images = load_images(data, split=split, size=size, channels=channels, progress=not quiet)
     source = limited(images, limit)
     choice = DataChoice(data_name(data), split, limit, size, channels)
@@ -241,7 +241,7 @@ def _train(
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always", UserWarning)
-            warnings.showwarning = show  # at once: who sees a collapse early need not wait for the end
+            warnings.showwarning = show  # at once, so that users see a collapse early
             neuralbayes.pretrain(
                 source, config, objective=objective, out=out, callbacks=callbacks, verbose=not quiet, fabric=fabric
             )
@@ -249,12 +249,12 @@ def _train(
         if not quiet:
             console.print(f"{out} keeps the progress; run the same command to continue.")
         raise
-    except FloatingPointError as error:  # training diverged, which other settings mend
+    except FloatingPointError as error:  # training diverged; other settings can fix this
         raise ValueError(f"{error}; in another folder, try a smaller --learning-rate") from error
 
 
 def _draw(out: Path) -> str:
-    """Draw the pictures of the run; the paths of them, or why there are none."""
+    """Draw the pictures of the run; returns their paths, or why there are none."""
     from neuralbayes.plot.style import problem_of
     from neuralbayes.report.run import draw_run
 
@@ -271,7 +271,7 @@ def _summarize(out: Path, drawn: str, console: Console) -> None:
         f"{result['images']:,} images, {result['steps']:,} updates, {result['seconds']:.0f} s, "
         f"{result['images_per_second']:,.0f} images/s"
     )
-    if "peak_memory_mb" in result:  # Windows does not say
+    if "peak_memory_mb" in result:  # unknown on Windows
         heading += f", {result['peak_memory_mb']:,} MB"
     console.print(Text(heading, style="bold"), soft_wrap=True)
     if result["ended"] == "early stop":

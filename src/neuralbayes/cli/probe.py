@@ -1,4 +1,4 @@
-"""``neuralbayes probe``: how good the features of an encoder are."""
+"""``neuralbayes probe``: evaluate the features of an encoder."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def probe(
     stem = f"probe-{head}-{'all' if len(states) > 1 else states[0]}{suffix}"
     files = [str(run / f"{stem}.json")]
     summary = {"run": str(run), "data": chosen, "division": division, "results": results, "files": files}
-    write_json(run / f"{stem}.json", summary)  # before anything is drawn
+    write_json(run / f"{stem}.json", summary)  # before drawing
     pictures, notes = _draw(run, stem, results[: len(states)], train.class_names)
     files += pictures
     write_json(run / f"{stem}.json", summary)
@@ -142,7 +142,7 @@ def probe(
 
 
 def _data(run: Path, data: str | None) -> tuple[str, bool]:
-    """The data to probe with, and whether they are those of the pretraining."""
+    """The data for the probe, and whether they are those of the pretraining."""
     remembered = DataChoice.of(run)
     if data is None and remembered is None:
         raise ValueError(f"{run} does not say which images it was trained on; name labelled ones by --data")
@@ -151,7 +151,7 @@ def _data(run: Path, data: str | None) -> tuple[str, bool]:
 
 
 def _parts(encoder: ImageEncoder, data: str, limit: int | None, shown: bool) -> tuple[Images, Images, str | None]:
-    """Training and test images, and in words how they were divided where they came without a test part."""
+    """Training and test images, and a note if the test part was held out."""
     from neuralbayes.data.images import labeled_splits
     from neuralbayes.probes.held_out import SEED, TEST_SHARE, held_out
 
@@ -174,7 +174,7 @@ def _parts(encoder: ImageEncoder, data: str, limit: int | None, shown: bool) -> 
 
 
 def _some(images: Images, limit: int | None) -> Images:
-    """`limit` of some images with their labels, or all; evenly, for those of a folder are in the order of classes."""
+    """`limit` labelled images, or all. They are evenly spaced, because folders are sorted by class."""
     import numpy as np
 
     from neuralbayes.data.sources import SubsetSource
@@ -189,7 +189,7 @@ def _some(images: Images, limit: int | None) -> Images:
 
 
 def _rows(encoder: ImageEncoder, train: Images, states: tuple[str, ...], baselines: bool) -> dict[str, dict[str, Any]]:
-    """What is probed, by name: arguments of `probe_parts`."""
+    """The probes by name: arguments of `probe_parts`."""
     from neuralbayes.probes import random_encoder
     from neuralbayes.system.devices import torch_device
 
@@ -204,7 +204,7 @@ def _rows(encoder: ImageEncoder, train: Images, states: tuple[str, ...], baselin
 def _draw(
     run: Path, stem: str, results: list[dict[str, Any]], class_names: tuple[str, ...] | None
 ) -> tuple[list[str], list[str]]:
-    """One confusion matrix for each layer of the encoder, by the honest protocol where there is one; what failed."""
+    """Draw one confusion matrix per layer, with the honest protocol if available; returns errors."""
     from neuralbayes.plot.style import problem_of
 
     paths: list[str] = []

@@ -1,4 +1,4 @@
-"""``neuralbayes report``: a page of what a run or a model learnt, or of what `neuralbayes reproduce` recorded."""
+"""``neuralbayes report``: write a page on a run, a model, or results of `neuralbayes reproduce`."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def report(
 
         asked = Asked(data, split, labels, text, features, size, limit, page, reading, progress=not quiet)
         inputs = [open_input(one, kind, asked) for one, kind in kinds]
-        # Two that look at the same samples share their pictures; else each has its own, and fewer of them.
+        # Two sides with the same samples share their pictures; otherwise each has fewer of its own.
         shared: dict[Any, Any] = {}
         n = samples if len({one.looks_at for one in inputs}) == 1 else max(2, 3 * samples // 5)
         sides = [one.side(n, shared, map_, watch) for one in inputs]
@@ -155,7 +155,7 @@ def report(
 
 
 def _kind(folder: Path) -> Literal["model", "run", "results"]:
-    """What a folder holds, by the files in it."""
+    """The kind of a folder, by its files."""
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder} is not a folder with results, a run or a model")
     if (folder / "model.json").is_file():

@@ -1,4 +1,4 @@
-"""``neuralbayes report`` on what was clustered by features: pictures, and texts."""
+"""``neuralbayes report`` on clusters of pictures and texts by features."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from neuralbayes.report.explorer import Samples, Side
 
 SHOWN_SIDE = 128
-"""Pixels of the longer side of a picture that is shown, at most, however large the network takes them."""
+"""Maximum side length of a shown picture in pixels, whatever the size of the network."""
 
 
 @dataclass(frozen=True)
 class PictureInput:
-    """A model of the features of pictures, with the pictures to look at."""
+    """A model of features of pictures, with the pictures to show."""
 
     folder: Path
     estimator: Any
@@ -74,7 +74,7 @@ class PictureInput:
 
 @dataclass(frozen=True)
 class TextInput:
-    """A model of texts, by the features of a network or by their letters, with the table that they are in."""
+    """A model of texts, by features of a network or by character n-grams, with their table."""
 
     folder: Path
     estimator: Any
@@ -133,7 +133,7 @@ def open_pictures(
     page: Path,
     verbose: bool,
 ) -> PictureInput:
-    """Pictures with features; the network is loaded, and checked against the model, before any of them is read."""
+    """Read pictures with features. The network is loaded and checked against the model first."""
     from neuralbayes.data.catalog import is_name
 
     found = image_features(features, parsed_size(size), page)
@@ -154,7 +154,7 @@ def open_texts(
     options: Sequence[str],
     classes: Any,
 ) -> TextInput:
-    """Texts with features, or by their letters, where the model was fitted to these."""
+    """Read texts with features, or without if the model uses character n-grams."""
     from neuralbayes.data.tables import chosen_columns
 
     network = text_network(features, text)
@@ -168,7 +168,7 @@ def open_texts(
 
 
 def only_text(estimator: Any) -> str | None:
-    """The column that a model of a table was fitted to, where it is one alone and holds texts."""
+    """The column of a model of texts, if it was fitted to a single column of text."""
     encoders = getattr(getattr(estimator, "vectorizer_", None), "encoders_", {})
     if len(encoders) != 1:
         return None
@@ -177,17 +177,17 @@ def only_text(estimator: Any) -> str | None:
 
 
 def features_table(folder: Path, source: TableSource, features: str) -> tuple[Any, Any]:
-    """The model and a table whose numbers are the features in a file, one row for each of the table's."""
+    """The model and a table with the features from a file, one row per row of the table."""
     from neuralbayes.data.tables import Table
 
-    text_network(features, None)  # which refuses a network: it would have nothing to see
+    text_network(features, None)  # refuses a network, which would have no input
     estimator = load_fitting_features(folder, features, None)
     X = features_of_file(Path(features), len(source.data), f"rows of {source.path}")
     return estimator, Table(source, X, [f"f_{j}" for j in range(X.shape[1])], {})
 
 
 def _kept(labels: Path, model: Path, network: PretrainedNetwork | None, page: Path) -> Path:
-    """Where features are kept: beside the labels or the model if they are there, else beside the page."""
+    """The cache of features: next to the labels or the model if it exists, otherwise next to the page."""
     from neuralbayes.features.kept import keeps
 
     places = [features_file(labels), *sorted(model.resolve().parent.glob("*-features.safetensors"))]
@@ -195,7 +195,7 @@ def _kept(labels: Path, model: Path, network: PretrainedNetwork | None, page: Pa
 
 
 def _reduced(source: ImageSource) -> ImageSource:
-    """The images in a size that a page shows."""
+    """The images in the size for a page."""
     from neuralbayes.data.sources import CHANNELS, FittedSource
 
     height, width, channels = source.shape

@@ -1,4 +1,4 @@
-"""What ``neuralbayes report`` looks at: a run or a model, with its images or its table."""
+"""Inputs of ``neuralbayes report``: a run or a model, with its images or its table."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Asked:
-    """What the command line says of the data."""
+    """Options about the data."""
 
     data: str | None
     split: str | None
@@ -35,14 +35,14 @@ class Asked:
     features: str | None
     size: str | None
     limit: int | None
-    page: Path  # beside which features are kept
-    reading: dict[str, str | None]  # how a table is to be read, arguments of read_table
+    page: Path  # features are cached next to it
+    reading: dict[str, str | None]  # arguments of read_table
     progress: bool
 
 
 @dataclass(frozen=True)
 class ImageInput:
-    """An encoder of images, with the images to look at."""
+    """An encoder of images, with the images to show."""
 
     folder: Path
     encoder: Any  # ImageEncoder, or an estimator of images
@@ -82,7 +82,7 @@ class ImageInput:
 
 @dataclass(frozen=True)
 class RowInput:
-    """A model of rows, with the table to look at."""
+    """A model of rows, with the table to show."""
 
     folder: Path
     estimator: Any
@@ -136,7 +136,7 @@ class RowInput:
 
 
 def open_input(folder: Path, kind: str, asked: Asked) -> ImageInput | RowInput | PictureInput | TextInput:
-    """What is in a folder, with the data that were asked for."""
+    """Open a folder with the requested data."""
     if kind == "results":
         raise ValueError(f"--against must be a run or a model, but {folder} holds results of reproduce")
     if kind == "run":
@@ -191,7 +191,7 @@ def _open_by_features(folder: Path, text: str | None, asked: Asked) -> TextInput
 
     reading: dict[str, Any] = asked.reading
     if asked.features is None and text is None:
-        load_fitting_features(folder, None, None)  # which says what is missing
+        load_fitting_features(folder, None, None)  # reports what is missing
     source = read_source(Path(str(asked.data)), **reading)
     if text is None:
         estimator, table = features_table(folder, source, str(asked.features))
@@ -227,7 +227,7 @@ def _open_run(folder: Path, asked: Asked) -> ImageInput:
     split = asked.split or (choice.split if own and choice is not None else "train")
     own = own and choice is not None and split == choice.split
     images = load_fitting(encoder.shape, data, split, progress=asked.progress)
-    # Named data are taken whole: so two runs that saw different parts of them can be compared.
+    # Named data are used as a whole, so that runs on different parts can be compared.
     limit = choice.limit if own and choice is not None and asked.data is None else None
     limit = limit if asked.limit is None else asked.limit
     return ImageInput(folder, encoder, images, data, limit, own)
@@ -261,7 +261,7 @@ def _open_table(folder: Path, estimator: Any, asked: Asked) -> RowInput:
 
 
 def _check_columns(folder: Path, vectorizer: Any, file: Path, names: list[str], *, named: bool) -> None:
-    """Raise unless a table has the columns that the vectorizer of a model wants."""
+    """Raise unless a table has the columns of the vectorizer of a model."""
     from neuralbayes.cli.label_summary import shortened
 
     known = len(vectorizer.feature_names_in_)
@@ -275,7 +275,7 @@ def _check_columns(folder: Path, vectorizer: Any, file: Path, names: list[str], 
 
 
 def _classes(table: Any, asked: Asked) -> Any:
-    """The column of true classes, where one was named."""
+    """The column of true classes, if given."""
     from neuralbayes.cli.label_summary import shortened
 
     if asked.labels is None:
@@ -288,14 +288,14 @@ def _classes(table: Any, asked: Asked) -> Any:
 
 
 def table_options(vectorizer: Any) -> list[str]:
-    """The options of `label` that the vectorizer of a model was made by."""
+    """The options of `label` for the vectorizer of a model."""
     options = [word for name, kind in (vectorizer.kinds or {}).items() for word in ("--as", f"{name}={kind}")]
     options += ["--missing", "mask"] if vectorizer.missing == "mask" else []
     return options + ([] if vectorizer.standardize else ["--no-standardize"])
 
 
 def reading_options(reading: Mapping[str, str | None]) -> list[str]:
-    """How a table is to be read, as words of a command line.
+    """The options for reading a table, as on a command line.
 
     Examples
     --------
@@ -306,7 +306,7 @@ def reading_options(reading: Mapping[str, str | None]) -> list[str]:
 
 
 def _as_csv(names: list[str]) -> str:
-    """Names as --columns takes them: quotes where they hold commas."""
+    """Format names for --columns, with quotes if they contain commas."""
     line = io.StringIO()
     csv.writer(line).writerow(names)
     return line.getvalue().strip()

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from neuralbayes.reproduce.experiment import Run, Scale
 
     Name = str
-    Job = tuple[str, Run]  # the first experiment that wants a run, and the run
+    Job = tuple[str, Run]  # the first experiment that needs a run, and the run
 else:
-    Name = Literal["all", *NAMES]  # for the help, completion, and a question where one is misspelt
+    Name = Literal["all", *NAMES]  # for help, completion and spelling suggestions
 
 EXAMPLES = """An interrupted command continues when you run it again. Finished runs are not repeated.
 
@@ -149,7 +149,7 @@ def _command(name: str, scale: Scale, seeds: int | None) -> str:
 
 
 def _jobs(names: tuple[str, ...], scale: Scale, seeds: int | None, only: str | None) -> list[Job]:
-    """All runs, each once, with the first experiment that wants it."""
+    """All runs, each once, with the first experiment that needs it."""
     from neuralbayes.reproduce import load_experiment
 
     jobs: dict[str, Job] = {}
@@ -184,7 +184,7 @@ def _list(jobs: list[Job], out: Path, console: Console, *, runs: bool) -> None:
 
 
 def _cost(runs: list[Run], workers: int) -> float:
-    """Expected seconds of all runs by so many workers, from steps that are timed with the threads of one."""
+    """Expected seconds of all runs with `workers` processes, from timed steps with the threads of one."""
     import torch
 
     from neuralbayes.distributed.launch import n_threads, on_its_own
@@ -200,7 +200,7 @@ def _cost(runs: list[Run], workers: int) -> float:
 
 
 def _duration(seconds: float) -> str:
-    """Such as "3 days" or "0:20:00".
+    """Format a duration, such as "3 days" or "0:20:00".
 
     Examples
     --------
@@ -219,7 +219,7 @@ def _finish(
     console: Console,
     quiet: bool,
 ) -> None:
-    """Write numbers, tables and pictures of each experiment, and say what they say."""
+    """Write numbers, tables and pictures of each experiment, and print the verdicts."""
     from neuralbayes.reproduce import load_experiment
     from neuralbayes.reproduce.page import write_section
     from neuralbayes.reproduce.records import Recorded

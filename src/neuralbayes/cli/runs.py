@@ -1,4 +1,4 @@
-"""What the commands on images share: the folder of a run, the data it was trained on, the names of its layers."""
+"""Common parts of the commands on images: run folders, their data, and names of layers."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
 DATA_FILE = "data.json"
 SKIPPED_FILE = "skipped.txt"
 LAYERS = ("relu1", "relu2", "relu3", "relu4")
-SHOWN = 5  # skipped files that are named on the screen
+SHOWN = 5  # skipped files named on the screen
 
 
 @dataclass(frozen=True)
 class ImageBlocks:
-    """What is computed of images block by block: which ones, how many at a time, for which file, and by what."""
+    """A computation on images in blocks: the images, block size, output and model."""
 
     data: str
     split: str
     limit: int | None
     block: int
     out: Path
-    job: dict[str, Any]  # what else determines the result, as JSON can hold it
+    job: dict[str, Any]  # everything else that determines the result, as JSON types
 
 
 @dataclass(frozen=True)
 class DataChoice:
-    """Which images a run is trained on; kept as data.json in its folder."""
+    """The training images of a run, stored as data.json in its folder."""
 
     data: str  # a name, or an absolute path
     split: str
@@ -45,12 +45,12 @@ class DataChoice:
     channels: int | None
 
     def keep(self, run: Path) -> None:
-        """Write data.json, or raise if the folder holds a run on other images, or no run but other files."""
+        """Write data.json, or raise if the folder contains a run on other images, or other files."""
         from neuralbayes.system.files import write_json
 
-        # Without config.json no run has begun: an earlier try failed on its settings, or on its images.
+        # Without config.json, no run has started: an earlier attempt failed on its settings or images.
         begun = (run / "config.json").is_file()
-        # Names with a dot in front are the lock, and what a process that was killed had not finished writing.
+        # Hidden files are the lock and partial files of a killed process.
         there = {path.name for path in run.iterdir() if path.name[0] != "."} if run.is_dir() else set()
         if not begun and there - {DATA_FILE, SKIPPED_FILE}:
             raise ValueError(f"{run} holds other files than a run; choose a folder of its own by --out")
@@ -62,7 +62,7 @@ class DataChoice:
 
     @classmethod
     def of(cls, run: Path) -> DataChoice | None:
-        """What `keep` wrote; None where it did not."""
+        """Read data.json; None if it does not exist."""
         from neuralbayes.system.files import read_json
 
         if not (run / DATA_FILE).is_file():
@@ -79,7 +79,7 @@ class DataChoice:
 
 
 def data_name(data: str) -> str:
-    """The name of a named data set as it is, a path made absolute, so that it is found again from anywhere."""
+    """The name of a data set, or an absolute path, which works from anywhere."""
     from neuralbayes.data.catalog import is_name
 
     return data if is_name(data) else str(Path(data).expanduser().absolute())
@@ -95,7 +95,7 @@ def load_encoder(run: Path) -> ImageEncoder:
 
 
 def load_fitting(shape: Sequence[int], data: str, split: str, *, progress: bool) -> Images:
-    """Images by name or path, in the size and the colours, (H, W, C), that an encoder or a model takes."""
+    """Images by name or path, in the shape (H, W, C) of an encoder or model."""
     from neuralbayes.data.images import load_images
 
     height, width, channels = shape
@@ -116,7 +116,7 @@ def limited(images: Images, limit: int | None) -> ImageSource:
 
 
 def image_paths(images: Images, limit: int | None) -> Sequence[Path]:
-    """The files of the first `limit` images, or of all; none where they do not come from a folder."""
+    """The files of the first `limit` images, or of all; empty if they do not come from a folder."""
     paths: Sequence[Path] = getattr(images.source, "paths", ())
     return paths[:limit]
 
@@ -124,7 +124,7 @@ def image_paths(images: Images, limit: int | None) -> Sequence[Path]:
 def image_blocks(
     order: ImageBlocks, images: Images, workers: Workers, compute: Compute, model: Any, *, force: bool, quiet: bool
 ) -> Blocks:
-    """Compute something of images, block by block, shared among workers; an interrupted command goes on.
+    """Run a computation on images in blocks, shared among workers. An interrupted command continues.
 
     Parameters
     ----------
@@ -132,10 +132,10 @@ def image_blocks(
     images : Images
     workers : Workers
     compute : callable
-        The model and an ImageSource of n images -> an array (n, n_columns).
+        Maps the model and an ImageSource of n images to an array (n, n_columns).
     model : object
     force : bool
-        Whether to begin again where blocks of another job are kept.
+        Whether to start again if there are blocks of another job.
     quiet : bool
     """
     from neuralbayes.data.listed import block_of
@@ -163,7 +163,7 @@ def image_blocks(
 
 
 def layer_names(layer: str) -> tuple[str, ...]:
-    """Hidden states by the names that people use.
+    """Hidden states by their user-facing names.
 
     Examples
     --------
@@ -181,14 +181,14 @@ def layer_names(layer: str) -> tuple[str, ...]:
 
 
 def one_layer(layer: str) -> str:
-    """As :func:`layer_names`, where only one makes sense."""
+    """Like :func:`layer_names`, for a single layer."""
     if layer == "all":
         raise ValueError(f"--layer must be one layer here: last, a number from 1 to 4, or one of {', '.join(LAYERS)}")
     return layer_names(layer)[0]
 
 
 def tell_reduced(images: Images, *, quiet: bool) -> None:
-    """Say so where pictures of a folder were made smaller and nobody asked for it."""
+    """Report if pictures of a folder were reduced by default."""
     original = getattr(images.source, "reduced_from", None)
     if original is None or quiet:
         return
@@ -198,7 +198,7 @@ def tell_reduced(images: Images, *, quiet: bool) -> None:
 
 
 def skipped_file(out: Path) -> Path:
-    """Where the files that were passed over are listed, beside what is written of the others.
+    """The list of skipped files, next to the output.
 
     Examples
     --------
@@ -209,7 +209,7 @@ def skipped_file(out: Path) -> Path:
 
 
 def tell_skipped(images: Images, *, kept_in: Path, quiet: bool) -> None:
-    """List the files that were passed over: the first few on the screen, all of them in the file `kept_in`."""
+    """List skipped files: the first few on the screen, all of them in the file `kept_in`."""
     if not images.skipped:
         return
     from neuralbayes.data.path_text import readable

@@ -1,4 +1,4 @@
-"""Standard input and output in the place of files, which are named by a hyphen."""
+"""Standard input and output instead of files, named by a hyphen."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 HYPHEN = Path("-")
-_folders: list[TemporaryDirectory[str]] = []  # removed when the process ends
+_folders: list[TemporaryDirectory[str]] = []  # removed at the end of the process
 
 
 def standard_input() -> Path:
-    """A file with all of standard input; its suffix is that of what it holds, .csv for text."""
+    """A file with all of standard input; its suffix matches its content, .csv for text."""
     from neuralbayes.data.packed import PACKED
     from neuralbayes.data.table_formats import contents
 
@@ -32,21 +32,21 @@ def standard_input() -> Path:
 
 
 def output_file(source: Path) -> Path:
-    """A file in the format of `source`, for what :func:`to_standard_output` sends on."""
+    """A file in the format of `source`, for :func:`to_standard_output`."""
     from neuralbayes.data.table_formats import unpacked_name
 
     return _folder() / f"standard-output{unpacked_name(source).suffix}"
 
 
 def to_standard_output(path: Path) -> None:
-    """Send a file to standard output."""
+    """Copy a file to standard output."""
     with open(path, "rb") as file:
         shutil.copyfileobj(file, sys.stdout.buffer)
     sys.stdout.buffer.flush()
 
 
 def stream_names(text: str) -> str:
-    """`text` with the names of the streams in the place of those of their files."""
+    """Replace the names of temporary files in `text` by those of the streams."""
     for folder in _folders:
         for file in Path(folder.name).iterdir():
             text = text.replace(str(file), file.stem.partition(".")[0].replace("-", " "))

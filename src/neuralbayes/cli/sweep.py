@@ -134,7 +134,7 @@ def sweep(
             Console(stderr=True, highlight=False).print(kept, soft_wrap=True)
         raise
     for outcome in outcomes:
-        if (out / outcome.trial / "config.json").is_file():  # else it was done on another machine
+        if (out / outcome.trial / "config.json").is_file():  # otherwise it was done on another machine
             DataChoice(plan.pictures.data, split, limit, size, channels).keep(out / outcome.trial)
     if outcomes[0].value is None:
         raise ValueError(f"no trial was finished; {outcomes[0].trial}: {outcomes[0].note}")
@@ -157,7 +157,7 @@ def _draw(out: Path, outcomes: list[Outcome], plan: Plan) -> str:
 
 
 def _table(outcomes: list[Outcome], plan: Plan, console: Console) -> None:
-    """The best trials, and how many came to nothing."""
+    """The best trials, and the number of failed ones."""
     finished = [outcome for outcome in outcomes if outcome.value is not None]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, caption_justify="left")
     for name in ("trial", MEANINGS[plan.metric], *plan.space, "seconds"):
@@ -175,7 +175,7 @@ def _table(outcomes: list[Outcome], plan: Plan, console: Console) -> None:
 
 
 def _again(data: str, preset: str, plan: Plan, settings: dict[str, Any]) -> list[str]:
-    """The words of the command that trains with `settings` on all images, with as many epochs as the preset has."""
+    """The command that trains with `settings` on all images, with the epochs of the preset."""
     from dataclasses import asdict
 
     from neuralbayes.features.pretraining import PRESETS
@@ -199,7 +199,7 @@ def _again(data: str, preset: str, plan: Plan, settings: dict[str, Any]) -> list
 
 
 def _text(value: Any) -> str:
-    """A setting as the options of `neuralbayes pretrain` take it.
+    """Format a setting as an option of `neuralbayes pretrain`.
 
     Examples
     --------

@@ -1,1 +1,1 @@
-"""Data in: images, toy manifolds and tables. Nothing here trains."""
+"""Reading of images and tables, and toy data. No training."""

@@ -1,8 +1,7 @@
-"""Read expected files out of archives of strangers: nothing is unpacked to the disk, nothing outgrows its limit.
+"""Read expected files from untrusted archives, without unpacking to disk and within limits.
 
-Members are handed over as streams under the names that the caller expects, so no name from an archive ever becomes a
-path. An archive that holds a link, a device, an absolute or a climbing name is refused whole: no data set has such
-members, so somebody made it on purpose.
+Members are returned as streams under expected names, so no name from an archive becomes a path. Archives with links,
+devices, absolute names or ``..`` are refused as a whole: no data set has such members.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ DAMAGE = (EOFError, zlib.error, tarfile.TarError, gzip.BadGzipFile)
 
 
 class LimitedStream(io.RawIOBase):
-    """At most `limit` bytes of `stream`; more of them are an error when `strict`, otherwise the end.
+    """At most `limit` bytes of `stream`. More bytes are an error if `strict`; otherwise they are ignored.
 
     Examples
     --------
@@ -35,7 +34,7 @@ class LimitedStream(io.RawIOBase):
 
     def __init__(self, stream: BinaryIO, limit: int, *, strict: bool = False) -> None:
         self._stream = stream
-        self.left = limit  # bytes that may still come
+        self.left = limit  # remaining bytes
         self._limit = limit
         self._strict = strict
 
@@ -55,7 +54,7 @@ class LimitedStream(io.RawIOBase):
 
 
 def read_exactly(stream: BinaryIO, n_bytes: int) -> bytes:
-    """Read `n_bytes`; a stream that ends before gets a ValueError.
+    """Read `n_bytes`. Raises a ValueError if the stream ends earlier.
 
     Examples
     --------
@@ -64,7 +63,7 @@ def read_exactly(stream: BinaryIO, n_bytes: int) -> bytes:
     """
     data = bytearray()
     while len(data) < n_bytes:
-        piece = stream.read(min(n_bytes - len(data), 2**20))  # a false size in a header allocates nothing
+        piece = stream.read(min(n_bytes - len(data), 2**20))  # a wrong size in a header allocates nothing
         if not piece:
             raise ValueError(f"the data end after {len(data)} of {n_bytes} bytes: cut short")
         data += piece
@@ -73,7 +72,7 @@ def read_exactly(stream: BinaryIO, n_bytes: int) -> bytes:
 
 @contextmanager
 def named_damage(name: str) -> Iterator[None]:
-    """Turn what the standard library raises on damage into a ValueError, and name the file in any ValueError."""
+    """Convert errors of the standard library to a ValueError, and name the file in any ValueError."""
     try:
         yield
     except DAMAGE as error:
@@ -84,15 +83,15 @@ def named_damage(name: str) -> Iterator[None]:
 
 @contextmanager
 def open_file(path: Path, limit: int, count: Callable[[int], None] = lambda amount: None) -> Iterator[BinaryIO]:
-    """Open a file, or what is inside a ``.gz``, as a stream of at most `limit` bytes (more is an error).
+    """Open a file, or the content of a ``.gz`` file, as a stream of at most `limit` bytes (more is an error).
 
     Parameters
     ----------
     path : Path
     limit : int
-        In unpacked bytes.
+        Maximum number of unpacked bytes.
     count : callable, optional
-        Told the bytes read from the disk, for a progress bar.
+        Called with the number of bytes read from disk, for a progress bar.
     """
     with open(path, "rb") as file:
         stream = cast(BinaryIO, _Counted(file, count))
@@ -106,29 +105,29 @@ def _unpacked(stream: BinaryIO, name: str, limit: int) -> BinaryIO:
 
 
 def tar_members(stream: BinaryIO, prefix: str, expected: Mapping[str, int]) -> Iterator[tuple[str, BinaryIO]]:
-    """Yield (name, stream) for the expected files of a tar archive, in the order in which they lie in it.
+    """Yield (name, stream) for the expected files of a tar archive, in archive order.
 
-    The archive is read once, front to back, so that one of several gigabytes needs no room. Read a stream before asking
-    for the next.
+    The archive is read once, sequentially, so large archives need little memory. Read each stream before requesting the
+    next.
 
     Parameters
     ----------
     stream : binary stream
-        An unpacked tar archive, itself limited by the caller.
+        An unpacked tar archive, limited by the caller.
     prefix : str
         The folder inside the archive, such as ``"cifar-10-batches-bin/"``.
     expected : mapping of str to int
-        File names below `prefix` and the largest size of each in bytes. A member with ``.gz`` after its name counts as
-        it, and is unpacked.
+        File names below `prefix` and their maximum sizes in bytes. Members with an additional ``.gz`` are accepted and
+        unpacked.
 
     Raises
     ------
     ValueError
-        On links, devices, names that leave the archive, sizes beyond the limit, and damage.
+        If the archive contains links, devices or names that leave it, exceeds a size, or is damaged.
     """
     for _ in range(MAX_MEMBERS):
         block = stream.read(BLOCK)
-        if not block.strip(b"\0"):  # the end is a block of zeros or, in careless archives, nothing
+        if not block.strip(b"\0"):  # the end is a block of zeros or, in some archives, nothing
             _drain(stream)
             return
         try:
@@ -142,12 +141,12 @@ def tar_members(stream: BinaryIO, prefix: str, expected: Mapping[str, int]) -> I
 def _member(
     header: tarfile.TarInfo, stream: BinaryIO, prefix: str, expected: Mapping[str, int]
 ) -> Iterator[tuple[str, BinaryIO]]:
-    """The member itself when it is expected, otherwise nothing; `stream` ends behind it either way."""
+    """Yield the member if it is expected; in any case, move `stream` to its end."""
     if header.type in (tarfile.XHDTYPE, tarfile.XGLTYPE):
         _refuse_overrides(_whole(stream, header.size, MAX_PAX_BYTES, "an extended header"))
         return
     name = header.name.removeprefix("./")
-    is_file = header.type in (tarfile.REGTYPE, tarfile.AREGTYPE)  # isfile() lets sparse files in
+    is_file = header.type in (tarfile.REGTYPE, tarfile.AREGTYPE)  # isfile() accepts sparse files
     if not (is_file or header.isdir()):
         raise ValueError(f"its member {name!r} is a link, a device or another special file: refused")
     if PurePosixPath(name).is_absolute() or "\\" in name or ".." in PurePosixPath(name).parts:
@@ -177,21 +176,21 @@ def _whole(stream: BinaryIO, size: int, limit: int, what: str) -> bytes:
 
 
 def _refuse_overrides(records: bytes) -> None:
-    # An extended header may give the next member another name or size than the plain header that is checked here.
+    # An extended header may override the name or size in the plain header that is checked here.
     for key in (b" path=", b" size=", b" linkpath=", b" GNU.sparse"):
         if key in records:
             raise ValueError("it renames or resizes a member in an extended header: refused")
 
 
 def _drain(stream: BinaryIO) -> None:
-    """Read the padding after the end, so that gzip compares its checksum."""
+    """Read the padding at the end, so that gzip verifies its checksum."""
     for _ in range(64):
         if not stream.read(2**16):
             return
 
 
 class _Counted(io.RawIOBase):
-    """A file that tells how many bytes were read from it."""
+    """A file that reports the number of bytes read."""
 
     def __init__(self, file: BinaryIO, count: Callable[[int], None]) -> None:
         self._file = file

@@ -1,4 +1,4 @@
-"""Arrays of images from ``.npy`` and ``.npz`` files, mapped from the disk where the file allows it, never unpickled."""
+"""Arrays of images from ``.npy`` and ``.npz`` files, memory-mapped if possible, never unpickled."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def npz_keys(path: Path) -> tuple[str, ...]:
 
 
 def npz_shape(path: Path, key: str) -> tuple[int, ...]:
-    """The shape of the array `key` of a ``.npz`` file, of which nothing but its header is read."""
+    """The shape of the array `key` of a ``.npz`` file, from its header."""
     try:
         with zipfile.ZipFile(path) as archive, archive.open(f"{key}.npy") as stream:
             return _header(cast(BinaryIO, stream))[0]
@@ -71,7 +71,7 @@ def npz_shape(path: Path, key: str) -> tuple[int, ...]:
 
 
 def open_npz(path: Path, key: str) -> NDArray[np.generic]:
-    """The array `key` of a ``.npz`` file: mapped when it is stored as it is, unpacked into memory otherwise."""
+    """The array `key` of a ``.npz`` file: memory-mapped if it is not compressed, otherwise unpacked into memory."""
     try:
         with zipfile.ZipFile(path) as archive:
             member = archive.getinfo(f"{key}.npy")
@@ -100,7 +100,7 @@ def _read_member(path: Path, member: zipfile.ZipInfo, stream: BinaryIO) -> NDArr
 
 
 def _header(stream: BinaryIO) -> tuple[tuple[int, ...], np.dtype[np.generic], bool]:
-    """(shape, dtype, Fortran order) of a .npy stream, which is left at the first byte of the data."""
+    """(shape, dtype, Fortran order) of a .npy stream, which is then positioned at the data."""
     version = npy.read_magic(stream)
     if version == (1, 0):
         shape, fortran, dtype = npy.read_array_header_1_0(stream)
@@ -116,7 +116,7 @@ def _header(stream: BinaryIO) -> tuple[tuple[int, ...], np.dtype[np.generic], bo
 
 
 def _data_offset(path: Path, member: zipfile.ZipInfo) -> int:
-    """Where the bytes of a stored member begin: behind its own header, whose length the directory does not know."""
+    """Offset of a stored member: after its own header, whose length is not in the directory."""
     with open(path, "rb") as file:
         file.seek(member.header_offset)
         header = file.read(30)
@@ -133,5 +133,5 @@ def _mapped(
     if needed > there:
         raise ValueError(f"it must have {needed} bytes and has {there}: cut short")
     if 0 in shape:
-        return np.empty(shape, dtype)  # nothing can be mapped
+        return np.empty(shape, dtype)  # cannot be mapped
     return np.memmap(path, dtype, "r", offset, shape, "F" if fortran else "C")

@@ -1,7 +1,7 @@
-"""Arrow files (.arrow, .feather): what their buffers unpack to is known before anything is unpacked.
+"""Arrow files (.arrow, .feather). The unpacked size is checked before anything is unpacked.
 
-A packed buffer begins with the size that it unpacks to, and the reader makes room for what stands there. pyarrow does
-not show where the buffers are, so the few fields of the headers that say so are read here.
+A compressed buffer starts with its unpacked size, and the reader allocates that much. pyarrow does not expose the
+buffers, so the necessary header fields are read here.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 
 MAGIC = b"ARROW1"
 DICTIONARY_BATCH, RECORD_BATCH = 2, 3
-"""The kinds of messages that have buffers."""
+"""Types of messages with buffers."""
 
 CELL_BYTES = 8
-"""A cell takes at least so much in memory, also if the file has no bytes for it."""
+"""Minimum memory of a cell, even if the file has no bytes for it."""
 
 
 def read_arrow(path: Path) -> pd.DataFrame:
-    """The table of an Arrow file, or of a stream; damage gets what pyarrow raises.
+    """The table of an Arrow file or stream. Errors of pyarrow are passed on.
 
     Raises
     ------
     RefusedError
-        A column is nested, or the table unpacks to more than the larger of `MAX_PACKED_BYTES` and `MAX_PARQUET_RATIO`
-        times the size of the file.
+        If a column is nested, or the table unpacks to more than the larger of `MAX_PACKED_BYTES` and
+        `MAX_PARQUET_RATIO` times the size of the file.
     """
     import pyarrow
     from pyarrow import ipc
@@ -61,7 +61,7 @@ def read_arrow(path: Path) -> pd.DataFrame:
 
 
 def _messages(file: Any) -> Iterator[Any]:
-    """The messages in the order of the file, up to the mark at their end."""
+    """The messages in file order, up to the end mark."""
     from pyarrow import ipc
 
     while True:
@@ -73,7 +73,7 @@ def _messages(file: Any) -> Iterator[Any]:
 
 
 def _unpacked(message: Any) -> tuple[int, int]:
-    """Rows of a batch, and the bytes that its buffers unpack to."""
+    """Number of rows of a batch, and the unpacked size of its buffers."""
     header = message.metadata.to_pybytes()
     root = _Flat(header, struct.unpack_from("<I", header)[0])
     kind = root.number(1, "B")
@@ -88,7 +88,7 @@ def _unpacked(message: Any) -> tuple[int, int]:
         if not 0 <= offset <= offset + length <= len(body):
             raise ValueError("a buffer is not within its message")
         unpacked = struct.unpack("<q", body.slice(offset, 8).to_pybytes())[0] if packed and length >= 8 else -1
-        n_bytes += length if unpacked < 0 else unpacked  # -1 marks a buffer that is not packed
+        n_bytes += length if unpacked < 0 else unpacked  # -1 marks an uncompressed buffer
     return max(0, n_rows), n_bytes
 
 
@@ -99,7 +99,7 @@ class _Flat:
     ----------
     data : bytes
     start : int
-        Where the table begins.
+        Offset of the table.
     """
 
     def __init__(self, data: bytes, start: int) -> None:
@@ -109,7 +109,7 @@ class _Flat:
             raise ValueError("a header begins outside of its message")
 
     def at(self, field: int) -> int | None:
-        """Where a field is, or None if it has its default."""
+        """Offset of a field; None if it has its default."""
         length: int = struct.unpack_from("<H", self._data, self._fields)[0]
         if 4 + 2 * field >= length:
             return None
@@ -137,7 +137,7 @@ class _Flat:
 
 
 def _without_views(path: Path, table: Any, size: int, limit: int) -> Any:
-    """`table` with text of its own in each cell, where cells had shared it; bounded, for many may share a long one."""
+    """Give each cell of `table` its own text instead of shared text, within a limit."""
     import numpy as np
     import pyarrow
     from pyarrow import types
@@ -146,7 +146,7 @@ def _without_views(path: Path, table: Any, size: int, limit: int) -> Any:
         if not (types.is_string_view(field.type) or types.is_binary_view(field.type)):
             continue
         for chunk in table.column(i).chunks:
-            views = np.frombuffer(chunk.buffers()[1] or b"", np.int32).reshape(-1, 4)  # the length of text is first
+            views = np.frombuffer(chunk.buffers()[1] or b"", np.int32).reshape(-1, 4)  # check the length of text first
             size += int(views[chunk.offset : chunk.offset + len(chunk), 0].sum(dtype=np.int64))
             check_size(path, size, limit)
         kind = pyarrow.large_string() if types.is_string_view(field.type) else pyarrow.large_binary()

@@ -1,4 +1,4 @@
-"""Decoded arrays on the disk: one ``.npy`` each, and a manifest that is written last and so vouches for them."""
+"""Cache of decoded arrays: one ``.npy`` file each, and a manifest that is written last."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ MANIFEST = "manifest.json"
 
 @dataclass(frozen=True)
 class Manifest:
-    """What the cache says of a data set.
+    """The manifest of a cached data set.
 
     Attributes
     ----------
     source : str
-        Where it came from.
+        Source of the data.
     digests : dict
-        Array name -> SHA-256 when it was written.
+        SHA-256 of each array at the time of writing, by name.
     """
 
     source: str
@@ -37,9 +37,9 @@ class Manifest:
 
 
 def write_cache(folder: Path, arrays: Arrays, digests: Mapping[str, str], source: str) -> None:
-    """Write the arrays, then the manifest. A crash at any moment leaves a folder without one, which counts as empty."""
+    """Write the arrays, then the manifest. A crash leaves a folder without a manifest, which counts as empty."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / MANIFEST).unlink(missing_ok=True)  # it would vouch for a mixture of the old and the new arrays
+    (folder / MANIFEST).unlink(missing_ok=True)  # it would describe a mixture of old and new arrays
     for name, array in arrays.items():
         with atomic_write(folder / f"{name}.npy") as temporary, open(temporary, "wb") as file:
             np.save(file, np.ascontiguousarray(array), allow_pickle=False)
@@ -47,7 +47,7 @@ def write_cache(folder: Path, arrays: Arrays, digests: Mapping[str, str], source
 
 
 def read_manifest(folder: Path) -> Manifest | None:
-    """The manifest in `folder`, or None when there is none that this version understands."""
+    """The manifest in `folder`; None if there is none that this version can read."""
     path = folder / MANIFEST
     if not path.is_file():
         return None
@@ -66,19 +66,19 @@ def read_manifest(folder: Path) -> Manifest | None:
 
 
 def read_cache(folder: Path, names: list[str], *, memory_map: bool = False) -> Arrays:
-    """Read the arrays `names` into memory, or map them read-only.
+    """Load the arrays `names` into memory, or map them read-only.
 
     Raises
     ------
     ValueError
-        When a file is missing, damaged or no plain array.
+        If a file is missing, damaged or not a plain array.
     """
     arrays: Arrays = {}
     for name in names:
         path = folder / f"{name}.npy"
         try:
             array = np.load(path, mmap_mode="r" if memory_map else None, allow_pickle=False)
-            if not isinstance(array, np.ndarray):  # a .npz under the name of a .npy
+            if not isinstance(array, np.ndarray):  # a .npz file with the suffix .npy
                 raise ValueError("it is not one array")
             arrays[name] = array
         except DAMAGE as error:
@@ -87,13 +87,13 @@ def read_cache(folder: Path, names: list[str], *, memory_map: bool = False) -> A
 
 
 def cached_digests(folder: Path, names: list[str]) -> dict[str, str]:
-    """SHA-256 of the arrays `names` as they are on the disk now."""
+    """Current SHA-256 of the arrays `names`."""
     arrays: Mapping[str, NDArray[np.generic]] = read_cache(folder, names, memory_map=True)
     return {name: sha256(array) for name, array in arrays.items()}
 
 
 def cached_bytes(folder: Path) -> int:
-    """Size of the cached arrays on the disk."""
+    """Size of the cached arrays on disk."""
     if not folder.is_dir():
         return 0
     with os.scandir(folder) as entries:

@@ -1,4 +1,4 @@
-"""What is known of each named data set: its parts and their SHA-256, its files, and where it can be had."""
+"""Catalogue of the named data sets: their parts with SHA-256, their files and their sources."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ class Entry:
     ----------
     name : str
     title : str
-        As people write it.
+        Readable name.
     shape : tuple (H, W, C)
     class_names : tuple of str
     parts : mapping of str to Part
-        train, test and perhaps unlabeled.
+        "train", "test" and, for some data sets, "unlabeled".
     page : str
-        The data set's own page, for people.
+        Home page of the data set.
     layout : Layout, optional
         The official files.
     folders : tuple of str
-        Folders below a root in which people have these files; the first is the one to recommend.
+        Usual folders of these files below a root; the first one is recommended.
     archive, prefix : str
-        The official archive of the files, if they come in one, and the folder inside it.
+        The official archive, if there is one, and the folder inside it.
     addresses : tuple of str
-        https addresses: of the archive, or of the folder that holds the single files (packed with gzip).
+        https addresses of the archive, or of the folder with the single files (compressed with gzip).
     packages : tuple of Package
-        Published packages that hold the data set.
+        Published packages with the data set.
     installed : tuple of str
-        Folders in which a system package puts the files.
+        Folders in which a system package installs the files.
     refused : tuple of str
-        Files of the same data set that are not read because they are pickles.
+        Files of the data set that are refused because they are pickles.
     built_in : callable, optional
-        Gives the arrays, for a data set that comes with a dependency.
+        Returns the arrays of a data set that comes with a dependency.
     """
 
     name: str
@@ -92,7 +92,7 @@ _ENTRIES = (
         title="MNIST",
         shape=(28, 28, 1),
         class_names=class_names.DIGITS,
-        # The files that these arrays were read from have the SHA-256 that is published for the four IDX files.
+        # Computed from files with the published SHA-256 of the four IDX files.
         parts={
             "train": Part(
                 60_000,
@@ -107,8 +107,8 @@ _ENTRIES = (
         },
         page="http://yann.lecun.com/exdb/mnist/",
         layout=IDX,
-        folders=("mnist", "MNIST/raw", "MNIST", ""),  # MNIST/raw is where torchvision puts them
-        # The page itself has no https: these copies are kept by the Common Visual Data Foundation and by PyTorch.
+        folders=("mnist", "MNIST/raw", "MNIST", ""),  # torchvision uses MNIST/raw
+        # The home page has no https. The Common Visual Data Foundation and PyTorch provide these copies.
         addresses=(
             "https://storage.googleapis.com/cvdf-datasets/mnist/",
             "https://ossci-datasets.s3.amazonaws.com/mnist/",
@@ -120,7 +120,7 @@ _ENTRIES = (
         title="Fashion-MNIST",
         shape=(28, 28, 1),
         class_names=class_names.FASHION_MNIST,
-        # As for MNIST: the unpacked files have the published SHA-256.
+        # As for MNIST, the unpacked files have the published SHA-256.
         parts={
             "train": Part(
                 60_000,
@@ -177,7 +177,7 @@ _ENTRIES = (
         title="CIFAR-100",
         shape=(32, 32, 3),
         class_names=class_names.CIFAR100,
-        # No SHA-256: the authors of this file had no copy to compute it from. The structure is checked.
+        # No SHA-256, because no copy was available. The structure is checked.
         parts={"train": Part(50_000, per_class=500), "test": Part(10_000, per_class=100)},
         page="https://www.cs.toronto.edu/~kriz/cifar.html",
         layout=CIFAR100,
@@ -211,7 +211,7 @@ CATALOG: dict[str, Entry] = {entry.name: entry for entry in _ENTRIES}
 
 
 def names() -> tuple[str, ...]:
-    """The names of the data sets, smallest first.
+    """Names of the data sets, smallest first.
 
     Examples
     --------
@@ -222,7 +222,7 @@ def names() -> tuple[str, ...]:
 
 
 def find_entry(name: str) -> Entry:
-    """The data set called `name`; capitals, ``-`` and ``_`` make no difference.
+    """The data set called `name`; case, ``-`` and ``_`` are ignored.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Cells of text become columns of numbers, truth values or text, each by all of its cells.
+"""Convert columns of text cells to numbers, booleans or text, based on all cells of a column.
 
-Numbers are taken as people write them: with a decimal point or comma, with marks between thousands, with a currency or
-a percent sign. Digits with a leading zero are a code and stay text.
+Numbers may have a decimal point or comma, thousands marks, and a currency or percent sign. Digits with a leading zero
+are a code and stay text.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ if TYPE_CHECKING:
 Decimal = Literal[".", ","]
 
 SIGNS = ("-", "--", "?", ".", "–", "—")  # noqa: RUF001
-"""Missing cells, unless the column holds other signs, as one of + and - does."""
+"""Text of missing cells, unless the column has other signs, such as + and -."""
 
 MISSING = (
     *("", "NA", "N/A", "n/a", "<NA>", "#N/A", "#NA", "NaN", "nan", "NAN", "-nan", "-NaN", "NULL", "Null", "null"),
     *("None", "#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!"),
     *SIGNS,
 )
-"""What stands in cells that have no value."""
+"""Text of cells without a value."""
 
 BLANKS = " \u00a0\u202f\u2009"
 CURRENCIES = "$€£¥"
 THOUSANDS = (" ", "\u00a0", "\u202f", "\u2009", "'", "’")  # noqa: RUF001
 LOOKED_AT = 10_000
-"""Rows that decide on the decimal mark of a file, for columns that can be read either way."""
+"""Number of rows for detecting the decimal mark of ambiguous columns."""
 
 EXACT = 2**53
-"""Whole numbers up to here are exact in double precision."""
+"""Largest integer that is exact in double precision."""
 
 CODES_BEGIN = [f"0{character}".encode() for character in "0123456789xX"]
 
@@ -44,13 +44,13 @@ def frame_of_cells(
     Parameters
     ----------
     columns : dict of str to pyarrow.ChunkedArray of str
-        It is emptied, so that no column is in memory twice.
+        It is emptied to save memory.
     decimal : "." or ",", optional
-        The mark in all columns; by default each column shows its own, and where it could be either the others do.
+        Decimal mark of all columns. By default it is detected for each column; ambiguous columns follow the others.
     separator : str
-        Between cells: with a semicolon the comma is rather in numbers.
+        Separator of cells. With a semicolon, commas are probably decimal marks.
     as_text : set of str
-        Columns that stay text.
+        Columns to keep as text.
     """
     import pandas
 
@@ -62,15 +62,15 @@ def frame_of_cells(
 
 
 def typed(cells: Any, marks: tuple[Decimal, ...] = (".", ","), *, text: bool = False) -> pd.Series[Any]:
-    """A column of text as a Series: of numbers or truth values if all cells are such, else of text.
+    """A column of text as a Series of numbers or booleans if all cells are such, otherwise of text.
 
     Parameters
     ----------
     cells : pyarrow.ChunkedArray of str
     marks : tuple of "." and ","
-        The decimal marks to try, in this order.
+        Decimal marks to try, in order.
     text : bool
-        Whether it stays text in any case.
+        Whether to keep it as text.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def typed(cells: Any, marks: tuple[Decimal, ...] = (".", ","), *, text: bool = F
 
 
 def find_decimal(columns: list[Any], separator: str) -> Decimal:
-    """The decimal mark of a file: the comma where a column shows it and none shows the point."""
+    """The decimal mark of a file: a comma if some column shows it and none shows a point."""
     plain: list[Any] = []
     others: list[Any] = []
     for cells in columns:
@@ -124,7 +124,7 @@ def find_decimal(columns: list[Any], separator: str) -> Decimal:
 
 
 def _marks_in(columns: list[Any]) -> tuple[bool, bool, bool]:
-    """Whether columns of numbers show a decimal comma, a decimal point, or commas that may be either."""
+    """Whether columns of numbers have a decimal comma, a decimal point, or ambiguous commas."""
     comma = point = either = False
     for cells in columns:
         known = _without(*_trimmed(cells))
@@ -138,7 +138,7 @@ def _marks_in(columns: list[Any]) -> tuple[bool, bool, bool]:
 
 @cache
 def number_pattern(decimal: Decimal) -> str:
-    """The regular expression of a number with this decimal mark, as people write it.
+    """Regular expression of a number with this decimal mark.
 
     Examples
     --------
@@ -157,11 +157,11 @@ def number_pattern(decimal: Decimal) -> str:
 
 
 def _plain(cells: Any, decimal: Decimal) -> Any:
-    """Whole numbers, or with a decimal point numbers, as programs write them; None if there is anything else."""
+    """Integers, or numbers with a decimal point, in the format of programs; None if any cell differs."""
     numbers = _cast(cells, "int64")
     if numbers is None and decimal == ".":
         numbers = _cast(cells, "float64")
-        if numbers is not None and _all(cells, r"^\d+$"):  # more digits than numbers have
+        if numbers is not None and _all(cells, r"^\d+$"):  # more digits than numbers can hold
             return None
     return None if numbers is None or _has_codes(cells) else numbers
 
@@ -176,7 +176,7 @@ def _has_codes(cells: Any) -> bool:
 
 
 def _written(known: Any, decimal: Decimal) -> Any:
-    """Numbers as people write them, with this decimal mark; None if a cell is something else, or units are mixed."""
+    """Numbers in human formats with this decimal mark; None if a cell differs or units are mixed."""
     import pyarrow.compute as pc
 
     if not _all(known, number_pattern(decimal)) or _has_codes(known):
@@ -190,13 +190,13 @@ def _written(known: Any, decimal: Decimal) -> Any:
     bare = pc.replace_substring_regex(known, f"[{group}{BLANKS}{''.join(THOUSANDS)}{CURRENCIES}%+]", "")
     bare = pc.replace_substring(pc.replace_substring(bare, decimal, "."), "−", "-")  # noqa: RUF001
     numbers = _cast(bare, "int64")
-    if numbers is None and _all(bare, r"^-?\d+$"):  # more digits than numbers have
+    if numbers is None and _all(bare, r"^-?\d+$"):  # more digits than numbers can hold
         return None
     return _cast(bare, "float64") if numbers is None else numbers
 
 
 def _trimmed(cells: Any) -> tuple[Any, Any]:
-    """Cells without blanks around them, and which of them are missing."""
+    """Cells without surrounding blanks, and a mask of missing cells."""
     import pyarrow
     import pyarrow.compute as pc
 
@@ -226,23 +226,23 @@ def _cast(cells: Any, kind: str) -> Any:
 
 
 def _all(cells: Any, pattern: str) -> bool:
-    """Whether all cells that are not null match."""
+    """Whether all non-null cells match."""
     import pyarrow.compute as pc
 
-    # Most columns of text show in their first cells that they are none.
+    # For most columns of text, the first cells are enough to see that they do not match.
     few = pc.all(pc.match_substring_regex(cells.slice(0, 20), pattern)).as_py()
     return bool(few is not False and pc.all(pc.match_substring_regex(cells, pattern)).as_py())
 
 
 def _any(cells: Any, pattern: str) -> bool:
-    """Whether a cell that is not null matches."""
+    """Whether any non-null cell matches."""
     import pyarrow.compute as pc
 
     return bool(pc.any(pc.match_substring_regex(cells, pattern)).as_py())
 
 
 def series_of(array: Any, dtype: Any = None) -> pd.Series[Any]:
-    """An array as a Series, of an extension type of pandas or of the usual one."""
+    """Convert an array to a Series, with a pandas extension type or a NumPy type."""
     import pandas
 
     series: pd.Series[Any] = array.to_pandas() if dtype is None else pandas.Series(dtype.__from_arrow__(array))

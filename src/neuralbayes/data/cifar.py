@@ -1,6 +1,6 @@
 """CIFAR-10 and CIFAR-100 in their binary version, and CIFAR-10 as sheets of PNG.
 
-The "Python version" of CIFAR is a pickle, and reading a pickle runs whatever code its author put in: it is not read.
+The "Python version" of CIFAR is a pickle. It is not supported, because reading a pickle can run any code.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def read_cifar(stream: BinaryIO, *, label_bytes: int, n_classes: int) -> tuple[N
     ----------
     stream : binary stream
     label_bytes : int
-        1 for CIFAR-10; 2 for CIFAR-100, where the second, the fine one, is taken.
+        1 for CIFAR-10; 2 for CIFAR-100, whose second (fine) label is used.
     n_classes : int
 
     Returns
@@ -40,7 +40,7 @@ def read_cifar(stream: BinaryIO, *, label_bytes: int, n_classes: int) -> tuple[N
     Raises
     ------
     ValueError
-        When the length is not that of whole records, or a label is not below `n_classes`.
+        If the length is not a multiple of the record size, or a label is not below `n_classes`.
 
     Examples
     --------
@@ -134,7 +134,7 @@ CIFAR100 = Layout(
 SHEETS = Layout(
     files={
         **{f"{name}.png": 32 * 2**20 for name in (*BATCHES, "test_batch")},
-        "train_lables.json": 2**20,  # "lables" is how the package spells it
+        "train_lables.json": 2**20,  # "lables" is the spelling of the package
         "test_lables.json": 2**20,
     },
     read=_read_sheet_file,

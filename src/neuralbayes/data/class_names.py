@@ -1,4 +1,4 @@
-"""What the labels of the named data sets mean: the name of label k is the k-th of its tuple."""
+"""Class names of the named data sets. The name of label k is element k of the tuple."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cells of a column of a data frame as numbers, words or dates, whatever they are stored as."""
+"""Convert the cells of a data frame column to numbers, text or dates, whatever their type."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ISO = "ISO8601"
-"""Dates such as 2024-02-29, with or without a time, in the words of pandas."""
+"""Format of dates such as 2024-02-29, with or without a time, in pandas notation."""
 
 UNHASHABLE = (list, dict, set, np.ndarray)
 
 TRIED = 50
-"""Cells that must all have the format of a date before a column is read with it."""
+"""Number of cells that must all match a date format before the column is parsed."""
 
 
 def as_missing(values: pd.Series[Any]) -> NDArray[np.bool_]:
-    """Which cells hold nothing: missing ones, and text of spaces alone."""
+    """Mask of empty cells: missing cells, and text that consists of spaces."""
     missing = np.array(values.isna(), dtype=bool)
     if values.dtype.kind == "O":
         blank = (isinstance(cell, str) and not cell.strip() for cell in values)
@@ -30,7 +30,7 @@ def as_missing(values: pd.Series[Any]) -> NDArray[np.bool_]:
 
 
 def as_numbers(values: pd.Series[Any]) -> tuple[NDArray[np.float64], int]:
-    """The cells as numbers, NaN where they are none or infinite, and how many are numbers.
+    """The cells as numbers, with NaN for other or infinite cells, and the number of numeric cells.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def as_numbers(values: pd.Series[Any]) -> tuple[NDArray[np.float64], int]:
     """
     import pandas
 
-    if values.dtype.kind == "m":  # a span of time, in seconds
+    if values.dtype.kind == "m":  # a duration in seconds
         numbers = values.dt.total_seconds().to_numpy(dtype=np.float64)
     elif values.dtype.kind in "iufb":
         numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -55,7 +55,7 @@ def as_numbers(values: pd.Series[Any]) -> tuple[NDArray[np.float64], int]:
 
 
 def as_words(values: pd.Series[Any]) -> pd.Series[Any]:
-    """The cells as text without spaces around it, None where there is nothing; the same whatever they are stored as.
+    """The cells as stripped text, with None for empty cells, independent of their type.
 
     Examples
     --------
@@ -72,13 +72,13 @@ def as_words(values: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def as_dates(values: pd.Series[Any], date_format: str | None) -> NDArray[np.datetime64]:
-    """The cells as datetime64[s] without a time zone (UTC where they have one), NaT where they are none.
+    """The cells as datetime64[s] without a time zone (converted to UTC), with NaT for cells without a date.
 
     Parameters
     ----------
     values : Series
     date_format : str or None
-        Of cells that are text.
+        Format of text cells.
     """
     import pandas
 
@@ -92,9 +92,9 @@ def as_dates(values: pd.Series[Any], date_format: str | None) -> NDArray[np.date
 
 
 def date_format(words: pd.Series[Any]) -> str | None:
-    """The format in which text holds dates, as :func:`pandas.to_datetime` takes it; None where it holds none.
+    """The date format of text cells for :func:`pandas.to_datetime`; None if they are not dates.
 
-    Where day and month cannot be told apart, the month comes first.
+    If day and month are ambiguous, the month comes first.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def date_format(words: pd.Series[Any]) -> str | None:
         return None
     first = some.iloc[0]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of pandas, that day and month may be the other way round
+        warnings.simplefilter("ignore", UserWarning)  # pandas warns that day and month may be swapped
         guesses = [ISO, *(guess_datetime_format(word, dayfirst=day) for day in (False, True) for word in some.head(5))]
         for guess in dict.fromkeys(guesses):
             if guess is None or (guess == ISO and len(first) < len("2024-02")):

@@ -1,4 +1,4 @@
-"""What the columns of a table hold: numbers, categories, dates, text; and which say nothing about the rows."""
+"""Recognise the kinds of table columns: numbers, categories, dates, text, and columns without information."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ UsedKind = Literal["number", "boolean", "category", "date", "text"]
 Kind = Literal["number", "boolean", "category", "date", "text", "id", "constant", "empty", "written", "ignored"]
 
 USED: tuple[UsedKind, ...] = get_args(UsedKind)
-"""The kinds that rows are compared by."""
+"""Kinds of columns that are used."""
 
 OVERRULES = (*USED, "ignore")
-"""What a user may say that a column is."""
+"""Kinds that a user may specify."""
 
 PLURAL = {"category": "categories", "constant": "constant", "empty": "empty", "text": "text"}
 
 LEVELS = 20
-"""Most values of a category that are told apart; the others are one."""
+"""Maximum number of distinct values of a category; the others are combined."""
 
 CODED = 0.95
-"""Share of the cells of a column of text that must be numbers, or dates, for it to hold numbers, or dates."""
+"""Fraction of text cells that must be numbers, or dates, for the column to count as such."""
 
 EMPTY = 0.7
-"""Share of missing cells from which on a column is left out."""
+"""Fraction of missing cells above which a column is left out."""
 
 COUNTED = 0.98
-"""Share of rows whose number is one more than that of the row before from which on they are counted."""
+"""Fraction of rows with consecutive numbers above which a column counts as a row counter."""
 
 LONG_WORDS, LONG_CHARACTERS = 5.0, 40.0
-"""Mean words, or characters, of a cell from which on cells that differ are text, and not ids."""
+"""Mean number of words, or characters, above which distinct cells are text and not ids."""
 
 LOOKED_AT = 20_000
-"""Rows that are looked at, evenly spaced."""
+"""Number of evenly spaced rows to inspect."""
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,9 @@ class Column:
     name : str
     kind : str
     reason : str
-        Why, in words.
+        Reason for the kind.
     missing : float
-        Share of its cells that are missing.
+        Fraction of missing cells.
     """
 
     name: str
@@ -67,11 +67,11 @@ class Column:
 
     @property
     def used(self) -> bool:
-        """Whether rows are compared by it."""
+        """Whether the column is used."""
         return self.kind in USED
 
     def checked(self) -> Column:
-        """Itself; raises a ValueError where a file holds what is no column."""
+        """Check a column that was read from a file; raises a ValueError if it is invalid."""
         right = isinstance(self.name, str) and isinstance(self.reason, str) and type(self.missing) in (int, float)
         if not right or self.kind not in get_args(Kind) or not 0.0 <= self.missing <= 1.0:
             raise ValueError(f"{self!r:.200} is no column of a table")
@@ -85,7 +85,7 @@ def recognize(frame: pd.DataFrame, kinds: Mapping[str, str] | None = None) -> li
     ----------
     frame : DataFrame
     kinds : mapping of str to str, optional
-        The kind of some columns by name, whatever they look like; "ignore" leaves a column out.
+        Kinds of some columns by name, which override the recognition; "ignore" leaves a column out.
 
     Returns
     -------
@@ -120,7 +120,7 @@ def recognize(frame: pd.DataFrame, kinds: Mapping[str, str] | None = None) -> li
 
 
 def check_kinds(frame: pd.DataFrame, kinds: Mapping[str, str] | None) -> dict[str, str]:
-    """`kinds` as a dict, if its columns are there and its kinds exist; the names of `frame` must differ."""
+    """Check `kinds`: its columns and kinds must exist, and the names of `frame` must be unique."""
     repeated = frame.columns[frame.columns.astype(str).duplicated()]
     if len(repeated):
         raise ValueError(f"column names must differ, got more than one {str(repeated[0])!r}; rename one of them")
@@ -135,7 +135,7 @@ def check_kinds(frame: pd.DataFrame, kinds: Mapping[str, str] | None) -> dict[st
 
 
 def in_words(columns: list[Column]) -> str:
-    """How many columns there are of each kind, in one line.
+    """Number of columns of each kind, on one line.
 
     Examples
     --------
@@ -220,7 +220,7 @@ def _kind_of_words(name: str, words: pd.Series[Any], *, categorical: bool) -> tu
 
 
 def _coded(present: pd.Series[Any]) -> bool:
-    """Whether cells are digits with a zero in front, as in postal codes."""
+    """Whether cells are digits with leading zeros, as in postal codes."""
     if present.dtype.kind in "iufb":
         return False
     return any(isinstance(cell, str) and re.fullmatch(r"\s*0\d+\s*", cell) for cell in present.head(1000))

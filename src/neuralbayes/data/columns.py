@@ -1,7 +1,7 @@
-"""What the values of a column say about it: whether rows can lie on a manifold along it, or only at a few places.
+"""Recognise discrete columns from their values: rows cannot form a manifold along them.
 
-A gap between two values of a boolean, a category code or an id says nothing about the rows. Such columns are told by
-their values alone, so that arrays without names are served too.
+A gap between two values of a boolean, a category code or an id carries no information about the rows. Such columns are
+recognised by their values alone, so arrays without names work too.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 Array = NDArray[np.floating]
 
 MOST_VALUES = 20
-"""Different values up to which a column that repeats them counts as few-valued."""
+"""Maximum number of distinct values of a column with few values."""
 
 REPEATS = 5
-"""Rows per value from which on a column repeats its values."""
+"""Rows per value above which a column repeats its values."""
 
 CODES = {
     "id",
@@ -35,22 +35,22 @@ CODES = {
     "isbn",
     "ean",
 }
-"""Words in the name of a column that say that its whole numbers only name something."""
+"""Words in a column name that mark its integers as ids or codes."""
 
 ATOM = "mostly one value"
-"""Said of a column of which a part can still carry a manifold, such as amounts that are often 0."""
+"""Reason for a column that is only partly discrete, such as amounts that are often 0."""
 
 ATOM_SHARE, ATOM_RATIO = 0.1, 20.0
-"""A single value stands out with this share of the rows, and this many times the rows of an ordinary value."""
+"""Minimum fraction of rows of a dominant value, and its minimum ratio to an ordinary value."""
 
 
 def why_not_continuous(values: Array) -> str | None:
-    """Why gaps between the values of a column say nothing about the rows, or None if they may.
+    """Why gaps between the values of a column carry no information; None if they may.
 
     Parameters
     ----------
     values : ndarray of shape (n_rows,)
-        In the order of the rows, finite.
+        Finite values, in row order.
 
     Returns
     -------
@@ -80,7 +80,7 @@ def why_not_continuous(values: Array) -> str | None:
 
 
 def discrete_columns(X: Array) -> dict[int, str]:
-    """The columns of `X` for which :func:`why_not_continuous` has an answer, with it.
+    """The columns of `X` for which :func:`why_not_continuous` returns a reason, with that reason.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def discrete_columns(X: Array) -> dict[int, str]:
 
 
 def named_as_code(name: str) -> bool:
-    """Whether one of the words in the name of a column says that its numbers are ids or codes.
+    """Whether the name of a column marks its numbers as ids or codes.
 
     Examples
     --------
@@ -104,12 +104,12 @@ def named_as_code(name: str) -> bool:
 
 
 def is_whole(X: Array) -> NDArray[np.bool_]:
-    """Which columns hold whole numbers only: (n_rows, n_columns) -> (n_columns,)."""
+    """Which columns contain only integers: (n_rows, n_columns) -> (n_columns,)."""
     return np.asarray((np.round(X) == X).all(axis=0))
 
 
 def rounding(X: Array) -> NDArray[np.float64]:
-    """The step to which the values of each column were rounded; 0 where most of them differ.
+    """Rounding step of each column; 0 if most values differ.
 
     Parameters
     ----------
@@ -133,13 +133,13 @@ def rounding(X: Array) -> NDArray[np.float64]:
 
 
 def _repeats(X: Array) -> NDArray[np.bool_]:
-    """Which columns hold a value twice among some 200 rows, as every column does that is rounded or has few values."""
+    """Which columns repeat a value among some 200 rows, as rounded columns and columns with few values do."""
     some = np.sort(X[:: max(1, len(X) // 200)], axis=0)
     return np.asarray((some[1:] == some[:-1]).any(axis=0))
 
 
 def _counts_rows(values: Array, distinct: Array) -> bool:
-    """Whether these are ids: different whole numbers, in the order of the rows or with few left out between them."""
+    """Whether these are ids: distinct integers, in row order or with few gaps."""
     n = len(values)
     if n < 10 or len(distinct) < n or not is_whole(values[:, None])[0]:
         return False

@@ -1,4 +1,4 @@
-"""What loading a named data set gives: images and labels of each part, as arrays in memory."""
+"""Named data sets: images and labels of each part, as arrays in memory."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Dataset:
     unlabeled : Split or None
         The part without labels, which only STL-10 has.
     source : str
-        Where the data came from when they were first read.
+        Original source of the data.
 
     Examples
     --------

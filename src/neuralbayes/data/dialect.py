@@ -1,4 +1,4 @@
-"""How a text file is to be read, found from its beginning: encoding, separator, header."""
+"""Detect the encoding, separator and header of a text file from its beginning."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from neuralbayes.system.bounds import MAX_COLUMNS
 
 MARKS = (",", ";", "\t", "|")
 MARK_NAMES = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " ", "bar": "|", "pipe": "|"}
-"""What may be written for a separator, beside the mark itself."""
+"""Names of separators."""
 
 MOST_RECORDS = 1000
-"""Rows that are looked at."""
+"""Number of rows to inspect."""
 
 NUMBER = re.compile(r"[+-]?(?:\d+|\d{1,3}(?:[.,'\u2019 \u00a0\u202f]\d{3})+)?(?:[.,]\d*)?(?:[eE][+-]?\d+)?")
 FRACTION = re.compile(r"[+-]?\d*[.,]\d+(?:[eE][+-]?\d+)?")
@@ -32,21 +32,20 @@ BOMS = {
 
 @dataclass(frozen=True)
 class Dialect:
-    """How the rows of a text file are divided, and where they begin.
+    """Separator, header and start of a text file.
 
     Attributes
     ----------
     separator : str
-        The mark between cells; a blank stands for any number of them.
+        Separator of cells; a blank stands for any number of blanks.
     names : list of str
-        Column names; x0, x1, ... where the file has none.
+        Column names; x0, x1, ... if the file has none.
     header : bool
         Whether the names are in the file.
     begin, start : int
-        The byte of the text, in UTF-8, at which the header and at which the first row of data begins. What stands
-        before the header says nothing about the table.
+        Byte offsets of the header and of the first row of data in the UTF-8 text. Text before the header is ignored.
     line : int
-        The number of the first line of data.
+        Line number of the first row of data.
     """
 
     separator: str
@@ -58,13 +57,13 @@ class Dialect:
 
 
 def find_encoding(head: bytes, *, whole: bool) -> str:
-    """The encoding of a text by its first bytes; a UTF-8 text may still turn out to be another further on.
+    """Guess the encoding from the first bytes. Text that looks like UTF-8 may still have another encoding.
 
     Parameters
     ----------
     head : bytes
     whole : bool
-        Whether `head` is the whole file, and does not end within a character.
+        Whether `head` is the whole file, so that it does not end within a character.
 
     Examples
     --------
@@ -75,7 +74,7 @@ def find_encoding(head: bytes, *, whole: bool) -> str:
         if head.startswith(mark):
             return encoding
     odd, even = head[1:2000:2].count(0), head[0:2000:2].count(0)
-    if max(odd, even) > 0.4 * len(head[:2000]) / 2 and min(odd, even) == 0:  # UTF-16 without a mark
+    if max(odd, even) > 0.4 * len(head[:2000]) / 2 and min(odd, even) == 0:  # UTF-16 without a byte order mark
         return "utf-16-le" if odd else "utf-16-be"
     try:
         codecs.getincrementaldecoder("utf-8")().decode(head, final=whole)
@@ -85,7 +84,7 @@ def find_encoding(head: bytes, *, whole: bool) -> str:
 
 
 def other_than_utf8(head: bytes) -> str:
-    """cp1252, which Windows and Excel write in the west, or where it has no character for a byte latin-1."""
+    """cp1252, the usual encoding of Windows and Excel, or latin-1 if a byte is not valid in it."""
     try:
         head.decode("cp1252")
     except UnicodeDecodeError:
@@ -94,13 +93,13 @@ def other_than_utf8(head: bytes) -> str:
 
 
 def is_text(head: bytes) -> bool:
-    """Whether bytes of UTF-8 can be a text: it has no zeros and few other control characters."""
+    """Whether UTF-8 bytes look like text: no zeros and few other control characters."""
     control = sum(head.count(byte) for byte in [*range(1, 9), *range(14, 32)])
     return b"\0" not in head and control <= 0.01 * len(head)
 
 
 def named_mark(sep: str) -> str:
-    r"""The separator that `sep` stands for.
+    r"""The separator that `sep` names.
 
     Examples
     --------
@@ -114,7 +113,7 @@ def named_mark(sep: str) -> str:
 
 
 def find_dialect(path: Path, sample: bytes, expected: str, sep: str | None = None, *, whole: bool) -> Dialect:
-    """How the rows of a text are divided.
+    """Detect the dialect of a text.
 
     Parameters
     ----------
@@ -123,19 +122,19 @@ def find_dialect(path: Path, sample: bytes, expected: str, sep: str | None = Non
     sample : bytes
         The beginning of the text, in UTF-8.
     expected : str
-        The separator that its suffix stands for, which is taken where several would do.
+        Separator that the suffix suggests, which is preferred if several fit.
     sep : str, optional
-        The separator, where it is known.
+        The separator, if known.
     whole : bool
-        Whether `sample` is all of the text.
+        Whether `sample` is the whole text.
 
     Raises
     ------
     ValueError
-        The file is empty, or its names are too many or not different.
+        If the file is empty, or has too many columns or duplicate names.
     """
     begin = len(codecs.BOM_UTF8) if sample.startswith(codecs.BOM_UTF8) else 0
-    told = re.match(rb'"?sep=(.)"?\r?\n', sample[begin:])  # a line that Excel understands
+    told = re.match(rb'"?sep=(.)"?\r?\n', sample[begin:])  # a hint for Excel
     if told is not None:
         begin += told.end()
         sep = sep or told[1].decode("ascii", errors="replace")
@@ -175,7 +174,7 @@ def check_names(path: Path, names: list[str]) -> None:
 
 
 def _rows(sample: bytes, mark: str, *, whole: bool) -> list[tuple[bytes, list[str]]]:
-    """The first rows with their cells; the last is left out where it may be cut short."""
+    """The first rows with their cells, without the last one if it may be incomplete."""
     found = list(islice(records(sample.splitlines(keepends=True), mark), MOST_RECORDS + 1))
     if len(found) > 1 and (not whole or len(found) > MOST_RECORDS or is_open(found[-1], mark.encode())):
         found.pop()
@@ -183,12 +182,12 @@ def _rows(sample: bytes, mark: str, *, whole: bool) -> list[tuple[bytes, list[st
 
 
 def _without_remarks(rows: list[tuple[bytes, list[str]]]) -> list[list[str]]:
-    """The cells of rows that do not begin with #, if there are any."""
+    """The cells of rows that do not start with #, if there are any."""
     return [cells for record, cells in rows if not record.startswith(b"#")] or [cells for _, cells in rows]
 
 
 def _width(rows: list[list[str]]) -> tuple[int, float]:
-    """The commonest number of cells in a row, and the share of rows that have it."""
+    """The most common number of cells per row, and the fraction of rows with it."""
     counts = Counter(len(row) for row in rows if row)
     if not counts:
         return 0, 0.0
@@ -197,9 +196,10 @@ def _width(rows: list[list[str]]) -> tuple[int, float]:
 
 
 def _separator(rows: dict[str, list[list[str]]], expected: str) -> str:
-    """The mark that divides most rows into as many cells, more than one; `expected` among equals, and where none does.
+    """The separator that gives most rows the same number of cells, at least two; `expected` in case of ties or if none
+    does.
 
-    Rows of 1,5;2,5 are divided by either mark: there the comma is in numbers, and in nothing else.
+    In rows such as 1,5;2,5, both marks fit; there the comma belongs to the numbers.
     """
     shares = {mark: share for mark in MARKS for width, share in [_width(rows[mark])] if width > 1}
     best = [mark for mark, share in shares.items() if share == max(shares.values())]
@@ -223,9 +223,9 @@ def _is_number_column(cells: tuple[str, ...]) -> bool:
 
 
 def _preamble(rows: list[tuple[bytes, list[str]]], width: int, separator: str, sep: str | None) -> int:
-    """How many lines in front of the header only say something about the file: remarks, titles, blank lines.
+    """Number of lines before the header: comments, titles, blank lines.
 
-    A line that another mark would divide may be the header, read with a wrong `sep`; so may one in front of data.
+    A line that another separator would split may be the header of a file with a wrong `sep`.
     """
     n = next(i for i, (_, cells) in enumerate(rows) if cells)
     remarks = titles = n
@@ -241,15 +241,15 @@ def _preamble(rows: list[tuple[bytes, list[str]]], width: int, separator: str, s
 
 
 def _is_data(first: list[str]) -> bool:
-    """Whether the first row holds values and no names: all are numbers, or one has a fraction, as no name has."""
+    """Whether the first row contains values instead of names: all are numbers, or one has a fraction."""
     cells = [cell.strip() for cell in first]
     if cells == [*map(str, range(len(cells)))]:
-        return False  # DataFrames without column names are written with the header 0, 1, 2, ...
+        return False  # data frames without column names have the header 0, 1, 2, ...
     return all(map(is_number_text, cells)) or any(map(FRACTION.fullmatch, cells))
 
 
 def is_number_text(cell: str) -> bool:
-    """Whether a cell is a number in one of the ways in which people write them."""
+    """Whether a cell is a number in a human format."""
     text = cell.strip()
     return (any(character.isdigit() for character in text) and NUMBER.fullmatch(text) is not None) or _is_float(text)
 

@@ -1,4 +1,4 @@
-"""The 1,797 handwritten digits that come with scikit-learn: the data set that needs nothing."""
+"""The 1,797 handwritten digits of scikit-learn, which need no download."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ N_TRAIN = 1_437
 def read_digits() -> Arrays:
     """Arrays of train and test.
 
-    The grey levels 0 to 16 become 0 to 255. The first 1,437 images are for training, the last 360 for testing, in
-    the order of scikit-learn: neighbours in it were written by the same person, so a random split would test on the
-    hands that were trained on.
+    Grey levels 0 to 16 are scaled to 0 to 255. The first 1,437 images are the training part and the last 360 the test
+    part, in the order of scikit-learn. Consecutive digits were written by the same person, so a random split would have
+    the same writers in both parts.
     """
     from sklearn.datasets import load_digits
 

@@ -1,4 +1,4 @@
-"""One file from one https address, with a limit on its size, a limit on waiting and a progress bar."""
+"""Download a file over https, with a size limit, a timeout and a progress bar."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import IO
 from neuralbayes.data.progress import late_bar
 from neuralbayes.system.files import atomic_write
 
-TIMEOUT = 10.0  # seconds without an answer or a byte
+TIMEOUT = 10.0  # seconds without a response or data
 CHUNK = 2**18
 
 
 class _HttpsOnly(urllib.request.HTTPRedirectHandler):
-    """Redirects may lead to another https address and nowhere else."""
+    """Allows redirects only to https addresses."""
 
     def redirect_request(
         self,
@@ -33,7 +33,7 @@ class _HttpsOnly(urllib.request.HTTPRedirectHandler):
 
 
 def download(url: str, path: Path, *, limit: int, progress: bool = True, timeout: float = TIMEOUT) -> None:
-    """Save what is at `url` as `path`, whole or not at all.
+    """Download `url` to `path`, atomically.
 
     Parameters
     ----------
@@ -41,16 +41,16 @@ def download(url: str, path: Path, *, limit: int, progress: bool = True, timeout
         An https address.
     path : Path
     limit : int
-        The largest size that is accepted, in bytes.
+        Maximum size in bytes.
     progress : bool, default=True
-        Show a bar when it takes longer than two seconds.
+        Show a progress bar if it takes longer than two seconds.
     timeout : float, default=10.0
-        Seconds without an answer or a byte after which to give up.
+        Seconds without a response or data before giving up.
 
     Raises
     ------
     OSError
-        When the address does not answer, answers with an error, breaks off, or sends more than `limit` bytes.
+        If the address does not respond, returns an error, disconnects, or sends more than `limit` bytes.
     """
     if not url.startswith("https://"):
         raise ValueError(f"`url` must be an https address, got {url!r}")

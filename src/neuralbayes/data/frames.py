@@ -1,4 +1,4 @@
-"""Tables of any library as data frames of pandas."""
+"""Convert tables of any library to pandas data frames."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def is_frame(X: Any) -> bool:
 
 
 def as_frame(X: Any, names: Sequence[str] | None = None) -> pd.DataFrame:
-    """`X` as a data frame of pandas.
+    """Convert `X` to a pandas data frame.
 
     Parameters
     ----------
     X : DataFrame of pandas or polars, or array-like of shape (n_samples, n_features)
     names : sequence of str, optional
-        Of the columns of an array; by default x0, x1, ...
+        Names of the columns of an array; by default x0, x1, ...
 
     Examples
     --------
@@ -37,7 +37,7 @@ def as_frame(X: Any, names: Sequence[str] | None = None) -> pd.DataFrame:
     if isinstance(X, pandas.DataFrame):
         frame = X
         return frame
-    if is_frame(X):  # of polars: pandas knows its columns as NumPy does
+    if is_frame(X):  # polars: pandas gets its columns as NumPy arrays
         frame = pandas.DataFrame({name: pandas.Series(X[name].to_list()) for name in X.columns})
         return frame
     array = np.asarray(X)

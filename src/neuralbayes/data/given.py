@@ -1,4 +1,4 @@
-"""Images as people have them in Python: a folder, paths, pictures, tensors, arrays, a data set or its loader."""
+"""Images in any form: a folder, paths, PIL images, tensors, arrays, a data set or a loader."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from neuralbayes.data.pictures import fit_picture, picture_channels
 from neuralbayes.data.sources import ArraySource, ImageSource, check_indices
 
 PICTURE_KEYS = ("image", "img", "picture", "pixel_values")
-"""What the picture in an item of a data set is called, where items are dictionaries."""
+"""Keys of the image in items of a data set that are dictionaries."""
 
 LOOKED_AT = 200
-"""Pictures of a data set whose sizes tell the commonest one."""
+"""Number of images for finding the most common size of a data set."""
 
 
 def images_given(X: Any, shape: Sequence[int] | None = None) -> ImageSource | None:
-    """`X` as a source of images; None where it is something else, such as rows.
+    """`X` as a source of images; None for anything else, such as rows.
 
     Parameters
     ----------
     X : object
-        Images in an array or tensor (n, H, W), (n, H, W, C) or (n, C, H, W); a source; a folder of pictures, the name
-        of a data set, a .npy or a .npz; a list of paths, of PIL images, or of arrays or tensors of one image each; a
-        data set of PyTorch or of Hugging Face, whose items are images or begin with one, or its loader.
+        An array or tensor of images (n, H, W), (n, H, W, C) or (n, C, H, W); a source; a folder of pictures; the name
+        of a data set; a .npy or .npz file. Or a list of paths, of PIL images, or of arrays or tensors of one image
+        each. Or a data set of PyTorch or Hugging Face, whose items are images or start with one, or its loader.
     shape : tuple (H, W, C), optional
-        What images must have, as those that a model was fitted to. Pictures in files and PIL images are brought to it.
+        Required shape, such as that of the fitted images. Image files and PIL images are resized to it.
 
     Examples
     --------
@@ -52,13 +52,13 @@ def images_given(X: Any, shape: Sequence[int] | None = None) -> ImageSource | No
         return ArraySource(X) if X.ndim in (3, 4) and X.dtype != object else None
     if isinstance(X, list | tuple):
         return _of_list(X, shape)
-    if hasattr(X, "dataset") and hasattr(X, "batch_size"):  # a DataLoader: its order and batches are for training
+    if hasattr(X, "dataset") and hasattr(X, "batch_size"):  # a DataLoader: ignore its order and batches
         X = X.dataset
     return DatasetSource(X, shape) if _is_data_set(X) else None
 
 
 class DatasetSource:
-    """Images of a data set that gives one item for each index, read when they are needed.
+    """Images of an indexable data set, read on demand.
 
     Parameters
     ----------
@@ -66,8 +66,8 @@ class DatasetSource:
         With ``len(items)`` and ``items[i]``: a PIL image, an array (H, W) or (H, W, C), a tensor (C, H, W) in [0, 1];
         or a tuple or dictionary with one of these.
     shape : tuple (H, W, C), optional
-        Of all images. By default that of arrays, and of PIL images the commonest among the first, at most 64 pixels on
-        the shorter side.
+        Shape of all images. By default that of the arrays or, for PIL images, the most common among the first ones,
+        with at most 64 pixels on the shorter side.
     """
 
     def __init__(self, items: Any, shape: Sequence[int] | None = None) -> None:
@@ -123,7 +123,7 @@ def _of_list(items: Sequence[Any], shape: Sequence[int] | None) -> ImageSource |
 
 
 def _is_data_set(X: Any) -> bool:
-    """Whether `X` is a data set of PyTorch, or one of Hugging Face with pictures; neither needs to be installed."""
+    """Whether `X` is a data set of PyTorch, or one of Hugging Face with images. Neither needs to be installed."""
     bases = {f"{base.__module__}.{base.__qualname__}" for base in type(X).__mro__}
     if "torch.utils.data.dataset.Dataset" in bases:
         return hasattr(X, "__len__")
@@ -131,7 +131,7 @@ def _is_data_set(X: Any) -> bool:
 
 
 def _image_in(item: Any) -> Any:
-    """The image in an item of a data set: the item itself, its first part, or what is called one."""
+    """The image in an item of a data set: the item itself, its first element, or the element with an image key."""
     if isinstance(item, dict):
         for key in PICTURE_KEYS:
             if key in item:
@@ -142,7 +142,7 @@ def _image_in(item: Any) -> Any:
 
 
 def _pixels(image: Any) -> NDArray[np.uint8]:
-    """One image in an array or tensor as uint8 of shape (H, W, C)."""
+    """Convert an array or tensor of one image to uint8 of shape (H, W, C)."""
     tensor = _is_tensor(image)
     array = _array_of(image) if tensor else np.asarray(image)
     if array.ndim not in (2, 3):
@@ -156,7 +156,7 @@ def _is_tensor(X: Any) -> bool:
 
 
 def _array_of(tensor: Any) -> NDArray[Any]:
-    """A tensor as an array; NumPy knows no bfloat16."""
+    """Convert a tensor to an array. NumPy has no bfloat16."""
     tensor = tensor.detach().cpu()
     array: NDArray[Any] = (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
     return array

@@ -22,12 +22,12 @@ def read_idx(stream: BinaryIO) -> NDArray[np.uint8]:
 
     Returns
     -------
-    ndarray of uint8 in the shape that the header says, such as (60000, 28, 28).
+    ndarray of uint8 with the shape in the header, such as (60000, 28, 28).
 
     Raises
     ------
     ValueError
-        When it is not IDX, holds another type than bytes, is cut short, or goes on after its end.
+        If the file is not IDX, has another type than bytes, or has the wrong length.
 
     Examples
     --------

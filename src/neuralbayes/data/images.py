@@ -1,4 +1,4 @@
-"""Images from whatever holds them: a named data set, a folder, a list of pictures, a file of arrays, an array."""
+"""Load images from a named data set, a folder, a list of pictures, a file of arrays, or an array."""
 
 from __future__ import annotations
 
@@ -122,7 +122,8 @@ def load_images(
 
 
 def holds_images(data: str | Path) -> bool:
-    """Whether :func:`load_images` reads `data`: a named data set, a folder, or a file of arrays of three or four axes.
+    """Whether :func:`load_images` can read `data`: a named data set, a folder, or a file of arrays with three or four
+    axes.
 
     Examples
     --------
@@ -140,14 +141,14 @@ def holds_images(data: str | Path) -> bool:
         split_keys = [key for split in SPLITS for key in (f"{split}_images", f"x_{split}", f"X_{split}")]
         keys = set(npz_keys(path)).intersection([*split_keys, *IMAGE_KEYS])
         return any(len(npz_shape(path, key)) in (3, 4) for key in keys)
-    except ValueError:  # damaged: whoever reads it says so
+    except ValueError:  # damaged: the reader reports it
         return False
 
 
 def labeled_splits(data: str | Path) -> dict[str, bool]:
-    """Which parts `data` have, and whether each has labels, found out before any picture is decoded.
+    """The parts of `data`, and whether each has labels, without decoding pictures.
 
-    Where `data` cannot be read there are none, and :func:`load_images` says why.
+    There are none if `data` cannot be read; :func:`load_images` then says why.
 
     Examples
     --------
@@ -211,12 +212,12 @@ def _folder(
 
 
 def _split_folder(path: Path, split: str) -> Path | None:
-    """The folder of a part of the pictures below `path`; what is not split is all train."""
+    """The folder of a part of the pictures below `path`; unsplit pictures are all "train"."""
     parts = {
         name: next((path / folder for folder in folders if (path / folder).is_dir()), None)
         for name, folders in SPLIT_FOLDERS.items()
     }
-    # Both, or it may be a data set of trains: with one of them alone, the folder is a class or a mere level.
+    # Both are required: a single folder called train may be a class.
     is_split = parts["train"] is not None and (parts["test"] is not None or parts["unlabeled"] is not None)
     return parts[split] if is_split else (path if split == "train" else None)
 
@@ -254,7 +255,7 @@ def _file(path: Path, split: str) -> Images:
 
 def _check_labels(labels: NDArray[np.generic], n: int, path: Path) -> NDArray[np.int64]:
     flat = np.asarray(labels)
-    if flat.shape == (n, 1):  # as Keras has them
+    if flat.shape == (n, 1):  # names in Keras
         flat = flat[:, 0]
     if flat.shape != (n,) or flat.dtype.kind not in "iu":
         raise ValueError(

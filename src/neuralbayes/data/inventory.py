@@ -1,4 +1,4 @@
-"""Which named data sets are on this computer, and are they still what they were?"""
+"""List the data sets on this computer and verify them."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class Status:
     ----------
     entry : Entry
     folder : Path
-        Where its decoded arrays lie, or would lie.
+        Folder of its decoded arrays.
     present : bool
     source : str
-        Where it came from; empty when it is not present.
+        Source of the data; empty if not present.
     n_bytes : int
-        Its size on the disk.
+        Size on disk.
     """
 
     entry: Entry
@@ -37,16 +37,16 @@ class Status:
 
 @dataclass(frozen=True)
 class ArrayCheck:
-    """The outcome for one array.
+    """Result of the verification of one array.
 
     Attributes
     ----------
     array : str
     sha256 : str
-        Of the array on the disk.
+        Hash of the array on disk.
     expected : str
     published : bool
-        Whether `expected` is part of this library; otherwise it is what was found when the data were fetched.
+        Whether `expected` is part of this library; otherwise it was computed when the data were downloaded.
     """
 
     array: str
@@ -56,7 +56,7 @@ class ArrayCheck:
 
     @property
     def ok(self) -> bool:
-        """Whether the array is what it should be."""
+        """Whether the array has the expected hash."""
         return self.sha256 == self.expected
 
 
@@ -74,14 +74,14 @@ def _status(entry: Entry, folder: Path) -> Status:
 
 
 def check(name: str, root: str | Path | None = None) -> list[ArrayCheck]:
-    """Read a data set from the disk again and compute the SHA-256 of its arrays.
+    """Read a data set from disk and verify the SHA-256 of its arrays.
 
     Raises
     ------
     FileNotFoundError
-        When it is not in the cache.
+        If the data set is not in the cache.
     ValueError
-        When a file of it is damaged so that it cannot be read.
+        If a damaged file cannot be read.
     """
     entry = find_entry(name)
     decoded = decoded_folder(entry, data_folder(root))

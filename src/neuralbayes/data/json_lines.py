@@ -1,4 +1,4 @@
-"""Tables of JSON lines: an object in each line, its keys the columns."""
+"""Tables in JSON lines: one object per line, with the columns as keys."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ if TYPE_CHECKING:
 
 ROWS_AT_ONCE = 50_000
 CELL_BYTES = 8
-"""A cell takes at least so much in memory, also where a line lacks its key."""
+"""Minimum memory of a cell, even if a line lacks its key."""
 
 
 @dataclass(frozen=True)
 class JsonLines:
-    """A file of JSON lines, and how to write its lines again as they stand there.
+    """A file of JSON lines whose lines can be written back unchanged.
 
     Attributes
     ----------
     path : Path
     stamp : tuple of int
-        Its size and time when it was read.
+        Size and modification time of the file when it was read.
     """
 
     path: Path
     stamp: tuple[int, int]
 
     def changed(self) -> bool:
-        """Whether the file is another one than was read."""
+        """Whether the file has changed since it was read."""
         return not self.path.is_file() or stamp_of(self.path) != self.stamp
 
     def place(self, row: int) -> str:
-        """The line of a row of data, counted from 0."""
+        """The line number of a row, counted from 0."""
         with closing(open_text(self.path)) as stream:
             return next((f"line {number}" for number, _ in islice(_numbered(lines(stream)), row, None)), "at the end")
 
     def write_beside(self, path: Path, kind: str, new: pd.DataFrame) -> bool:
-        """Write the file again with new keys at the end of each object; as :meth:`TextFile.write_beside` does."""
+        """Write the file with new keys at the end of each object, like :meth:`TextFile.write_beside`."""
         with closing(open_text(self.path)) as stream, packing_writer(path, kind) as file:
             rows = lines(stream)
             for start in range(0, len(new), ROWS_AT_ONCE):
@@ -61,12 +61,12 @@ class JsonLines:
 
 
 def read_json_lines(path: Path) -> tuple[JsonLines, pd.DataFrame]:
-    """The table of a file of JSON lines, packed or not, and the file. Dates stay text, for JSON has none.
+    """Read a file of JSON lines, compressed or not. Dates stay text, because JSON has no dates.
 
     Raises
     ------
     ValueError
-        A line is no object, or a column holds objects, arrays or different kinds of values.
+        If a line is not an object, or a column contains objects, arrays or values of different types.
     """
     import pandas
 
@@ -89,7 +89,7 @@ def read_json_lines(path: Path) -> tuple[JsonLines, pd.DataFrame]:
 
 
 class _Column:
-    """The values of a key, a block of rows at a time; it begins with rows that lack the key."""
+    """The values of a key, collected in blocks of rows."""
 
     def __init__(self, path: Path, name: str, n_missing: int) -> None:
         import pyarrow
@@ -99,7 +99,7 @@ class _Column:
         self.chunks: list[Any] = [pyarrow.nulls(n_missing)]
 
     def add(self, rows: list[tuple[int, dict[str, Any]]]) -> None:
-        """Add the values of more rows, each with the number of its line."""
+        """Add the values of more rows, with their line numbers."""
         import pyarrow
 
         values = [row.get(self.name) for _, row in rows]
@@ -121,7 +121,7 @@ class _Column:
             self.chunks.append(pyarrow.array([None if value is None else float(value) for value in values], "float64"))
 
     def series(self) -> pd.Series[Any]:
-        """All values, with the types that :attr:`TableSource.frame` promises."""
+        """All values, with the types of :attr:`TableSource.frame`."""
         import pandas
         import pyarrow
 
@@ -144,7 +144,7 @@ class _Column:
 
 
 def write_json_lines(path: Path, kind: str, frame: pd.DataFrame) -> None:
-    """Write a DataFrame as JSON lines; `kind` says how it is packed."""
+    """Write a DataFrame as JSON lines; `kind` is the compression."""
     with packing_writer(path, kind) as file:
         for start in range(0, len(frame), ROWS_AT_ONCE):
             file.write(b"".join(line + b"\n" for line in _objects(frame.iloc[start : start + ROWS_AT_ONCE])))
@@ -159,7 +159,7 @@ def _objects(frame: pd.DataFrame) -> Iterator[bytes]:
 
 
 def _blocks(path: Path) -> Iterator[list[tuple[int, dict[str, Any]]]]:
-    """The objects of a file with the numbers of their lines, some at a time."""
+    """The objects of a file with their line numbers, in blocks."""
     with closing(open_text(path)) as stream:
         numbered = _numbered(lines(stream))
         while block := [(number, _object(path, number, line)) for number, line in islice(numbered, ROWS_AT_ONCE)]:
@@ -182,7 +182,7 @@ def _numbered(found: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
 
 
 def _beside(rows: Iterator[bytes], new: bytes) -> bytes:
-    """The next object with those new keys in it, and the blank lines in front of it."""
+    """The next object with the new keys, and the blank lines before it."""
     blank = b""
     for line in rows:
         if line.strip():

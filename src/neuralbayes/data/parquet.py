@@ -1,9 +1,9 @@
-"""Parquet files of strangers: what they unpack to is known before anything is unpacked.
+"""Untrusted Parquet files. The unpacked size is checked before anything is unpacked.
 
-A few kilobytes of Parquet can hold gigabytes: pages are packed, and a long text that stands in a dictionary once may be
-in every row. The sizes in the footer are what the writer says; those in the headers of the pages are what the decoder
-goes by, so these are added up; pyarrow does not show them, so they are read here. Text is read as a dictionary first
-where its length in all rows may be too much.
+A few kilobytes of Parquet can contain gigabytes: pages are compressed, and a long text in a dictionary can occur in
+every row. The sizes in the footer may be wrong, while the decoder relies on the headers of the pages. So the latter are
+added up; pyarrow does not expose them, so they are read here. Text that may be too long in all rows is first read as a
+dictionary.
 """
 
 from __future__ import annotations
@@ -21,44 +21,44 @@ from typing import Any
 from neuralbayes.system.bounds import MAX_COLUMNS, MAX_PACKED_BYTES, MAX_PARQUET_RATIO
 
 OBJECT_BYTES = 64
-"""Of a cell that pandas may make a Python object of, beyond the text in it."""
+"""Overhead of a cell that pandas may convert to a Python object."""
 
 BATCH_BYTES = 2**26
-"""Text that is decoded at once where it cannot be read as a dictionary."""
+"""Text decoded at a time if it cannot be read as a dictionary."""
 
-BYTE_ARRAY = 6  # the physical type of values of any length
+BYTE_ARRAY = 6  # physical type of values with variable length
 DICTIONARY_PAGE = 2
 VALUES = {0: (5, 1, 2), 3: (8, 1, 4)}
-"""In the header of a page, by its type: the field with its values, and in that their number and their encoding."""
+"""Fields of page headers, by page type: the data header, and in it the number of values and the encoding."""
 
 DELTA_BYTE_ARRAY = 7
-"""The encoding in which a value says how much of the one before it repeats."""
+"""The encoding in which values share prefixes with the previous one."""
 IN_DICTIONARY = (0, 2, 8)
 """The encodings that pyarrow can read as a dictionary."""
 
 
 class RefusedError(ValueError):
-    """The file is whole, and asks for more than it may."""
+    """Raised for an intact file that exceeds a limit."""
 
 
 def is_parquet_folder(path: Path) -> bool:
-    """Whether `path` is a folder with Parquet files in it."""
+    """Whether `path` is a folder with Parquet files."""
     return path.is_dir() and bool(parquet_files(path))
 
 
 def parquet_files(path: Path) -> list[Path]:
-    """The Parquet files at `path`, in the order of their names; a dot or an underscore in front hides one."""
+    """The Parquet files at `path`, sorted by name; files that start with a dot or an underscore are ignored."""
     return sorted(file for file in path.glob("*.parquet") if file.name[0] not in "._") if path.is_dir() else [path]
 
 
 def read_groups(path: Path, groups: Sequence[int] | None = None, columns: Sequence[str] | None = None) -> Any:
-    """A Parquet file, or some of its groups of rows and columns, as a pyarrow Table; damage gets what pyarrow raises.
+    """Read a Parquet file, or some row groups and columns, as a pyarrow Table. Errors of pyarrow are passed on.
 
     Raises
     ------
     RefusedError
-        A column is nested, or what is read unpacks to more than the larger of `MAX_PACKED_BYTES` and
-        `MAX_PARQUET_RATIO` times its size in the file.
+        If a column is nested, or the data unpack to more than the larger of `MAX_PACKED_BYTES` and `MAX_PARQUET_RATIO`
+        times its size in the file.
     """
     from pyarrow.parquet import ParquetFile
 
@@ -78,18 +78,18 @@ def read_groups(path: Path, groups: Sequence[int] | None = None, columns: Sequen
             parts = (part for column in table.columns for part in column.chunks)
             check_size(path, size.n_bytes + sum(map(_text_bytes, parts)), size.limit)
     if size.in_dictionaries and most <= size.limit:
-        with ParquetFile(path, metadata=metadata) as file:  # several times as fast as by way of dictionaries
+        with ParquetFile(path, metadata=metadata) as file:  # several times as fast as with dictionaries
             table = file.read_row_groups(chosen, names)
-    table.validate(full=True)  # text that is not UTF-8 would be found by whoever looks at it
+    table.validate(full=True)  # otherwise invalid UTF-8 would be found only on access
     return _expanded(table, schema)
 
 
 def _most_text(file: Any, size: _Size) -> Iterator[float]:
-    """Upper bounds of the text in the cells that dictionaries are for, from the longest entry of each."""
+    """Upper bounds of the text in dictionary-encoded cells, from the longest entry."""
     import pyarrow.compute as pc
 
     for g, entries in size.dictionaries.items() if size.in_dictionaries else ():
-        (batch,) = islice(file.iter_batches(1, row_groups=[g], columns=list(entries)), 1)  # with a whole dictionary
+        (batch,) = islice(file.iter_batches(1, row_groups=[g], columns=list(entries)), 1)  # with a complete dictionary
         for name, n_entries in entries.items():
             words = getattr(batch.column(name), "dictionary", ())
             longest = pc.max(pc.binary_length(words)).as_py() if len(words) == n_entries else math.inf
@@ -97,7 +97,7 @@ def _most_text(file: Any, size: _Size) -> Iterator[float]:
 
 
 def _in_batches(path: Path, file: Any, size: _Size, groups: list[int], names: list[str]) -> Any:
-    """The table, a few rows at a time: too much text is found before much of it is decoded."""
+    """Read the table a few rows at a time, so that too much text is detected early."""
     from pyarrow import Table
 
     schema = file.schema_arrow.empty_table().select(names).schema
@@ -110,22 +110,22 @@ def _in_batches(path: Path, file: Any, size: _Size, groups: list[int], names: li
 
 
 def _expanded(table: Any, schema: Any) -> Any:
-    """`table` with text where it was read as a dictionary and is none."""
+    """Convert columns of `table` that were read as dictionaries back to text."""
     import pyarrow
 
     for i, name in enumerate(table.column_names):
         field = schema.field(name)
         if _is_text(field.type):
-            # 64-bit offsets: a column may hold more than 2 GB of text.
+            # 64-bit offsets: a column may contain more than 2 GB of text.
             kind = pyarrow.large_binary() if _is_binary(field.type) else pyarrow.large_string()
             table = table.set_column(i, field.with_type(kind), table.column(i).cast(kind))
     return table
 
 
 def check_columns(path: Path, schema: Any, n_columns: int) -> None:
-    """Raise unless a schema has different names, not too many columns, and single values in each."""
+    """Raise unless a schema has unique names, not too many columns, and no nested columns."""
     repeated = [name for name, count in Counter(schema.names).items() if count > 1]
-    if repeated:  # a column is asked for by name
+    if repeated:  # columns are selected by name
         raise RefusedError(f"{path} has more than one column {repeated[0]!r}; column names must differ")
     if n_columns > MAX_COLUMNS:
         raise RefusedError(f"{path} must have at most {MAX_COLUMNS} columns, got {n_columns}")
@@ -138,7 +138,7 @@ def check_columns(path: Path, schema: Any, n_columns: int) -> None:
 
 
 def is_nested(kind: Any) -> bool:
-    """Whether cells of this Arrow type hold more than one value, or several cells share one."""
+    """Whether cells of this Arrow type contain several values, or share one."""
     from pyarrow import BaseExtensionType, types
 
     if isinstance(kind, BaseExtensionType):
@@ -167,7 +167,7 @@ def _is_number(kind: Any) -> bool:
 
 
 def check_size(path: Path, n_bytes: int, limit: int) -> None:
-    """Raise if a file unpacks to more bytes than it may."""
+    """Raise if a file unpacks to more bytes than allowed."""
     if n_bytes > limit:
         raise RefusedError(
             f"{path} unpacks to {n_bytes} bytes or more, which must be at most {limit}; leave out long text, or write "
@@ -176,7 +176,7 @@ def check_size(path: Path, n_bytes: int, limit: int) -> None:
 
 
 def _text_bytes(array: Any) -> int:
-    """Bytes of the text in the cells of an array of text, or of a dictionary of text; 0 of others."""
+    """Bytes of text in the cells of an array of text, or of a dictionary of text; 0 for others."""
     import pyarrow.compute as pc
     from pyarrow import types
 
@@ -189,20 +189,20 @@ def _text_bytes(array: Any) -> int:
 
 @dataclass
 class _Size:
-    """What the pages of a file unpack to.
+    """Unpacked sizes of the pages of a file.
 
     Attributes
     ----------
     limit : int
-        What they may.
+        Maximum total size.
     rows : list of int
-        Of each group of rows.
+        Rows of each row group.
     dictionaries : dict of int to dict of str to int
-        For each group of rows, the columns of text that have a dictionary, and the number of its entries.
+        Text columns with a dictionary and its number of entries, by row group.
     n_bytes : int
-        Of all cells; of text what pages and dictionaries hold of it.
+        Size of all cells; for text, the size in pages and dictionaries.
     longest_text : int
-        Upper bound of the bytes of one cell, where that can be in many rows.
+        Upper bound of the bytes of a text that can occur in many rows.
     in_dictionaries : bool
         Whether all text can be read as dictionaries.
     """
@@ -215,21 +215,21 @@ class _Size:
     in_dictionaries: bool = True
 
     def add(self, data: mmap.mmap, g: int, chunk: dict[int, Any], n_rows: int, column: Any, length: int) -> None:
-        """Add the pages of a column in one group of rows; none is unpacked.
+        """Add the pages of a column in one row group, without unpacking them.
 
         Parameters
         ----------
         data : mmap
             The file.
         g : int
-            The number of the group.
+            Index of the row group.
         chunk : dict
-            The ColumnMetaData of the format, by the numbers of its fields.
+            The ColumnMetaData of the format, by field number.
         n_rows : int
         column : Field
-            As Arrow has it.
+            The Arrow field.
         length : int
-            Bytes of a value of fixed length.
+            Size of a fixed-length value in bytes.
         """
         from pyarrow import types
 
@@ -264,7 +264,7 @@ class _Size:
 
 
 _footers: dict[tuple[int, ...], dict[int, Any]] = {}
-"""The footer of the file that was read last: one with many groups takes long to parse, and is read group by group."""
+"""The cached footer of the last file: a footer with many row groups takes long to parse."""
 
 
 def _footer(data: mmap.mmap, status: os.stat_result) -> dict[int, Any]:
@@ -277,10 +277,12 @@ def _footer(data: mmap.mmap, status: os.stat_result) -> dict[int, Any]:
 
 
 def _unpacked(path: Path, schema: Any, groups: list[int], names: list[str], *, whole: bool) -> _Size:
-    """The size of groups of rows, of which only headers are read; raises as soon as it is too large."""
+    """Unpacked size of row groups, from the headers; raises as soon as it is too large."""
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         footer = _footer(data, os.fstat(file.fileno()))
-        lengths = [element.get(2, 0) for element in footer[2] if 1 in element]  # of the schema; groups have no type
+        lengths = [
+            element.get(2, 0) for element in footer[2] if 1 in element
+        ]  # from the schema; row groups have no type
         packed = len(data) if whole else sum(chunk[3][7] for g in groups for chunk in footer[4][g][1])
         limit = max(MAX_PACKED_BYTES, MAX_PARQUET_RATIO * min(packed, len(data)))
         size = _Size(limit, [group[3] for group in footer[4]], {})
@@ -295,13 +297,13 @@ def _unpacked(path: Path, schema: Any, groups: list[int], names: list[str], *, w
 
 
 class _Thrift:
-    """Reads a struct of Thrift's compact protocol: its fields by number, text left out.
+    """Reads a struct of Thrift's compact protocol: fields by number, without text.
 
     Parameters
     ----------
     data : mmap
     at : int
-        Where the struct begins; where it ends, once it is read.
+        Offset of the struct; after reading, the offset of its end.
     """
 
     def __init__(self, data: mmap.mmap, at: int) -> None:
@@ -331,7 +333,7 @@ class _Thrift:
             case 9:
                 size = self._byte()
                 kind, length = size & 15, size >> 4 if size >> 4 < 15 else self._varint()
-                # In a list true and false are bytes, so that each item takes at least one.
+                # In a list, booleans are bytes, so each item takes at least one.
                 return [self._value(3 if kind in (1, 2) else kind) for _ in range(length)]
             case 12:
                 return self.struct()

@@ -1,4 +1,4 @@
-"""Rows of Parquet that need not fit into memory: some groups of rows at a time, of one file or of a folder of files."""
+"""Parquet files or folders that need not fit into memory, read in blocks of row groups."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from neuralbayes.system.files import atomic_write
 
 @dataclass(frozen=True)
 class Span:
-    """Groups of rows of a file that are read together, from its row `first_row` on."""
+    """Row groups of a file that are read together, starting at row `first_row`."""
 
     path: Path
     groups: range
@@ -31,14 +31,14 @@ class Span:
 
 @dataclass(frozen=True)
 class ParquetRows:
-    """Rows in blocks, each of whole groups of one file.
+    """Rows in blocks of whole row groups of one file.
 
     Attributes
     ----------
     path : Path
         A file, or a folder of files with the same columns.
     columns : list of str
-        Those that are features.
+        Columns that are features.
     schema : pyarrow.Schema
     spans : list of Span
         The blocks, in order.
@@ -51,14 +51,14 @@ class ParquetRows:
 
     @classmethod
     def open(cls, path: Path, columns: Sequence[str], block_rows: int) -> ParquetRows:
-        """Look at the footers, and at nothing else.
+        """Open by reading only the footers.
 
         Parameters
         ----------
         path : Path
         columns : sequence of str
         block_rows : int
-            Groups are joined up to this many rows; a larger group is a block of its own.
+            Row groups are joined up to this many rows; a larger group forms its own block.
         """
         from pyarrow.parquet import ParquetFile
 
@@ -82,35 +82,35 @@ class ParquetRows:
 
     @property
     def paths(self) -> list[Path]:
-        """The files that hold rows."""
+        """The files with rows."""
         return list(dict.fromkeys(span.path for span in self.spans))
 
     def table(self, block: int) -> Table:
-        """The features of a block, checked as those of a table in memory are."""
+        """The features of a block, checked like those of a table in memory."""
         return table_of_frame(self.source(block), self.columns)
 
     def source(self, block: int) -> TableSource:
-        """The features of a block as they are."""
+        """The features of a block, unchecked."""
         span = self.spans[block]
         with arrow_errors(span.path):
             frame = read_groups(span.path, span.groups, self.columns).replace_schema_metadata(None).to_pandas()
         return TableSource(span.path, frame, first_row=span.first_row)
 
     def write_beside(self, out: Path, columns: Sequence[str], blocks: Iterable[dict[str, NDArray[Any]]]) -> list[str]:
-        """Write all columns of the rows and new ones after them as Parquet, a block at a time.
+        """Write all columns and the new ones after them as Parquet, one block at a time.
 
         Parameters
         ----------
         out : Path
         columns : sequence of str
-            Names of the new columns; where one is taken, all get the same number at the end.
+            Names of the new columns. If a name is taken, all get the same number at the end.
         blocks : iterable of dict of str to ndarray
             The new columns of each block.
 
         Returns
         -------
         list of str
-            The names that the new columns got.
+            Final names of the new columns.
         """
         from pyarrow.parquet import ParquetWriter
 
@@ -135,7 +135,7 @@ class ParquetRows:
 
 
 def _joined(sizes: Sequence[int], most: int) -> Iterator[range]:
-    """Neighbouring groups together, as long as they have at most so many rows.
+    """Join neighbouring row groups up to a maximum number of rows.
 
     Examples
     --------

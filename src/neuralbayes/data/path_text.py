@@ -1,4 +1,4 @@
-"""Names of files as text that every table, page and picture can hold, whatever bytes they are made of."""
+"""File names as text for tables, pages and pictures, whatever bytes they contain."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import os
 from pathlib import Path
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""What a cell begins with that spreadsheets take for a formula."""
+"""First characters of cells that spreadsheets read as formulas."""
 
 
 def readable(name: str | Path) -> str:
-    r"""A name as text: bytes that are not UTF-8 are written as ``\xff``.
+    r"""A name as text, with bytes that are not UTF-8 written as ``\xff``.
 
     Examples
     --------
@@ -21,7 +21,7 @@ def readable(name: str | Path) -> str:
 
 
 def path_cell(path: str | Path) -> str:
-    """A path as a cell of a table; ``./`` before one that a spreadsheet would compute, which names the same file.
+    """A path as a table cell, with ``./`` in front if a spreadsheet would read it as a formula.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Where data sets live on this computer."""
+"""Locations of data sets on this computer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ VARIABLE = "NEURALBAYES_DATA"
 
 
 def data_folder(root: str | Path | None = None) -> Path:
-    """The folder for data sets: `root`, else ``$NEURALBAYES_DATA``, else the cache folder of the system.
+    """The folder for data sets: `root`, or ``$NEURALBAYES_DATA``, or the cache folder of the system.
 
     Examples
     --------
@@ -33,10 +33,10 @@ def _system_cache() -> Path:
 
 
 def find_files(folder: Path, names: Iterable[str]) -> dict[str, Path]:
-    """Those of the official `names` that lie in `folder`, packed with gzip or not, under any usual spelling."""
+    """The official `names` in `folder`, compressed with gzip or not, in any usual spelling."""
     found: dict[str, Path] = {}
     for name in names:
-        # "train-images.idx3-ubyte" is how some archives of MNIST spell it.
+        # Some archives of MNIST use the spelling "train-images.idx3-ubyte".
         for spelling in (name, name.replace("-idx", ".idx")):
             for path in (folder / spelling, folder / f"{spelling}.gz"):
                 if path.is_file():
@@ -45,5 +45,5 @@ def find_files(folder: Path, names: Iterable[str]) -> dict[str, Path]:
 
 
 def total_size(paths: Mapping[str, Path]) -> int:
-    """Bytes on the disk of all `paths`."""
+    """Total size of `paths` on disk in bytes."""
     return sum(path.stat().st_size for path in paths.values())

@@ -1,4 +1,4 @@
-"""A bar for work that turns out to be long: nothing is drawn in the first two seconds."""
+"""A progress bar that appears only after two seconds."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from contextlib import contextmanager
 def late_bar(
     description: str, total: int | None, *, unit: str = "items", enabled: bool = True, delay: float = 2.0
 ) -> Iterator[Callable[[int], None]]:
-    """Yield a function that counts work done; a bar appears when the work takes longer than `delay` seconds.
+    """Yield a function that counts progress. A bar appears if the work takes longer than `delay` seconds.
 
     Parameters
     ----------
     description : str
     total : int or None
-        The amount of work, None when it is not known.
+        Amount of work; None if unknown.
     unit : {"items", "bytes"}, default="items"
     enabled : bool, default=True
-        Whether anything may be drawn at all.
+        Whether to draw anything.
     delay : float, default=2.0
 
     Examples
@@ -47,7 +47,7 @@ def late_bar(
     columns: list[ProgressColumn] = [TimeElapsedColumn()]
     if total is not None:
         columns = [DownloadColumn() if unit == "bytes" else MofNCompleteColumn(), TimeRemainingColumn()]
-    # Standard error: standard output belongs to what a command prints.
+    # Standard error, because standard output is for the results of a command.
     bar = Progress("{task.description}", BarColumn(), *columns, console=Console(stderr=True))
     task = bar.add_task(description, total=total)
     drawn = threading.Event()
@@ -55,11 +55,11 @@ def late_bar(
     def draw() -> None:
         try:
             bar.start()
-        except LiveError:  # the caller draws a bar of his own
+        except LiveError:  # the caller draws its own bar
             return
         drawn.set()
 
-    # A timer, not a look at the clock in advance(): a client such as npm says nothing while it downloads.
+    # A timer instead of a check in advance(): a client such as npm reports nothing while it downloads.
     timer = threading.Timer(delay, draw)
     timer.daemon = True
     timer.start()

@@ -1,7 +1,7 @@
-"""The four sets of the paper's figure 4 as its authors' notebook draws them.
+"""The four sets of the paper's figure 4, as in the authors' notebook.
 
-They are easier than those of :mod:`neuralbayes.data.toys`: circles and moons are thin, and all but the spirals have
-unit variance along both axes of the plane. Blobs have their centres anywhere in a square, so that two may touch.
+They are easier than those of :mod:`neuralbayes.data.toys`: circles and moons are thin, and all sets except the spirals
+have unit variance along both axes. The centres of the blobs are drawn in a square, so two may touch.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from sklearn.utils import check_random_state
 from neuralbayes.data.toys import Labels, Points, Seed
 
 N_POINTS = 400
-"""Of circles, moons and blobs, and of each arm of the spirals."""
+"""Number of points of circles, moons and blobs, and of each arm of the spirals."""
 
 CIRCLE_GAP = 0.6
-"""Between the circles, of radius 1 and 0.4."""
+"""Gap between the circles, with radii 1 and 0.4."""
 
 N_UNSEEN, BLOB_SHAPE = 1000, ((0.6, -0.6), (-0.4, 1.1))
-"""Blobs are standardised together with so many points that are not trained on, and stretched by a linear map."""
+"""Number of additional points for standardising the blobs, and the linear map that stretches them."""
 
 ANGLE, WIDTH = 100.0, 0.5
-"""Of an arm of the spirals: in degrees, by which it winds, and how far points are moved off it at most."""
+"""Winding angle of an arm of the spirals in degrees, and the maximum distance of points from it."""
 
 
 def published_circles(n_points: int = N_POINTS, *, gap: float = CIRCLE_GAP, random_state: Seed = None) -> Drawn:
-    """Two circles with a gap between their radii, the outer of radius 1 before it is standardised.
+    """Two circles with a gap between their radii; the outer one has radius 1 before standardisation.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def published_circles(n_points: int = N_POINTS, *, gap: float = CIRCLE_GAP, rand
 
 
 def published_moons(n_points: int = N_POINTS, *, random_state: Seed = None) -> Drawn:
-    """Two thin half circles that interlock.
+    """Two thin interleaved half circles.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def published_moons(n_points: int = N_POINTS, *, random_state: Seed = None) -> D
 
 
 def published_blobs(n_points: int = N_POINTS, *, random_state: Seed = None) -> Drawn:
-    """Three stretched Gaussians, the centre of each anywhere in a square: some draws have no gap.
+    """Three stretched Gaussians with random centres in a square; some draws have no gap.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def published_blobs(n_points: int = N_POINTS, *, random_state: Seed = None) -> D
 
 
 def published_spirals(n_points: int = 3 * N_POINTS, *, random_state: Seed = None) -> Drawn:
-    """Three arms, the same one turned by thirds of a circle; not standardised.
+    """Three arms, rotated by thirds of a circle; not standardised.
 
     Examples
     --------
@@ -99,16 +99,16 @@ Drawn = tuple[Points, Labels]
 
 @dataclass(frozen=True)
 class PublishedSet:
-    """How a set is drawn and trained on in the notebook.
+    """A set and its training in the notebook.
 
     Attributes
     ----------
     draw : callable
-        From a number of points and `random_state` to points (n, 2) and their manifolds.
+        Draws points (n, 2) and their manifolds from a number of points and `random_state`.
     n_points, n_states, updates : int
         All points are in every batch.
     solved, tried : int
-        Of so many seeds, the notebook run as it stands labelled so many optimally.
+        Number of seeds that the unchanged notebook labelled optimally, and number of seeds tried.
     """
 
     draw: Callable[..., Drawn]

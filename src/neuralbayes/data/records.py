@@ -1,4 +1,4 @@
-"""The rows of a text file as they stand there: where each begins and ends, and how it is divided into cells."""
+"""The raw rows of a text file and their cells."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ QUOTED = re.compile(rb'"(?:[^"]++|"")*+"')
 
 
 def lines(stream: Bytes) -> Iterator[bytes]:
-    """The lines of a stream, each with its end, which is a line feed, a carriage return or both."""
+    """The lines of a stream with their line endings: line feed, carriage return or both."""
     rest = b""
     while block := stream.read(BLOCK_BYTES):
         found = (rest + block).splitlines(keepends=True)
-        # A carriage return at the end of a block may be half of an end.
+        # A carriage return at the end of a block may be half of a line ending.
         rest = found.pop() if not found[-1].endswith(b"\n") else b""
         yield from found
     if rest:
@@ -26,7 +26,7 @@ def lines(stream: Bytes) -> Iterator[bytes]:
 
 
 def records(some_lines: Iterable[bytes], separator: str) -> Iterator[bytes]:
-    """Lines, those that a quoted cell runs over joined; an unclosed quote takes all that follows.
+    """Records: lines, joined if a quoted cell spans several. An unclosed quote takes everything that follows.
 
     Examples
     --------
@@ -73,12 +73,12 @@ def is_open(record: bytes, separator: bytes) -> bool:
 
 
 def body(record: bytes) -> bytes:
-    """A record without the end of its line."""
+    """A record without its line ending."""
     return record.removesuffix(b"\n").removesuffix(b"\r")
 
 
 def cells_of(record: bytes, separator: str) -> list[str]:
-    """The cells of a record, without quotes; several blanks count as one where a blank separates.
+    """The cells of a record, without quotes; several blanks count as one if a blank is the separator.
 
     Examples
     --------
@@ -89,5 +89,5 @@ def cells_of(record: bytes, separator: str) -> list[str]:
     blanks = separator == " "
     try:
         return next(csv.reader([text.strip() if blanks else text], delimiter=separator, skipinitialspace=blanks), [])
-    except csv.Error:  # a cell is longer than the module allows
+    except csv.Error:  # a cell exceeds the limit of the csv module
         return text.split(separator)

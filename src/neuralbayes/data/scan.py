@@ -1,4 +1,4 @@
-"""Which files below a folder are pictures, and in what class folder each lies. No link leads out of the folder."""
+"""Find the pictures below a folder and their class folders. Links out of the folder are not followed."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Skipped = tuple[Path, str]
 
 
 def scan_folder(folder: Path) -> tuple[list[Path], list[Skipped]]:
-    """Picture files below `folder` by their suffix, sorted, and what was passed over.
+    """Picture files below `folder`, found by suffix and sorted, and the skipped files.
 
-    Hidden files, and files whose suffix is not that of a picture, are not mentioned.
+    Hidden files and files with other suffixes are not reported.
     """
     found: list[Path] = []
     skipped: list[Skipped] = []
@@ -52,26 +52,26 @@ def _entries(folder: Path, skipped: list[Skipped]) -> Iterator[os.DirEntry[str]]
 def _leaves(link: Path, inside: Path) -> str | None:
     try:
         target = link.resolve(strict=True)
-    except (OSError, RuntimeError):  # RuntimeError: a circle of links, before Python 3.13
+    except (OSError, RuntimeError):  # RuntimeError: a loop of links, before Python 3.13
         return "it is a broken link"
     return None if target.is_relative_to(inside) else "it is a link out of the folder"
 
 
 def class_of(path: Path, folder: Path) -> str | None:
-    """The first folder below `folder` on the way to `path`; None when `path` lies in `folder` itself."""
+    """The first folder below `folder` in `path`; None if `path` is in `folder` itself."""
     parts = path.relative_to(folder).parts
     return parts[0] if len(parts) > 1 else None
 
 
 def find_classes(paths: list[Path], folder: Path, class_folders: bool | None) -> tuple[str, ...] | None:
-    """The class names: names of the sub-folders, sorted. None when there are none.
+    """The class names: sorted names of the subfolders; None if there are none.
 
     Parameters
     ----------
     paths : list of Path
     folder : Path
     class_folders : bool, optional
-        Whether sub-folders are classes. By default they are when there are two or more and every picture lies in one.
+        Whether subfolders are classes. By default they are if there are at least two and every picture is in one.
     """
     if class_folders is False:
         return None

@@ -1,4 +1,4 @@
-"""Pictures sorted into one folder for each cluster: links or copies, there whole or not at all."""
+"""Sort pictures into one folder per cluster, as links or copies, atomically."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from neuralbayes.system.files import named_errors
 
 
 def check_sorted(target: Path, root: Path) -> None:
-    """Raise unless pictures of the folder `root` can be sorted into `target`, which must be new and lie elsewhere."""
+    """Raise unless pictures of the folder `root` can be sorted into `target`, which must be new and outside `root`."""
     if target.exists() or target.is_symlink():
         raise FileExistsError(f"{target} exists already, and nothing in it is replaced; choose a new folder")
     if Path(os.path.abspath(target)).is_relative_to(root.resolve()) or target.resolve().is_relative_to(root.resolve()):
@@ -25,7 +25,7 @@ def check_sorted(target: Path, root: Path) -> None:
 def sort_files(
     paths: Sequence[Path], labels: NDArray[np.integer], root: Path, target: Path, *, copy: bool = False
 ) -> list[Path]:
-    """Put each file into the folder of its cluster below `target`, under the path that it has below `root`.
+    """Put each file into the folder of its cluster below `target`, with its path below `root`.
 
     Parameters
     ----------
@@ -34,9 +34,9 @@ def sort_files(
     labels : ndarray of int and shape (n,)
     root : Path
     target : Path
-        A folder that does not exist yet; it appears when it is complete.
+        A new folder, which appears when it is complete.
     copy : bool, default=False
-        Copy the files rather than linking to them. A link is symbolic and absolute.
+        Copy the files instead of creating absolute symbolic links.
 
     Returns
     -------
@@ -72,7 +72,7 @@ def sort_files(
                     place.symlink_to(path.resolve())
             umask = os.umask(0)
             os.umask(umask)
-            temporary.chmod(0o777 & ~umask)  # mkdtemp makes private folders
+            temporary.chmod(0o777 & ~umask)  # mkdtemp creates private folders
             check_sorted(target, root)  # it may have appeared while files were copied
             temporary.rename(target)
         except BaseException:

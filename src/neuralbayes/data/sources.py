@@ -1,4 +1,4 @@
-"""Images as a sequence that is read piece by piece, so that a data set may be larger than the memory."""
+"""Sources of images that are read in pieces, so that a data set may be larger than memory."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 if TYPE_CHECKING:
     from neuralbayes.data.pictures import Interpolation
 
-CHANNELS = (1, 3)  # grey or RGB: what tells the channel axis of an array from the others
+CHANNELS = (1, 3)  # grey or RGB: identifies the channel axis of an array
 
 
 @runtime_checkable
 class ImageSource(Protocol):
-    """What training asks of images: how many, how large, and some of them.
+    """The interface of images for training: their number, their shape, and reading some of them.
 
-    Any object with these three is accepted wherever the library takes images.
+    Any object with these three members is accepted as images.
 
     Examples
     --------
@@ -45,7 +45,7 @@ class ImageSource(Protocol):
         ...
 
     def read(self, indices: ArrayLike) -> NDArray[np.uint8]:
-        """Images at `indices`, integers of shape (m,), in this order: a new uint8 array of shape (m, H, W, C)."""
+        """Read the images at `indices`, integers of shape (m,), as a new uint8 array of shape (m, H, W, C)."""
         ...
 
 
@@ -55,10 +55,10 @@ class ArraySource:
     Parameters
     ----------
     array : ndarray of shape (n, H, W), (n, H, W, C) or (n, C, H, W)
-        uint8, or floating point in [0, 1]; the latter is turned to uint8 as it is read.
+        uint8, or floating point in [0, 1], which is converted to uint8 on reading.
     channels_first : bool, optional
-        Whether the channels come before height and width. By default the axis of size 1 or 3 tells, the last one
-        first.
+        Whether the channels come before height and width. By default they are the axis of size 1 or 3, preferably the
+        last one.
 
     Examples
     --------
@@ -117,7 +117,7 @@ class SubsetSource:
 
 
 class FittedSource:
-    """Another source with its images cut and resized to `size`, and turned to grey or RGB.
+    """Another source, with images cropped and resized to `size` and converted to grey or RGB.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ class FittedSource:
     interpolation : {"area", "bilinear", "bicubic"}, default="area"
         How images are scaled.
     waiting_bytes : int, default=2**26
-        Of images that wait to be resized.
+        Maximum size of the images that wait for resizing.
     """
 
     def __init__(
@@ -174,7 +174,7 @@ class Images:
     name : str
         The name of the data set, or the path.
     split : str
-        Which part of it.
+        Part of the data set.
     source : ImageSource
         The images: ``len(source)``, ``source.shape``, ``source.read(indices)``.
     labels : ndarray of int64 and shape (n,), or None
@@ -213,14 +213,14 @@ class Images:
 
 
 def as_source(images: Any) -> ImageSource:
-    """`images`, as :func:`neuralbayes.data.given.images_given` takes them, as a source."""
+    """Convert `images`, in any form of :func:`neuralbayes.data.given.images_given`, to a source."""
     if isinstance(images, ImageSource):
         return images
     from neuralbayes.data.given import images_given
 
     found = images_given(images)
     if found is None and isinstance(images, np.ndarray):
-        return ArraySource(images)  # which says what is wrong with it
+        return ArraySource(images)  # reports what is wrong with it
     if found is None:
         raise TypeError(
             "`images` must be a folder, paths, PIL images, arrays, tensors, a data set, or have shape, len() and "
@@ -259,7 +259,7 @@ def _as_uint8(batch: NDArray[np.generic]) -> NDArray[np.uint8]:
         return batch  # type: ignore[return-value]
     values = batch.astype(np.float32)
     low, high = float(values.min(initial=0.0)), float(values.max(initial=0.0))
-    if not (low >= 0.0 and high <= 1.0):  # not: NaN fails every comparison
+    if not (low >= 0.0 and high <= 1.0):  # `not`: NaN fails every comparison
         raise ValueError(f"images of floating point must be in [0, 1], got values from {low:g} to {high:g}")
     levels: NDArray[np.float32] = np.rint(values * 255.0)
     return levels.astype(np.uint8)

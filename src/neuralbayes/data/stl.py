@@ -1,4 +1,4 @@
-"""STL-10 in its binary version, reduced from 96 x 96 to 32 x 32 as it is read."""
+"""STL-10 in its binary version, reduced from 96 x 96 to 32 x 32 on reading."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ RECORD = 3 * SIDE * SIDE
 def read_stl_images(stream: BinaryIO, *, at_once: int = 500) -> NDArray[np.uint8]:
     """Read a file of images and average each 3 x 3 block of pixels.
 
-    The file holds, image by image, the red, green and blue planes, each column by column: it was written by
-    MATLAB. The mean of a block is the area filter at exactly this factor; it is rounded to the nearest integer
-    (a ninth is never halfway between two). The unlabelled part is 2.8 GB: `at_once` images are in memory at full size.
+    The file was written by MATLAB and contains the red, green and blue planes of each image, column by column.
+    Averaging a block is the area filter for this factor; means are rounded to the nearest integer (a ninth is never
+    halfway between two). The unlabelled part has 2.8 GB, so only `at_once` images are in memory at full size.
 
     Returns
     -------
@@ -29,7 +29,7 @@ def read_stl_images(stream: BinaryIO, *, at_once: int = 500) -> NDArray[np.uint8
     Raises
     ------
     ValueError
-        When the length is not that of whole images.
+        If the length is not a multiple of the image size.
     """
     parts = []
     while data := stream.read(at_once * RECORD):

@@ -1,4 +1,4 @@
-"""The table formats: which suffix is which, and how each is read. Nothing is unpickled."""
+"""Table formats: suffixes and readers. Nothing is unpickled."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ MAGIC = {
     b"%PDF-": ("a PDF document", ""),
     b"SQLite format 3\0": ("a database", ""),
 }
-"""The first bytes of files: what they are, and the suffix that is read."""
+"""Magic bytes of formats, with their names and suffixes."""
 
 
 def table_suffix(path: str | Path) -> str:
-    """The lower-case suffix of `path` that names a table format; a suffix of packing behind one of text is left out.
+    """The lower-case suffix of `path` that names a table format, without a compression suffix.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def table_suffix(path: str | Path) -> str:
 
 
 def unpacked_name(path: Path) -> Path:
-    """`path` without a suffix of packing.
+    """`path` without a compression suffix.
 
     Examples
     --------
@@ -72,12 +72,12 @@ def unpacked_name(path: Path) -> Path:
 
 
 def check_format(path: str | Path) -> None:
-    """Raise unless the suffix of `path` is a known one."""
+    """Raise unless the suffix of `path` is known."""
     table_suffix(path)
 
 
 def check_contents(path: Path) -> None:
-    """Raise if the first bytes of a file with columns are those of another format than its suffix says."""
+    """Raise if the magic bytes of a file contradict its suffix."""
     suffix = packing(path) or table_suffix(path)
     found = contents(path)
     if found is None or suffix in ARRAY_SUFFIXES:
@@ -91,14 +91,14 @@ def check_contents(path: Path) -> None:
 
 
 def contents(path: Path) -> tuple[str, str] | None:
-    """What a file is by its first bytes, and the suffix for it; None if they say nothing."""
+    """The format and suffix of a file by its magic bytes; None if unknown."""
     with open(path, "rb") as file:
         head = file.read(16)
     return next((found for magic, found in MAGIC.items() if head.startswith(magic)), None)
 
 
 def import_pandas() -> Any:
-    """The pandas module, imported where it is first needed: that takes a good part of a second."""
+    """The pandas module, imported on first use, which takes most of a second."""
     import pandas
 
     return pandas
@@ -114,7 +114,7 @@ def read_npy(path: Path) -> NDArray[Any]:
         if "Python objects in dtype" in str(error):
             raise _object_array(path) from error
         raise _damaged(path, "NPY", error) from error
-    if not isinstance(array, np.ndarray):  # numpy looks at the contents, not at the suffix
+    if not isinstance(array, np.ndarray):  # NumPy looks at the contents, not at the suffix
         array.close()
         raise ValueError(f"{path} is a NPZ archive; name it .npz")
     return array
@@ -123,7 +123,7 @@ def read_npy(path: Path) -> NDArray[Any]:
 def read_npz(path: Path, key: str | None) -> NDArray[Any]:
     """The array `key` of a .npz file, or its only one."""
     try:
-        with open(path, "rb") as file:  # by name, numpy leaves a damaged file open
+        with open(path, "rb") as file:  # with a name, NumPy leaves a damaged file open
             archive = np.load(file, allow_pickle=False)
             if isinstance(archive, np.ndarray):
                 raise ValueError("it is a NPY file; name it .npy")
@@ -149,7 +149,7 @@ def read_npz(path: Path, key: str | None) -> NDArray[Any]:
 
 @contextmanager
 def arrow_errors(path: Path, kind: str = "Parquet") -> Iterator[None]:
-    """Let whatever pyarrow and pandas stumble over in damaged contents say that the file is damaged."""
+    """Report errors of pyarrow and pandas as damaged files."""
     try:
         yield
     except RefusedError:
@@ -161,7 +161,7 @@ def arrow_errors(path: Path, kind: str = "Parquet") -> Iterator[None]:
 
 
 def _check_unpacked(archive: zipfile.ZipFile, key: str) -> None:
-    """Raise if an array of a few bytes unpacks to more than the memory may hold."""
+    """Raise if a small array unpacks to more than the limit."""
     for member in archive.infolist():
         named = member.filename.removesuffix(".npy") == key
         if named and member.compress_type != zipfile.ZIP_STORED and member.file_size > MAX_PACKED_BYTES:
@@ -176,6 +176,6 @@ def _object_array(path: Path) -> ValueError:
 
 
 def _damaged(path: Path, kind: str, error: Exception) -> ValueError:
-    # numpy takes what it does not know for a pickle and explains how to load that, which nobody should try
+    # NumPy takes unknown files for pickles and explains how to load these, which is unsafe
     detail = "" if "allow_pickle" in str(error) else f" ({error})"
     return ValueError(f"{path} is not a valid {kind} file{detail}; it may be damaged or cut short")

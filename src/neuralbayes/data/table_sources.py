@@ -1,4 +1,4 @@
-"""Files of tables as they are, all columns of them: what is a feature is decided elsewhere."""
+"""Table files with all their columns. Features are selected elsewhere."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class Original(Protocol):
-    """A file whose rows can be written again exactly as they stand there, with new columns after them."""
+    """A file whose rows can be written back unchanged, with new columns after them."""
 
     @property
     def path(self) -> Path: ...
@@ -52,17 +52,17 @@ class Original(Protocol):
 
 @dataclass(frozen=True)
 class TableSource:
-    """A table as it was read, all columns of it.
+    """A table with all columns, as read from a file.
 
     Attributes
     ----------
     path : Path
     data : DataFrame or array
-        An array of a NPY file is memory-mapped, not loaded.
+        The array of an NPY file is memory-mapped.
     original : Original or None
-        Where its rows can be written again as they stand in the file: text, JSON lines, Excel.
+        The original file, if its rows can be written back unchanged: text, JSON lines, Excel.
     first_row : int
-        The number of the first row in the file, from 0, where this is a part of one.
+        Index of the first row in the file, from 0, if this is a part of a file.
     """
 
     path: Path
@@ -72,19 +72,18 @@ class TableSource:
 
     @property
     def named(self) -> bool:
-        """Whether the columns have names of their own."""
+        """Whether the columns have names in the file."""
         return not isinstance(self.data, np.ndarray)
 
     @property
     def frame(self) -> pd.DataFrame:
-        """All columns, used or not; their names are different and str.
+        """All columns, used or not, with unique names of type str.
 
-        Numbers are int64, or float64 with NaN for missing cells (Int64 with NA where that would round them); truth
-        values are bool, or boolean with NA; text is str (object in pandas 2) with missing cells for which `isna` is
-        true. A column of a text file is numeric only if all of its cells are numbers or missing; digits of which some
-        have a leading zero ("02750") are codes, and stay text. Dates are text where the file format has none; Parquet,
-        Arrow and Excel give them as they are typed there, and categories as categories. No column is left out and no
-        missing cell is refused.
+        Numbers are int64, or float64 with NaN for missing cells (Int64 with NA if float64 would round them). Booleans
+        are bool, or boolean with NA. Text is str (object in pandas 2), and `isna` is true for missing cells. A column
+        of a text file is numeric only if all of its cells are numbers or missing. Digits with leading zeros ("02750")
+        are codes and stay text. Dates are text if the file format has no dates; Parquet, Arrow and Excel keep the types
+        of dates and categories. No column is left out, and missing cells are allowed.
         """
         if not isinstance(self.data, np.ndarray):
             return self.data
@@ -92,7 +91,7 @@ class TableSource:
         return frame
 
     def place(self, row: int) -> str:
-        """Where a row is, counted from 0 in this part, in words that count from 1."""
+        """The position of a row for messages; `row` counts from 0 in this part, the message from 1."""
         found = f"row {self.first_row + row + 1}"
         if self.original is None or self.original.changed():
             return f"{found} (rows of data are counted from 1)"
@@ -109,7 +108,7 @@ def read_source(
     encoding: str | None = None,
     as_text: Collection[str] = (),
 ) -> TableSource:
-    """Read all columns of a file; its suffix says which format it has. See :func:`neuralbayes.data.tables.read_table`.
+    """Read all columns of a file, whose suffix determines the format. See :func:`neuralbayes.data.tables.read_table`.
 
     Parameters
     ----------
@@ -117,7 +116,7 @@ def read_source(
     key, sheet, sep, decimal, encoding : str, optional
         As in :func:`neuralbayes.data.tables.read_table`.
     as_text : collection of str
-        Columns of a text or Excel file that stay text, also if they look like numbers.
+        Columns of a text or Excel file to keep as text, even if they look like numbers.
     """
     path = Path(path)
     if not path.exists():
@@ -177,14 +176,14 @@ def _read_parquet(path: Path) -> pd.DataFrame:
 
 
 def _named(path: Path, frame: pd.DataFrame) -> pd.DataFrame:
-    """`frame` with str for names, if these are different."""
+    """`frame` with names of type str, which must be unique."""
     names = [str(name) for name in frame.columns]
     check_names(path, names)
     return frame.set_axis(names, axis=1)
 
 
 def _check_options(path: Path, suffix: str, given: dict[str, str | None]) -> None:
-    """Raise if something is said about a file that has no such thing."""
+    """Raise if an option does not apply to the format."""
     right = {"key": ("names an array of a .npz file", {".npz"}), "sheet": ("names a sheet of an .xlsx file", {".xlsx"})}
     of_text = ("is for text files", set(SEPARATORS))
     for name, value in given.items():
@@ -194,7 +193,7 @@ def _check_options(path: Path, suffix: str, given: dict[str, str | None]) -> Non
 
 
 def _not_empty(source: TableSource) -> TableSource:
-    """`source`, if it has rows and columns."""
+    """Return `source`; raises if it has no rows or no columns."""
     shape = source.data.shape
     if 0 in shape[:2]:
         raise ValueError(f"{source.path} is empty: it has {shape[0]} rows and {shape[1]} columns")
@@ -207,7 +206,7 @@ def _check_not_empty(path: Path) -> None:
 
 
 def _check_memory(path: Path) -> None:
-    """Raise if a file is larger than the memory that is free."""
+    """Raise if a file is larger than the available memory."""
     size, free = path.stat().st_size, free_memory()
     if free is not None and size > free:
         raise MemoryError(

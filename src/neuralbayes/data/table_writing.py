@@ -1,4 +1,4 @@
-"""Tables out: new columns beside those of the input, which stay exactly as they were."""
+"""Write tables: new columns next to the unchanged columns of the input."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ if TYPE_CHECKING:
 def write_table(
     path: str | Path, columns: Mapping[str, NDArray[Any]], *, beside: TableSource | None = None
 ) -> list[str]:
-    """Write arrays as a table, atomically; the suffix of `path` chooses the format.
+    """Write arrays as a table, atomically. The suffix of `path` determines the format.
 
     Parameters
     ----------
     path : path
         One of the formats that :func:`neuralbayes.data.tables.read_table` reads.
     columns : mapping of names to arrays of shape (n_rows,) or (n_rows, n)
-        A two-dimensional array ``p`` becomes the columns p_0, p_1, ...; but in NPZ each array is kept under its name,
-        and NPY holds a single array.
+        A two-dimensional array ``p`` becomes the columns p_0, p_1, ... In NPZ, each array keeps its name; NPY contains
+        a single array.
     beside : TableSource, optional
-        Its own columns come first, but in NPY and NPZ. From one text file to another of the same kind they stay byte
-        for byte as they are: separator, quotes, ends of lines, encoding; so do JSON lines and the cells of a workbook.
-        Where a new name is taken, all new names get the same number at the end: label_1, p_0_1, p_1_1.
+        Its columns come first, except in NPY and NPZ. Text files of the same kind, JSON lines and the cells of a
+        workbook are kept byte for byte, including separator, quotes, line endings and encoding. If a new name is taken,
+        all new names get the same number at the end: label_1, p_0_1, p_1_1.
 
     Returns
     -------
     list of str
-        The names under which the new arrays were written; empty for NPY, which has none.
+        Final names of the new columns; empty for NPY, which has no names.
     """
     suffix, path = table_suffix(path), Path(path)
     if suffix == ".npy" and len(columns) != 1:
@@ -66,14 +66,14 @@ def write_table(
         if original is not None and alike and original.write_beside(temporary, packing(path), frame[names]):
             return names
         if isinstance(original, TextFile) and suffix in SEPARATORS:
-            own = original.cells().to_pandas()  # as they are, with another mark between them
+            own = original.cells().to_pandas()  # unchanged, with another separator
             frame = import_pandas().concat([own, frame[names]], axis=1)
         _write_frame(temporary, suffix, packing(path), frame)
     return names
 
 
 def free_names(taken: Iterable[str], names: Iterable[str]) -> list[str]:
-    """New names for columns; where one of them is taken all get the same number at the end.
+    """New names for columns. If one is taken, all get the same number at the end.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def _write_arrays(path: Path, suffix: str, columns: Mapping[str, NDArray[Any]]) 
         if suffix == ".npy":
             np.save(file, next(iter(columns.values())), allow_pickle=False)
             return []
-        for name, array in columns.items():  # numpy before 2.2 takes `allow_pickle` for the name of an array
+        for name, array in columns.items():  # NumPy before 2.2 takes `allow_pickle` for the name of an array
             if array.dtype.hasobject:
                 raise ValueError(f"`columns` must not hold Python objects, which would be pickled, got {name!r}")
         np.savez(file, **columns)  # type: ignore[arg-type]
@@ -99,10 +99,10 @@ def _write_arrays(path: Path, suffix: str, columns: Mapping[str, NDArray[Any]]) 
 
 
 def _is_alike(original: Original, suffix: str) -> bool:
-    """Whether the rows of a file can stand as they are in one with this suffix."""
+    """Whether the rows of a file can be copied unchanged to a file with this suffix."""
     own = table_suffix(original.path)
     if isinstance(original, TextFile):
-        # A .csv file may be separated by anything, a .tsv file should be by tabs.
+        # A .csv file may have any separator, a .tsv file should have tabs.
         return suffix == own or (suffix in SEPARATORS and SEPARATORS[suffix] == original.dialect.separator)
     return suffix == own or (suffix in JSON_SUFFIXES and own in JSON_SUFFIXES)
 
@@ -111,7 +111,7 @@ def _write_frame(path: Path, suffix: str, kind: str, frame: pd.DataFrame) -> Non
     if suffix == ".parquet":
         frame.to_parquet(path, engine="pyarrow")
         return
-    # A Parquet file can have an index that is more than the row number: it must not get lost.
+    # Keep the index of a Parquet file, which may be more than the row number.
     plain = isinstance(frame.index, import_pandas().RangeIndex)
     if suffix in SEPARATORS:
         with packing_writer(path, kind) as file:
@@ -132,7 +132,7 @@ def _write_frame(path: Path, suffix: str, kind: str, frame: pd.DataFrame) -> Non
 
 
 def _joined(beside: TableSource | None, columns: Mapping[str, NDArray[Any]]) -> tuple[pd.DataFrame, list[str]]:
-    """The own columns of `beside` with the new ones after them, and the names that these got."""
+    """The columns of `beside` followed by the new ones, and the final names of the latter."""
     pandas = import_pandas()
     own = None if beside is None else beside.frame
     new: dict[str, NDArray[Any]] = {}

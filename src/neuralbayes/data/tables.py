@@ -1,4 +1,4 @@
-"""Tables of numbers: the columns of a file that are features, checked, beside all of its columns."""
+"""Tables of numbers: the checked features of a file, together with all its columns."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
     import pandas as pd
 
 CODE = "a code with leading zeros"
-"""Why a column of digits such as 02750 is no feature."""
+"""Why a column of digits such as 02750 is not a feature."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table of numbers, and what is needed to write its own columns back beside new ones.
+    """A table of numbers, with its source for writing new columns next to the original ones.
 
     Attributes
     ----------
     source : TableSource
-        The input as it was, all columns.
+        The original table with all columns.
     X : array of shape (n_rows, n_features), float32 or float64, finite
-        A NPY file of such numbers is memory-mapped, not loaded.
+        An NPY file of such numbers is memory-mapped.
     feature_names : list of str
-        One for each column of `X`; x0, x1, ... where the file has no names.
+        Names of the columns of `X`; x0, x1, ... if the file has no names.
     ignored : dict of str to str
-        The columns that are not in `X`, and why.
+        The columns that are not in `X`, with reasons.
     """
 
     source: TableSource
@@ -49,12 +49,12 @@ class Table:
 
     @property
     def named(self) -> bool:
-        """Whether the names are the file's own."""
+        """Whether the names come from the file."""
         return self.source.named
 
     @property
     def frame(self) -> pd.DataFrame:
-        """All columns of the input, used or not; :attr:`TableSource.frame` says what they hold."""
+        """All columns of the input, used or not; see :attr:`TableSource.frame`."""
         return self.source.frame
 
 
@@ -68,43 +68,42 @@ def read_table(
     decimal: Decimal | None = None,
     encoding: str | None = None,
 ) -> Table:
-    """Read the numeric columns of a file; its suffix says which format it has.
+    """Read the numeric columns of a file, whose suffix determines the format.
 
     Parameters
     ----------
     path : path of a .csv, .tsv, .txt, .jsonl, .ndjson, .parquet, .arrow, .feather, .xlsx, .npy or .npz file
-        Or a folder of .parquet files with the same columns. Text and JSON lines may be packed: .csv.gz, .csv.zst,
-        .csv.bz2, .csv.xz. How text is written is found: the mark between cells, the encoding, the decimal mark and the
-        one between thousands, quotes, lines in front of the header, the names for missing cells (NA, N/A, null, -, ?).
-        A first line of numbers is data, and the columns are x0, x1, ...
+        Or a folder of .parquet files with the same columns. Text and JSON lines may be compressed: .csv.gz, .csv.zst,
+        .csv.bz2, .csv.xz. For text, the separator, encoding, decimal and thousands marks, quotes, lines before the
+        header and missing cells (NA, N/A, null, -, ?) are detected. If the first line consists of numbers, it is data,
+        and the columns are x0, x1, ...
     columns : sequence of str, optional
-        The columns to use, in this order. By default all numeric ones, except whole numbers that only count the
-        rows (an index that was written along), and what this library wrote beside features: classes, labels and
-        probabilities.
+        The columns to use, in this order. By default all numeric columns, except row counters (such as a saved index),
+        and classes, labels and probabilities that this library has written.
     key : str, optional
-        Which array of a .npz file to read, where it holds several.
+        Array of a .npz file to read, if there are several.
     sheet : str, optional
-        The name of a sheet of an Excel file, or its number from 1; by default the first one.
+        Name of a sheet of an Excel file, or its number from 1; by default the first one.
     sep : str, optional
-        The mark between the cells of a text file, or one of "tab" and "space".
+        Separator of a text file, or "tab" or "space".
     decimal : "." or ",", optional
-        The decimal mark in a text file.
+        Decimal mark of a text file.
     encoding : str, optional
-        The encoding of a text file, such as "cp1252".
+        Encoding of a text file, such as "cp1252".
 
     Raises
     ------
     ValueError
-        If the file is empty or damaged, holds no numbers, or holds NaN or infinity in a column that is used.
+        If the file is empty or damaged, has no numbers, or has NaN or infinity in a used column.
     ImportError
-        If a package that the format needs is not installed.
+        If a required package is not installed.
     """
     source = read_source(path, key=key, sheet=sheet, sep=sep, decimal=decimal, encoding=encoding)
     return table_of_frame(source, columns) if source.named else table_of_array(source, columns)
 
 
 def table_of_array(source: TableSource, columns: Sequence[str] | None) -> Table:
-    """The numbers of a table without names; the parameters are those of :func:`read_table`."""
+    """The numbers of a table without names; parameters as in :func:`read_table`."""
     path, array = source.path, np.asanyarray(source.data)
     if array.dtype.names is not None or array.dtype.kind not in "biuf":
         raise ValueError(f"{path} must hold real numbers, got an array of dtype {array.dtype}")
@@ -122,7 +121,7 @@ def table_of_array(source: TableSource, columns: Sequence[str] | None) -> Table:
 
 
 def table_of_frame(source: TableSource, columns: Sequence[str] | None) -> Table:
-    """The numeric columns of a table with names; the parameters are those of :func:`read_table`."""
+    """The numeric columns of a table with names; parameters as in :func:`read_table`."""
     path, frame = source.path, source.frame
     every = [str(name) for name in frame]
     if columns is None:
@@ -149,7 +148,7 @@ def table_of_frame(source: TableSource, columns: Sequence[str] | None) -> Table:
 
 
 def chosen_columns(path: Path, available: list[str], columns: Sequence[str]) -> list[str]:
-    """`columns` as a list, if each is there and there once."""
+    """`columns` as a list; each must exist and be listed once."""
     if not columns:
         raise ValueError("`columns` must name at least one column")
     if len(set(columns)) < len(columns):
@@ -184,13 +183,13 @@ def _not_numeric(source: TableSource, name: str) -> str | None:
         if present.astype(str).str.fullmatch(r"0\d+").any():
             return CODE
         return f"numbers stored as {type(present.iloc[0]).__name__}"
-    # A single typing error turns a column of numbers into text: name the place.
+    # A single typo turns a column of numbers into text: report its position.
     row = int(np.flatnonzero(column.notna().to_numpy())[np.argmin(numbers)])
     return f"{source.place(row)} holds {column.iloc[row]!r}"
 
 
 def _index_like(column: pd.Series[Any]) -> str | None:
-    """Say so of whole numbers that only count the rows; under ten rows that may be chance."""
+    """The reason for ignoring a row counter; with fewer than ten rows, it may be a coincidence."""
     if len(column) < 10 or column.dtype.kind not in "iu":
         return None
     counted = np.arange(len(column)) + int(column.iloc[0])
@@ -198,7 +197,8 @@ def _index_like(column: pd.Series[Any]) -> str | None:
 
 
 def _check_finite(source: TableSource, X: NDArray[np.floating[Any]], names: Sequence[str]) -> None:
-    """Raise if `X` holds NaN or infinity, saying where; in blocks, since `X` may be larger than the memory."""
+    """Raise if `X` contains NaN or infinity, with the position. Works in blocks, since `X` may be larger than
+    memory."""
     counts = np.zeros(X.shape[1], dtype=np.int64)
     first = np.zeros(X.shape[1], dtype=np.int64)
     step = max(1, 2**22 // X.shape[1])
@@ -222,13 +222,13 @@ def _check_finite(source: TableSource, X: NDArray[np.floating[Any]], names: Sequ
 
 
 def _float_dtype(*dtypes: np.dtype[Any]) -> np.dtype[np.floating[Any]]:
-    """float32 where it holds every value of these dtypes, else float64; in the machine's byte order."""
+    """float32 if it can represent all values of these dtypes, otherwise float64; in native byte order."""
     widest = np.result_type(np.float32, *dtypes)
     return np.dtype(np.float32) if widest == np.float32 else np.dtype(np.float64)
 
 
 def _is_number(value: Any) -> bool:
-    """Whether `float` takes `value`."""
+    """Whether `float` accepts `value`."""
     try:
         float(value)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Text files in any encoding, packed or not, as streams of UTF-8."""
+"""Text files in any encoding, compressed or not, as streams of UTF-8."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from neuralbayes.data.records import BLOCK_BYTES, lines
 
 SAMPLE_BYTES = 2**18
 MAX_SAMPLE_BYTES = 2**26
-"""At most so much of a file is looked at, where its first lines are long."""
+"""Maximum number of bytes to inspect if the first lines are long."""
 
 
 def open_text(path: Path, encoding: str = "utf-8") -> Bytes:
-    """The contents of a text file in UTF-8, as a stream of bytes; a mark of the byte order stays at its beginning."""
+    """The contents of a text file as a stream of UTF-8 bytes, including a byte order mark."""
     raw: Any = Unpacked(path) if packing(path) else path.open("rb")
     return raw if encoding == "utf-8" else _Recoded(raw, encoding)
 
 
 class _Recoded:
-    """A stream of text in any encoding as a stream of UTF-8."""
+    """Convert a stream of text in any encoding to UTF-8."""
 
     def __init__(self, raw: Bytes, encoding: str) -> None:
         self.closed = False
@@ -47,14 +47,14 @@ class _Recoded:
 
 
 def guess_encoding(path: Path) -> str:
-    """The encoding of a text file by its beginning."""
+    """Guess the encoding of a text file from its beginning."""
     with closing(open_text(path)) as stream:
         head = stream.read(SAMPLE_BYTES)
         return find_encoding(head, whole=not stream.read(1))
 
 
 def guess_again(path: Path) -> str:
-    """The encoding of a file that looked like UTF-8 at its beginning and is not."""
+    """The encoding of a file that looked like UTF-8 at its beginning but is not."""
     with closing(open_text(path)) as stream:
         while block := stream.read(BLOCK_BYTES):
             if (found := other_than_utf8(block)) != "cp1252":
@@ -63,11 +63,11 @@ def guess_again(path: Path) -> str:
 
 
 def known_encoding(path: Path, encoding: str) -> str:
-    """The name that Python has for the encoding of a file; a mark of the byte order in it is read as a character."""
+    """Python's name for the encoding of a file. A byte order mark is read as a character."""
     try:
         name = codecs.lookup(encoding).name
         "a".encode(name)
-    except LookupError as error:  # also said of codecs that do not make bytes of text
+    except LookupError as error:  # also raised for codecs that do not convert text to bytes
         raise ValueError(f"`encoding` must be one such as utf-8, cp1252 or latin-1, got {encoding!r}") from error
     if name in ("utf-16", "utf-32"):
         guess = guess_encoding(path)
@@ -76,7 +76,7 @@ def known_encoding(path: Path, encoding: str) -> str:
 
 
 def text_sample(path: Path, encoding: str) -> tuple[bytes, bool]:
-    """The beginning of a text in UTF-8, with at least two lines, and whether it is all of it."""
+    """The beginning of a UTF-8 text, with at least two lines, and whether it is the whole text."""
     sample = b""
     with closing(open_text(path, encoding)) as stream:
         while len(sample) < MAX_SAMPLE_BYTES and len(sample.splitlines()) < 3:
@@ -88,7 +88,7 @@ def text_sample(path: Path, encoding: str) -> tuple[bytes, bool]:
 
 
 def count_quotes(path: Path, encoding: str) -> int:
-    """How many quotation marks there are in a text."""
+    """Number of quotation marks in a text."""
     count = 0
     with closing(open_text(path, encoding)) as stream:
         while block := stream.read(BLOCK_BYTES):
@@ -97,7 +97,8 @@ def count_quotes(path: Path, encoding: str) -> int:
 
 
 def undecodable_line(path: Path, encoding: str) -> int | None:
-    """The number of the first line that is not in this encoding; None where lines cannot be told apart before."""
+    """Number of the first line that is not valid in this encoding; None if lines cannot be separated before
+    decoding."""
     if encoding.startswith(("utf-16", "utf-32")):
         return None
     with closing(open_text(path)) as stream:

@@ -1,4 +1,4 @@
-"""Tables as text: read whatever separates their cells, and written again exactly as they stand in the file."""
+"""Text tables: read with any separator, and written back byte for byte."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 ROWS_AT_ONCE = 50_000
 BLOCK_BYTES, MAX_BLOCK_BYTES = 2**20, 2**30
-"""Of text that is parsed at once: a row must fit into it."""
+"""Size of the text parsed at a time; a row must fit into it."""
 
 
 @dataclass(frozen=True)
 class TextFile:
-    """A table of text, and how to read its rows again as they stand there.
+    """A text table whose raw rows can be read again.
 
     Attributes
     ----------
@@ -44,11 +44,11 @@ class TextFile:
     encoding : str
     dialect : Dialect
     quoted : bool
-        Whether there are quotes in it.
+        Whether it contains quotes.
     stamp : tuple of int
-        Its size and time when it was read.
+        Size and modification time of the file when it was read.
     decimal : "." or ","
-        The decimal mark of its numbers.
+        Decimal mark of its numbers.
     """
 
     path: Path
@@ -59,18 +59,18 @@ class TextFile:
     decimal: Decimal = "."
 
     def changed(self) -> bool:
-        """Whether the file is another one than was read."""
+        """Whether the file has changed since it was read."""
         return not self.path.is_file() or stamp_of(self.path) != self.stamp
 
     def records(self) -> Iterator[bytes]:
-        """The rows of data as they stand in the file, in UTF-8, blank lines among them."""
+        """The raw rows of data in UTF-8, including blank lines."""
         with closing(open_text(self.path, self.encoding)) as stream:
             stream.read(self.dialect.start)
             found = lines(stream)
             yield from records(found, self.dialect.separator) if self.quoted else found
 
     def rows(self) -> Iterator[tuple[int, bytes]]:
-        """The rows of data without blank lines, each with the number of its first line."""
+        """The rows of data without blank lines, with the numbers of their first lines."""
         line = self.dialect.line
         for record in self.records():
             if not self._is_blank(record):
@@ -78,7 +78,7 @@ class TextFile:
             line += len(record.splitlines())
 
     def place(self, row: int) -> str:
-        """The line at which a row of data, counted from 0, begins."""
+        """The number of the first line of a row, counted from 0."""
         return next((f"line {line}" for line, _ in islice(self.rows(), row, None)), "at the end")
 
     def cells(self) -> Any:
@@ -104,22 +104,22 @@ class TextFile:
                 block *= 8
 
     def write_beside(self, path: Path, kind: str, new: pd.DataFrame) -> bool:
-        """Write the file again with new columns after its own; nothing else about it changes.
+        """Write the file with new columns after its own. Nothing else changes.
 
-        A file without column names gets a line of them.
+        A file without column names gets a header.
 
         Parameters
         ----------
         path : Path
         kind : str
-            How the output is packed: one of the suffixes of packed files, or nothing.
+            Compression of the output: a compression suffix, or "".
         new : DataFrame
-            As many rows as the file has.
+            New columns, with as many rows as the file.
 
         Returns
         -------
         bool
-            Whether the rows of the file are those that were read: not if its quotes can be understood in two ways.
+            False if the rows do not match, because the quotes are ambiguous.
         """
         mark = self.dialect.separator
         with closing(open_text(self.path, self.encoding)) as stream:
@@ -145,7 +145,7 @@ class TextFile:
         return all(map(self._is_blank, rest))
 
     def _joined(self, rows: Iterator[bytes], cells: list[bytes]) -> Iterator[bytes]:
-        """The next rows with a new cell each, and the blank lines in front of them."""
+        """The next rows with their new cells, and the blank lines before them."""
         mark = self.dialect.separator.encode()
         for cell in cells:
             blank = b""
@@ -176,7 +176,7 @@ class TextFile:
         return pyarrow.PythonFile(stream, mode="r")
 
     def _without_runs(self) -> bytes:
-        """The rows of data, with one blank where there are several."""
+        """The rows of data, with runs of blanks replaced by one."""
         if not self.quoted:
             return b"\n".join(b" ".join(record.split()) for record in self.records())
         return "\n".join(_line(cells_of(record, " "), " ") for _, record in self.rows()).encode()
@@ -191,23 +191,23 @@ def read_text(
     encoding: str | None = None,
     as_text: frozenset[str] = frozenset(),
 ) -> tuple[TextFile, pd.DataFrame]:
-    """The table of a text file, and the file.
+    """Read a text file.
 
     Parameters
     ----------
     path : Path
-        It may be packed.
+        May be compressed.
     expected : str
-        The separator that its suffix stands for.
+        Separator that the suffix suggests.
     sep, decimal, encoding : str, optional
-        What is known of it; the rest is found.
+        Known properties; the others are detected.
     as_text : set of str
-        Columns that stay text.
+        Columns to keep as text.
 
     Raises
     ------
     ValueError
-        The file is no table of text, or its rows have different numbers of cells.
+        If the file is not a text table, or its rows have different numbers of cells.
     """
     stamp = stamp_of(path)
     found = guess_encoding(path) if encoding is None else known_encoding(path, encoding)
@@ -230,7 +230,7 @@ def read_text(
 
 
 def _read_as(path: Path, encoding: str, expected: str, sep: str | None, stamp: tuple[int, int]) -> tuple[TextFile, Any]:
-    """The file and its cells; a UnicodeDecodeError if it has another encoding."""
+    """The file and its cells; raises a UnicodeDecodeError if it has another encoding."""
     import pyarrow
 
     sample, whole = text_sample(path, encoding)
@@ -252,14 +252,14 @@ def _read_as(path: Path, encoding: str, expected: str, sep: str | None, stamp: t
 
 
 def _check_quotes(file: TextFile) -> None:
-    """Raise if a quoted cell has no end."""
+    """Raise if a quoted cell is not closed."""
     for row, (line, record) in enumerate(file.rows(), 1):
         if is_open(record, file.dialect.separator.encode()):
             raise ValueError(f"{file.path}: a quoted cell in row {row} (line {line}) never ends; close the quote")
 
 
 def _check_widths(file: TextFile) -> None:
-    """Raise if a row has another number of cells than there are columns, and say which."""
+    """Raise an error that names the first row with a wrong number of cells."""
     mark, width = file.dialect.separator, len(file.dialect.names)
     for row, (line, record) in enumerate(file.rows(), 1):
         cells = cells_of(record, mark)
@@ -274,12 +274,12 @@ def _check_widths(file: TextFile) -> None:
 
 
 def _line(cells: list[str], separator: str) -> str:
-    """Cells as a line of text without its end."""
+    """Format cells as a line of text without a line ending."""
     line = io.StringIO()
     csv.writer(line, delimiter=separator, lineterminator="").writerow(cells)
     return line.getvalue()
 
 
 def _end(record: bytes) -> bytes:
-    """The end of the line in which a record ends."""
+    """The line ending of a record."""
     return record[len(body(record)) :]

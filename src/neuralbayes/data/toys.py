@@ -1,8 +1,8 @@
-"""Toy manifolds: disjoint ones to be told apart, and connected ones that must not be.
+"""Toy data: disjoint manifolds to separate, and connected sets that must not be divided.
 
-Every generator returns ``X`` of shape (n_samples, n_features), float64, and ``y`` of shape (n_samples,),
-int64, shuffled, and is deterministic for an integer ``random_state``. ``noise`` is the standard deviation of the noise
-around each manifold, clipped at three of them, so that sets which are called disjoint are disjoint for every seed.
+Every generator returns ``X`` of shape (n_samples, n_features), float64, and ``y`` of shape (n_samples,), int64,
+shuffled, and is deterministic for an integer ``random_state``. ``noise`` is the standard deviation of the noise around
+each manifold, clipped at three standard deviations, so that disjoint sets are disjoint for every seed.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def make_spirals(
     ----------
     n_arms : int, default=3
     turns : float, default=0.75
-        How often each arm winds around the centre.
+        Number of turns of each arm around the centre.
 
     Examples
     --------
@@ -149,7 +149,7 @@ def make_blobs(
 
 
 def make_unequal(n_samples: int = 1200, *, ratio: float = 10.0, random_state: Seed = None) -> tuple[Points, Labels]:
-    """Two moons of which one has ``ratio`` times the points of the other.
+    """Two moons; one has ``ratio`` times the points of the other.
 
     Examples
     --------
@@ -209,7 +209,7 @@ def make_nested_spheres(
 def make_roll_and_plane(
     n_samples: int = 1200, *, noise: float = 0.01, random_state: Seed = None
 ) -> tuple[Points, Labels]:
-    """A Swiss roll with a flat plane beside it.
+    """A Swiss roll next to a flat plane.
 
     Examples
     --------
@@ -219,7 +219,7 @@ def make_roll_and_plane(
     """
     rng = check_random_state(random_state)
     n_roll, n_plane = _sizes(n_samples, (2.0, 1.0))
-    turn = np.sqrt(rng.uniform((1.5 * np.pi) ** 2, (4.5 * np.pi) ** 2, n_roll))  # uniform in arc length, nearly
+    turn = np.sqrt(rng.uniform((1.5 * np.pi) ** 2, (4.5 * np.pi) ** 2, n_roll))  # nearly uniform in arc length
     spiral = _arc(turn, turn / (4.5 * np.pi))
     roll = np.column_stack([spiral[:, 0], rng.uniform(-0.7, 0.7, n_roll), spiral[:, 1]])
     plane = np.column_stack([rng.uniform(-1, 1, n_plane), rng.uniform(-0.7, 0.7, n_plane), np.full(n_plane, -1.3)])
@@ -229,7 +229,7 @@ def make_roll_and_plane(
 def make_noisy_moons(
     n_samples: int = 1200, *, n_noise: int = 4, scale: float = 0.08, random_state: Seed = None
 ) -> tuple[Points, Labels]:
-    """Two moons with ``n_noise`` more columns of Gaussian noise, too weak to join them.
+    """Two moons with ``n_noise`` additional columns of Gaussian noise, too weak to connect them.
 
     Parameters
     ----------
@@ -271,7 +271,7 @@ def make_five(n_samples: int = 1200, *, noise: float = 0.03, random_state: Seed 
 
 
 def make_gaussian(n_samples: int = 1200, *, dim: int = 2, random_state: Seed = None) -> tuple[Points, Labels]:
-    """One Gaussian: nothing to tell apart.
+    """One Gaussian: a single connected set.
 
     Examples
     --------
@@ -283,7 +283,7 @@ def make_gaussian(n_samples: int = 1200, *, dim: int = 2, random_state: Seed = N
 
 
 def make_ring(n_samples: int = 1200, *, noise: float = 0.05, random_state: Seed = None) -> tuple[Points, Labels]:
-    """One circle: nothing to tell apart.
+    """One circle: a single connected set.
 
     Examples
     --------
@@ -295,7 +295,7 @@ def make_ring(n_samples: int = 1200, *, noise: float = 0.05, random_state: Seed 
 
 
 def make_square(n_samples: int = 1200, *, random_state: Seed = None) -> tuple[Points, Labels]:
-    """The unit square, filled evenly: nothing to tell apart.
+    """The unit square, filled uniformly: a single connected set.
 
     Examples
     --------

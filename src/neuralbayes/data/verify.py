@@ -1,4 +1,4 @@
-"""Is this the data set that it claims to be? Shapes, counts and, where they are known, SHA-256."""
+"""Verify data sets: shapes, counts and, if known, SHA-256."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from neuralbayes.data.layout import Arrays
 
 @dataclass(frozen=True)
 class Part:
-    """What is known of one part (train, test, unlabeled) of a data set.
+    """Expected properties of one part (train, test, unlabeled) of a data set.
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ class Part:
     images_sha256, labels_sha256 : str, optional
         SHA-256 of the decoded arrays, see :func:`sha256`.
     per_class : int, optional
-        Images in each class, where all classes have equally many.
+        Number of images per class, if it is the same for all classes.
     labeled : bool, default=True
     """
 
@@ -35,10 +35,10 @@ class Part:
 
 
 def sha256(array: NDArray[np.generic]) -> str:
-    """SHA-256 of the values of an array in C order and little-endian, whatever the computer's own order.
+    """SHA-256 of the values of an array in C order and little-endian, on any computer.
 
-    The order of the samples counts: the parts of every data set here come in one official order, which all sources
-    keep, and an experiment that takes "the first 10,000" depends on it.
+    The order of the samples matters: every data set has an official order, which all sources keep, and experiments on
+    "the first 10,000" images depend on it.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def sha256(array: NDArray[np.generic]) -> str:
 
 
 def expected_digests(parts: Mapping[str, Part]) -> dict[str, str | None]:
-    """Array name -> its SHA-256, None where it is not known."""
+    """SHA-256 by array name; None if unknown."""
     digests: dict[str, str | None] = {}
     for name, part in parts.items():
         digests[f"{name}_images"] = part.images_sha256
@@ -60,7 +60,7 @@ def expected_digests(parts: Mapping[str, Part]) -> dict[str, str | None]:
 
 
 def check_structure(arrays: Arrays, parts: Mapping[str, Part], shape: tuple[int, int, int], n_classes: int) -> None:
-    """Raise a ValueError unless all arrays are there with the right shapes, types, label range and class counts."""
+    """Raise a ValueError unless all arrays exist with the right shapes, types, label ranges and class counts."""
     if set(arrays) != set(expected_digests(parts)):
         raise ValueError(f"it must hold the arrays {sorted(expected_digests(parts))}, got {sorted(arrays)}")
     for name, part in parts.items():
@@ -84,7 +84,7 @@ def _check_labels(labels: NDArray[np.generic], name: str, part: Part, n_classes:
 
 
 def check_digests(arrays: Arrays, parts: Mapping[str, Part]) -> dict[str, str]:
-    """SHA-256 of every array; a ValueError names the first that is not the expected one."""
+    """SHA-256 of every array; raises a ValueError that names the first unexpected one."""
     digests = {name: sha256(array) for name, array in arrays.items()}
     for name, expected in expected_digests(parts).items():
         if expected is not None and digests[name] != expected:

@@ -1,4 +1,4 @@
-"""Tables in Excel workbooks (.xlsx), with openpyxl; what they unpack to is bounded before anything is unpacked."""
+"""Excel workbooks (.xlsx), read with openpyxl. The unpacked size is checked before anything is unpacked."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MAX_SMALL_BYTES = 2**26
-"""What a workbook may unpack to, whatever its size."""
+"""Maximum unpacked size of a workbook."""
 
 MAX_CELLS_PER_BYTE = 4
-"""Cells of a workbook, empty ones among them, per byte of what it unpacks to."""
+"""Maximum number of cells, including empty ones, per unpacked byte."""
 
 
 @dataclass(frozen=True)
 class WorkbookFile:
-    """A sheet of a workbook, and how to write it again with new columns.
+    """A sheet of a workbook that can be written back with new columns.
 
     Attributes
     ----------
     path : Path
     sheet : str
     first_row : int
-        The row of the sheet, from 1, that holds the first row of data.
+        The row of the sheet, from 1, with the first row of data.
     header : bool
-        Whether the row in front of it holds the names of the columns.
+        Whether the row before it contains the column names.
     stamp : tuple of int
-        The size and time of the file when it was read.
+        Size and modification time of the file when it was read.
     """
 
     path: Path
@@ -51,15 +51,15 @@ class WorkbookFile:
     stamp: tuple[int, int]
 
     def changed(self) -> bool:
-        """Whether the file is another one than was read."""
+        """Whether the file has changed since it was read."""
         return not self.path.is_file() or stamp_of(self.path) != self.stamp
 
     def place(self, row: int) -> str:
-        """Where a row of data, counted from 0, is in the sheet."""
+        """The row of the sheet of a row of data, counted from 0."""
         return f"row {self.first_row + row} of the sheet"
 
     def write_beside(self, path: Path, kind: str, new: pd.DataFrame) -> bool:
-        """Write the workbook again with new columns behind those of the sheet: formats and formulas stay."""
+        """Write the workbook with new columns after those of the sheet; formats and formulas are kept."""
         if not self.header:
             return False
         book = _load(self.path)
@@ -76,17 +76,17 @@ class WorkbookFile:
 def read_workbook(
     path: Path, sheet: str | None, as_text: frozenset[str] = frozenset()
 ) -> tuple[WorkbookFile, pd.DataFrame]:
-    """The table in a sheet of a workbook, and the sheet.
+    """Read a sheet of a workbook.
 
-    Empty rows and columns around the table are left out. Of formulas there is the value that Excel computed last.
+    Empty rows and columns around the table are ignored. Formulas have the value that Excel computed last.
 
     Parameters
     ----------
     path : Path
     sheet : str, optional
-        Its name, or its number from 1; by default the first one.
+        Name of the sheet, or its number from 1; by default the first one.
     as_text : set of str
-        Columns of text that stay text, also if they hold numbers.
+        Columns to keep as text, even if they contain numbers.
     """
     stamp, size = stamp_of(path), _check_archive(path)
     try:
@@ -106,7 +106,7 @@ def read_workbook(
 
 
 def write_workbook(path: Path, frame: pd.DataFrame) -> None:
-    """Write a DataFrame as the only sheet of a workbook; no text becomes a formula."""
+    """Write a DataFrame as the only sheet of a workbook, with text that is never a formula."""
     import pandas
     from openpyxl import Workbook
     from openpyxl.cell import WriteOnlyCell
@@ -128,7 +128,7 @@ def write_workbook(path: Path, frame: pd.DataFrame) -> None:
 
 
 def _load(path: Path, **options: Any) -> Any:
-    """A workbook; what openpyxl warns of is about the looks of it."""
+    """Open a workbook, ignoring openpyxl's warnings about its appearance."""
     import openpyxl
 
     with warnings.catch_warnings():
@@ -137,7 +137,7 @@ def _load(path: Path, **options: Any) -> Any:
 
 
 def _check_archive(path: Path) -> int:
-    """The bytes that a workbook unpacks to, if they are not too many."""
+    """The unpacked size of a workbook; raises if it is too large."""
     try:
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()
@@ -145,7 +145,9 @@ def _check_archive(path: Path) -> int:
             for member in members:
                 if member.filename.endswith((".xml", ".rels")):
                     with archive.open(member) as stream:
-                        if b"<!DOCTYPE" in stream.read(1024):  # Excel writes none; entities unpack to anything
+                        if b"<!DOCTYPE" in stream.read(
+                            1024
+                        ):  # Excel writes no entities, and they can expand to anything
                             raise RefusedError(f"{path} must not hold an XML document type, got one")
     except DAMAGE as error:
         if isinstance(error, RefusedError) or (isinstance(error, OSError) and error.filename is not None):
@@ -178,7 +180,7 @@ def _sheet(path: Path, book: Any, sheet: str | None) -> Any:
 
 
 def _rows(path: Path, sheet: Any, size: int) -> Iterator[tuple[Any, ...]]:
-    """The rows of values; the text in them is bounded too, for one text may stand in many cells."""
+    """The rows of values, with a limit on text, since one text may occur in many cells."""
     n_cells, n_text = 0, 0
     for row in sheet.iter_rows(values_only=True):
         n_cells += max(1, len(row))
@@ -192,7 +194,7 @@ def _rows(path: Path, sheet: Any, size: int) -> Iterator[tuple[Any, ...]]:
 
 
 def _frame(path: Path, rows: list[tuple[Any, ...]], as_text: frozenset[str]) -> tuple[int, pd.DataFrame, bool]:
-    """The row with which the table begins, from 0, its columns, and whether that row holds their names."""
+    """The first row of the table, from 0, its columns, and whether that row contains their names."""
     import pandas
 
     used = [i for i, row in enumerate(rows) if any(value is not None for value in row)]
@@ -215,7 +217,7 @@ def _frame(path: Path, rows: list[tuple[Any, ...]], as_text: frozenset[str]) -> 
 
 
 def _series(values: list[Any], *, text: bool) -> Any:
-    """A column: of numbers, truth values or dates if all of its cells are, else as cells of a text file are."""
+    """A column of numbers, booleans or dates if all of its cells are; otherwise as in a text file."""
     import pandas
     import pyarrow
 

@@ -1,8 +1,8 @@
-"""The columns that this library itself writes beside features. When such a table is read again, they are no features.
+"""Recognise columns that this library has written. They are not features.
 
-`neuralbayes embed` writes the known classes beside the features, and `neuralbayes label` the labels and probabilities
-beside a table: whoever took them for features would find again what was known already. In Parquet they are marked; in
-text they are recognised by their names and, where those could be somebody else's, by their values.
+`neuralbayes embed` writes known classes next to the features, and `neuralbayes label` writes labels and probabilities
+next to a table. Used as features, they would only reproduce what is already known. In Parquet they are marked; in text
+files they are recognised by their names and, if these are common, by their values.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 Command = Literal["embed", "label"]
 
 INDEX, PATH, CLASS, LABEL, PROBABILITY, FEATURE = "index", "path", "class", "label", "p", "f"
-"""What columns are called; those of probabilities and of features have a number after it: p_0, f_0."""
+"""Names of columns. Probabilities and features have a number: p_0, f_0."""
 
-MARK = "neuralbayes"  # in the attributes of a DataFrame, which pandas keeps in Parquet files
-PANDAS_ATTRIBUTES = b"PANDAS_ATTRS"  # the key in the metadata of a Parquet schema under which it does
-TOLERANCE = 0.02  # of the sum of probabilities that somebody rounded
+MARK = "neuralbayes"  # attribute of a DataFrame, which pandas stores in Parquet files
+PANDAS_ATTRIBUTES = b"PANDAS_ATTRS"  # key of the attributes in the metadata of a Parquet schema
+TOLERANCE = 0.02  # tolerance for the sum of rounded probabilities
 
 
 def written_columns(frame: pd.DataFrame) -> dict[str, str]:
-    """The columns of `frame` that this library wrote and that are no features, each with the reason.
+    """The columns of `frame` that this library wrote and that are not features, with reasons.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def written_columns(frame: pd.DataFrame) -> dict[str, str]:
         found |= dict.fromkeys((INDEX, PATH, LABEL, CLASS), "embed")
     block = _label_blocks(frame, there)
     found |= dict.fromkeys(block, "label")
-    # The table of images that were labelled; elsewhere a column may well be called index.
+    # Only in tables of labelled images; elsewhere "index" may be an ordinary column.
     if block and INDEX in there and (PATH in there or there <= {INDEX, CLASS, *block}):
         found |= dict.fromkeys((INDEX, PATH, CLASS), "label")
     names = [str(name) for name in frame]
@@ -52,13 +52,13 @@ def written_columns(frame: pd.DataFrame) -> dict[str, str]:
 
 
 def feature_columns(frame: pd.DataFrame) -> set[str]:
-    """The columns f_0, f_1, ... of a table of features, whatever their values look like; none in other tables."""
+    """The columns f_0, f_1, ... of a table of features; empty for other tables."""
     names = {str(name) for name in frame if re.fullmatch(rf"{FEATURE}_\d+", str(name))}
     return names if {f"{FEATURE}_0", f"{FEATURE}_1"} <= names else set()
 
 
 def marked(attributes: Mapping[Any, Any], command: Command, names: Iterable[str]) -> dict[Any, Any]:
-    """The attributes of a DataFrame with a mark on the columns `names`, beside the marks that are there.
+    """Attributes of a DataFrame that mark the columns `names`, in addition to existing marks.
 
     Examples
     --------
@@ -73,14 +73,14 @@ def marked(attributes: Mapping[Any, Any], command: Command, names: Iterable[str]
 def parquet_metadata(
     command: Command, names: Iterable[str], metadata: Mapping[bytes, bytes] | None = None
 ) -> dict[bytes, bytes]:
-    """The metadata of a Parquet schema that mark the columns `names`, as pandas writes and reads them.
+    """Metadata of a Parquet schema that mark the columns `names`, in the format of pandas.
 
     Parameters
     ----------
     command : str
     names : iterable of str
     metadata : mapping of bytes, optional
-        What is there already.
+        Existing metadata.
     """
     there = dict(metadata or {})
     attributes = marked(_attributes(there), command, names)
@@ -88,7 +88,7 @@ def parquet_metadata(
 
 
 def with_attributes(frame: pd.DataFrame, metadata: Mapping[bytes, bytes] | None) -> pd.DataFrame:
-    """`frame` with the attributes that pandas kept in the metadata of a schema: pyarrow before 20 leaves them there."""
+    """Restore the attributes of `frame` from the metadata of a schema, which pyarrow before 20 does not do."""
     frame.attrs = {**_attributes(metadata or {}), **frame.attrs}
     return frame
 
@@ -96,13 +96,13 @@ def with_attributes(frame: pd.DataFrame, metadata: Mapping[bytes, bytes] | None)
 def _attributes(metadata: Mapping[bytes, bytes]) -> dict[Any, Any]:
     try:
         attributes = json.loads(metadata.get(PANDAS_ATTRIBUTES, b"{}"))
-    except (ValueError, RecursionError):  # somebody else's
+    except (ValueError, RecursionError):  # not ours
         return {}
     return attributes if isinstance(attributes, dict) else {}
 
 
 def _marked(attributes: Mapping[Any, Any]) -> dict[Command, list[str]]:
-    """The marks among the attributes of a DataFrame; anything else that a file may hold there is passed over."""
+    """The marks in the attributes of a DataFrame; anything else is ignored."""
     marks = attributes.get(MARK)
     found: dict[Command, list[str]] = {}
     if isinstance(marks, dict):
@@ -115,7 +115,7 @@ def _marked(attributes: Mapping[Any, Any]) -> dict[Command, list[str]]:
 
 
 def _label_blocks(frame: pd.DataFrame, there: set[str]) -> list[str]:
-    """Columns label, p_0, p_1, ..., or label_2, p_0_2, p_1_2, ...: probabilities that add up to 1, and their label."""
+    """Columns label, p_0, p_1, ..., or label_2, p_0_2, p_1_2, ...: labels with probabilities that sum to 1."""
     found: list[str] = []
     for ending in sorted(match[1] for name in there if (match := re.fullmatch(rf"{PROBABILITY}_0((?:_\d+)?)", name))):
         names: list[str] = []
@@ -128,7 +128,7 @@ def _label_blocks(frame: pd.DataFrame, there: set[str]) -> list[str]:
 
 
 def _are_probabilities(columns: pd.DataFrame) -> bool:
-    """Whether the numbers of every row are non-negative and add up to 1; no if anything else stands there."""
+    """Whether the numbers of every row are non-negative and sum to 1."""
     if not all(dtype.kind in "iuf" for dtype in columns.dtypes):
         return False
     numbers = columns.to_numpy(dtype=np.float64, na_value=np.nan)

@@ -1,4 +1,4 @@
-"""The demo: both of the paper's objectives on data that need no download, with one page, pictures and a JSON file."""
+"""The demo: both objectives of the paper on data without a download, with one page, pictures and a JSON file."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from neuralbayes.plot.style import problem_of
 from neuralbayes.system.files import write_json
 
 Watch = Callable[[str, str, int, int], None]
-"""Called with the part of the demo, what was just done in it, the steps done and the steps of the part."""
+"""Called with the part of the demo, its last step, the number of finished steps and the total."""
 
 
 def run(out: Path, *, seed: int = 0, watch: Watch = lambda part, what, done, total: None) -> DemoResult:
     """Run the demo and write demo.html, two pictures and result.json into the folder `out`.
 
-    Nothing is written before everything is computed. Where the page or a picture cannot be drawn a warning says why.
+    Files are written after everything is computed. If the page or a picture cannot be drawn, a warning says why.
 
     Parameters
     ----------
     out : Path
-        Made if it is not there; files of an earlier demo in it are replaced.
+        Created if needed. Files of an earlier demo are replaced.
     seed : int, default=0
     watch : callable, optional
-        Told after each step how far the demo is.
+        Called after each step with the progress.
     """
     start = time.perf_counter()
     labelled = label_manifolds(seed, _counted(watch, "manifolds", len(manifolds.SETS)))
@@ -55,7 +55,8 @@ def _drawn(result: DemoResult, out: Path, watch: Watch) -> dict[str, Path]:
 
 
 def _counted(watch: Watch, part: str, total: int) -> Callable[[str], None]:
-    """A function that counts its calls and passes them on to `watch`; the first, with nothing done, is made here."""
+    """A function that counts its calls and reports them to `watch`. The first report, with nothing done, is made
+    here."""
     count = 0
     watch(part, "", 0, total)
 

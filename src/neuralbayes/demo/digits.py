@@ -1,9 +1,9 @@
-"""The second half of the demo: features of handwritten digits by MIM on the hidden states of a small network.
+"""The second part of the demo: features of handwritten digits, learnt by MIM on the hidden states of a small network.
 
-The settings were chosen on the last fifth of the training images, with their labels; the test images were first
-looked at when the settings stood. There the features of k-means, learnt from the other images, were better as the
-"triangle" of Coates et al. 2011 than as distances to the centres: with 3, 10 and all labels a class 87.5, 92.8 and
-96.5 % right against 84.4, 91.3 and 93.6 %, means of the seeds 0 to 2.
+The settings were selected on the last fifth of the training images, with their labels, before the test images were
+used. There, k-means features were better as the "triangle" of Coates et al. 2011 than as distances to the centres: with
+3, 10 and all labels per class, the accuracies are 87.5, 92.8 and 96.5 % compared with 84.4, 91.3 and 93.6 %, means of
+the seeds 0 to 2.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ LEARNING_RATE = 1e-3
 EPOCHS = 40
 LABELS_PER_CLASS = (3, 10)
 DRAWS = 20
-"""Draws of few labels that an accuracy is averaged over."""
+"""Number of draws of few labels over which accuracies are averaged."""
 
 FEATURES = ("pixels", "random encoder", "k-means", "MIM encoder")
-"""What is compared, as it is called; ours last."""
+"""Names of the compared features; ours last."""
 
 N_SHOWN_STATES = 8
 N_SHOWN_IMAGES = 10
@@ -51,8 +51,8 @@ N_SHOWN_IMAGES = 10
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """Test accuracy of a linear classifier on frozen features, by the number of labels a class ("all": of every
-    training image)."""
+    """Test accuracy of a linear classifier on frozen features, by the number of labels per class ("all": every training
+    image)."""
 
     features: str
     n_features: int
@@ -61,7 +61,7 @@ class ProbeResult:
 
 @dataclass(frozen=True)
 class LayerResult:
-    """What a layer's hidden state says about the image, in nats."""
+    """Information of a hidden layer about the image, in nats."""
 
     name: str
     n_states: int
@@ -76,7 +76,7 @@ class LayerResult:
 
 @dataclass(frozen=True)
 class ShownState:
-    """A state of the last layer by its most typical images."""
+    """A state of the last layer with its most typical images."""
 
     state: int
     prior: float
@@ -86,7 +86,7 @@ class ShownState:
 
 @dataclass(frozen=True)
 class DigitsResult:
-    """What was learnt of the digits."""
+    """Results on the digits."""
 
     n_train: int
     n_test: int
@@ -94,11 +94,11 @@ class DigitsResult:
     layers: list[LayerResult]
     states: list[ShownState]
     images: NDArray[np.uint8] = field(repr=False)  # (n_train, H, W, 1)
-    labels: NDArray[np.int64] = field(repr=False)  # (n_train,), which only the probes have seen
+    labels: NDArray[np.int64] = field(repr=False)  # (n_train,), used only by the probes
     posteriors: dict[str, NDArray[np.float32]] = field(repr=False)  # p(z|x) of each layer: (n_train, n_states)
 
     def to_dict(self) -> dict[str, Any]:
-        """All but what is of each image, as JSON knows it."""
+        """Everything except per-image data, as JSON types."""
         settings = {
             "hidden": list(HIDDEN),
             "alpha": ALPHA,
@@ -121,7 +121,7 @@ class DigitsResult:
 
 
 def learn_digits(seed: int, done: Callable[[str], None]) -> DigitsResult:
-    """Train, probe, and find out what the states mean; call `done` after each epoch and each probe."""
+    """Train, probe, and find typical images of the states; call `done` after each epoch and each probe."""
     data = read_digits()
     images = data["train_images"].astype(np.uint8, copy=False)
     normalization = Normalization.fit(images, progress=False)
@@ -150,7 +150,7 @@ def learn_digits(seed: int, done: Callable[[str], None]) -> DigitsResult:
 
 
 def typical_images(p_zx: NDArray[np.float32], images: NDArray[np.uint8]) -> list[ShownState]:
-    """The states that say most about x, each by its images of largest p(x|z) / p(x); no two show the same image.
+    """The most informative states with their images of largest p(x|z) / p(x); no two states show the same image.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ def typical_images(p_zx: NDArray[np.float32], images: NDArray[np.uint8]) -> list
 def triangle(
     x_train: NDArray[np.float32], x_test: NDArray[np.float32], n_centers: int, seed: int
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Features by k-means on `x_train`: how much nearer than the mean centre each centre is, 0 where it is further.
+    """Features by k-means on `x_train`: how much closer than average each centre is; 0 if it is farther.
 
     Examples
     --------
@@ -190,7 +190,7 @@ def triangle(
 
 
 def _random_encoder(x: Tensor) -> HiddenStates:
-    """A network that returns its hidden states (an output layer it has not), normalised by the statistics of `x`."""
+    """A network that returns its hidden states, without an output layer, normalised by the statistics of `x`."""
     network = mlp((x.shape[1], *HIDDEN, 1), batch_norm=True)[:-1]
     norms = [module for module in network.modules() if isinstance(module, nn.BatchNorm1d)]
     for norm in norms:
@@ -239,7 +239,7 @@ class _Information(Callback):
 
 
 def _states(network: nn.Module, x: Tensor) -> dict[str, Tensor]:
-    """The hidden states of `x` on the CPU, batch normalisation with its running statistics."""
+    """The hidden states of `x` on the CPU, with the running statistics of batch normalisation."""
     device = next(network.parameters()).device
     with torch.no_grad():
         return {name: h.cpu() for name, h in network.eval()(x.to(device)).items()}
@@ -256,7 +256,7 @@ def _probe(
     y_test: NDArray[Any],
     seed: int,
 ) -> dict[str, float]:
-    """Test accuracy of logistic regression on features of length 1, by the number of training labels a class."""
+    """Test accuracy of logistic regression on features of length 1, by the number of training labels per class."""
     x_train, x_test = normalize(x_train), normalize(x_test)
 
     def accuracy(rows: NDArray[np.intp]) -> float:

@@ -1,4 +1,4 @@
-"""The first half of the demo: the paper's toy manifolds in 512 dimensions, and one ring that nothing may divide."""
+"""The first part of the demo: the paper's toy manifolds in 512 dimensions, and a ring that must not be divided."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ from neuralbayes.probes.clustering_accuracy import count_right
 N_POINTS = 1200
 N_FEATURES = 512
 GRID = 160
-"""Points of the decision map along each side."""
+"""Grid points of the decision map along each side."""
 
 SETS: dict[str, tuple[Maker, int, bool]] = {
     **{name: (make, n_clusters, True) for name, (make, n_clusters) in PAPER.items()},
-    "one ring": (make_ring, 2, False),  # connected: two states are asked for, and cannot be disjoint
+    "one ring": (make_ring, 2, False),  # connected: two requested clusters cannot be disjoint
 }
 
 
 DRAWN = ("points", "labels", "extent", "decision_map")
-"""Fields of a result that are for its picture alone."""
+"""Fields of a result that are only for its picture."""
 
 
 @dataclass(frozen=True)
 class ManifoldResult:
-    """One line of the table, and what its picture is drawn from."""
+    """One line of the table, and the data of its picture."""
 
     name: str
-    n_clusters: int  # asked for
+    n_clusters: int  # requested
     n_points: int
     n_features: int
-    right: int | None  # points, None where there is nothing to be right about
+    right: int | None  # correct points; None if there are no classes
     kmeans_right: int | None
-    separation_percent: float  # of log 2, the smallest over the states
+    separation_percent: float  # of log 2, minimum over the clusters
     certified: bool
     n_clusters_auto: int  # found by n_clusters="auto"
     seconds: float  # of the fit
@@ -53,16 +53,16 @@ class ManifoldResult:
     decision_map: NDArray[np.float64] = field(repr=False)  # p(z|x): (rows, columns, n_clusters)
 
     def to_dict(self) -> dict[str, Any]:
-        """The line of the table as JSON knows it."""
+        """The line of the table as JSON types."""
         return {name: value for name, value in vars(self).items() if name not in DRAWN}
 
 
 def label_manifolds(seed: int, done: Callable[[str], None]) -> list[ManifoldResult]:
-    """Label each set; call `done` with its name after it. True labels are looked at to count, by nothing else."""
+    """Label each set, and call `done` with its name. True labels are used only for counting."""
     results = []
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # a refusal is a line of the table
-        # What is loaded and started once is not to count for the first set.
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a refusal is reported in the table
+        # Warm up, so that start-up costs do not count for the first set.
         ManifoldLabeler(2, n_init=1, random_state=seed).fit(make_ring(60, random_state=seed)[0])
         for name, (make, n_clusters, disjoint) in SETS.items():
             results.append(_label(name, make, n_clusters, disjoint, seed))
@@ -100,7 +100,7 @@ def _label(name: str, make: Maker, n_clusters: int, disjoint: bool, seed: int) -
 def _decision_map(
     labeler: ManifoldLabeler, points: NDArray[np.float64], seed: int
 ) -> tuple[tuple[float, float, float, float], NDArray[np.float64]]:
-    """p(z|x) on a square grid around the points, taken into the high dimension by the rotation that they took."""
+    """p(z|x) on a square grid around the points, rotated into the high dimension like them."""
     low, high = points.min(axis=0), points.max(axis=0)
     half = 0.62 * float((high - low).max())
     columns, rows = (np.linspace(c - half, c + half, GRID) for c in (low + high) / 2)

@@ -1,4 +1,4 @@
-"""The demo's page: what was found, how it works, and an explorer of the states of the digits."""
+"""The page of the demo: results, how it works, and an explorer of the states of the digits."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from neuralbayes.report.explorer.words import layer_warnings
 from neuralbayes.report.manifolds import plot_points
 
 N_STEPS = len(HIDDEN) + 2
-"""How often `done` is called: for each map, the pictures, and the file."""
+"""Number of calls of `done`: for each map, the pictures, and the file."""
 
 COMMANDS = [
     (
@@ -39,7 +39,7 @@ COMMANDS = [
     ),
     ("Learn features of your own images without labels.", "neuralbayes pretrain my_images/ --out run/"),
 ]
-"""What to do with your own data."""
+"""Commands for your own data."""
 
 
 def write_demo_page(result: DemoResult, out: Path, done: Callable[[str], None]) -> Path:
@@ -57,7 +57,7 @@ def write_demo_page(result: DemoResult, out: Path, done: Callable[[str], None]) 
 
 
 def digits_side(result: DemoResult, done: Callable[[str], None]) -> Side:
-    """The encoder of the digits, with the images that it was trained on; call `done` after each map."""
+    """The encoder of the digits with its training images; call `done` after each map."""
     digits = result.digits
     samples = Samples(
         data="digits, train",
@@ -71,7 +71,7 @@ def digits_side(result: DemoResult, done: Callable[[str], None]) -> Side:
     layers = []
     for found in digits.layers:
         p_zx = digits.posteriors[found.name]
-        # t-SNE takes seconds: it is for the layer that is shown first.
+        # t-SNE takes seconds, so only the first shown layer uses it.
         places = posterior_places(p_zx, "tsne" if found is digits.layers[-1] else "pca")
         layers.append(Layer(found.name, p_zx, places, found.information, digits.n_train))
         done(f"map of {found.name}")
@@ -99,7 +99,7 @@ def digits_side(result: DemoResult, done: Callable[[str], None]) -> Side:
 
 
 def _found(result: DemoResult) -> Section:
-    """The results in two sentences, above typical images of the states."""
+    """The results in two sentences, above typical images of states."""
     disjoint = [one for one in result.manifolds if one.right is not None]
     connected = [one for one in result.manifolds if one.right is None]
     perfect = sum(one.right == one.n_points and one.certified for one in disjoint)
@@ -189,7 +189,7 @@ def _manifolds(results: list[ManifoldResult]) -> Section:
 
 
 def _refusal(result: ManifoldResult) -> str:
-    """What happened to a set that is connected."""
+    """The result on a connected set."""
     asked = f"The last set, {result.name}, is connected, but the method was asked for {result.n_clusters} manifolds."
     if result.certified:
         return f"{asked} It certified them, which is an error."

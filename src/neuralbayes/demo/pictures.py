@@ -1,4 +1,4 @@
-"""What the demo found as two pictures, for slides and the documentation."""
+"""Two pictures of the results of the demo, for slides and the documentation."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def write_pictures(result: DemoResult, out: Path) -> dict[str, Path]:
 
 
 def panel(result: ManifoldResult) -> Panel:
-    """A set with its states and its certificate."""
+    """A set with its clusters and its certificate."""
     return Panel(
         title=result.name,
         caption=f"{'certified' if result.certified else 'refused'}: {result.separation_percent:.1f}",
@@ -44,5 +44,5 @@ def panel(result: ManifoldResult) -> Panel:
 
 
 def information(digits: DigitsResult) -> dict[str, list[float]]:
-    """The curve of each layer, by a name that says how many states it has."""
+    """The curve of each layer, by a name with its number of states."""
     return {f"{layer.name}, {layer.n_states} states": layer.curve for layer in digits.layers}

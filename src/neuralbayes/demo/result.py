@@ -1,4 +1,4 @@
-"""What the demo found, and where it wrote it."""
+"""Results and files of the demo."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from neuralbayes.demo.digits import DigitsResult
 from neuralbayes.demo.manifolds import ManifoldResult
 
 MEASURED = ("neuralbayes", "torch", "numpy", "scikit-learn")
-"""Packages whose versions go into the result."""
+"""Packages whose versions are recorded."""
 
 
 @dataclass(frozen=True)
 class DemoResult:
-    """What was labelled and learnt, in which time, and the files: "page", "manifolds", "digits", "result"."""
+    """Results, times, and the files "page", "manifolds", "digits" and "result"."""
 
     seed: int
-    seconds: float  # of labelling and learning
+    seconds: float  # for labelling and learning
     manifolds: list[ManifoldResult]
     digits: DigitsResult
     files: dict[str, Path] = field(default_factory=dict)
 
     @property
     def versions(self) -> dict[str, str]:
-        """Of Python and of the packages that the numbers depend on."""
+        """Versions of Python and of the packages that affect the numbers."""
         return {"python": platform.python_version()} | {name: version(name) for name in MEASURED}
 
     def to_dict(self) -> dict[str, Any]:
-        """What result.json holds."""
+        """The content of result.json."""
         return {
             "seed": self.seed,
             "seconds": self.seconds,

@@ -1,1 +1,1 @@
-"""Everything over several processes: launching, sums, shards, batch normalisation."""
+"""Several processes: launching, sums, shards and batch normalisation."""

@@ -1,4 +1,4 @@
-"""Batch normalisation over processes: the statistics of a batch recorded, shared by all processes, or given."""
+"""Batch normalisation over processes: record the statistics of a batch, share them, or replace them."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from neuralbayes.system.autocast import widened
 _EPSILON = 1e-12
 
 Statistics = dict[_BatchNorm, list[tuple[Tensor, Tensor]]]
-"""Mean and variance in each batch normalisation, in the order of its calls."""
+"""Mean and variance of each batch normalisation layer, in the order of calls."""
 
 
 @contextmanager
 def recorded_statistics(network: nn.Module, wanted: bool = True) -> Iterator[Statistics]:
-    """Collect mean and variance, with their gradient, of what each batch normalisation in training sees inside.
+    """Record mean and variance, with gradients, of each batch normalisation layer in training mode inside the block.
 
-    Where they are not `wanted`, what is yielded stays empty.
+    If `wanted` is False, nothing is recorded.
     """
     statistics: Statistics = {}
 
@@ -44,20 +44,20 @@ def recorded_statistics(network: nn.Module, wanted: bool = True) -> Iterator[Sta
 def shared_statistics(
     network: nn.Module, total: Callable[[Tensor], Tensor] | None, present: bool = True
 ) -> Iterator[Statistics]:
-    """Let each batch normalisation in training take the statistics of the samples of all processes together.
+    """Make each batch normalisation layer in training mode use the statistics of all processes.
 
     Parameters
     ----------
     network : nn.Module
     total : callable, optional
-        Sums a tensor over the processes; None leaves the network alone.
+        Sums a tensor over the processes; None leaves the network unchanged.
     present : bool, default=True
-        Whether the samples of this process count, or only fill up for others.
+        Whether the samples of this process count, or are only placeholders.
 
     Yields
     ------
     Statistics
-        Those that were used, as `recorded_statistics` collects them.
+        The statistics that were used, as in `recorded_statistics`.
     """
     statistics: Statistics = {}
 
@@ -86,7 +86,7 @@ def shared_statistics(
 
 @contextmanager
 def given_statistics(statistics: Statistics) -> Iterator[None]:
-    """Make each batch normalisation use recorded statistics in place of those of its own batch."""
+    """Make each batch normalisation layer use recorded statistics instead of those of its batch."""
 
     def normalize(module: _BatchNorm, calls: Iterator[tuple[Tensor, Tensor]], x: Tensor) -> Tensor:
         mean, variance = next(calls)
@@ -106,9 +106,9 @@ def given_statistics(statistics: Statistics) -> Iterator[None]:
 
 
 class _Moments(torch.autograd.Function):
-    """Mean and variance of each channel of (n, C, *spatial), and of how many values, over the samples of all processes.
+    """Mean, variance and number of values of each channel of (n, C, *spatial), over the samples of all processes.
 
-    `total` sums a tensor over the processes. Where the samples are not `present`, they only fill up for others.
+    `total` sums a tensor over the processes. If `present` is False, the samples are only placeholders.
     """
 
     @staticmethod
@@ -118,7 +118,7 @@ class _Moments(torch.autograd.Function):
         _, own_mean, inverse = torch.native_batch_norm(widened(x), None, None, None, None, True, 0.0, _EPSILON)
         first, second = own_mean.double(), (inverse.double().pow(-2) - _EPSILON).clamp_min(0.0)
         own = x.numel() // x.shape[1] if present else 0
-        # In double, the squares lose nothing to the mean that is in them.
+        # In float64, the squares do not lose precision to the mean.
         sums = total(torch.cat([own * first, own * (second + first.square()), first.new_full((1,), own)]))
         count = sums[-1]
         first, second = (sums[:-1] / count).chunk(2)
@@ -131,7 +131,7 @@ class _Moments(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad_mean: Tensor, grad_variance: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         x, mean, count = ctx.saved_tensors
-        # What the objective on any process has to do with the statistics comes back to every sample.
+        # The gradient of the statistics on any process flows back to every sample.
         grad_mean, grad_variance = ctx.total(torch.cat([grad_mean, grad_variance])).chunk(2)
         if not ctx.present:
             return torch.zeros_like(x), None, None
@@ -142,7 +142,7 @@ class _Moments(torch.autograd.Function):
 
 
 class _Normalized(torch.autograd.Function):
-    """Batch normalisation with given statistics, and the gradient in them, which torch's evaluation mode leaves out."""
+    """Batch normalisation with given statistics and their gradient, which torch's evaluation mode omits."""
 
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> Tensor:
@@ -167,7 +167,7 @@ class _Normalized(torch.autograd.Function):
 
 
 def _alone(tensor: Tensor) -> Tensor:
-    """The sum over one process."""
+    """The sum over a single process: the identity."""
     return tensor
 
 
@@ -176,7 +176,7 @@ def _along_channels(values: Tensor, like: Tensor) -> Tensor:
 
 
 def _update_running(module: _BatchNorm, mean: Tensor, variance: Tensor) -> None:
-    """Move the running statistics as batch normalisation itself does."""
+    """Update the running statistics as batch normalisation does."""
     if module.running_mean is None or module.running_var is None:
         return
     if module.num_batches_tracked is not None:
@@ -189,5 +189,5 @@ def _update_running(module: _BatchNorm, mean: Tensor, variance: Tensor) -> None:
 
 
 def _batch_norms(network: nn.Module) -> list[_BatchNorm]:
-    """The batch normalisations that take the statistics of their batch."""
+    """The batch normalisation layers that use the statistics of their batch."""
     return [m for m in network.modules() if isinstance(m, _BatchNorm) and (m.training or m.running_mean is None)]

@@ -1,7 +1,7 @@
-"""Finished blocks of a result, kept as files beside it until it is whole: an interrupted command goes on with them.
+"""Finished blocks of a result, kept as files next to it, so that an interrupted command can continue.
 
-The process that was asked for the result writes them, whoever computed them: workers need no folder in common with it,
-the folder has a single writer, and a worker that is killed leaves nothing half written.
+The main process writes all blocks, even if workers compute them. So workers need no common folder, the folder has a
+single writer, and a killed worker leaves no partial file.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 JOB = "job.json"
 OURS = re.compile(r"\.?(job|block-\d{5,})\b.*\.(json|npy)")
-"""What may lie in the folder, files that are being written among them: nothing else is ever deleted."""
+"""Files that may be in the folder, including partial ones. Nothing else is ever deleted."""
 
 DIGEST = "blake2b:"
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """The blocks of one result; iterating gives their arrays, in order.
+    """The blocks of one result. Iteration returns their arrays, in order.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Blocks:
     sizes : sequence of int
         Rows of each block.
     digest : str
-        Of what they are computed from; a block has it in its name, so that those of two jobs are never mixed.
+        Digest of the inputs. It is part of the names of blocks, so that blocks of two jobs are never mixed.
     """
 
     folder: Path
@@ -51,22 +51,22 @@ class Blocks:
 
     @classmethod
     def begin(cls, out: Path, job: Mapping[str, Any], sizes: Sequence[int], *, force: bool) -> Blocks:
-        """Begin a job, or go on with it.
+        """Start a job, or continue it.
 
         Parameters
         ----------
         out : Path
             The result.
         job : mapping
-            All that determines the result, as JSON can hold it.
+            Everything that determines the result, as JSON types.
         sizes : sequence of int
         force : bool
-            Whether to begin again where the folder holds another job.
+            Whether to start again if the folder contains another job.
 
         Raises
         ------
         ValueError
-            When the folder holds another job, or other files.
+            If the folder contains another job, or other files.
         """
         folder = inside(out.parent, f"{out.name}.parts")
         if folder.exists() and not folder.is_dir():
@@ -74,7 +74,7 @@ class Blocks:
         for path in folder.iterdir() if folder.is_dir() else ():
             if not OURS.fullmatch(inside(folder, path.name).name):
                 raise ValueError(f"{folder}, where blocks of the result would go, holds other files: {path.name}")
-        libraries = {name: version(name) for name in ("neuralbayes", "torch")}  # others may round otherwise
+        libraries = {name: version(name) for name in ("neuralbayes", "torch")}  # other versions may round differently
         job = {**job, "rows": sum(sizes), "blocks": digest(map(str, sizes)), **libraries}
         blocks = cls(
             folder, sizes, hashlib.blake2b(json.dumps(job, sort_keys=True).encode(), digest_size=4).hexdigest()
@@ -91,11 +91,11 @@ class Blocks:
         return blocks
 
     def missing(self) -> list[int]:
-        """The blocks that are not there whole."""
+        """The missing or damaged blocks."""
         return [i for i in range(len(self.sizes)) if self._read(i) is None]
 
     def fill(self, workers: Workers, compute: Compute, model: Any, piece: Piece) -> Iterator[int]:
-        """Compute the missing blocks, and keep each as it comes.
+        """Compute the missing blocks, and store each one as soon as it is done.
 
         Parameters
         ----------
@@ -106,7 +106,7 @@ class Blocks:
         Yields
         ------
         int
-            The rows of each block that has come.
+            Number of rows of each finished block.
         """
         try:
             for i, array in workers.map(compute, model, piece, self.missing()):
@@ -127,19 +127,19 @@ class Blocks:
             yield np.array(array)
 
     def remove(self) -> None:
-        """Delete the folder, when the result is written."""
+        """Delete the folder after the result has been written."""
         self._clear()
-        with suppress(OSError):  # somebody has put another file there
+        with suppress(OSError):  # someone has put another file there
             self.folder.rmdir()
 
     def _path(self, i: int) -> Path:
         return self.folder / f"block-{i:05d}-{self.digest}.npy"
 
     def _read(self, i: int) -> NDArray[Any] | None:
-        """A block, mapped; None where it is not there whole."""
+        """A memory-mapped block; None if it is missing or damaged."""
         try:
             array = np.load(self._path(i), mmap_mode="r", allow_pickle=False)
-        except Exception:  # whatever numpy stumbles over in a damaged file
+        except Exception:  # any error of NumPy on a damaged file
             return None
         return array if isinstance(array, np.ndarray) and array.shape[:1] == (self.sizes[i],) else None
 
@@ -150,7 +150,7 @@ class Blocks:
 
 
 def cut(n_rows: int, block_rows: int) -> list[slice]:
-    """Rows in blocks of `block_rows`, the last one shorter.
+    """Sizes of blocks of `block_rows` rows; the last one may be smaller.
 
     Examples
     --------
@@ -161,7 +161,7 @@ def cut(n_rows: int, block_rows: int) -> list[slice]:
 
 
 def digest(items: Iterable[str | bytes]) -> str:
-    """A digest of texts or bytes, each told from its neighbours."""
+    """A digest of a sequence of texts or bytes."""
     found = hashlib.blake2b(digest_size=16)
     for item in items:
         data = item.encode(errors="surrogateescape") if isinstance(item, str) else item
@@ -170,13 +170,13 @@ def digest(items: Iterable[str | bytes]) -> str:
 
 
 def stamps(paths: Iterable[Path]) -> str:
-    """A digest of the names, sizes and times of some files, which changes when one of them does."""
+    """A digest of the names, sizes and modification times of files."""
     found = ((path.absolute(), path.stat()) for path in paths)
     return digest(f"{path} {status.st_size} {status.st_mtime_ns}" for path, status in found)
 
 
 def _read_job(path: Path) -> dict[str, Any] | None:
-    """The job of a folder, None where there is none that can be read."""
+    """The job of a folder; None if there is no readable one."""
     with suppress(OSError, ValueError):
         job = read_json(path)
         return job if isinstance(job, dict) else None

@@ -1,4 +1,4 @@
-"""Which samples of a batch each process takes."""
+"""Divide a batch among processes."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from torch import Tensor
 
 
 def share(indices: Tensor, rank: int, world_size: int) -> Tensor:
-    """The part of a global batch that process `rank` of `world_size` takes.
+    """The share of process `rank` of `world_size` in a global batch.
 
-    The shares partition the batch and differ in size by one sample at most. They are dealt like cards: pieces of
-    them, cut alike on every process, make up a piece of the batch. A batch of fewer samples than processes leaves some
-    with none.
+    The shares partition the batch, and their sizes differ by at most one. Samples are dealt like cards, so equal pieces
+    of all shares form a contiguous piece of the batch. If there are fewer samples than processes, some shares are
+    empty.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A step on the batch of all processes: one set of batch statistics, one p(z), one gradient."""
+"""A training step on the global batch: one set of batch statistics, one p(z), one gradient."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ Samples = TypeVar("Samples")
 
 
 class GlobalBatch(Generic[Samples]):
-    """The samples of this process as a share of a batch that all processes hold; created by `global_batch`.
+    """The share of this process in the global batch; created by `global_batch`.
 
     Attributes
     ----------
     samples : Tensor or containers of tensors, each of shape (n, ...)
-        Those of this process. Where it has none, a sample of zeros takes part in the sums in their place: it has no
-        weight in the methods below, and `share` is 0.
+        Samples of this process. If it has none, a sample of zeros takes part in the sums: it has no weight in the
+        methods below, and `share` is 0.
     n_samples : int
-        Samples of all processes together.
+        Number of samples of all processes.
     n_processes : int
     share : float
-        Samples of this process divided by `n_samples`: the weight of a mean over them in the mean over the batch.
+        Number of samples of this process divided by `n_samples`: the weight of their mean in the mean over the batch.
 
     Examples
     --------
@@ -62,20 +62,20 @@ class GlobalBatch(Generic[Samples]):
         self.samples: Samples = samples if n else tree_map(_one_of_zeros, samples)
 
     def __call__(self, x: Tensor) -> Tensor:
-        """What the network gives for samples; a constant where they only fill up."""
+        """The output of the network for samples; a constant for placeholders."""
         outputs: Tensor = self._network(x)
-        # Multiplied, not detached: the backward pass of every process has to reach the sums over processes.
+        # Multiply, do not detach: the backward pass of every process has to reach the sums over processes.
         return outputs if self._n else 0.0 * outputs
 
     def mean(self, value: Tensor) -> Tensor:
-        """The mean over the batch, the same on every process, from a mean over the samples of this process.
+        """The mean over the global batch from the mean over the samples of this process.
 
-        Its gradient goes to the samples of all processes.
+        Its gradient flows to the samples of all processes.
         """
         return self._sum(self.share * value)
 
     def gathered(self, x: Tensor) -> Tensor:
-        """A tensor of all samples of the batch in their order, with gradient: (n, ...) -> (n_samples, ...)."""
+        """Gather a tensor of all samples of the batch in order, with gradient: (n, ...) -> (n_samples, ...)."""
         if self.n_processes == 1:
             return x
         own = share(torch.arange(self.n_samples, device=x.device), self._rank, self.n_processes)
@@ -84,8 +84,8 @@ class GlobalBatch(Generic[Samples]):
     def noise(self, x: Tensor) -> Tensor:
         """Standard normal numbers in the shape of samples `x`.
 
-        All processes draw those of the whole batch: where their generators are alike, a sample gets the same numbers
-        whichever process has it.
+        All processes draw numbers for the whole batch. With equal generators, a sample gets the same numbers on any
+        process.
         """
         numbers = torch.randn(self.n_samples, *x.shape[1:], device=x.device, dtype=x.dtype)
         return share(numbers, self._rank, self.n_processes) if self._n else torch.zeros_like(x)
@@ -99,19 +99,19 @@ class GlobalBatch(Generic[Samples]):
 
 @contextmanager
 def global_batch(network: nn.Module, samples: Samples) -> Iterator[GlobalBatch[Samples]]:
-    r"""Make a step of training that of the batch of all processes, of which each has a share.
+    r"""Run a training step on the global batch, of which each process has a share.
 
-    Inside, batch normalisation takes the statistics of the samples of all processes. Afterwards every process has the
-    sum of the gradients of all. So each is to take the backward pass of its part of the loss: for a mean over samples,
-    ``batch.share`` times the mean over its own; for what is the same everywhere, such as a function of
-    ``batch.mean(p_zx.mean(0))``, its value divided by ``batch.n_processes``. With one process nothing changes.
+    Inside the block, batch normalisation uses the statistics of all processes. Afterwards, every process has the sum of
+    all gradients. So each process should call backward on its part of the loss. For a mean over samples, this is
+    ``batch.share`` times the mean over its own samples. For a value that is the same everywhere, such as a function of
+    ``batch.mean(p_zx.mean(0))``, it is the value divided by ``batch.n_processes``. With one process, nothing changes.
 
     Parameters
     ----------
     network : nn.Module
-        Without gradients as yet, as :func:`neuralbayes.training.train` hands it to a step.
+        Without gradients, as in a step of :func:`neuralbayes.training.train`.
     samples : Tensor or containers of tensors
-        What this process has, as :func:`neuralbayes.distributed.dealing.share` deals it; the length may be 0.
+        Samples of this process, as divided by :func:`neuralbayes.distributed.dealing.share`; there may be none.
 
     Yields
     ------
@@ -121,7 +121,7 @@ def global_batch(network: nn.Module, samples: Samples) -> Iterator[GlobalBatch[S
 
     Notes
     -----
-    For an objective in p(z|x) and p(z) alone :func:`neuralbayes.backward` does all this, in micro-batches.
+    For an objective in p(z|x) and p(z), :func:`neuralbayes.backward` does all this, in micro-batches.
 
     Examples
     --------
@@ -146,7 +146,7 @@ def global_batch(network: nn.Module, samples: Samples) -> Iterator[GlobalBatch[S
 
 
 class _Sum(torch.autograd.Function):
-    """The sum over processes, which every one of them goes on with: so its gradient is the sum of theirs."""
+    """The sum over processes. Every process uses it, so its gradient is the sum of theirs."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, processes: Processes) -> Tensor:

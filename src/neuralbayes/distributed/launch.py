@@ -1,4 +1,4 @@
-"""How this process was started: which one of how many it is, and how many cores there are for each."""
+"""How this process was started: its rank, the number of processes, and the cores for each."""
 
 from __future__ import annotations
 
@@ -11,24 +11,25 @@ from dataclasses import dataclass
 from neuralbayes.system.limits import cpu_quota
 
 LAUNCHERS = (("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"))
-"""What torchrun sets, and Slurm's srun. Not SLURM_NTASKS: a batch script that starts a single process has it too."""
+"""Variables of torchrun and of Slurm's srun. Not SLURM_NTASKS, which is also set for a single process in a batch
+script."""
 
 TOGETHER = ("SLURM_", "TORCHELASTIC_", "RANK", "GROUP_RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")
-"""How variables begin by which a process knows that it is one of several that train together."""
+"""Prefixes of the variables that mark a process as one of several."""
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 @dataclass(frozen=True)
 class Share:
-    """Which process this is, from 0, and of how many."""
+    """Rank of this process, from 0, and the number of processes."""
 
     rank: int = 0
     world: int = 1
 
 
 def launched_share(environment: Mapping[str, str] = os.environ) -> Share:
-    """The share of this process as its launcher says it; the whole where there is none.
+    """Rank and number of processes according to the launcher; a single process without one.
 
     Examples
     --------
@@ -53,7 +54,7 @@ def allowed_cores() -> int:
 
 
 def usable_cores(allowed: int, quota: float | None) -> int:
-    """Threads that can run at a time on so many cores, with so many cores' worth of time; None is no limit.
+    """Threads that can run at a time on `n` cores with a quota; None means no quota.
 
     Examples
     --------
@@ -64,19 +65,19 @@ def usable_cores(allowed: int, quota: float | None) -> int:
 
 
 def n_cores() -> int:
-    """Cores that this process may use: those it may run on, as far as a container gives it their time."""
+    """Cores that this process may use, within the quota of a container."""
     return usable_cores(allowed_cores(), cpu_quota())
 
 
 def n_threads(workers: int) -> int:
-    """Threads of each of so many workers: a share of the cores, and no more than OMP_NUM_THREADS where it is set."""
+    """Threads per worker: a share of the cores, limited by OMP_NUM_THREADS."""
     given = os.environ.get("OMP_NUM_THREADS", "")
     share = max(1, n_cores() // workers)
     return min(share, int(given)) if given.isdecimal() and int(given) > 0 else share
 
 
 def n_workers(asked: int | None) -> int:
-    """As many workers as were asked for, or one a core."""
+    """The requested number of workers, or one per core."""
     cores = n_cores()
     if asked is not None and not 1 <= asked <= cores:
         raise ValueError(f"--workers must be from 1 to the number of cores, {cores}, got {asked}")
@@ -85,7 +86,7 @@ def n_workers(asked: int | None) -> int:
 
 @contextmanager
 def on_its_own(variables: Mapping[str, str] | None = None) -> Iterator[None]:
-    """Let this process and those it starts train alone, whatever has started it, and with further `variables`."""
+    """Make this process and its children train alone, whatever has started them, with additional `variables`."""
     before = dict(os.environ)
     for name in before:
         if name.startswith(TOGETHER):

@@ -1,4 +1,4 @@
-"""Several processes that act as one: the same weights, the same numbers, the same decisions."""
+"""Keep several processes in step: the same weights, numbers and decisions."""
 
 from __future__ import annotations
 
@@ -25,27 +25,26 @@ T = TypeVar("T")
 Network = TypeVar("Network", bound=nn.Module)
 
 LOST = ("onnection closed by peer", "onnection reset by peer", "roken pipe", "onnection refused", "NCCL", "imed out")
-"""What gloo and NCCL say of a process that is no longer there."""
+"""Messages of gloo and NCCL about a lost process."""
 
 INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-"""Integers as wide as floating-point numbers of so many bytes."""
+"""Integer types by the size of a floating-point number in bytes."""
 
 PIECE = 2**18
-"""Numbers of a gradient that are read at once."""
+"""Elements of a gradient read at a time."""
 
 
 def default_fabric(*, shard: bool = False, device: str = "auto") -> Fabric:
-    """All processes that a launcher has started, or one on the best device there is; launched.
+    """A launched Fabric with all processes of the launcher, or with one on the best device available.
 
-    `torchrun`, `fabric run` and Slurm's `srun` say in the environment how many there are.
+    `torchrun`, `fabric run` and Slurm's `srun` set the number of processes in the environment.
 
     Parameters
     ----------
     shard : bool, default=False
-        Let each process hold a share of the weights (FSDP2) rather than all of them. Where there is one process, there
-        is nothing to share.
+        Shard the weights over the processes (FSDP2). A single process has nothing to shard.
     device : str, default="auto"
-        "cpu", "cuda", "cuda:1" or "mps"; "auto" is what :func:`computing_on` says, else the best one there is.
+        "cpu", "cuda", "cuda:1" or "mps". "auto" is the device of :func:`computing_on`, or the best one available.
 
     Examples
     --------
@@ -63,21 +62,21 @@ def default_fabric(*, shard: bool = False, device: str = "auto") -> Fabric:
                 f"`fabric` must be given in a group of {dist.get_world_size()} processes that neither torchrun nor "
                 "Slurm has started: a launched lightning_fabric.Fabric that spans them"
             )
-        # Said aloud, or Fabric would take a batch script of Slurm for one of many processes.
+        # Explicit, since Fabric would take a Slurm batch script for one of many processes.
         fabric = Fabric(accelerator=accelerator, devices=[int(number)] if number else 1, plugins=LightningEnvironment())
     else:
         nodes, per_node = layout
         strategy = _sharding(nodes * per_node) if shard else "ddp"
         fabric = Fabric(accelerator=accelerator, strategy=strategy, devices=per_node, num_nodes=nodes)
-        # Threads that wait for each other on the same cores are slower than one: no more of them than cores.
+        # No more threads than cores: threads that wait for each other are slower than one.
         torch.set_num_threads(min(torch.get_num_threads(), max(1, n_cores() // per_node)))
-    if os.environ.get("LT_CLI_USED") != "1":  # `fabric run` has launched it when it was made
+    if os.environ.get("LT_CLI_USED") != "1":  # `fabric run` has launched it on creation
         fabric.launch()
     return fabric
 
 
 def _layout() -> tuple[int, int] | None:
-    """Nodes, and processes on each, as a launcher has started them; None for a process alone."""
+    """Number of nodes and of processes per node; None for a single process."""
     size = launched_share().world
     if size == 1:
         return None
@@ -91,7 +90,7 @@ def _layout() -> tuple[int, int] | None:
 
 
 def _sharding(n_processes: int) -> Strategy:
-    """Fabric's strategy for FSDP2: every layer with weights is cut into as many pieces as there are processes."""
+    """Fabric's strategy for FSDP2, which shards every layer with weights over all processes."""
     from lightning_fabric.strategies.model_parallel import ModelParallelStrategy
 
     def shard(network: nn.Module, mesh: Any) -> nn.Module:
@@ -106,11 +105,12 @@ def _sharding(n_processes: int) -> Strategy:
 
 
 def placed(fabric: Fabric, network: Network) -> Network:
-    """`network` on the device of `fabric`, and sharded where that is its strategy: before an optimiser sees it."""
+    """Move `network` to the device of `fabric`, and shard it if the strategy requires it, before the optimiser is
+    created."""
     from lightning_fabric.strategies.model_parallel import ModelParallelStrategy
 
     if isinstance(fabric.strategy, ModelParallelStrategy) and not any_sharded(network):
-        for parameter in network.parameters():  # a shard is cut along the first dimension of what lies in a row
+        for parameter in network.parameters():  # shards are cut along the first dimension of a contiguous tensor
             parameter.data = parameter.data.contiguous()
         return cast(Network, fabric.strategy.setup_module(network.to(fabric.device)))
     fabric.to_device(network)
@@ -119,7 +119,7 @@ def placed(fabric: Fabric, network: Network) -> Network:
 
 @contextmanager
 def lost_peers_explained(fabric: Fabric) -> Iterator[None]:
-    """Say in words when a message to another process fails because that process has ended."""
+    """Explain errors that are caused by the end of another process."""
     try:
         yield
     except RuntimeError as error:
@@ -140,7 +140,7 @@ def check_fabric(fabric: Fabric) -> None:
 
 
 def rank_zero_result(fabric: Fabric, function: Callable[[], T]) -> T:
-    """Call `function` on rank 0 and give its result, or its exception, to all: none is left waiting."""
+    """Call `function` on rank 0, and return its result, or raise its exception, on all processes."""
     outcome: Any = None
     if fabric.is_global_zero:
         try:
@@ -154,7 +154,7 @@ def rank_zero_result(fabric: Fabric, function: Callable[[], T]) -> T:
 
 
 def share_weights(fabric: Fabric, network: nn.Module) -> None:
-    """Give every process the weights and buffers of rank 0; sharded ones are in their places already."""
+    """Copy the weights and buffers of rank 0 to every process, except sharded ones."""
     if fabric.world_size > 1 and not any_sharded(network):
         weights = {name: tensor.cpu() for name, tensor in network.state_dict().items()}
         network.load_state_dict(fabric.broadcast(weights))
@@ -163,14 +163,14 @@ def share_weights(fabric: Fabric, network: nn.Module) -> None:
 def agreed_metrics(
     fabric: Fabric, metrics: Mapping[str, float], n_samples: int, parameters: Iterable[nn.Parameter]
 ) -> dict[str, float]:
-    """Means weighted by the samples of each process, once it is sure that all have the same gradients.
+    """Means of metrics weighted by the samples of each process, after checking that all have the same gradients.
 
-    A NaN anywhere is a NaN everywhere, except that a process without samples has no say.
+    A NaN on any process with samples gives NaN everywhere.
 
     Raises
     ------
     ValueError
-        On every process, where the gradients of `parameters` are not the same on all, to the last bit.
+        On every process, if the gradients of `parameters` are not bitwise equal on all.
     """
     if fabric.world_size == 1:
         return dict(metrics)
@@ -178,10 +178,10 @@ def agreed_metrics(
     weighted = values * n_samples if n_samples else torch.zeros_like(values)
     checksum = _checksum(parameters, fabric.device)
     pieces = torch.stack([checksum >> 48, checksum >> 32, checksum >> 16, checksum]).bitwise_and(0xFFFF).double()
-    sums = torch.cat([pieces, pieces.square(), weighted])  # one message for both questions
+    sums = torch.cat([pieces, pieces.square(), weighted])  # one message for both
     dist.all_reduce(sums)
     first, second = sums[:4], sums[4:8]
-    # Numbers whose mean square is the square of their mean are all the same; of 16 bits each, the sums are exact.
+    # Numbers are all equal if their mean square is the square of their mean; sums of 16-bit numbers are exact.
     if not torch.equal(fabric.world_size * second, first.square()):
         raise ValueError(
             f"`step` must leave the gradient of the batch of all {fabric.world_size} processes on each of them, got "
@@ -193,13 +193,13 @@ def agreed_metrics(
 
 
 def _checksum(parameters: Iterable[nn.Parameter], device: torch.device) -> Tensor:
-    """64 bits in which the gradients of two processes differ where they differ at all; sharded ones are left out.
+    """A 64-bit checksum of the gradients, without sharded ones.
 
-    Reading the gradients once is less work than the update that follows.
+    Reading the gradients once costs less than the update.
     """
     zero = torch.zeros((), dtype=torch.int64, device=device)
     gradients = [p.grad for p in parameters if p.grad is None or not is_sharded(p.grad)]
-    # No gradient is not a gradient of 0: an optimiser passes over the parameter.
+    # A missing gradient differs from a gradient of 0: the optimiser skips the parameter.
     return _mixed(torch.stack([zero, *(zero if g is None else 1 + _bits(g).to(device) for g in gradients)]))
 
 
@@ -212,17 +212,17 @@ def _bits(gradient: Tensor) -> Tensor:
 
 
 def _mixed(integers: Tensor) -> Tensor:
-    """The sum of integers, each times an odd number of its own, modulo 2^64: it changes if one of them does."""
+    """The sum of integers times different odd numbers, modulo 2^64, which changes if one of them does."""
     return (integers.long() * (2 * torch.arange(len(integers), device=integers.device) + 1)).sum()
 
 
 def n_processes() -> int:
-    """How many processes work together, 1 without a process group."""
+    """Number of processes; 1 without a process group."""
     return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
 
 
 def sum_over_ranks(fabric: Fabric, integers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The exact sum of an array of each process."""
+    """The exact sum of an array over the processes."""
     if fabric.world_size == 1:
         return integers
     tensor = torch.from_numpy(integers.astype(np.int64)).to(fabric.device)
@@ -231,7 +231,7 @@ def sum_over_ranks(fabric: Fabric, integers: NDArray[np.uint64]) -> NDArray[np.u
 
 
 def largest_over_ranks(fabric: Fabric, value: int) -> int:
-    """The largest of the integers that the processes bring."""
+    """The maximum of an integer over the processes."""
     if fabric.world_size == 1:
         return value
     largest = torch.tensor(value, device=fabric.device)
@@ -240,7 +240,7 @@ def largest_over_ranks(fabric: Fabric, value: int) -> int:
 
 
 def gather(fabric: Fabric, value: T) -> list[T]:
-    """What each process brings, in the order of their ranks."""
+    """The values of all processes, in the order of ranks."""
     if fabric.world_size == 1:
         return [value]
     gathered: list[Any] = [None] * fabric.world_size

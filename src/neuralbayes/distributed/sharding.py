@@ -1,4 +1,4 @@
-"""Tensors of which each process holds a shard, as FSDP2 makes them of parameters: to whole ones and back."""
+"""Convert tensors that FSDP2 shards over processes to whole ones and back."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from torch import Tensor, nn
 
 def is_sharded(tensor: Tensor) -> bool:
     """Whether a tensor is a shard of a larger one."""
-    module = sys.modules.get("torch.distributed.tensor")  # takes a second to import, for nothing where none is sharded
+    module = sys.modules.get("torch.distributed.tensor")  # takes a second to import, which is wasted without shards
     return module is not None and isinstance(tensor, module.DTensor)
 
 
 def any_sharded(network: nn.Module) -> bool:
-    """Whether a network has parameters that are sharded."""
+    """Whether a network has sharded parameters."""
     return any(is_sharded(parameter) for parameter in network.parameters())
 
 
 def gathered(tree: Any) -> Any:
-    """Nested mappings and lists with every sharded tensor whole, on the CPU; all processes must call it."""
+    """Nested mappings and lists with every sharded tensor gathered on the CPU. All processes must call it."""
     if isinstance(tree, Tensor):
         return tree.full_tensor().cpu() if is_sharded(tree) else tree  # type: ignore[attr-defined]
     if isinstance(tree, Mapping):
@@ -33,7 +33,7 @@ def gathered(tree: Any) -> Any:
 
 
 def scattered(whole: Tensor, like: Tensor) -> Tensor:
-    """`whole`, which every process has, sharded as `like` is; itself where that is not, or has another shape."""
+    """Shard `whole`, which every process has, like `like`; unchanged if `like` is not sharded or has another shape."""
     if not is_sharded(like) or whole.shape != like.shape:
         return whole
     from torch.distributed.tensor import distribute_tensor
@@ -42,13 +42,13 @@ def scattered(whole: Tensor, like: Tensor) -> Tensor:
 
 
 def load_network(network: nn.Module, state: Mapping[str, Any]) -> None:
-    """``network.load_state_dict`` of whole tensors, whether the network is sharded or not."""
+    """``network.load_state_dict`` with whole tensors, for sharded and other networks."""
     own = network.state_dict()
     network.load_state_dict({k: scattered(v, own[k]) if k in own else v for k, v in state.items()})
 
 
 def load_optimizer(optimizer: torch.optim.Optimizer, state: Mapping[str, Any]) -> None:
-    """``optimizer.load_state_dict`` of whole tensors; what it keeps of a sharded parameter is sharded alike."""
+    """``optimizer.load_state_dict`` with whole tensors, which are sharded like their parameters."""
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
 
     def like(parameter: Tensor, value: Any) -> Any:

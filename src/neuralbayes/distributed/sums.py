@@ -1,4 +1,4 @@
-"""Sums over the processes of a group: of p(z), of batch statistics, of gradients."""
+"""Sums over the processes of a group: p(z), batch statistics and gradients."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from neuralbayes.distributed.sharding import is_sharded
 
 BUCKET_BYTES = 2**25
-"""Most that one message holds: what is copied into it is in memory twice."""
+"""Maximum size of a message, whose content is in memory twice."""
 
 
 class Processes:
@@ -25,14 +25,14 @@ class Processes:
         self.size = dist.get_world_size(group) if active else 1
 
     def sum(self, tensor: Tensor) -> Tensor:
-        """The sum of a tensor of the same shape on every process."""
+        """The sum of a tensor over the processes."""
         if self.size > 1:
             tensor = tensor.contiguous()
             dist.all_reduce(tensor, group=self.group)
         return tensor
 
     def sum_all(self, tensors: Sequence[Tensor]) -> list[Tensor]:
-        """The sum of each of many tensors, in few messages: over a network, each message takes its time."""
+        """The sums of many tensors over the processes, in few messages."""
         if self.size == 1:
             return list(tensors)
         sums: list[Tensor] = []
@@ -43,16 +43,16 @@ class Processes:
         return sums
 
     def summed_gradients(self, parameters: Sequence[nn.Parameter]) -> list[Tensor | None]:
-        """The gradients of the parameters, summed over the processes."""
+        """Sum the gradients of the parameters over the processes."""
         if self.size == 1:
             return [p.grad for p in parameters]
         made = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
         totals = iter(self.sum_all([gradient for gradient in made if not is_sharded(gradient)]))
-        # FSDP2 has averaged those of sharded parameters over the processes when it scattered them.
+        # FSDP2 has already averaged the gradients of sharded parameters.
         return [gradient * self.size if is_sharded(gradient) else next(totals) for gradient in made]
 
     def largest(self, number: int, device: torch.device) -> int:
-        """The largest of the numbers that the processes bring."""
+        """The maximum of a number over the processes."""
         if self.size == 1:
             return number
         tensor = torch.tensor(number, device=device)
@@ -61,7 +61,7 @@ class Processes:
 
 
 def _buckets(tensors: Sequence[Tensor]) -> list[list[Tensor]]:
-    """Tensors in their order, in groups of one kind of up to `BUCKET_BYTES`."""
+    """Group tensors of the same type, in order, up to `BUCKET_BYTES`."""
     buckets: list[list[Tensor]] = []
     room = 0
     for tensor in tensors:

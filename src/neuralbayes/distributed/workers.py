@@ -1,8 +1,8 @@
-"""Blocks of rows over Dask workers: processes of this machine, or those of a scheduler that is there already.
+"""Process blocks of rows on Dask workers: on this machine, or on a running scheduler.
 
-The model goes to the workers once, and a piece of the data with each task, so that they need no file system in common;
-results come back to the process that asked. A few tasks are on their way at a time, which bounds its memory. Dask gives
-the tasks of a worker that dies to the others. Without workers the same is done here, and Dask is not imported.
+The model is sent to the workers once, and a piece of the data with each task, so they need no common file system.
+Results return to the main process. Only a few tasks are submitted at a time, which bounds the memory. Dask reassigns
+the tasks of a worker that dies. Without workers, everything runs in this process, and Dask is not imported.
 """
 
 from __future__ import annotations
@@ -23,33 +23,33 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Compute = Callable[[Any, Any], NDArray[Any]]
-    """A function of a module: the model and a piece of the data -> an array (n_rows, n_columns)."""
+    """Maps the model and a piece of the data to an array (n_rows, n_columns)."""
 
     Piece = Callable[[int], Any]
-    """The number of a block -> its piece of the data, which is sent to a worker."""
+    """Maps the number of a block to its piece of the data, which is sent to a worker."""
 
 ADDRESS = re.compile(r"(tcp|tls|ws|wss|ucx)://.+:\d+")
 
 TIMEOUT = 10
-"""Seconds in which a scheduler must answer."""
+"""Timeout of a scheduler in seconds."""
 
 DEAF = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
-"""What a local worker runs first: Ctrl-C in the terminal reaches it too, but is for the process that started it."""
+"""Start-up code of a local worker: it ignores Ctrl-C, which the main process handles."""
 
 AHEAD = 2
-"""Tasks on their way for each thread of the workers: one is computed, another waits there."""
+"""Submitted tasks per thread of the workers: one runs, another waits."""
 
 
 @dataclass(frozen=True)
 class Workers:
-    """Where blocks are computed.
+    """Workers that compute blocks.
 
     Attributes
     ----------
     n : int, default=1
-        Processes of this machine, each with its share of the cores; 1 is this process alone.
+        Number of processes on this machine, which share the cores; 1 is this process alone.
     scheduler : str, optional
-        The address of a Dask scheduler, such as ``tcp://node0:8786``.
+        Address of a Dask scheduler, such as ``tcp://node0:8786``.
 
     Examples
     --------
@@ -87,29 +87,29 @@ class Workers:
     def map(
         self, compute: Compute, model: Any, piece: Piece, blocks: Sequence[int]
     ) -> Iterator[tuple[int, NDArray[Any]]]:
-        """Compute blocks, each once.
+        """Compute each block once.
 
         Parameters
         ----------
         compute : callable
         model : object
-            Its first argument, which Dask pickles.
+            First argument of `compute`, which Dask pickles.
         piece : callable
-            Gives its second argument, here, shortly before it is needed.
+            Creates the second argument of `compute`, in this process, shortly before it is needed.
         blocks : sequence of int
 
         Yields
         ------
         block : int
         array : ndarray
-            In the order in which they come.
+            In order of completion.
 
         Raises
         ------
         ConnectionError
-            When the scheduler does not answer, or no longer.
+            If the scheduler does not answer, or is lost.
         ChildProcessError
-            When a block ends every worker that tries it.
+            If a block kills every worker that tries it.
         """
         if not self.is_remote:
             for i in blocks:
@@ -123,7 +123,7 @@ class Workers:
         import dask
         from distributed import Client, LocalCluster
 
-        settings = {"distributed.admin.large-graph-warning-threshold": "1 TB"}  # data are meant to be in the tasks
+        settings = {"distributed.admin.large-graph-warning-threshold": "1 TB"}  # tasks contain the data on purpose
         settings |= {f"distributed.nanny.pre-spawn-environ.{name}": str(n_threads(self.n)) for name in THREAD_VARIABLES}
         with dask.config.set(settings):
             if self.scheduler is None:
@@ -131,9 +131,9 @@ class Workers:
                     LocalCluster(
                         n_workers=self.n,
                         threads_per_worker=1,
-                        memory_limit=None,  # else Dask ends a worker that takes more than its share
-                        dashboard_address="127.0.0.1:0",  # not the usual port, which another cluster may have
-                        security=True,  # certificates of its own: other users of this machine can reach the ports
+                        memory_limit=None,  # otherwise Dask kills workers that exceed their share of memory
+                        dashboard_address="127.0.0.1:0",  # not the default port, which another cluster may use
+                        security=True,  # its own certificates, since other users of this machine can reach the ports
                         silence_logs=logging.CRITICAL,
                         preload=[DEAF],
                     ) as cluster,
@@ -154,7 +154,7 @@ def _computed(
 ) -> Iterator[tuple[int, NDArray[Any]]]:
     from distributed import KilledWorker, wait
 
-    # The result of a task, not scattered: Dask makes it again when the workers that hold it are lost.
+    # A task result, not scattered data: Dask recomputes it if the workers that hold it are lost.
     held = client.submit(_same, model, pure=False)
     todo, running = iter(blocks), dict[Any, int]()
     while True:

@@ -1,4 +1,4 @@
-"""What the fitted attributes of a saved estimator may hold: whatever else a file says is refused."""
+"""Checks of the fitted attributes of a saved estimator. Any other value in a file is refused."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Check = Callable[[Any], bool]
 
 
 def count(value: Any) -> bool:
-    """A whole number that is not negative, and small enough for a size."""
+    """A non-negative integer that is small enough for a size."""
     return type(value) is int and 0 <= value < 2**63
 
 
 def counts(value: Any) -> bool:
-    """A list of such numbers, not empty."""
+    """A non-empty list of such integers."""
     return isinstance(value, list) and bool(value) and all(map(count, value))
 
 
@@ -34,7 +34,7 @@ def numbers(value: Any) -> bool:
 
 
 def columns(value: Any) -> bool:
-    """Lists of equal length by name, of finite numbers and None."""
+    """A mapping from names to lists of equal length, of finite numbers and None."""
     return (
         isinstance(value, dict)
         and all(isinstance(c, list) and all(v is None or number(v) for v in c) for c in value.values())
@@ -53,12 +53,12 @@ def names(value: Any) -> bool:
 
 
 def one_of(*words: str) -> Check:
-    """A check for one of some words."""
+    """A check for one of several words."""
     return lambda value: isinstance(value, str) and value in words
 
 
 def array(kind: str, n_dimensions: int | None = None) -> Check:
-    """A check for arrays of a kind of NumPy's, such as "f", of so many dimensions."""
+    """A check for arrays of a NumPy kind, such as "f", and a number of dimensions."""
 
     def check(value: Any) -> bool:
         right = isinstance(value, np.ndarray) and value.dtype.kind == kind

@@ -1,4 +1,4 @@
-"""What every clusterer has: labels, probabilities of new samples, a score, and a folder to be saved in."""
+"""Base class of the clusterers: labels, probabilities, score, description, and saving."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ Samples = Array | SparseRows | ImageSource
 
 
 class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, SavedEstimator):  # type: ignore[misc]
-    """A clusterer whose `module_` returns the logits of p(z|x), one for each cluster.
+    """A clusterer whose `module_` returns the logits of p(z|x), one per cluster.
 
-    A subclass fits the module and hands it to `_keep`. `device` is one of its parameters.
+    A subclass fits the module and passes it to `_keep`. `device` is one of its parameters.
     """
 
     device: str
 
     _block: ClassVar[int] = 2000
-    """Samples that pass through the network at once."""
+    """Samples per forward pass."""
 
     _fitted: ClassVar[dict[str, Check]] = {
         "labels_": array("i", 1),
@@ -66,7 +66,7 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
     _fitted_sometimes: ClassVar[dict[str, Check]] = {
         "feature_names_in_": names,
         "selection_": columns,
-        "vectorizer_": lambda value: hasattr(value, "encoders_"),  # which its own reader has checked
+        "vectorizer_": lambda value: hasattr(value, "encoders_"),  # already checked by its own reader
     }
 
     def transform(self, X: Rows) -> Array:
@@ -175,7 +175,7 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         return describe_clusters(frame, labels, self.n_clusters_, p_zx=p_zx, fitted=column_names(self)).to_frame()
 
     def _labels_of(self, frame: pd.DataFrame) -> tuple[NDArray[np.int64], Array | None]:
-        """Labels and probabilities of rows that have the fitted columns, or the labels of those that were fitted."""
+        """Labels and probabilities of rows with the fitted columns, or the labels of the fitted rows."""
         from neuralbayes.estimators.frames import column_names, fitted_columns
 
         rows = fitted_columns(self, frame)
@@ -198,9 +198,9 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         weight: NDArray[np.float64] | None = None,
         named: NDArray[np.int64] | None = None,
     ) -> NDArray[np.intp]:
-        """Label the samples with the module, and return the clusters in the order of their size, the largest first.
+        """Label the samples with the module, and return the clusters sorted by size, the largest first.
 
-        Clusters that are `named` keep their numbers.
+        Clusters in `named` keep their numbers.
         """
         self.module_: Any = module.eval().requires_grad_(False)
         module, place = self._working_module()
@@ -230,7 +230,7 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         return order
 
     def _summarize(self, samples: Samples) -> None:
-        """Keep what `describe` needs: of images and sparse rows the prototypes alone."""
+        """Keep what `describe` needs; for images and sparse rows, only the prototypes."""
         from neuralbayes.clusters.summary import summarize
 
         has_columns = isinstance(samples, np.ndarray)
@@ -246,21 +246,21 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         self.prototypes_ = summary.prototypes
 
     def _samples(self, X: Rows) -> Samples:
-        """`X` as samples of the kind that was fitted."""
+        """Convert `X` to samples of the fitted kind."""
         return as_fitted(self, X, self.image_shape_)
 
     def _labels(self, samples: Samples) -> NDArray[np.int64]:
         return self._over_blocks(lambda logits: logits.argmax(dim=1), samples)
 
     def _working_module(self) -> tuple[nn.Module, torch.device]:
-        """`module_`, or a copy of it, on the device that it is to compute on."""
+        """`module_`, or a copy of it, on the device for computation."""
         from neuralbayes.system.devices import device_of, torch_device, working_copy
 
         module = working_copy(self.module_, torch_device(self.device))
         return module, device_of(module)
 
     def _over_blocks(self, function: Callable[[Tensor], Tensor], samples: Samples, verbose: bool = False) -> Array:
-        """What `function` makes of the logits of all samples, a block at a time, numbers in the precision of rows."""
+        """Apply `function` to the logits of all samples, one block at a time, in the precision of the rows."""
         single = isinstance(samples, np.ndarray | SparseRows) and samples.dtype != np.float64
         module, place = self._working_module()
 
@@ -280,7 +280,7 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
                 raise ValueError(f"{name!r} must have a value for each of {self.n_clusters_} clusters")
         if not ((self.labels_ >= 0) & (self.labels_ < self.n_clusters_)).all():
             raise ValueError(f"'labels_' must be from 0 to {self.n_clusters_ - 1}")
-        n_columns = len(self.column_scale_)  # none of images and of sparse rows
+        n_columns = len(self.column_scale_)  # not for images and sparse rows
         if n_columns not in (0, self.n_features_in_) or self.cluster_means_.shape != (self.n_clusters_, n_columns):
             raise ValueError(f"'cluster_means_' and 'column_scale_' must be of {self.n_features_in_} columns, or none")
         if (
@@ -295,17 +295,17 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
 
 
 def tensor_of(samples: Samples, indices: NDArray[np.int64]) -> Tensor:
-    """Samples at some indices: rows in float32 or float64, sparse ones as such; images (n, C, H, W) in [0, 1]."""
+    """The samples at some indices: rows in float32 or float64, possibly sparse; images (n, C, H, W) in [0, 1]."""
     if isinstance(samples, SparseRows):
         return samples.read(_slice_of(indices))
     if not isinstance(samples, np.ndarray):
         return torch.from_numpy(samples.read(indices)).permute(0, 3, 1, 2).float() / 255.0
-    rows = torch.from_numpy(np.array(samples[_slice_of(indices)]))  # a copy: a mapped file must not be written to
+    rows = torch.from_numpy(np.array(samples[_slice_of(indices)]))  # copy: a mapped file must not be written to
     return rows.float() if rows.dtype == torch.float16 else rows
 
 
 def _slice_of(indices: NDArray[np.int64]) -> NDArray[np.int64] | slice:
-    """Indices that follow one another as a slice, which is read in one piece."""
+    """Convert consecutive indices to a slice, which is read in one piece."""
     if len(indices) and (np.diff(indices) == 1).all():
         return slice(int(indices[0]), int(indices[-1]) + 1)
     return indices

@@ -1,4 +1,4 @@
-"""Fitted clusterers as files for other programs, from raw rows or pixels to probabilities."""
+"""Export fitted clusterers for other programs, from raw rows or pixels to probabilities."""
 
 from __future__ import annotations
 
@@ -23,30 +23,31 @@ from neuralbayes.features.programs import Format, export_network
 from neuralbayes.networks.states import StateNetwork
 
 TOLERANCE = 1e-5
-"""Largest difference of a probability."""
+"""Maximum error of a probability."""
 
 EQUAL = 1e-5
-"""Scores that differ by less are equal: distances in float32, as the clusterer has them, are rounded as much."""
+"""Scores that differ by less count as equal, because distances in float32 have such rounding errors."""
 
 SAME = 0.05
-"""Rows that are nearer than this, in units of the shortest distance that counts, are the same but for rounding."""
+"""Rows closer than this, in units of the shortest distance that counts, are equal up to rounding."""
 
 COMPARED = 20
-"""Samples on which a program is compared with the clusterer."""
+"""Number of samples for the comparison with the clusterer."""
 
 
 class ClusterProgram(nn.Module):
-    """From samples as they are to what a clusterer says of them.
+    """Map raw samples to the predictions of a clusterer.
 
     Parameters
     ----------
     clusterer : Clusterer
-        Fitted; its module is copied.
+        A fitted clusterer; its module is copied.
 
     Notes
     -----
-    Takes rows (n, n_features) in float64, or images (n, H, W, C) in uint8. Returns the probabilities (n, n_clusters) in
-    float32, the labels (n,), and of an :class:`neuralbayes.InformationClusterer` the typicality (n,) in float32.
+    The input is rows (n, n_features) in float64, or images (n, H, W, C) in uint8. The outputs are the probabilities (n,
+    n_clusters) in float32, the labels (n,) and, for an :class:`neuralbayes.InformationClusterer`, the typicality (n,)
+    in float32.
     """
 
     def __init__(self, clusterer: Clusterer) -> None:
@@ -66,7 +67,7 @@ class ClusterProgram(nn.Module):
 
 
 class TypicalityProgram(nn.Module):
-    """What :class:`~neuralbayes.clusters.typicality.Typicality` computes, by matrix products alone."""
+    """:class:`~neuralbayes.clusters.typicality.Typicality` with matrix products only."""
 
     center: Tensor
     reference: Tensor
@@ -102,7 +103,7 @@ class TypicalityProgram(nn.Module):
         distance = differences.square().sum(dim=2).sqrt()
         local = distance.clamp_min(self.floor).log() - LOCAL * self.spacing[near]
         score = local.sum(dim=1)
-        if self.n_neighbors > 1:  # leave out the row itself, or else the last neighbour
+        if self.n_neighbors > 1:  # leave out the row itself or, if it is absent, the last neighbour
             same = (distance <= SAME * self.floor).to(torch.int64)
             left_out = torch.where(same.sum(dim=1) > 0, same.argmax(dim=1), self.n_neighbors - 1)
             score = (score - local.gather(1, left_out[:, None])[:, 0]) / (self.n_neighbors - 1)
@@ -112,7 +113,7 @@ class TypicalityProgram(nn.Module):
 
 
 def export_clusterer(clusterer: Clusterer, path: str | Path, to: Format) -> float:
-    """Write a clusterer with all its preprocessing, for any number of samples.
+    """Export a clusterer with all its preprocessing, for any number of samples.
 
     Parameters
     ----------
@@ -120,24 +121,24 @@ def export_clusterer(clusterer: Clusterer, path: str | Path, to: Format) -> floa
         Fitted.
     path : path
     to : {"onnx", "torch"}
-        ONNX, which needs the extra ``export``, or a program for `torch.export.load`.
+        ONNX (needs the extra ``export``), or a program for `torch.export.load`.
 
     Returns
     -------
     float
-        The largest difference of a probability or typicality from those of the clusterer, on random samples.
+        The maximum difference of a probability or typicality from the clusterer, on random samples.
 
     Raises
     ------
     ValueError
-        When it is too large; nothing is written then.
+        If the difference is too large. Nothing is written then.
 
     Notes
     -----
     The program takes "rows" (n, n_features) in float64, or "images" (n, H, W, C) in uint8. Its outputs are
-    "probabilities", "labels" and, of an :class:`neuralbayes.InformationClusterer`, "typicality". The metadata of an
-    ONNX file name the columns and the size of images. A clusterer of data frames takes the numbers that its
-    `vectorizer_` makes of them.
+    "probabilities", "labels" and, for an :class:`neuralbayes.InformationClusterer`, "typicality". The metadata of an
+    ONNX file contain the names of the columns and the size of images. A clusterer of data frames expects the output of
+    its `vectorizer_`.
 
     Examples
     --------
@@ -154,7 +155,7 @@ def export_clusterer(clusterer: Clusterer, path: str | Path, to: Format) -> floa
     program = ClusterProgram(clusterer)
     example = _examples(clusterer)
     samples = example if clusterer.image_shape_ is None else ArraySource(example, channels_first=False)
-    plain = copy.copy(clusterer)  # takes the numbers themselves, whatever data frame they were made of
+    plain = copy.copy(clusterer)  # expects the numbers, not the data frame
     for name in {"vectorizer_", "feature_names_in_"} & vars(plain).keys():
         delattr(plain, name)
     expected = [plain.predict_proba(samples), plain.predict(samples)]
@@ -162,7 +163,7 @@ def export_clusterer(clusterer: Clusterer, path: str | Path, to: Format) -> floa
     if isinstance(plain, InformationClusterer):
         expected.append(plain.typicality(samples))
         names.append("typicality")
-        tolerance.append(1.5 / (1 + len(plain.typical_scores_)))  # scores that are nearly equal may change places
+        tolerance.append(1.5 / (1 + len(plain.typical_scores_)))  # nearly equal scores may swap
     return export_network(
         program,
         example,
@@ -176,7 +177,7 @@ def export_clusterer(clusterer: Clusterer, path: str | Path, to: Format) -> floa
 
 
 def _examples(clusterer: Clusterer) -> NDArray[Any]:
-    """Random samples in the type that the program takes, rows spread about the middle of those that were fitted."""
+    """Random samples in the input type of the program; rows are spread around the centre of the fitted rows."""
     rng = np.random.default_rng(0)
     if clusterer.image_shape_ is not None:
         return rng.integers(0, 256, (COMPARED, *clusterer.image_shape_), dtype=np.uint8)
@@ -188,7 +189,7 @@ def _examples(clusterer: Clusterer) -> NDArray[Any]:
 
 
 def _metadata(clusterer: Clusterer) -> dict[str, str]:
-    """What an ONNX file says about its input and output."""
+    """Metadata of an ONNX file on its input and output."""
     shape = clusterer.image_shape_
     columns = getattr(clusterer, "feature_names_in_", None)
     return {

@@ -1,4 +1,4 @@
-"""Features of several networks side by side, each with the same weight."""
+"""Several feature spaces side by side, with equal weights."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Array = NDArray[Any]
 
 
 def features_for(X: Any, features: Any) -> tuple[Any, list[float] | None]:
-    """Features in the place of `X`, several spaces as one, and the scales of these."""
+    """Features that replace `X`, with several spaces joined, and their scales."""
     scales = None
     if isinstance(features, list | tuple) and not np.isscalar(features[0]) and np.ndim(features[0]) == 2:
         scales = space_scales(features)
@@ -23,7 +23,7 @@ def features_for(X: Any, features: Any) -> tuple[Any, list[float] | None]:
 
 
 def space_scales(spaces: Sequence[Any]) -> list[float]:
-    """What to multiply each feature space by, so that all have a total variance of 1.
+    """Factors that scale each feature space to a total variance of 1.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def space_scales(spaces: Sequence[Any]) -> list[float]:
 
 
 def stack_spaces(spaces: Any, scales: Sequence[float]) -> Array:
-    """Feature spaces (n, d_1), (n, d_2), ..., each times its scale, as one: (n, d_1 + d_2 + ...)."""
+    """Scale and join feature spaces: (n, d_1), (n, d_2), ... -> (n, d_1 + d_2 + ...)."""
     checked = _checked(spaces)
     if len(checked) != len(scales):
         raise ValueError(f"X must have {len(scales)} feature spaces, as in fit, got {len(checked)}")

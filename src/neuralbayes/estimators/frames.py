@@ -1,4 +1,4 @@
-"""Data frames that a fitted clusterer describes: the names of columns, and the rows as it takes them."""
+"""Data frames for the description of clusters: names of columns, and rows as input of the clusterer."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 def column_names(estimator: BaseEstimator) -> list[str]:
-    """Names of the columns that were fitted, those of the table where it was vectorised; x0, x1, ... without names."""
+    """Names of the fitted columns, or of the columns of the table if it was vectorised; x0, x1, ... without names."""
     vectorizer = getattr(estimator, "vectorizer_", None)
     names = getattr(estimator, "feature_names_in_", None) if vectorizer is None else list(vectorizer.encoders_)
     return [f"x{j}" for j in range(estimator.n_features_in_)] if names is None else [str(name) for name in names]
 
 
 def named_frame(estimator: BaseEstimator, X: Any) -> pd.DataFrame:
-    """`X` as a DataFrame; columns of an array have the names of those that were fitted, where it has as many."""
+    """`X` as a DataFrame; an array gets the names of the fitted columns if it has as many."""
     if not is_frame(X):
         X = np.asarray(X)
     names = column_names(estimator)
@@ -32,7 +32,7 @@ def named_frame(estimator: BaseEstimator, X: Any) -> pd.DataFrame:
 
 
 def fitted_columns(estimator: BaseEstimator, frame: pd.DataFrame) -> Any:
-    """The fitted columns of `frame` as the estimator takes them, or None where some are missing or not complete."""
+    """The fitted columns of `frame` as input of the estimator; None if some are missing or incomplete."""
     from pandas.api.types import is_numeric_dtype
 
     names = column_names(estimator)

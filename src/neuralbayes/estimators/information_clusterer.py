@@ -98,8 +98,8 @@ class InformationClusterer(UpdatableClusterer):
         dense.
     random_state : int, RandomState instance or None, default=None
     device : str, default="auto"
-        Where to compute: "cpu", "cuda", "cuda:1" or "mps"; "auto" is the best one there is. Votes and neighbours are
-        found on the CPU.
+        Device: "cpu", "cuda", "cuda:1" or "mps"; "auto" uses the best one available. Votes and neighbours are computed
+        on the CPU.
     verbose : bool, default=False
         Show progress.
 
@@ -141,7 +141,7 @@ class InformationClusterer(UpdatableClusterer):
     module_ : torch.nn.Module
         The network. It maps rows (n, n_features), or images (n, C, H, W) in [0, 1], to logits (n, n_clusters_).
     typical_center_, typical_scale_, typical_reference_, typical_spacing_, typical_floor_, typical_scores_
-        What `typicality` compares a sample with: up to 20,000 training samples and the scores of up to 5,000.
+        Reference of `typicality`: up to 20,000 training samples and the scores of up to 5,000.
     typical_length_ : float
         Common length of all rows, as embeddings often have; `typicality` then uses angles and checks the length. 0 if
         lengths differ.
@@ -344,7 +344,7 @@ class InformationClusterer(UpdatableClusterer):
             raise ValueError(f"`n_states` must be at least {least}, the number of clusters, got {options.n_states}")
         body = self.network if isinstance(self.network, nn.Module) else None
         rng = check_random_state(self.random_state)
-        seen = np.zeros(len(samples), bool)  # what the network is trained on
+        seen = np.zeros(len(samples), bool)  # samples for the training of the network
         rows, reduced = fit_row_layer(self, samples, fitted, weight, rng)
         seen[reduced] = True
         self.effective_metric_ = self.metric

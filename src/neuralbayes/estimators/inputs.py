@@ -1,4 +1,4 @@
-"""What estimators are given: rows as checked arrays, images as sources."""
+"""Inputs of estimators: rows as checked arrays, images as sources."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from neuralbayes.data.sources import Images, ImageSource
 from neuralbayes.estimators.vectorized import vectorized
 
 Rows = Images | ImageSource | ArrayLike
-"""What estimators take: rows of numbers, or images."""
+"""Inputs of estimators: rows of numbers, or images."""
 
 LARGEST = 1e150
 
 NUMBERS = 2**18
-"""Numbers that are checked at once: they stay in the cache of a core for the second look."""
+"""Numbers per check; they stay in the cache of a core for the second pass."""
 
 HALF_EXPONENT = 0x7C00
-"""The bits of the exponent of a float16: all are set in NaN and infinity."""
+"""Exponent bits of a float16, which are all set in NaN and infinity."""
 
 BLOCK = 2000
-"""Rows whose lengths are checked at once."""
+"""Rows per check of lengths."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,12 +44,12 @@ class SparseRows:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of the numbers."""
+        """Data type of the numbers."""
         dtype: np.dtype[Any] = self.matrix.dtype
         return dtype
 
     def read(self, indices: slice | NDArray[np.int64]) -> Tensor:
-        """Rows at some indices: (m, n_features)."""
+        """The rows at some indices: (m, n_features)."""
         some = self.matrix[indices].tocoo()
         places = torch.from_numpy(np.stack([some.row, some.col]).astype(np.int64))
         return torch.sparse_coo_tensor(
@@ -58,11 +58,10 @@ class SparseRows:
 
 
 def as_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> NDArray[Any]:
-    """`X` as a finite array of floating point and shape (n_samples, n_features), which `estimator` notes or expects.
+    """Validate `X` as a finite floating-point array of shape (n_samples, n_features), and record or check its columns.
 
-    Floating point stays what it is, and a memory-mapped array is not copied: it is checked a block at a time. At least
-    two rows are asked for where they are fitted (`reset`). Data frames are turned into numbers where the estimator has
-    a vectorizer.
+    The floating-point type is kept. A memory-mapped array is not copied, but checked one block at a time. `fit`
+    (`reset`) requires at least two rows. Data frames are converted to numbers if the estimator has a vectorizer.
     """
     numbers = vectorized(estimator, _numpy(X), reset=reset)
     checked: NDArray[Any] = validate_data(
@@ -78,7 +77,7 @@ def as_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> NDArray[Any]:
 
 
 def as_any_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> NDArray[Any] | SparseRows:
-    """The same, and sparse rows of any format where the tags of the estimator allow them."""
+    """Like `as_rows`, but also accepts sparse rows if the tags of the estimator allow them."""
     if not (sp.issparse(X) and get_tags(estimator).input_tags.sparse):
         return as_rows(estimator, X, reset=reset)
     checked = validate_data(
@@ -93,13 +92,13 @@ def as_any_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> NDArray[Any
     matrix = sp.csr_array(checked)
     _check_values(estimator, matrix.data[:, None])
     if not matrix.has_canonical_format:
-        matrix = matrix.copy()  # the caller's stays what it is
+        matrix = matrix.copy()  # do not change the caller's matrix
         matrix.sum_duplicates()
     return SparseRows(matrix)
 
 
 def check_directions(rows: NDArray[Any] | SparseRows) -> None:
-    """Raise a ValueError that names the first row of zeros, which has no direction."""
+    """Raise a ValueError that names the first row of zeros, because it has no direction."""
     for start in range(0, len(rows), BLOCK):
         if isinstance(rows, SparseRows):
             some = abs(rows.matrix[start : start + BLOCK]).sum(axis=1) > 0.0
@@ -113,12 +112,12 @@ def check_directions(rows: NDArray[Any] | SparseRows) -> None:
 
 
 def as_images(X: Any, shape: Sequence[int] | None = None) -> ImageSource | None:
-    """`X` as a source of images, of the given shape (H, W, C) where they are read from files; None: it has rows."""
+    """`X` as a source of images, resized to the given shape (H, W, C) if they are read from files; None for rows."""
     if isinstance(X, ImageSource):
         return X
     if getattr(X, "ndim", 0) == 2:
         return None
-    from neuralbayes.data.given import images_given  # pictures need Pillow, which rows do not
+    from neuralbayes.data.given import images_given  # images need Pillow, rows do not
 
     return images_given(X, shape)
 
@@ -126,7 +125,7 @@ def as_images(X: Any, shape: Sequence[int] | None = None) -> ImageSource | None:
 def as_fitted(
     estimator: BaseEstimator, X: Any, image_shape: Sequence[int] | None
 ) -> NDArray[Any] | SparseRows | ImageSource:
-    """`X` as rows where `image_shape` is None, else as images; of the kind that `estimator` was fitted to."""
+    """`X` as rows if `image_shape` is None, otherwise as images, matching the fit of `estimator`."""
     images = as_images(X, image_shape)
     if (images is None) != (image_shape is None):
         fitted, got = ("images", "rows") if images is None else ("rows", "images")
@@ -137,14 +136,14 @@ def as_fitted(
 
 
 def _check_values(estimator: BaseEstimator, values: NDArray[Any]) -> None:
-    """Raise a ValueError where a value is missing, infinite or too large to be squared."""
+    """Raise a ValueError if a value is missing, infinite or too large to be squared."""
     step = max(1, NUMBERS // max(1, values.shape[1]))
     for start in range(0, len(values), step):
         block = values[start : start + step]
         if block.dtype == np.float16 and (block.view(np.uint16) & HALF_EXPONENT).max() < HALF_EXPONENT:
-            continue  # finite, and small; NumPy has no fast minimum of float16
+            continue  # finite and small; NumPy has no fast minimum for float16
         largest = max(-float(block.min()), float(block.max()))
-        if not largest <= LARGEST:  # not: NaN fails every comparison
+        if not largest <= LARGEST:  # `not`: NaN fails every comparison
             assert_all_finite(block, input_name="X", estimator_name=type(estimator).__name__)
             raise ValueError(
                 f"`X` must have values of at most {LARGEST:g}, whose squares can be added, got {largest:g}"
@@ -152,7 +151,7 @@ def _check_values(estimator: BaseEstimator, values: NDArray[Any]) -> None:
 
 
 def _numpy(X: Any) -> Any:
-    """A tensor as an array, everything else as it is; NumPy knows no bfloat16."""
+    """Convert a tensor to an array, and leave everything else unchanged. NumPy has no bfloat16."""
     if not isinstance(X, torch.Tensor):
         return X
     return X.detach().cpu().numpy() if X.dtype != torch.bfloat16 else X.detach().cpu().float().numpy()

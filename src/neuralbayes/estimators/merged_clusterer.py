@@ -1,4 +1,4 @@
-"""A clusterer whose clusters are merged states: the state of each sample, the hierarchy, and other cuts of it."""
+"""Base class of clusterers that merge states: the state of each sample, the hierarchy, and `cut`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class MergedClusterer(TypicalClusterer):
     """A clusterer whose `module_` is a :class:`neuralbayes.networks.states.StateNetwork`, with `cut`.
 
-    A subclass hands the network and the merges of its states to `_keep_merged`.
+    A subclass passes the network and the merges of its states to `_keep_merged`.
     """
 
     n_states_: int
@@ -73,9 +73,9 @@ class MergedClusterer(TypicalClusterer):
         weight: NDArray[np.float64] | None,
         named: NDArray[np.int64],
     ) -> NDArray[np.intp]:
-        """Label the samples as `_keep` does, and keep their states and the hierarchy of these."""
+        """Label the samples as `_keep` does, and keep their states and the hierarchy of states."""
         membership = network.membership
-        best: list[Tensor] = []  # state of each sample within its most probable cluster, block by block
+        best: list[Tensor] = []  # state of each sample within its most probable cluster, per block
 
         def note(_: nn.Module, x: object, logits: Tensor) -> None:
             logits = logits.cpu()
@@ -105,6 +105,6 @@ class MergedClusterer(TypicalClusterer):
 
 
 def most_probable_states(p_zx: Tensor, membership: Tensor) -> Tensor:
-    """The most probable state of each sample among those of its most probable cluster: (n, n_states) -> (n,)."""
+    """The most probable state of each sample within its most probable cluster: (n, n_states) -> (n,)."""
     own = membership.T[(p_zx @ membership).argmax(dim=1)]
     return torch.where(own > 0, p_zx, -1.0).argmax(dim=1)

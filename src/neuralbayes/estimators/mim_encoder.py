@@ -1,4 +1,4 @@
-"""Features without labels as a scikit-learn transformer."""
+"""Unsupervised features as a scikit-learn transformer."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from neuralbayes.system.devices import torch_device, working_copy
 Array = NDArray[Any]
 
 WATCHED = 2000
-"""Rows or images on which the information is measured."""
+"""Number of rows or images for measuring the information."""
 
 COLLAPSED = 0.01
-"""Share of the information that a layer could have, below which it has none."""
+"""Fraction of the maximum information below which a layer counts as collapsed."""
 
-MAX_SIZE = 4096  # longest vector of features of an image
+MAX_SIZE = 4096  # maximum number of features per image
 
 
 class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator):  # type: ignore[misc]
@@ -224,7 +224,7 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
                 "The features carry no information: every layer has collapsed, or all rows of X are alike. Look at X, "
                 "then try a smaller beta, a larger alpha, another objective or another learning_rate.",
                 ConvergenceWarning,
-                stacklevel=3,  # from where `fit` was called, past its decorator
+                stacklevel=3,  # points to the caller of `fit`, past its decorator
             )
         return self
 
@@ -323,7 +323,7 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
             raise ValueError(f"'mean_' and 'std_' must have the shape {per_feature}")
 
     def _make_module(self, body: nn.Module | None) -> nn.Module:
-        with torch.random.fork_rng():  # the weights are drawn before they are filled in
+        with torch.random.fork_rng():  # drawn before the weights are loaded
             if self.image_shape_ is None or self.encoder_ is None:
                 return features.rows_network(self.n_features_in_, self.n_states_).eval().requires_grad_(False)
             height, width, channels = self.image_shape_

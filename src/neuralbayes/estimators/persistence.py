@@ -1,5 +1,5 @@
-"""Fitted estimators as a folder: model.json and one safetensors file. Nothing is pickled, so that a model from a
-stranger can do no more than be wrong."""
+"""Save fitted estimators to a folder with model.json and one safetensors file. Nothing is pickled, so loading a model
+from a stranger runs no code."""
 
 from __future__ import annotations
 
@@ -23,39 +23,40 @@ from neuralbayes.objectives import Objective, WeightedSum
 from neuralbayes.system.files import inside, read_json, read_tensors, remove_temporaries, write_json, write_tensors
 
 FORMAT = 2
-"""Of the folder. 1 was that of version 0.1, whose ManifoldLabeler was two methods in one."""
+"""Version of the format. Format 1 belongs to version 0.1, whose ManifoldLabeler combined two methods."""
 DESCRIPTION = "model.json"
 ESTIMATORS = {
     "InformationClusterer": "neuralbayes.estimators.information_clusterer",
     "ManifoldLabeler": "neuralbayes.estimators.manifold_labeler",
     "MIMEncoder": "neuralbayes.estimators.mim_encoder",
 }
-"""The classes that a model file may name, and where they live."""
+"""The classes that a model file may name, and their modules."""
 
 OWN_NETWORK = "your own"
-"""What a model file says in the place of a module that was given as a parameter."""
+"""Placeholder in a model file for a module that was passed as a parameter."""
 
 
 class SavedEstimator(BaseEstimator):  # type: ignore[misc]
     """A scikit-learn estimator that can be saved to a folder.
 
-    Fitted attributes (``name_``) may be arrays, plain values that JSON knows, and one module, `module_`, which
-    `_make_module` builds from the other fitted attributes. Each stands in `_fitted` or `_fitted_sometimes` with what it
-    must hold: others are neither saved nor loaded.
+    Fitted attributes (``name_``) may be arrays, JSON values, and one module, `module_`, which `_make_module` builds
+    from the other fitted attributes. `_fitted` or `_fitted_sometimes` lists each attribute with its check; other
+    attributes are neither saved nor loaded.
     """
 
     _fitted: ClassVar[dict[str, Check]] = {}
     _fitted_sometimes: ClassVar[dict[str, Check]] = {}
 
     def _make_module(self, body: nn.Module | None) -> nn.Module:
-        """A module of the fitted shape, its weights still to be filled in; `body` is a network of the user's own."""
+        """Create a module of the fitted shape, without its weights; `body` is a user's network."""
         raise NotImplementedError
 
     def _check_fitted(self, weights: Mapping[str, torch.Tensor]) -> None:
-        """Raise a ValueError unless the fitted attributes fit each other and the names in `weights`."""
+        """Raise a ValueError unless the fitted attributes are consistent with each other and with the names in
+        `weights`."""
 
     def _forget(self) -> None:
-        """Drop what an earlier fit found: nothing of it is to be taken for a result of the next."""
+        """Remove the fitted attributes of an earlier fit."""
         for name in _fitted_names(self):
             delattr(self, name)
 
@@ -93,7 +94,7 @@ class SavedEstimator(BaseEstimator):  # type: ignore[misc]
         temporary = folder / "weights.safetensors"
         write_tensors(temporary, tensors, {})
         digest = _sha256(temporary)
-        # The description names its weights by content and is replaced last: until then the old model is whole.
+        # The description names its weights by content and is replaced last, so the old model stays valid until then.
         weights = temporary.rename(folder / f"weights-{digest[:16]}.safetensors")
         params = {name: _plain(value) for name, value in self.get_params(deep=False).items()}
         if isinstance(getattr(self, "network", None), nn.Module):
@@ -121,7 +122,7 @@ class SavedEstimator(BaseEstimator):  # type: ignore[misc]
         if params.get("network") == OWN_NETWORK:
             params["network"] = network
         if "device" in params:
-            params["device"] = "auto"  # of this machine, which need not have that of the other
+            params["device"] = "auto"  # chosen on this machine, which may lack the other's device
         estimator = cls(**params)
         attributes = dict(description["attributes"])
         if "feature_names_in_" in attributes:
@@ -217,11 +218,11 @@ def _fitted_names(estimator: BaseEstimator) -> list[str]:
 
 
 def _plain(value: Any) -> Any:
-    """A parameter as JSON can hold it, tuples as lists; None for what it cannot, such as a random generator."""
+    """Convert a parameter to JSON types, tuples to lists; None if impossible, as for a random generator."""
     if isinstance(value, Objective | WeightedSum):
         from neuralbayes.objectives.reference import described
 
-        return described(value)  # only training needs it: a loaded model says what it was
+        return described(value)  # only training needs it: a loaded model only describes it
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, tuple | list):
@@ -230,7 +231,7 @@ def _plain(value: Any) -> Any:
 
 
 def may_hold_model(folder: Path) -> bool:
-    """Whether there is nothing in `folder` but a model, or what a process left of one that was killed while saving."""
+    """Whether `folder` contains only a model, or the remains of an interrupted save."""
     return all(
         path.name == DESCRIPTION or re.fullmatch(r"weights.*\.safetensors|\.(weights|model)\..*\.tmp.*", path.name)
         for path in folder.iterdir()

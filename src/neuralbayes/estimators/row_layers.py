@@ -1,4 +1,4 @@
-"""What the rows of a fit pass first: a metric, and a reduction of sparse ones."""
+"""The first layer of models of rows: the metric, and the reduction of sparse rows."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def fit_row_layer(
     weight: NDArray[np.float64] | None,
     rng: np.random.RandomState,
 ) -> tuple[RowLayer, NDArray[np.int64]]:
-    """The layer, and the rows that took part in the reduction of sparse ones, none where they are not reduced.
+    """The layer, and the indices of the rows used to reduce sparse ones; empty without a reduction.
 
-    `estimator` has the parameters of :class:`neuralbayes.InformationClusterer`; `fitted` are the indices of the samples
-    that are fitted.
+    `estimator` has the parameters of :class:`neuralbayes.InformationClusterer`; `fitted` are the indices of the fitted
+    samples.
     """
     unit = estimator.metric == "cosine"
     if unit and isinstance(samples, np.ndarray | SparseRows):

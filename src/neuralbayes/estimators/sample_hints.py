@@ -1,4 +1,4 @@
-"""What is known about samples besides their numbers, as estimators are given it."""
+"""Weights, known classes and links of samples, as passed to `fit`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def as_hints(
     must_link: ArrayLike | None,
     cannot_link: ArrayLike | None,
 ) -> tuple[NDArray[np.float64] | None, Hints, NDArray[np.int64]]:
-    """Checked weights (n_samples,) or None, hints about the samples of positive weight, and the indices of these."""
+    """Checked weights (n_samples,) or None, hints about the samples with positive weight, and their indices."""
     everything = np.arange(n_samples)
     weight = None
     if sample_weight is not None:

@@ -1,4 +1,4 @@
-"""Tables as people have them as rows of numbers: a scikit-learn transformer that can be kept as JSON and arrays."""
+"""Convert real-world tables to rows of numbers: a scikit-learn transformer that is saved as JSON and arrays."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from neuralbayes.features.encoders_of_kinds import fit_encoder, mean_spread, res
 from neuralbayes.features.gaussian_fill import GaussianFill
 
 BLOCK_ROWS = 65_536
-"""Rows that are turned into numbers at once."""
+"""Rows converted at a time."""
 
 FILL_ROWS = 20_000
-"""Rows, evenly spaced, from which missing cells are foretold."""
+"""Number of evenly spaced rows for learning to predict missing cells."""
 
 NOTHING = "(nothing)"
-"""The name of the one column of zeros that a table has whose columns are all left out."""
+"""Name of the single column of zeros, if all columns of a table are left out."""
 
 Arrays = dict[str, NDArray[Any]]
 Odd = dict[str, tuple[int, str]]
-"""The number and an example of odd cells by column."""
+"""Number and an example of unexpected cells, by column."""
 
 
 def joined(odd: Odd, more: Odd) -> Odd:
-    """Odd cells of two parts of a table.
+    """Combine the unexpected cells of two parts of a table.
 
     Examples
     --------
@@ -196,7 +196,7 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return rows
 
     def _filled(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Rows without missing cells; categories that are foretold are one of their values."""
+        """Fill missing cells. A predicted category is one of its values."""
         missing, filled, start = np.isnan(encoded), self.fill_.fill(encoded), 0
         for name, encoder in self.encoders_.items():
             parts = slice(start, start + len(encoder.names(name)))
@@ -207,7 +207,7 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return filled
 
     def odd_cells(self, X: Any) -> Odd:
-        """Cells that are not what they were in `fit`: by column, their number and one of them.
+        """Cells that differ from those in `fit`: their number and an example, by column.
 
         Parameters
         ----------
@@ -216,11 +216,11 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self._encode(self._used(X))[1]
 
     def complaints(self, odd: Odd) -> list[str]:
-        """What to say of such cells."""
+        """A message about such cells."""
         return [self.encoders_[name].complaint(name, n, example) for name, (n, example) in odd.items()]
 
     def _used(self, X: Any) -> Any:
-        """The columns of `X` that are used."""
+        """The used columns of `X`."""
         check_is_fitted(self)
         frame = as_frame(X, self.feature_names_in_.tolist())
         there = {str(name): name for name in frame}
@@ -249,7 +249,7 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return np.array([*names, *(f"{name} is missing" for name in self.masked_)] or [NOTHING], dtype=object)
 
     def _encode(self, frame: Any) -> tuple[NDArray[np.float64], Odd]:
-        """Rows with NaN for missing cells, and the number and an example of odd cells by column."""
+        """Rows with NaN for missing cells, and the unexpected cells by column."""
         parts, odd = [], {}
         for name, encoder in self.encoders_.items():
             encoded = encoder.transform(frame[name])
@@ -260,7 +260,7 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return (np.hstack(parts) if parts else np.zeros((len(frame), 1))), odd
 
     def state(self) -> tuple[dict[str, Any], Arrays]:
-        """What was fitted, as values that JSON holds and arrays; `restored` reads it back."""
+        """The fitted state as JSON values and arrays; `restored` reads it back."""
         check_is_fitted(self)
         arrays: Arrays = {"mean": self.fill_.mean, "covariance": self.fill_.covariance}
         encoders = []
@@ -280,12 +280,12 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def restored(cls, values: Mapping[str, Any], arrays: Arrays) -> Self:
-        """A fitted vectorizer from what `state` gave, checked.
+        """Restore a fitted vectorizer from the result of `state`, with checks.
 
         Raises
         ------
         ValueError, TypeError, KeyError
-            Where something is missing, or not what it must be.
+            If something is missing or invalid.
         """
         vectorizer = cls(kinds=values["kinds"], missing=values["missing"], standardize=values["standardize"])
         vectorizer._validate_params()

@@ -1,4 +1,4 @@
-"""A clusterer that says how typical samples are of those that were fitted, and rejects what is not."""
+"""Base class of clusterers with `typicality`, which can reject atypical samples."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class TypicalClusterer(Clusterer):
     """A clusterer with `typicality`.
 
-    A subclass hands coordinates and typicality to `_keep_typicality`.
+    A subclass passes coordinates and typicality to `_keep_typicality`.
     """
 
     _fitted: ClassVar[dict[str, Check]] = Clusterer._fitted | {
@@ -92,7 +92,7 @@ class TypicalClusterer(Clusterer):
         return in_blocks(p_values, len(samples), block=self._block)
 
     def typical_parts(self) -> tuple[Typicality, Coordinates]:
-        """What `typicality` compares samples with, and where these lie for it."""
+        """The reference of `typicality`, and its coordinates."""
         typical = Typicality(**{name: getattr(self, f"typical_{name}_") for name in Typicality.__annotations__})
         return typical, clusters.Coordinates(getattr(self, "typical_components_", None), self.typical_length_)
 

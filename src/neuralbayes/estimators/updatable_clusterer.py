@@ -1,4 +1,4 @@
-"""A clusterer that goes on with new samples."""
+"""Base class of clusterers that can be updated with new samples."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from neuralbayes.training.inference import in_blocks
 class UpdatableClusterer(MergedClusterer):
     """A clusterer of states with `update`.
 
-    A subclass calls `_keep_reservoir` when it has fitted.
+    A subclass calls `_keep_reservoir` after fitting.
     """
 
     reservoir_: NDArray[np.float32]
@@ -45,9 +45,9 @@ class UpdatableClusterer(MergedClusterer):
         """Continue training with new samples, which may move the clusters and form new ones.
 
         Old labels keep their numbers and their meaning: the network is trained to keep its p(z|x) on `reservoir_`, a
-        random sample of all samples it has seen. New samples form a new cluster if there are at least ten of them, if
-        they are atypical or lie among far more new samples than chance would suggest, and if a valley of low density
-        separates them from the old clusters or they have hardly any old neighbours. A new cluster gets the number
+        random sample of all samples it has seen. At least ten new samples can form a new cluster. They must be
+        atypical, or lie among far more new samples than chance would suggest. And a valley of low density must separate
+        them from the old clusters, unless they have hardly any old neighbours. A new cluster gets the number
         `n_clusters_`, which grows up to `max_clusters` (200).
 
         Parameters
@@ -120,7 +120,7 @@ class UpdatableClusterer(MergedClusterer):
         weight: NDArray[np.float64] | None,
         rng: np.random.RandomState,
     ) -> None:
-        """Keep a random sample of what was fitted, with its weights, as the network takes it."""
+        """Keep a random sample of the fitted data, with its weights, in the coordinates of the network."""
         self.n_samples_seen_ = len(fitted)
         if self.module_.basis.ndim == 2:
             share = None if weight is None else weight[fitted] / weight[fitted].sum()
@@ -128,7 +128,7 @@ class UpdatableClusterer(MergedClusterer):
             self.reservoir_ = self._inputs(samples, np.sort(drawn))
 
     def _inputs(self, samples: Samples, rows: NDArray[np.int64] | None = None) -> NDArray[np.float32]:
-        """Samples as the network takes them."""
+        """Samples in the coordinates of the network."""
         chosen = np.arange(len(samples)) if rows is None else rows
         inputs: NDArray[np.float32] = in_blocks(
             lambda block: self.module_.normalize(tensor_of(samples, chosen[block])), len(chosen), block=self._block
@@ -141,12 +141,12 @@ class UpdatableClusterer(MergedClusterer):
         )
 
     def _clusters_of(self, inputs: NDArray[np.float32]) -> NDArray[Any]:
-        """p(z|x) from what the network takes: (n, n_clusters_)."""
+        """p(z|x) from the coordinates of the network: (n, n_clusters_)."""
         p_zx: NDArray[Any] = (self._state_logits(inputs).softmax(dim=1) @ self.module_.membership).numpy()
         return p_zx
 
     def _states_of(self, inputs: NDArray[np.float32]) -> NDArray[np.int64]:
-        """The most probable state of each sample among those of its cluster."""
+        """The most probable state of each sample within its cluster."""
         p_zx = self._state_logits(inputs).double().softmax(dim=1)
         return most_probable_states(p_zx, self.module_.membership.double()).numpy()
 

@@ -1,4 +1,4 @@
-"""Data frames in estimators: turned into numbers by the vectorizer of an estimator, which keeps it as `vectorizer_`."""
+"""Data frames in estimators: the vectorizer of an estimator, `vectorizer_`, converts them to numbers."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import HasMethods
 
 VECTORIZER = HasMethods(["fit", "transform", "get_feature_names_out", "state"])
-"""What a parameter `vectorizer` must be: a :class:`neuralbayes.TableVectorizer`, which is loaded when it is needed."""
+"""Constraint of the parameter `vectorizer`: a :class:`neuralbayes.TableVectorizer`, which is imported when needed."""
 
 
 def vectorized(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
-    """`X` as a data frame of numbers where `estimator` has a vectorizer, or finds one by itself; else as it is.
+    """`X` as a data frame of numbers if `estimator` has or needs a vectorizer; otherwise `X` itself.
 
     Parameters
     ----------
     estimator : estimator
-        With a parameter `vectorizer`: a TableVectorizer, None, or "auto", which takes one for data frames that hold
-        more than finite numbers.
+        With a parameter `vectorizer`: a TableVectorizer, None, or "auto", which creates one for data frames that
+        contain more than finite numbers.
     X : array-like or DataFrame
     reset : bool
-        Whether `X` is fitted, and the vectorizer too.
+        Whether to fit the vectorizer to `X`.
     """
     from neuralbayes.data.frames import as_frame, is_frame
 
@@ -43,7 +43,7 @@ def vectorized(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
 
 
 def _holds_numbers(frame: Any) -> bool:
-    """Whether all columns of a data frame are numbers, none of them missing."""
+    """Whether all columns of a data frame are numbers without missing cells."""
     from neuralbayes.data.frames import as_frame
 
     frame = as_frame(frame)

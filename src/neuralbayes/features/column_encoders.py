@@ -1,6 +1,6 @@
-"""The cells of one column as numbers: each kind of column has an encoder, whose state is plain values and arrays.
+"""Convert the cells of a column to numbers. Each kind of column has an encoder with a plain state.
 
-Every column weighs about as much as a number in units of its standard deviation, whatever it holds.
+Every column has about the weight of a standardised number, whatever its kind.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 BOOLEAN_WIDTH = 2.0
-"""Distance of two values that are equally frequent in units of their standard deviation."""
+"""Distance between two equally frequent values, in units of their standard deviation."""
 
 WIDEST = 2.5
-"""Most distance between two categories: in units of its standard deviation, a rare one would outweigh all else."""
+"""Maximum distance between two categories. Without it, a rare category would outweigh all other columns."""
 
 SQUASH = 4.0
-"""Units from the median at which numbers begin to be drawn in: none is farther out than this."""
+"""Maximum distance from the median: outliers are pulled in smoothly towards it."""
 
 QUARTILES = 1.349
-"""Distance of the quartiles of a Gaussian in units of its standard deviation."""
+"""Distance between the quartiles of a Gaussian, in units of its standard deviation."""
 
 YEAR, WEEK, DAY = 365.2425 * 86400.0, 7 * 86400.0, 86400.0
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """A column as numbers.
+    """A column converted to numbers.
 
     Attributes
     ----------
     values : ndarray of shape (n_rows, n_parts)
-        NaN where a cell is missing.
+        NaN for missing cells.
     n_odd : int
-        Cells that are not what they were when the column was fitted: an unseen category, or no number.
+        Number of unexpected cells: unseen categories, or text instead of numbers.
     odd : str
-        One of them.
+        An example of these.
     """
 
     values: Array
@@ -55,47 +55,47 @@ class Encoded:
 
 @dataclass(frozen=True)
 class Encoder:
-    """What was learnt of a column; subclasses turn its cells into numbers."""
+    """Base class: the learnt state of a column. Subclasses convert its cells to numbers."""
 
     kind: ClassVar[str]
 
     def names(self, column: str) -> list[str]:
-        """Of the parts."""
+        """Names of the parts."""
         return [column]
 
     def transform(self, values: pd.Series[Any]) -> Encoded:
-        """The cells as numbers."""
+        """Convert the cells to numbers."""
         raise NotImplementedError
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """What JSON holds, and arrays."""
+        """The state as JSON values and arrays."""
         return asdict(self), {}
 
     @classmethod
     def restored(cls, values: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
-        """From what `state` gave, checked; raises ValueError or TypeError."""
+        """Restore from the result of `state`, with checks; raises ValueError or TypeError."""
         encoder = cls(**values, **arrays)
         encoder.check()
         return encoder
 
     def check(self) -> None:
-        """Raise a ValueError unless the values are possible."""
+        """Raise a ValueError unless the values are valid."""
 
     def settled(self, values: Array) -> Array:
-        """What was foretold of missing cells (n, n_parts) as this column can hold it."""
+        """Convert predictions of missing cells (n, n_parts) to possible values of this column."""
         return values
 
     def complaint(self, column: str, n_odd: int, odd: str) -> str:
-        """What to say of cells that are not what they were when the column was fitted."""
+        """A message about unexpected cells."""
         cells = f"{n_odd:,} cells hold no {self.kind}, such as {odd}" if n_odd > 1 else f"{odd} is no {self.kind}"
         return f"Column {column!r}: {cells}; counted as missing."
 
 
 @dataclass(frozen=True)
 class NumberEncoder(Encoder):
-    """Numbers, centred at their median, outliers drawn in smoothly, in units of their standard deviation after that.
+    """Numbers, centred at their median, with outliers pulled in smoothly, divided by their standard deviation.
 
-    Numbers that stay as they are have the center 0 and the scale 0.
+    Center 0 and scale 0 mean that numbers are not changed.
     """
 
     kind: ClassVar[str] = "number"
@@ -105,7 +105,7 @@ class NumberEncoder(Encoder):
 
     @classmethod
     def fit(cls, values: pd.Series[Any], standardize: bool = True) -> Self:
-        """Measure where numbers lie and how far apart their quartiles are."""
+        """Measure the median and the quartiles."""
         numbers, _ = as_numbers(values)
         numbers = numbers[np.isfinite(numbers)]
         if not standardize or not len(numbers):
@@ -134,9 +134,9 @@ class NumberEncoder(Encoder):
 
 @dataclass(frozen=True)
 class CategoryEncoder(Encoder):
-    """A column for each of the commonest values, and one for all others; of two values, one column.
+    """One column for each of the most common values and one for all others; a single column for two values.
 
-    All values are at the same distance from each other, the one that gives the column the variance of a standardised
+    All values have the same distance from each other, chosen so that the column has the variance of a standardised
     number, up to a limit.
     """
 
@@ -147,11 +147,11 @@ class CategoryEncoder(Encoder):
 
     @classmethod
     def fit(cls, values: pd.Series[Any], unit: float) -> Self:
-        """Find the commonest values; `unit` is what one standard deviation is to be."""
+        """Find the most common values; `unit` is the length of one standard deviation."""
         counts = as_words(values).value_counts()
         ordered = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
         share = np.array([count for _, count in ordered[:LEVELS]] + [sum(count for _, count in ordered[LEVELS:])])
-        differ = 1.0 - float(np.square(share / max(share.sum(), 1)).sum())  # probability that two rows do
+        differ = 1.0 - float(np.square(share / max(share.sum(), 1)).sum())  # probability that two rows differ
         width = min(np.sqrt(2.0 / max(differ, 1e-9)), WIDEST)
         return cls([str(level) for level, _ in ordered[:LEVELS]], len(ordered) > LEVELS, float(unit * width))
 
@@ -168,14 +168,14 @@ class CategoryEncoder(Encoder):
         if self.other:
             place[odd] = len(self.levels)
         one_hot = (place[:, None] == np.arange(n_parts)) * (self.width / np.sqrt(2.0))
-        if self._binary:  # the same distance in one column, and an unseen value half way between the two
+        if self._binary:  # the same distance in one column, with unseen values halfway between the two
             one_hot = np.where(odd, 0.5, place == 0.0)[:, None] * self.width
         one_hot[missing] = np.nan
         n_odd, example = (0, "") if self.other else _odd(values, odd)
         return Encoded(one_hot, n_odd, example)
 
     def settled(self, values: Array) -> Array:
-        """The most likely value: one between two would blur that there are only these."""
+        """The most likely value, never a mixture of two."""
         if self._binary:
             return np.where(values > self.width / 2.0, self.width, 0.0)
         n_parts = values.shape[1]
@@ -207,7 +207,7 @@ class BooleanEncoder(CategoryEncoder):
 
 @dataclass(frozen=True)
 class DateEncoder(Encoder):
-    """When, in units of its standard deviation; and the time of year, week and day where it varies."""
+    """Time in units of its standard deviation, and the time of year, week and day if they vary."""
 
     kind: ClassVar[str] = "date"
     date_format: str | None
@@ -220,7 +220,7 @@ class DateEncoder(Encoder):
 
     @classmethod
     def fit(cls, values: pd.Series[Any], unit: float) -> Self:
-        """Find the format and what varies; `unit` is what one standard deviation is to be."""
+        """Find the format and the varying parts; `unit` is the length of one standard deviation."""
         found = None if values.dtype.kind == "M" else date_format(as_words(values))
         seconds = _seconds(as_dates(values, found))
         seconds = seconds[np.isfinite(seconds)]
@@ -228,7 +228,7 @@ class DateEncoder(Encoder):
             return cls(found, 0.0, 1.0, [], unit)
         span = seconds.max() - seconds.min()
         cycles = ["time of year"] if span > YEAR and _around(seconds, YEAR) else []
-        if np.unique(seconds % DAY).size > 1:  # events; of birthdays, nobody asks for the day of the week
+        if np.unique(seconds % DAY).size > 1:  # for events; the weekday of a birthday does not matter
             cycles += ["day of week"] if span > 2 * WEEK and _around(seconds, WEEK) else []
             cycles += ["time of day"]
         return cls(found, float(seconds.mean()), float(seconds.std()) or 1.0, cycles, unit)
@@ -256,12 +256,12 @@ class DateEncoder(Encoder):
 
 
 def _around(seconds: Array, period: float) -> bool:
-    """Whether times are spread over a period, and not in one part of it."""
+    """Whether times are spread over the whole period."""
     return bool(np.abs(np.exp(2j * np.pi * seconds / period).mean()) < 0.8)
 
 
 def _seconds(dates: NDArray[np.datetime64]) -> Array:
-    """Since 1970, NaN where there is no date."""
+    """Seconds since 1970; NaN for missing dates."""
     return np.where(np.isnat(dates), np.nan, dates.astype(np.int64).astype(np.float64))
 
 

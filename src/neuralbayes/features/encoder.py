@@ -1,4 +1,4 @@
-"""A trained image encoder: normalisation, network, and the names of its hidden states; saved without pickle."""
+"""A trained image encoder: normalisation, network and hidden states, saved without pickle."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from neuralbayes.system.files import read_json, read_tensors, write_json, write_
 from neuralbayes.training.inference import evaluation_mode, in_blocks
 
 WIDTHS = {"paper": 1.0, "small": 0.25, "tiny": 0.08}
-"""Width of each named encoder against the paper's channels, 200-500-700-1000."""
+"""Width of each named encoder relative to the paper's channels, 200-500-700-1000."""
 
 MIN_SIDE = 22
 """Pixels: 22-20-10-8-6-3-1 through the layers."""
 
 STATES = ("relu1", "relu2", "relu3", "relu4")
 MAX_FEATURES = 4096
-"""Numbers in the features of an image, at most."""
+"""Maximum number of features per image."""
 
 FORMAT = 1
 
@@ -75,7 +75,8 @@ class ImageEncoder(nn.Module):
         self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def prepare(self, images: NDArray[np.uint8]) -> Tensor:
-        """uint8 images (n, H, W, C) as the network takes them: float32 (n, C, H, W), channels last in memory."""
+        """Convert uint8 images (n, H, W, C) to the input of the network: float32 (n, C, H, W), channels last in
+        memory."""
         return self.normalization(images).contiguous(memory_format=torch.channels_last)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -92,16 +93,16 @@ class ImageEncoder(nn.Module):
         batch_size: int = 500,
         verbose: bool = False,
     ) -> NDArray[np.float32]:
-        """A hidden state of all images as vectors.
+        """Return a hidden state of all images as vectors.
 
         Parameters
         ----------
         images : Images, ImageSource or ndarray of shape (n, H, W), (n, H, W, C) or (n, C, H, W)
-            Of the size and the colours that the encoder was trained on.
+            Images with the size and channels of the training images.
         state : str, default="relu4"
             One of relu1 to relu4.
         max_size : int, default=4096
-            Longest vector: a larger state is averaged over windows that cover it, as large as it takes to fit.
+            Maximum length of a vector. A larger state is averaged over windows that are just large enough.
         batch_size : int, default=500
         verbose : bool, default=False
 
@@ -121,7 +122,7 @@ class ImageEncoder(nn.Module):
 
         def flat(indices: NDArray[np.int64]) -> Tensor:
             batch = source.read(indices)
-            if len(batch) == 1:  # alone it would be summed in another order than among others
+            if len(batch) == 1:  # a single image would be summed in a different order
                 batch = np.repeat(batch, 2, axis=0)
             return flat_state(layers(self.prepare(batch).to(device)), max_size)[: len(indices)]
 
@@ -136,7 +137,7 @@ class ImageEncoder(nn.Module):
             )
 
     def layers(self, state: str) -> nn.Sequential:
-        """The layers up to a hidden state, "relu1" to "relu4"; they share their weights with this encoder."""
+        """The layers up to a hidden state, "relu1" to "relu4", which share their weights with this encoder."""
         if state not in STATES:
             raise ValueError(f"`state` must be one of {STATES}, got {state!r}")
         children = list(self.network.named_children())
@@ -160,7 +161,7 @@ class ImageEncoder(nn.Module):
 
     @classmethod
     def load(cls, folder: str | Path) -> ImageEncoder:
-        """Read what `save` wrote; a damaged or foreign file gets a ValueError that names it."""
+        """Load a saved encoder. Raises a ValueError that names the file if it is damaged."""
         folder = Path(folder)
         if not (folder / "encoder.json").is_file():
             if (folder / "config.json").is_file():
@@ -189,10 +190,10 @@ class ImageEncoder(nn.Module):
 
 
 def flat_state(state: Tensor, max_size: int) -> Tensor:
-    """A state as vectors, (n, C, H, W) -> (n, m), averaged over windows as large as it takes for m <= max_size.
+    """Flatten a state to vectors, (n, C, H, W) -> (n, m), averaged over windows so that m <= max_size.
 
-    The windows cover the whole state, overlapping where its sides are no multiples of theirs; a state of more than
-    `max_size` channels becomes the mean over all positions.
+    The windows cover the whole state and may overlap. A state with more than `max_size` channels becomes the mean over
+    all positions.
     """
     channels, height, width = state.shape[1:]
     window = 1
@@ -204,7 +205,7 @@ def flat_state(state: Tensor, max_size: int) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class StateUse:
-    """How a hidden layer uses its states.
+    """Use of the states of a hidden layer.
 
     Attributes
     ----------
@@ -219,25 +220,25 @@ class StateUse:
 
     @property
     def bound(self) -> float:
-        """log n_states: no layer can tell more."""
+        """log n_states, the upper bound of the information."""
         return math.log(len(self.p_z))
 
     @property
     def n_dead(self) -> int:
-        """States with less than a tenth of their share of the mass."""
+        """Number of dead states, with p(z) below a tenth of 1 / n_states."""
         return int(is_dead(self.p_z).sum())
 
     def to_dict(self) -> dict[str, float]:
-        """The numbers in short, for JSON."""
+        """A summary as JSON types."""
         information, bound = round(self.information, 4), round(self.bound, 4)
         return {"states": len(self.p_z), "information": information, "bound": bound, "dead": self.n_dead}
 
 
 @torch.no_grad()
 def state_use(encoder: ImageEncoder, source: ImageSource, n_images: int = 2048) -> dict[str, StateUse]:
-    """How each hidden layer of `encoder` uses its states, on the first `n_images`.
+    """Use of the states of each hidden layer of `encoder`, on the first `n_images`.
 
-    n images can show at most log n nats: take more of them than the layers have states.
+    n images can show at most log n nats, so use more images than the layers have states.
     """
     states = HiddenStates(encoder.network, STATES, scales=(1,))
     device = next(states.parameters()).device
@@ -259,5 +260,5 @@ def state_use(encoder: ImageEncoder, source: ImageSource, n_images: int = 2048) 
 
 
 def is_dead(p_z: Tensor) -> Tensor:
-    """Which states have less than a tenth of their share of the mass: (K,) -> (K,) of bool."""
+    """Whether states are dead, with p(z) below a tenth of 1 / K: (K,) -> (K,) of bool."""
     return p_z < 0.1 / len(p_z)

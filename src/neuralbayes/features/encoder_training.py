@@ -1,4 +1,4 @@
-"""Training an image encoder by any method: settings that all share, one run folder, going on where a run stopped."""
+"""Training of image encoders by any method: common settings, the run folder, and resuming."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ Encoder = TypeVar("Encoder", bound=ImageEncoder)
 
 @dataclass(frozen=True)
 class EncoderConfig(TrainingConfig):
-    """What every training of an image encoder is told.
+    """Settings of every training of an image encoder.
 
     Attributes
     ----------
     encoder : {"paper", "small", "tiny"}
     normalize : {"dimension", "channel", "whiten"}
-        The paper's is "dimension"; see :class:`neuralbayes.data.normalize.Normalization`.
+        The paper uses "dimension"; see :class:`neuralbayes.data.normalize.Normalization`.
     augment : bool
-        Random mirror images and shifts by up to an eighth of the width. The paper uses none.
+        Flip images at random and shift them by up to an eighth of the width. The paper does not.
     batch_size, epochs, patience, learning_rate, weight_decay, schedule, seed
         As in :class:`neuralbayes.training.config.TrainingConfig`.
     """
@@ -56,25 +56,25 @@ class EncoderConfig(TrainingConfig):
 
 @dataclass
 class Learner(Generic[Encoder]):
-    """What a method brings to the training of an encoder.
+    """The parts of the training that depend on the method.
 
     Attributes
     ----------
     encoder : ImageEncoder
-        What is saved and returned.
+        The encoder to save and return.
     network : nn.Module
-        All that is trained, the network of the encoder in it.
+        All trained modules, including the network of the encoder.
     step : callable
-        As :func:`neuralbayes.training.train` takes it. A batch is the prepared images, (n, C, H, W), or a tuple of
-        them and of what `per_image` has for them.
+        Step of :func:`neuralbayes.training.train`. A batch consists of the prepared images, (n, C, H, W), or of a tuple
+        of them and the entries of `per_image`.
     per_image : Tensor of shape (n_images, ...), optional
-        What the step wants to know of each image, such as its label.
+        Additional data of each image, such as its label.
     callbacks : sequence of Callback
     stateful : mapping
-        What else the step changes.
+        Other state that the step changes.
     finish : callable
-        Called on rank 0 with the trained encoder and the folder of the run, or None, before the encoder is saved; what
-        it returns joins result.json.
+        Called on rank 0 with the trained encoder and the folder of the run, or None, before the encoder is saved. Its
+        result is added to result.json.
     """
 
     encoder: Encoder
@@ -97,24 +97,24 @@ def train_encoder(
     verbose: bool = False,
     fabric: Fabric | None = None,
 ) -> Encoder:
-    """Train an encoder in the way of a method.
+    """Train an encoder with a method.
 
     Parameters
     ----------
     images : Images, ImageSource or ndarray of shape (n, H, W, C), uint8
     config : EncoderConfig
     make_learner : callable
-        From the images and their normalisation to a :class:`Learner`. It is called with the seed of `config` set, and
-        is to make the encoder first: then every method starts from the same weights.
+        Creates a :class:`Learner` from the images and their normalisation. It is called with the seed of `config` and
+        must create the encoder first, so that every method starts from the same weights.
     out : str or Path, optional
-        Folder of the run: config.json, metrics.jsonl, checkpoints, result.json and the encoder. A run that was
-        interrupted goes on where it was, with the same weights at the end as if it had not been.
+        Run folder for config.json, metrics.jsonl, checkpoints, result.json and the encoder. An interrupted run
+        continues from its last checkpoint and ends with the same weights as an uninterrupted one.
     recorded : mapping, optional
-        What config.json holds beside `config`; a run that goes on must have the same.
+        Additional entries of config.json. A resumed run must have the same.
     callbacks : sequence of Callback
     verbose : bool, default=False
     fabric : lightning_fabric.Fabric, optional
-        Launched; by default all processes that a launcher has started, or one.
+        A launched Fabric. By default, all processes started by a launcher, or one.
 
     Returns
     -------
@@ -154,7 +154,7 @@ def train_encoder(
             encoder = whole
         encoder.eval()
         result |= rank_zero_result(fabric, lambda: learner.finish(encoder, folder))
-        share_weights(fabric, encoder)  # `finish` may have chosen others than those of the last step
+        share_weights(fabric, encoder)  # `finish` may have selected weights of an earlier step
     if folder is not None and fabric.is_global_zero:
         encoder.save(folder)
         write_json(folder / "result.json", result)
@@ -162,7 +162,7 @@ def train_encoder(
 
 
 def _normalization(source: ImageSource, per: Per, fabric: Fabric, verbose: bool) -> Normalization:
-    """That of all images, of which each process reads a share."""
+    """Normalisation of all images; each process reads a share of them."""
     fitted = Normalization.fit(
         source,
         per=per,
@@ -170,11 +170,11 @@ def _normalization(source: ImageSource, per: Per, fabric: Fabric, verbose: bool)
         share=(fabric.global_rank, fabric.world_size),
         total=lambda sums: sum_over_ranks(fabric, sums),
     )
-    return fabric.broadcast(fitted)  # one for all, to the last bit
+    return fabric.broadcast(fitted)  # bitwise equal on all processes
 
 
 def _augmented(batch: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Mirror half of the images and shift each by up to an eighth of its width, edges repeated."""
+    """Flip half of the images and shift each by up to an eighth of its width, repeating the edges."""
     n, height, width, _ = batch.shape
     reach = width // 8
     padded = np.pad(batch, ((0, 0), (reach, reach), (reach, reach), (0, 0)), mode="edge")

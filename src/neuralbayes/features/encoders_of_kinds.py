@@ -1,4 +1,4 @@
-"""Which encoder a column gets, and encoders from what was saved."""
+"""Create the encoder of a column, or restore a saved one."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ ENCODERS: dict[str, type[Encoder]] = {
 def fit_encoder(
     column: Column, values: pd.Series[Any], *, unit: float, standardize: bool, alone: bool = False
 ) -> Encoder:
-    """Learn how to turn the cells of a column into numbers.
+    """Learn to convert the cells of a column to numbers.
 
     Parameters
     ----------
     column : Column
     values : Series
-        Its cells.
+        Cells of the column.
     unit : float
-        What one standard deviation is to be.
+        Length of one standard deviation.
     standardize : bool
-        Whether numbers are divided by theirs.
+        Whether to divide numbers by their standard deviation.
     alone : bool, default=False
-        Whether no other column is used: text then gets more numbers.
+        Whether this is the only column. Text then gets more components.
 
     Raises
     ------
     ValueError
-        Where the cells are not of the kind that was asked for.
+        If the cells do not have the requested kind.
     """
     if column.kind == "number":
         encoder: Encoder = NumberEncoder.fit(values, standardize)
@@ -65,12 +65,12 @@ def fit_encoder(
 
 
 def restored_encoder(saved: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Encoder:
-    """An encoder from what was saved of it, checked; raises ValueError, TypeError or KeyError."""
+    """Restore a saved encoder, with checks; raises ValueError, TypeError or KeyError."""
     values = {key: value for key, value in saved.items() if key not in ("column", "kind")}
     return ENCODERS[saved["kind"]].restored(values, arrays)
 
 
 def mean_spread(frame: pd.DataFrame) -> float:
-    """The mean standard deviation of columns of numbers that stay as they are; 1 where there are none."""
+    """Mean standard deviation of the columns of numbers; 1 if there are none."""
     spreads = [np.nanstd(numbers) for numbers, n in (as_numbers(frame[name]) for name in frame) if n]
     return float(np.mean(spreads) or 1.0) if spreads else 1.0

@@ -1,4 +1,4 @@
-"""The encoder of a run as a network for other programs."""
+"""Export the encoder of a run for other programs."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from neuralbayes.features.encoder import MAX_FEATURES, ImageEncoder, flat_state
 from neuralbayes.features.programs import Format, export_network
 
 TOLERANCE = 1e-4
-"""Largest difference to the original that an exported network may have, relative to its largest feature or to 1."""
+"""Maximum error of an exported network, relative to its largest feature or to 1."""
 
 
 class FeatureNetwork(nn.Module):
-    """From raw images to features, normalisation included: uint8 (n, H, W, C) -> float32 (n, n_features).
+    """Map raw images to features, including the normalisation: uint8 (n, H, W, C) -> float32 (n, n_features).
 
     Parameters
     ----------
@@ -50,26 +50,26 @@ class FeatureNetwork(nn.Module):
 
 
 def export_encoder(encoder: ImageEncoder, path: str | Path, to: Format, *, state: str = "relu4") -> float:
-    """Write an encoder, with its normalisation, as a network that takes uint8 images (n, H, W, C) for any n.
+    """Export an encoder with its normalisation, for any number of uint8 images (n, H, W, C).
 
     Parameters
     ----------
     encoder : ImageEncoder
     path : path
     to : {"onnx", "torch"}
-        ONNX, which needs the extra ``export``, or a program for `torch.export.load`; neither is a pickle of classes.
+        ONNX (needs the extra ``export``), or a program for `torch.export.load`. Neither is a pickle.
     state : str, default="relu4"
-        Which hidden state it gives, as :meth:`neuralbayes.ImageEncoder.features` does.
+        Hidden state to return, as in :meth:`neuralbayes.ImageEncoder.features`.
 
     Returns
     -------
     float
-        The largest difference between its features and the original's on random images.
+        The maximum difference from the original features on random images.
 
     Raises
     ------
     ValueError
-        When that is too large; nothing is written then.
+        If the difference is too large. Nothing is written then.
 
     Examples
     --------

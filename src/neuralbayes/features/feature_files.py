@@ -1,4 +1,4 @@
-"""The features of images as a file: Parquet, CSV or NPY, with the file and the class of each image."""
+"""Write features of images to Parquet, CSV or NPY, with the file name and class of each image."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from neuralbayes.system.devices import torch_device, working_copy
 from neuralbayes.system.files import atomic_write
 from neuralbayes.training.progress import progress
 
-BLOCK = 1000  # images whose features are in memory at a time; whole batches, so that no bit depends on the cut
-GROUP_BYTES = 2**26  # of a row group of Parquet: the writer keeps what it knows of each in memory to the end
+BLOCK = 1000  # images in memory at a time; whole batches, so that results do not depend on the split
+GROUP_BYTES = 2**26  # size of a Parquet row group: the writer keeps metadata of each in memory
 SUFFIXES = (".parquet", ".csv", ".npy")
 
 Beside = Mapping[str, Any]
-"""Columns beside the features, by name: what images are called, and their classes."""
+"""Additional columns by name: the names of images and their classes."""
 
 
 def write_features(
@@ -40,27 +40,27 @@ def write_features(
     verbose: bool = False,
     features: Iterable[NDArray[np.float32]] | None = None,
 ) -> tuple[int, int]:
-    """Write the features of all images to a file, piece by piece, in the order of the images.
+    """Write the features of all images to a file, in pieces and in order.
 
     Parameters
     ----------
     encoder : ImageEncoder
     source : ImageSource
     path : path
-        ``.parquet`` and ``.csv``: columns "index", "path" where there are names, "label" where there are labels,
-        "class" where these have names, and "f_0", "f_1", ..., which alone are features to ``neuralbayes label``.
-        ``.npy``: an array (n_images, n_features) of float32; names and labels then go to a CSV file beside it, such as
-        ``features-rows.csv`` beside ``features.npy``.
+        ``.parquet`` and ``.csv`` have the columns "index", "path" if there are names, "label" if there are labels,
+        "class" if labels have names, and the features "f_0", "f_1", ..., which are the only columns that ``neuralbayes
+        label`` uses. ``.npy`` is an array (n_images, n_features) of float32; names and labels then go to a CSV file
+        next to it, such as ``features-rows.csv`` for ``features.npy``.
     state : str, default="relu4"
     labels : ndarray of shape (n_images,), optional
     class_names : sequence of str, optional
-        By the numbers in `labels`.
+        Names of the classes by number.
     names : sequence of str, optional
-        For instance the files that the images were read from.
+        Names of the images, for example their files.
     verbose : bool, default=False
     features : iterable of ndarrays of shape (n, n_features), optional
-        The features of all images, in order, where they were computed before, such as by the workers of
-        ``neuralbayes embed``. By default they are computed here, where the encoder lies.
+        The features of all images, in order, if they were computed before, for example by the workers of ``neuralbayes
+        embed``. By default they are computed on the device of the encoder.
 
     Returns
     -------
@@ -99,7 +99,7 @@ def write_features(
 
 
 def rows_file(path: str | Path) -> Path:
-    """Where the names and classes of the rows of a .npy file are.
+    """Path of the names and classes of a .npy file.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def rows_file(path: str | Path) -> Path:
 
 
 def feature_block(model: tuple[ImageEncoder, str, str], images: ImageSource) -> NDArray[np.float32]:
-    """The features of some images: what a worker computes, by an encoder and the names of its state and a device."""
+    """Compute the features of some images in a worker, with an encoder, a state and a device."""
     encoder, state, device = model
     return working_copy(encoder, torch_device(device)).features(images, state, max_size=MAX_FEATURES)
 
@@ -141,7 +141,9 @@ def _write_csv(path: Path, blocks: Iterable[NDArray[np.float32]], n_images: int,
                 n_features = features.shape[1]
                 writer.writerow([INDEX, *beside, *(f"{FEATURE}_{i}" for i in range(n_features))])
             for i, row in enumerate(features, start):
-                writer.writerow([i, *(column[i] for column in beside.values()), *row])  # as short as float32 allows
+                writer.writerow(
+                    [i, *(column[i] for column in beside.values()), *row]
+                )  # the shortest representation of float32
             start += len(features)
     return n_images, n_features
 
@@ -181,7 +183,7 @@ def _write_parquet(
             columns |= {f"{FEATURE}_{i}": column for i, column in enumerate(np.ascontiguousarray(features.T))}
             group.append(pa.table(columns, metadata=metadata))
             if writer is None:
-                writer = pq.ParquetWriter(path, group[0].schema, use_dictionary=False)  # no value occurs often
+                writer = pq.ParquetWriter(path, group[0].schema, use_dictionary=False)  # values rarely repeat
             if rows.stop == n_images or sum(table.nbytes for table in group) >= GROUP_BYTES:
                 writer.write_table(pa.concat_tables(group))
                 group = []

@@ -1,4 +1,4 @@
-"""Missing cells as the other cells of their row foretell them, were all rows Gaussian."""
+"""Impute missing cells from the other cells of their row, with a Gaussian model."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from torch import Tensor
 Array = NDArray[np.float64]
 
 MOST_COLUMNS = 128
-"""Up to so many columns their covariance is estimated; of more, missing cells get the mean."""
+"""Maximum number of columns for the covariance. With more, missing cells get the mean."""
 
 N_STEPS = 8
-"""Steps of expectation maximisation."""
+"""Steps of the expectation-maximisation algorithm."""
 
 FIT_ROWS, FIT_PRODUCTS = 4000, 5e8
-"""Most rows, evenly spaced, that the covariance is estimated from, and most multiplications in a step."""
+"""Maximum number of rows for the covariance, evenly spaced, and of multiplications in a step."""
 
 RIDGE = 0.05
-"""Share of the covariance that is replaced by its diagonal."""
+"""Shrinkage of the covariance towards its diagonal."""
 
 BLOCK_ELEMENTS = 2**22
-"""Numbers in the matrices that are inverted at once."""
+"""Elements of the matrices inverted at a time."""
 
 
 @dataclass(frozen=True, eq=False)
 class GaussianFill:
-    """Mean (n_columns,) and covariance (n_columns, n_columns) of rows; diagonal where columns are many."""
+    """Mean (n_columns,) and covariance (n_columns, n_columns) of rows; diagonal if there are many columns."""
 
     mean: Array
     covariance: Array
 
     @classmethod
     def fit(cls, X: Array) -> GaussianFill:
-        """Estimate both from rows (n, d) with NaN for missing cells, by expectation maximisation."""
+        """Estimate mean and covariance from rows (n, d) with NaN for missing cells, by expectation maximisation."""
         missing = np.isnan(X)
         known = (~missing).sum(axis=0).clip(1)
         mean = np.where(missing, 0.0, X).sum(axis=0) / known
@@ -58,7 +58,7 @@ class GaussianFill:
         return fill
 
     def fill(self, X: Array) -> Array:
-        """The rows (n, d) with missing cells as the others foretell them."""
+        """Fill the missing cells of rows (n, d) with their conditional means."""
         if not np.isnan(X).any():
             return X
         if not self.covariance.size:
@@ -67,7 +67,7 @@ class GaussianFill:
 
     @classmethod
     def restored(cls, arrays: Mapping[str, NDArray[Any]], n_columns: int) -> GaussianFill:
-        """From arrays that were saved, checked: those of `n_columns`."""
+        """Restore from saved arrays for `n_columns` columns, with checks."""
         mean, covariance = arrays["mean"], arrays["covariance"]
         wide = n_columns if n_columns <= MOST_COLUMNS else 0
         for name, array, shape in (("mean", mean, (n_columns,)), ("covariance", covariance, (n_columns, wide))):
@@ -76,7 +76,7 @@ class GaussianFill:
         return cls(mean, covariance)
 
     def _expected(self, X: Array, *, learn: bool = False) -> tuple[Array, Array]:
-        """The filled rows and, to learn from, the sum over rows of the covariance of what was filled in."""
+        """The filled rows and, for learning, the summed conditional covariance of the filled cells."""
         missing = np.isnan(X)
         result, spread = X.copy(), np.zeros_like(self.covariance)
         holes = np.flatnonzero(missing.any(axis=1))
@@ -104,7 +104,7 @@ class GaussianFill:
 
 
 def _factor(covariance: Tensor, missing: Tensor) -> Tensor:
-    """Cholesky factors (n_patterns, d, d) of the covariance of the known cells, the identity for the missing ones."""
+    """Cholesky factors (n_patterns, d, d) of the covariance of the known cells, with the identity for missing cells."""
     known = (~missing).double()
     between = covariance * known[:, :, None] * known[:, None, :] + torch.diag_embed(1.0 - known)
     factor: Tensor = torch.linalg.cholesky(between)

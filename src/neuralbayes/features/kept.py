@@ -1,4 +1,4 @@
-"""Features of a pretrained network, computed once: kept in a file, found again by the content of each item."""
+"""Cache of features of a pretrained network, by the content of each item."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from neuralbayes.system.files import read_tensors, write_tensors
 from neuralbayes.training.progress import progress
 
 BLOCK = 256
-"""Pictures or texts whose features are computed, and kept, together."""
+"""Pictures or texts per computation."""
 
 Digests = NDArray[np.uint8]
 
@@ -32,19 +32,19 @@ def kept_features(
     *,
     verbose: bool = False,
 ) -> NDArray[np.float32]:
-    """The features of all items, from `path` where they are kept there, else computed and then kept.
+    """The features of all items, from the cache `path` or computed and added to it.
 
-    An item is computed once, however often it occurs and wherever it stands. Interrupted, the same call goes on.
+    Each item is computed once, even if it occurs several times. After an interruption, the same call continues.
 
     Parameters
     ----------
     network : PretrainedNetwork
     read : callable
-        From the indices of some items to what the network takes.
+        Reads items by their indices, as input of the network.
     items : ndarray of uint8 and shape (n, 16)
-        The digest of each item's content: :func:`text_digests`, :func:`file_digests`, :func:`image_digests`.
+        Digest of the content of each item: :func:`text_digests`, :func:`file_digests`, :func:`image_digests`.
     path : Path
-        A .safetensors file. One of another network is replaced.
+        A .safetensors file. A file of another network is replaced.
     verbose : bool, default=False
         Show progress.
 
@@ -96,7 +96,7 @@ def features_of(network: PretrainedNetwork, items: Any) -> NDArray[np.float32]:
 
 
 def _kept(path: Path, identity: str) -> tuple[Digests, NDArray[np.float32]]:
-    """Digests and features that are kept in a file; none where it is not there, damaged, or of another network."""
+    """Digests and features in a file; none if it is missing, damaged, or of another network."""
     nothing = np.empty((0, 16), np.uint8), np.empty((0, 0), np.float32)
     try:
         tensors, metadata = read_tensors(path)
@@ -109,7 +109,7 @@ def _kept(path: Path, identity: str) -> tuple[Digests, NDArray[np.float32]]:
 
 
 def keeps(path: Path, network: PretrainedNetwork) -> bool:
-    """Whether a file holds features of this network."""
+    """Whether a file contains features of this network."""
     return len(_kept(path, network.identity)[0]) > 0
 
 

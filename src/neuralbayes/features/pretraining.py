@@ -1,4 +1,4 @@
-"""Image features without labels: an objective on all hidden states of an encoder (section 3, appendix B)."""
+"""Unsupervised image features: an objective on all hidden states of an encoder (section 3, appendix B)."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
 WATCHED = 256
-"""Images on which information and dead states are measured while training."""
+"""Images for measuring information and dead states during training."""
 
 ADVICE = "Try a larger alpha, a smaller beta or a smaller learning rate, and look whether the images differ at all."
-"""For a layer that has collapsed."""
+"""Hint for a collapsed layer."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class PretrainConfig(EncoderConfig):
     patience : int, optional
         Stop after this many epochs without improvement of the loss, which includes R_c and is averaged over an epoch.
     learning_rate, weight_decay : float
-        Of Adam.
+        Settings of Adam.
     schedule : {"constant", "cosine"}
     normalize : {"dimension", "channel", "whiten"}
     augment : bool
@@ -117,8 +117,8 @@ class PretrainConfig(EncoderConfig):
 
 PRESETS = {
     "paper": PretrainConfig(),
-    # Chosen on a validation part of CIFAR-10's training images, one short run each: whitening made a large difference,
-    # the learning rate a small one, a running p(z) hardly any. docs/images.md has what was tried.
+    # Selected on held-out training images of CIFAR-10, with one short run per setting: whitening made a large
+    # difference, the learning rate a small one, a running p(z) hardly any. docs/images.md lists all settings.
     "laptop": PretrainConfig(
         encoder="small",
         normalize="whiten",
@@ -152,8 +152,8 @@ def pretrain(
     Parameters
     ----------
     images : folder, paths, array, tensor, data set or Images
-        What :func:`neuralbayes.load_images` takes, PIL images, a data set of PyTorch or Hugging Face, or its loader; at
-        least 22x22 pixels.
+        Anything that :func:`neuralbayes.load_images` accepts, PIL images, a data set of PyTorch or Hugging Face, or a
+        loader. At least 22x22 pixels.
     config : PretrainConfig or {"laptop", "paper"}, default="laptop"
     epochs : int, optional
         Passes over the images, instead of those of `config`.
@@ -196,7 +196,7 @@ def pretrain(
     fabric = default_fabric(device=device) if fabric is None else fabric
     config = replace(wanted, precision=rank_zero_result(fabric, lambda: _precision(wanted, out)))
     recorded = {} if objective is None else {"objective": described(objective)}
-    # Copied, so that a running p(z) does not leak into the next run.
+    # Copy, so that a running p(z) does not leak into the next run.
     minimised = MIM(config.alpha, config.version) if objective is None else copy.deepcopy(objective)
 
     def learner(source: ImageSource, normalization: Normalization) -> Learner[ImageEncoder]:
@@ -277,7 +277,7 @@ def _config(config: PretrainConfig | str) -> PretrainConfig:
 
 
 def _precision(config: PretrainConfig, out: str | Path | None) -> Precision:
-    """What "auto" stands for: the precision that the run in `out` began with, or else the best of this machine."""
+    """Resolve "auto": the precision of the run in `out`, or the best of this machine."""
     wanted = config.precision
     if wanted == "auto" and out is not None and (Path(out) / "config.json").is_file():
         there = read_json(Path(out) / "config.json")

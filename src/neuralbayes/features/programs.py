@@ -1,4 +1,4 @@
-"""Networks as files for other programs: ONNX, and programs of torch.export; neither is a pickle of classes."""
+"""Export networks for other programs as ONNX or with torch.export. Neither is a pickle."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from neuralbayes.system.files import atomic_write
 Format = Literal["onnx", "torch"]
 
 MOST = 1 << 20
-"""Samples that a program takes at once, at most."""
+"""Maximum batch size of a program."""
 
 
 def export_network(
@@ -36,34 +36,34 @@ def export_network(
     tolerance: Sequence[float],
     metadata: Mapping[str, str],
 ) -> float:
-    """Write a network that takes any number of samples, after comparing what it gives with what it must.
+    """Export a network for any number of samples, after comparing its outputs with the expected ones.
 
     Parameters
     ----------
     network : nn.Module
-        From (n, ...) to a tensor, or to a tuple of them.
+        Maps (n, ...) to a tensor or a tuple of tensors.
     example : ndarray of shape (n >= 2, ...)
-        Samples in the type that the program takes.
+        Samples in the input type of the program.
     expected : sequence of ndarray
-        What it must give for them.
+        Expected outputs for these samples.
     path : path
     to : {"onnx", "torch"}
     names : tuple of str and sequence of str
-        Of the input, and of the outputs.
+        Names of the input and of the outputs.
     tolerance : sequence of float
-        Largest difference of each output, relative to its largest number or to 1.
+        Maximum difference of each output, relative to its largest value or to 1.
     metadata : mapping of str to str
-        What an ONNX file says about itself.
+        Metadata of an ONNX file.
 
     Returns
     -------
     float
-        The largest difference.
+        The maximum difference.
 
     Raises
     ------
     ValueError
-        When it is too large; nothing is written then.
+        If the difference is too large. Nothing is written then.
     """
     if to not in ("onnx", "torch"):
         raise ValueError(f"`to` must be onnx or torch, got {to!r}")
@@ -78,7 +78,7 @@ def export_network(
                 )
                 found = session.run(None, {names[0]: example})
             else:
-                program = io.BytesIO()  # torch's own writer of files ends the process on a full disk
+                program = io.BytesIO()  # torch's file writer kills the process on a full disk
                 torch.export.save(torch.export.export(network, _first(example), dynamic_shapes=_any_number()), program)
                 temporary.write_bytes(program.getbuffer())
                 given = torch.export.load(temporary).module()(torch.from_numpy(example))
@@ -86,7 +86,7 @@ def export_network(
         largest = 0.0
         for got, right, allowed in zip(found, expected, tolerance, strict=True):
             difference = float(np.abs(got.astype(np.float64) - right).max())
-            if not difference <= allowed * max(1.0, float(np.abs(right).max())):  # not: NaN fails every comparison
+            if not difference <= allowed * max(1.0, float(np.abs(right).max())):  # `not`: NaN fails every comparison
                 raise ValueError(
                     f"the exported network differs from the model by {difference:g}; {path} is not written"
                 )
@@ -134,7 +134,7 @@ def _require_onnx() -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep what torch's exporters say about themselves from the user."""
+    """Hide the messages of torch's exporters."""
     loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript", "onnx_ir")]
     levels = [logger.level for logger in loggers]
     with warnings.catch_warnings():

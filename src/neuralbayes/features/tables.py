@@ -1,4 +1,4 @@
-"""Features of the rows of a table without labels: an objective on all hidden states of an MLP (section 3)."""
+"""Unsupervised features of rows: an objective on all hidden states of an MLP (section 3)."""
 
 from __future__ import annotations
 
@@ -31,34 +31,34 @@ Array = NDArray[Any]
 CPU = torch.device("cpu")
 
 SMALL = 5e7
-"""Multiplications in a step up to which one thread is faster than several that wait for each other."""
+"""Multiplications in a step below which one thread is faster than several."""
 
 STEP = 0.05
-"""Standard deviation of R_c's step length, relative to that of a row."""
+"""Standard deviation of the step length of R_c, relative to the length of a row."""
 
 BLOCK = 4096
-"""Rows that pass through a trained network at once."""
+"""Rows per forward pass of a trained network."""
 
 
 @dataclass(frozen=True)
 class RowsConfig:
-    """How to train.
+    """Settings of the training.
 
     Attributes
     ----------
     hidden : tuple of int
         Units of each hidden layer.
     alpha, version
-        Of MIM, where no other objective is given.
+        Parameters of MIM, unless another objective is given.
     beta : float
         Weight of R_c.
     batch_size : int
-        Least rows in an update.
+        Minimum number of rows per update.
     epochs : int
     learning_rate : float
-        Of Adam, which half a cosine takes to 0.
+        Initial learning rate of Adam, with a cosine schedule.
     standardize : bool
-        Divide each column by its own standard deviation, or all by one.
+        Divide each column by its own standard deviation, or all by a common one.
     seed : int
     """
 
@@ -79,20 +79,21 @@ class RowsConfig:
 
 @dataclass(frozen=True, eq=False)
 class RowsEncoder:
-    """A trained network and the mean and deviation, of shape (n_features,), that its rows are normalised with."""
+    """A trained network, with the mean and standard deviation (n_features,) for normalising rows."""
 
     network: nn.Sequential
     mean: NDArray[np.float64]
     std: NDArray[np.float64]
 
     def prepare(self, X: Array) -> Tensor:
-        """Rows as the network takes them, subtracted in double and then in their own precision, at least float32."""
+        """Normalise rows: subtract in float64, then return their own precision, at least float32."""
         return torch.from_numpy(((X - self.mean) / self.std).astype(np.promote_types(X.dtype, np.float32)))
 
     def states(self, X: Array, layer: int = -1, device: torch.device = CPU) -> Array:
-        """A hidden state of each row in the precision of `X`, at least float32: (n, n_features) -> (n, n_states).
+        """Return a hidden state of each row in the precision of `X`, at least float32: (n, n_features) -> (n,
+        n_states).
 
-        It is computed on `device`, unless that has no double precision (mps) and `X` does.
+        It is computed on `device`, unless `X` has double precision and the device (mps) does not support it.
         """
         last = [i for i, module in enumerate(self.network) if isinstance(module, nn.ReLU)][layer]
         network = self.network[: last + 1]
@@ -106,12 +107,12 @@ class RowsEncoder:
 
 
 def rows_network(n_features: int, hidden: Sequence[int]) -> nn.Sequential:
-    """Linear maps, each with batch normalisation and ReLU: an :func:`mlp` without its last, linear layer."""
+    """Linear layers with batch normalisation and ReLU: an :func:`mlp` without its last, linear layer."""
     return nn.Sequential(OrderedDict([*mlp((n_features, *hidden, 1), batch_norm=True).named_children()][:-1]))
 
 
 def mean_variance_scale(X: Array, standardize: bool) -> tuple[Array, Array, Array]:
-    """Mean and variance of each column, and what to divide it by: its own standard deviation, or one for all."""
+    """Mean and variance of each column, and its divisor: its own standard deviation, or a common one."""
     scaler = StandardScaler().fit(X)
     common = np.full(X.shape[1], np.sqrt(scaler.var_.mean()) or 1.0)
     return scaler.mean_, scaler.var_, scaler.scale_ if standardize else common
@@ -126,12 +127,12 @@ def train_rows(
     verbose: bool = False,
     device: str = "auto",
 ) -> RowsEncoder:
-    """Learn features of unlabelled rows by an objective on every hidden state of an MLP.
+    """Learn features of unlabelled rows with an objective on every hidden state of an MLP.
 
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features), n_samples >= 2
-        Read row by row: it may be mapped from a file.
+        May be memory-mapped.
     config : RowsConfig
     objective : Objective or WeightedSum, optional
         By default MIM with the `alpha` and `version` of `config`. It is copied.
@@ -151,8 +152,8 @@ def train_rows(
         torch.manual_seed(config.seed)
         encoder = RowsEncoder(rows_network(X.shape[1], config.hidden), mean, std)
         states = HiddenStates(encoder.network, [n for n, _ in encoder.network.named_children() if n[:4] == "relu"], [1])
-        # Steps relative to the length of a row, differences relative to the number of states: `beta` then means the
-        # same whatever the number of columns and units.
+        # Steps are relative to the length of a row and differences to the number of states, so the meaning of `beta`
+        # does not depend on the number of columns and units.
         length = float(np.sqrt((variance / std**2).sum())) or 1.0
         beta = config.beta * length**2 / config.hidden[-1]
         smoothness = Smoothness(beta, scale=STEP * length) if beta else None
@@ -175,7 +176,7 @@ def train_rows(
             verbose=verbose,
             device=device,
         )
-        # A few dozen steps are too few for running averages to arrive: take those of the final weights.
+        # A few dozen steps are too few for running averages to converge: recompute them with the final weights.
         batches = Batches(len(X), batch_size, seed=config.seed, drop_last=True)
         update_bn((fetch(batches.indices(i)) for i in range(min(len(batches), 100))), encoder.network)
     encoder.network.eval().requires_grad_(False)
@@ -193,7 +194,7 @@ class LossCurve(Callback):
 
 
 def even_batches(n_samples: int, batch_size: int) -> int:
-    """The batch size, not below that asked for, that divides the samples most evenly.
+    """The batch size, at least the requested one, that divides the samples most evenly.
 
     Examples
     --------

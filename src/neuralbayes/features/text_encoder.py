@@ -1,4 +1,4 @@
-"""Text of any language as a few numbers: how often groups of letters occur in it, and what these have in common."""
+"""Convert text of any language to a few numbers: latent semantic analysis of character n-grams."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 N_HASHES = 4096
-"""Places that groups of letters are counted in."""
+"""Number of hash buckets for the n-grams."""
 
 N_PARTS, MOST_PARTS = 10, 100
-"""Principal components of the counts beside other columns, and where the text is all there is."""
+"""Number of components next to other columns, and if the text is the only column."""
 
 FIT_ROWS = 20_000
-"""Texts that components are learnt from, evenly spaced."""
+"""Number of evenly spaced texts for learning the components."""
 
 
 @dataclass(frozen=True, eq=False)
 class TextEncoder(Encoder):
-    """Latent semantic analysis of groups of three and four letters; no dictionary has to be kept."""
+    """Latent semantic analysis of character 3-grams and 4-grams, hashed, without a dictionary."""
 
     kind: ClassVar[str] = "text"
-    weights: NDArray[np.float32]  # (N_HASHES,): rare groups count more
+    weights: NDArray[np.float32]  # (N_HASHES,): rare n-grams have larger weights
     components: NDArray[np.float32]  # (n_parts, N_HASHES)
     center: NDArray[np.float32]  # (n_parts,)
 
     @classmethod
     def fit(cls, values: pd.Series[Any], unit: float, n_parts: int = N_PARTS) -> Self:
-        """Learn at most `n_parts` components; `unit` is the standard deviation of all of them together."""
+        """Learn at most `n_parts` components; `unit` is their joint standard deviation."""
         from sklearn.decomposition import TruncatedSVD
 
         words = as_words(values).dropna()
@@ -88,7 +88,7 @@ def _counts(words: pd.Series[Any]) -> csr_matrix:
 
 
 def _normalized(counts: csr_matrix, weights: NDArray[Any]) -> csr_matrix:
-    """Logarithms of counts times weights, every row of length 1."""
+    """Weighted logarithms of counts, with every row scaled to length 1."""
     from sklearn.preprocessing import normalize
 
     weighted = counts.astype(np.float64)

@@ -1,15 +1,15 @@
-r"""The gradient of an objective in p(z|x) and p(z) over a batch of any size, in the memory of a micro-batch.
+r"""The gradient of an objective in p(z|x) and p(z) over a batch of any size, with the memory of a micro-batch.
 
-Every objective has the shape :math:`J = \operatorname{mean}_i \varphi(L_i, E) + \psi(E)` with
-:math:`E = \operatorname{mean}_i L_i`. What couples the samples is E alone, so that
+Every objective has the form :math:`J = \operatorname{mean}_i \varphi(L_i, E) + \psi(E)` with :math:`E =
+\operatorname{mean}_i L_i`. Only E couples the samples, so
 
 .. math:: \nabla J = \nabla \Big[ \operatorname{mean}_i \varphi(L_i, \langle E \rangle)
     + \big\langle \langle G \rangle, \operatorname{mean}_i L_i \big\rangle \Big],
     \qquad G = \frac{\partial J}{\partial E} = \psi'(E) + \operatorname{mean}_i \frac{\partial \varphi}{\partial E}
 
-where :math:`\langle\cdot\rangle` is held fixed. Given E and G the bracket is a sum over samples: micro-batches and
-processes add theirs. The three ways to estimate p(z) differ only in where E and G come from. (The idea of two passes
-is that of Gao et al. 2021, arXiv:2101.06983, for contrastive losses.)
+where :math:`\langle\cdot\rangle` is held fixed. Given E and G, the bracket is a sum over samples, to which
+micro-batches and processes contribute. The three ways to estimate p(z) differ only in where E and G come from. (Gao et
+al. 2021, arXiv:2101.06983, introduced the idea of two passes for contrastive losses.)
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from neuralbayes.system.autocast import within_autocast, without_autocast
 Marginal = Literal["minibatch", "running", "exact"]
 
 KEPT_BYTES = 2**26
-"""Posteriors of a batch up to this size are kept between passes; larger ones are computed again."""
+"""Posteriors of a batch up to this size are kept between passes; larger ones are recomputed."""
 
 
 def backward(
@@ -120,7 +120,7 @@ def backward(
     """
     weighted = _checked(objective)
     if isinstance(network, nn.parallel.DistributedDataParallel):
-        network = network.module  # its averaging over processes is replaced by the sum below
+        network = network.module  # replaced by the sum over processes below
     if smoothness is not None:
         _check_smoothness(smoothness)
     running = _running_prior(objective, marginal)
@@ -154,7 +154,7 @@ class _Run:
         self.recompute = recompute
 
     def one_pass(self, chunks: list[Microbatch], running: RunningPrior | None) -> Tensor:
-        """E and G from the micro-batch itself, which spans the processes, or E from a running average."""
+        """Use E and G of the micro-batch over all processes, or E of a running average."""
         loss = chunks[0].weight.new_zeros(())
         for chunk in chunks:
             passed = self.forward(chunk)
@@ -175,7 +175,8 @@ class _Run:
         return self.processes.sum(loss)
 
     def two_passes(self, chunks: list[Microbatch]) -> Tensor:
-        """E, then G, of all micro-batches of all processes without gradients; then the gradient of each."""
+        """Compute E and then G over all micro-batches and processes without gradients, then the gradient of each
+        micro-batch."""
         priors, kept = self.exact_priors(chunks)
         slopes, loss = self.exact_slopes(chunks, priors, kept)
         kept.clear()
@@ -187,7 +188,8 @@ class _Run:
         return self.processes.sum(loss)
 
     def exact_priors(self, chunks: list[Microbatch]) -> tuple[list[Tensor], list[list[Tensor]]]:
-        """E of each output over all samples, and the posteriors of each micro-batch where needed again and small."""
+        """E of each output over all samples, and the posteriors of each micro-batch if they are needed again and
+        small."""
         priors: list[Tensor] = []
         kept: list[list[Tensor]] = []
         for chunk, posteriors in self.posteriors(chunks):
@@ -200,7 +202,7 @@ class _Run:
     def exact_slopes(
         self, chunks: list[Microbatch], priors: list[Tensor], kept: list[list[Tensor]]
     ) -> tuple[list[Tensor], Tensor]:
-        """G of each output over all samples, and the part of the objective that is of the prior alone."""
+        """G of each output over all samples, and the prior term of the objective."""
         terms = self.objective.terms(len(priors))
         loss = chunks[0].weight.new_zeros(())
         slopes = []
@@ -218,12 +220,12 @@ class _Run:
         return slopes, loss
 
     def coupled(self, priors: list[Tensor]) -> bool:
-        """Whether p(z) enters the `sample_term` of any objective."""
+        """Whether the `sample_term` of any objective depends on p(z)."""
         return any(_depends_on_prior(o, p) for (_, o), p in zip(self.objective.terms(len(priors)), priors, strict=True))
 
     def posteriors(self, chunks: list[Microbatch]) -> Iterator[tuple[Microbatch, list[Tensor]]]:
-        """The posteriors of each micro-batch, without a trace in the network."""
-        # Buffers are put back after the pass, not after each piece: the next pass sees them move in the same way.
+        """The posteriors of each micro-batch, without side effects on the network."""
+        # Restore buffers after the pass, not after each piece, so that the next pass updates them in the same way.
         with frozen_buffers(self.network):
             for chunk in chunks:
                 with torch.no_grad(), seeded(chunk.seed, chunk.x.device), self.shared(chunk):
@@ -231,7 +233,7 @@ class _Run:
                 yield chunk, posteriors
 
     def forward(self, chunk: Microbatch) -> Passed:
-        """The network on a micro-batch, clean and, for R_c, perturbed."""
+        """Run the network on a micro-batch and, for R_c, on a perturbed one."""
         smoothness = self.smoothness
         partial = smoothness is not None and smoothness.fraction < 1.0
         before = None if smoothness is None else BufferState(self.network)
@@ -251,18 +253,20 @@ class _Run:
             for (w, objective), x in zip(self.objective.terms(len(tensors)), tensors, strict=True)
         ]
         passed = Passed(tensors, terms)
-        idle = self.processes.size == 1 and float(chunk.weight.sum()) == 0.0  # others may wait for its statistics
+        idle = (
+            self.processes.size == 1 and float(chunk.weight.sum()) == 0.0
+        )  # other processes may wait for its statistics
         if smoothness is None or smoothness.beta == 0 or idle:
             return passed
         if random:
-            # Masks for a part of the batch would be other masks, and the difference would be theirs.
+            # A part of the batch would get different masks, and the difference would come from these.
             raise ValueError(
                 "`smoothness.fraction` must be 1 for a network that draws random numbers, as dropout does, "
                 f"got {smoothness.fraction}"
             )
 
         def perturbed(x: Tensor) -> Outputs:
-            # From the buffers that the clean pass started from: else the difference would hold what it did to them.
+            # Start from the buffers of the clean pass; otherwise their update would be part of the difference.
             with (
                 frozen_buffers(self.network, before),
                 seeded(chunk.seed, x.device),
@@ -276,12 +280,12 @@ class _Run:
         return passed
 
     def shared(self, chunk: Microbatch) -> AbstractContextManager[Statistics]:
-        """With several processes, batch normalisation sees the micro-batch of all of them."""
+        """With several processes, batch normalisation uses the micro-batches of all of them."""
         return shared_statistics(self.network, self.processes.sum if self.processes.size > 1 else None, chunk.present)
 
     @contextmanager
     def all_or_nothing(self, running: RunningPrior | None) -> Iterator[None]:
-        """Add the gradients made inside to those that were there; after an error, leave everything as it was."""
+        """Add the gradients computed inside the block to the existing ones; after an error, restore everything."""
         parameters = [p for p in self.network.parameters() if p.requires_grad]
         before = [p.grad for p in parameters]
         buffers = BufferState(self.network, *([] if running is None else [running]))
@@ -300,11 +304,11 @@ class _Run:
             if old is None:
                 p.grad = new
             elif new is not None:
-                old.detach().add_(new)  # in place: an optimiser may hold it
+                old.detach().add_(new)  # in place: an optimiser may hold a reference
 
 
 def _depends_on_prior(objective: Objective, p_z: Tensor) -> bool:
-    """Whether p(z) enters `sample_term`; where it does not, as in MIM, the pass for its slope is saved."""
+    """Whether `sample_term` depends on p(z). If not, as in MIM, the pass for its slope is skipped."""
     leaf = p_z.detach().requires_grad_()
     with torch.enable_grad():
         return bool(objective.per_sample(p_z.detach()[None], leaf).requires_grad)

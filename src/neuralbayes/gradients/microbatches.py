@@ -1,4 +1,4 @@
-"""A batch in pieces, over the processes that hold it."""
+"""Split a batch into micro-batches, over the processes that hold it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Microbatch:
     x: Tensor
     weight: Tensor  # (n,), sums to 1 over all micro-batches of all processes
     seed: int
-    present: bool  # whether it has samples, or only fills up for those of other processes
+    present: bool  # whether it has samples, or only matches the micro-batches of other processes
 
 
 def microbatches(
@@ -26,7 +26,7 @@ def microbatches(
     sample_weight: Tensor | None,
     processes: Processes,
 ) -> list[Microbatch]:
-    """The batch in pieces, each with its weights and its seed, the same number of pieces on every process."""
+    """Split the batch into micro-batches with weights and seeds, as many on every process."""
     if not isinstance(network, nn.Module):
         raise TypeError(
             "`network` must be a torch.nn.Module, whose buffers and random numbers can be the same in every pass, "
@@ -55,7 +55,7 @@ def microbatches(
     seeds = torch.randint(2**62, (n_chunks,)).tolist()
     n = len(batch)
     if n < n_chunks:
-        # A process short of samples takes part in every sum with samples of no weight, each in a piece of its own.
+        # A process with fewer samples takes part in every sum with samples of weight 0, each in its own piece.
         missing = n_chunks - n
         batch = torch.cat([batch, batch.new_zeros(missing, *batch.shape[1:])])
         weight = torch.cat([weight, weight.new_zeros(missing)])
@@ -64,6 +64,6 @@ def microbatches(
 
 
 def _weight_dtype(network: nn.Module, batch: Tensor) -> torch.dtype:
-    """Double where the network or its input is, so that the gradient is exact in double; else float32."""
+    """float64 if the network or its input is, so that the gradient is exact in float64; otherwise float32."""
     double = batch.dtype == torch.float64 or any(p.dtype == torch.float64 for p in network.parameters())
     return torch.float64 if double else torch.float32

@@ -1,4 +1,4 @@
-"""A micro-batch that went through a network, and its way back: in which order, and what is kept meanwhile."""
+"""The forward and backward pass of a micro-batch: their order, and which activations are kept."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from neuralbayes.objectives.smoothness import Smoothness
 from neuralbayes.objectives.weighted import Outputs, as_list
 
 EXPENSIVE = 256
-"""Multiplications for one number of a result, from which on it is kept rather than made again."""
+"""Multiplications per output element above which activations are kept instead of recomputed."""
 
 
 PART_BYTES = 2**22
-"""Size of the pieces in which the terms of an output are evaluated."""
+"""Size of the pieces for evaluating the terms of an output."""
 
 
 class Term:
-    """The objective in one output of a network, on a micro-batch: a function of that output alone, given E and G.
+    """The objective on one output of a network for a micro-batch: given E and G, a function of that output alone.
 
     Attributes
     ----------
     factor : float
-        Of this output in the objective.
+        Weight of this output in the objective.
     objective : Objective
     output : Tensor of shape (n_samples, n_states, *spatial)
-        Without its graph.
+        Detached from its graph.
     weight : Tensor of shape (n_samples,)
-        Of the samples, in the whole batch.
+        Weights of the samples in the whole batch.
     p_z, slope : Tensor of shape (n_states, *spatial)
-        E and G = dJ/dE, to be set.
+        E and G = dJ/dE, set before the backward pass.
     """
 
     p_z: Tensor
@@ -50,15 +50,15 @@ class Term:
         self.weight = weight
 
     def prior(self, weight: Tensor) -> Tensor:
-        """The sum of p(z|x) over samples with these weights."""
+        """Weighted sum of p(z|x) over the samples."""
         return self._sum(weight, lambda p_zx, w: weighted_sum(w, p_zx))
 
     def sample_slope(self, weight: Tensor, p_z: Tensor) -> Tensor:
-        """The sum over samples of d phi / d E: (n_states, *spatial); 0 where phi does not depend on E."""
+        """Sum over samples of d phi / d E: (n_states, *spatial); 0 if phi does not depend on E."""
         return self._sum(weight, lambda p_zx, w: sample_slope(self.objective, p_zx, p_z, w))
 
     def gradient(self) -> tuple[Tensor, Tensor]:
-        """The value of the samples' terms, and the gradient of the objective in the output."""
+        """The value of the sample terms, and the gradient of the objective with respect to the output."""
         gradient = torch.empty_like(self.output)
         values = []
         size = self._part()
@@ -79,19 +79,19 @@ class Term:
         return reduce(torch.add, (function(interior_posterior(output), w) for output, w in parts))
 
     def _part(self) -> int:
-        """Samples to take at a time: no sum mixes them, and few enough stay in the processor's cache."""
+        """Number of samples per piece. Samples are independent, and a small piece stays in the processor's cache."""
         return max(1, PART_BYTES // max(1, self.output[0].nbytes))
 
 
 class Passed:
-    """A micro-batch that went through the network, clean and perturbed, and waits for its backward pass.
+    """A micro-batch after the clean and the perturbed forward pass, before its backward pass.
 
     Parameters
     ----------
     outputs : list of Tensor
-        Of the clean pass.
+        Outputs of the clean pass.
     terms : list of Term
-        The objective in each output.
+        The objective on each output.
     """
 
     def __init__(self, outputs: list[Tensor], terms: list[Term]) -> None:
@@ -109,9 +109,9 @@ class Passed:
         chunk: Microbatch,
         linked: bool,
     ) -> None:
-        """Evaluate beta * R_c and its gradient in the outputs of both passes.
+        """Evaluate beta * R_c and its gradient with respect to the outputs of both passes.
 
-        `linked` says that the perturbed pass has a gradient in the clean one, as it has through batch statistics.
+        `linked` says that the perturbed pass depends on the clean one, as it does through batch statistics.
         """
         results: list[Tensor] = []
         leaves: list[Tensor] = []
@@ -138,10 +138,10 @@ class Passed:
         ]
 
     def backward(self, lazy: bool) -> Tensor:
-        """Add the gradient to the parameters; the value of the samples' terms and of the penalty.
+        """Add the gradient to the parameters, and return the value of the sample terms and of the penalty.
 
-        The gradient in an output is made at once or, if `lazy`, when the backward pass gets there. The clean pass goes
-        first where it can: what it kept is free before the perturbed pass makes again what it did not keep.
+        The gradient of an output is computed at once or, if `lazy`, when the backward pass reaches it. The clean pass
+        runs first if possible, so that its activations are freed before the perturbed pass recomputes its own.
         """
         values = [self.penalty]
 
@@ -153,7 +153,7 @@ class Passed:
         roots: list[tuple[Tensor, Tensor]] = []
         while self.terms:
             term, (output, slope) = self.terms.pop(), self._clean.pop()
-            if slope is None:  # one 0, seen from everywhere: nothing of the output's size waits
+            if slope is None:  # an expanded 0, so that nothing of the size of the output is kept
                 slope = output.new_zeros(()).expand_as(output)
             if lazy and output.grad_fn is not None:
                 output.register_hook(partial(with_term, term))  # type: ignore[no-untyped-call]
@@ -164,7 +164,7 @@ class Passed:
         if not roots:
             raise ValueError("`network` must have parameters that require a gradient, got outputs without any")
         passes = [roots + self._perturbed] if self.linked else [self._perturbed, roots]
-        del roots, term, output, slope  # what a pass holds is to be free after it
+        del roots, term, output, slope  # free the activations after the pass
         while passes:
             tensors = passes.pop()
             torch.autograd.backward([t for t, _ in tensors], [g for _, g in tensors])
@@ -172,12 +172,12 @@ class Passed:
 
 
 def sample_slope(objective: Objective, p_zx: Tensor, p_z: Tensor, weight: Tensor) -> Tensor:
-    """Weighted sum over samples of d phi / d E: (K, *spatial); 0 where phi does not depend on E."""
+    """Weighted sum over samples of d phi / d E: (K, *spatial); 0 if phi does not depend on E."""
     return slope(lambda leaf: (weight * objective.per_sample(p_zx, leaf)).sum(), p_z)[1]
 
 
 def slope(function: Callable[[Tensor], Tensor], p_z: Tensor) -> tuple[Tensor, Tensor]:
-    """A scalar function of p(z) and its gradient, which is 0 where the function does not look at p(z)."""
+    """A scalar function of p(z) and its gradient, which is 0 if the function does not depend on p(z)."""
     with torch.enable_grad():
         leaf = p_z.detach().requires_grad_()
         value = function(leaf)
@@ -188,7 +188,7 @@ def slope(function: Callable[[Tensor], Tensor], p_z: Tensor) -> tuple[Tensor, Te
 
 
 def lean(function: Callable[[Tensor], Outputs]) -> Callable[[Tensor], Outputs]:
-    """A function that keeps for its backward pass what is expensive to make again, and makes again the rest."""
+    """Wrap a function so that its backward pass keeps only expensive results and recomputes the rest."""
 
     def call(x: Tensor) -> Outputs:
         result: Outputs = checkpoint(
@@ -215,7 +215,7 @@ def _policy(_context: Any, operation: Any, *arguments: Any, **_options: Any) -> 
 
 
 def _cut(outputs: Outputs) -> Outputs:
-    """The same outputs as leaves of a graph of their own."""
+    """The same outputs as leaves of a new graph."""
     if isinstance(outputs, Tensor):
         return outputs.detach().requires_grad_()
     if isinstance(outputs, Mapping):

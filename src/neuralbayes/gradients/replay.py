@@ -1,4 +1,4 @@
-"""Calling a network again and finding it the same: buffers and random numbers."""
+"""Repeat a forward pass exactly: restore buffers and random numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import nn
 
 
 class BufferState:
-    """The buffers of networks as they are now, such as the running statistics of batch normalisation."""
+    """A snapshot of the buffers of networks, such as the running statistics of batch normalisation."""
 
     def __init__(self, *networks: nn.Module) -> None:
         self._owners = [(module, dict(module._buffers)) for network in networks for module in network.modules()]
@@ -22,9 +22,9 @@ class BufferState:
         ]
 
     def restore(self) -> None:
-        """Put every buffer back, also one that was assigned anew, and take away those that were not there."""
+        """Restore every buffer, including reassigned ones, and remove new ones."""
         for tensor, value in self._values:
-            # Through `.data`: a graph that still waits for its backward pass must not see a new version.
+            # Through `.data`: a graph before its backward pass must not see a new version.
             tensor.data.copy_(value)
         for module, buffers in self._owners:
             for name in module._buffers.keys() - buffers.keys():
@@ -35,7 +35,7 @@ class BufferState:
 
 @contextmanager
 def frozen_buffers(network: nn.Module, at: BufferState | None = None) -> Iterator[None]:
-    """Undo what forward passes inside do to the buffers; let them start from those of `at` if given."""
+    """Undo the changes of forward passes inside the block to the buffers; start from those of `at`, if given."""
     before = BufferState(network)
     if at is not None:
         at.restore()
@@ -47,12 +47,12 @@ def frozen_buffers(network: nn.Module, at: BufferState | None = None) -> Iterato
 
 @contextmanager
 def seeded(seed: int, device: torch.device) -> Iterator[Callable[[], bool]]:
-    """Draw dropout masks and the like from `seed`, leaving the global generators as they were.
+    """Draw random numbers, such as dropout masks, from `seed`, and restore the global generators.
 
     Yields
     ------
     callable
-        Whether any random numbers have been drawn inside, on the CPU or on `device`.
+        Returns whether any random numbers have been drawn inside the block, on the CPU or on `device`.
     """
     cuda = [device] if device.type == "cuda" else []
 
@@ -62,7 +62,7 @@ def seeded(seed: int, device: torch.device) -> Iterator[Callable[[], bool]]:
         return not all(map(torch.equal, states, fresh))
 
     with torch.random.fork_rng(devices=cuda):
-        torch.default_generator.manual_seed(seed)  # torch.manual_seed would ask every backend there could be
+        torch.default_generator.manual_seed(seed)  # torch.manual_seed would query every backend
         if cuda:
             torch.cuda.manual_seed(seed)
         yield drawn

@@ -1,1 +1,1 @@
-"""Networks, and what has to be known of any network to train it; no dataset names."""
+"""Networks and their building blocks."""

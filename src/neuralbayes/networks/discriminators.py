@@ -1,4 +1,4 @@
-"""Networks that score pairs of feature vectors and codes, as Deep InfoMax needs them."""
+"""Networks that score pairs of feature vectors and codes, for Deep InfoMax."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from torch import Tensor, nn
 
 
 class Projection(nn.Module):
-    """One hidden layer beside a linear shortcut, then layer normalisation; on the last dimension of its input.
+    """One hidden layer with a linear shortcut, followed by layer normalisation, on the last dimension of the input.
 
-    On vectors at the positions of a feature map it is a network of 1x1 convolutions.
+    On the positions of a feature map, this is a network of 1x1 convolutions.
 
     Parameters
     ----------
@@ -29,16 +29,16 @@ class Projection(nn.Module):
 
 
 class DotDiscriminator(nn.Module):
-    """Encode and dot product: vectors and codes are taken into one space, where their scalar product is the score.
+    """Encode and dot product: embed vectors and codes in one space and score pairs by their dot product.
 
-    It is divided by the square root of `units`, so that scores of vectors that have nothing in common are of order 1.
+    The score is divided by the square root of `units`, so that unrelated pairs have scores of order 1.
 
     Parameters
     ----------
     n_features, n_code : int
         Sizes of a vector and of a code.
     units : int
-        Dimensions of the common space.
+        Dimension of the common space.
     """
 
     def __init__(self, n_features: int, n_code: int, units: int) -> None:
@@ -53,22 +53,22 @@ class DotDiscriminator(nn.Module):
 
 
 class ConcatDiscriminator(nn.Module):
-    """Concatenate and score: a network with two hidden layers on a vector with a code beside it.
+    """Concatenate and score: a network with two hidden layers on the concatenation of a vector and a code.
 
-    All pairs pass through the second layer, so that time and memory grow with the square of the batch: it is for
-    one vector an image, or for small batches.
+    All pairs pass through the second layer, so time and memory grow with the square of the batch size. Use it with one
+    vector per image, or with small batches.
 
     Parameters
     ----------
     n_features, n_code : int
         Sizes of a vector and of a code.
     units : int
-        Of each hidden layer.
+        Size of each hidden layer.
     """
 
     def __init__(self, n_features: int, n_code: int, units: int) -> None:
         super().__init__()
-        # A linear map of a concatenation is the sum of two: each is computed once a vector, not once a pair.
+        # A linear map of a concatenation is a sum of two: compute each once per vector, not once per pair.
         self.of_features = nn.Linear(n_features, units)
         self.of_code = nn.Linear(n_code, units, bias=False)
         self.score = nn.Sequential(nn.ReLU(), nn.Linear(units, units), nn.ReLU(), nn.Linear(units, 1))

@@ -18,7 +18,8 @@ MNIST_CHANNELS = (100, 100, 200, 500)
 def convolutional_encoder(
     channels: Sequence[int] = PAPER_CHANNELS, in_channels: int = 3, batch_norm: bool = True
 ) -> nn.Sequential:
-    """3x3 convolutions without padding, each with batch normalisation and ReLU, 2x2 max pooling after the 1st and 3rd.
+    """Four 3x3 convolutions without padding, with batch normalisation and ReLU, and 2x2 max pooling after the 1st and
+    3rd.
 
     Parameters
     ----------
@@ -29,8 +30,8 @@ def convolutional_encoder(
     Returns
     -------
     nn.Sequential
-        Its hidden states are named ``relu1`` to ``relu4``. The input must be at least 22x22 pixels; 32x32 gives a last
-        state of 3x3 (the paper says 2x2, which its layers do not give).
+        Its hidden states are named ``relu1`` to ``relu4``. The input must have at least 22x22 pixels; 32x32 pixels give
+        a last state of 3x3 (not 2x2, as the paper says).
 
     Examples
     --------
@@ -61,9 +62,10 @@ def labeling_network(
     n_states : int, default=10
     in_channels : int, default=1
     width : float, default=1.0
-        Channels against the paper's, rounded to multiples of 16.
+        Number of channels relative to the paper's, rounded to multiples of 16.
     batch_norm : bool, default=True
-        After each convolution. Appendix H does not say; section 5.1 has it in all experiments with convolutions.
+        Batch normalisation after each convolution. Appendix H does not mention it; section 5.1 uses it in all
+        experiments with convolutions.
 
     Returns
     -------
@@ -82,7 +84,7 @@ def labeling_network(
 
 
 def scaled_channels(channels: Sequence[int], width: float) -> tuple[int, ...]:
-    """Channel counts times `width`, rounded to multiples of 16, which CPUs and GPUs run faster; 1 leaves them.
+    """Numbers of channels times `width`, rounded to multiples of 16, which run faster; a width of 1 changes nothing.
 
     Examples
     --------
@@ -131,7 +133,7 @@ def mlp(sizes: Sequence[int], batch_norm: bool = False) -> nn.Sequential:
 
 
 def orthogonal_(network: nn.Sequential) -> nn.Sequential:
-    """Orthogonal initialisation of all weight matrices and kernels, as the paper has it, biases 0; in place."""
+    """Initialise all weight matrices and kernels orthogonally, as in the paper, and biases with 0, in place."""
     for module in network.modules():
         if isinstance(module, nn.Conv2d | nn.Linear):
             nn.init.orthogonal_(module.weight)

@@ -1,4 +1,4 @@
-"""Weights from a file into a module, of which nothing is allocated before they are known to fit."""
+"""Load weights from a file into a module, allocating memory only after they are known to fit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def check_finite(tensors: Mapping[str, Tensor], *, own: str | None = None) -> No
     ----------
     tensors : mapping of str to Tensor
     own : str, optional
-        How the names of a network of the user's own begin, which may hold infinity, as masks do, but no NaN.
+        Prefix of the names of a user's network, which may contain infinity, as masks do, but not NaN.
 
     Examples
     --------
@@ -33,20 +33,20 @@ def check_finite(tensors: Mapping[str, Tensor], *, own: str | None = None) -> No
 
 
 def fill(module: nn.Module, weights: Mapping[str, Tensor]) -> None:
-    """Give a module that was made on the device "meta" its weights.
+    """Set the weights of a module that was created on the device "meta".
 
-    A file of a few bytes can describe a network of any size. Made on "meta", it has shapes and takes no memory.
+    A file of a few bytes can describe a network of any size. On "meta", a network has shapes but takes no memory.
 
     Parameters
     ----------
     module : Module
     weights : mapping of str to Tensor
-        As its `state_dict` names them.
+        Weights by their names in `state_dict`.
 
     Raises
     ------
     ValueError
-        When a tensor is missing, left over, or of another shape or dtype.
+        If a tensor is missing, unexpected, or of another shape or dtype.
 
     Examples
     --------
@@ -67,6 +67,6 @@ def fill(module: nn.Module, weights: Mapping[str, Tensor]) -> None:
                 f"{name!r} must be {want.dtype} of shape {tuple(want.shape)}, got {got.dtype} of shape "
                 f"{tuple(got.shape)}"
             )
-    # Copies, in the memory format of the module: those of a file keep all of it in memory.
+    # Copy into the memory format of the module: tensors of a file would keep the whole file in memory.
     own = {name: torch.empty_like(expected[name], device="cpu").copy_(tensor) for name, tensor in weights.items()}
     module.load_state_dict(own, assign=True)

@@ -14,13 +14,13 @@ class HiddenStates(nn.Module):
     Parameters
     ----------
     network : nn.Module
-        Any module, such as one of timm's or torchvision's.
+        Any module, for example from timm or torchvision.
     names : sequence of str
-        Submodules of `network`, by the names that `named_modules` gives; what each returns is a hidden state of shape
-        (n_samples, channels, *spatial). A module that is called several times counts with its last call.
+        Names of submodules of `network`, as in `named_modules`. Each returns a hidden state of shape (n_samples,
+        channels, *spatial). If a module is called several times, its last call counts.
     scales : sequence of int, default=(1, 2)
-        Sizes and strides of the average pooling; 1 is the state as it is. A state smaller than the pooling window is
-        averaged as a whole; one without positions has no further scales.
+        Sizes and strides of the average pooling; 1 is the state itself. A state smaller than the pooling window is
+        averaged as a whole; a state without positions has only scale 1.
 
     Returns
     -------
@@ -50,7 +50,7 @@ class HiddenStates(nn.Module):
         self.names = list(names)
         self.scales = list(scales)
         self._wanted = self._all = [(name, scale) for scale in scales for name in names]
-        self._last = self._all[-1:]  # of those that the network turns out to have
+        self._last = self._all[-1:]  # of the states that the network has
 
     def forward(self, x: Tensor) -> dict[str, Tensor]:
         with self._recorded({name for name, _ in self._wanted}) as states:
@@ -64,7 +64,7 @@ class HiddenStates(nn.Module):
         states: dict[str, dict[int, Tensor]] = {}
 
         def record(name: str, output: Tensor) -> None:
-            # Pooled here, not after the network, so that the backward pass comes to it when it comes to the state.
+            # Pool here, not after the network, so that the backward pass reaches the pooling together with the state.
             larger = [scale for scale in self.scales if scale > 1 and output.ndim == 4]
             states[name] = {1: output, **{scale: _average_pool(output, scale) for scale in larger}}
 
@@ -82,7 +82,7 @@ class HiddenStates(nn.Module):
 
 @contextmanager
 def last_state_only(network: nn.Module) -> Iterator[None]:
-    """Let each :class:`HiddenStates` in `network` return the last state of its last call alone, and hold no other."""
+    """Make each :class:`HiddenStates` in `network` return only its last state, and keep no other."""
     found = [module for module in network.modules() if isinstance(module, HiddenStates)]
     for module in found:
         module._wanted = module._last

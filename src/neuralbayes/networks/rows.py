@@ -1,4 +1,5 @@
-"""What rows become before anything else sees them: sparse rows get few columns, and rows may get unit length."""
+"""The first layer of models of rows: reduces sparse rows to a few columns, and optionally scales rows to unit
+length."""
 
 from __future__ import annotations
 
@@ -7,14 +8,14 @@ from torch import Tensor, nn
 
 
 class RowLayer(nn.Module):
-    """Rows, dense or sparse, as a network takes them.
+    """Convert rows, dense or sparse, to the input of a network.
 
     Parameters
     ----------
     reduction : Tensor of shape (n_features, n_components), optional
-        What rows are multiplied by, such as the right singular vectors of sparse rows.
+        Matrix that multiplies the rows, such as the right singular vectors of sparse rows.
     unit : bool, default=False
-        Divide each row by its length, so that distances depend on angles alone; a row of zeros stays one.
+        Divide each row by its length, so that distances depend only on angles. Rows of zeros stay zero.
 
     Examples
     --------
@@ -34,7 +35,7 @@ class RowLayer(nn.Module):
         self.unit = unit
 
     def forward(self, x: Tensor) -> Tensor:
-        """(n, ...) -> (n, n_components) where there is a reduction, (n, n_features) of unit length, or `x` itself."""
+        """(n, ...) -> (n, n_components) with a reduction, (n, n_features) of unit length, or `x` itself."""
         if self.reduction is not None:
             x = x.flatten(1) if not x.is_sparse else x
             x = x.to(self.reduction.dtype) @ self.reduction

@@ -1,4 +1,4 @@
-"""A network with one hidden layer of sines, whose output layer alone is trained."""
+"""A network with one fixed hidden layer of sines and a trained output layer."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from torch import Tensor, nn
 
 
 class SineNetwork(nn.Module):
-    r"""Logits that are linear in sines of many wavelengths of the input.
+    r"""Logits that are linear in sines of the input with many wavelengths.
 
     .. math:: F(x) = W \begin{pmatrix} \sin(\Omega B (x - c) + \phi) \\ 1 \end{pmatrix}
 
-    The wavelengths are spread from the distance between neighbours to the extent of the data, so that the network can
-    draw a boundary at any scale and extends it smoothly between the points. Being linear in `W`, it trains in
-    a few dozen steps, and any number of heads share one hidden layer.
+    The wavelengths range from the distance between neighbours to the extent of the data, so the network can represent
+    boundaries at any scale and interpolates smoothly between the points. It is linear in `W`, so it trains in a few
+    dozen steps, and any number of heads can share one hidden layer.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class SineNetwork(nn.Module):
 
     def normalize(self, x: Tensor) -> Tensor:
         """Coordinates in the dtype of `x`: (n, n_features) -> (n, n_dimensions)."""
-        # The origin may be far away compared with the extent of the data: subtract in double.
+        # The origin may be far from the data: subtract in float64.
         return ((x.double() - self.center) @ self.basis).to(x.dtype)
 
     def hidden(self, x: Tensor) -> Tensor:

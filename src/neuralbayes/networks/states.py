@@ -1,4 +1,4 @@
-"""A network whose small states make up clusters: p(cluster|x) is the sum of p(z|x) over its states."""
+"""A network with small states that are merged into clusters: p(cluster|x) is the sum of p(z|x) over its states."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from neuralbayes.networks.rows import RowLayer
 
 
 class StateNetwork(nn.Module):
-    """Inputs as they are, normalised, through a network to small states, and these into clusters.
+    """From raw inputs to clusters: normalise, apply a network with small states, and merge the states.
 
     Parameters
     ----------
     center : Tensor of shape (n_features,)
     basis : Tensor of shape (n_features, n_dimensions) or (n_features,)
-        To coordinates that the network takes; or a factor for each feature, and the input keeps its shape.
+        Projection to the coordinates of the network, or one factor per feature, which keeps the shape of the input.
     network : nn.Module
-        From the coordinates (n, n_dimensions), or from the input, to logits (n, n_states).
+        Maps the coordinates (n, n_dimensions), or the normalised input, to logits (n, n_states).
     membership : Tensor of shape (n_states, n_clusters)
         1 where a state belongs to a cluster, else 0.
     rows : RowLayer, optional
-        What inputs pass first: `center` and `basis` are for what it gives. By default they stay as they are.
+        First layer; `center` and `basis` apply to its output. By default the input is unchanged.
     """
 
     center: Tensor
@@ -39,9 +39,9 @@ class StateNetwork(nn.Module):
         self.register_buffer("membership", membership)
 
     def normalize(self, x: Tensor) -> Tensor:
-        """What the network takes, in float32: (n, n_dimensions), or the shape of `x`."""
+        """The input of the network in float32: (n, n_dimensions), or the shape of `x`."""
         x = self.rows(x)
-        # The origin may be far away compared with the extent of the data: subtract in double.
+        # The origin may be far from the data: subtract in float64.
         centered = x.flatten(1).double() - self.center
         if self.basis.ndim == 2:
             return (centered @ self.basis).float()
@@ -53,7 +53,7 @@ class StateNetwork(nn.Module):
 
 
 class MergedStates(nn.Module):
-    """A network to small states as one to clusters.
+    """Turn a network with small states into one with clusters.
 
     Parameters
     ----------
@@ -76,14 +76,14 @@ class MergedStates(nn.Module):
 
 
 class WithStates(nn.Module):
-    """Any network with a linear layer from what it returns to logits of states.
+    """Any network followed by a linear layer to the logits of states.
 
     Parameters
     ----------
     body : nn.Module
-        Returns (n, ...), which is flattened.
+        Returns (n, ...), which will be flattened.
     n_features : int
-        How many numbers it returns for a sample.
+        Number of values that it returns per sample.
     n_states : int
     """
 
@@ -99,7 +99,7 @@ class WithStates(nn.Module):
 
 
 def _merged(logits: Tensor, membership: Tensor) -> Tensor:
-    """From logits of states to logarithms of p(cluster|x), finite also where p is too small to be told from 0."""
+    """Convert logits of states to log p(cluster|x), which is finite even if p underflows to 0."""
     if membership.shape[0] == membership.shape[1]:  # each state is a cluster
         return logits.log_softmax(dim=1).index_select(1, membership.argmax(dim=0))
     p_zx: Tensor = logits.softmax(dim=1) @ membership

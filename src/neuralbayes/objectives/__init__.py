@@ -1,7 +1,7 @@
-"""Objectives in p(z|x) and p(z): what to minimise, without a network or an optimiser.
+"""Objectives in p(z|x) and p(z), independent of networks and optimisers.
 
-`Objective` is the extension point; `MIM` and `DML` are the paper's two; `WeightedSum` applies objectives to several
-outputs of one network; `Smoothness` is the regulariser R_c.
+Subclass `Objective` to define your own. `MIM` and `DML` are the objectives of the paper, `WeightedSum` applies
+objectives to several outputs of a network, and `Smoothness` is the regulariser R_c.
 """
 
 from neuralbayes.objectives.base import Objective

@@ -1,4 +1,4 @@
-"""The shape that every objective of the paper has, and the one to give a new one."""
+"""`Objective`: the base class of all objectives."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ class Objective(nn.Module):
 
     .. math:: J = \operatorname{mean}_i \varphi(L(x_i), E) + \psi(E), \qquad E = \operatorname{mean}_i L(x_i)
 
-    A subclass gives :math:`\varphi` as `sample_term` and, if it has one, :math:`\psi` as `prior_term`; p(x|z)/p(x) is
-    ``p_zx / p_z``. Called on logits, the objective is a scalar with the gradient of that batch; with
-    :func:`neuralbayes.backward` it gets the exact gradient of a batch of any size.
+    A subclass implements :math:`\varphi` as `sample_term` and, optionally, :math:`\psi` as `prior_term`; p(x|z)/p(x) is
+    ``p_zx / p_z``. Call an objective on logits to get a scalar with the gradient of that batch. Use
+    :func:`neuralbayes.backward` to get the exact gradient of a batch of any size.
 
-    Both tensors come with their values strictly inside (0, 1), so that logarithms, quotients and their gradients stay
-    finite where a state has died or taken everything.
+    The values of both tensors lie strictly inside (0, 1), so logarithms, quotients and their gradients stay finite even
+    if one state is dead or takes all samples.
 
     Attributes
     ----------
     running_prior : RunningPrior
-        The estimate of p(z) over past batches that ``backward(..., marginal="running")`` keeps; it is part of
+        The estimate of p(z) over past batches that ``backward(..., marginal="running")`` updates. It is part of
         `state_dict`, like the running statistics of batch normalisation.
 
     Examples
@@ -55,12 +55,12 @@ class Objective(nn.Module):
 
         Returns
         -------
-        Tensor of shape (n_samples, *spatial); it must not mix samples.
+        Tensor of shape (n_samples, *spatial). The term of a sample must not depend on other samples.
         """
         raise NotImplementedError(f"{type(self).__name__} must define `sample_term(p_zx, p_z)`")
 
     def prior_term(self, p_z: Tensor) -> Tensor:
-        r"""The term of the prior alone, :math:`\psi(E)`; 0 unless a subclass says otherwise.
+        r"""The term of the prior alone, :math:`\psi(E)`; 0 by default.
 
         Parameters
         ----------
@@ -73,7 +73,7 @@ class Objective(nn.Module):
         return torch.zeros_like(p_z[0])
 
     def forward(self, logits: Tensor, sample_weight: Tensor | None = None) -> Tensor:
-        """The objective on one batch, p(z) being that of the batch; averaged over spatial positions.
+        """The objective on one batch, with p(z) of that batch, averaged over spatial positions.
 
         Parameters
         ----------
@@ -90,9 +90,9 @@ class Objective(nn.Module):
             return sample_mean(self.per_sample(p_zx, p_z), sample_weight) + self.of_prior(p_z)
 
     def per_sample(self, p_zx: Tensor, p_z: Tensor) -> Tensor:
-        """`sample_term`, its result checked and averaged over positions: (n_samples,).
+        """`sample_term`, checked and averaged over positions: (n_samples,).
 
-        `p_zx` is to be strictly inside (0, 1), as the objective's own call on logits has it.
+        `p_zx` must lie strictly inside (0, 1).
         """
         check_finite(p_z)
         value = self.sample_term(p_zx, interior(p_z))
@@ -100,7 +100,7 @@ class Objective(nn.Module):
         return value.reshape(len(p_zx), -1).mean(dim=1)
 
     def of_prior(self, p_z: Tensor) -> Tensor:
-        """`prior_term`, its result checked and averaged over positions: a scalar."""
+        """`prior_term`, checked and averaged over positions: a scalar."""
         value = self.prior_term(interior(p_z))
         self._check_shape("prior_term", value, p_z.shape[1:])
         return value.mean()
@@ -114,10 +114,10 @@ class Objective(nn.Module):
 
 
 def interior_posterior(logits: Tensor) -> Tensor:
-    """p(z|x) strictly inside (0, 1): softmax over the states, moved by less than it is rounded by.
+    """p(z|x) strictly inside (0, 1): softmax over the states, shifted by less than the rounding error.
 
-    One tensor of the size of `logits` is kept for the backward pass, which is that of softmax: a floor under the
-    values is none under the gradient, so that a state below it can come back.
+    The backward pass keeps one tensor of the size of `logits` and uses the gradient of softmax. The floor applies to
+    the values but not to the gradient, so a state below it can recover.
     """
     check_states(logits, "logits")
     p_zx: Tensor = _InteriorSoftmax.apply(logits)  # type: ignore[no-untyped-call]
@@ -125,7 +125,7 @@ def interior_posterior(logits: Tensor) -> Tensor:
 
 
 def interior(p: Tensor) -> Tensor:
-    """Probabilities moved strictly inside (0, 1), with the gradient left as it is."""
+    """Clamp probabilities strictly inside (0, 1), without changing the gradient."""
     value = p.detach()
     return p + (value.clamp(*_bounds(p.dtype)) - value)
 
@@ -142,7 +142,7 @@ class _InteriorSoftmax(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:
         (p,) = ctx.saved_tensors
-        # p * (grad - sum_k p_k grad_k) in one pass, over the last dimension where that is how p lies in memory
+        # p * (grad - sum_k p_k grad_k) in one pass, over the last dimension if p is laid out that way in memory
         dim = -1 if p.movedim(1, -1).is_contiguous() else 1
         result: Tensor = torch.ops.aten._softmax_backward_data(
             grad.movedim(1, dim).contiguous(), p.movedim(1, dim), dim, p.dtype
@@ -151,12 +151,12 @@ class _InteriorSoftmax(torch.autograd.Function):
 
 
 def _bounds(dtype: torch.dtype) -> tuple[float, float]:
-    """The square root of the smallest normal number, whose inverse can be squared, and the number before 1."""
+    """The square root of the smallest normal number, whose inverse can be squared, and the largest number below 1."""
     limits = torch.finfo(dtype)
     return limits.tiny**0.5, 1.0 - limits.eps / 2
 
 
 def check_finite(p_z: Tensor) -> None:
-    """Raise if a prior shows that the logits behind it were NaN or infinite (looking at them all would cost a pass)."""
+    """Raise if a prior shows that the logits were NaN or infinite (checking the logits would cost a pass)."""
     if not bool(torch.isfinite(p_z.detach().sum())):
         raise ValueError("`logits` must be finite, got NaN or infinity; look at the input and the learning rate")

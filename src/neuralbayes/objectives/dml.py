@@ -1,4 +1,4 @@
-"""Disjoint manifold labelling, section 4 and appendix E of the paper, and what keeps its states from being unequal."""
+"""Disjoint manifold labelling (section 4 and appendix E of the paper), with terms that avoid very unequal states."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class DML(Objective):
             + g_k \log\Big(1 + \frac{f_k}{g_k}\Big) \Big] + \alpha R_p(E),
         \qquad f_k = \frac{L_k}{E_k}, \quad g_k = \frac{1 - L_k}{1 - E_k}
 
-    Without :math:`R_p` it equals :math:`\log 2 - \operatorname{mean}_k JS(q_k \| \bar q_k)` and lies in [0, log 2]; 0
-    means that no two states share a sample. For K = 2 it is the paper's binary objective.
+    Without :math:`R_p`, the objective equals :math:`\log 2 - \operatorname{mean}_k JS(q_k \| \bar q_k)` and lies in [0,
+    log 2]. It is 0 if no two states share a sample. For K = 2 it is the paper's binary objective.
 
     Parameters
     ----------
     alpha : float, default=0.0
-        Weight of :math:`R_p`, the prior term of :class:`MIM` in version 2, which is least where all states have the
-        same mass. The paper's objective has none.
+        Weight of :math:`R_p`, the prior term of :class:`MIM` in version 2, which is smallest if all states have the
+        same mass. The paper's objective does not have this term.
     weights : {"equal", "prior"}, default="equal"
         Weights of the two distributions in each divergence. "equal" is the paper's, 1/2 and 1/2. With "prior" they are
         :math:`E_k` and :math:`1 - E_k`; the divergence is then :math:`I(x; 1[z{=}k])`, and the objective
@@ -37,18 +37,18 @@ class DML(Objective):
 
     Notes
     -----
-    Theorem 3 writes the sum over k, dropping the 1/K of the problem it starts from (Eq. 63), and the authors' code
-    takes twice the mean; here it is the mean, so that `beta` means the same at any K. Without the smoothness term R_c
-    any partition that the network can draw sharply is optimal: use it with :class:`Smoothness`.
+    Theorem 3 uses the sum over k, without the 1/K of Eq. 63, and the authors' code uses twice the mean. This class uses
+    the mean, so `beta` has the same meaning for any K. Without the smoothness term R_c, any sharp partition that the
+    network can represent is optimal, so combine it with :class:`Smoothness`.
 
-    *What goes wrong, and when.* The divergence of two distributions with equal weights does not depend on how much mass
-    each has. A state that holds one sample in a thousand counts as much as one that holds half of them, so partitions
-    with nearly all samples in one state and slivers in the others are as good as any. Where the manifolds are few, far
-    apart and as many as the states, R_c makes slivers expensive: they cut through a manifold. Where they touch, as
-    images of digits do, a sliver at the rim of the data is the cheapest cut there is, and training ends there: on MNIST
-    with ten states about four of them are left with hardly any images (:doc:`/results`). ``DML(alpha=2.0)`` and
-    ``DML(weights="prior")`` make slivers expensive. Or start from more states than clusters and merge them, as
-    ``InformationClusterer(objective=...)`` does: in its recipe DML labels MNIST about as well as MIM does
+    *When it fails.* The divergence of two distributions with equal weights does not depend on their masses. A state
+    with one sample in a thousand counts as much as a state with half of the samples, so a partition with nearly all
+    samples in one state and slivers in the others is as good as any other. If the manifolds are far apart and there are
+    as many states as manifolds, R_c makes slivers expensive, because they cut through a manifold. If manifolds touch,
+    as images of digits do, a sliver at the edge of the data is the cheapest cut, and training ends there: on MNIST with
+    ten states, about four states end with hardly any images (:doc:`/results`). ``DML(alpha=2.0)`` and
+    ``DML(weights="prior")`` make slivers expensive. Alternatively, start with more states than clusters and merge them,
+    as ``InformationClusterer(objective=...)`` does: with its recipe, DML labels MNIST about as well as MIM
     (:doc:`/clustering`).
 
     Examples
@@ -78,7 +78,7 @@ class DML(Objective):
         self.weights: Weights = weights
 
     def sample_term(self, p_zx: Tensor, p_z: Tensor) -> Tensor:
-        """The bracket above, averaged over the states, or less the information about each state."""
+        """The bracket above, averaged over the states, or minus the information about each state."""
         if self.weights == "equal":
             return js_overlap(p_zx, p_z).mean(dim=1)
         rest_x, rest = guard(complement(p_zx, dim=1)), guard(complement(p_z, dim=0))

@@ -13,7 +13,7 @@ from neuralbayes.objectives.base import Objective
 
 
 class MIM(Objective):
-    r"""Maximise I(x; z): certain posteriors, an evenly used (or otherwise given) prior.
+    r"""Maximise I(x; z): certain posteriors and a uniform prior, or a given one.
 
     Version 1 (Eq. 5) and version 2 (Eqs. 6 and 7), without the smoothness term:
 
@@ -29,16 +29,17 @@ class MIM(Objective):
     alpha : float, default=2.0
         Extra weight of the prior term; must be > -1.
     version : {1, 2}, default=2
-        2 replaces the entropy of the prior by a cross-entropy whose gradient stays strong when one state takes all.
+        2 replaces the entropy of the prior by a cross-entropy whose gradient stays large when one state takes all
+        samples.
     target_prior : sequence of n_states floats, optional
-        The p(z) to aim at, for imbalanced data; uniform by default. It takes the place of 1/K in version 2; version 1
-        becomes :math:`\sum_k E_k \log (E_k / (K \pi_k))`. Both are minimal at the target.
+        Target for p(z), for imbalanced data; uniform by default. It replaces 1/K in version 2; version 1 becomes
+        :math:`\sum_k E_k \log (E_k / (K \pi_k))`. Both are minimal at the target.
 
     Notes
     -----
-    The paper stops the gradient at the logarithm; Theorem 1 shows that it makes no difference, and a test here does
-    too. The paper's epsilon of 1e-7 inside the logarithm is not added: :class:`Objective` keeps probabilities inside
-    (0, 1) without it. R_c is the `smoothness` argument of :func:`neuralbayes.backward`.
+    The paper stops the gradient at the logarithm, which makes no difference (Theorem 1). It adds an epsilon of 1e-7
+    inside the logarithm, which is not needed here, because :class:`Objective` keeps probabilities inside (0, 1). R_c is
+    the `smoothness` argument of :func:`neuralbayes.backward`.
 
     Examples
     --------
@@ -69,7 +70,7 @@ class MIM(Objective):
         return h_zx
 
     def prior_term(self, p_z: Tensor) -> Tensor:
-        """Uniform (or target) prior, the second term of Eq. 5 (version 1) or Eq. 6 (version 2)."""
+        """Prior term: the second term of Eq. 5 (version 1) or Eq. 6 (version 2)."""
         target = self._target(p_z)
         if self.version == 1:
             divergence = (p_z * (guard(p_z) / (len(p_z) * target)).log()).sum(0)
@@ -92,7 +93,7 @@ class MIM(Objective):
 
 
 def uniform_prior(p_z: Tensor, target: Tensor | None = None) -> Tensor:
-    r"""R_p, Eq. 6: :math:`-\sum_k [\pi_k \log E_k + (1 - \pi_k) \log(1 - E_k)]`, least where E is the target.
+    r"""R_p, Eq. 6: :math:`-\sum_k [\pi_k \log E_k + (1 - \pi_k) \log(1 - E_k)]`, minimal if E is the target.
 
     Parameters
     ----------
@@ -120,7 +121,7 @@ def _uniform(p_z: Tensor) -> Tensor:
 
 
 class _Entropy(torch.autograd.Function):
-    """Entropy over dimension 1 of probabilities inside (0, 1), keeping nothing but them for the backward pass."""
+    """Entropy over dimension 1 of probabilities inside (0, 1). The backward pass keeps only the probabilities."""
 
     @staticmethod
     def forward(ctx: Any, p: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Objectives in words: found by a name on the command line, recorded in the folder of a run."""
+"""Find objectives by name, as on the command line, and describe them for the run folder."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from neuralbayes.objectives.weighted import WeightedSum
 
 
 def named_objective(reference: str) -> Objective | WeightedSum:
-    """Import the objective that `reference` names. This runs the code of the file or module.
+    """Import an objective. This runs the code of the file or module.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ def named_objective(reference: str) -> Objective | WeightedSum:
     >>> named_objective("neuralbayes.objectives:MIM").alpha
     2.0
     """
-    from neuralbayes.system.code import named_object  # only what the command line names needs it
+    from neuralbayes.system.code import named_object  # only needed for names on the command line
 
     found = named_object(reference, "objective")
     if isinstance(found, type):
@@ -41,7 +41,7 @@ def named_objective(reference: str) -> Objective | WeightedSum:
 
 
 def described(module: nn.Module) -> str:
-    """The class of an objective with its plain attributes: what a run folder records of it.
+    """The class and plain attributes of an objective, as recorded in a run folder.
 
     Examples
     --------

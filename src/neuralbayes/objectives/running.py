@@ -1,4 +1,4 @@
-"""p(z) over past batches."""
+"""Running average of p(z) over past batches."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from torch import Tensor, nn
 
 
 class RunningPrior(nn.Module):
-    r"""Exponential average of p(z), one for each output of a network.
+    r"""Exponential moving average of p(z) for each output of a network.
 
     .. math:: E \leftarrow E + a_t (E_\text{batch} - E), \qquad a_t = \frac{1 - m}{1 - m^t}
 
-    The first batches count in full: after one, the average is that batch's prior.
+    The average is bias-corrected: after one batch it equals the prior of that batch.
 
     Parameters
     ----------
     momentum : float, default=0.9
-        m, in [0, 1); 0 keeps the newest batch only.
+        m, in [0, 1); 0 keeps only the latest batch.
 
     Examples
     --------
@@ -36,12 +36,12 @@ class RunningPrior(nn.Module):
         self.momentum = momentum
 
     def update(self, output: int, p_z: Tensor) -> Tensor:
-        """Take in the prior of a batch, without its gradient, and return the average.
+        """Update with the prior of a batch, without its gradient, and return the average.
 
         Parameters
         ----------
         output : int
-            Which output of the network the prior belongs to.
+            Index of the network output.
         p_z : Tensor of shape (n_states, *spatial)
         """
         p_z = p_z.detach()
@@ -61,7 +61,7 @@ class RunningPrior(nn.Module):
         return average.clone()
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
-        # The buffers appear with the first batch: what is loaded decides which there are.
+        # Buffers are created by the first batch, so loading has to create those of the file.
         self._buffers.clear()
         for key in [k for k in state_dict if k.startswith(prefix)]:
             self.register_buffer(key.removeprefix(prefix), torch.empty_like(state_dict[key]))

@@ -45,19 +45,19 @@ def smoothness(
     scale : float, default=0.1
         Standard deviation of zeta; the paper's 0.1 is meant for data of unit variance.
     clean : Tensor of shape (n_samples, ...), optional
-        ``function(x)`` where it is known already; half of the cost is saved.
+        ``function(x)``, if already known. This saves half of the cost.
     fraction : float, default=1.0
-        Share of the samples that is perturbed, drawn without replacement: an unbiased estimate at less cost.
+        Fraction of the samples to perturb, drawn without replacement: an unbiased estimate at a lower cost.
     zeta : {"batch", "sample"}, default="batch"
-        One step length for the batch, as the paper and its authors' code have it, or one for each sample.
+        One step length for the batch, as in the paper and the authors' code, or one per sample.
     center : bool, default=False
-        Take directions in the span of X minus its mean, as the authors' code does; the paper takes X as it is.
+        Draw directions in the span of X minus its mean, as the authors' code does. The paper does not centre X.
     coefficients : {"normal", "binary"}, default="normal"
-        Distribution of the entries of v: standard normal, as in the paper, or 0 and 1 with equal chances, as in the
+        Distribution of the entries of v: standard normal, as in the paper, or 0 and 1 with equal probability, as in the
         authors' code.
     sample_weight : Tensor of shape (n_samples,), optional
     generator : torch.Generator, optional
-        Where the random numbers come from; the global generator by default.
+        Random number generator; the global one by default.
 
     Returns
     -------
@@ -65,7 +65,7 @@ def smoothness(
 
     Notes
     -----
-    zeta is kept at least scale/1000 away from 0, where a difference in float32 would be rounding alone.
+    zeta is kept at least scale/1000 away from 0, because smaller differences would be rounding errors in float32.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def smoothness(
         steps = scale * torch.where(steps < 0, steps.clamp_max(-1e-3), steps.clamp_min(1e-3))
         perturbed = x[chosen] + steps.reshape(-1, *[1] * (x.ndim - 1)) * direction
         difference = (clean[chosen] - function(perturbed)).flatten(1)
-        # Each sample is drawn with probability m / n, so that dividing by it makes the sum unbiased.
+        # Each sample is drawn with probability m / n, so dividing by it makes the sum unbiased.
         per_sample = difference.square().sum(dim=1) / steps.square()
         return (n / m) * (weight[chosen] * per_sample).sum()
 
@@ -105,7 +105,7 @@ def span_directions(
     generator: torch.Generator | None,
     coefficients: Coefficients = "normal",
 ) -> Tensor:
-    """Unit vectors in the span of the samples, Eq. 12: (n_directions, *features); 0 where the samples are 0."""
+    """Unit vectors in the span of the samples, Eq. 12: (n_directions, *features); 0 if all samples are 0."""
     rows = x.detach().flatten(1)
     if center:
         rows = rows - rows.mean(dim=0)
@@ -118,16 +118,16 @@ def span_directions(
 
 
 class Smoothness(nn.Module):
-    r"""beta * R_c on what a network returns, for the `smoothness` argument of :func:`neuralbayes.backward`.
+    r"""beta * R_c on the output of a network, for the `smoothness` argument of :func:`neuralbayes.backward`.
 
     Parameters
     ----------
     beta : float, default=1.0
         Weight of R_c.
     of : {"pooled", "logits", "posterior"} or callable, default="pooled"
-        What is kept smooth: the last output averaged over its positions (the paper's appendix; a vector of logits is
-        its own average), the last output as it is, its softmax over the states (the paper's main text), or what a
-        function of the network's outputs returns.
+        Quantity to keep smooth. "pooled" is the last output averaged over its positions (the paper's appendix),
+        "logits" the last output itself, and "posterior" its softmax over the states (the paper's main text). For a
+        vector of logits, "pooled" and "logits" are the same. A callable is applied to the outputs of the network.
     scale, fraction, zeta, center, coefficients
         As in :func:`smoothness`.
 
@@ -164,11 +164,11 @@ class Smoothness(nn.Module):
 
     @property
     def of_last(self) -> bool:
-        """Whether the last output is all that is looked at."""
+        """Whether only the last output is used."""
         return not callable(self.of)
 
     def select(self, outputs: Outputs) -> Tensor:
-        """What is kept smooth of a network's outputs."""
+        """The quantity to keep smooth, from the outputs of a network."""
         if callable(self.of):
             return self.of(outputs)
         last = as_list(outputs)[-1]

@@ -1,4 +1,4 @@
-"""Virtual adversarial smoothness: p(z|x) is to stay where a small step would change it most.
+"""Virtual adversarial smoothness: p(z|x) should not change along the small step that changes it most.
 
 Miyato, Maeda, Koyama and Ishii 2018, "Virtual Adversarial Training", arXiv:1704.03976.
 """
@@ -26,7 +26,7 @@ def virtual_adversarial(
     start: Tensor | None = None,
     generator: torch.Generator | None = None,
 ) -> Tensor:
-    r"""How much p(z|x) changes under the worst perturbation of each sample.
+    r"""Mean change of p(z|x) under the worst perturbation of each sample.
 
     .. math::
         R = \frac1B \sum_i KL\big(p(z|x_i) \,\|\, p(z|x_i + r_i)\big), \qquad
@@ -40,19 +40,19 @@ def virtual_adversarial(
     radius : float or Tensor of shape (n,)
         Length of the perturbations, non-negative.
     clean : Tensor of shape (n, n_states), optional
-        ``function(x)`` where it is known already.
+        ``function(x)``, if already known.
     n_iterations : int, default=1
-        Of the power iteration that looks for the perturbation, each a pass through the function and back.
+        Number of power iterations to find the perturbation. Each takes a forward and a backward pass.
     step : float, default=0.1
-        Length of its small step, in units of `radius`.
+        Step length of the power iteration, in units of `radius`.
     start : Tensor of the shape of `x`, optional
-        The first directions, of any lengths; random by default.
+        Initial directions, of any length; random by default.
     generator : torch.Generator, optional
-        Where random directions come from; the global generator by default.
+        Generator of random directions; the global one by default.
 
     Returns
     -------
-    Scalar tensor, non-negative. Its gradient is that of the perturbed output alone: p(z|x) is what it is to be like.
+    Non-negative scalar tensor. Only the perturbed output has a gradient; p(z|x) is its fixed target.
 
     Examples
     --------
@@ -84,8 +84,9 @@ def adversarial_perturbation(
 ) -> Tensor:
     """The perturbation of each sample, `radius` long, that changes p(z|x) most, by power iteration.
 
-    At x the divergence has its minimum, 0; its Hessian there says how fast it rises, and its first eigenvector is the
-    direction looked for. The gradient a small step away from x is, but for its length, the Hessian times that step.
+    The divergence has its minimum, 0, at x, so its growth is given by the Hessian there, and the direction of fastest
+    growth is the first eigenvector. The gradient a small step away from x is proportional to the Hessian times that
+    step.
 
     Parameters
     ----------
@@ -94,7 +95,7 @@ def adversarial_perturbation(
 
     Returns
     -------
-    Tensor of the shape of `x`; 0 where no direction changes anything.
+    Tensor of the shape of `x`; 0 if no direction changes p(z|x).
     """
     lengths = torch.as_tensor(radius, dtype=x.dtype, device=x.device).expand(len(x))
     if not bool((lengths >= 0).all()):
@@ -132,8 +133,8 @@ def divergence(logits: Tensor, others: Tensor) -> Tensor:
 
 
 def _unit(x: Tensor) -> Tensor:
-    """Each sample divided by its length; 0 stays 0."""
+    """Divide each sample by its length; 0 stays 0."""
     flat = x.flatten(1)
-    # Where the softmax is sharp a gradient may be so small that its square is 0.
+    # If the softmax is sharp, the square of a gradient may underflow to 0.
     flat = flat / flat.abs().amax(dim=1, keepdim=True).clamp_min(torch.finfo(x.dtype).tiny)
     return nn.functional.normalize(flat, dim=1).reshape(x.shape)

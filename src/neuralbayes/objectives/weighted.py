@@ -1,4 +1,4 @@
-"""One objective for all outputs of a network, or one for each."""
+"""Objectives for networks with several outputs."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class WeightedSum(nn.Module):
     Parameters
     ----------
     objectives : Objective or sequence of Objective
-        One for all outputs, or one for each.
+        One for all outputs, or one per output.
     weights : sequence of float, optional
-        One for each output; by default 1 / n_outputs, the mean of the paper.
+        One per output. The default, 1 / n_outputs, gives the mean of the paper.
 
     Examples
     --------
@@ -45,7 +45,7 @@ class WeightedSum(nn.Module):
             raise ValueError(f"`weights` must be finite and non-negative, got {self.weights}")
 
     def forward(self, outputs: Outputs, sample_weight: Tensor | None = None) -> Tensor:
-        """The sum on one batch, p(z) being that of the batch."""
+        """The weighted sum on one batch, with p(z) of that batch."""
         tensors = as_list(outputs)
         terms = zip(self.terms(len(tensors)), tensors, strict=True)
         return torch.stack([w * objective(x, sample_weight) for (w, objective), x in terms]).sum()
@@ -63,7 +63,8 @@ class WeightedSum(nn.Module):
 
 
 def as_list(outputs: Outputs, n_samples: int | None = None) -> list[Tensor]:
-    """What a network returned, as a list of tensors; each must have `n_samples`, or as many samples as the first."""
+    """The outputs of a network as a list of tensors. Each must have `n_samples` samples, by default as many as the
+    first."""
     tensors = _members(outputs)
     tensors_only = bool(tensors) and all(isinstance(t, Tensor) for t in tensors)
     if tensors_only and n_samples is None and tensors[0].ndim > 0:
@@ -85,7 +86,7 @@ def _members(outputs: Any) -> list[Any]:
 
 
 def _described(outputs: Any) -> str:
-    """The type of what a network returned, with the shapes of the tensors in it."""
+    """The type of a network's output and the shapes of its tensors, for messages."""
     kind = type(outputs).__name__
     if isinstance(outputs, Tensor):
         return f"{kind} of {tuple(outputs.shape)}"

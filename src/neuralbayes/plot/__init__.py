@@ -1,5 +1,5 @@
-"""Pictures of what was learnt, in scikit-learn's style: a display holds what is drawn, its method `plot` draws it into
-matplotlib axes, `ax_` and `figure_` are what it drew into. matplotlib is imported when something is drawn."""
+"""Displays of models and runs, in scikit-learn's style: a display holds the data, its method `plot` draws them into
+matplotlib axes, and `ax_` and `figure_` give access to the drawing. matplotlib is imported on the first drawing."""
 
 from neuralbayes.plot.crosstab import CrosstabDisplay
 from neuralbayes.plot.curves import CurvesDisplay

@@ -1,4 +1,4 @@
-"""Counts of two labels of the same samples: a confusion matrix, or states against classes."""
+"""Cross-tables of two labels of the same samples, such as a confusion matrix, or clusters by class."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from neuralbayes.plot.style import current_theme, literal
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MAX_NUMBERS = 20  # rows and columns up to which numbers and names are written
+MAX_NUMBERS = 20  # maximum number of rows and columns with numbers and names
 
 
 class CrosstabDisplay(Display):
-    """A table of counts in colours, each row or each column in per cent of its sum.
+    """A coloured table of counts, in percent of each row or column.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class CrosstabDisplay(Display):
     row_names, column_names : sequence of str, optional
         By default their numbers.
     normalize : {"rows", "columns"}, default="rows"
-        What adds up to 100 %.
+        Whether rows or columns add up to 100 %.
 
     Attributes
     ----------
@@ -70,9 +70,9 @@ class CrosstabDisplay(Display):
         class_names: Sequence[str] | None = None,
         ax: Axes | None = None,
     ) -> Self:
-        """Draw which classes the samples of each state have, in per cent of the state.
+        """Draw the classes of the samples in each state, in percent of the state.
 
-        States stand in the order of the class that they hold most of; those without samples are left out.
+        States are sorted by their most common class. Empty states are left out.
 
         Parameters
         ----------
@@ -111,17 +111,17 @@ class CrosstabDisplay(Display):
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            By default those of a new figure.
+            By default the axes of a new figure.
         row_label, column_label : str
         of : str
-            What 100 % are.
+            Reference of 100 %.
         title : str
 
         Returns
         -------
         self
         """
-        ax = self._begin(ax)  # says so where there is no matplotlib
+        ax = self._begin(ax)  # raises a helpful error without matplotlib
         from matplotlib.colors import LinearSegmentedColormap
 
         n_rows, n_columns = self.counts.shape
@@ -159,7 +159,7 @@ class CrosstabDisplay(Display):
 def crosstab(
     states: ArrayLike, classes: ArrayLike, n_states: int | None = None, n_classes: int | None = None
 ) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-    """How many samples of each class each state holds: (n_states, n_classes).
+    """Count the samples of each class in each state: (n_states, n_classes).
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""How training went: information or loss against updates."""
+"""Curves of training: information or loss by update."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Curve = tuple[Sequence[float], Sequence[float]]
-"""Places on the x axis, and the values there."""
+"""x and y values of a curve."""
 
 Legend = Literal["outside", "inside", "below"]
 
-NEAR = 0.3  # share of the largest bound from which on the bounds are drawn
-FEW = 20  # points, below which each gets a mark: one alone would not be seen
-LAYER = "mi/"  # what the metrics of a layer's information begin with
+NEAR = 0.3  # bounds are drawn if a curve reaches this fraction of the largest bound
+FEW = 20  # with fewer points each gets a marker, since a single point would be invisible
+LAYER = "mi/"  # prefix of the metrics of a layer's information
 
 
 class CurvesDisplay(Display):
-    """Curves against updates or epochs, with optional upper bounds.
+    """Curves by update or epoch, with optional upper bounds.
 
     Parameters
     ----------
@@ -86,9 +86,9 @@ class CurvesDisplay(Display):
             With "step", "loss", and "mi/NAME" for each layer.
         what : {"loss", "information"}, default="loss"
         bounds : mapping of str to float, optional
-            log n_states by the name of the layer, for the information; the layers are then those that it names.
+            log n_states by layer, for the information. Only these layers are drawn.
         title : str, optional
-            With {bounds} where it is to say how the bounds are drawn.
+            Title. The placeholder {bounds} is replaced by a note on how the bounds are drawn.
         ax, legend
             As in :meth:`plot`.
 
@@ -139,9 +139,9 @@ class CurvesDisplay(Display):
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            By default those of a new figure.
+            By default the axes of a new figure.
         legend : {"outside", "inside", "below"}, default="outside"
-            Where the names of several curves stand.
+            Position of the legend.
 
         Returns
         -------
@@ -150,7 +150,7 @@ class CurvesDisplay(Display):
         ax = self._begin(ax)
         several = len(self.curves) > 1 or bool(self.bounds)
         highest = max((value for _, y in self.curves.values() for value in y), default=0.0)
-        # Curves far below their bounds would be flat at the foot of the picture.
+        # Curves far below their bounds would be flat at the bottom.
         near = not self.bounds or highest > NEAR * max(self.bounds.values())
         for i, (name, (x, y)) in enumerate(self.curves.items()):
             color = state_color(i) if several else current_theme().muted
@@ -183,9 +183,9 @@ _LEGENDS: dict[Legend, dict[str, Any]] = {
 
 
 def loss_curves(estimator: Any) -> dict[str, Curve]:
-    """The `loss_curve_` of an estimator against iterations: that of the start and of the clusters, or one loss."""
+    """The `loss_curve_` of an estimator by iteration: one loss, or those of the start and of the clusters."""
     curve = list(estimator.loss_curve_)
-    every = max(1, round(estimator.n_iter_ / max(len(curve), 1)))  # ManifoldLabeler notes every fifth step
+    every = max(1, round(estimator.n_iter_ / max(len(curve), 1)))  # ManifoldLabeler records every fifth step
     places = [every * (i + 1) for i in range(len(curve))]
     n_iter_start = getattr(estimator, "n_iter_start_", estimator.n_iter_)
     if n_iter_start == estimator.n_iter_:

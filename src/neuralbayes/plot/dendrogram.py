@@ -1,4 +1,4 @@
-"""How small states were merged into clusters."""
+"""Dendrogram of the small states that were merged into clusters."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MAX_LEAVES = 40
-"""Leaves that are drawn at most; beyond, the lowest merges are left out."""
+"""Maximum number of leaves. Beyond it, the lowest merges are left out."""
 
 LONGEST_NAME = 48
-"""Characters of a name that are shown."""
+"""Maximum length of a name."""
 
 
 class DendrogramDisplay(Display):
-    """The hierarchy of states as a tree, each cluster in its colour, with names or images of the leaves.
+    """The hierarchy of states as a tree, coloured by cluster, with names or images at the leaves.
 
-    Leaves with images stand side by side, images below them; leaves with names stand one below the other, where names
-    are easy to read.
+    Leaves with images are side by side, with the images below them. Leaves with names are one below the other, so that
+    the names are easy to read.
 
     Parameters
     ----------
     linkage : array-like of shape (n_states - 1, 4)
-        As SciPy has it.
+        Linkage matrix, as in SciPy.
     n_clusters : int, default=1
-        Where to cut: branches below the cut have the colours of their clusters.
+        Number of clusters at the cut. Branches below the cut have the colours of their clusters.
     sizes : array-like of shape (n_states,), optional
-        p(z) or numbers of rows. If there are too many states to draw, the largest one stands for a leaf.
+        p(z) or numbers of rows. If there are too many states to draw, the largest one represents a leaf.
     names : sequence of str, optional
-        Of the states; by default their numbers.
+        Names of the states; their numbers by default.
     images : array of shape (n_states, H, W) or (n_states, H, W, C), optional
         A typical image of each state, grey or RGB, in uint8.
 
     Attributes
     ----------
     linkage : ndarray of shape (n_leaves - 1, 4)
-        What is drawn.
+        The drawn part of the linkage.
     representatives : ndarray of shape (n_leaves,)
-        The state that stands for each leaf.
+        The state that represents each leaf.
     clusters : ndarray of shape (n_leaves,)
         The cluster of each leaf.
     ax_ : matplotlib Axes
@@ -81,7 +81,7 @@ class DendrogramDisplay(Display):
         of_states = cut(whole, n_clusters)
         self.linkage, leaf = truncate(whole, min(n_states, max(MAX_LEAVES, n_clusters)))
         mass = np.ones(n_states) if sizes is None else np.asarray(sizes, dtype=np.float64)
-        largest = np.lexsort((-mass, leaf))  # leaf by leaf, the largest state first
+        largest = np.lexsort((-mass, leaf))  # by leaf, the largest state first
         self.representatives = largest[np.unique(leaf[largest], return_index=True)[1]]
         self.clusters = of_states[self.representatives]
         self.n_states, self.n_clusters = n_states, n_clusters
@@ -105,7 +105,7 @@ class DendrogramDisplay(Display):
     def plot(self, *, ax: Axes | None = None) -> Self:
         """Draw into `ax`, by default into a new figure. Returns self."""
         n_leaves = len(self.clusters)
-        upright = self.images is not None  # leaves side by side
+        upright = self.images is not None  # leaves are side by side
         ax = self._begin(ax, None if upright else (7.2, 1.0 + 0.22 * max(n_leaves, 4)))
         order = leaf_order(self.linkage)
         self._draw_tree(ax, order, upright)
@@ -138,7 +138,7 @@ class DendrogramDisplay(Display):
         n_leaves = len(order)
         place, height = np.empty(2 * n_leaves - 1), np.zeros(2 * n_leaves - 1)
         place[order] = np.arange(n_leaves)
-        cluster = np.r_[self.clusters, np.full(n_leaves - 1, -1)]  # -1: of several
+        cluster = np.r_[self.clusters, np.full(n_leaves - 1, -1)]  # -1: several clusters
         segments, shades = [], []
         for i, row in enumerate(self.linkage):
             node, pair = n_leaves + i, row[:2].astype(np.int64)
@@ -158,8 +158,8 @@ class DendrogramDisplay(Display):
             draw(float(level), color=colors.muted, linewidth=0.8, linestyle=(0, (4, 4)), zorder=1)
 
     def _draw_images(self, ax: Axes, images: NDArray[Any]) -> None:
-        """An image below each leaf, as wide as there is room: `images` in the order of the leaves."""
-        width = 1.0 / (len(images) + 0.2)  # of a leaf, in units of the axes
+        """Draw an image below each leaf, as wide as fits; `images` are in the order of the leaves."""
+        width = 1.0 / (len(images) + 0.2)  # width of a leaf, in units of the axes
         for i, image in enumerate(images):
             small = ax.inset_axes((width * (i + 0.14), -0.27, width * 0.92, 0.25))
             small.imshow(image.squeeze(), cmap="gray", vmin=0, vmax=255, interpolation="nearest")

@@ -1,4 +1,4 @@
-"""What all displays have in common: the axes they drew into, and how a notebook shows them."""
+"""Base class of all displays: their axes, and how a notebook shows them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Display:
-    """A picture that is shown where it ends a cell of a notebook.
+    """A display that a notebook shows at the end of a cell.
 
     Attributes
     ----------
@@ -25,7 +25,7 @@ class Display:
     figure_: Figure
 
     def _begin(self, ax: Axes | None, size: tuple[float, float] | None = None) -> Axes:
-        """The axes to draw into: `ax`, or those of a new figure that pyplot does not know, of a size in inches."""
+        """The axes to draw into: `ax`, or those of a new figure outside pyplot, with a size in inches."""
         if ax is not None:
             self.ax_, self.figure_ = ax, ax.figure.figure
             return ax
@@ -35,7 +35,7 @@ class Display:
         return self.ax_
 
     def _repr_png_(self) -> bytes | None:
-        """What IPython asks for; None before anything is drawn, and where pyplot shows the figure."""
+        """PNG for IPython; None before drawing, and if pyplot shows the figure."""
         figure = getattr(self, "figure_", None)
         if figure is None or figure.canvas.manager is not None:
             return None

@@ -1,4 +1,4 @@
-"""The kernels of a convolution as small pictures."""
+"""Convolution kernels as small images."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ GAP = (0.86, 0.91, 0.97)
 
 
 class FiltersDisplay(Display):
-    """Convolution kernels side by side, the loudest first.
+    """Convolution kernels side by side, the largest first.
 
     Parameters
     ----------
     weight : array-like of shape (n_filters, C, h, w)
-        In colours for three channels, in grey otherwise, then the mean over channels. Each filter is scaled to its own
-        largest weight; middle grey is 0.
+        Kernels with three channels are drawn in colour; others in grey, as the mean over channels. Each filter is
+        scaled to its largest weight; middle grey is 0.
 
     Attributes
     ----------
     tiles : ndarray of shape (n_shown, h, w, 3)
-        In [0, 1], at most 200.
+        The drawn filters in [0, 1], at most 200.
     n_filters : int
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
@@ -64,13 +64,13 @@ class FiltersDisplay(Display):
 
     @property
     def caption(self) -> str:
-        """What is drawn, in words."""
+        """Description of the picture."""
         n = len(self.tiles)
         shown = f"the {n} loudest of {self.n_filters}" if n < self.n_filters else f"{n}"
         return f"{shown} filters of the first layer, each scaled to its largest weight"
 
     def wall(self, *, clear: bool = False) -> NDArray[np.float64]:
-        """All tiles in one picture, wider than high: (H, W, 3), or with a transparent gap between them (H, W, 4)."""
+        """All tiles in one landscape image: (H, W, 3), or (H, W, 4) with transparent gaps."""
         columns = math.ceil(math.sqrt(1.6 * len(self.tiles)))
         if not clear:
             return tile_wall(self.tiles, columns)
@@ -88,7 +88,7 @@ class FiltersDisplay(Display):
 
 
 def tile_wall(tiles: NDArray[np.float64], columns: int, gap: Sequence[float] = GAP) -> NDArray[np.float64]:
-    """Tiles (n, h, w, C) side by side with a gap between them, pale blue, which no grey can be taken for: (H, W, C)."""
+    """Arrange tiles (n, h, w, C) in a grid: (H, W, C). The gaps are pale blue, which differs from every grey."""
     n, height, width, channels = tiles.shape
     rows = math.ceil(n / columns)
     wall = np.full((rows * (height + 1) - 1, columns * (width + 1) - 1, channels), gap)

@@ -1,4 +1,4 @@
-"""I(x; z) of each layer against the most that it could be."""
+"""I(x; z) of each layer, with its upper bound."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class InformationDisplay(Display):
 
     @classmethod
     def from_run(cls, folder: str | Path, *, ax: Axes | None = None) -> Self:
-        """Draw what a finished run of :func:`neuralbayes.pretrain` wrote into its result.json."""
+        """Draw from the result.json of a finished run of :func:`neuralbayes.pretrain`."""
         path = Path(folder) / "result.json"
         if not path.is_file():
             raise FileNotFoundError(f"`folder` must hold a finished pretraining with its result.json, got {folder}")
@@ -78,7 +78,7 @@ class InformationDisplay(Display):
 
     @classmethod
     def from_posteriors(cls, posteriors: Mapping[str, ArrayLike], *, ax: Axes | None = None) -> Self:
-        """Draw the mutual information of posteriors, arrays of shape (n_samples, n_states) by the name of their layer.
+        """Draw the mutual information of posteriors of shape (n_samples, n_states), by layer.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Labelled rows as points in the plane, with the regions of the states behind them."""
+"""Labelled rows as points in the plane, with the regions of the states in the background."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ MAX_LEGEND = 14
 class StateMapDisplay(Display):
     """Rows as points, coloured by state.
 
-    Rows with one or two features are drawn as they are, others by their first two principal components. Of more than
-    `max_points` rows a random part is drawn, and the picture says so.
+    Rows with one or two features are drawn directly, others by their first two principal components. If there are more
+    than `max_points` rows, a random subset is drawn, and the title says so.
 
     Parameters
     ----------
     X : array-like of shape (n_rows, n_features)
-        May be memory-mapped: only the rows that are drawn are read.
+        May be memory-mapped: only the drawn rows are read.
     labels : array-like of int of shape (n_rows,)
     proba : array-like of shape (n_rows, n_states), optional
-        p(z|x); the less certain a row is of its label, the paler its point.
+        p(z|x). Points with uncertain labels are paler.
     feature_names : sequence of str, optional
-        For the axes.
+        Labels of the axes.
     regions : Regions, optional
         p(z|x) over the plane, for rows with two features.
     standardize : bool, default=False
-        Take the principal components of features that are divided by their standard deviations, as an estimator with
-        ``standardize=True`` sees them. One or two features are drawn in their own units.
+        Standardise the features before the principal components, as an estimator with ``standardize=True`` does. One or
+        two features are always drawn in their own units.
     max_points : int, default=20000
 
     Attributes
@@ -77,7 +77,7 @@ class StateMapDisplay(Display):
         self.n_rows = len(rows)
         self.counts = np.bincount(states, minlength=1 if posteriors is None else posteriors.shape[1])
         rng = np.random.default_rng(0)
-        # In random order, so that no state covers the others for having the largest number.
+        # In random order, so that no state systematically covers the others.
         drawn = rng.permutation(len(rows))[:max_points]
         self.plane: Plane = plane(_read(rows, drawn), feature_names, rng, standardize=standardize)
         self.labels = states[drawn]
@@ -100,14 +100,14 @@ class StateMapDisplay(Display):
         title: str | None = None,
         ax: Axes | None = None,
     ) -> Self:
-        """Draw rows with the states that an estimator gives them.
+        """Draw rows with the labels of an estimator.
 
         Parameters
         ----------
         estimator : fitted estimator with `predict_proba`, such as :class:`neuralbayes.ManifoldLabeler`
         X : array-like or DataFrame of shape (n_rows, n_features)
         regions : bool, default=True
-            Draw p(z|x) over the plane too, where there are two features.
+            Whether to draw p(z|x) over the plane, if there are two features.
         title : str, optional
         ax : matplotlib Axes, optional
 
@@ -141,7 +141,7 @@ class StateMapDisplay(Display):
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            By default those of a new figure that no pyplot window knows of.
+            By default the axes of a new figure outside pyplot.
         title : str, optional
 
         Returns
@@ -163,12 +163,12 @@ class StateMapDisplay(Display):
         return self
 
     def _equal_units(self) -> bool:
-        """Whether the units of both axes are drawn in one length; very different ones would become a line."""
+        """Whether both axes have the same scale. With very different extents, the picture would be a line."""
         extent = np.ptp(self.points, axis=0)
         return bool(self.plane.axis_names[1]) and bool(extent.min() > extent.max() / 8)
 
     def _size(self) -> tuple[float, float] | None:
-        """Of a new figure, in inches: no higher than equal units, or the names beside them, need."""
+        """Size of a new figure in inches: no higher than the scale or the legend requires."""
         if not self._equal_units():
             return None
         width, height = np.ptp(self.points, axis=0)
@@ -194,7 +194,7 @@ def _checked(
 
 
 def _read(rows: NDArray[Any], drawn: NDArray[np.intp]) -> NDArray[np.float64]:
-    """The rows `drawn`, fetched from a memory-mapped file in the order in which they lie there."""
+    """The rows `drawn`, read from a memory-mapped file in file order."""
     order = np.argsort(drawn)
     picked = np.empty((len(drawn), rows.shape[1]))
     picked[order] = rows[drawn[order]]
@@ -202,12 +202,12 @@ def _read(rows: NDArray[Any], drawn: NDArray[np.intp]) -> NDArray[np.float64]:
 
 
 def _like(X: Any, grid: NDArray[np.float64]) -> Any:
-    """The grid as an estimator expects it that was fitted on what `X` is: with the same columns, if it has any."""
+    """The grid in the form of `X`, with the same column names, if it has any."""
     return type(X)(grid, columns=X.columns) if hasattr(X, "columns") else grid
 
 
 def _alpha(labels: NDArray[np.intp], proba: NDArray[Any] | None) -> NDArray[np.float64]:
-    """Opacity of each point: from 0.15 where the label is a guess to 0.85 where it is certain."""
+    """Opacity of each point: from 0.15 for a guess to 0.85 for a certain label."""
     if proba is None or proba.shape[1] == 1:
         return np.full(len(labels), 0.85)
     chance = 1.0 / proba.shape[1]
@@ -229,7 +229,7 @@ def _scatter(ax: Axes, points: NDArray[np.float64], labels: NDArray[np.intp], al
 
 
 def _legend(ax: Axes, counts: NDArray[np.intp]) -> None:
-    """One entry for each state with its share of all rows, the largest if there are too many."""
+    """Draw one legend entry per state with its share of all rows; only the largest if there are too many."""
     from matplotlib.lines import Line2D
 
     shown = np.sort(np.argsort(-counts, kind="stable")[:MAX_LEGEND])

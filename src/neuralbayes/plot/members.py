@@ -1,4 +1,4 @@
-"""What states mean, by the samples that are most typical of them."""
+"""The most typical samples of each state."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ def typical(p_zx: NDArray[Any], n: int) -> NDArray[np.intp]:
 
 
 def from_typical_to_odd(points: NDArray[Any], labels: NDArray[np.integer], n: int) -> list[NDArray[np.intp]]:
-    """Members of each cluster at even distances from the most typical one to the least.
+    """Members of each cluster, evenly spaced from the most to the least typical.
 
     Typical members lie in the middle of their cluster. The largest probabilities often belong to outliers.
 
     Parameters
     ----------
     points : ndarray of shape (n_samples, n_dimensions)
-        Where the samples lie.
+        Coordinates of the samples.
     labels : ndarray of shape (n_samples,)
     n : int
-        Most members of a cluster.
+        Maximum number of members per cluster.
 
     Returns
     -------
     list of ndarray
-        For each cluster the indices of its members; none for a cluster that has none.
+        Indices of the members of each cluster; empty for an empty cluster.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def borderline(p_zx: NDArray[Any], n: int) -> list[NDArray[np.intp]]:
     """
     claimed = p_zx.argmax(axis=1)
     order = np.argsort(-posterior_entropy(p_zx), kind="stable")
-    by_state = order[np.argsort(claimed[order], kind="stable")]  # state by state, the most uncertain first
+    by_state = order[np.argsort(claimed[order], kind="stable")]  # by state, the most uncertain first
     ends = np.cumsum(np.bincount(claimed, minlength=p_zx.shape[1]))
     return [part[:n] for part in np.split(by_state, ends[:-1])]
 
@@ -101,14 +101,14 @@ def telling_states(p_zx: NDArray[Any]) -> NDArray[np.intp]:
 
 
 class MembersDisplay(Display):
-    """A row of typical images for each state, with the range of p(x|z) / p(x).
+    """One row of typical images per state, with the range of p(x|z) / p(x).
 
     Parameters
     ----------
     images : sequence of arrays of shape (n, H, W) or (n, H, W, C)
         The images of each state; grey, or RGB in uint8.
     names : sequence of str
-        Of the states.
+        Names of the states.
     ratios : sequence of sequences of float
         p(x|z) / p(x) of the images of each state.
 
@@ -156,9 +156,9 @@ class MembersDisplay(Display):
         p_zx : array-like of shape (n_samples, n_states)
         images : array of shape (n_samples, H, W) or (n_samples, H, W, C)
         states : sequence of int, optional
-            By default the eight that say most about x.
+            By default the eight most informative states.
         n_members : int, default=10
-            Images of a state.
+            Images per state.
         ax : matplotlib Axes, optional
 
         Examples
@@ -212,7 +212,7 @@ class MembersDisplay(Display):
         return height, width, max(1, width // 8)
 
     def _wall(self) -> NDArray[np.float64]:
-        """All images in one picture: (H, W) where they are grey, else (H, W, 4); nothing between them."""
+        """All images in one picture: (H, W) if they are grey, otherwise (H, W, 4) with transparent gaps."""
         if not self.images:
             return np.zeros((1, 1))
         height, width, gap = self._tile()

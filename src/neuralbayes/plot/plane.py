@@ -1,4 +1,4 @@
-"""Rows of any number of features as points in the plane."""
+"""Project rows with any number of features to the plane."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-MAX_PCA_ENTRIES = 10_000_000  # of the matrix that is decomposed: about two seconds
+MAX_PCA_ENTRIES = 10_000_000  # elements of the decomposed matrix: about two seconds
 
 
 @dataclass(frozen=True)
 class Plane:
-    """Points with what their axes are.
+    """Points in the plane, with the names of their axes.
 
     Attributes
     ----------
     points : ndarray of shape (n, 2)
     axis_names : tuple of two str
-        The second is empty where the height means nothing.
+        The second is empty if the height has no meaning.
     how : str
-        What was done, in words to be appended to others.
+        The projection in words, to be appended to a title.
     """
 
     points: NDArray[np.float64]
@@ -33,17 +33,18 @@ class Plane:
 def plane(
     rows: NDArray[Any], names: Sequence[str] | None, rng: np.random.Generator, *, standardize: bool = False
 ) -> Plane:
-    """Rows with two features as they are, with one at random heights, others by their first two principal components.
+    """Rows with two features unchanged, with one feature at random heights, others by their first two principal
+    components.
 
     Parameters
     ----------
     rows : array of shape (n, d)
-        In random order: of very many the first are decomposed.
+        In random order. If there are very many, only the first are decomposed.
     names : sequence of str, optional
-        Of the features.
+        Names of the features.
     rng : Generator
     standardize : bool, default=False
-        Divide each feature by its standard deviation before the principal components are taken.
+        Divide each feature by its standard deviation before computing the principal components.
 
     Examples
     --------
@@ -64,7 +65,7 @@ def plane(
         deviation = rows.std(axis=0)
         rows = rows / np.where(deviation > 0.0, deviation, 1.0)
     fitted = rows[: max(1000, MAX_PCA_ENTRIES // d)]
-    fitted = np.repeat(fitted, 2, axis=0) if len(fitted) == 1 else fitted  # two directions take two rows
+    fitted = np.repeat(fitted, 2, axis=0) if len(fitted) == 1 else fitted  # two directions need two rows
     mean = fitted.mean(axis=0)
     _, singular, directions = np.linalg.svd(fitted - mean, full_matrices=False)
     variance = singular**2 / max(float((singular**2).sum()), np.finfo(float).tiny)

@@ -1,4 +1,4 @@
-"""p(z|x) over the plane as a pale picture behind the points, as in the paper's figure 4."""
+"""p(z|x) over the plane as a pale background, as in the paper's figure 4."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from numpy.typing import NDArray
 from neuralbayes.plot.style import COLORS
 
 PALE = 0.28
-"""Opacity of the map where there are points."""
+"""Opacity of the map near points."""
 
 FADE = (0.06, 0.14)
-"""Distances from the points at which the map begins to fade and has faded, as shares of its width and height."""
+"""Distances from the points at which the map starts to fade and ends, relative to its width and height."""
 
 GRID = 160
-"""Points of the map along each side."""
+"""Grid points along each side."""
 
 MARGIN = FADE[1] / (1.0 - 2.0 * FADE[1])
-"""By how much the map is wider than the points, at each side, as a share of theirs: it has faded where it ends."""
+"""Margin of the map on each side, relative to the extent of the points, so that it fades before its edge."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Regions:
     extent : tuple of four floats
         Left, right, bottom and top.
     p_zx : ndarray of shape (rows, columns, n_states)
-        From the bottom up.
+        Rows from the bottom up.
     """
 
     extent: tuple[float, float, float, float]
@@ -41,7 +41,7 @@ class Regions:
 
     @classmethod
     def of(cls, predict_proba: Callable[[NDArray[Any]], NDArray[Any]], points: NDArray[Any]) -> Regions:
-        """The regions around `points` (n, 2) that `predict_proba` gives."""
+        """The regions of `predict_proba` around `points` (n, 2)."""
         low, high = points.min(axis=0), points.max(axis=0)
         room = MARGIN * np.maximum(high - low, 1e-12 + 1e-6 * np.abs(high))
         axes = [np.linspace(a - r, b + r, GRID) for a, b, r in zip(low, high, room, strict=True)]
@@ -51,7 +51,7 @@ class Regions:
         return cls((left, right, bottom, top), p_zx)
 
     def image(self, points: NDArray[Any]) -> NDArray[np.float64]:
-        """Pale colours (rows, columns, 4), which fade away from the `points`: there the answer means little."""
+        """Pale colours (rows, columns, 4) that fade away from the `points`, where predictions mean little."""
         return np.dstack([map_colors(self.p_zx), PALE * self._nearness(points)])
 
     def _nearness(self, points: NDArray[Any]) -> NDArray[np.float64]:
@@ -70,7 +70,7 @@ class Regions:
 
 
 def map_colors(p_zx: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Colours of the states mixed by p(z|x): (..., n_states) -> (..., 3).
+    """Mix the colours of the states by p(z|x): (..., n_states) -> (..., 3).
 
     Examples
     --------

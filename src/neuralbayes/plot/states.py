@@ -1,4 +1,4 @@
-"""p(z): how much of the data each state takes."""
+"""p(z): the share of the data in each state."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 DEAD = 0.1
-"""Share of 1 / n_states below which a state is called dead."""
+"""Fraction of 1 / n_states below which a state is called dead."""
 
 
 class StatesDisplay(Display):
@@ -31,7 +31,7 @@ class StatesDisplay(Display):
     ----------
     p_z : ndarray of shape (n_states,)
     dead : ndarray of shape (n_states,), bool
-        States with less than a tenth of the equal share.
+        States with p(z) below a tenth of 1 / n_states.
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
 
@@ -85,9 +85,9 @@ class StatesDisplay(Display):
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            By default those of a new figure.
+            By default the axes of a new figure.
         color : str, optional
-            Of the bars.
+            Colour of the bars.
 
         Returns
         -------
@@ -99,7 +99,7 @@ class StatesDisplay(Display):
         shares = np.sort(self.p_z)[::-1] * n
         dead = shares < DEAD
         ax.bar(np.flatnonzero(~dead), shares[~dead], width=1.0, color=color or state_color(0), zorder=2)
-        if dead.any():  # too low to be seen: a mark at the foot
+        if dead.any():  # too low to see: a marker at the bottom
             foot = np.full(int(dead.sum()), 0.02)
             ax.plot(np.flatnonzero(dead), foot, "|", color=colors.dead, transform=ax.get_xaxis_transform(), zorder=3)
         ax.axhline(1.0, color=colors.line, linewidth=0.8, linestyle=(0, (4, 4)), zorder=3)

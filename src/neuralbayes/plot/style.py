@@ -1,4 +1,5 @@
-"""How all pictures look: colours that everybody can tell apart, quiet frames, light and dark, new figures and files."""
+"""Common style of all pictures: colour-blind safe colours, light frames, light and dark themes, new figures and
+files."""
 
 from __future__ import annotations
 
@@ -15,16 +16,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito 2008, told apart with every kind of colour vision; its yellow is too pale for points on white.
+# Okabe and Ito 2008, safe for colour-blind readers; without yellow, which is too pale for points on white.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#555555")
-MARKERS = "os^DvPX"  # one for each round through the colours
+MARKERS = "os^DvPX"  # one for each cycle through the colours
 DEAD_COLOR = "#cc0000"
 SUFFIXES = (".png", ".svg", ".pdf")
 
 
 @dataclass(frozen=True)
 class Theme:
-    """Colours of everything that is not data, of states, and from little to much."""
+    """Colours of frames and text, of states, and of sequential maps."""
 
     ink: str = "#222222"
     muted: str = "#555555"
@@ -51,7 +52,7 @@ _current: ContextVar[Theme] = ContextVar("theme", default=LIGHT)
 
 
 def current_theme() -> Theme:
-    """The colours in use: those of the innermost :func:`theme`, or light ones."""
+    """The current theme: that of the innermost :func:`theme`, or light."""
     return _current.get()
 
 
@@ -63,7 +64,7 @@ def theme(name: Literal["light", "dark"], *, transparent: bool = False) -> Itera
     ----------
     name : {"light", "dark"}
     transparent : bool, default=False
-        Leave the ground of new figures out, for pages that have their own.
+        Omit the background of new figures, for pages with their own background.
 
     Examples
     --------
@@ -98,7 +99,7 @@ def theme(name: Literal["light", "dark"], *, transparent: bool = False) -> Itera
 
 
 def state_color(state: int) -> str:
-    """The colour of a state, as in ``#0072B2``; they repeat after the seventh, where the markers change.
+    """The colour of a state, such as ``#0072B2``. Colours repeat after the seventh, with other markers.
 
     Examples
     --------
@@ -110,7 +111,7 @@ def state_color(state: int) -> str:
 
 
 def literal(text: str) -> str:
-    r"""A name of the user's as matplotlib shows it letter by letter: a dollar sign begins no formula.
+    r"""Escape a user's name, so that matplotlib does not read dollar signs as formulas.
 
     Examples
     --------
@@ -121,7 +122,7 @@ def literal(text: str) -> str:
 
 
 def problem_of(draw: Callable[[], object]) -> str | None:
-    """Call `draw`, and say what went wrong: a picture is not worth the result that it is to show.
+    """Call `draw`, and report errors instead of raising them: a failed picture must not lose a result.
 
     Examples
     --------
@@ -130,14 +131,14 @@ def problem_of(draw: Callable[[], object]) -> str | None:
     """
     try:
         draw()
-    except Exception as error:  # whatever matplotlib, its fonts or the disk stumble over
+    except Exception as error:  # any error of matplotlib, its fonts or the disk
         return f"{type(error).__name__}: {' '.join(str(error).split())}"
     return None
 
 
 def new_picture() -> tuple[Figure, Axes]:
-    """An empty figure with one pair of axes, to draw into and give to :func:`save_picture`."""
-    from matplotlib.figure import Figure  # not pyplot: it would choose a global backend and keep the figure alive
+    """An empty figure with one pair of axes, for :func:`save_picture`."""
+    from matplotlib.figure import Figure  # not pyplot, which would choose a global backend and keep the figure alive
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     figure = Figure(figsize=(7.2, 5.4), layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.12))
@@ -145,7 +146,7 @@ def new_picture() -> tuple[Figure, Axes]:
 
 
 def save_picture(figure: Figure, path: str | Path) -> None:
-    """Write `figure` atomically as .png, .svg or .pdf, by the suffix of `path`; the global backend is left alone.
+    """Write `figure` atomically as .png, .svg or .pdf, by the suffix of `path`, without using a global backend.
 
     Examples
     --------
@@ -159,13 +160,13 @@ def save_picture(figure: Figure, path: str | Path) -> None:
 
 
 def check_picture(path: str | Path) -> None:
-    """Raise unless the suffix of `path` is one that matplotlib is asked to write."""
+    """Raise unless the suffix of `path` is supported."""
     if Path(path).suffix.lower() not in SUFFIXES:
         raise ValueError(f"a picture must end in one of {', '.join(SUFFIXES)}, got {str(path)!r}")
 
 
 def quiet_frame(ax: Axes) -> None:
-    """Grey axes at the left and below, and faint horizontal lines behind the data."""
+    """Draw grey axes on the left and at the bottom, and faint horizontal lines behind the data."""
     colors = current_theme()
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_color(colors.line)

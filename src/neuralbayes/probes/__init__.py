@@ -1,4 +1,4 @@
-"""How good features are: computed once, then a small classifier on them, judged on test images."""
+"""Evaluate features: compute them once, train a small classifier on them, and test it."""
 
 from neuralbayes.probes.probing import probe
 from neuralbayes.probes.protocol import PAPER_IMAGES, ProbeResult

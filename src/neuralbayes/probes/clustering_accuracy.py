@@ -1,4 +1,4 @@
-"""How well clusters agree with classes."""
+"""Agreement of clusters with classes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from scipy.optimize import linear_sum_assignment
 
 
 def count_right(labels: NDArray[np.int64], truth: NDArray[np.int64]) -> int:
-    """Points whose label is the true one, under the best matching of the two sets of names (Hungarian method).
+    """Number of points with the correct label, under the best matching of clusters to classes (Hungarian method).
 
     Examples
     --------
@@ -22,12 +22,12 @@ def count_right(labels: NDArray[np.int64], truth: NDArray[np.int64]) -> int:
 
 
 def clustering_accuracy(labels: NDArray[np.int64], truth: NDArray[np.int64]) -> float:
-    """Share of points in a cluster of their class, each cluster being given the class that makes the share largest.
+    """Accuracy of clusters under the best one-to-one matching of clusters to classes.
 
     Parameters
     ----------
     labels, truth : ndarray of shape (n,), integers from 0
-        Clusters and classes. Where there are more of one than of the other, some stay without a partner.
+        Clusters and classes. If their numbers differ, some stay unmatched.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Features of labelled images: computed once, kept in a folder, found again by what they were computed from."""
+"""Features of labelled images: computed once and cached in a folder, by the weights and images that they come from."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from neuralbayes.training.inference import in_blocks
 LabeledData = Images | Split | tuple[NDArray[Any], NDArray[Any]]
 """Images with their labels, or a pair (features or images, labels)."""
 
-BLOCK = 1000  # images read at a time
+BLOCK = 1000  # images per read
 
 
 @dataclass(frozen=True, eq=False)
 class LabeledFeatures:
-    """Features (n, d) in float32, labels (n,) in int64, and the seconds that it took to compute the features."""
+    """Features (n, d) in float32, labels (n,) in int64, and the time to compute the features in seconds."""
 
     x: NDArray[np.float32]
     y: NDArray[np.int64]
@@ -37,9 +37,9 @@ class LabeledFeatures:
 def labeled_features(
     data: LabeledData, name: str, *, encoder: ImageEncoder | None, state: str, cache: Path | None, verbose: bool
 ) -> LabeledFeatures:
-    """Features of `data`: a hidden state of `encoder`, or without one the pixels, or those that `data` holds.
+    """Features of `data`: a hidden state of `encoder` or, without an encoder, the pixels or the given features.
 
-    `name` is that of the argument, for messages, and for files where the data have no name of their own.
+    `name` is the name of the argument, for messages, and for files if the data have no name.
     """
     rows, labels, data_name = opened(data, name)
     y = checked_labels(labels, len(rows), name)
@@ -82,11 +82,11 @@ def _checked_features(rows: NDArray[Any], name: str) -> NDArray[np.float32]:
     x = np.ascontiguousarray(rows, dtype=np.float32)
     if 0 in x.shape or not np.isfinite(x).all():
         raise ValueError(f"the features of `{name}` must be finite and not empty, got shape {x.shape}")
-    return x if x.flags.writeable else x.copy()  # torch warns of memory that must not be written
+    return x if x.flags.writeable else x.copy()  # torch warns about read-only memory
 
 
 def pixels(source: ImageSource) -> NDArray[np.float32]:
-    """All images as vectors of intensities in [0, 1], (n, H * W * C)."""
+    """All images as vectors of intensities in [0, 1]: (n, H * W * C)."""
     size = int(np.prod(source.shape))
     x = in_blocks(lambda some: source.read(some).reshape(-1, size), len(source), block=BLOCK, dtype=np.float32)
     x /= 255.0
@@ -104,7 +104,7 @@ def _encoded(
 def _cached(
     encoder: ImageEncoder, source: ImageSource, state: str, verbose: bool, cache: Path, data_name: str
 ) -> tuple[NDArray[np.float32], float]:
-    """What `_encoded` gives, from `cache` when it is there; beside NAME.npy, NAME.json says what it is."""
+    """The result of `_encoded`, from `cache` if it is there. NAME.json describes NAME.npy."""
     weights, images = _digest_of_encoder(encoder), _digest_of_images(source)
     readable = re.sub(r"[^A-Za-z0-9._-]+", "-", data_name).strip("-.")
     key = hashlib.sha256(f"{weights} {images} {state}".encode()).hexdigest()[:12]
@@ -112,11 +112,11 @@ def _cached(
     array, record = stem.with_name(f"{stem.name}.npy"), stem.with_name(f"{stem.name}.json")
     try:
         seconds = float(read_json(record)["seconds"])
-        stored = np.array(open_npy(array))  # into memory: it is read once an epoch, in random order
+        stored = np.array(open_npy(array))  # into memory: it is read once per epoch, in random order
         if stored.dtype == np.float32 and stored.ndim == 2 and len(stored) == len(source):
             return stored, seconds
     except (OSError, ValueError, TypeError, KeyError):
-        pass  # not there, or damaged: it is computed, and the file replaced
+        pass  # missing or damaged: compute it and replace the file
     x, seconds = _encoded(encoder, source, state, verbose)
     with atomic_write(array) as temporary:
         np.save(temporary, x)
@@ -136,7 +136,7 @@ def _digest_of_encoder(encoder: ImageEncoder) -> str:
 
 
 def _digest_of_images(source: ImageSource) -> str:
-    """Of every byte: reading the images takes a small part of the time that encoding them does."""
+    """Hash of every byte: reading the images takes much less time than encoding them."""
     digest = hashlib.blake2b(f"{len(source)} {source.shape}".encode(), digest_size=16)
     for start in range(0, len(source), BLOCK):
         digest.update(source.read(np.arange(start, min(start + BLOCK, len(source)))).data)

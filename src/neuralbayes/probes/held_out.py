@@ -1,4 +1,4 @@
-"""A test part of one's own, for labelled images that come without one."""
+"""Hold out a test part of labelled images that come without one."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ def divided(
     share: float = TEST_SHARE,
     seed: int = SEED,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows to train on and rows to test on, in each of which the classes have their share; ascending.
+    """Stratified indices of training and test rows, in ascending order.
 
     Parameters
     ----------
     labels : ndarray of shape (n,)
-        At least two of each class.
+        At least two samples of each class.
     name : str
-        What the labels are of, for messages.
+        Name of the data, for messages.
     class_names : sequence of str, optional
-        By the numbers in `labels`, for messages.
+        Names of the classes by number, for messages.
     share : float, default=0.2
-        For the test part, which gets at least one of each class.
+        Fraction of the test part, which gets at least one sample of each class.
     seed : int, default=0
     """
     from sklearn.model_selection import train_test_split
@@ -58,14 +58,14 @@ def divided(
 
 
 def held_out(images: Images, *, share: float = TEST_SHARE, seed: int = SEED) -> tuple[Images, Images]:
-    """Divide labelled images at random into a train and a test part, in each of which the classes have their share.
+    """Split labelled images at random into a stratified training and test part.
 
     Parameters
     ----------
     images : Images
-        With labels; at least two of each class.
+        Labelled images, at least two of each class.
     share : float, default=0.2
-        Of the images, for the test part, which gets at least one of each class.
+        Fraction of the test part, which gets at least one image of each class.
     seed : int, default=0
 
     Returns

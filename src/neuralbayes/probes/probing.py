@@ -1,4 +1,4 @@
-"""`probe`: what the features of an encoder are worth, on labelled images or rows that need not be divided."""
+"""`probe`: evaluate the features of an encoder on labelled images or rows, with or without a test part."""
 
 from __future__ import annotations
 
@@ -29,48 +29,49 @@ def probe(
     cache: str | Path | None = None,
     verbose: bool = False,
 ) -> ProbeResult:
-    """Tell what the features of an encoder are worth: train a classifier on them and test it.
+    """Evaluate the features of an encoder: train a classifier on them and test it.
 
     Parameters
     ----------
     encoder : ImageEncoder, fitted transformer, or None
-        Whose features to probe: what :func:`neuralbayes.pretrain` returns, or anything with a method `transform`, such
-        as :class:`neuralbayes.MIMEncoder`. None probes the rows, or the pixels, themselves.
+        Encoder to evaluate: a result of :func:`neuralbayes.pretrain`, or any estimator with a method `transform`, such
+        as :class:`neuralbayes.MIMEncoder`. None probes the rows or pixels themselves.
     X : images, or array of shape (n, d)
-        Images as :func:`neuralbayes.pretrain` takes them: a folder, paths, arrays, tensors, a data set.
+        Rows, or images in any form that :func:`neuralbayes.pretrain` accepts: a folder, paths, arrays, tensors, a data
+        set.
     y : array-like of shape (n,), optional
-        The class of each sample: numbers or names. It can be left out where `X` knows the classes: a folder with a
-        sub-folder for each class, a named data set, what :func:`neuralbayes.load_images` returns.
+        The class of each sample, as a number or a name. Not needed if `X` contains the classes: a folder with one
+        subfolder per class, a named data set, or a result of :func:`neuralbayes.load_images`.
     test : tuple (X, y), Images or Split, optional
-        What to test on. By default a fifth of each class of `X` is set aside, always the same samples.
+        Test samples. By default, a fifth of each class of `X` is held out, always the same samples.
     state : str, default="relu4"
-        Which hidden state of an `ImageEncoder`.
+        Hidden state of an `ImageEncoder`.
     head : {"mlp", "linear", "knn"}, default="mlp"
-        One hidden layer of 200 units, the paper's classifier; multinomial logistic regression; the 20 nearest
-        neighbours by cosine. The first two are trained by Adam, learning rate 0.001, batch size 128, no weight decay.
+        Classifier: one hidden layer of 200 units, as in the paper; multinomial logistic regression; or the 20 nearest
+        neighbours by cosine. The first two are trained with Adam, learning rate 0.001, batch size 128, no weight decay.
     protocol : {"validation", "paper"}, default="validation"
-        "validation": a tenth of the training samples chooses the epoch, and all test samples are judged. "paper", as
-        the authors' code has it: all training samples are trained on, and the result is the best epoch's accuracy on
-        the first 128 test samples. That is several points better, and is not what new images will get.
+        "validation" selects the epoch on a held-out tenth of the training samples and reports the accuracy on all test
+        samples. "paper" follows the authors' code: it trains on all training samples and reports the accuracy of the
+        best epoch on the first 128 test samples. That is several points better than the accuracy on new images.
     seeds : int, default=3
-        How many times, with other weights, order and validation samples. Nearest neighbours, where nothing is drawn,
-        are judged once.
+        Number of repetitions with different weights, order and validation samples. Nearest neighbours are deterministic
+        and run once.
     max_epochs : int, optional
-        By default 100, as in the paper. Under "validation" training ends after 5 epochs and 500 updates without
-        improvement, and may take more epochs where samples are few: as many as make 5,000 updates.
+        By default 100, as in the paper. With "validation", training stops after 5 epochs and 500 updates without
+        improvement. With few samples it may take more epochs, up to 5,000 updates.
     cache : path, optional
-        Folder in which features of an `ImageEncoder` are kept and found again, by weights and images.
+        Folder in which to cache the features of an `ImageEncoder`, by weights and images.
     verbose : bool, default=False
 
     Returns
     -------
     ProbeResult
-        Classes are numbered in the order of their names, or as they are where they are numbers from 0.
+        Classes are numbered in the order of their names, unless they are already numbers from 0.
 
     Notes
     -----
-    Features are standardised by the mean and deviation of the training samples. The paper says nothing of it; with
-    Adam at a fixed rate it makes encoders of different scale comparable.
+    Features are standardised with the mean and standard deviation of the training samples. The paper does not mention
+    this; with Adam at a fixed learning rate, it makes encoders of different scales comparable.
 
     Examples
     --------
@@ -117,7 +118,7 @@ def probe(
 
 
 def _labelled(X: Any, y: Any, name: str) -> tuple[NDArray[Any] | ImageSource, NDArray[Any], str]:
-    """Rows or a source of images, the classes, and what to call them."""
+    """Rows or a source of images, the classes, and their names."""
     called = f"`{name}`"
     if isinstance(X, Split):
         X = Images(called, "train", ArraySource(X.images, channels_first=False), X.labels)
@@ -148,7 +149,7 @@ def _some(samples: NDArray[Any] | ImageSource, rows: NDArray[np.int64]) -> NDArr
 
 
 def _numbered(parts: list[NDArray[Any]]) -> list[NDArray[np.int64]]:
-    """Classes as numbers from 0, the same in all parts; numbers stay as they are unless one is below 0."""
+    """Encode classes as numbers from 0, consistently in all parts. Numbers are kept unless one is negative."""
     if all(part.dtype.kind in "iu" and part.min(initial=0) >= 0 for part in parts):
         return [part.astype(np.int64) for part in parts]
     _, numbers = np.unique(np.concatenate([part.astype(str) for part in parts]), return_inverse=True)

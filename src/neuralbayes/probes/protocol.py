@@ -1,4 +1,4 @@
-"""How well a small classifier on fixed features does on test images, by an honest protocol or the paper's."""
+"""Accuracy of a small classifier on fixed features, under an honest protocol or the paper's."""
 
 from __future__ import annotations
 
@@ -24,36 +24,36 @@ HEADS = ("linear", "mlp", "knn")
 PROTOCOLS = ("validation", "paper")
 
 PAPER_IMAGES = 128
-"""Test images that the authors' code looks at, always the first ones: the paper's accuracies are multiples of 1/128."""
+"""Number of test images in the authors' code, always the first ones: the paper's accuracies are multiples of 1/128."""
 
 EPOCHS = 100  # the paper's
-VALIDATION = 0.1  # share of the training images that chooses the epoch
-# Few images make epochs of few updates, in which nothing is learnt: these count under "validation".
+VALIDATION = 0.1  # fraction of the training images that selects the epoch
+# With few images an epoch has too few updates to learn anything, so "validation" counts updates too.
 PATIENCE, PATIENCE_UPDATES = 5, 500
 MIN_UPDATES = 5000
 
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """What a probe found.
+    """Result of a probe.
 
     Attributes
     ----------
     head : {"linear", "mlp", "knn"}
     protocol : {"validation", "paper"}
     accuracies : tuple of float
-        Share of `n_test` images that each seed's classifier had right.
+        Accuracy of each seed's classifier on the `n_test` images.
     epochs : tuple of int
-        The epoch that was chosen for each seed, counted from 1; 0 for nearest neighbours, which do not train.
+        The selected epoch of each seed, counted from 1; 0 for nearest neighbours, which are not trained.
     curves : tuple of tuple of float
-        For each seed, after each epoch, the accuracy on the images that choose the epoch: the validation images, or
-        the paper's 128. Empty for nearest neighbours.
+        Accuracy of each seed after each epoch, on the images that select the epoch: the validation images, or the
+        paper's 128. Empty for nearest neighbours.
     confusion : tuple of tuple of int
-        Row i, column j: how often an image of class i was taken for one of class j, summed over seeds.
+        Entry (i, j) is how often an image of class i was classified as class j, summed over seeds.
     n_features, n_train, n_test : int
-        `n_test` is the number of test images that were judged: all, or the paper's 128.
+        `n_test` is the number of evaluated test images: all, or the paper's 128.
     feature_seconds, head_seconds : float
-        Time to compute the features (when they were, if they come from a cache), and to train and test all heads.
+        Time to compute the features (the original time, if they were cached), and to train and test all heads.
 
     Examples
     --------
@@ -85,11 +85,11 @@ class ProbeResult:
 
     @property
     def std(self) -> float:
-        """Standard deviation of the accuracy over seeds; 0 for a single one."""
+        """Standard deviation of the accuracy over seeds; 0 for a single seed."""
         return statistics.stdev(self.accuracies) if len(self.accuracies) > 1 else 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, as JSON can hold it."""
+        """All attributes, as JSON types."""
         return {"mean": self.mean, "std": self.std} | asdict(self)
 
 
@@ -111,9 +111,9 @@ def probe_parts(
     Parameters
     ----------
     train, test : Images, Split, or tuple (features of shape (n, d) or images, labels)
-        As given by `neuralbayes.datasets.load` or `neuralbayes.load_images`.
+        Results of `neuralbayes.datasets.load` or `neuralbayes.load_images`, or pairs of arrays.
     encoder : ImageEncoder, optional
-        Whose features to probe; without it the pixels are, or the features that were given.
+        Encoder to evaluate. Without it, the pixels or the given features are used.
     state, head, protocol, seeds, max_epochs, cache, verbose
         As in :func:`neuralbayes.probe`.
 
@@ -172,7 +172,7 @@ def _judged(
 ) -> tuple[tuple[float, ...], tuple[int, ...], tuple[tuple[float, ...], ...], Tensor]:
     """Accuracy, epoch and curve of each seed, and the confusion of all, (n_classes, n_classes).
 
-    Without `patience` it is the paper's protocol.
+    Without `patience`, this is the paper's protocol.
     """
     train, test = _whole(fit), _whole(judge)
     if patience is None:
@@ -214,7 +214,7 @@ def _trained(
     patience: int | None,
     on_epoch: Callable[[float, int], None],
 ) -> tuple[Tensor, int]:
-    """What a newly trained classifier takes the rows of `test` for, and the epoch it is of."""
+    """Predictions of a newly trained classifier for the rows of `test`, and its epoch."""
     train, watched = (train, test) if patience is None else _split(train, seed)
     network, epoch = train_head(
         head,
@@ -231,7 +231,7 @@ def _trained(
 
 
 def _split(part: Part, seed: int) -> tuple[Part, Part]:
-    """Rows to train on, and a tenth, at least one, to choose the epoch by."""
+    """Rows for training, and a tenth of the rows, at least one, to select the epoch."""
     order = torch.randperm(len(part), generator=torch.Generator().manual_seed(seed))
     n_held = max(1, round(VALIDATION * len(part)))
     return Part(part.x, part.y, part.rows[order[n_held:]]), Part(part.x, part.y, part.rows[order[:n_held]])

@@ -1,4 +1,4 @@
-"""An encoder that has learnt nothing, to compare one that has with."""
+"""A random encoder, as a baseline for trained ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from neuralbayes.features.encoder import ImageEncoder
 def random_encoder(
     like: ImageEncoder, images: ImageSource | NDArray[np.uint8], seed: int = 0, *, n_images: int = 1000
 ) -> ImageEncoder:
-    """An encoder of the shape and normalisation of `like` with random weights.
+    """Create an encoder with the architecture and normalisation of `like` and random weights.
 
     Parameters
     ----------
@@ -22,9 +22,9 @@ def random_encoder(
     images : ImageSource or ndarray of shape (n, H, W, C), uint8
         Training images.
     seed : int, default=0
-        With the seed of a pretraining, these are the weights from which it started.
+        With the seed of a pretraining, these are its initial weights.
     n_images : int, default=1000
-        How many images, the first ones, the statistics of batch normalisation are estimated on.
+        Number of images, taken from the beginning, to estimate the statistics of batch normalisation.
 
     Returns
     -------
@@ -33,10 +33,9 @@ def random_encoder(
 
     Notes
     -----
-    Freshly made, batch normalisation believes every channel to have mean 0 and variance 1. An encoder evaluated so
-    would be one without batch normalisation, as is the random encoder of the authors' code; the paper speaks of an
-    "identical architecture". Here the statistics are averaged over images that pass through in training mode, which
-    is what training would have left behind, had it not changed the weights.
+    A new batch normalisation layer assumes mean 0 and variance 1 for every channel, which amounts to no batch
+    normalisation, as in the random encoder of the authors' code. The paper says "identical architecture". Here the
+    statistics are averaged over images in training mode, as if training had left the weights unchanged.
 
     Examples
     --------
@@ -57,7 +56,7 @@ def random_encoder(
     norms = [module for module in encoder.modules() if isinstance(module, nn.BatchNorm2d)]
     momenta = [module.momentum for module in norms]
     for module in norms:
-        module.momentum = None  # the mean over all batches, each with the same weight
+        module.momentum = None  # the mean over all batches with equal weights
     n = min(n_images, len(source))
     encoder.train()
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""Which classes a classifier takes for which."""
+"""Confusion matrix of a classifier."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 def draw_confusion(matrix: ArrayLike, *, class_names: Sequence[str] | None = None, title: str = "") -> Figure:
-    """Draw a confusion matrix: one row a true class, in per cent of its images.
+    """Draw a confusion matrix: one row per true class, in percent of its images.
 
     Parameters
     ----------
     matrix : array of shape (n_classes, n_classes)
-        Counts: row i, column j is how often class i was taken for class j.
+        Counts: entry (i, j) is how often class i was predicted as class j.
     class_names : sequence of str, optional
     title : str, optional
     """

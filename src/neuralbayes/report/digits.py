@@ -1,4 +1,4 @@
-"""What an encoder of images learnt: information against epochs, accuracy of probes, typical images of its states."""
+"""Figure of an image encoder: information by epoch, accuracy of probes, typical images of its states."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ def draw_digits(
     accuracy: Mapping[str, Mapping[str, float]],
     members: Sequence[Members],
 ) -> Figure:
-    """Curves and bars on the left, one row of images per state on the right.
+    """Draw curves and bars on the left, and one row of images per state on the right.
 
     Parameters
     ----------
     information : mapping of str to sequence of float
-        For each layer I(x; z) in nats before training and after each epoch.
+        I(x; z) of each layer in nats, before training and after each epoch.
     bounds : sequence of float
         log n_states of each layer.
     accuracy : mapping of str to mapping of str to float
-        For each kind of features the accuracy by the number of labels a class; the last kind is the one to look at.
+        Accuracy by kind of features and by number of labels per class; the last kind is highlighted.
     members : sequence of (str, ndarray of shape (n, H, W), sequence of float)
         States with their most typical images.
     """
@@ -67,7 +67,7 @@ def draw_digits(
 
 
 def plot_accuracy(accuracy: Mapping[str, Mapping[str, float]], ax: Axes) -> None:
-    """Bars of test accuracy, grouped by the number of labels a class."""
+    """Draw bars of test accuracy, grouped by the number of labels per class."""
     kinds = list(accuracy)
     groups = list(accuracy[kinds[0]])
     colors = [GREYS[i % len(GREYS)] for i in range(len(kinds) - 1)] + [state_color(0)]

@@ -1,4 +1,4 @@
-"""Manifolds in the plane: points in the colour of their state on the map of p(z|x), as in the paper's figure 4."""
+"""Manifolds in the plane: points coloured by state on the map of p(z|x), as in the paper's figure 4."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Panel:
     ----------
     title, caption : str
     certified : bool
-        Whether the states are certified disjoint, which the colour of the caption repeats.
+        Whether the states are certified as disjoint, which sets the colour of the caption.
     points : ndarray of shape (n, 2)
     labels : ndarray of int and shape (n,)
     extent : tuple of four floats
@@ -44,7 +44,7 @@ class Panel:
 
 
 def draw_manifolds(panels: Sequence[Panel], columns: int | None = None) -> Figure:
-    """All panels, `columns` in a row, by default in one row."""
+    """Draw all panels, `columns` per row, by default in one row."""
     if not panels:
         raise ValueError("`panels` must not be empty")
     figure, first = new_picture()
@@ -61,7 +61,7 @@ def draw_manifolds(panels: Sequence[Panel], columns: int | None = None) -> Figur
 
 
 def plot_manifolds(panel: Panel, ax: Axes) -> None:
-    """One panel in the axes given, in a frame with its title and caption."""
+    """Draw one panel into axes, in a frame with its title and caption."""
     plot_points(panel, ax)
     ax.set_xticks([])
     ax.set_yticks([])
@@ -71,7 +71,7 @@ def plot_manifolds(panel: Panel, ax: Axes) -> None:
 
 
 def plot_points(panel: Panel, ax: Axes) -> None:
-    """The points of one panel on its map."""
+    """Draw the points of one panel on its map."""
     n_states = panel.decision_map.shape[2]
     image = Regions(panel.extent, panel.decision_map).image(panel.points)
     ax.imshow(image, extent=panel.extent, origin="lower", interpolation="bilinear", zorder=1)

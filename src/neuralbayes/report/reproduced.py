@@ -1,4 +1,4 @@
-"""Pictures of the results page: rows with intervals, scatters, curves with bands, filters, shares, both protocols."""
+"""Figures of the results page: intervals, scatter plots, curves with bands, filters, shares, both protocols."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Interval = tuple[float, float | None]
-"""A mean and half of the width of its interval."""
+"""A mean and half the width of its confidence interval."""
 
 Point = tuple[float, float]
 HONEST, PAPER, PUBLISHED = "#0072B2", "#D55E00", "#222222"
@@ -25,7 +25,7 @@ HONEST, PAPER, PUBLISHED = "#0072B2", "#D55E00", "#222222"
 
 @dataclass(frozen=True)
 class Row:
-    """A line of :func:`draw_rows`: what it is, both measurements and the published value, each perhaps missing."""
+    """A row of :func:`draw_rows`: its label, both measurements and the published value, any of which may be missing."""
 
     label: str
     honest: Interval | None = None
@@ -34,7 +34,7 @@ class Row:
 
 
 def draw_rows(rows: Sequence[Row], unit: str) -> Figure:
-    """Each row as points on a line: the honest value, that of the paper's protocol, the published one."""
+    """Draw each row as points on a line: the honest, the paper's and the published value."""
     figure, ax = new_picture()
     figure.set_size_inches(7.2, 0.9 + 0.34 * len(rows))
     heights = np.arange(len(rows))[::-1].astype(float)
@@ -68,14 +68,14 @@ def draw_rows(rows: Sequence[Row], unit: str) -> Figure:
 def draw_scatter(
     panels: Mapping[str, Mapping[str, Sequence[Point]]], lines: Mapping[str, float], ylabel: str
 ) -> Figure:
-    """Points of several series, in a panel for each thing on the x axis; the mean of each series is a dotted line.
+    """Draw several series of points, one panel per x axis, with the mean of each series as a dotted line.
 
     Parameters
     ----------
     panels : mapping of str to mapping of str to sequence of points
-        The name of the x axis, then of the series.
+        Name of the x axis -> name of the series -> points.
     lines : mapping of str to float
-        Other levels to draw, in black.
+        Other levels, drawn in black.
     ylabel : str
     """
     figure, axes = _panels(len(panels), width=4.6, height=3.6)
@@ -95,13 +95,13 @@ def draw_scatter(
 
 
 def draw_lines(panels: Mapping[str, Mapping[str, Mapping[float, Interval]]], xlabel: str, ylabel: str) -> Figure:
-    """Means with intervals against x, logarithmic, a panel for each group: panel -> series -> x -> interval."""
+    """Draw means with intervals against a logarithmic x axis: panel -> series -> x -> interval."""
     figure, axes = _panels(len(panels), width=3.1, height=3.3)
     names = list(dict.fromkeys(name for series in panels.values() for name in series))
     for ax, (title, series) in zip(axes, panels.items(), strict=True):
         for name, values in series.items():
             i = names.index(name)
-            x = [value * 1.05**i for value in values]  # side by side, not on top of each other
+            x = [value * 1.05**i for value in values]  # side by side instead of overlapping
             y = [mean for mean, _ in values.values()]
             error = [half or 0.0 for _, half in values.values()]
             ax.errorbar(x, y, yerr=error, color=COLORS[i], marker="os^"[i % 3], markersize=5, capsize=2, label=name)
@@ -118,7 +118,7 @@ def draw_lines(panels: Mapping[str, Mapping[str, Mapping[float, Interval]]], xla
 
 
 def draw_bands(panels: Mapping[str, Mapping[str, NDArray[np.float64]]], xlabel: str, ylabel: str) -> Figure:
-    """Mean curve of each series with a band of a standard deviation: panel -> series -> (n_curves, n_points)."""
+    """Draw mean curves with a band of one standard deviation: panel -> series -> (n_curves, n_points)."""
     figure, axes = _panels(len(panels), width=4.2, height=3.4)
     for ax, (title, series) in zip(axes, panels.items(), strict=True):
         for i, (name, curves) in enumerate(series.items()):
@@ -135,7 +135,7 @@ def draw_bands(panels: Mapping[str, Mapping[str, NDArray[np.float64]]], xlabel: 
 
 
 def draw_walls(walls: Mapping[str, NDArray[np.uint8]], columns: int) -> Figure:
-    """Grey pictures side by side, a wall of them for each title: title -> (n, H, W)."""
+    """Draw a wall of grey images for each title: title -> (n, H, W)."""
     figure, first = new_picture()
     first.remove()
     tiles = {title: np.repeat(pictures[..., np.newaxis] / 255.0, 3, axis=3) for title, pictures in walls.items()}
@@ -158,9 +158,9 @@ def draw_shares(
     ylabel: str,
     low: float = 0.0,
 ) -> Figure:
-    """Shares between `low` and 1 as shades with their percentages, a panel for each table of (rows, columns).
+    """Draw shares between `low` and 1 as shades with percentages, one panel per table of shape (rows, columns).
 
-    Cells that are NaN stay empty.
+    NaN cells stay empty.
     """
     figure, axes = _panels(len(panels), width=3.1, height=3.4)
     from matplotlib.colors import LinearSegmentedColormap
@@ -187,12 +187,12 @@ def draw_shares(
 
 
 def draw_protocols(pairs: Mapping[str, Sequence[Point]]) -> Figure:
-    """The paper's protocol against the honest one, in percent, and how often which difference came.
+    """Draw the paper's protocol against the honest one, in percent, and a histogram of the differences.
 
     Parameters
     ----------
     pairs : mapping of str to sequence of (honest, paper)
-        The accuracies of all runs of each experiment.
+        Accuracies of all runs, by experiment.
     """
     figure, (left, right) = _panels(2, width=4.4, height=4.0)
     everything = [100.0 * value for points in pairs.values() for point in points for value in point]
@@ -201,15 +201,15 @@ def draw_protocols(pairs: Mapping[str, Sequence[Point]]) -> Figure:
     for i, (name, points) in enumerate(pairs.items()):
         x, y = _columns([(100.0 * a, 100.0 * b) for a, b in points])
         left.scatter(x, y, s=16, color=COLORS[i % len(COLORS)], alpha=0.8, linewidths=0, label=name, zorder=2)
-    left.set_xlabel("honest: % of all test images")
-    left.set_ylabel("the paper's: % of 128, at the best epoch")
+    left.set_xlabel("honest: accuracy on all test images, %")
+    left.set_ylabel("paper's protocol: best epoch on 128 images, %")
     left.legend(frameon=False, fontsize=8)
     differences = [100.0 * (paper - honest) for points in pairs.values() for honest, paper in points]
-    edges = np.arange(np.floor(min(differences)), np.ceil(max(differences)) + 1.5)  # one bar a point
+    edges = np.arange(np.floor(min(differences)), np.ceil(max(differences)) + 1.5)  # one bar per point
     right.hist(differences, bins=edges.tolist(), color=HONEST, zorder=2)
     right.axvline(0.0, color="#222222", linewidth=1.0)
     right.axvline(float(np.mean(differences)), color=PAPER, linewidth=1.4, linestyle=":")
-    right.set_xlabel("points by which the paper's is higher; dotted: mean")
+    right.set_xlabel("paper's protocol minus honest, points; dotted: mean")
     right.set_ylabel("probes")
     for ax in (left, right):
         quiet_frame(ax)

@@ -1,4 +1,4 @@
-"""What a pretraining left in its folder, as pictures: filters, information, use of states."""
+"""Pictures of a pretraining: filters, information and use of states."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def draw_run(folder: str | Path) -> list[Path]:
     Parameters
     ----------
     folder : path
-        As `neuralbayes.pretrain` leaves it.
+        Output folder of `neuralbayes.pretrain`.
 
     Returns
     -------
@@ -87,6 +87,6 @@ def draw_states(p_z: Mapping[str, ArrayLike]) -> Figure:
         ax.remove()
     for i, (ax, (name, prior)) in enumerate(zip(grid, p_z.items(), strict=False)):
         StatesDisplay(prior, name=name).plot(ax=ax, color=state_color(i))
-    figure.supxlabel(f"states, the commonest first; red: below {DEAD:g} of the equal share", fontsize=9)
+    figure.supxlabel(f"states, most common first; red: dead, p(z) below {DEAD:g} / K", fontsize=9)
     figure.supylabel("p(z) in units of 1 / K", fontsize=9)
     return figure

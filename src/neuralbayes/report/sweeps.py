@@ -1,4 +1,4 @@
-"""A sweep as a picture: what each setting that was searched has to do with the metric."""
+"""Picture of a sweep: the metric against each searched setting."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ WIDTH, HEIGHT = 3.4, 2.9  # inches of a panel
 
 
 def draw_sweep(outcomes: Sequence[Outcome], space: Space, metric: str) -> Figure:
-    """Draw the metric of all trials against each setting that was searched, one panel each.
+    """Draw the metric of all trials against each searched setting, one panel per setting.
 
     Parameters
     ----------
     outcomes : sequence of Outcome
-        One of them finished at least. Those without a value are marked at the foot.
+        At least one finished trial. Trials without a value are marked at the bottom.
     space : Space
-        What was searched.
+        The searched settings.
     metric : str
-        What it is called.
+        Name of the metric.
     """
     figure, first = new_picture()
     first.remove()
@@ -66,7 +66,7 @@ def _panel(ax: Axes, outcomes: Sequence[Outcome], space: Space, name: str) -> No
         value = outcome.settings[name]
         if not isinstance(searched, Choice):
             return float(value)
-        # Aside by chance, so that trials with the same choice do not cover each other.
+        # Jitter, so that trials with the same choice do not overlap.
         return list(searched.values.values()).index(value) + rng.uniform(-0.15, 0.15)
 
     known = [one for one in outcomes if name in one.settings]
@@ -88,7 +88,7 @@ def _panel(ax: Axes, outcomes: Sequence[Outcome], space: Space, name: str) -> No
 
 
 def _wider(low: float, high: float, log: bool) -> tuple[float, float]:
-    """A range with a little room on either side."""
+    """A range with a margin on either side."""
     if log:
         room = (high / low) ** 0.03
         return low / room, high * room

@@ -1,4 +1,4 @@
-"""Every table and figure of the paper, measured: one file each, and `neuralbayes reproduce` to run them."""
+"""Every table and figure of the paper, one file each; `neuralbayes reproduce` runs them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ NAMES = (
     "fig-manifolds",
     "mnist-dml",
 )
-"""All experiments, in the order of the results page. Each is the file of its name, with underscores."""
+"""All experiments, in the order of the results page. The file of an experiment has its name, with underscores."""
 
 
 def load_experiment(name: str) -> Experiment:
-    """The experiment called `name`."""
+    """Load the experiment called `name`."""
     if name not in NAMES:
         raise ValueError(f"`name` must be one of {', '.join(NAMES)}, got {name!r}")
     experiment: Experiment = import_module(f"neuralbayes.reproduce.{name.replace('-', '_')}").EXPERIMENT

@@ -1,4 +1,4 @@
-"""A cell of most tables: an encoder that learns from images by some method, and a probe of its layers."""
+"""The runs of most experiments: train an encoder on images by some method, then probe its layers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ METHODS: dict[str, tuple[type[Any], Callable[..., ImageEncoder]]] = {
     "infomax": (baselines.InfoMaxConfig, baselines.infomax),
     "supervised": (baselines.SupervisedConfig, baselines.supervised),
 }
-"""The settings and the function of each."""
+"""Settings class and training function of each method."""
 
 
 @dataclass(frozen=True)
@@ -41,13 +41,13 @@ class Cell(Run):
     method : str
         One of `METHODS`.
     training : mapping
-        Settings of the method; those that are not named have their defaults.
+        Settings of the method that differ from its defaults.
     layers : tuple of str
-        Hidden states that are probed.
+        Hidden states to probe.
     probe_seeds : int
-        Classifiers for each.
+        Number of classifiers for each layer.
     probe_epochs : int, optional
-        At most; by default as :func:`neuralbayes.probe` has it.
+        Maximum number of epochs; by default that of :func:`neuralbayes.probe`.
     """
 
     learn: Source
@@ -89,22 +89,22 @@ VARIED = (
     "learning_rate",
     "weight_decay",
 )
-"""Settings that a label names where they are given."""
+"""Settings that appear in the label of a run."""
 
 
 @dataclass(frozen=True)
 class ImageScale:
-    """What the experiments on images share at a scale.
+    """Settings shared by the experiments on images at one scale.
 
     Attributes
     ----------
     data : str
     side : int, optional
-        Pixels a side to scale images to.
+        Side length in pixels to which images are resized.
     n_train, n_test : int, optional
-        The first images of each part; all by default.
+        Use only the first images of each part; all by default.
     training : mapping
-        Settings of MIM, of which the other methods take those of any training.
+        Settings of MIM. Other methods take the settings in `COMMON` from it.
     probe_seeds : int
     probe_epochs : int, optional
     """
@@ -128,7 +128,7 @@ class ImageScale:
         layers: tuple[str, ...] = (LAST,),
         **changes: Any,
     ) -> Cell:
-        """A run at this scale, with other settings of its training than the common ones where `changes` has them."""
+        """A run at this scale; `changes` override the shared settings of its training."""
         known = {field.name for field in fields(METHODS[method][0])}
         shared = self.training if method == "mim" else {k: v for k, v in self.training.items() if k in COMMON & known}
         train = Source(data or self.data, "train", self.n_train, self.side)
@@ -147,13 +147,13 @@ class ImageScale:
 
 
 COMMON = {"encoder", "normalize", "epochs", "schedule"}
-"""Settings that all methods of a comparison share."""
+"""Settings shared by all methods in a comparison."""
 
 
 def preset(name: str, **changes: Any) -> dict[str, Any]:
-    """The settings of a preset of `neuralbayes.pretrain` that an experiment names, with changes.
+    """The settings of a preset of `neuralbayes.pretrain`, with changes.
 
-    They are spelt out, so that a hash tells what was run even when a preset has changed since.
+    They are spelt out, so that the hash still identifies the run if the preset changes later.
     """
     named = (
         "encoder",
@@ -184,12 +184,12 @@ IMAGES: dict[Scale, ImageScale] = {
     "laptop": ImageScale("cifar10", preset("laptop", encoder="tiny", epochs=8), n_train=10_000),
     "paper": ImageScale("cifar10", preset("paper", batch_size=2000), probe_seeds=3),
 }
-"""CIFAR-10 as in section 5.1.1 of the paper, at each scale. The weight of R_c is that of the preset: the paper's 4 is
-too much for a narrow encoder."""
+"""CIFAR-10 as in section 5.1.1 of the paper, at each scale. The weight of R_c is that of the preset: the paper's 4
+is too large for a narrow encoder."""
 
 
 def run_cell(cell: Cell, folder: Path) -> dict[str, Any]:
-    """Train the encoder, or go on with it, and probe its layers under both protocols."""
+    """Train the encoder, or resume its training, and probe its layers under both protocols."""
     images = cell.learn.load()
     _, learn = METHODS[cell.method]
     encoder = learn(images, cell.config(), out=folder / TRAINING)
@@ -203,7 +203,7 @@ def run_cell(cell: Cell, folder: Path) -> dict[str, Any]:
 
 
 def cell_cost(cell: Cell) -> float:
-    """Expected seconds of its training."""
+    """Expected training time in seconds."""
     if cell.method == "random":
         return 0.0
     config = cell.config()
@@ -214,12 +214,12 @@ def cell_cost(cell: Cell) -> float:
 @cache
 def _seconds_per_image(method: str, encoder: str, source: Source) -> float:
     kind, learn = METHODS[method]
-    images = source.made_up(4 * TIMED)  # supervised training sets some aside
+    images = source.made_up(4 * TIMED)  # supervised training holds some out
     config = kind(encoder=encoder, epochs=1, batch_size=TIMED)
     return seconds_per_sample(lambda clock: learn(images, config, callbacks=[clock]))
 
 
 def dead_share(record: Record, layer: str = LAST) -> float:
-    """Share of the states of a layer that have less than a tenth of their share of the mass."""
+    """Fraction of dead states in a layer: p(z) below a tenth of the uniform 1 / n_states."""
     states = record.values["states"][layer]
     return float(states["dead"] / states["states"])

@@ -1,8 +1,8 @@
-"""What an experiment is: runs that follow from a scale, each in a folder of its own, and what is made of their results.
+"""Experiments: their runs at each scale, each in its own folder, and the tables, figures and claims from the results.
 
-A run is a frozen dataclass of all its settings, the seed among them. The hash of the settings names its folder, so that
-a sweep which was interrupted finds again what it has done. ``result.json`` is written last and whole: where it is, the
-run is finished.
+A run is a frozen dataclass of all its settings, including the seed. The hash of the settings names its folder, so an
+interrupted sweep finds the runs that it has finished. ``result.json`` is written last and atomically: a run is finished
+if the file exists.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 Scale = Literal["smoke", "laptop", "paper"]
 SCALES: tuple[Scale, ...] = ("smoke", "laptop", "paper")
-"""A trial on digits; real images at a size for two cores; what the paper did."""
+"""A quick check on digits; real images at a size for two cores; the paper's size."""
 
 TRAINING = "training"
-"""Folder inside that of a run in which training keeps its checkpoints."""
+"""Folder inside that of a run where training keeps its checkpoints."""
 
 MEASURED = ("neuralbayes", "torch", "numpy", "scikit-learn")
 
@@ -41,7 +41,7 @@ class Run:
     Attributes
     ----------
     experiment : str
-        In whose folder it is. Other experiments may look at it too.
+        The experiment whose folder contains the run. Other experiments may use it too.
     seed : int
     """
 
@@ -50,27 +50,27 @@ class Run:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """All settings as JSON knows them."""
+        """All settings, as JSON types."""
         settings: dict[str, Any] = json.loads(json.dumps(asdict(self)))
         return settings
 
     @property
     def key(self) -> str:
-        """Hash of the settings: twelve hexadecimal digits that are the same on every machine."""
+        """Hash of the settings: twelve hexadecimal digits, the same on every machine."""
         return json_hash(self.settings)
 
     @property
     def label(self) -> str:
-        """What tells it from the other runs of its experiment, for people."""
+        """A readable name that is unique within the experiment."""
         raise NotImplementedError
 
     @property
     def data_names(self) -> tuple[str, ...]:
-        """The named data sets that it needs."""
+        """Names of the data sets that the run needs."""
         return ()
 
     def folder(self, out: Path) -> Path:
-        """Its own folder below that of all results."""
+        """The folder of the run below the folder of all results."""
         return inside(out, self.experiment, self.key)
 
     def finished(self, out: Path) -> bool:
@@ -80,14 +80,14 @@ class Run:
 
 @dataclass(frozen=True)
 class Record:
-    """A finished run: what it was told, what it found, and how.
+    """A finished run: its settings, its results, and how they were computed.
 
     Attributes
     ----------
     settings, values : mapping
-        As JSON has them.
+        As JSON types.
     about : mapping
-        Seconds, memory, threads and versions: what may differ where the values do not.
+        Seconds, memory, threads and versions, which may differ between runs with equal values.
     """
 
     settings: Mapping[str, Any]
@@ -96,7 +96,7 @@ class Record:
 
     @classmethod
     def of(cls, run: Run, out: Path) -> Record:
-        """What a finished run left in its folder."""
+        """Read the result of a finished run from its folder."""
         result = read_json(run.folder(out) / "result.json")
         return cls(run.settings, result["values"], result["about"])
 
@@ -106,17 +106,17 @@ Results = Sequence[Record]
 
 @dataclass(frozen=True)
 class MorePicture:
-    """A picture beside that of the figure.
+    """An additional picture of an experiment.
 
     Attributes
     ----------
     name : str
-        What its file is called after that of the experiment.
+        Suffix of its file name, after the name of the experiment.
     caption : str
     draw : callable
-        From the results to the picture.
+        Draws the picture from the results.
     has_data : callable
-        Whether the results, of which some may be missing, are enough for it.
+        Whether the results, some of which may be missing, suffice for it.
     """
 
     name: str
@@ -133,17 +133,17 @@ class Experiment:
     ----------
     name : str
     title : str
-        What it is and where in the paper.
+        Its title, with its place in the paper.
     about : str
-        What was done here, for the results page.
+        Description of the experiment for the results page.
     runs : callable
-        From a scale and a number of seeds (None: as many as the scale wants) to all runs.
+        Lists all runs for a scale and a number of seeds (None: that of the scale).
     run_one : callable
-        Does a run in its folder and returns its values, which JSON can hold.
+        Performs a run in its folder and returns its values as JSON types.
     cost : callable
-        Expected seconds of a run's training on this machine, from a few steps that are timed.
+        Expected training time of a run on this machine in seconds, from a few timed steps.
     tables, draw, claims : callable
-        From the results, all or some of them, to tables, a picture and what they say of the paper's claims.
+        Tables, picture and verdicts on the paper's claims, from all or some of the results.
     more_pictures : tuple of MorePicture
     """
 
@@ -160,12 +160,12 @@ class Experiment:
 
 
 def perform(experiment: Experiment, run: Run, out: Path) -> None:
-    """Do a run in its folder below `out`, or go on with it; nothing where it is finished.
+    """Perform a run in its folder below `out`, or resume it; does nothing if the run is finished.
 
     Parameters
     ----------
     experiment : Experiment
-        The one that `run` names.
+        The experiment of the run.
     run : Run
     out : Path
     """
@@ -179,7 +179,7 @@ def perform(experiment: Experiment, run: Run, out: Path) -> None:
     start = time.perf_counter()
     values = experiment.run_one(run, folder)
     about = {
-        "seconds": round(time.perf_counter() - start, 1),  # of the last sitting
+        "seconds": round(time.perf_counter() - start, 1),  # since the last restart
         "threads": torch.get_num_threads(),
         **peak_memory(),
         "versions": {"python": platform.python_version()} | {name: version(name) for name in MEASURED},
@@ -189,7 +189,7 @@ def perform(experiment: Experiment, run: Run, out: Path) -> None:
 
 
 def by(results: Results, key: Callable[[Record], Any]) -> dict[Any, list[Record]]:
-    """Results in groups, in the order in which the groups first come.
+    """Group results by a key, in order of first appearance.
 
     Examples
     --------

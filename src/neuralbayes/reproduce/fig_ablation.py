@@ -1,4 +1,4 @@
-"""Figure 2: alpha, beta and the scales of the hidden states, drawn at random, against the accuracy on CIFAR-10."""
+"""Figure 2: accuracy on CIFAR-10 for random draws of alpha and beta, with and without scaling of the hidden states."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PAPER = {"random": 67.97, "random, lowest": 58.59, "best": 83.59}
 """Section 5.1.1 and the caption of figure 2, in percent: random encoders over 16 classifiers, and the best model."""
 
 PAPER_BETA, PAPER_MAX_ALPHA, PAPER_MAX_BETA = 4.0, 10.0, 5.0
-"""Beta of the paper's final table, and the intervals that alpha and beta are drawn from (section 5.1.1)."""
+"""Beta of the paper's final table, and upper bounds of the draws of alpha and beta (section 5.1.1)."""
 
 ONE, TWO = (1,), (1, 2)
 """Without scaling, and with states pooled by 2 as well."""
@@ -32,15 +32,15 @@ ONE, TWO = (1,), (1, 2)
 
 @dataclass(frozen=True)
 class AblationScale:
-    """How many draws of (alpha, beta), at a scale.
+    """Number of draws of (alpha, beta) at one scale.
 
     Attributes
     ----------
     images : ImageScale
     both, no_alpha, no_beta : int
-        Draws of both, with alpha = 0, and with beta = 0.
+        Number of draws of both, of draws with alpha = 0, and of draws with beta = 0.
     baselines : int
-        Random encoders.
+        Number of random encoders.
     """
 
     images: ImageScale
@@ -50,7 +50,7 @@ class AblationScale:
     baselines: int
 
     def draws(self) -> list[tuple[float, float]]:
-        """(alpha, beta), the same for all that is compared. The interval of beta grows with the beta of the scale."""
+        """Draw (alpha, beta), the same for all compared runs. The interval of beta grows with the beta of the scale."""
         rng = np.random.default_rng(0)
         n = self.both + self.no_alpha + self.no_beta
         alpha = rng.uniform(0.0, PAPER_MAX_ALPHA, n).round(3)
@@ -60,7 +60,7 @@ class AblationScale:
         return list(zip(alpha.tolist(), beta.tolist(), strict=True))
 
     def cells(self, experiment: str, seeds: int | None, **changes: Any) -> list[Cell]:
-        """A run for each draw and seed; those of the same draw start from the same weights."""
+        """One run per draw and seed. Runs of the same draw start from the same weights."""
         return [
             self.images.cell(experiment, 1000 * seed + i, alpha=alpha, beta=beta, **changes)
             for seed in range(1 if seeds is None else seeds)
@@ -83,7 +83,7 @@ def runs(scale: Scale, seeds: int | None) -> list[Cell]:
 
 
 def of_mim(results: Results, scales: tuple[int, ...], version: int = 2) -> list[Record]:
-    """The runs of MIM with these scales and this version, by draw."""
+    """The runs of MIM with these scales and this version, sorted by draw."""
     chosen = [
         record
         for record in results
@@ -100,14 +100,14 @@ def of_random(results: Results) -> list[Record]:
 
 
 def paired(a: Results, b: Results) -> Estimate | None:
-    """What `a` gains over `b` in honest accuracy, over the draws that both have; None where they share none."""
+    """Mean gain of `a` over `b` in honest accuracy, over the draws in both; None if they share none."""
     first, second = ({r.settings["seed"]: accuracy(r, LAST, "validation") for r in results} for results in (a, b))
     gains = [value - second[seed] for seed, value in first.items() if seed in second]
     return estimate(gains) if gains else None
 
 
 def arm_rows(arms: dict[str, list[Record]]) -> list[tuple[str, ...]]:
-    """Mean and best of each arm under both protocols."""
+    """Mean and best accuracy of each arm under both protocols."""
     rows = []
     for name, records in arms.items():
         mean_paper, mean_honest = both(records, LAST)
@@ -137,7 +137,7 @@ def tables(results: Results) -> list[Table]:
     arms = _arms(results) | {"random encoder": of_random(results)}
     published = (
         f"Published: {PAPER['best']} % for the best of all runs, {PAPER['random, lowest']} to {PAPER['random']} % for "
-        "random encoders over 16 classifiers; means are in figure 2 only."
+        "random encoders over 16 classifiers. The paper shows the means only in figure 2."
     )
     return [Table("Accuracy on CIFAR-10 in %, over draws of alpha and beta", ARM_HEAD, arm_rows(arms), published)]
 
@@ -151,10 +151,10 @@ def draw(results: Results) -> Figure:
 def claims(results: Results) -> list[Claim]:
     learnt, random = [record for arm in _arms(results).values() for record in arm], of_random(results)
     gains = {
-        "alpha plays an important role: without it performance is worse": _without(learnt, "alpha", "beta"),
-        "beta especially plays an important role: without it performance is worse": _without(learnt, "beta", "alpha"),
+        "alpha is important: performance is worse without it": _without(learnt, "alpha", "beta"),
+        "beta is especially important: performance is worse without it": _without(learnt, "beta", "alpha"),
         "Applying the objective at several scales improves the average performance": paired(*_arms(results).values()),
-        "Learnt features beat those of a random encoder": _difference(learnt, random),
+        "Learnt features beat the features of a random encoder": _difference(learnt, random),
     }
     best = ""
     if learnt and random:
@@ -177,14 +177,14 @@ def _arms(results: Results) -> dict[str, list[Record]]:
 
 
 def _without(results: Results, name: str, other: str) -> Estimate | None:
-    """What runs with a positive setting gain over those in which it is 0; the other setting is positive in both."""
+    """Mean gain of runs where `name` is positive over runs where it is 0; `other` is positive in both."""
     fair = [record for record in results if record.settings["training"][other] > 0]
     positive, zero = ([r for r in fair if (r.settings["training"][name] > 0) == wanted] for wanted in (True, False))
     return _difference(positive, zero)
 
 
 def _difference(a: Results, b: Results) -> Estimate | None:
-    """In honest accuracy, a value a draw: with and without scaling, its mean."""
+    """Difference in honest accuracy, with one value per draw: its mean with and without scaling."""
     if not a or not b:
         return None
     draws = [by(results, lambda record: record.settings["seed"]).values() for results in (a, b)]
@@ -195,10 +195,10 @@ EXPERIMENT = Experiment(
     name=NAME,
     title="Figure 2: alpha, beta and scaling",
     about=(
-        "MIM on CIFAR-10 with alpha and beta drawn at random, some with alpha = 0 and some with beta = 0, each draw "
-        "with and without scaling. Beta is drawn from an interval that grows with the beta of the scale: for a narrow "
-        "encoder the paper's is too much. The random encoders differ in their seed; the paper's in the settings of the "
-        "classifier."
+        "We train MIM on CIFAR-10 with random draws of alpha and beta; some draws have alpha = 0 and some beta = 0. "
+        "Each draw is trained with and without scaling. The interval of beta is scaled down with the encoder, because "
+        "the paper's interval is too large for a narrow one. Our random encoders differ in their seed; the paper's "
+        "differ in the settings of the classifier."
     ),
     runs=runs,
     run_one=run_cell,

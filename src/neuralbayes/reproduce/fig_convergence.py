@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 NAME = "fig-convergence"
 
 PAPER = {"MIM": 65.0, "random encoder": 47.0}
-"""Caption of figure 3, in percent: about where the accuracy starts on average."""
+"""Approximate mean accuracy at the start, in percent, from the caption of figure 3."""
 
 NEAR = 0.01
-"""A curve has arrived when it is within a point of its best value."""
+"""A curve has converged when it is within one point of its best value."""
 
 NAMES: dict[Protocol, str] = {"validation": "validation images", "paper": "first 128 test images"}
 
 
 def runs(scale: Scale, seeds: int | None) -> list[Cell]:
-    """Those of figure 2 with scaling, and its random encoders."""
+    """The runs of figure 2 with scaling, and its random encoders."""
     every = fig_ablation.runs(scale, seeds)
     return [cell for cell in every if cell.method == "random" or cell.training["scales"] == TWO]
 
@@ -48,7 +48,7 @@ def tables(results: Results) -> list[Table]:
         rows.append((name, f"about {PAPER[name]:.0f}", *cells))
     return [
         Table(
-            "Accuracy after the first epoch in %, and the epoch from which on a curve is within a point of its best",
+            "Accuracy after the first epoch in %, and the first epoch within one point of the best accuracy",
             ("features", "published start", "start, on 128", "epoch, on 128", "start, validation", "epoch, validation"),
             rows,
         )
@@ -72,11 +72,11 @@ def claims(results: Results) -> list[Claim]:
         arrivals = [_arrivals(records, "validation") for records in (random, learnt)]
         start, faster = [difference(*starts)], [difference(*arrivals)]
         start_numbers = (
-            f"after an epoch {text(starts[0])} against {text(starts[1])} % of the validation images; "
-            f"published: about {PAPER['MIM']:.0f} against {PAPER['random encoder']:.0f} %"
+            f"after one epoch {text(starts[0])} vs {text(starts[1])} % on the validation images; "
+            f"published: about {PAPER['MIM']:.0f} vs {PAPER['random encoder']:.0f} %"
         )
         faster_numbers = (
-            f"within a point of the best from epoch {text(arrivals[1], factor=1)} on, with random features from "
+            f"within one point of the best at epoch {text(arrivals[1], factor=1)}, with random features at epoch "
             f"{text(arrivals[0], factor=1)}"
         )
     where = "section 5.1.1, figure 3"
@@ -88,7 +88,13 @@ def claims(results: Results) -> list[Claim]:
             start_numbers,
             power(start),
         ),
-        Claim("It converges faster than on random features", where, verdict(faster), faster_numbers, power(faster)),
+        Claim(
+            "It converges faster than a classifier on random features",
+            where,
+            verdict(faster),
+            faster_numbers,
+            power(faster),
+        ),
     ]
 
 
@@ -102,7 +108,7 @@ def _all_curves(record: Record, protocol: Protocol) -> list[list[float]]:
 
 
 def _curves(records: Results, protocol: Protocol) -> NDArray[np.float64]:
-    """All curves up to where the shortest ends: (n_curves, n_epochs)."""
+    """All curves, cut to the length of the shortest: (n_curves, n_epochs)."""
     curves = [curve for record in records for curve in _all_curves(record, protocol)]
     shortest = min(map(len, curves))
     return np.array([curve[:shortest] for curve in curves])
@@ -117,7 +123,7 @@ def _arrivals(records: Results, protocol: Protocol) -> list[float]:
 
 
 def _arrival(curve: list[float]) -> int:
-    """The first epoch, from 1, at which a curve is near its best value.
+    """The first epoch, counted from 1, at which a curve is near its best value.
 
     Examples
     --------
@@ -131,9 +137,9 @@ EXPERIMENT = Experiment(
     name=NAME,
     title="Figure 3: accuracy against epochs of the classifier",
     about=(
-        "The classifiers on the encoders of figure 2 with scaling, and on its random encoders: accuracy after each "
-        "epoch on the validation images, up to where the first of them stopped, and on the paper's 128 test images. "
-        "The bands are a standard deviation over runs."
+        "The classifiers on the scaled encoders of figure 2 and on its random encoders. The curves show the accuracy "
+        "after each epoch on the validation images, up to the epoch where the first classifier stopped, and on the "
+        "paper's 128 test images. The bands show one standard deviation over runs."
     ),
     runs=runs,
     run_one=run_cell,

@@ -1,6 +1,6 @@
 """Figures 1, 5 and 6: filters of a network on MNIST with and without alpha and beta, and with version 1.
 
-The paper shows pictures; here dead filters and memorised images are counted too.
+The paper shows pictures; this experiment also measures dead filters and memorised images.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 NAME = "fig-filters"
 SHOWN = 15
-"""Filters that are drawn, the first ones."""
+"""Number of filters to draw."""
 
 Setting = tuple[float, float, Literal[1, 2]]
 SETTINGS: dict[Setting, str] = {
@@ -51,7 +51,7 @@ SETTINGS: dict[Setting, str] = {
 
 NO_ALPHA, NO_BETA, FULL, FIRST = SETTINGS
 NORMS = {False: "no batch norm", True: "batch norm"}
-"""The paper says of its convolutional encoder that it has batch normalisation, and of this network nothing: both."""
+"""The paper does not say whether this network has batch normalisation, so both are run."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class FilterRun(Run):
 
     @property
     def config(self) -> NetworkConfig:
-        """How it is trained."""
+        """Settings of the training."""
         size = self.batch_size
         return NetworkConfig(size, self.epochs, seed=self.seed, beta=self.beta, microbatch_size=size)
 
@@ -104,7 +104,7 @@ class FilterRun(Run):
 
 @dataclass(frozen=True)
 class FilterScale:
-    """How much, at a scale; the paper's network and batch are in section 5.1.1."""
+    """Size of the experiment at one scale; section 5.1.1 gives the paper's network and batch."""
 
     data: str
     epochs: int
@@ -183,7 +183,7 @@ def tables(results: Results) -> list[Table]:
     columns: dict[str, Callable[[Record], float | None]] = {
         "dead in layer 1, %": lambda record: 100 * _dead(record, "relu1"),
         "dead in all layers, %": lambda record: 100 * _mean_dead(record),
-        "likeness to a training image": lambda record: record.values["likeness"],
+        "similarity to a training image": lambda record: record.values["likeness"],
         "to a test image": lambda record: record.values["test_likeness"],
     }
     rows = []
@@ -191,9 +191,9 @@ def tables(results: Results) -> list[Table]:
         measured = [[value for r in found if (value := column(r)) is not None] for column in columns.values()]
         rows.append((f"{SETTINGS[setting]}, {NORMS[norm]}", *(text(values, 2, 1.0) for values in measured)))
     note = (
-        "dead: states with less than a tenth of their share of p(z). likeness: the cosine between a filter of the "
-        "first layer and the image that is most like it, averaged over the filters that are not dead; 1 is the image "
-        "itself."
+        "Dead: states whose p(z) is below a tenth of 1/K. Similarity: the cosine similarity between a filter of the "
+        "first layer and its most similar image, averaged over the filters that are not dead. It is 1 if the filter is "
+        "the image itself."
     )
     return [Table("MNIST filters", ("setting", *columns), rows, note)]
 
@@ -219,7 +219,7 @@ def claims(results: Results) -> list[Claim]:
             "beta > 0 prevents the memorisation of inputs",
             figure,
             (NO_BETA, FULL),
-            "likeness to a training image",
+            "similarity to a training image",
             lambda record: record.values["likeness"],
             1.0,
         ),
@@ -248,7 +248,7 @@ def _claim(
     measure: Callable[[Record], float | None],
     factor: float,
 ) -> Claim:
-    """That a measure is larger in the first of two settings, with and without batch normalisation."""
+    """The claim that a measure is larger in the first of two settings, with and without batch normalisation."""
     gains, numbers = [], []
     for norm, norm_name in NORMS.items():
         more, less = (
@@ -257,7 +257,7 @@ def _claim(
         )
         if more and less:
             gains.append(difference(more, less))
-            numbers.append(f"{norm_name}: {text(more, 2, factor)} against {text(less, 2, factor)}")
+            numbers.append(f"{norm_name}: {text(more, 2, factor)} vs {text(less, 2, factor)}")
     return Claim(statement, where, verdict(gains), f"{name}, {'; '.join(numbers)}" if numbers else "", power(gains))
 
 
@@ -284,7 +284,7 @@ def _posteriors(states: HiddenStates, x: Tensor) -> dict[str, Tensor]:
 
 
 def _likeness(filters: Tensor, x: Tensor) -> float | None:
-    """The largest cosine of each filter with an image, averaged over the filters; None where there are none."""
+    """The largest cosine of each filter with an image, averaged over the filters; None without filters."""
     if not len(filters):
         return None
     directions = torch.nn.functional.normalize(filters, dim=1)
@@ -293,7 +293,7 @@ def _likeness(filters: Tensor, x: Tensor) -> float | None:
 
 
 def _packed(filters: Tensor, size: tuple[int, ...]) -> dict[str, Any]:
-    """Filters as grey pictures in text, each scaled to its largest weight."""
+    """Encode filters as grey images in base64, each scaled to its largest weight."""
     scaled = filters / filters.abs().amax(dim=1, keepdim=True).clamp_min(1e-12)
     pixels: NDArray[np.uint8] = (127.5 + 127.5 * scaled.numpy()).round().astype(np.uint8)
     return {"size": list(size), "pixels": base64.b64encode(pixels.tobytes()).decode()}
@@ -309,9 +309,9 @@ EXPERIMENT = Experiment(
     name=NAME,
     title="Figures 1, 5 and 6: filters on MNIST",
     about=(
-        "A fully connected network with three hidden layers of 500 units on MNIST. The paper judges filters by eye; "
-        "here a state is dead with less than a tenth of its share of p(z), and a filter has memorised an image as far "
-        "as its cosine with the most similar training image goes."
+        "A fully connected network with three hidden layers of 500 units on MNIST. The paper judges the filters by "
+        "eye. Here a state counts as dead if its p(z) is below a tenth of 1/K for K states, and memorisation is the "
+        "cosine similarity between a filter and its most similar training image."
     ),
     runs=runs,
     run_one=run_one,

@@ -1,4 +1,4 @@
-"""Figure 4: disjoint manifolds in 512 dimensions, in the authors' setting, and harder ones by several methods."""
+"""Figure 4: disjoint manifolds in 512 dimensions, in the authors' setting, and harder sets with several methods."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from neuralbayes.reproduce.statistics import difference, power, text, verdict
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MARGIN = 0.62  # half of a map's side against the extent of the points
+MARGIN = 0.62  # half the side of a map, relative to the extent of the points
 
 
 def runs(scale: Scale, seeds: int | None) -> list[PublishedRun | ManifoldRun]:
@@ -32,7 +32,7 @@ def runs(scale: Scale, seeds: int | None) -> list[PublishedRun | ManifoldRun]:
 
 
 def run_one(run: PublishedRun | ManifoldRun, folder: Path) -> dict[str, Any]:
-    """Label the points; a network that is interrupted starts again, which takes a minute or two."""
+    """Label the points. An interrupted network starts again, which takes a minute or two."""
     plane, truth = run.plane()
     if isinstance(run, PublishedRun):
         predict, values = published.label_points(run)
@@ -46,7 +46,7 @@ def run_one(run: PublishedRun | ManifoldRun, folder: Path) -> dict[str, Any]:
 
 
 def _picture(predict: Predict, plane: NDArray[np.float64], n: int) -> dict[str, str]:
-    """States of the points and of a map of n times n, as text."""
+    """States of the points and of an n x n map, as text."""
     return {"labels": _digits(predict(plane)), "map": _digits(predict(_grid(plane, n)[0]))}
 
 
@@ -64,17 +64,17 @@ def _published_tables(results: Results) -> list[Table]:
         drawn = PUBLISHED[name]
         counts = [f"{published.solved(values)} of {len(values)}" if values else "-" for values in right.values()]
         rows.append((name, f"{drawn.solved} of {drawn.tried}", *counts, *(text(values) for values in right.values())))
-    head = ("set", "authors' notebook", "here", "here, in batches", "points right, %", "in batches, %")
+    head = ("set", "authors' notebook", "here", "here, in batches", "correct points, %", "in batches, %")
     note = (
-        "A seed counts where all but one point in a thousand have the label of their manifold. The notebook was run as "
-        "it stands, on a CPU. In batches: a quarter of the points at a time (of the spirals a third), as many updates. "
-        "The centres of the blobs are anywhere in a square: some draws have no gap to be found."
+        "A seed counts if at most one point in a thousand has the wrong label. The notebook was run unchanged, on a "
+        "CPU. In batches: a quarter of the points at a time (a third for the spirals), with the same number of "
+        "updates. The centres of the blobs are drawn at random in a square, so some draws have no gap."
     )
     return [Table("The authors' setting: seeds that label a set optimally", head, rows, note)] if rows else []
 
 
 def draw(results: Results) -> Figure:
-    """The authors' sets, or the harder ones where these were run alone."""
+    """Draw the authors' sets, or the harder sets if only these were run."""
     authors = by(_drawn(_authors(results)), lambda record: record.settings["published"])
     if not authors:
         return draw_harder(results)
@@ -82,7 +82,7 @@ def draw(results: Results) -> Figure:
 
 
 def draw_harder(results: Results) -> Figure:
-    """A row for each method, with the beta that labels most points right."""
+    """Draw one row per method, with the beta that labels most points correctly."""
     panels = [
         _panel(max(found, key=lambda record: float(record.values["right"])))
         for method in METHODS
@@ -119,17 +119,17 @@ def claims(results: Results) -> list[Claim]:
             "DML optimally labels the four sets, in the authors' setting",
             where,
             _of_all([*as_often, *[False] * (len(PUBLISHED) - len(whole))]) if as_often else "not run",
-            f"{own}; by the authors' notebook: {theirs}" if whole else "",
+            f"{own}; authors' notebook: {theirs}" if whole else "",
             authors_setting=True,
         ),
         Claim(
-            "DML optimally labels disjoint manifolds, harder sets by ManifoldLabeler",
+            "DML optimally labels disjoint manifolds: harder sets, with ManifoldLabeler",
             where,
             _of_all(optimal) if optimal else "not run",
             ", ".join(f"{points} {text(values)} %" for points, values in labeler.items()),
         ),
         Claim(
-            "DML needs large batches: the gradient of all points labels more of them right than batches do",
+            "DML needs large batches: more points are labelled correctly with the gradient of all points",
             "section 4.2",
             verdict(list(gains.values())),
             ", ".join(f"{name} {gain.text(sign=True)} points" for name, gain in gains.items()),
@@ -168,7 +168,7 @@ def _in_plane(record: Record, title: str, caption: str, plane: NDArray[np.float6
     states, labels = (np.array(list(picture[name]), dtype=np.int64) for name in ("map", "labels"))
     return Panel(
         title=title,
-        caption=f"{caption}{100 * right:.1f} % right",
+        caption=f"{caption}{100 * right:.1f} % correct",
         certified=right >= OPTIMAL,
         points=plane,
         labels=labels,
@@ -178,7 +178,7 @@ def _in_plane(record: Record, title: str, caption: str, plane: NDArray[np.float6
 
 
 def _grid(plane: NDArray[np.float64], n: int) -> tuple[NDArray[np.float64], tuple[float, float, float, float]]:
-    """Points of a square around those given, (n * n, 2) from the bottom up, and its left, right, bottom and top."""
+    """Points of a square around `plane`, (n * n, 2) from the bottom up, and its left, right, bottom and top."""
     low, high = plane.min(axis=0), plane.max(axis=0)
     half = MARGIN * float((high - low).max())
     columns, rows = (np.linspace(c - half, c + half, n) for c in (low + high) / 2)
@@ -187,7 +187,7 @@ def _grid(plane: NDArray[np.float64], n: int) -> tuple[NDArray[np.float64], tupl
 
 
 def _digits(states: NDArray[np.int64]) -> str:
-    """States as a text of one digit each."""
+    """Encode states as one digit each."""
     return "".join(map(str, states))
 
 
@@ -195,13 +195,15 @@ EXPERIMENT = Experiment(
     name=NAME,
     title="Figure 4: disjoint manifolds in 512 dimensions",
     about=(
-        "Four sets of the plane with two and three manifolds, rotated at random into 512 dimensions, and a network of "
-        "four layers of 400 units. First in the setting of the authors' notebook: its generators, unit variance in the "
-        "plane before the rotation (spirals as they are), all points in a batch, 41 to 601 updates, beta 0.5 in the "
-        "units of this library, directions of R_c with v in {0, 1} of centred points, torch's own initialisation and "
-        "no last bias. The last picture varies what decides: the gap, the steps of R_c, the batch, and unit variance "
-        "in each of the 512 dimensions, as the paper's text has it. Then on harder sets, beside ManifoldLabeler, which "
-        "has the same objective with a smoothness term on a graph of neighbours, and several starts."
+        "Four sets in the plane with two or three manifolds, rotated at random into 512 dimensions and labelled by a "
+        "network with four layers of 400 units. We first follow the authors' notebook. It has its own generators, with "
+        "unit variance in the plane before the rotation (spirals are not scaled). All points are in one batch, and "
+        "there are 41 to 601 updates with beta 0.5 in the units of this library. Directions of R_c are combinations of "
+        "centred points with v in {0, 1}. The network has torch's default initialisation and no bias in the last "
+        "layer. The last picture varies the gap, the step size of R_c, the batch and the scaling (unit variance in "
+        "each of the 512 dimensions, as in the paper's text). We then compare the network on harder sets with "
+        "ManifoldLabeler, which has the same objective with several starts and a smoothness term on a graph of "
+        "neighbours."
     ),
     runs=runs,
     run_one=run_one,
@@ -212,13 +214,13 @@ EXPERIMENT = Experiment(
     more_pictures=(
         MorePicture(
             "harder",
-            "Harder sets, by the network with the beta that labels most points right, and by ManifoldLabeler",
+            "Harder sets: the network with the beta that labels most points correctly, and ManifoldLabeler",
             draw_harder,
             lambda results: bool(_drawn(_authors(results)) and _drawn(_harder(results))),
         ),
         MorePicture(
             "grid",
-            "Circles in the authors' setting: percentage of points right, by the gap and by the steps of R_c",
+            "Circles in the authors' setting: percentage of correct points, by gap and by step size of R_c",
             lambda results: published.draw_grid(_authors(results)),
             lambda results: bool(_authors(results)),
         ),

@@ -20,7 +20,7 @@ LAYERS = ("relu1", "relu2", "relu3", "relu4")
 
 
 def runs(scale: Scale, seeds: int | None) -> list[Cell]:
-    """The draws of figure 2 with version 1; those with version 2 are that figure's own."""
+    """The draws of figure 2 with version 1. The runs with version 2 are those of figure 2 itself."""
     config = SCALES[scale]
     return config.cells(NAME, seeds, version=1, scales=TWO) + config.cells(ABLATION, seeds, version=2, scales=TWO)
 
@@ -33,7 +33,7 @@ def tables(results: Results) -> list[Table]:
     ]
     return [
         Table("Accuracy on CIFAR-10 in %, over draws of alpha and beta", ARM_HEAD, arm_rows(arms)),
-        Table("Dead states in %: those with less than a tenth of their share of p(z)", ("runs", *LAYERS), dead),
+        Table("Dead states in %: p(z) below a tenth of 1/K", ("runs", *LAYERS), dead),
     ]
 
 
@@ -48,18 +48,18 @@ def claims(results: Results) -> list[Claim]:
     fewer: list[Estimate] = []
     if gain is not None:
         best = [100 * max(accuracies(records, LAST, "validation")) for records in (second, first)]
-        better = f"{gain.text(sign=True)} points on average; best {best[0]:.1f} against {best[1]:.1f} %"
+        better = f"{gain.text(sign=True)} points on average; best {best[0]:.1f} vs {best[1]:.1f} %"
         shares = [[dead_share(record) for record in records] for records in (first, second)]
         fewer = [difference(*shares)]
         every = [[_dead_everywhere(record) for record in records] for records in (second, first)]
         dead = (
-            f"dead states of the last layer: {text(shares[1])} against {text(shares[0])} %, "
-            f"of all layers {text(every[0])} against {text(every[1])} %"
+            f"dead states in the last layer: {text(shares[1])} vs {text(shares[0])} %, "
+            f"in all layers {text(every[0])} vs {text(every[1])} %"
         )
     where = "appendix C.2, figure 7"
     return [
         Claim(
-            "Version 2 has a better performance than version 1",
+            "Version 2 performs better than version 1",
             where,
             verdict([gain] if gain else []),
             better,
@@ -88,8 +88,9 @@ EXPERIMENT = Experiment(
     name=NAME,
     title="Figure 7: version 1 against version 2",
     about=(
-        "The runs of figure 2 with scaling, and the same draws of alpha and beta with version 1 of the objective, "
-        "whose prior term has no gradient where a state has all of the mass. The paper gives a picture and no numbers."
+        "The runs of figure 2 with scaling, and the same draws of alpha and beta with version 1 of the objective. The "
+        "prior term of version 1 has no gradient once one state has all of the mass. The paper shows a picture without "
+        "numbers."
     ),
     runs=runs,
     run_one=run_cell,

@@ -1,4 +1,4 @@
-"""Manifolds that are harder to tell apart than the paper's: its network in two ways, and `ManifoldLabeler`."""
+"""Manifolds that are harder to separate than the paper's: its network, trained in two ways, and `ManifoldLabeler`."""
 
 from __future__ import annotations
 
@@ -28,41 +28,41 @@ from neuralbayes.reproduce.statistics import text
 from neuralbayes.training.rng import seeded_globally
 
 NAME = "fig-manifolds"
-LABELER_SECONDS = 1.0  # of ManifoldLabeler on 1,200 points; next to the networks it does not count
+LABELER_SECONDS = 1.0  # of ManifoldLabeler on 1,200 points, negligible compared with the networks
 
 METHODS = {
     "batches": "MLP, in batches",
     "whole": "MLP, all points at once",
     "labeler": "ManifoldLabeler",
 }
-"""The paper's network with batches of 400 of 1,200 points, the same with the gradient of all, and our estimator."""
+"""The paper's network with batches of 400 of the 1,200 points, with the gradient of all points, and our estimator."""
 
 
 SIGHTED, BLIND = CHOICES = ("labels", "objective")
-"""By what the beta of a network is chosen."""
+"""How the beta of a network is selected."""
 
 
 @dataclass(frozen=True)
 class ManifoldRun(Run):
-    """Points of the plane, taken into a high dimension and labelled.
+    """Points of the plane, rotated into a high dimension and labelled.
 
     Attributes
     ----------
     points : str
-        The set.
+        Name of the set.
     method : {"batches", "whole", "labeler"}
     beta : float or None
         Weight of R_c; None for `ManifoldLabeler`, which has its own.
     standardize : bool
-        Whether each of the dimensions gets unit variance, as the paper says of all its data, or the points stay as far
-        from each other as they are.
+        Whether to scale each dimension to unit variance, as the paper says of all its data, or to keep distances as
+        they are.
     n_points, dimensions : int
     hidden : tuple of int
     batch_size : int
         For "batches".
     updates : int
     grid : int
-        Points of the decision map along a side.
+        Side length of the decision map in points.
     """
 
     points: str
@@ -83,28 +83,28 @@ class ManifoldRun(Run):
 
     @property
     def n_states(self) -> int:
-        """How many manifolds there are, which is told."""
+        """The number of manifolds, which is given."""
         return SETS[self.points][1]
 
     @property
     def config(self) -> NetworkConfig:
-        """How the network is trained: section 5.2 of the paper."""
+        """Training of the network, as in section 5.2 of the paper."""
         size = self.batch_size if self.method == "batches" else self.n_points
         epochs = math.ceil(self.updates / math.ceil(self.n_points / size))
         return NetworkConfig(size, epochs, seed=self.seed, beta=self.beta or 0.0, microbatch_size=size)
 
     def network(self) -> nn.Sequential:
-        """A new network of the paper's kind."""
+        """Create the paper's network."""
         return mlp((self.dimensions, *self.hidden, self.n_states), batch_norm=True)
 
     def plane(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Points (n, 2) before they are rotated, and the manifold of each."""
+        """Points (n, 2) before the rotation, and their manifolds."""
         return SETS[self.points][0](self.n_points, random_state=self.seed)
 
 
 @dataclass(frozen=True)
 class ManifoldScale:
-    """How much, at a scale."""
+    """Size of the experiment at one scale."""
 
     betas: tuple[float, ...]
     updates: int
@@ -125,7 +125,7 @@ SCALES: dict[Scale, ManifoldScale] = {
 
 
 def runs(scale: Scale, seeds: int | None) -> list[ManifoldRun]:
-    """Every set by every method, networks with several weights of R_c."""
+    """Every set with every method; networks with several weights of R_c."""
     c = SCALES[scale]
     common = (c.n_points, c.dimensions, c.hidden, c.batch_size, c.updates, c.grid)
     return [
@@ -141,16 +141,16 @@ Predict = Callable[[NDArray[np.float64]], NDArray[np.int64]]
 
 
 def label_points(run: ManifoldRun) -> tuple[Predict, float]:
-    """Fit; return the function from points of the plane to states, and the DML loss on the points of the run."""
+    """Fit, and return a function from points of the plane to states and the DML loss on the points of the run."""
     plane, _ = run.plane()
     fit = _labeler if run.method == "labeler" else _network
     return fit(run, rotate_into(plane, run.dimensions, run.seed))
 
 
 def _labeler(run: ManifoldRun, X: NDArray[np.float64]) -> tuple[Predict, float]:
-    """From points of the plane to states, and the DML loss on the points given."""
+    """The function from points of the plane to states, and the DML loss on `X`."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # what is not certified is counted as it is
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fits without a certificate count too
         labeler = ManifoldLabeler(run.n_states, random_state=run.seed).fit(X)
     return lambda plane: labeler.predict(rotate_into(plane, run.dimensions, run.seed)), LOG_2 - labeler.score(X)
 
@@ -175,7 +175,7 @@ def cost(run: ManifoldRun) -> float:
     """Expected seconds."""
     if run.method == "labeler":
         return LABELER_SECONDS
-    # The cost of a step does not depend on what is labelled, nor on the weight of R_c.
+    # The time of a step depends neither on the set nor on the weight of R_c.
     seconds = _seconds_per_point(replace(run, seed=0, points="moons", beta=1.0))
     return run.config.epochs * run.n_points * seconds
 
@@ -186,31 +186,30 @@ def _seconds_per_point(run: ManifoldRun) -> float:
 
 
 def tables(results: Results) -> list[Table]:
-    """Points labelled right by every method."""
+    """Percentage of correctly labelled points of every method."""
     networks = [(method, choice) for method in ("batches", "whole") for choice in CHOICES]
     columns = [*networks, ("labeler", BLIND)]
     rows = [
         (points, *(text(right_shares(group, *column)) for column in columns))
         for points, group in by(results, points_of).items()
     ]
-    head = ("set", *(f"{METHODS[m]}, beta by the {choice}" for m, choice in networks), METHODS["labeler"])
+    head = ("set", *(f"{METHODS[m]}, beta selected by {choice}" for m, choice in networks), METHODS["labeler"])
     note = (
-        "These sets are not the paper's: 1,200 points with five times its noise around thicker circles and moons. Of "
-        "the values of beta, in coordinates as they are and of unit variance each, one counts for each seed: that "
-        "with most points right (by the labels, as in the paper), or of the least DML loss (by the objective, without "
-        "labels)."
+        "These sets differ from the paper's: 1,200 points with five times its noise, around thicker circles and moons. "
+        "For each seed, one value of beta is selected, with and without scaling each coordinate to unit variance: "
+        "either by the labels, as in the paper, or by the lowest DML loss, without labels."
     )
-    return [Table("Harder sets: points with the label of their manifold, %", head, rows, note)] if rows else []
+    return [Table("Harder sets: correctly labelled points, %", head, rows, note)] if rows else []
 
 
 def points_of(record: Record) -> str:
-    """The set of a run."""
+    """Name of the set of a run."""
     name: str = record.settings["points"]
     return name
 
 
 def right_shares(group: Results, method: str, choice: str) -> list[float]:
-    """Share of points labelled right, one a seed, with the beta that is chosen."""
+    """Fraction of correctly labelled points per seed, with the selected beta."""
     chosen = [record for record in group if record.settings["method"] == method]
 
     def merit(record: Record) -> float:

@@ -1,4 +1,4 @@
-"""Which images a run takes, by name: a part of a data set, perhaps only its first images, perhaps scaled."""
+"""The images of a run, by name: part of a data set, optionally only its first images, optionally resized."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Source:
     n : int, optional
         The first `n` images; all by default.
     side : int, optional
-        Pixels a side to scale them to; as they are by default.
+        Side length in pixels to resize to; the original size by default.
     """
 
     name: str
@@ -45,14 +45,14 @@ class Source:
         return (height, width, channels) if self.side is None else (self.side, self.side, channels)
 
     def load(self) -> Images:
-        """The images in memory, with their labels."""
+        """Load the images into memory, with their labels."""
         images = load_images(self.name, split=self.split, size=self.side, progress=False)
         pixels = images.source.read(np.arange(len(self)))
         labels = None if images.labels is None else images.labels[: len(self)]
         return replace(images, source=ArraySource(pixels, channels_first=False), labels=labels)
 
     def made_up(self, n: int) -> Images:
-        """`n` images of noise in this shape and number of classes, on which to time a step."""
+        """`n` images of noise with this shape and number of classes, for timing a step."""
         rng = np.random.default_rng(0)
         pixels: NDArray[np.uint8] = rng.integers(0, 256, (n, *self.shape), dtype=np.uint8)
         labels = np.arange(n) % len(find_entry(self.name).class_names)
@@ -60,19 +60,19 @@ class Source:
 
 
 def labels_of(images: Images) -> NDArray[np.int64]:
-    """The labels of images that must have some."""
+    """The labels of images; raises ValueError if there are none."""
     if images.labels is None:
         raise ValueError(f"{images.name} must have labels in its part {images.split!r}")
     return images.labels
 
 
 def present(names: Iterable[str]) -> tuple[str, ...]:
-    """Those of the data sets that are on this computer already."""
+    """The data sets that are already on this computer."""
     here = {status.entry.name for status in inventory() if status.present}
     return tuple(name for name in names if name in here)
 
 
 def fetch(names: Collection[str], *, progress: bool) -> None:
-    """Get the data sets that are not on this computer, before several processes ask for them at once."""
+    """Download missing data sets before several processes ask for them at once."""
     for name in sorted(set(names) - set(present(names))):
         load(name, progress=progress)

@@ -1,4 +1,4 @@
-"""The runs of appendix H: the paper's network on MNIST, and what mends DML where its manifolds touch."""
+"""The runs of appendix H: the paper's network on MNIST, and variants of DML for manifolds that touch."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from neuralbayes.training.rng import seeded_globally
 
 NAME, N_STATES = "mnist-dml", 10
 SOFTMAX, LOGITS = PROBED = ("output", "logits")
-"""What the linear classifier sees: p(z|x), or the logits that it is the softmax of."""
+"""Input of the linear classifier: p(z|x), or the logits before the softmax."""
 
 OURS = 1.0
-"""Beta of appendix H against the mean over states."""
+"""Beta of appendix H, relative to the mean over states."""
 SUMMED = OURS / N_STATES
-"""The same against the sum over states, as theorem 3 writes it; against twice the mean, as in the code, it is 0.5."""
+"""The same beta relative to the sum over states of theorem 3. Relative to twice the mean, as in the code, it is 0.5."""
 
 
 class Scaled(Objective):
-    """An objective times a factor: `InformationClusterer` weighs what it is given by 0.1, which is little for DML.
+    """An objective times a factor. `InformationClusterer` weights its objective by 0.1, which is too little for DML.
 
     Parameters
     ----------
@@ -52,26 +52,26 @@ class Scaled(Objective):
         self.factor = factor
 
     def sample_term(self, p_zx: Tensor, p_z: Tensor) -> Tensor:
-        """That of the objective, times the factor."""
+        """The objective's sample term times the factor."""
         return self.factor * self.objective.sample_term(p_zx, p_z)
 
     def prior_term(self, p_z: Tensor) -> Tensor:
-        """That of the objective, times the factor."""
+        """The objective's prior term times the factor."""
         return self.factor * self.objective.prior_term(p_z)
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What is trained, and how.
+    """A network and its objective.
 
     Attributes
     ----------
     title : str
     objective : callable, optional
-        Makes what is minimised; none for a network that is not trained.
+        Creates the objective; None for an untrained network.
     of : {"logits", "posterior"}, optional
-        What R_c is taken of, for the paper's network. None: :class:`neuralbayes.InformationClusterer`, with four states
-        for each cluster, which are merged.
+        Argument of R_c, for the paper's network. None: :class:`neuralbayes.InformationClusterer`, which merges four
+        states per cluster.
     """
 
     title: str
@@ -89,10 +89,10 @@ KINDS: dict[str, Kind] = {
     "merged-alpha": Kind("states merged, DML(alpha=0.4) times 10", lambda: Scaled(DML(alpha=0.4), 10.0)),
     "merged-prior": Kind('states merged, DML(alpha=1, weights="prior")', lambda: DML(alpha=1.0, weights="prior")),
 }
-"""The paper's, by both readings of R_c (the authors' code: logits; the text: the softmax), and what mends DML."""
+"""The paper's network with R_c on the logits (the authors' code) or on the softmax (the text), and variants of DML."""
 
 Arm = tuple[str, float]
-"""A kind, and the weight of R_c."""
+"""A kind and the weight of R_c."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class LabelingRun(Run):
     kind : str
         One of `KINDS`.
     width : float
-        Channels against the paper's.
+        Number of channels relative to the paper's.
     epochs, batch_size, microbatch_size : int
     beta : float
         Weight of R_c.
@@ -133,7 +133,7 @@ class LabelingRun(Run):
 
     @property
     def config(self) -> NetworkConfig:
-        """How the paper's network is trained."""
+        """Settings of the training of the paper's network."""
         of = KINDS[self.kind].of or "logits"
         return NetworkConfig(
             self.batch_size, self.epochs, seed=self.seed, beta=self.beta, of=of, microbatch_size=self.microbatch_size
@@ -141,7 +141,7 @@ class LabelingRun(Run):
 
     @property
     def steps(self) -> int:
-        """Of the clusterer."""
+        """Training steps of the clusterer."""
         return max(20, self.epochs * len(self.train) // self.batch_size)
 
 
@@ -152,12 +152,12 @@ MERGED: tuple[Arm, ...] = (("merged", OURS), ("merged-alpha", OURS), ("merged-pr
 
 @dataclass(frozen=True)
 class LabelingScale:
-    """How much, at a scale.
+    """Size of the experiment at one scale.
 
     Attributes
     ----------
     merged_epochs, merged_batch : int
-        Of the clusterer: its own defaults, 6,000 steps of 250 images, but for a trial.
+        Epochs and batch size of the clusterer. The default gives its own 6,000 steps of 250 images.
     """
 
     data: str
@@ -217,7 +217,7 @@ def runs(scale: Scale, seeds: int | None) -> list[LabelingRun]:
 
 
 def run_one(run: LabelingRun, folder: Path) -> dict[str, Any]:
-    """Train, and judge the ten outputs as clusters and as features."""
+    """Train, and evaluate the ten outputs as clusters and as features."""
     train, test = run.train.load(), run.test.load()
     fit = _clusterer if KINDS[run.kind].objective is not None and KINDS[run.kind].of is None else _network
     logits, of_test = fit(run, train, test, folder)
@@ -241,14 +241,14 @@ def run_one(run: LabelingRun, folder: Path) -> dict[str, Any]:
 
 
 def _network(run: LabelingRun, train: Images, test: Images, folder: Path) -> tuple[Tensor, Tensor]:
-    """Logits of the training and of the test images by the paper's network."""
+    """Logits of the paper's network for the training and the test images."""
     normalization = Normalization.fit(train.source, per="dimension", progress=False)
     x, x_test = (normalization(images.source.read(np.arange(len(images)))) for images in (train, test))
     make = KINDS[run.kind].objective
     with seeded_globally(run.seed):
         network: nn.Module = labeling_network(N_STATES, x.shape[1], run.width)
         if make is None:
-            update_bn(torch.split(x[:1000], 100), network)  # as if it had been trained without a change of weights
+            update_bn(torch.split(x[:1000], 100), network)  # batch statistics, as after training
             network.eval()
         else:
             train_network(network, make(), x, run.config, out=folder / TRAINING)
@@ -256,7 +256,7 @@ def _network(run: LabelingRun, train: Images, test: Images, folder: Path) -> tup
 
 
 def _clusterer(run: LabelingRun, train: Images, test: Images, folder: Path) -> tuple[Tensor, Tensor]:
-    """Logarithms of p(cluster|x) by an estimator, which starts again where it was interrupted: minutes."""
+    """log p(cluster|x) of the estimator. An interrupted fit starts again, which takes minutes."""
     pixels, of_test = (images.source.read(np.arange(len(images))) for images in (train, test))
     make = KINDS[run.kind].objective
     clusterer = InformationClusterer(
@@ -279,7 +279,7 @@ def cost(run: LabelingRun) -> float:
 
 
 MERGED_SECONDS = 0.04
-"""A step of the clusterer, about."""
+"""Approximate time of a step of the clusterer."""
 
 
 @cache

@@ -1,4 +1,4 @@
-"""A network of any kind trained by an objective with R_c, for the experiments that have one of their own."""
+"""Train any network with an objective and R_c, for the experiments that define their own network."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from neuralbayes.training.config import TrainingConfig
 from neuralbayes.training.inference import in_blocks
 
 PIECE = 2000
-"""Rows that pass through a trained network at once."""
+"""Rows per forward pass through a trained network."""
 
 
 @dataclass(frozen=True)
 class NetworkConfig(TrainingConfig):
-    """How to train, by Adam.
+    """Settings of a training with Adam.
 
     Attributes
     ----------
     beta : float
         Weight of R_c.
     of : {"logits", "posterior"}
-        What R_c is taken of: the network's last output, or its softmax.
+        Argument of R_c: the last output of the network, or its softmax.
     microbatch_size : int
-        Samples that pass through the network at once; p(z) is that of the batch.
+        Samples per pass through the network; p(z) is that of the whole batch.
     batch_size, epochs, learning_rate, weight_decay, schedule, seed
         As in any training.
     """
@@ -53,17 +53,17 @@ def train_network(
     out: Path | None = None,
     callbacks: Sequence[Callback] = (),
 ) -> nn.Module:
-    """Train in place, on the random numbers of the caller, and return the network in evaluation mode.
+    """Train in place, with the caller's random state, and return the network in evaluation mode.
 
     Parameters
     ----------
     network : nn.Module
-        Returns logits, or several hidden states.
+        Returns logits or several hidden states.
     objective : Objective
     x : Tensor of shape (n_samples, *features)
     config : NetworkConfig
     out : Path, optional
-        Folder of the training, which goes on where it was interrupted.
+        Folder of the training. An interrupted training resumes from it.
     callbacks : sequence of Callback
     """
     fit(
@@ -85,10 +85,10 @@ def train_network(
 
 
 def network_seconds(network: nn.Module, objective: Objective, shape: tuple[int, ...], config: NetworkConfig) -> float:
-    """Expected seconds that a sample of a shape takes in an epoch, from some samples of noise that are timed.
+    """Expected seconds per sample and epoch, by timing samples of noise.
 
-    They are few where they are images; of rows, the change of the weights may cost more than a few, and they are as
-    many as in a batch.
+    A few images are enough. With rows, the update of the weights may take longer than a few samples, so a whole batch
+    is timed.
     """
     n_samples = config.batch_size if len(shape) == 1 else TIMED
     timed = NetworkConfig(n_samples, epochs=1, beta=config.beta, of=config.of)
@@ -99,5 +99,5 @@ def network_seconds(network: nn.Module, objective: Objective, shape: tuple[int, 
 
 
 def outputs(network: nn.Module, x: Tensor) -> Tensor:
-    """What a network with a single output gives for all rows, a piece at a time."""
+    """Outputs of a network with a single output for all rows, computed in pieces."""
     return torch.from_numpy(in_blocks(lambda rows: network(x[rows]), len(x), block=PIECE))

@@ -1,4 +1,4 @@
-"""What the results page says of each experiment, from its records alone."""
+"""The sections of the results page, one for each experiment, from its records alone."""
 
 from __future__ import annotations
 
@@ -19,33 +19,49 @@ from neuralbayes.reproduce.table_classification import NAME as CLASSIFICATION
 from neuralbayes.reproduce.table_classification import missing_data
 from neuralbayes.system.files import atomic_write
 
-INTRODUCTION = """Every table and figure of *Neural Bayes* (Arpit, Wang, Xiong, Socher, Bengio 2020, \
-[arXiv:2002.09046](https://arxiv.org/abs/2002.09046)), run by this library. Accuracies are given twice. **Honest**: a \
-tenth of the training images chooses the epoch of the classifier, and all test images are judged. **The paper's \
-protocol**: the best epoch on the first 128 test images, which is what the authors' public code does; all accuracies \
-that the paper measured are multiples of 1/128. Published numbers are quoted as published.
+INTRODUCTION = """This page reproduces every table and figure of *Neural Bayes* (Arpit, Wang, Xiong, Socher, Bengio \
+2020, [arXiv:2002.09046](https://arxiv.org/abs/2002.09046)) with this library. The table gives the verdict on each \
+claim of the paper; accuracies are on all test images unless it says otherwise."""
 
-A mean stands with half of its 95 % confidence interval over seeds (or over draws of the hyper-parameters, where the \
-text says so). A claim *holds* where the whole interval of every difference that it speaks of is on its side, by the \
-honest protocol, and *in part* where that of some is. Else it is *undecided* where a mean is on its side. Where none \
-is, it *does not hold here* if the authors' own setting was run, and otherwise it is *not seen at this scale*: \
-narrower networks, fewer images and epochs may be the reason."""
+READING = """Each accuracy is measured under two protocols:
 
-DECIDE = """Claims whose interval holds 0. *Needed*: runs with which a difference as large as the one measured would \
-be told from 0 four times in five, from its standard error here, which falls with the square root of the number of \
-runs. Where the true difference is smaller it takes more."""
+- **Honest**: a held-out tenth of the training images selects the epoch of the classifier, and the accuracy is that on \
+all test images.
+- **The paper's protocol**: the best epoch on the first 128 test images, as in the authors' public code. Every \
+accuracy that the paper measured is a multiple of 1/128.
+
+Published numbers are quoted as published. Our own numbers are means, followed by half the width of their 95 % \
+confidence interval over seeds, or over random draws of the hyper-parameters if the text says so.
+
+Each claim gets a verdict, by the honest protocol:
+
+- *holds*: the confidence intervals of all its differences lie on the claimed side of 0;
+- *holds in part*: only some of them do;
+- *undecided*: none does, but at least one mean is on the claimed side;
+- *not seen at this scale*: no mean is on the claimed side, but we did not run the authors' own setting. Narrower \
+networks, fewer images and fewer epochs may be the reason;
+- *does not hold here*: no mean is on the claimed side, in the authors' own setting.
+
+A claim about most cases holds if more than half of the intervals lie on the claimed side. A claim about a value holds \
+if a setting comes within one point of that value."""
+
+DECIDE = """The confidence intervals of these claims contain 0. *Runs needed* is the number of runs at which a \
+difference as large as the measured one would be significant in four out of five repetitions. It is extrapolated from \
+the standard error, which shrinks with the square root of the number of runs. If the true difference is smaller, more \
+runs are needed."""
 
 SCOPES: dict[Scale, str] = {
-    "smoke": "Scale smoke: a few seconds on small digits, to see that everything runs. The numbers mean nothing.",
-    "laptop": "Scale laptop: narrow encoders, fewer images and epochs than the paper's, on two cores; convolutional "
-    "encoders with the settings of this library's preset for it, which whitens images and keeps a running p(z) where "
-    "an experiment does not say otherwise.",
-    "paper": "Scale paper: the paper's encoder, images and epochs.",
+    "smoke": "Scale `smoke` takes a few seconds on small digits and only checks that everything runs. Its numbers mean "
+    "nothing.",
+    "laptop": "Scale `laptop` uses narrower encoders, fewer images and fewer epochs than the paper, so that everything "
+    "runs on two cores. Convolutional encoders use the settings of this library's `laptop` preset: it whitens the "
+    "images and keeps a running average of p(z), unless an experiment says otherwise.",
+    "paper": "Scale `paper` uses the paper's encoder, images and number of epochs.",
 }
 
 
 def section(name: str, recorded: Recorded | None) -> Section:
-    """What is to be said of an experiment; without results, that it was not run."""
+    """The section of an experiment; without results, it says that the experiment was not run."""
     experiment = load_experiment(name)
     if recorded is None or not recorded.records:
         return Section(name, experiment.title, experiment.about, experiment.claims([]), scope="Not run.")
@@ -77,19 +93,19 @@ def _measured(experiment: Experiment, recorded: Recorded) -> Section:
             ),
         ],
         command=recorded.command,
-        scope=f"{SCOPES[recorded.scale]} {done}, {hours:.1f} hours of computing.",
+        scope=f"Scale `{recorded.scale}`, {done}, {hours:.1f} hours of computation.",
     )
 
 
 def _at_this_scale(claim: Claim) -> Claim:
-    """What can be said of a claim where not all is as the authors had it."""
+    """The verdict on a claim that was not tested in the authors' own setting."""
     if claim.verdict == "does not hold here" and not claim.authors_setting:
         return replace(claim, verdict="not seen at this scale")
     return claim
 
 
 def decide_section(sections: Sequence[Section], results: Mapping[str, Recorded]) -> Section | None:
-    """How many runs the claims that are not sure would take; None where all are."""
+    """How many runs it would take to settle the open claims; None if there are none."""
     rows = []
     for one in sections:
         for claim in one.claims:
@@ -109,12 +125,12 @@ def decide_section(sections: Sequence[Section], results: Mapping[str, Recorded])
             )
     if not rows:
         return None
-    head = ("claim", "here", "runs done", "runs needed", "hours for the others")
-    return Section("decide", "What it would take to decide", DECIDE, tables=[Table("Runs", head, rows)])
+    head = ("claim", "verdict", "runs done", "runs needed", "hours for the remaining runs")
+    return Section("decide", "Runs needed to settle the open claims", DECIDE, tables=[Table("Open claims", head, rows)])
 
 
 def protocols_section(results: Mapping[str, Recorded]) -> Section | None:
-    """The difference between the two protocols over all runs, each counted once; None where nothing was probed."""
+    """The difference between the two protocols over all runs, each counted once; None if nothing was probed."""
     seen: set[str] = set()
     found = {}
     for name, recorded in results.items():
@@ -134,14 +150,14 @@ def protocols_section(results: Mapping[str, Recorded]) -> Section | None:
     rows = [(name, str(len(probed)), optimism(probed).text(sign=True)) for name, probed in found.items()]
     return Section(
         "protocols",
-        "The paper's protocol against the honest one",
-        f"Over {len(every)} probes the paper's protocol is {mean.text(sign=True)} points above the honest one; it is "
-        f"higher in {above} of them. A difference of one test image in 128 is 0.8 points.",
+        "The paper's protocol compared with the honest one",
+        f"Over {len(every)} probes, the accuracy under the paper's protocol is {mean.text(sign=True)} points above the "
+        f"honest accuracy, and it is higher in {above} of them. One test image in 128 is 0.8 points.",
         tables=[
-            Table("Points by which the paper's protocol is higher, mean", ("experiment", "probes", "points"), rows)
+            Table("Mean excess of the paper's protocol over the honest one", ("experiment", "probes", "points"), rows)
         ],
         pictures=[
-            Picture("protocols", "Each probe by both protocols, and the differences", partial(draw_protocols, found))
+            Picture("protocols", "Each probe under both protocols, and the differences", partial(draw_protocols, found))
         ],
     )
 
@@ -152,11 +168,14 @@ def write_page(folder: Path, out: Path) -> list[Path]:
     sections = [section(name, results.get(name)) for name in NAMES]
     protocols = protocols_section(results)
     classified = results[CLASSIFICATION].records if CLASSIFICATION in results else []
-    missing = [f"{title} (table 2): the data set was not at hand" for title in missing_data(classified)]
+    missing = [f"{title} (table 2): the data set was not available" for title in missing_data(classified)]
     missing += [f"{one.title} (`neuralbayes reproduce {one.name}`)" for one in sections if not one.command]
     decide = decide_section(sections, results)
+    used = {recorded.scale for recorded in results.values()}
+    scopes = [text for scale, text in SCOPES.items() if scale in used]
+    reading = Section("reading", "How to read the numbers", "\n\n".join([READING, *scopes]))
     return write_results_page(
-        [one for one in (decide, protocols) if one is not None] + sections,
+        [one for one in (reading, decide, protocols) if one is not None] + sections,
         out,
         introduction=INTRODUCTION,
         not_run=missing,
@@ -164,14 +183,14 @@ def write_page(folder: Path, out: Path) -> list[Path]:
 
 
 def write_section(recorded: Recorded, folder: Path) -> Section:
-    """Write the page and the picture of one experiment beside its record in `folder`."""
+    """Write the page and the pictures of one experiment next to its record in `folder`."""
     written = section(recorded.experiment, recorded)
     page = recorded.path(folder).with_suffix(".md")
-    # The first picture is called after the scale, the others after themselves beside it.
+    # The first picture is named after the scale; the others add their own name.
     names = [f"{page.stem}{picture.name.removeprefix(recorded.experiment)}.png" for picture in written.pictures]
     for picture, name in zip(written.pictures, names, strict=True):
         save_picture(picture.draw(), page.with_name(name))
     with atomic_write(page) as temporary:
-        text = written.markdown(names, claims=True)
+        text = "\n\n".join([written.markdown(names, claims=True), SCOPES[recorded.scale]])
         temporary.write_text(text + "\n", encoding="utf-8")
     return written

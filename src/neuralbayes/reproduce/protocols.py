@@ -1,7 +1,7 @@
-"""How features are judged: honestly, and as the paper's numbers came about; both for every run.
+"""The two protocols that judge the features of every run: an honest one and the paper's.
 
-Honest ("validation"): a tenth of the training images chooses the epoch, and all test images are judged. The paper's
-("paper"): the best epoch on the first 128 test images, as the authors' public code has it.
+Honest ("validation"): a held-out tenth of the training images selects the epoch, and the accuracy is that on all test
+images. The paper's ("paper"): the best epoch on the first 128 test images, as in the authors' public code.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from neuralbayes.reproduce.experiment import Record, Results
 from neuralbayes.reproduce.statistics import Estimate, estimate, text
 
 PROTOCOLS: tuple[Protocol, ...] = ("validation", "paper")
-DIGITS = 5  # of an accuracy, which 10,000 test images give to four
+DIGITS = 5  # of an accuracy; 10,000 test images determine four
 
 
 def judge(
     train: LabeledData, test: LabeledData, *, head: Head = "mlp", seeds: int = 1, max_epochs: int | None = None
 ) -> dict[str, dict[str, Any]]:
-    """What a probe finds under both protocols, short enough to be kept as JSON."""
+    """The results of a probe under both protocols, short enough to be kept as JSON."""
     return {
         protocol: _short(probe_parts(train, test, head=head, protocol=protocol, seeds=seeds, max_epochs=max_epochs))
         for protocol in PROTOCOLS
@@ -30,26 +30,26 @@ def judge(
 
 
 def accuracy(record: Record, layer: str, protocol: Protocol) -> float:
-    """Of a run, the mean over its classifiers."""
+    """Accuracy of a run: the mean over its classifiers."""
     return statistics.fmean(record.values["probes"][layer][protocol]["accuracies"])
 
 
 def accuracies(results: Results, layer: str, protocol: Protocol) -> list[float]:
-    """Of each run."""
+    """Accuracy of each run."""
     return [accuracy(record, layer, protocol) for record in results]
 
 
 def both(results: Results, layer: str) -> tuple[str, str]:
-    """Cells of a table: the accuracy by the paper's protocol and the honest one, in percent; "-" without results."""
+    """Table cells: accuracy under the paper's protocol and honest accuracy, in percent; "-" without results."""
     paper, honest = (text(accuracies(results, layer, protocol)) for protocol in ("paper", "validation"))
     return paper, honest
 
 
 def selected(results: Results, layer: str, protocol: Protocol) -> list[Record]:
-    """Of the runs with the same seed the one that does best on the images that chose its epoch.
+    """The best run of each seed, judged on the images that selected its epoch.
 
-    Where an experiment tries several settings, that is how one is chosen: honestly on validation images, and under the
-    paper's protocol on the very test images that are then reported.
+    This is how an experiment that tries several settings selects one: the honest protocol uses validation images, the
+    paper's protocol uses the same test images that it then reports.
     """
     best: dict[int, Record] = {}
     for record in results:
@@ -60,7 +60,7 @@ def selected(results: Results, layer: str, protocol: Protocol) -> list[Record]:
 
 
 def pairs(results: Results) -> list[tuple[float, float]]:
-    """Honest accuracy and that of the paper's protocol, for every layer of every run that was probed."""
+    """Accuracy under the honest and the paper's protocol, for every probed layer of every run."""
     return [
         (accuracy(record, layer, "validation"), accuracy(record, layer, "paper"))
         for record in results
@@ -69,7 +69,7 @@ def pairs(results: Results) -> list[tuple[float, float]]:
 
 
 def optimism(found: Sequence[tuple[float, float]]) -> Estimate:
-    """By how much the paper's protocol is above the honest one, on average."""
+    """Mean excess of the paper's protocol over the honest one."""
     return estimate([paper - honest for honest, paper in found])
 
 

@@ -1,4 +1,4 @@
-"""Figure 4 in the authors' own setting, and what its success depends on: the gap, the steps of R_c, batch and scale."""
+"""Figure 4 in the authors' own setting, and how it depends on the gap, the steps of R_c, the batch and the scale."""
 
 from __future__ import annotations
 
@@ -30,38 +30,38 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WHOLE, BATCHES, IN_EACH = SETTINGS = ("whole set", "batches", "unit variance in each dimension")
-"""The authors' own; a quarter of the points in a batch (of the spirals a third); and what the paper's text says."""
+"""The authors' own; batches of a quarter of the points (a third for the spirals); and the paper's text."""
 
 SCALE, BETA, LEARNING_RATE = 0.1, 0.5, 1e-3
-"""Of R_c and Adam. The authors add R_c with weight 1 to twice the mean over states, which is half of it here."""
+"""Settings of R_c and Adam. The authors add R_c with weight 1 to twice the mean over states: 0.5 in our units."""
 
 MOMENTUM = 1.0 - 0.9**3
-"""Of batch normalisation: three passes a step change the running statistics in the authors' code, here one does."""
+"""Momentum of batch normalisation: the authors' code updates the running statistics three times per step, ours once."""
 
 OPTIMAL = 0.999
-"""Share of points from which on a set counts as labelled optimally, as all of them are in figure 4."""
+"""Minimum fraction of correct labels to count a set as labelled optimally, as all are in figure 4."""
 
 GAPS, STEPS = (0.4, 0.6, 0.8), (0.03, 0.1, 0.3, 1.0)
-"""Of the circles, in units of the outer radius; standard deviation of zeta."""
+"""Gaps of the circles, in units of the outer radius; standard deviations of zeta."""
 
 
 @dataclass(frozen=True)
 class PublishedRun(Run):
-    """A network of the authors' kind on one of their sets.
+    """The authors' network on one of their sets.
 
     Attributes
     ----------
     published : str
-        The set.
+        Name of the set.
     setting : {"whole set", "batches", "unit variance in each dimension"}
     gap : float
-        Of the circles.
+        Gap between the circles.
     scale : float
         Standard deviation of zeta in R_c.
     updates, batch_size, dimensions : int
     hidden : tuple of int
     grid : int
-        Points of the decision map along a side; 0: none.
+        Side length of the decision map in points; 0 for no map.
     """
 
     published: str
@@ -80,16 +80,16 @@ class PublishedRun(Run):
 
     @property
     def drawn(self) -> PublishedSet:
-        """The set as it is drawn."""
+        """How the set is drawn."""
         return PUBLISHED[self.published]
 
     def plane(self) -> tuple[Points, Labels]:
-        """Points (n, 2) before they are rotated, and the manifold of each."""
+        """Points (n, 2) before the rotation, and their manifolds."""
         changes = {"gap": self.gap} if self.published == "circles" else {}
         return self.drawn.draw(random_state=self.seed, **changes)
 
     def network(self) -> nn.Sequential:
-        """A new network as torch initialises it, without a bias in the last layer."""
+        """Create a network with torch's initialisation and no bias in the last layer."""
         network = mlp((self.dimensions, *self.hidden, self.drawn.n_states), batch_norm=True)
         network[-1] = nn.Linear(self.hidden[-1], self.drawn.n_states, bias=False)
         for layer in network:
@@ -102,14 +102,14 @@ class PublishedRun(Run):
 
 @dataclass(frozen=True)
 class PublishedScale:
-    """How much, at a scale.
+    """Size of the experiment at one scale.
 
     Attributes
     ----------
     seeds, grid_seeds : int
-        Of each set, and of each cell of the grid.
+        Number of seeds for each set, and for each cell of the grid.
     updates : int, optional
-        By default as many as the authors do.
+        By default the authors' number.
     """
 
     seeds: int
@@ -130,7 +130,7 @@ SCALES: dict[Scale, PublishedScale] = {
 
 
 def runs(scale: Scale, seeds: int | None) -> list[PublishedRun]:
-    """All sets in the authors' setting and in batches, then circles over the grid."""
+    """All sets in the authors' setting and in batches, then the circles over the grid."""
     c = SCALES[scale]
 
     def run(
@@ -159,7 +159,7 @@ def runs(scale: Scale, seeds: int | None) -> list[PublishedRun]:
 
 
 def label_points(run: PublishedRun) -> tuple[Callable[[Points], Labels], dict[str, Any]]:
-    """Train; return the function from points of the plane to states, and what is kept of the run."""
+    """Train, and return a function from points of the plane to states and the values to record."""
     plane, truth = run.plane()
     with seeded_globally(run.seed):
         place = _Placed.of(rotate_into(plane, run.dimensions, run.seed), each=run.setting == IN_EACH)
@@ -205,7 +205,7 @@ def _trained(run: PublishedRun, x: Tensor, *callbacks: Callback) -> nn.Module:
 
 @dataclass(frozen=True)
 class _Placed:
-    """Rotated points as the network takes them: as they are, or with unit variance in each dimension."""
+    """Rotated points as input of the network: unchanged, or with unit variance in each dimension."""
 
     center: NDArray[np.float64] | float
     scale: NDArray[np.float64] | float
@@ -219,7 +219,7 @@ class _Placed:
 
 
 def shares(results: Results) -> dict[str, dict[str, list[float]]]:
-    """Share of points labelled right in the authors' setting and in batches, one a seed: set -> setting -> shares."""
+    """Fraction of correct points per seed, in the authors' setting and in batches: set -> setting -> values."""
     plain = [r for r in results if (r.settings["gap"], r.settings["scale"]) == (CIRCLE_GAP, SCALE)]
     return {
         name: {
@@ -231,12 +231,12 @@ def shares(results: Results) -> dict[str, dict[str, list[float]]]:
 
 
 def solved(right: Sequence[float]) -> int:
-    """How many seeds have labelled a set optimally."""
+    """Number of seeds that label a set optimally."""
     return sum(value >= OPTIMAL for value in right)
 
 
 def as_often(right: Sequence[float], name: str) -> bool:
-    """Whether a set is solved, and not less often than by the notebook (Fisher's exact test, one-sided, 5 %).
+    """Whether a set is solved, and not less often than by the notebook (one-sided Fisher's exact test, 5 %).
 
     Examples
     --------
@@ -251,7 +251,7 @@ def as_often(right: Sequence[float], name: str) -> bool:
 
 
 def draw_grid(results: Results) -> Figure:
-    """Circles: share of points labelled right over the gap and the steps of R_c, a panel for each setting."""
+    """Circles: percentage of correct labels by gap and step size of R_c, one panel per setting."""
     circles = [record for record in results if record.settings["published"] == "circles"]
     gaps = sorted({float(record.settings["gap"]) for record in circles})
     steps = sorted({float(record.settings["scale"]) for record in circles})
@@ -272,5 +272,5 @@ def draw_grid(results: Results) -> Figure:
         [f"{step:g}" for step in steps],
         "gap between the circles, outer radius 1",
         "zeta of R_c, standard deviation",
-        low=0.5,  # of two circles, half of the points are right by chance
+        low=0.5,  # with two circles, half of the labels are correct by chance
     )

@@ -1,4 +1,4 @@
-"""Results as small JSON files, one an experiment and scale: settings and numbers of every run, and the command."""
+"""Results as small JSON files, one per experiment and scale: settings and values of every run, and the command."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from neuralbayes.system.files import atomic_write, read_json
 
 @dataclass(frozen=True)
 class Recorded:
-    """The finished runs that an experiment looks at, at a scale.
+    """The finished runs of an experiment at one scale.
 
     Attributes
     ----------
     experiment : str
     scale : {"smoke", "laptop", "paper"}
     command : str
-        What does them again.
+        The command that repeats the runs.
     n_runs : int
-        How many there are to be.
+        Number of runs in the experiment.
     records : list of Record
-        Those that are finished.
+        The finished runs.
     """
 
     experiment: str
@@ -37,16 +37,16 @@ class Recorded:
 
     @classmethod
     def collect(cls, experiment: str, scale: Scale, command: str, runs: Iterable[Run], out: Path) -> Recorded:
-        """What is finished of `runs` in the folder `out`."""
+        """Collect the finished runs in the folder `out`."""
         every = list(runs)
         return cls(experiment, scale, command, len(every), [Record.of(run, out) for run in every if run.finished(out)])
 
     def path(self, folder: Path) -> Path:
-        """Its file below a folder of results."""
+        """Path of the file below a folder of results."""
         return folder / self.experiment / f"{self.scale}.json"
 
     def write(self, folder: Path) -> Path:
-        """Write its file, one line a run."""
+        """Write the file, one line per run."""
         head = {name: value for name, value in asdict(self).items() if name != "records"}
         lines = ",\n".join("    " + json.dumps(asdict(record), allow_nan=False) for record in self.records)
         path = self.path(folder)
@@ -56,7 +56,7 @@ class Recorded:
 
     @classmethod
     def read(cls, path: Path) -> Recorded:
-        """What :meth:`write` wrote."""
+        """Read a file that :meth:`write` wrote."""
         content: Any = read_json(path)
         try:
             records = [Record(**record) for record in content.pop("records")]
@@ -66,7 +66,7 @@ class Recorded:
 
 
 def read_results(folder: Path) -> dict[str, Recorded]:
-    """The results in a folder by experiment, each at the largest scale for which there are any."""
+    """The results in a folder by experiment, each at the largest scale that was run."""
     found = {}
     for name in NAMES:
         for scale in SCALES:

@@ -1,4 +1,4 @@
-"""Means with confidence intervals over seeds, and what a difference says of a claim."""
+"""Means with confidence intervals over seeds, and the verdict that differences give on a claim."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from neuralbayes.report.results_page import Power, Verdict
 
 CONFIDENCE = 0.95
 POWER = 0.8
-"""Of four in five experiments with so many runs the interval would exclude 0."""
+"""Share of repetitions in which the interval should exclude 0."""
 
 
 @dataclass(frozen=True)
@@ -23,11 +23,11 @@ class Estimate:
     ----------
     mean : float
     half : float or None
-        Half of the width of its 95 % confidence interval, Student's; None for a single value.
+        Half the width of its 95 % confidence interval (Student's t); None for a single value.
     error : float or None
         Its standard error; None for a single value.
     runs : int
-        How many it is of.
+        Number of values.
     """
 
     mean: float
@@ -37,20 +37,20 @@ class Estimate:
 
     @property
     def positive(self) -> bool:
-        """Whether the whole interval is above 0; never for a single value, which has none."""
+        """Whether the whole interval is above 0; False for a single value, which has no interval."""
         return self.half is not None and self.mean > self.half
 
     @property
     def sure(self) -> bool:
-        """Whether 0 is outside of the interval."""
+        """Whether the interval excludes 0."""
         return self.half is not None and abs(self.mean) > self.half
 
     @property
     def needed(self) -> int | None:
-        """Runs with which a difference as large as this one is sure with probability 0.8; None where it cannot be told.
+        """Runs at which a difference as large as this one is significant with probability 0.8; None if unknown.
 
-        The standard error falls with the square root of the number of runs, and must come down to the difference
-        divided by 1.96 + 0.84.
+        The standard error shrinks with the square root of the number of runs, and must fall to the difference divided
+        by 1.96 + 0.84.
 
         Examples
         --------
@@ -65,7 +65,7 @@ class Estimate:
         return max(self.runs, math.ceil(self.runs * ratio**2))
 
     def minus(self, other: Estimate) -> Estimate:
-        """The difference to another one, which is independent of this.
+        """The difference from another, independent estimate.
 
         Examples
         --------
@@ -81,7 +81,7 @@ class Estimate:
         )
 
     def text(self, digits: int = 1, factor: float = 100.0, sign: bool = False) -> str:
-        """Such as "54.1 ± 1.2"; by default in percent.
+        """Format as "54.1 ± 1.2"; by default in percent.
 
         Examples
         --------
@@ -93,7 +93,7 @@ class Estimate:
 
 
 def estimate(values: Sequence[float]) -> Estimate:
-    """Mean of one value a seed.
+    """Mean of one value per seed.
 
     Examples
     --------
@@ -110,12 +110,12 @@ def estimate(values: Sequence[float]) -> Estimate:
 
 
 def text(values: Sequence[float], digits: int = 1, factor: float = 100.0) -> str:
-    """The estimate as a cell of a table; "-" where there are no values."""
+    """Format the estimate as a table cell; "-" without values."""
     return estimate(values).text(digits, factor) if values else "-"
 
 
 def interval(values: Sequence[float]) -> Interval | None:
-    """The estimate in percent, for a picture; None where there are no values."""
+    """The estimate in percent, for a figure; None without values."""
     if not values:
         return None
     found = estimate([100.0 * value for value in values])
@@ -123,7 +123,7 @@ def interval(values: Sequence[float]) -> Interval | None:
 
 
 def difference(a: Sequence[float], b: Sequence[float]) -> Estimate:
-    """Mean of `a` minus mean of `b`, which are independent: Welch's interval.
+    """Mean of `a` minus mean of `b`, which are independent, with Welch's interval.
 
     Examples
     --------
@@ -143,10 +143,10 @@ def difference(a: Sequence[float], b: Sequence[float]) -> Estimate:
 
 
 def verdict(differences: Sequence[Estimate]) -> Verdict:
-    """What differences that a claim says are positive say of it.
+    """The verdict on a claim that all differences are positive.
 
-    It holds where all of their confidence intervals are above 0 and in part where some are. Else it is undecided where
-    a mean is above 0, and does not hold where none is.
+    The claim holds if all confidence intervals are above 0, and holds in part if some are. Otherwise it is undecided if
+    a mean is above 0, and does not hold if none is.
 
     Examples
     --------
@@ -163,9 +163,9 @@ def verdict(differences: Sequence[Estimate]) -> Verdict:
 
 
 def majority(differences: Sequence[Estimate]) -> Verdict:
-    """What differences say of a claim that most of them are positive.
+    """The verdict on a claim that most differences are positive.
 
-    It holds where more than half surely are, and does not where more than half surely are negative.
+    The claim holds if more than half of the intervals are above 0, and does not hold if more than half are below 0.
 
     Examples
     --------
@@ -182,9 +182,9 @@ def majority(differences: Sequence[Estimate]) -> Verdict:
 
 
 def power(differences: Sequence[Estimate], each: int = 1) -> Power | None:
-    """What it would take to make all differences sure; None where they are, or where it cannot be told.
+    """Runs needed to make all differences significant; None if they already are, or if the number is unknown.
 
-    A value that a difference is of may itself be the mean of several runs, or the difference between two: `each`.
+    `each` is the number of runs behind one value, which may be a mean of several runs or a difference of two.
 
     Examples
     --------

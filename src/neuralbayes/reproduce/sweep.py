@@ -1,4 +1,4 @@
-"""Many runs over several processes of this machine, or of all machines that share a storage."""
+"""Many runs on several processes of this machine, or of all machines that share a storage."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def sweep(
     storage: str | None = None,
     study: str = "",
 ) -> dict[str, str]:
-    """Do all runs that are not finished.
+    """Perform all unfinished runs.
 
     Parameters
     ----------
@@ -34,19 +34,19 @@ def sweep(
     out : Path
         Folder of the results.
     workers : int
-        Processes; each gets as many threads as there are cores for it.
+        Number of processes, which share the cores equally.
     verbose : bool
-        Show how many runs are done and how long the others will take.
+        Show the number of finished runs and the time left.
     storage : str, optional
-        What this process shares with others, as :class:`neuralbayes.sweeps.queue.Queue` takes it: each run is done by
-        one of them, and `out` gets the results of all.
+        Storage shared with other processes, as in :class:`neuralbayes.sweeps.queue.Queue`. One of them performs each
+        run, and `out` receives the results of all.
     study : str
-        What the runs together are called there.
+        Name of the set of runs in the storage.
 
     Returns
     -------
     dict of str to str
-        What went wrong, by the label of the run.
+        Error messages by label of the run.
     """
     wanted = {run.key: run for run in runs if storage or not run.finished(out)}
     with TemporaryDirectory() as folder:
@@ -65,7 +65,7 @@ def sweep(
 
 @dataclass(frozen=True)
 class _Runs:
-    """What a worker does: one of `runs`, by its key, in its folder below `out`."""
+    """The job of a worker: perform the run with a given key in its folder below `out`."""
 
     runs: dict[str, Run]
     out: Path
@@ -77,13 +77,13 @@ class _Runs:
 
 
 def _result(run: Run, out: Path) -> dict[str, Any]:
-    """What a finished run left in its folder; its value is the time it took."""
+    """The result of a finished run from its folder; its value is the time it took."""
     result: dict[str, Any] = read_json(run.folder(out) / "result.json")
     return result | {"value": result["about"]["seconds"]}
 
 
 def _keep(run: Run, result: dict[str, Any], out: Path) -> None:
-    """Put the result of another machine into the folder that the run has here."""
+    """Store a result from another machine in the folder of the run."""
     if not run.finished(out):
         write_json(run.folder(out) / "config.json", run.settings)
         write_json(run.folder(out) / "result.json", {name: result[name] for name in ("values", "about")})

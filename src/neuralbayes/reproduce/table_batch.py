@@ -29,7 +29,7 @@ PAPER: dict[int, dict[int, float]] = {
 
 @dataclass(frozen=True)
 class BatchScale:
-    """Which sizes, at a scale."""
+    """Sizes to compare at one scale."""
 
     images: ImageScale
     microbatches: tuple[int, ...]
@@ -39,7 +39,7 @@ class BatchScale:
 
 SCALES: dict[Scale, BatchScale] = {
     "smoke": BatchScale(IMAGES["smoke"], (20, 60), (60, 120), 2),
-    # What matters is the mini-batch against the number of states: 10 for 80 states is 125 for the paper's 1000.
+    # The ratio of mini-batch to states matters: 10 samples for 80 states are 125 for the paper's 1000 states.
     "laptop": BatchScale(
         ImageScale("cifar10", preset("laptop", encoder="tiny", epochs=4), n_train=10_000),
         (10, 50, 250),
@@ -51,7 +51,7 @@ SCALES: dict[Scale, BatchScale] = {
 
 
 def runs(scale: Scale, seeds: int | None) -> list[Cell]:
-    """Every mini-batch with every batch that is not smaller, by each estimate of p(z)."""
+    """Every mini-batch with every batch of at least its size, for each estimate of p(z)."""
     config = SCALES[scale]
     return [
         config.images.cell(NAME, seed, batch_size=batch, microbatch_size=microbatch, marginal=marginal)
@@ -59,7 +59,7 @@ def runs(scale: Scale, seeds: int | None) -> list[Cell]:
         for marginal in MARGINALS
         for microbatch in config.microbatches
         for batch in config.batches
-        # With a single mini-batch in a batch, that of the mini-batch is the exact one.
+        # If the batch is a single mini-batch, its p(z) is already exact.
         if microbatch < batch or (microbatch == batch and marginal != "exact")
     ]
 
@@ -78,10 +78,10 @@ def tables(results: Results) -> list[Table]:
     published_batches = sorted({batch for row in PAPER.values() for batch in row})
     return [
         Table(
-            "Here: honest accuracy in %, by the paper's protocol in brackets",
+            "Here: honest accuracy in %, with the accuracy under the paper's protocol in brackets",
             ("mini-batch, p(z)", *(f"batch {batch}" for batch in batches)),
             rows,
-            "Where the batch is one mini-batch, the exact p(z) is that of the mini-batch.",
+            "If the batch is a single mini-batch, the p(z) of the mini-batch is exact.",
         ),
         Table(
             "Published (table 1), accuracy in %",
@@ -119,25 +119,25 @@ def claims(results: Results) -> list[Claim]:
     where = "section 5.1.1, table 1"
     return [
         Claim(
-            "Very small mini-batches hurt, larger ones significantly improve performance",
+            "Very small mini-batches hurt; larger ones improve performance significantly",
             where,
             verdict(list(effect.values())),
-            f"Points that the largest mini-batch gains over the smallest, {_listed(effect, 'batch')}",
+            f"Gain of the largest mini-batch over the smallest, in points: {_listed(effect, 'batch')}",
             power(list(effect.values())),
         ),
         Claim(
-            "A larger batch further improves performance in most cases",
+            "A larger batch improves performance further in most cases",
             where,
             majority(list(larger.values())),
-            f"Points that the largest batch gains over the smallest, {_listed(larger, 'mini-batch')}",
+            f"Gain of the largest batch over the smallest, in points: {_listed(larger, 'mini-batch')}",
             power(list(larger.values())),
         ),
         Claim(
-            "The reason is the estimate of p(z): with the exact one of the batch, small mini-batches hurt less",
+            "The reason is the estimate of p(z): small mini-batches hurt less with the exact p(z) of the batch",
             where,
             verdict([effect[batch].minus(exact[batch]) for batch in effect.keys() & exact.keys()]),
-            f"Points lost by the smallest mini-batch, p(z) of the mini-batch: {_listed(effect, 'batch')}; "
-            f"exact p(z): {_listed(exact, 'batch')}",
+            f"Loss of the smallest mini-batch, in points, with p(z) of the mini-batch: {_listed(effect, 'batch')}; "
+            f"with the exact p(z): {_listed(exact, 'batch')}",
         ),
     ]
 
@@ -154,14 +154,14 @@ def _cells(results: Results) -> Cells:
 
 
 def _found(cells: Cells, marginal: str, microbatch: int, batch: int) -> list[Record]:
-    """The runs of a cell; those of the mini-batch stand for the exact p(z) where a batch is one mini-batch."""
+    """The runs of a cell. If the batch is a single mini-batch, the p(z) of the mini-batch is exact."""
     if microbatch == batch and marginal == "exact":
         marginal = "minibatch"
     return cells.get((marginal, microbatch, batch), [])
 
 
 def _microbatch_effects(cells: Cells, marginal: str) -> dict[int, Estimate]:
-    """What the largest mini-batch gains over the smallest, for each batch."""
+    """Gain of the largest mini-batch over the smallest, for each batch."""
     effects = {}
     for batch in sorted({batch for _, _, batch in cells}):
         sizes = sorted({size for _, size, _ in cells if _found(cells, marginal, size, batch)})
@@ -172,7 +172,7 @@ def _microbatch_effects(cells: Cells, marginal: str) -> dict[int, Estimate]:
 
 
 def _batch_effects(cells: Cells) -> dict[int, Estimate]:
-    """What the largest batch gains over the smallest, for each mini-batch and its p(z)."""
+    """Gain of the largest batch over the smallest, for each mini-batch with its own p(z)."""
     effects = {}
     for size in sorted({size for _, size, _ in cells}):
         batches = sorted(batch for marginal, s, batch in cells if (marginal, s) == ("minibatch", size))
@@ -187,17 +187,17 @@ def _honest(cells: Cells, marginal: str, microbatch: int, batch: int) -> list[fl
 
 
 def _listed(effects: dict[int, Estimate], what: str) -> str:
-    return ", ".join(f"{what} {size}: {gain.text(sign=True)}" for size, gain in effects.items()) or "not run"
+    return ", ".join(f"{gain.text(sign=True)} ({what} {size})" for size, gain in effects.items()) or "not run"
 
 
 EXPERIMENT = Experiment(
     name=NAME,
     title="Table 1: mini-batch and batch size",
     about=(
-        "MIM on CIFAR-10 with gradients of mini-batches accumulated over a batch, every size for the same number of "
-        "epochs: so a larger batch has fewer updates. The paper's objective sees p(z) of each mini-batch; here it was "
-        "also given a running average, and the exact p(z) of the whole batch. Batch normalisation sees the mini-batch "
-        "in all three."
+        "MIM on CIFAR-10. Gradients of mini-batches are accumulated over a batch, and all sizes train for the same "
+        "number of epochs, so a larger batch gets fewer updates. The paper's objective uses the p(z) of each "
+        "mini-batch. We also tried a running average of p(z) and the exact p(z) of the whole batch. Batch "
+        "normalisation always sees the mini-batch."
     ),
     runs=runs,
     run_one=run_cell,

@@ -1,4 +1,4 @@
-"""Table 2: classification on features of all methods, last and second layer, on three data sets."""
+"""Table 2: classification on the last and second layer of all methods, on three data sets."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ PAPER: dict[tuple[str, str], dict[str, float]] = {
     ("rotation", SECOND): {"cifar10": 84.38, "cifar100": 64.06, "stl10": 70.31},
     ("mim", SECOND): {"cifar10": 84.38, "cifar100": 57.03, "stl10": 67.19},
 }
-"""Table 2 of the paper, in percent. Its row of Deep InfoMax is quoted from that method's paper, on another encoder."""
+"""Table 2 of the paper, in percent. It quotes Deep InfoMax from that method's paper, with another encoder."""
 
 AUTHORS: dict[str, Any] = {"alpha": 4.0, "beta": 2.0}
-"""What marks runs with the settings of the authors' README; the paper's text has them the other way round."""
+"""Identifies runs with the settings of the authors' README; the paper's text swaps the two values."""
 
 AUTHORS_TRAINING: dict[str, Any] = AUTHORS | {
     "normalize": "dimension",
@@ -47,7 +47,7 @@ AUTHORS_TRAINING: dict[str, Any] = AUTHORS | {
     "learning_rate": 1e-3,
     "schedule": "constant",
 }
-"""What the command in that README sets, and what its code does where nothing is set."""
+"""Settings of the command in that README, and the defaults of its code."""
 
 ROWS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "random": ("random encoder", "random", {"batch_norm": False}),
@@ -58,8 +58,8 @@ ROWS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "mim-authors": ("Neural Bayes-MIM, the authors' settings", "mim", AUTHORS),
     "supervised": ("trained with labels", "supervised", {}),
 }
-"""By the key of a row: its name, the method and what is set. The random encoder without batch normalisation is that of
-the authors' code; the paper speaks of an identical architecture."""
+"""Key of a row -> its name, method and settings. The random encoder of the authors' code has no batch normalisation;
+the paper says that the architecture is identical."""
 
 COMPARED: dict[str, tuple[tuple[str, str], ...]] = {
     "MIM beats the random encoder (with and without batch norm)": (
@@ -68,33 +68,33 @@ COMPARED: dict[str, tuple[tuple[str, str], ...]] = {
         ("random", LAST),
     ),
     "MIM beats Deep InfoMax": (("mim", LAST), ("infomax", LAST)),
-    "MIM beats rotation prediction, by the last layer": (("mim", LAST), ("rotation", LAST)),
-    "The second layer of rotation prediction beats its last": (("rotation", SECOND), ("rotation", LAST)),
-    "By the second layer, rotation prediction does better than MIM": (("rotation", SECOND), ("mim", SECOND)),
+    "MIM beats rotation prediction on the last layer": (("mim", LAST), ("rotation", LAST)),
+    "The second layer of rotation prediction beats its last layer": (("rotation", SECOND), ("rotation", LAST)),
+    "Rotation prediction beats MIM on the second layer": (("rotation", SECOND), ("mim", SECOND)),
 }
-"""What the paper says of table 2: by row and layer, what is better, and than what."""
+"""The paper's claims about table 2 -> the better (row, layer), then the (row, layer) pairs that it beats."""
 
 Grid = Mapping[str, tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
 class ClassificationScale:
-    """What is compared, at a scale.
+    """Runs to compare at one scale.
 
     Attributes
     ----------
     images : ImageScale
     data : tuple of str
-        The first is always run, the others where they are on this computer.
+        The first is always run, the others only if they are on this computer.
     seeds : int
     authors : mapping
         Changes to the authors' settings at this scale.
     authors_images : int, optional
-        The first so many images, which these learn from; all by default.
+        Number of images that the authors' settings learn from; all by default.
     changes : mapping of str to mapping
         Settings of a method at this scale.
     grids : mapping of str to mapping of str to tuple
-        Settings that are tried for a method, of which the best is chosen.
+        Settings to try for a method; the best one is selected.
     """
 
     images: ImageScale
@@ -117,21 +117,21 @@ SCALES: dict[Scale, ClassificationScale] = {
         DATA_SETS,
         3,
         authors={"epochs": 24},  # 300 updates
-        # As many epochs as take about as long as those of MIM: an image has four rotations, or meets discriminators.
+        # Fewer epochs take about as long as those of MIM: an image has four rotations, or meets discriminators.
         changes={"rotation": {"epochs": 3}, "infomax": {"epochs": 5}},
     ),
     "paper": ClassificationScale(
         ImageScale("cifar10", preset("paper"), probe_seeds=3),
         DATA_SETS,
         3,
-        # Section 5.1.2. The paper also tries two learning rates of the classifier, which here has one.
+        # Section 5.1.2. The paper also tries two learning rates of the classifier; here it has one.
         grids={"mim": RATES, "rotation": {"batch_size": (50, 25), **RATES}},
     ),
 }
 
 
 def runs(scale: Scale, seeds: int | None) -> list[Cell]:
-    """Every row on every data set that is here."""
+    """Every row on every available data set."""
     config = SCALES[scale]
     data_sets = (config.data[0], *present(config.data[1:]))
     found = []
@@ -158,7 +158,7 @@ def runs(scale: Scale, seeds: int | None) -> list[Cell]:
 
 
 def _learn(images: ImageScale, data: str, method: str, n_images: int | None) -> Source | None:
-    """What an encoder learns from, where it is not the training images."""
+    """Images that an encoder learns from; None for the training images."""
     if data == "cifar100" and method == "mim":  # section 5.1.2: the encoder of CIFAR-10, and a new classifier
         return Source("cifar10", "train", n_images, images.side)
     if data == "stl10" and method != "supervised":
@@ -181,23 +181,23 @@ def tables(results: Results) -> list[Table]:
 
 
 def _gaps(results: Results, data: str) -> str:
-    """How far MIM is above the random encoder, here and in the paper, in words."""
+    """A sentence on the gap between MIM and the random encoder, here and in the paper."""
     random = _values(results, "random", LAST, "validation")
     gaps = {
         name: difference(values, random).text(sign=True)
-        for key, name in (("mim", "with this library's settings"), ("mim-authors", "with the authors'"))
+        for key, name in (("mim", "with this library's settings"), ("mim-authors", "with the authors' settings"))
         if (values := _values(results, key, LAST, "validation")) and random
     }
     published = [PAPER[key, LAST].get(data) for key in ("mim", "random")]
     if not gaps:
         return ""
     here = ", ".join(f"{gap} points {name}" for name, gap in gaps.items())
-    paper = "" if None in published else f"; in the paper {published[0] - published[1]:+.2f}"  # type: ignore[operator]
-    return f"MIM against the random encoder, last layer: {here}{paper}."
+    paper = "" if None in published else f". In the paper: {published[0] - published[1]:+.2f}"  # type: ignore[operator]
+    return f"MIM minus the random encoder, last layer: {here}{paper}."
 
 
 def draw(results: Results) -> Figure:
-    data = _data(results[0])  # the one that is always run
+    data = _data(results[0])  # this one is always run
     group = by(results, _data)[data]
     rows = [
         Row(
@@ -222,7 +222,7 @@ def claims(results: Results) -> list[Claim]:
             values = [_values(group, *what, "validation") for what in (better, *worse)]
             gains += [difference(values[0], other) for other in values[1:] if values[0] and other]
             published = [_values(group, *what, "paper") for what in (better, *worse)]
-            numbers.append(f"{TITLES[data]}: {_against(values)} %, by the paper's protocol {_against(published)} %")
+            numbers.append(f"{TITLES[data]}: {_against(values)} %, under the paper's protocol {_against(published)} %")
         found.append(
             Claim(
                 statement, "section 5.1.2, table 2", verdict(gains), "; ".join(numbers) if gains else "", power(gains)
@@ -232,7 +232,7 @@ def claims(results: Results) -> list[Claim]:
 
 
 def _against(values: Sequence[list[float]]) -> str:
-    return " against ".join(map(text, values))
+    return " vs ".join(map(text, values))
 
 
 def missing_data(results: Results) -> list[str]:
@@ -246,7 +246,7 @@ def _data(record: Record) -> str:
 
 
 def _values(results: Results, key: str, layer: str, protocol: Protocol) -> list[float]:
-    """Accuracies of a row, one a seed, of the best settings where several were tried."""
+    """Accuracies of a row, one per seed, with the best settings if several were tried."""
     _, method, setting = ROWS[key]
     chosen = [
         record
@@ -262,10 +262,11 @@ EXPERIMENT = Experiment(
     name=NAME,
     title="Table 2: classification on features",
     about=(
-        "All methods train the same encoder from the same starting weights on the same images, without augmentation; a "
-        "classifier with 200 hidden units is then trained on each layer. Deep InfoMax runs on this encoder, where the "
-        "paper quotes the numbers of another one. Training with labels is the ceiling. The authors' settings (rate "
-        "0.001, batches of 4,000 in mini-batches of 500, alpha 4, beta 2, states at two scales) learn from all images."
+        "All methods train the same encoder from the same initial weights on the same images, without augmentation. A "
+        "classifier with 200 hidden units is then trained on each layer. We run Deep InfoMax on this encoder; the "
+        "paper quotes numbers from a different one. Training with labels gives an upper bound. The authors' settings "
+        "(learning rate 0.001, batches of 4,000 in mini-batches of 500, alpha 4, beta 2, states at two scales) use all "
+        "training images."
     ),
     runs=runs,
     run_one=run_cell,

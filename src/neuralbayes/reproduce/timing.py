@@ -1,4 +1,4 @@
-"""What a training will cost on this machine, from a step that is timed."""
+"""Estimate how long a training takes on this machine by timing a step."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 from neuralbayes.training import Callback
 
 TIMED = 16
-"""Samples in a step that is timed."""
+"""Samples in the timed step."""
 
 
 class StepClock(Callback):
-    """The seconds between the ends of the last two steps; the first one, in which memory is still being found, is not
-    counted."""
+    """Measures the seconds between the ends of the last two steps. The first step still allocates memory and does not
+    count."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -28,7 +28,7 @@ class StepClock(Callback):
 
 
 def seconds_per_sample(train: Callable[[StepClock], object], n_samples: int = TIMED) -> float:
-    """Of a training that is given a clock and does two steps or more, each of `n_samples`."""
+    """Seconds per sample of a training that takes a clock and makes at least two steps of `n_samples` each."""
     clock = StepClock()
     train(clock)
     return clock.seconds / n_samples

@@ -1,1 +1,1 @@
-"""Many runs over processes and machines: where the work comes from, who does it, and the search of `pretrain`."""
+"""Many runs on several processes and machines: a queue, workers, and the search of settings for `pretrain`."""

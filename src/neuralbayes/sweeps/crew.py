@@ -1,4 +1,4 @@
-"""Worker processes, each with its share of the cores, that do the jobs of a queue together with other machines."""
+"""Worker processes that do the jobs of a queue, together with other machines."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from neuralbayes.sweeps.worker import INTERVAL, Do, leave, serve, worker_name
 from neuralbayes.training.progress import progress
 
 STRIKES = 3
-"""Workers that may die one after the other: with the last of them this machine gives up."""
+"""Number of workers that may die in succession before this machine gives up."""
 
 
 def do_jobs(
@@ -35,30 +35,30 @@ def do_jobs(
     metrics: Callable[[Standing], Mapping[str, float]] = lambda now: {},
     verbose: bool,
 ) -> Standing:
-    """Let workers do all jobs that are not finished, and wait for those that other machines do.
+    """Let workers do all unfinished jobs, and wait for the jobs of other machines.
 
     Parameters
     ----------
     queue : Queue
     labels : mapping of str to str
-        What people call each job, by its key. Those that had failed before are tried once more.
+        Readable name of each job, by its key. Failed jobs are tried once more.
     do : callable
-        Can be pickled.
+        Does a job; must be picklable.
     workers : int
-        Processes; each gets as many threads as there are cores for it.
+        Number of processes, which share the cores equally.
     what : str
-        What a job is called, such as "run".
+        Name of a job, such as "run".
     metrics : callable
-        Numbers to show beside the progress.
+        Numbers to show with the progress.
     verbose : bool
-        Show how many jobs are done, how long the others will take, and what happens to workers.
+        Show finished jobs, the remaining time, and messages about workers.
     """
-    # Not by how many jobs are left: another number of threads rounds differently, and a job may be resumed.
+    # Independent of the number of jobs left: another number of threads rounds differently, and a job may be resumed.
     threads = dict.fromkeys(THREAD_VARIABLES, str(n_threads(workers)))
     spawn = multiprocessing.get_context("spawn")
     problems: SimpleQueue[str] = spawn.SimpleQueue()
     crew: list[SpawnProcess] = []
-    deaths = 0  # since a job was finished
+    deaths = 0  # since the last finished job
     with on_its_own(threads), _handled(signal.SIGTERM, leave), queue.open() as study, _dismissed(crew):
         add(study, labels)
         now = standing(study, labels)
@@ -67,7 +67,7 @@ def do_jobs(
             while now.left:
                 while len(crew) < min(workers, now.left):
                     process = spawn.Process(target=serve, args=(queue, list(labels), do, problems))
-                    with _handled(signal.SIGINT, signal.SIG_IGN):  # Ctrl-C in the terminal is ours to pass on
+                    with _handled(signal.SIGINT, signal.SIG_IGN):  # we pass Ctrl-C on ourselves
                         process.start()
                     crew.append(process)
                 wait([process.sentinel for process in crew], INTERVAL)
@@ -92,7 +92,7 @@ def do_jobs(
 
 
 def _retry_job_of(study: optuna.Study, pid: int) -> str | None:
-    """Let the job wait again that a dead worker was at, before its heartbeats are missed; its key."""
+    """Return the job of a dead worker to the queue at once, and return its key."""
     for trial in study.get_trials(states=(TrialState.RUNNING,)):
         if trial.user_attrs.get(WORKER) == worker_name(pid):
             retry(study, study.tell(trial.number, state=TrialState.FAIL))
@@ -102,7 +102,7 @@ def _retry_job_of(study: optuna.Study, pid: int) -> str | None:
 
 @contextmanager
 def _dismissed(crew: list[SpawnProcess]) -> Iterator[None]:
-    """Let workers save and leave when the block ends, whatever ends it; a second Ctrl-C does not wait."""
+    """Make workers save and exit at the end of the block; a second Ctrl-C does not wait."""
     try:
         yield
     finally:
@@ -119,7 +119,7 @@ def _dismissed(crew: list[SpawnProcess]) -> Iterator[None]:
 
 @contextmanager
 def _handled(signum: signal.Signals, handler: Any) -> Iterator[None]:
-    """Handle a signal so in the block, where Python lets this thread say so."""
+    """Install a signal handler inside the block, if Python allows it in this thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

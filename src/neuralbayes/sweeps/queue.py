@@ -1,8 +1,7 @@
-"""Jobs in a database that any number of processes and machines share: each is done once, whoever is killed.
+"""A queue of jobs in a database that processes and machines share. Each job is done once, even if processes die.
 
-A job is a trial of an Optuna study, and one more trial for each further attempt. Optuna hands a waiting trial to one
-process, which sends heartbeats while it works; a trial whose heartbeats have stopped waits again, with the same
-parameters.
+A job is a trial of an Optuna study, with one more trial for each further attempt. Optuna assigns a waiting trial to one
+process, which sends heartbeats while it works. If the heartbeats stop, the trial waits again, with the same parameters.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ from optuna.trial import FrozenTrial, TrialState
 from sqlalchemy import event, exc, make_url
 
 RETRIES = 1
-"""How often a job is tried again whose process died."""
+"""Number of retries of a job whose process died."""
 PATIENCE = 60
-"""Seconds that SQLite waits for another process to be done."""
+"""Timeout of SQLite in seconds, while another process writes."""
 REFUSALS = {"disk is full": errno.ENOSPC, "readonly": errno.EROFS}
-"""What SQLite says when the system refuses to write."""
+"""Messages of SQLite if the system refuses to write."""
 
 # Attributes of a trial
 JOB, WORKER, RESULT, ERROR = "job", "worker", "result", "error"
@@ -38,21 +37,21 @@ DIED = "its process died, perhaps because memory ran out"
 
 @dataclass(frozen=True)
 class Queue:
-    """Where jobs wait, for all processes that name the same storage and study.
+    """A queue of jobs, shared by all processes with the same storage and study.
 
     Attributes
     ----------
     storage : str
-        The path of an SQLite file, for processes of one machine, or the address of a database, such as
-        ``postgresql://user@host/name``. Either is filled where it is empty.
+        Path of an SQLite file, for processes of one machine, or the address of a database, such as
+        ``postgresql://user@host/name``. Tables are created if needed.
     study : str
-        What the jobs together are called there.
+        Name of the set of jobs.
     direction : {"minimize", "maximize"}
-        Of the values of the jobs.
+        Whether smaller or larger values are better.
     prune : bool
-        Let jobs end that report a worse value than the median of the others did at that step.
+        Stop jobs whose value is worse than the median of the others at that step.
     grace : int
-        Seconds without a heartbeat after which a job is taken up by another process.
+        Seconds without a heartbeat after which another process takes over a job.
     """
 
     storage: str
@@ -63,10 +62,10 @@ class Queue:
 
     @contextmanager
     def open(self) -> Iterator[optuna.Study]:
-        """The study, made where there is none; errors of the database name it."""
+        """Open or create the study. Errors name the database."""
         url = _address(self.storage)
         shown = optuna.logging.get_verbosity()
-        optuna.logging.set_verbosity(optuna.logging.CRITICAL)  # what happens to trials is told by their attributes
+        optuna.logging.set_verbosity(optuna.logging.CRITICAL)  # attributes record what happens to trials
         storage: RDBStorage | None = None
         try:
             with warnings.catch_warnings():
@@ -99,7 +98,7 @@ class Queue:
                     heartbeat_stale_trial_callback=retry,
                 )
                 break
-            except exc.DBAPIError:  # of two that make the tables at once, one finds them half made
+            except exc.DBAPIError:  # two processes may create the tables at the same time
                 if last:
                     raise
                 time.sleep(random.random())
@@ -110,18 +109,18 @@ class Queue:
 
 @dataclass(frozen=True)
 class Standing:
-    """How far jobs are, by their keys.
+    """Progress of jobs, by key.
 
     Attributes
     ----------
     results : dict of str to dict
-        Of those that are finished.
+        Results of finished jobs.
     failures : dict of str to str
-        What went wrong with those that failed.
+        Error messages of failed jobs.
     parameters : dict of str to dict
-        What was drawn for those that have begun.
+        Parameters of started jobs.
     left : int
-        How many are neither finished nor failed.
+        Number of jobs that are neither finished nor failed.
     waiting : bool
         Whether any job of the study waits for a process.
     """
@@ -134,7 +133,7 @@ class Standing:
 
 
 def standing(study: optuna.Study, jobs: Collection[str]) -> Standing:
-    """How far the jobs with these keys are."""
+    """Progress of the jobs with these keys."""
     counted = counting(study)
     known = {job: counted[job] for job in jobs if job in counted}
     failed = {job: trial for job, trial in known.items() if trial.state == TrialState.FAIL}
@@ -149,9 +148,9 @@ def standing(study: optuna.Study, jobs: Collection[str]) -> Standing:
 
 
 def counting(study: optuna.Study) -> dict[str, FrozenTrial]:
-    """The trial that counts for each job: a finished one, else the first that is not, else the last that failed.
+    """The trial that counts for each job: a finished one, or the first unfinished one, or the last failed one.
 
-    Processes that add a job at the same moment make several trials for it; all but this one are superfluous.
+    Processes that add a job at the same time create several trials for it. Only this one counts.
     """
     counted: dict[str, FrozenTrial] = {}
     for trial in study.get_trials(deepcopy=False):
@@ -164,7 +163,7 @@ def counting(study: optuna.Study) -> dict[str, FrozenTrial]:
 
 
 def add(study: optuna.Study, jobs: Collection[str]) -> None:
-    """Let those jobs wait that are not in the study yet, or have failed."""
+    """Add jobs that are not in the study yet or have failed."""
     counted = counting(study)
     for job in jobs:
         if job not in counted or counted[job].state == TrialState.FAIL:
@@ -172,29 +171,29 @@ def add(study: optuna.Study, jobs: Collection[str]) -> None:
 
 
 def add_finished(study: optuna.Study, job: str, result: dict[str, Any]) -> None:
-    """Count a job as finished that was done before."""
+    """Add a job that was finished before."""
     study.add_trial(optuna.create_trial(value=result["value"], user_attrs={JOB: job, RESULT: result}))
 
 
 def put_back(study: optuna.Study, job: str, parameters: dict[str, Any]) -> None:
-    """Let a job wait for a process, with these parameters where they are drawn already."""
+    """Add a job to the queue, with its parameters if they are known."""
     study.enqueue_trial(parameters, user_attrs={JOB: job})
 
 
 def retry(study: optuna.Study, trial: FrozenTrial) -> None:
-    """Let a trial wait again whose process died, unless processes have died of it before."""
+    """Retry a trial whose process died, unless it has killed processes before."""
     RetryHeartbeatStaleTrialCallback(max_retry=RETRIES)(study, trial)
 
 
 def _rank(trial: FrozenTrial) -> int:
-    """0 where it is finished, 1 before that, 2 where it failed, 3 where it was ended without a word."""
+    """0 if finished, 1 if unfinished, 2 if failed, 3 if lost."""
     if trial.state == TrialState.FAIL:
         return 2 if ERROR in trial.user_attrs else 3
     return 0 if trial.state.is_finished() else 1
 
 
 def _address(storage: str) -> str:
-    """The address of a database; a path is that of an SQLite file, whose folder is made."""
+    """Address of a database. A path becomes an SQLite file, whose folder is created."""
     if "://" not in storage:
         path = Path(storage).absolute()
         if path.is_dir():
@@ -212,7 +211,7 @@ def _address(storage: str) -> str:
 
 
 def _named(error: Exception, url: str) -> OSError:
-    """What went wrong with a database, by the name of its file or its address without the password."""
+    """Describe an error of a database, with its file or its address without the password."""
     cause = error.__cause__ if isinstance(error, StorageInternalError) else error
     text = str(getattr(cause, "orig", cause))
     address = make_url(url)
@@ -223,9 +222,9 @@ def _named(error: Exception, url: str) -> OSError:
 
 
 def _lock_before_reading(storage: RDBStorage) -> None:
-    """Make what SQLite reads hold until what follows from it is written.
+    """Lock SQLite from reading to writing.
 
-    It knows no SELECT FOR UPDATE, by which Optuna has other databases hand a trial to one process only.
+    SQLite has no SELECT FOR UPDATE, which Optuna uses elsewhere to assign a trial to only one process.
     """
 
     def no_transactions_of_its_own(connection: Any, record: object) -> None:

@@ -1,4 +1,4 @@
-"""A search of the settings of `pretrain` by Optuna, over processes and machines: one folder a trial."""
+"""Search the settings of `pretrain` with Optuna, on several processes and machines, one folder per trial."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ DATABASE = "sweep.db"
 
 @dataclass(frozen=True)
 class Plan:
-    """All that decides what the trials of a sweep are; machines that share one have the same.
+    """Everything that determines the trials of a sweep. Machines that share a sweep have the same plan.
 
     Attributes
     ----------
     pictures : Pictures
     space : Space
-        What is searched.
+        The searched settings.
     config : PretrainConfig
-        The other settings. Its seed is that of the sampler too.
+        The other settings. Its seed is also that of the sampler.
     metric : {"probe", "information"}
-        What is to be large: the accuracy of a linear probe of the last layer on a fifth of the labelled training
-        images, or I(x; z) of the last layer in nats, which needs no labels.
+        Metric to maximise: the accuracy of a linear probe of the last layer on a fifth of the labelled training images,
+        or I(x; z) of the last layer in nats, which needs no labels.
     prune : bool
-        End trials that are worse after an epoch than the median of the others was.
+        Stop trials that are worse than the median of the others after an epoch.
     objective : str, optional
-        What is minimised in the place of MIM, as :func:`neuralbayes.objectives.reference.named_objective` takes it.
+        Objective instead of MIM, as in :func:`neuralbayes.objectives.reference.named_objective`.
     """
 
     pictures: Pictures
@@ -61,23 +61,23 @@ class Plan:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a trial.
+    """Result of a trial.
 
     Attributes
     ----------
     trial : str
-        The name of its folder.
+        Name of its folder.
     state : {"finished", "ended early", "failed"}
     settings : dict
-        Those that were searched.
+        Values of the searched settings.
     value : float or None
-        The metric, of a finished one.
+        The metric, if finished.
     note : str
-        Why it was ended early, or what went wrong.
+        Why it stopped early, or what went wrong.
     seconds : float or None
-        Of training.
+        Training time.
     host : str
-        The machine that has its folder.
+        The machine with its folder.
     """
 
     trial: str
@@ -92,26 +92,26 @@ class Outcome:
 def search(
     plan: Plan, out: Path, *, trials: int, workers: int, storage: str | None = None, verbose: bool = False
 ) -> list[Outcome]:
-    """Do all trials of a sweep that are not done, together with others that share its storage.
+    """Run all unfinished trials of a sweep, together with other processes that share its storage.
 
     Parameters
     ----------
     plan : Plan
     out : Path
-        Folder of the trials that this process does, each in a folder that the hash of its settings names, and of
-        sweep.json, which has all.
+        Folder for the trials of this process, each in a subfolder named by the hash of its settings, and for
+        sweep.json, which lists all trials.
     trials : int
-        How many there are to be in all.
+        Total number of trials.
     workers : int
-        Processes; each gets as many threads as there are cores for it.
+        Number of processes, which share the cores equally.
     storage : str, optional
-        As :class:`neuralbayes.sweeps.queue.Queue` takes it; by default an SQLite file in `out`.
+        Storage, as in :class:`neuralbayes.sweeps.queue.Queue`; by default an SQLite file in `out`.
     verbose : bool, default=False
 
     Returns
     -------
     list of Outcome
-        The best first, those without a value last.
+        Sorted from best to worst; trials without a value come last.
     """
     if trials < 1:
         raise ValueError(f"`trials` must be at least 1, got {trials}")
@@ -131,7 +131,7 @@ def search(
         return found
 
     with queue.open() as study:
-        outcomes()  # from now on the folder is that of this sweep
+        outcomes()  # marks the folder as that of this sweep
         try:
             do_jobs(queue, labels, _Trials(plan, out), workers=workers, what="trial", metrics=best, verbose=verbose)
         finally:
@@ -141,16 +141,16 @@ def search(
 
 @dataclass(frozen=True)
 class _Trials:
-    """What a worker does: draw settings, train with them in the folder that their hash names, judge."""
+    """The job of a worker: draw settings, train with them in their folder, and evaluate."""
 
     plan: Plan
     out: Path
 
     def __call__(self, job: str, trial: optuna.Trial) -> dict[str, Any]:
         plan = self.plan
-        # Of its own for each trial: with the same random numbers all workers would begin with the same draws.
+        # One seed per trial: with the same seed, all workers would start with the same draws.
         seed = int(np.random.SeedSequence([plan.config.seed, int(job)]).generate_state(1)[0])
-        # The liar keeps trials that go on at the same time from lying close together.
+        # The constant liar keeps concurrent trials apart.
         trial.study.sampler = optuna.samplers.TPESampler(seed=seed, constant_liar=True)
         for name, searched in plan.space.items():
             searched.suggest(name, trial)
@@ -171,7 +171,7 @@ class _Trials:
 
 
 def _settings(plan: Plan, images: Images) -> dict[str, Any]:
-    """The plan as JSON has it. Images and objective are known by what they are, not by where they lie."""
+    """The plan as JSON types. Images and objective are identified by content, not by path."""
     if min(images.source.shape[:2]) < MIN_SIDE:
         height, width, _ = images.source.shape
         raise ValueError(f"images must be at least {MIN_SIDE}x{MIN_SIDE} pixels, got {height}x{width}; give a `size`")
@@ -185,7 +185,7 @@ def _settings(plan: Plan, images: Images) -> dict[str, Any]:
 
 
 def _check_folder(out: Path, settings: Mapping[str, Any]) -> None:
-    """Raise if the folder holds another sweep."""
+    """Raise if the folder contains another sweep."""
     if not (out / SWEEP_FILE).is_file():
         return
     earlier = read_json(out / SWEEP_FILE)
@@ -199,7 +199,7 @@ def _chosen(space: Space, drawn: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _name(plan: Plan, chosen: Mapping[str, Any]) -> str:
-    """The folder of a trial: the same settings are trained once."""
+    """The folder of a trial. The same settings are trained once."""
     return json_hash(asdict(plan.config) | dict(chosen))
 
 

@@ -1,4 +1,4 @@
-"""What a sweep searches: ranges and choices of the settings of `pretrain`, from words such as "alpha=0:10"."""
+"""The search space of a sweep: ranges and choices of the settings of `pretrain`, such as "alpha=0:10"."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from optuna import Trial
 
 UNNAMED = ("seed", "noise_scale")
-"""Settings that `neuralbayes pretrain` has no option for, and the seed, which the sweep has."""
+"""Settings without an option of `neuralbayes pretrain`, and the seed, which belongs to the sweep."""
 
 SHORT = {"batch": "batch_size", "microbatch": "microbatch_size"}
-"""What `neuralbayes pretrain` calls them."""
+"""Their names in `neuralbayes pretrain`."""
 
 HINTS = {
     name: hint
@@ -25,12 +25,12 @@ HINTS = {
     if name in {field.name for field in fields(PretrainConfig)} - set(UNNAMED)
 }
 
-DIGITS = 4  # of a number that was drawn: more of them mean nothing, and a person may have to type it
+DIGITS = 4  # significant digits of drawn numbers: more are meaningless, and people may have to type them
 
 
 @dataclass(frozen=True)
 class Range:
-    """Numbers from `low` to `high`, both included; `log` draws their logarithms evenly, `whole` whole ones only."""
+    """Numbers from `low` to `high`, inclusive; uniform in the logarithm with `log`, only integers with `whole`."""
 
     low: float
     high: float
@@ -38,7 +38,7 @@ class Range:
     whole: bool = False
 
     def suggest(self, name: str, trial: Trial) -> None:
-        """Let the sampler of a trial draw one."""
+        """Draw a value with the sampler of a trial."""
         if self.whole:
             trial.suggest_int(name, int(self.low), int(self.high), log=self.log)
         else:
@@ -53,12 +53,12 @@ class Range:
 
 @dataclass(frozen=True)
 class Choice:
-    """Some values, by the words that they were given in."""
+    """A choice between values, by their text."""
 
     values: Mapping[str, Any]
 
     def suggest(self, name: str, trial: Trial) -> None:
-        """Let the sampler of a trial choose one."""
+        """Choose a value with the sampler of a trial."""
         trial.suggest_categorical(name, list(self.values))
 
     def value(self, drawn: Any) -> Any:
@@ -70,7 +70,7 @@ Space = dict[str, Range | Choice]
 
 
 def parse(search: Sequence[str], settings: Sequence[str], config: PretrainConfig) -> tuple[Space, PretrainConfig]:
-    """What to search, and what all trials have in common, from words.
+    """Parse the searched settings, and the common settings of all trials.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def parse(search: Sequence[str], settings: Sequence[str], config: PretrainConfig
     settings : sequence of str
         Each is ``NAME=VALUE``.
     config : PretrainConfig
-        The settings that are not given.
+        Defaults of the other settings.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def parse(search: Sequence[str], settings: Sequence[str], config: PretrainConfig
 
 
 def _named(words: Sequence[str], what: str) -> dict[str, str]:
-    """Texts by the names of the settings."""
+    """Texts by name of the setting."""
     texts: dict[str, str] = {}
     for word in words:
         name, equals, text = word.partition("=")
@@ -122,7 +122,7 @@ def _searched(name: str, text: str, config: PretrainConfig) -> Range | Choice:
     found = _range(name, text) if ":" in text else _choice(name, text)
     ends: Iterable[Any] = (found.low, found.high) if isinstance(found, Range) else found.values.values()
     for value in ends:
-        replace(config, **{name: value})  # refuses what cannot be
+        replace(config, **{name: value})  # refuses invalid values
     return found
 
 
@@ -148,7 +148,7 @@ def _choice(name: str, text: str) -> Choice:
 
 
 def _value(name: str, text: str) -> Any:
-    """A setting in words, as its type wants it."""
+    """Convert the text of a setting to its type."""
     try:
         return _read(HINTS[name], text)
     except (ValueError, KeyError) as error:

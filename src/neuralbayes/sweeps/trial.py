@@ -1,4 +1,4 @@
-"""One trial of a sweep: a pretraining in a folder of its own, and the number by which it is judged."""
+"""One trial of a sweep: a pretraining in its own folder, and its metric."""
 
 from __future__ import annotations
 
@@ -28,27 +28,27 @@ Metric = Literal["probe", "information"]
 METRICS: tuple[Metric, ...] = ("probe", "information")
 LAST = STATES[-1]
 HELD_OUT = 0.2
-"""Share of the labelled training images on which a probe is judged."""
+"""Fraction of the labelled training images for evaluating a probe."""
 TRIAL_FILE = "trial.json"
-"""Written last: where it is, the trial is done."""
+"""Written last: if it exists, the trial is finished."""
 PRUNED = "worse than the median of the other trials"
 
 
 Report = Callable[[int, float], bool]
-"""Told an epoch and what the encoder is worth then; whether to end the trial."""
+"""Called with an epoch and the metric; returns whether to stop the trial."""
 
 
 @dataclass(frozen=True)
 class Pictures:
-    """Which images the trials learn from, and which labels judge them: always those of the training part.
+    """The images of the trials. Evaluation always uses the labels of the training part.
 
     Attributes
     ----------
     data : str
-        A name or a path, as :func:`neuralbayes.load_images` takes it.
+        A name or a path, as in :func:`neuralbayes.load_images`.
     split : str
     limit : int, optional
-        The first `limit` images only.
+        Use only the first `limit` images.
     size, channels : int, optional
     """
 
@@ -63,7 +63,7 @@ class Pictures:
             raise ValueError(f"`limit` must be at least 1, got {self.limit}")
 
     def load(self, split: str | None = None, *, progress: bool = False) -> Images:
-        """The images of a part; by default of that to learn from."""
+        """The images of a part; by default the part to learn from."""
         images = load_images(
             self.data, split=split or self.split, size=self.size, channels=self.channels, progress=progress
         )
@@ -81,7 +81,7 @@ def run_trial(
     objective: str | None = None,
     report: Report | None = None,
 ) -> dict[str, Any]:
-    """Train in a folder, or go on, and judge; nothing where that was done before.
+    """Train in a folder, or resume, and evaluate; does nothing if the trial is finished.
 
     Parameters
     ----------
@@ -89,16 +89,16 @@ def run_trial(
     config : PretrainConfig
     metric : {"probe", "information"}
     folder : Path
-        For these settings alone.
+        Folder for these settings only.
     objective : str, optional
-        As ``--objective`` names it; by default MIM.
+        As in ``--objective``; MIM by default.
     report : callable, optional
-        Told the value after each epoch but the last, and asked whether to end the trial.
+        Called with the value after each epoch except the last; returns whether to stop the trial.
 
     Returns
     -------
     dict
-        "value" is None where the trial was ended early or diverged, which "note" says.
+        "value" is None if the trial stopped early or diverged; "note" says why.
     """
     inside(folder.parent, folder.name)
     if (folder / TRIAL_FILE).is_file():
@@ -110,7 +110,7 @@ def run_trial(
         own = None if objective is None else named_objective(objective)
         encoder = pretrain(source, config, objective=own, out=folder, callbacks=callbacks)
     except (FloatingPointError, ValueError) as error:
-        if not (isinstance(error, FloatingPointError) or "must be finite" in str(error)):  # as objectives put it
+        if not (isinstance(error, FloatingPointError) or "must be finite" in str(error)):  # as reported by objectives
             raise
         return {"value": None, "note": f"diverged: {error}", "seconds": None, "host": socket.gethostname()}
     trained = read_json(folder / "result.json")
@@ -127,7 +127,7 @@ def run_trial(
 
 
 def check_pictures(pictures: Pictures, metric: Metric, *, progress: bool) -> Images:
-    """The images to learn from; raise unless a sweep can learn from them and judge by them."""
+    """The images to learn from; raises if a sweep cannot use them."""
     images = pictures.load(progress=progress)
     if metric == "probe":
         labelled = images if pictures.split == "train" else pictures.load("train", progress=progress)
@@ -137,7 +137,7 @@ def check_pictures(pictures: Pictures, metric: Metric, *, progress: bool) -> Ima
 
 
 class _Epochs(Callback):
-    """Reports what an encoder is worth after each epoch but the last, and ends the training if so told."""
+    """Reports the metric after each epoch except the last, and stops the training on request."""
 
     def __init__(
         self, source: ImageSource, config: PretrainConfig, judge: Callable[[ImageEncoder], float], report: Report
@@ -158,7 +158,7 @@ class _Epochs(Callback):
 
 @cache
 def _opened(pictures: Pictures, metric: Metric) -> tuple[ImageSource, Callable[[ImageEncoder], float]]:
-    """The images to learn from and what judges an encoder: read once for all trials of a worker."""
+    """The images and the evaluation, cached for all trials of a worker."""
     images = pictures.load()
     if metric == "information":
         return images.source, lambda encoder: state_use(encoder, images.source)[LAST].information

@@ -1,4 +1,4 @@
-"""What a worker process does: one waiting job of a queue after the other, until all are done."""
+"""A worker process: does the waiting jobs of a queue until all are done."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from optuna.trial import TrialState
 from neuralbayes.sweeps.queue import ERROR, JOB, RESULT, WORKER, Queue, counting, put_back, standing
 
 INTERVAL = 1.0
-"""Seconds between two looks at the queue."""
+"""Seconds between checks of the queue."""
 OCCUPIED = 10.0
-"""Seconds between two looks whether a folder is still in use."""
+"""Seconds between checks whether a folder is still in use."""
 
 Do = Callable[[str, optuna.Trial], dict[str, Any]]
-"""Does the job with a key and returns what JSON can hold; its "value" is None where it came to none."""
+"""Does the job with a key and returns JSON types. "value" is None if the job has no value."""
 
 
 class SuperfluousError(Exception):
-    """Another trial of the same job counts."""
+    """Raised if another trial of the same job counts."""
 
 
 def serve(queue: Queue, jobs: list[str], do: Do, problems: SimpleQueue[str]) -> None:
-    """Be a worker: save and leave when told to, or when the process that started this one is gone."""
+    """Run a worker. It saves and exits on request, or if its parent process is gone."""
     signal.signal(signal.SIGTERM, leave)
     warnings.simplefilter("ignore")
-    sys.stdout = sys.stderr  # what a library prints is no result
+    sys.stdout = sys.stderr  # output of libraries is not a result
     threading.Thread(target=_follow, daemon=True).start()
     try:
         work(queue, jobs, do)
@@ -46,15 +46,15 @@ def serve(queue: Queue, jobs: list[str], do: Do, problems: SimpleQueue[str]) -> 
         problems.put(f"{type(problem).__name__}: {problem}")
         sys.exit(1)
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it leaves already
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # already exiting
 
 
 def work(queue: Queue, jobs: list[str], do: Do) -> None:
-    """Do one waiting job after the other until all of `jobs` are done, here or elsewhere."""
+    """Do waiting jobs until all of `jobs` are done, here or elsewhere."""
     with queue.open() as study:
         while (now := standing(study, jobs)).left:
             if now.waiting:
-                with suppress(ValueError):  # its heartbeats had stopped, and another process has taken the job up
+                with suppress(ValueError):  # its heartbeats had stopped, and another process has taken over the job
                     study.optimize(lambda trial: _attempt(trial, do), n_trials=1, catch=Exception)
             else:
                 time.sleep(INTERVAL)
@@ -62,12 +62,12 @@ def work(queue: Queue, jobs: list[str], do: Do) -> None:
 
 
 def worker_name(pid: int) -> str:
-    """What a process of this machine is called in the queue."""
+    """Name of a process of this machine in the queue."""
     return f"{socket.gethostname()} {pid}"
 
 
 def leave(signum: int, frame: FrameType | None) -> NoReturn:
-    """Handle a signal by leaving as a shell reports it; training saves its step before."""
+    """Exit on a signal with the code of a shell; training saves its step first."""
     raise SystemExit(128 + signum)
 
 
@@ -99,7 +99,7 @@ def _attempt(trial: optuna.Trial, do: Do) -> float:
 
 
 def _patiently(job: str, trial: optuna.Trial, do: Do) -> dict[str, Any]:
-    """The result of a job, when no other process is at its folder any more."""
+    """Do a job once no other process uses its folder, and return the result."""
     told = False
     while True:
         try:

@@ -1,1 +1,1 @@
-"""What the machine gives: files, memory, half precision."""
+"""Files, memory, devices and half precision."""

@@ -1,6 +1,6 @@
-"""Half precision for networks alone: what is computed from their outputs leaves the caller's autocast.
+"""Limit autocast to networks: computations on their outputs run in full precision.
 
-A prior of 1/1000 does not survive a matrix product in bfloat16, and neither does a difference of posteriors.
+Products in bfloat16 lose a prior of 1/1000 and small differences between posteriors.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 def without_autocast(device: torch.device) -> AbstractContextManager[Any]:
-    """Leave autocast for a device; nothing happens where none is active.
+    """Disable autocast for a device, if it is active.
 
     Examples
     --------
@@ -30,16 +30,16 @@ def without_autocast(device: torch.device) -> AbstractContextManager[Any]:
 
 
 def within_autocast(function: Callable[[Tensor], T], device: torch.device) -> Callable[[Tensor], T]:
-    """`function`, to be called in the autocast that is active now; what it returns in half precision, as float32.
+    """Wrap `function` to run in the current autocast and return float32 instead of half precision.
 
-    Where no autocast is active it is the function itself.
+    Without active autocast, this is the function itself.
 
     Parameters
     ----------
     function : callable
         Returns a tensor, or containers of tensors.
     device : torch.device
-        Where it computes.
+        Device of the computation.
 
     Examples
     --------

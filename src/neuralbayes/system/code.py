@@ -1,4 +1,4 @@
-"""Code that a user names on the command line: ``file.py:name`` or ``package.module:name``."""
+"""Import code named on the command line: ``file.py:name`` or ``package.module:name``."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any
 
 
 def named_object(reference: str, what: str) -> Any:
-    """Import what `reference` names. This runs the code of the file or module.
+    """Import an object by reference. This runs the code of the file or module.
 
     Parameters
     ----------
     reference : str
         ``path/to/file.py:name`` or ``package.module:name``.
     what : str
-        The parameter that it is given for, for messages.
+        Name of the parameter, for messages.
 
     Examples
     --------
@@ -47,6 +47,6 @@ def _module(place: str, what: str) -> ModuleType:
     if spec is None or spec.loader is None:
         raise ValueError(f"`{what}` must be in a file that Python can import, got {place!r}")
     module = module_from_spec(spec)
-    sys.modules.setdefault(path.stem, module)  # where dataclasses and the like look their own module up
+    sys.modules.setdefault(path.stem, module)  # dataclasses look up their module there
     spec.loader.exec_module(module)
     return module

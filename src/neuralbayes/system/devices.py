@@ -1,4 +1,4 @@
-"""Where to compute: the device that a user names, and the one that everything within a call is to take."""
+"""Choice of the device: the one that a user names, for everything within a call."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _AUTO: ContextVar[str] = ContextVar("device", default="auto")
 
 
 class HasDevice(Protocol):
-    """What names the device that it computes on."""
+    """An object with an attribute `device`."""
 
     device: str
 
@@ -32,7 +32,7 @@ S = TypeVar("S", bound=HasDevice)
 
 @contextmanager
 def computing_on(device: str) -> Iterator[None]:
-    """Let "auto" mean `device` inside, in this thread.
+    """Make "auto" mean `device` inside the block, in this thread.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def computing_on(device: str) -> Iterator[None]:
 
 
 def on_own_device(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
-    """Let "auto" mean ``self.device`` in all that a method calls."""
+    """Make "auto" mean ``self.device`` in everything that a method calls."""
 
     @wraps(method)
     def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -59,17 +59,17 @@ def on_own_device(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenat
 
 
 def named_device(device: str) -> str:
-    """`device`, checked; "auto" as :func:`computing_on` says.
+    """Check `device`, and resolve "auto" within :func:`computing_on`.
 
     Parameters
     ----------
     device : str
-        "cpu", "cuda", "cuda:1" or "mps"; "auto" is the best one there is.
+        "cpu", "cuda", "cuda:1" or "mps". "auto" is the best one available.
 
     Returns
     -------
     str
-        "auto" where nobody has said otherwise.
+        "auto" outside of :func:`computing_on`.
     """
     if not isinstance(device, str) or not re.fullmatch(r"auto|cpu|mps|cuda(:\d+)?", device):
         raise ValueError(f"`device` must be 'auto', 'cpu', 'cuda', 'cuda:N' or 'mps', got {device!r}")
@@ -84,7 +84,7 @@ def named_device(device: str) -> str:
 
 
 def torch_device(device: str = "auto") -> torch.device:
-    """The device by that name; of several graphics cards that which belongs to this process.
+    """The device with that name; of several GPUs, the one of this process.
 
     Examples
     --------
@@ -101,9 +101,9 @@ def torch_device(device: str = "auto") -> torch.device:
 
 
 def working_copy(network: Network, device: torch.device) -> Network:
-    """A network to compute with on a device: itself where it lies there, else a copy, so `network` stays where it is.
+    """`network` for computing on a device: itself if it is already there, otherwise a copy.
 
-    Apple's graphics cards have no numbers in double precision: a network that has some computes where it is.
+    Apple GPUs have no double precision: a network with double precision stays where it is.
     """
     tensors = [*network.parameters(), *network.buffers()]
     double = any(tensor.dtype == torch.float64 for tensor in tensors)
@@ -113,6 +113,6 @@ def working_copy(network: Network, device: torch.device) -> Network:
 
 
 def device_of(network: nn.Module) -> torch.device:
-    """Where the numbers of a network lie."""
+    """The device of a network."""
     found: Any = next((tensor.device for tensor in (*network.parameters(), *network.buffers())), torch.device("cpu"))
     return torch.device(found)

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all: atomic writing, tensors as safetensors, JSON. No pickle."""
+"""Atomic file writing, tensors as safetensors, and JSON. No pickle."""
 
 from __future__ import annotations
 
@@ -21,10 +21,9 @@ if TYPE_CHECKING:
 
 @contextmanager
 def atomic_write(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path` that takes its place when the block ends without an error.
+    """Yield a temporary path that replaces `path` if the block ends without an error.
 
-    The data are on the disk before the name changes, so that a crash or a full disk leaves the old file or the
-    new one, never a part of either.
+    Data are flushed to disk before the rename, so a crash or a full disk leaves either the old file or the new one.
 
     Examples
     --------
@@ -37,7 +36,7 @@ def atomic_write(path: str | Path) -> Iterator[Path]:
     path = Path(path)
     with named_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        # The suffix is kept last: pandas and matplotlib choose the format by it.
+        # Keep the suffix: pandas and matplotlib choose the format by it.
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}.", suffix=f".tmp{path.suffix}")
         os.close(handle)
         temporary = Path(name)
@@ -47,7 +46,7 @@ def atomic_write(path: str | Path) -> Iterator[Path]:
                 os.fsync(file.fileno())
             umask = os.umask(0)
             os.umask(umask)
-            temporary.chmod(0o666 & ~umask)  # mkstemp makes private files
+            temporary.chmod(0o666 & ~umask)  # mkstemp creates private files
             temporary.replace(path)
         except BaseException:
             temporary.unlink(missing_ok=True)
@@ -57,11 +56,11 @@ def atomic_write(path: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def named_errors(path: Path) -> Iterator[None]:
-    """Let errors of writing `path` name it: a full disk names no file, other errors the temporary one."""
+    """Make errors name `path`. A full disk names no file, and other errors the temporary one."""
     try:
         yield
     except OSError as error:
-        if re.fullmatch(r"\d+ requested and \d+ written", str(error)):  # NumPy's words for a full disk
+        if re.fullmatch(r"\d+ requested and \d+ written", str(error)):  # NumPy's message for a full disk
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path)) from error
         unnamed = error.filename is None and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
         if unnamed or re.fullmatch(rf"\.{re.escape(path.stem)}\..*\.tmp.*", Path(str(error.filename)).name):
@@ -70,21 +69,21 @@ def named_errors(path: Path) -> Iterator[None]:
 
 
 def stamp_of(path: Path) -> tuple[int, int]:
-    """The size of a file and the time of its last change, by which another one in its place is noticed."""
+    """Size and modification time of a file, to detect a replacement."""
     status = path.stat()
     return status.st_size, status.st_mtime_ns
 
 
 def inside(folder: str | Path, *names: str) -> Path:
-    """The path of `names` below `folder`, which may be a link itself; none of `names` may be one.
+    """The path of `names` below `folder`. `folder` may be a link, but none of `names`.
 
-    The folder of a run or a model can be a stranger's. A symbolic link in it, also one to nowhere, would have files
-    written, replaced or deleted in another place.
+    The folder of a run or a model may come from a stranger. A symbolic link in it, even a dangling one, could redirect
+    writing and deleting to another place.
 
     Raises
     ------
     OSError
-        Names the link.
+        If there is a link; the message names it.
 
     Examples
     --------
@@ -101,21 +100,21 @@ def inside(folder: str | Path, *names: str) -> Path:
 
 
 def remove_temporaries(folder: str | Path) -> None:
-    """Delete what writers left in `folder` that were killed: nobody else must be writing there."""
+    """Delete temporary files of killed writers in `folder`. No other process may be writing there."""
     for path in Path(folder).glob(".*.tmp*"):
         if path.is_file() and not path.is_symlink():
             path.unlink(missing_ok=True)
 
 
 def write_json(path: str | Path, value: Any) -> None:
-    """Write `value` as indented JSON, atomically. NaN and infinity are refused: they are not JSON; so is a link."""
+    """Write `value` as indented JSON, atomically. NaN, infinity and links are refused."""
     text = json.dumps(value, indent=2, allow_nan=False) + "\n"
     with atomic_write(inside(Path(path).parent, Path(path).name)) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
 def json_hash(value: Any) -> str:
-    """Twelve hexadecimal digits that stand for what JSON can hold, the same on every machine.
+    """A hash of a JSON value: twelve hexadecimal digits, the same on every machine.
 
     Examples
     --------
@@ -126,7 +125,7 @@ def json_hash(value: Any) -> str:
 
 
 def read_json(path: str | Path, *, limit: int = MAX_JSON_BYTES) -> Any:
-    """Read a JSON file of at most `limit` bytes; a damaged or larger one gets a ValueError that names it."""
+    """Read a JSON file of at most `limit` bytes. A damaged or larger file raises a ValueError that names it."""
     path = Path(path)
     content = read_bounded(path, limit)
     try:
@@ -136,7 +135,7 @@ def read_json(path: str | Path, *, limit: int = MAX_JSON_BYTES) -> Any:
 
 
 def read_bounded(path: Path, limit: int = MAX_JSON_BYTES) -> bytes:
-    """The bytes of a file; one of more than `limit` gets a ValueError, a pipe or a device an OSError."""
+    """The bytes of a file. A file larger than `limit` raises a ValueError, a pipe or a device an OSError."""
     if path.exists() and not path.is_file():
         raise OSError(errno.EINVAL, "is not a file", str(path))
     with open(path, "rb") as file:
@@ -147,7 +146,7 @@ def read_bounded(path: Path, limit: int = MAX_JSON_BYTES) -> bytes:
 
 
 def write_tensors(path: str | Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
-    """Write named tensors and text metadata as one safetensors file, atomically; a link in its place is refused."""
+    """Write named tensors and text metadata to a safetensors file, atomically. Links are refused."""
     from safetensors import SafetensorError
     from safetensors.torch import save_file
 
@@ -156,19 +155,19 @@ def write_tensors(path: str | Path, tensors: Mapping[str, Tensor], metadata: Map
     for name, tensor in tensors.items():
         tensor = tensor.detach().cpu().contiguous()
         storage = tensor.untyped_storage().data_ptr()
-        stored[name] = tensor.clone() if storage in storages else tensor  # the format knows no shared memory
+        stored[name] = tensor.clone() if storage in storages else tensor  # the format does not support shared memory
         storages.add(storage)
     with atomic_write(inside(Path(path).parent, Path(path).name)) as temporary:
         try:
             save_file(stored, temporary, dict(metadata) or None)
-        except SafetensorError as error:  # which has the number of the system's error in its text alone
+        except SafetensorError as error:  # which contains the system's error number only in its text
             found = re.search(r"(?:os error|code:) (\d+)", str(error))
             number = int(found[1]) if found else errno.EIO
             raise OSError(number, os.strerror(number), str(temporary)) from error
 
 
 def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Read what :func:`write_tensors` wrote; a damaged file gets a ValueError that names it."""
+    """Read a file of :func:`write_tensors`. A damaged file raises a ValueError that names it."""
     from safetensors import SafetensorError
     from safetensors.torch import load
 
@@ -179,16 +178,16 @@ def read_tensors(path: str | Path) -> tuple[dict[str, Tensor], dict[str, str]]:
         with open(path, "rb") as file:
             metadata = _tensor_metadata(file)
             file.seek(0)
-            content = file.read()  # not by safe_open, each of whose tensors leaves two Python objects behind
+            content = file.read()  # not with safe_open, which leaks two Python objects per tensor
         tensors = load(content)
     except (SafetensorError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        # LookupError: among others a kind of number that torch does not have
+        # LookupError: for example a data type that torch does not have
         raise ValueError(f"{path} is not a valid safetensors file ({error}); it may be damaged or cut short") from error
     return tensors, metadata
 
 
 def _tensor_metadata(file: BinaryIO) -> dict[str, str]:
-    """The metadata of a safetensors file; a ValueError unless the file is as long as its header says."""
+    """The metadata of a safetensors file. Raises a ValueError unless the size of the file matches its header."""
     n_header = int.from_bytes(file.read(8), "little")
     if n_header > MAX_JSON_BYTES:
         raise ValueError(f"its header must have at most {MAX_JSON_BYTES} bytes, got {n_header}")
@@ -201,7 +200,7 @@ def _tensor_metadata(file: BinaryIO) -> dict[str, str]:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make a rename in `folder` survive a power cut, where the system allows it (Windows does not)."""
+    """Make a rename in `folder` survive a power failure, if the system supports it (Windows does not)."""
     try:
         descriptor = os.open(folder, os.O_RDONLY)
     except OSError:

@@ -1,4 +1,4 @@
-"""The memory there is, what a container or a batch system gives this process, and how much memory it has taken."""
+"""Available memory, limits of a container or batch system, and peak memory of this process."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ CGROUPS = Path("/sys/fs/cgroup")
 
 
 def cpu_quota(root: Path = CGROUPS, group: str | None = None) -> float | None:
-    """How many cores' worth of time the control groups of this process give it; None for all.
+    """CPU quota of the control groups of this process in cores; None without a quota.
 
     Parameters
     ----------
     root : Path
-        Where control groups are mounted.
+        Mount point of the control groups.
     group : str, optional
-        The group, below `root`; by default that of this process.
+        The group below `root`; by default that of this process.
     """
     quotas = []
     for folder in _groups(root, group):
@@ -34,7 +34,7 @@ def cpu_quota(root: Path = CGROUPS, group: str | None = None) -> float | None:
 
 
 def memory() -> tuple[int | None, int | None]:
-    """Bytes that this process may have in all, and bytes that are free or can be made so; None where nobody knows."""
+    """Total memory for this process and available memory, in bytes; None if unknown."""
     lines = (line.split() for line in system_file(Path("/proc/meminfo")).splitlines())
     kilobytes = {words[0].rstrip(":"): int(words[1]) for words in lines}
     total, free = (1024 * kilobytes[name] if name in kilobytes else None for name in ("MemTotal", "MemAvailable"))
@@ -48,13 +48,13 @@ def memory() -> tuple[int | None, int | None]:
 
 
 def free_memory() -> int | None:
-    """Bytes that are free, or where that is not known all there are; None where neither is."""
+    """Available memory in bytes or, if unknown, total memory; None if both are unknown."""
     total, free = memory()
     return total if free is None else free
 
 
 def memory_limit(root: Path = CGROUPS, group: str | None = None) -> tuple[int, int] | None:
-    """Bytes that the control groups of this process may have, and bytes of those in use; None without a limit."""
+    """Memory limit and usage of the control groups of this process, in bytes; None without a limit."""
     found = []
     for folder in _groups(root, group):
         for limit_name, used_name in (
@@ -68,7 +68,7 @@ def memory_limit(root: Path = CGROUPS, group: str | None = None) -> tuple[int, i
 
 
 def peak_memory() -> dict[str, int]:
-    """The most memory that this process has had at a time, as ``{"peak_memory_mb": ...}``; empty where nobody knows."""
+    """Peak memory of this process as ``{"peak_memory_mb": ...}``; empty if unknown."""
     try:
         import resource
     except ImportError:  # Windows
@@ -78,7 +78,7 @@ def peak_memory() -> dict[str, int]:
 
 
 def system_file(path: Path) -> str:
-    """The text of a file of the system, empty where there is none."""
+    """The text of a system file; empty if it is missing."""
     try:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -86,7 +86,7 @@ def system_file(path: Path) -> str:
 
 
 def _groups(root: Path, group: str | None) -> Iterator[Path]:
-    """The folder of each control group that this process is in, and of those around it."""
+    """The folders of the control groups of this process and of their parents."""
     lines = system_file(Path("/proc/self/cgroup")).splitlines() if group is None else [f"0::{group}"]
     for line in lines:
         _, controllers, path = line.split(":", 2)

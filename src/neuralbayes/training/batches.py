@@ -1,4 +1,4 @@
-"""Which samples each step sees: a function of the seed and the step alone, so that a run can go on anywhere."""
+"""The samples of each step. They depend only on the seed and the step, so a run can resume anywhere."""
 
 from __future__ import annotations
 
@@ -14,24 +14,22 @@ from neuralbayes.training.checks import check_integer
 
 @dataclass(frozen=True)
 class Batches:
-    """An endless sequence of batches of indices, epoch after epoch, with random access.
+    """An endless sequence of batches of indices, with random access.
 
-    The order of an epoch depends on nothing but (`seed`, epoch): a resumed run asks for the step where it
-    stopped and sees exactly the batches that an unbroken one would have seen. ``len(batches)`` is the number
-    of batches in an epoch.
+    The order of an epoch depends only on (`seed`, epoch), so a resumed run sees exactly the batches of an uninterrupted
+    one. ``len(batches)`` is the number of batches in an epoch.
 
     Parameters
     ----------
     n_samples : int
     batch_size : int
-        Samples in a step, over all processes together; an epoch of fewer samples is one batch.
+        Samples per step, over all processes. If there are fewer samples, an epoch is one batch.
     seed : int, default=0
         Non-negative.
     shuffle : bool, default=True
-        A new order each epoch; otherwise 0, 1, 2, ...
+        Draw a new order in each epoch; otherwise the order is 0, 1, 2, ...
     drop_last : bool, default=False
-        Leave out the last batch of an epoch when it is smaller than the others. Without it every sample is seen
-        once an epoch.
+        Skip the last batch of an epoch if it is smaller than the others. Otherwise every sample is seen once per epoch.
 
     Examples
     --------
@@ -72,9 +70,9 @@ class Batches:
 
 
 def batches_for(n_samples: int, batch_size: int, *, seed: int = 0, drop_last: bool = False) -> Batches:
-    """Batches that a network with batch normalisation can take: a last one of a single sample is left out.
+    """Batches for networks with batch normalisation: a last batch with a single sample is skipped.
 
-    One sample alone has no statistics and no other to be told from.
+    A single sample has no batch statistics.
 
     Examples
     --------
@@ -85,6 +83,6 @@ def batches_for(n_samples: int, batch_size: int, *, seed: int = 0, drop_last: bo
     return Batches(n_samples, batch_size, seed=seed, drop_last=drop_last or single)
 
 
-@lru_cache(maxsize=1)  # the steps of an epoch follow each other and share one order
+@lru_cache(maxsize=1)  # consecutive steps of an epoch share one order
 def _order(n_samples: int, seed: int, epoch: int) -> Tensor:
     return torch.from_numpy(np.random.default_rng([seed, epoch]).permutation(n_samples))

@@ -1,4 +1,4 @@
-"""What a user hangs into the loop, and two guards: against NaN, and against training for nothing."""
+"""Callbacks of the training loop, with two guards: `StopOnNaN` and `EarlyStopping`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from neuralbayes.training.state import TrainingState
 
 
 class Callback:
-    """Hooks of the training loop; override those you need.
+    """Hooks of the training loop. Override the ones that you need.
 
-    Every process calls them with the same numbers (metrics are averaged over processes), so what they decide
-    must depend on nothing else. What a callback remembers from step to step belongs into its `state_dict`, or a
-    resumed run will differ from an unbroken one.
+    Every process calls them with the same numbers (metrics are averaged over processes), so their decisions must not
+    depend on anything else. State that a callback keeps between steps belongs in its `state_dict`; otherwise a resumed
+    run differs from an uninterrupted one.
 
     Examples
     --------
@@ -41,35 +41,35 @@ class Callback:
     """
 
     def on_gradients(self, state: TrainingState, metrics: Mapping[str, float]) -> None:
-        """After the backward pass, before clipping and the update; an exception here leaves the step undone."""
+        """Called after the backward pass, before clipping and the update. An exception here cancels the step."""
 
     def on_step_end(self, state: TrainingState, metrics: Mapping[str, float]) -> None:
-        """After the update; `state.step` counts it already, `metrics` are those of this step."""
+        """Called after the update, which `state.step` already counts, with the metrics of this step."""
 
     def on_epoch_end(self, state: TrainingState, metrics: Mapping[str, float]) -> Mapping[str, float] | None:
-        """After the last step of an epoch, with the means of its metrics.
+        """Called after the last step of an epoch, with the means of its metrics.
 
-        What is returned, such as a validation score, joins the metrics that later callbacks see and the line in
-        metrics.jsonl; over several processes, that of rank 0.
+        The returned metrics, such as a validation score, are passed to later callbacks and written to metrics.jsonl.
+        With several processes, those of rank 0 count.
         """
         return None
 
     def on_log(self, state: TrainingState, line: Mapping[str, float]) -> None:
-        """After a line of metrics was written, which is also the last of `state.history`; on rank 0 alone."""
+        """Called after a line of metrics was written, which is also the last one in `state.history`; only on rank 0."""
 
     def state_dict(self) -> Mapping[str, Any]:
-        """What to keep in a checkpoint: numbers, strings, tensors and containers of them."""
+        """State for a checkpoint: numbers, strings, tensors and containers of them."""
         return {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take back what `state_dict` returned; called only where that was not empty."""
+        """Restore the result of `state_dict`; called only if it was not empty."""
 
 
 class StopOnNaN(Callback):
     """Raise FloatingPointError at the first metric or gradient that is not finite.
 
-    It looks before the update, so the weights are still good, and a run with a folder gets a checkpoint of the last
-    good step.
+    It checks before the update, so the weights are still valid, and a run with a folder gets a checkpoint of the last
+    valid step.
 
     Examples
     --------
@@ -95,7 +95,7 @@ class StopOnNaN(Callback):
     @staticmethod
     def _bad_gradients(state: TrainingState) -> list[str]:
         gradients = {n: p.grad for n, p in state.network.named_parameters() if p.grad is not None}
-        # One number for all parameters first: looking at each would wait for the device each time.
+        # First one number for all parameters: checking each would wait for the device each time.
         if gathered(torch.nn.utils.get_total_norm(gradients.values())).isfinite():
             return []
         names = [name for name, gradient in gradients.items() if not gathered(gradient).isfinite().all()]
@@ -110,9 +110,9 @@ class EarlyStopping(Callback):
     monitor : str, default="loss"
         Name of the metric, as the mean over an epoch or as returned by an earlier callback.
     patience : int, default=5
-        Epochs without improvement that end the run.
+        Number of epochs without improvement after which to stop.
     min_delta : float, default=0.0
-        How much better than the best value so far counts as an improvement.
+        Minimum improvement over the best value so far.
     mode : {"min", "max"}, default="min"
         Whether smaller or larger is better. NaN is never an improvement.
 
@@ -121,7 +121,7 @@ class EarlyStopping(Callback):
     best : float or None
         The best value so far.
     n_bad_epochs : int
-        Epochs since then.
+        Epochs since the best value.
 
     Examples
     --------

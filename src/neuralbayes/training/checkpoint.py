@@ -1,4 +1,4 @@
-"""A checkpoint is one safetensors file: tensors by name, the rest as JSON, a checksum over both. No pickle."""
+"""Checkpoints: one safetensors file with tensors, JSON for the rest, and a checksum. No pickle."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from neuralbayes.system.files import inside, read_tensors, write_tensors
 
 FORMAT = "neuralbayes-checkpoint-1"
 FOLDER = "checkpoints"
-KEPT = 2  # the newest, and the one to fall back to when the newest is damaged
+KEPT = 2  # the newest, and a fallback in case the newest is damaged
 
 
 def save_checkpoint(run_dir: str | Path, step: int, state: Mapping[str, Any]) -> Path:
@@ -28,7 +28,7 @@ def save_checkpoint(run_dir: str | Path, step: int, state: Mapping[str, Any]) ->
     run_dir : path
     step : int
     state : nested dictionaries, lists and tuples of tensors, numbers, strings and None
-        Such as the state dictionaries of modules and optimisers.
+        For example the state dictionaries of modules and optimisers.
 
     Returns
     -------
@@ -47,7 +47,7 @@ def save_checkpoint(run_dir: str | Path, step: int, state: Mapping[str, Any]) ->
         write_tensors(path, tensors, {"format": FORMAT, "tree": tree, "sha256": _digest(tensors, tree)})
     except OSError as error:
         raise OSError(error.errno, f"cannot write the checkpoint ({error.strerror})", str(path)) from error
-    # Files of later steps than this are damaged ones that the run has gone back behind.
+    # Files of later steps are damaged: the run resumed from an earlier one.
     files = _newest_first(run_dir)
     kept = [file for file in files if _step(file) <= step][:KEPT]
     for file in set(files) - set(kept):
@@ -56,9 +56,9 @@ def save_checkpoint(run_dir: str | Path, step: int, state: Mapping[str, Any]) ->
 
 
 def load_checkpoint(run_dir: str | Path) -> dict[str, Any] | None:
-    """Read the newest undamaged checkpoint of a run; None when there is no checkpoint.
+    """Read the newest undamaged checkpoint of a run; None if there is no checkpoint.
 
-    A damaged file is reported by a warning when an earlier one is whole, and by a ValueError when none is.
+    A damaged file causes a warning if an earlier checkpoint is intact, and a ValueError otherwise.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def load_checkpoint(run_dir: str | Path) -> dict[str, Any] | None:
 
 
 def read_checkpoint(path: str | Path) -> dict[str, Any]:
-    """Read one checkpoint and verify its checksum; a damaged or foreign file gets a ValueError that names it.
+    """Read a checkpoint and verify its checksum. A damaged file raises a ValueError that names it.
 
     Examples
     --------
@@ -102,21 +102,26 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
         raise ValueError(f"{path} is damaged: its content does not match its checksum")
     try:
         state: dict[str, Any] = _unpack(json.loads(metadata["tree"]), tensors)
-    except (KeyError, TypeError, ValueError, RecursionError) as error:  # a checksum can be made for anything
+    except (
+        KeyError,
+        TypeError,
+        ValueError,
+        RecursionError,
+    ) as error:  # a checksum does not prove that the content is valid
         raise ValueError(f"{path} does not hold the state of a run ({error!r})") from error
     return state
 
 
 def _pack(value: Any, name: str, tensors: dict[str, Tensor]) -> Any:
-    """Copy the tensors of `value` into `tensors`; return the rest as JSON that names them where they were.
+    """Copy the tensors of `value` into `tensors`, and return the rest as JSON that refers to them by name.
 
-    Dictionaries keep the order and the type of their keys (optimisers number their parameters), tuples stay
-    tuples: what is read back equals what was saved.
+    Dictionaries keep the order and type of their keys (optimisers number their parameters), and tuples stay tuples, so
+    reading restores exactly what was saved.
     """
     if isinstance(value, Tensor):
         while name in tensors:  # {"a": {"b": ...}, "a/b": ...}
             name += "'"
-        # A copy: tied weights are one memory, which safetensors refuses to write twice.
+        # Copy: safetensors refuses to write the shared memory of tied weights twice.
         tensors[name] = value.detach().cpu().clone(memory_format=torch.contiguous_format)
         return {"tensor": name}
     if isinstance(value, float) and not math.isfinite(value):

@@ -1,4 +1,4 @@
-"""A guard against collapse: layers that say nothing about their input, and states that nothing falls into."""
+"""A guard against collapse: layers without information, and dead states."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from neuralbayes.training.state import TrainingState
 
 
 class WarnOnCollapse(Callback):
-    """Warn, once for each layer, when a layer has collapsed and does not recover.
+    """Warn once per layer if a layer has collapsed and does not recover.
 
-    It looks at two kinds of metrics: ``mi/LAYER``, the mutual information in nats, and ``dead/LAYER``, the share of the
-    states that have next to no mass. Layers without such metrics are not watched.
+    It uses two metrics: ``mi/LAYER``, the mutual information in nats, and ``dead/LAYER``, the fraction of states with
+    almost no mass. Layers without these metrics are ignored.
 
     Parameters
     ----------
     advice : str, default=""
-        What to try, as the last sentence of the warning.
+        Last sentence of the warning, with suggestions.
     steps : int, default=100
-        Steps in a row that a layer must be in a bad state: many are at the start.
+        Number of consecutive steps after which a collapsed layer is reported. Many layers are collapsed at the start.
     min_information : float, default=0.01
-        Nats below which a layer says nothing.
+        Information in nats below which a layer counts as collapsed.
     max_dead : float in [0, 1], default=0.9
-        Share of dead states above which next to none is left.
+        Fraction of dead states above which a layer counts as collapsed.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class WarnOnCollapse(Callback):
         self.min_information = check_number("min_information", min_information, low=0)
         self.max_dead = check_number("max_dead", max_dead, low=0, high=1)
         self.messages: dict[str, str] = {}
-        self._bad_steps: dict[str, int] = {}  # by metric, in a row
+        self._bad_steps: dict[str, int] = {}  # consecutive steps, by metric
 
     def on_step_end(self, state: TrainingState, metrics: Mapping[str, float]) -> None:
         for name, value in metrics.items():

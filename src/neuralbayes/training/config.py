@@ -1,4 +1,4 @@
-"""Settings of a training as config.json keeps them, and a training that follows them."""
+"""Settings of a training, as recorded in config.json, and training with them."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ Step = Callable[[nn.Module, Any], Mapping[str, float | Tensor]]
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """What every training is told.
+    """Settings of every training.
 
     Attributes
     ----------
     batch_size : int
-        Samples in an update.
+        Samples per update.
     epochs : int
     patience : int, optional
-        End the run after so many epochs without a new best value of what `monitor` names.
+        Stop after this many epochs without a new best value of `monitor`.
     learning_rate, weight_decay : float
-        Of Adam.
+        Settings of Adam.
     schedule : {"constant", "cosine"}
     seed : int
     """
 
     method: ClassVar[str]
-    """The name of what is done with these settings, kept with them in config.json."""
+    """Name of the method, recorded in config.json."""
     monitor: ClassVar[tuple[str, Literal["min", "max"]]] = ("loss", "min")
-    """The metric of an epoch that tells whether a run still gets better, and whether smaller or larger is better."""
+    """The metric for early stopping, and whether smaller or larger is better."""
 
     batch_size: int
     epochs: int = 100
@@ -75,17 +75,17 @@ class TrainingConfig:
         return torch.optim.Adam(parameters, lr=self.learning_rate, weight_decay=self.weight_decay)
 
     def make_schedule(self) -> Schedule:
-        """The factor on the learning rate."""
+        """The schedule of the learning rate."""
         return cosine(warmup=0.02) if self.schedule == "cosine" else constant
 
     def make_stopping(self) -> list[Callback]:
-        """What ends the run early, where `patience` is set."""
+        """Callbacks for early stopping, if `patience` is set."""
         metric, mode = self.monitor
         return [] if self.patience is None else [EarlyStopping(metric, patience=self.patience, mode=mode)]
 
 
 def check_choice(config: Any, name: str, known: tuple[Any, ...]) -> None:
-    """Raise unless the setting `name` is one of those that are `known`."""
+    """Raise unless the setting `name` has one of the `known` values."""
     if getattr(config, name) not in known:
         raise ValueError(f"`{name}` must be one of {', '.join(map(str, known))}, got {getattr(config, name)!r}")
 
@@ -105,14 +105,14 @@ def train_in_folder(
     samples: str = "images",
     fabric: Fabric | None = None,
 ) -> dict[str, Any]:
-    """Train as `config` says, in the folder of a run that has no other config, and return what result.json is to hold.
+    """Train with `config` and return the content of result.json. The run folder must not have another config.
 
-    The parameters are those of :func:`neuralbayes.training.train`; `samples` is what they are called in the result, and
-    `recorded` what config.json holds beside `config`.
+    Parameters are those of :func:`neuralbayes.training.train`; `samples` is the name of the samples in the result, and
+    `recorded` contains additional entries of config.json.
     """
     settings = asdict(config) | dict(recorded or {})
     fabric = default_fabric() if fabric is None else fabric
-    if folder is not None:  # now that all settings and the samples have proved to be good
+    if folder is not None:  # only after all settings and samples have been checked
         rank_zero_result(fabric, lambda: open_run(folder, config.method, settings))
     clock = _Clock()
     state = train(
@@ -145,7 +145,7 @@ def train_in_folder(
 
 
 def description(method: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """What result.json says of any run: its settings, the memory it took and the versions it ran with."""
+    """Common entries of result.json: settings, memory and versions."""
     return {
         "method": method,
         "config": dict(settings),
@@ -155,7 +155,7 @@ def description(method: str, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def open_run(folder: Path, method: str, settings: Mapping[str, Any]) -> None:
-    """Write config.json, or raise if the folder holds a run of another method or with other settings."""
+    """Write config.json, or raise if the folder contains a run with another method or other settings."""
     path = folder / "config.json"
     wanted = json.loads(json.dumps({"method": method} | dict(settings)))
     if path.is_file():
@@ -171,7 +171,7 @@ def open_run(folder: Path, method: str, settings: Mapping[str, Any]) -> None:
 
 
 class _Clock(Callback):
-    """Seconds of training, over all sittings of a run that was interrupted."""
+    """Seconds of training, including those before an interruption."""
 
     def __init__(self) -> None:
         self.seconds = 0.0

@@ -1,4 +1,4 @@
-"""A trained network on many samples: in blocks, in evaluation mode, with progress."""
+"""Apply a trained network to many samples: in blocks, in evaluation mode, with progress."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ def in_blocks(
     dtype: DTypeLike | None = None,
     even: bool = False,
 ) -> NDArray[Any]:
-    """What `function` gives for all samples, computed a block at a time without gradients.
+    """Apply `function` to all samples, one block at a time, without gradients.
 
     Parameters
     ----------
     function : callable
-        From the indices of some samples, (m,), to a result for each, (m, ...): a tensor on any device, or an array.
+        Maps the indices of some samples (m,) to their results (m, ...): a tensor on any device, or an array.
     n_samples : int
     block : int
-        Samples at a time.
+        Samples per block.
     description : str, default="block"
-        What the progress calls a block.
+        Name of a block in the progress.
     verbose : bool, default=False
         Show progress.
     dtype : dtype, optional
-        Of the result; by default that of the first block.
+        Data type of the result; by default that of the first block.
     even : bool, default=False
-        Take blocks that differ by one sample at most, rather than full ones and a smaller rest.
+        Use blocks of nearly equal size instead of full blocks and a remainder.
 
     Returns
     -------
@@ -54,7 +54,7 @@ def in_blocks(
     array([0., 2., 4., 6., 8.], dtype=float32)
     """
     results = np.empty(0)
-    n_blocks = max(1, -(-n_samples // block))  # no samples are one empty block, which shows the shape
+    n_blocks = max(1, -(-n_samples // block))  # no samples: one empty block gives the shape
     blocks = np.array_split(np.arange(n_samples), n_blocks if even else np.arange(1, n_blocks) * block)
     with progress(n_blocks, description=description, enabled=verbose) as display:
         for number, rows in enumerate(blocks):
@@ -69,7 +69,7 @@ def in_blocks(
 
 @contextmanager
 def evaluation_mode(network: nn.Module) -> Iterator[None]:
-    """Put `network` into evaluation mode inside, and back into the mode it was in."""
+    """Put `network` into evaluation mode inside the block, and restore its mode."""
     was_training = network.training
     network.eval()
     try:

@@ -61,79 +61,79 @@ def train(
 ) -> TrainingState:
     """Train `network` in place.
 
-    Each step is ``metrics = step(network, fetch(indices))``, which leaves gradients on the parameters, and an update
-    of `optimizer`.
+    Each step calls ``metrics = step(network, fetch(indices))``, which computes the gradients, and then updates with
+    `optimizer`.
 
     Parameters
     ----------
     network : nn.Module
-        Everything that is trained, moved to the device of `fabric`.
+        All trained modules. They are moved to the device of `fabric`.
     step : callable
-        ``step(network, batch)`` does the forward and the backward pass, for instance by `neuralbayes.backward`,
-        and returns metrics: numbers or scalar tensors by name.
+        ``step(network, batch)`` performs the forward and backward pass, for example with `neuralbayes.backward`, and
+        returns metrics: numbers or scalar tensors by name.
     batches : Batches
-        Which samples each step sees.
+        The samples of each step.
     fetch : callable
-        ``fetch(indices)`` turns indices of shape (n_in_share,), int64 on the CPU, into what `step` takes. It may
-        draw random numbers, to augment. Tensors, also within containers, are then moved to the device.
+        ``fetch(indices)`` reads the samples at indices of shape (n_in_share,), int64 on the CPU, for `step`. It may
+        draw random numbers for augmentation. Tensors, also in containers, are then moved to the device.
     optimizer : Optimizer
-        Of parameters of `network`.
+        Optimiser of the parameters of `network`.
     schedule : callable, default=constant
         Factor on the learning rates as a function of progress in [0, 1], such as `cosine()`.
     max_epochs, max_steps : int, optional
-        Where to end; one of them at least, the earlier one counts.
+        When to stop. Give at least one of them; training stops at whichever comes first.
     clip_norm : float, optional
-        Largest norm of the gradient of all parameters together.
+        Maximum norm of the gradient of all parameters.
     callbacks : sequence of Callback
         Called in this order.
     stateful : mapping of str to objects with state_dict and load_state_dict, optional
-        What else the step changes and a checkpoint must hold, such as an objective with a running prior.
+        Other objects that the step changes and that a checkpoint must contain, such as an objective with a running
+        prior.
     run_dir : path, optional
-        Folder for metrics.jsonl and checkpoints. If it holds a checkpoint, training goes on from there.
+        Folder for metrics.jsonl and checkpoints. If it contains a checkpoint, training continues from there.
     log_every : int, optional
-        Steps between lines of metrics, which are means over the steps between. A line is also written at the end of
+        Number of steps between lines of metrics, which are means over these steps. A line is also written at the end of
         every epoch; by default only there.
     checkpoint_every : int, optional
-        Steps between checkpoints, by default an epoch. There is always one at the end.
+        Number of steps between checkpoints; by default one epoch. A checkpoint is always written at the end.
     verbose : bool, default=False
         Show progress.
     description : str, default="step"
-        What the progress calls a step.
+        Name of a step in the progress.
     fabric : lightning_fabric.Fabric, optional
-        Launched, with precision "32-true" or "bf16-mixed"; by default all processes that torchrun, `fabric run` or
-        Slurm has started, or one on the best device there is.
+        A launched Fabric with precision "32-true" or "bf16-mixed". By default, all processes started by torchrun,
+        `fabric run` or Slurm, or one on the best device available.
 
     Returns
     -------
     TrainingState
-        With the history of the metrics.
+        Contains the history of the metrics.
 
     Raises
     ------
     KeyboardInterrupt, SystemExit
-        After SIGINT or SIGTERM, when the current step is done and saved. A second signal does not wait.
+        After SIGINT or SIGTERM, once the current step is done and saved. A second signal ends at once.
     Exception
-        What `fetch`, `step` or a callback raises, with a note of the step. If it comes before the update, a
-        checkpoint of the last whole step is written first (over several processes only for `on_gradients`, where
-        all fail alike). With a FloatingPointError, as `StopOnNaN` raises it, or a ValueError the batch is kept in the
-        run folder too: bad-batch-0.safetensors has the indices and what `fetch` made of them, on rank 0.
+        Any exception of `fetch`, `step` or a callback, with a note about the step. If it occurs before the update, a
+        checkpoint of the last complete step is written first (with several processes, only for `on_gradients`, where
+        all fail alike). After a FloatingPointError, as `StopOnNaN` raises, or a ValueError, the batch is also kept in
+        the run folder: bad-batch-0.safetensors contains the indices and samples of rank 0.
 
     Notes
     -----
-    **Several processes.** Each takes its share of every batch. `step` must leave the gradient of the *global* batch
-    on every process, as `neuralbayes.backward` does, and `global_batch` for a loss of any kind. So the loop neither
-    wraps the network in DistributedDataParallel nor averages gradients, which would do it twice; it starts all
-    processes from the weights of rank 0 (before a network is sharded by FSDP2, every process must have the same), and
-    after each step makes sure that the gradients agree to the last bit: where they do not, all processes raise a
-    ValueError before the update. The order of the samples is that of rank 0. Metrics are averaged, weighted by the
-    shares. A share can be empty when the last batch of an epoch is smaller than the number of processes. Random
-    generators are left as the caller seeded them: seed each rank differently for different noise. When a process ends,
-    the others raise ConnectionError as soon as they want to hear from it.
+    **Several processes.** Each process takes its share of every batch. `step` must compute the gradient of the *global*
+    batch on every process, as `neuralbayes.backward` does; `global_batch` helps with other losses. The loop therefore
+    neither wraps the network in DistributedDataParallel nor averages gradients. It starts all processes from the
+    weights of rank 0 (before FSDP2 shards a network, every process must have the same weights). After each step, it
+    checks that the gradients are bitwise equal; otherwise all processes raise a ValueError before the update. The order
+    of the samples is that of rank 0. Metrics are averaged, weighted by the shares. A share can be empty if the last
+    batch of an epoch is smaller than the number of processes. The loop does not seed random generators: seed each rank
+    differently for different noise. If a process ends, the others raise ConnectionError as soon as they need it.
 
-    **Resuming.** A run that was interrupted, at any step and any number of times, ends with bit for bit the weights
-    and metrics.jsonl of an unbroken one, on the CPU and with the same number of processes. A checkpoint holds what
-    training changes; learning rates, schedule and end come from the arguments, so that a finished run can be made
-    longer and one that diverged can go on with a smaller rate. To start again, take another folder.
+    **Resuming.** A run that was interrupted, at any step and any number of times, ends with the same weights and
+    metrics.jsonl as an uninterrupted one, bit for bit, on the CPU and with the same number of processes. A checkpoint
+    contains what training changes. Learning rates, schedule and end come from the arguments, so you can extend a
+    finished run, or continue a diverged one with a smaller learning rate. To start again, use another folder.
 
     Examples
     --------
@@ -175,7 +175,7 @@ def train(
             deferred_signals() as interrupt,
             progress(total_steps, description=description, completed=state.step, enabled=shown) as display,
         ):
-            asked_to_end = 0  # a signal that all processes know of; another may reach one of them at any moment
+            asked_to_end = 0  # agreed by all processes, since a signal may reach only one of them
             while not state.finished and not asked_to_end:
                 set_rate(state.step)
                 indices = batches.indices(state.step)
@@ -197,7 +197,7 @@ def train(
                     error.add_note(f"in training step {state.step + 1}")
                     if isinstance(error, FloatingPointError | ValueError):
                         run.keep_batch(part, batch)
-                    if agreed:  # a process that fails alone would wait for what the others add to a checkpoint
+                    if agreed:  # a single failing process would wait for the others
                         run.save(before)
                     raise
                 if clip_norm is not None:
@@ -224,7 +224,7 @@ def train(
 
 
 def _agreed_batches(fabric: Fabric, batches: Batches) -> Batches:
-    """The batches of rank 0: the processes may have drawn other seeds, but must have the same samples."""
+    """The batches of rank 0. Processes may have different seeds, but must have the same samples."""
     of_ranks = gather(fabric, batches)
     if len({replace(of_rank, seed=0) for of_rank in of_ranks}) > 1:
         raise ValueError(f"`batches` must be the same on every process but for their seed, got {of_ranks}")
@@ -232,11 +232,11 @@ def _agreed_batches(fabric: Fabric, batches: Batches) -> Batches:
 
 
 def _end_epoch(run: Run, callbacks: Sequence[Callback], fabric: Fabric) -> dict[str, float]:
-    """Call the callbacks with the means of the epoch; return what they add."""
+    """Call the callbacks with the means of the epoch, and return the metrics that they add."""
     metrics = run.epoch.compute()
     extra: dict[str, float] = {}
     for callback in callbacks:
-        # Rank 0 speaks for all, so that later callbacks decide the same everywhere.
+        # Use the values of rank 0, so that later callbacks decide the same everywhere.
         added = fabric.broadcast(callback.on_epoch_end(run.state, metrics | extra))
         extra |= {} if added is None else _numbers(added, f"`{type(callback).__name__}.on_epoch_end`")
     run.epoch.clear()
@@ -263,7 +263,7 @@ def _total_steps(max_epochs: int | None, max_steps: int | None, steps_per_epoch:
 
 
 def _parameters(network: nn.Module, optimizer: Optimizer) -> list[nn.Parameter]:
-    """The parameters of `optimizer`, which must be of `network`: others would not be moved, shared or saved."""
+    """The parameters of `optimizer`, which must belong to `network`; others would not be moved or saved."""
     if not isinstance(optimizer, Optimizer):
         raise TypeError(f"`optimizer` must be a torch.optim.Optimizer, got {type(optimizer).__name__}")
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]

@@ -1,4 +1,4 @@
-"""metrics.jsonl: one line a log interval, and the means that go into a line."""
+"""metrics.jsonl: one line per log interval, with means of the metrics."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from neuralbayes.system.files import atomic_write, inside, named_errors, read_bo
 
 
 class Means:
-    """Running means of metrics by name; a metric need not be there every time.
+    """Running means of metrics by name. A metric need not be present in every step.
 
     Examples
     --------
@@ -46,10 +46,10 @@ class Means:
 
 
 class MetricsFile:
-    """The writer of a metrics.jsonl, which is a function of the run alone: no times, no dates.
+    """Writer of metrics.jsonl. The file depends only on the run: it contains no times or dates.
 
-    A line holds ``step`` (updates done), ``epoch`` (epochs completed), ``lr`` and the metrics; a value that is
-    not finite is written as null, for JSON has no NaN.
+    A line contains ``step`` (updates), ``epoch`` (completed epochs), ``lr`` and the metrics. Values that are not finite
+    are written as null, because JSON has no NaN.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -61,12 +61,12 @@ class MetricsFile:
             file.write(json.dumps(values, allow_nan=False) + "\n")
 
     def sync(self) -> None:
-        """Bring all lines to the disk; done before a checkpoint that counts on them."""
+        """Flush all lines to disk, before the checkpoint that relies on them."""
         with named_errors(self.path), open(self._own, "a", encoding="utf-8") as file:
             os.fsync(file.fileno())
 
     def cut(self, step: int) -> list[dict[str, float]]:
-        """Drop the lines written after `step`, and return those that stay."""
+        """Drop the lines written after `step`, and return the remaining ones."""
         records = [record for record in read_metrics(self.path) if record["step"] <= step]
         with atomic_write(self._own) as temporary:
             temporary.touch()
@@ -76,15 +76,15 @@ class MetricsFile:
 
     @property
     def _own(self) -> Path:
-        """The file to write to, which must not be a link: what is appended would go elsewhere."""
+        """The file to append to, which must not be a link to somewhere else."""
         return inside(self.path.parent, self.path.name)
 
 
 def read_metrics(path: str | Path) -> list[dict[str, float]]:
-    """Read a metrics.jsonl: a dictionary a line, null as NaN.
+    """Read a metrics.jsonl: one dictionary per line, with null as NaN.
 
-    A last line cut short by a crash is left out. Any other damaged line gets a ValueError that names it, and so does a
-    file of more than 64 MB. A file that is not there yet has no lines.
+    A last line that a crash has truncated is ignored. Any other damaged line raises a ValueError that names it, as does
+    a file larger than 64 MB. A missing file has no lines.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""bfloat16 where it works and pays, which a child process finds out: a processor without it dies of the attempt."""
+"""Use bfloat16 if it works and is faster. It is probed in a subprocess, because it crashes on processors without it."""
 
 from __future__ import annotations
 
@@ -17,17 +17,16 @@ from torch.utils._pytree import tree_map
 Precision = Literal["float32", "bfloat16"]
 
 FASTER = 1.1
-"""How many times as fast as float32 bfloat16 must be to be chosen: below that, a measurement is noise."""
+"""Minimum speedup over float32 for choosing bfloat16; smaller differences are noise."""
 
-PATIENCE = 120.0  # seconds for a child process, most of them for importing torch on a busy machine
-ROUNDING = 0.05  # largest error of a product of bfloat16, relative to the largest of the exact values
+PATIENCE = 120.0  # seconds for the subprocess, mostly for importing torch on a busy machine
+ROUNDING = 0.05  # maximum error of a product in bfloat16, relative to the largest exact value
 
 
 class InBfloat16(nn.Module):
-    """A network whose products and convolutions are made in bfloat16; what it returns is float32.
+    """A network whose matrix products and convolutions run in bfloat16 and whose outputs are float32.
 
-    Autocast ends with the network, so that what is computed from its outputs keeps all its digits: a prior of 1/1000
-    does not survive a product in bfloat16.
+    Autocast ends with the network, so the objective keeps its precision: products in bfloat16 lose a prior of 1/1000.
 
     Parameters
     ----------
@@ -47,14 +46,14 @@ class InBfloat16(nn.Module):
 
 @dataclass(frozen=True)
 class Trial:
-    """What came of bfloat16 in a child process.
+    """Result of the bfloat16 probe.
 
     Attributes
     ----------
     speedup : float or None
-        How many times as fast as float32 it is; None where it does not work.
+        Speedup over float32; None if bfloat16 does not work.
     problem : str
-        Why it does not.
+        Why it does not work.
     """
 
     speedup: float | None
@@ -62,12 +61,12 @@ class Trial:
 
 
 def choose_precision(wanted: Literal["float32", "bfloat16", "auto"]) -> Precision:
-    """The precision for this machine: what is wanted, or with "auto" bfloat16 where it works and is faster.
+    """The precision for this machine: the requested one or, with "auto", bfloat16 if it works and is faster.
 
     Raises
     ------
     ValueError
-        Where bfloat16 is wanted and does not work.
+        If bfloat16 is requested and does not work.
     """
     if wanted == "float32":
         return "float32"
@@ -83,7 +82,7 @@ def choose_precision(wanted: Literal["float32", "bfloat16", "auto"]) -> Precisio
 
 @cache
 def try_bfloat16() -> Trial:
-    """Train a layer in bfloat16 in a child process, and say how fast it was; once in the life of this process."""
+    """Time a layer in bfloat16 in a subprocess. The result is cached."""
     code = f"from neuralbayes.training.precision import measure; print(measure({torch.get_num_threads()}))"
     try:
         done = subprocess.run(
@@ -100,9 +99,9 @@ def try_bfloat16() -> Trial:
 
 
 def measure(n_threads: int) -> float:
-    """How many times as fast as float32 bfloat16 is, forward and backward; to be called in a child process.
+    """Speedup of bfloat16 over float32, forward and backward; call it in a subprocess.
 
-    The layers are a convolution as in the middle of a small encoder, and a matrix product of that size.
+    The layers are a convolution of a small encoder and a matrix product of that size.
     """
     torch.set_num_threads(n_threads)
     accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
@@ -117,7 +116,7 @@ def measure(n_threads: int) -> float:
     if not error < ROUNDING:
         raise ArithmeticError(f"a product is off by {100 * error:.0f} %")
     seconds = dict.fromkeys(variants, float("inf"))
-    for _ in range(5):  # in turn: what else the machine does then slows both alike
+    for _ in range(5):  # alternate, so that other load slows both alike
         for name, variant in variants.items():
             start = time.perf_counter()
             network.zero_grad()

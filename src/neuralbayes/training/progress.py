@@ -1,4 +1,4 @@
-"""Progress on the screen: a bar in a terminal, a line now and then in a file, nothing when off."""
+"""Progress: a bar in a terminal, occasional lines in a file, or nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Display:
-    """Counts steps and samples and shows nothing; the base of the displays that do."""
+    """Base class: counts steps and samples, and shows nothing."""
 
     def __init__(self, total: int, completed: int) -> None:
         self.total = total
@@ -38,9 +38,9 @@ class Display:
         """Show the new state."""
 
     def _summary(self) -> str:
-        """Metrics and throughput since the start of this process, such as "loss 0.51  1200 samples/s".
+        """Metrics and throughput since the start of this process, for example "loss 0.51  1200 samples/s".
 
-        Metrics of one kind stand together: those named mi/a and mi/b become "mi 0.12 3.4".
+        Metrics of the same kind are combined: mi/a and mi/b become "mi 0.12 3.4".
         """
         kinds: dict[str, list[float]] = {}
         for name, value in self._metrics.items():
@@ -74,7 +74,7 @@ class _Lines(Display):
 
 
 class _Bar(Display):
-    """A bar that rich draws, and the numbers in a line of their own, which takes two where the terminal is narrow."""
+    """A progress bar of rich, with the numbers on a separate line (two lines in a narrow terminal)."""
 
     def __init__(self, total: int, completed: int, bar: Progress, task: TaskID, line: Text) -> None:
         super().__init__(total, completed)
@@ -103,15 +103,15 @@ def progress(
     ----------
     total : int
     description : str, default="step"
-        What is counted.
+        Name of a step.
     completed : int, default=0
-        Steps done before, by an interrupted run; throughput and time left do not count them.
+        Steps done before an interruption. Throughput and remaining time ignore them.
     enabled : bool, default=True
-        Whether anything is shown at all.
+        Whether to show anything.
     interval : float, default=10.0
-        Seconds between two lines where standard output is not a terminal.
+        Seconds between lines if standard output is not a terminal.
     console : rich.console.Console, optional
-        Where to draw, standard output by default.
+        Console; standard output by default.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The random number generators that a training step may draw from: save, restore and seed them all at once."""
+"""Save, restore and seed all random number generators that a training step may use."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def get_rng_state(device: torch.device) -> dict[str, Any]:
 
 
 def set_rng_state(state: Mapping[str, Any], device: torch.device) -> None:
-    """Restore what :func:`get_rng_state` returned; a run moved to another kind of device keeps its generator."""
+    """Restore the result of :func:`get_rng_state`. On another kind of device, its generator is left unchanged."""
     version, words, next_gauss = state["python"]
     random.setstate((version, tuple(words.tolist()), next_gauss))
     name, keys, position, has_gauss, gauss = state["numpy"]
@@ -42,7 +42,7 @@ def set_rng_state(state: Mapping[str, Any], device: torch.device) -> None:
 
 @contextmanager
 def seeded_globally(seed: int) -> Iterator[None]:
-    """Draw from `seed` inside, for what takes the global generators, and leave them as they were."""
+    """Seed the global generators with `seed` inside the block, and restore them afterwards."""
     earlier = np.random.get_state(), random.getstate()  # noqa: NPY002
     with torch.random.fork_rng():
         torch.manual_seed(seed)
@@ -51,12 +51,12 @@ def seeded_globally(seed: int) -> Iterator[None]:
             yield
         finally:
             np.random.set_state(earlier[0])  # noqa: NPY002
-            random.setstate(earlier[1])  # resuming sets it
+            random.setstate(earlier[1])  # set when resuming
 
 
 @contextmanager
 def noise_of_each_rank(fabric: Fabric, seed: int) -> Iterator[None]:
-    """Over several processes, let each draw noise of its own from `seed`; a single one goes on with what it has."""
+    """With several processes, seed each differently from `seed`; a single process keeps its generators."""
     if fabric.world_size == 1:
         yield
     else:

@@ -1,6 +1,6 @@
-"""The folder of a run, which remembers all that training changes: resume, log, save.
+"""The folder of a run: resume, log and save.
 
-What a run folder holds, in the order in which it is written, and which module writes it:
+Content of a run folder, in the order of writing, with the module that writes it:
 
 ==================================== ========================================================= =======================
 config.json                          method and settings; a run with others is refused         training/config.py
@@ -51,7 +51,7 @@ RESERVED = ("step", "epoch", "lr")
 
 
 class Stateful(Protocol):
-    """Anything with the two methods of a module that save and restore it."""
+    """Any object with `state_dict` and `load_state_dict`."""
 
     def state_dict(self) -> Mapping[str, Any]: ...
 
@@ -59,7 +59,7 @@ class Stateful(Protocol):
 
 
 class Run:
-    """One run of training. Every process calls every method; rank 0 alone touches the folder."""
+    """One run of training. Every process calls every method; only rank 0 accesses the folder."""
 
     def __init__(
         self,
@@ -81,12 +81,12 @@ class Run:
         self._fabric = fabric
 
     def close(self) -> None:
-        """Let others have the folder."""
+        """Release the lock of the folder."""
         if self._lock is not None:
             self._lock.release()
 
     def resume(self) -> None:
-        """Go to the newest checkpoint of the folder; where there is none, all processes start from one network."""
+        """Resume from the newest checkpoint of the folder; without one, all processes start from the same network."""
         saved: dict[str, Any] | None = None
         if self._run_dir is not None:
             saved, self.state.history = rank_zero_result(self._fabric, self._open_folder)
@@ -95,7 +95,7 @@ class Run:
         else:
             self._load(saved)
         for item in self._stateful.values():
-            if isinstance(item, nn.Module):  # after loading, which may make buffers where the file was read
+            if isinstance(item, nn.Module):  # after loading, which may create buffers on the CPU
                 self._fabric.to_device(item)
 
     def log(self, extra: Mapping[str, float]) -> None:
@@ -113,11 +113,12 @@ class Run:
             MetricsFile(self._run_dir / METRICS_FILE).append(record)
 
     def before_step(self) -> dict[str, Any] | None:
-        """A copy of what a forward pass changes, to save the state before it later on; None without a folder."""
+        """Copy everything that a forward pass changes, for a later checkpoint of the state before it; None without a
+        folder."""
         return None if self._run_dir is None else copy.deepcopy(self._changed_by_forward())
 
     def save(self, before_step: Mapping[str, Any] | None = None) -> None:
-        """Write a checkpoint; given what `before_step` returned, one that knows nothing of the unfinished step."""
+        """Write a checkpoint; with the result of `before_step`, one without the unfinished step."""
         if self._run_dir is None:
             return
         now = before_step or self._changed_by_forward()
@@ -142,7 +143,7 @@ class Run:
         save_checkpoint(self._run_dir, state.step, content)
 
     def keep_batch(self, indices: Tensor, batch: Any) -> None:
-        """Write the samples of a step that went wrong, for inspection; each process its own."""
+        """Write the samples of a failed step for inspection; each process writes its own."""
         if self._run_dir is None:
             return
         tensors: dict[str, Tensor] = {"indices": indices}
@@ -162,19 +163,19 @@ class Run:
         write_tensors(path, tensors, {"step": str(self.state.step + 1)})
 
     def _open_folder(self) -> tuple[dict[str, Any] | None, list[dict[str, float]]]:
-        """Rank 0: the newest checkpoint, and the lines of metrics up to it. Found unwritable now, not in an hour."""
+        """On rank 0: read the newest checkpoint and the metrics up to it, and check that the folder is writable."""
         run_dir = self._run_dir or Path()
         checkpoints, lock, metrics = (inside(run_dir, name) for name in (FOLDER, LOCK_FILE, METRICS_FILE))
         try:
             checkpoints.mkdir(parents=True, exist_ok=True)
-            self._lock = FileLock(lock, timeout=0)  # the system lifts it from a process that dies
+            self._lock = FileLock(lock, timeout=0)  # the system releases it if the process dies
             self._lock.acquire()
             for folder in (run_dir, checkpoints):
                 remove_temporaries(folder)
             saved = load_checkpoint(run_dir)
             if saved is not None and not (isinstance(saved, dict) and type(saved.get("step")) is int):
                 raise ValueError(f"the checkpoint in {run_dir} does not hold the state of a run")
-            # Without a checkpoint the run starts again, and so do its metrics.
+            # Without a checkpoint, the run and its metrics start again.
             return saved, MetricsFile(metrics).cut(saved["step"] if saved else 0)
         except Timeout as error:
             raise BlockingIOError(
@@ -203,13 +204,13 @@ class Run:
             for name, item in self._stateful.items():
                 item.load_state_dict(saved["stateful"][name])
             for name, callback in self._callbacks.items():
-                if saved["callbacks"].get(name):  # one that was added since starts afresh
+                if saved["callbacks"].get(name):  # new callbacks start afresh
                     callback.load_state_dict(saved["callbacks"][name])
             self.state.step = saved["step"]
             self.state.stop_reason = saved["stop_reason"]
             self.interval.load_state_dict(saved["interval"])
             self.epoch.load_state_dict(saved["epoch"])
-            if self._fabric.global_rank < len(saved["rng"]):  # a process more than before keeps its own
+            if self._fabric.global_rank < len(saved["rng"]):  # an additional process keeps its own
                 set_rng_state(saved["rng"][self._fabric.global_rank], self._fabric.device)
         except (RuntimeError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(
@@ -218,7 +219,7 @@ class Run:
             ) from error
 
     def _changed_by_forward(self) -> dict[str, Any]:
-        """Buffers of the network, stateful objects and random states: what is not the optimiser's to change."""
+        """Buffers of the network, stateful objects and random states: everything that the optimiser does not change."""
         weights = dict(self.state.network.named_parameters(remove_duplicate=False))
         return {
             "network": {k: v for k, v in self.state.network.state_dict().items() if k not in weights},
@@ -228,7 +229,7 @@ class Run:
 
 
 def _named(callbacks: Sequence[Callback]) -> dict[str, Callback]:
-    """Callbacks by the name of their class, numbered where there are several of one."""
+    """Callbacks by class name, numbered if there are several of one class."""
     named: dict[str, Callback] = {}
     for callback in callbacks:
         name = type(callback).__name__

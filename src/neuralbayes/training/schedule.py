@@ -1,4 +1,4 @@
-"""Learning rates over a run: a factor as a function of progress in [0, 1], and the hand that sets it."""
+"""Learning rate schedules: a factor as a function of progress in [0, 1]."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Schedule = Callable[[float], float]
 
 
 def constant(progress: float) -> float:
-    """The rate of the optimiser as it is: factor 1 throughout.
+    """Constant learning rate: the factor is always 1.
 
     Examples
     --------
@@ -25,7 +25,7 @@ def constant(progress: float) -> float:
 
 
 def cosine(*, warmup: float = 0.0, final: float = 0.0) -> Schedule:
-    r"""Linear rise from 0 to 1 over the share `warmup` of the run, then half a cosine down to `final`.
+    r"""Linear warm-up from 0 to 1 over the fraction `warmup` of the run, then cosine decay to `final`.
 
     .. math:: f(t) = \mathrm{final} + (1 - \mathrm{final}) \,
               \tfrac{1}{2}\Bigl(1 + \cos \pi \frac{t - \mathrm{warmup}}{1 - \mathrm{warmup}}\Bigr)
@@ -62,11 +62,11 @@ def cosine(*, warmup: float = 0.0, final: float = 0.0) -> Schedule:
 
 @contextmanager
 def scheduled(optimizer: Optimizer, schedule: Schedule, total_steps: int) -> Iterator[Callable[[int], None]]:
-    """Yield a function that sets the rate of step 0, 1, ...; the optimiser gets its own rates back at the end.
+    """Yield a function that sets the learning rate of step 0, 1, ...; the original rates are restored at the end.
 
-    The rate depends on the step alone, so that a schedule has no state to save and a longer `total_steps`
-    bends the rest of the curve without a jump by hand. Progress is taken in the middle of a step: neither the
-    first step of a warm-up nor the last of a decay is spent on a rate of 0.
+    The rate depends only on the step, so a schedule has no state to save, and `total_steps` can be extended. Progress
+    is evaluated in the middle of a step, so that neither the first step of a warm-up nor the last step of a decay has
+    rate 0.
     """
     base = [group["lr"] for group in optimizer.param_groups]
 

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM during training: finish the step and save it, then leave."""
+"""Ctrl-C and SIGTERM during training: finish and save the step, then exit."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ CAUGHT = (signal.SIGINT, signal.SIGTERM)
 
 @dataclass
 class Interrupt:
-    """The signal that asked for an end, 0 while none has."""
+    """The received signal; 0 if there is none."""
 
     signum: int = 0
 
 
 @contextmanager
 def deferred_signals() -> Iterator[Interrupt]:
-    """Note a SIGINT or SIGTERM instead of dying of it, and act on it when the block ends.
+    """Record SIGINT and SIGTERM, and act on them at the end of the block.
 
-    SIGINT becomes KeyboardInterrupt, SIGTERM becomes SystemExit(143), as a shell reports it. The first signal
-    puts the earlier handlers back, so that a second one does not wait for anything. Outside the main thread, where
-    Python allows no handlers, and for signals that the process was started to ignore, nothing is changed.
+    SIGINT becomes KeyboardInterrupt, and SIGTERM becomes SystemExit(143), as a shell reports it. The first signal
+    restores the earlier handlers, so a second one acts at once. Nothing changes outside the main thread, where Python
+    allows no handlers, and for signals that the process ignores.
     """
     interrupt = Interrupt()
     earlier: dict[signal.Signals, Any] = {}
@@ -42,7 +42,7 @@ def deferred_signals() -> Iterator[Interrupt]:
     if threading.current_thread() is threading.main_thread():
         for signum in CAUGHT:
             handler = signal.getsignal(signum)
-            if handler not in (signal.SIG_IGN, None):  # None: not set by Python, so Python cannot put it back
+            if handler not in (signal.SIG_IGN, None):  # None: not set by Python, so Python cannot restore it
                 earlier[signum] = handler
                 signal.signal(signum, note)
     try:

@@ -1,4 +1,4 @@
-"""Where a run stands: what callbacks see and what training returns."""
+"""The state of a run, for callbacks and as the result of training."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from torch.optim import Optimizer
 
 @dataclass
 class TrainingState:
-    """Where a run stands.
+    """The state of a run.
 
     Attributes
     ----------
     network : nn.Module
     optimizer : Optimizer
     steps_per_epoch, total_steps : int
-        Of the plan; a callback may end the run earlier.
+        Planned numbers; a callback may stop the run earlier.
     step : int
-        Updates done. A step number is also a position in the data: see `Batches`.
+        Number of updates. A step is also a position in the data; see `Batches`.
     stop_reason : str or None
-        Why a callback ended the run before `total_steps`.
+        Why a callback stopped the run before `total_steps`.
     history : list of dict
-        The lines of metrics.jsonl, those before a resumption included.
+        The lines of metrics.jsonl, including those before a resumption.
 
     Examples
     --------
@@ -48,14 +48,14 @@ class TrainingState:
 
     @property
     def epoch(self) -> int:
-        """Epochs completed."""
+        """Number of completed epochs."""
         return self.step // self.steps_per_epoch
 
     @property
     def finished(self) -> bool:
-        """Whether no step is left to do."""
+        """Whether all steps are done."""
         return self.step >= self.total_steps or self.stop_reason is not None
 
     def stop(self, reason: str) -> None:
-        """End the run after the current step; resuming it will not go on."""
+        """Stop the run after the current step. A stopped run does not resume."""
         self.stop_reason = reason

@@ -1,4 +1,4 @@
-"""The lines of metrics for TensorBoard, beside metrics.jsonl."""
+"""Write metrics for TensorBoard, in addition to metrics.jsonl."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 class TensorBoard(Callback):
-    """Write each line of metrics as scalars, which ``tensorboard --logdir FOLDER`` shows while a run goes on.
+    """Write each line of metrics as scalars, which ``tensorboard --logdir FOLDER`` shows during a run.
 
-    It needs the extra `track`. Steps that a resumed run does again are shown once.
+    It needs the extra `track`. Steps that a resumed run repeats are shown once.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class TensorBoard(Callback):
             if self._writer is None:
                 from torch.utils.tensorboard import SummaryWriter
 
-                # What an interrupted run wrote after its last checkpoint does not count any more.
+                # Ignore what an interrupted run wrote after its last checkpoint.
                 self._writer = SummaryWriter(self.folder, purge_step=self._first_step)
             for name, value in line.items():
                 if name != "step":

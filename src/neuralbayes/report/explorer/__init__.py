@@ -1,4 +1,4 @@
-"""One page that shows what the states of a run or a model mean: what was learnt, in words, pictures and an explorer."""
+"""A page on a run or a model: what was learnt, in words and pictures, and an explorer of its states or clusters."""
 
 from neuralbayes.report.explorer.clusters import clusters_side
 from neuralbayes.report.explorer.page import write_page

@@ -1,4 +1,4 @@
-"""States against true classes, where there are any: pictures, tables, and how well they agree."""
+"""Comparison with true classes, if there are any: a table of agreement and a cross-table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from neuralbayes.report.explorer.side import Grid, Layer
 
 
 def agreement(layers: Sequence[Layer], samples: Samples) -> Grid | None:
-    """How well the states of each layer agree with the classes; None without classes."""
+    """Agreement between the states of each layer and the classes; None without classes."""
     if samples.classes is None:
         return None
     rows = []
@@ -32,18 +32,19 @@ def agreement(layers: Sequence[Layer], samples: Samples) -> Grid | None:
                 f"{100 * majority:.1f} %",
             )
         )
+    thing = layers[-1].thing
     return Grid(
         f"Agreement with {len(samples.class_names)} classes on {len(samples):,} {samples.noun}s",
-        ("", "states", "NMI", "one state a class", "commonest class of each state"),
+        ("", "number", "NMI", "accuracy, one-to-one", "accuracy, majority class"),
         rows,
-        "NMI: normalised mutual information, 0 to 1. One state a class: the share that is right when each class is "
-        "given one state, the best way. Commonest class: the share in a state whose commonest class is theirs, which "
-        "rises with the number of states by itself.",
+        "NMI: normalised mutual information, 0 to 1. One-to-one: the accuracy if each class is matched with one "
+        f"{thing}, in the best way. Majority class: the accuracy if each {thing} predicts its most common class; it "
+        f"grows with the number of {thing}s.",
     )
 
 
 def crosstab_picture(layer: Layer, samples: Samples) -> Picture | None:
-    """Which states hold each class; None without classes."""
+    """Cross-table of states and classes; None without classes."""
     if samples.classes is None:
         return None
     classes = samples.classes
@@ -51,9 +52,9 @@ def crosstab_picture(layer: Layer, samples: Samples) -> Picture | None:
     nmi = normalized_mutual_info_score(classes, layer.claimed)
     height = float(np.clip(1.2 + 0.24 * n, 2.6, 6.0))
     return drawn(
-        f"Classes of each state: {layer.name}",
-        f"Which of {n} classes the {len(samples):,} {samples.noun}s in each state have; NMI {nmi:.3f}. The table of "
-        "all states in the explorer has each state's commonest class.",
+        f"Classes of each {layer.thing}: {layer.name}",
+        f"How the {len(samples):,} {samples.noun}s of each of the {n} classes are spread over the {layer.thing}s; NMI "
+        f"{nmi:.3f}. The table in the explorer lists the most common class of each {layer.thing}.",
         lambda ax: CrosstabDisplay.from_labels(layer.claimed, classes, class_names=samples.class_names, ax=ax),
         (4.9, height),
     )

@@ -1,4 +1,4 @@
-"""The half of the page that shows clusters of images and of texts."""
+"""The side of the page for clusters of images and of texts."""
 
 from __future__ import annotations
 
@@ -35,25 +35,25 @@ def clusters_side(
     method: Method = "tsne",
     watch: Watch = lambda doing: None,
 ) -> Side:
-    """What is to be said of clusters of images or of texts.
+    """Describe clusters of images or of texts.
 
     Parameters
     ----------
     folder : Path
-        Where the model is saved.
+        Folder of the saved model.
     clusterer : InformationClusterer
     samples : Samples
-        Images, of the size that the model takes where it was fitted to images; or texts.
+        Texts, or images. A model of images takes images of its own size.
     data : str
-        What the command line calls them.
+        Name of the data on the command line.
     X : array or DataFrame of shape (n_samples, n_features), optional
-        Where the model was fitted to other than images: what it takes for `samples`.
+        The features of `samples`, unless the model was fitted to images.
     by : str
-        What `X` is, in the caption of the map.
+        Description of `X` for the caption of the map.
     options : sequence of str
-        Words of `neuralbayes label` that say which part of the data is used, and by what.
+        Options of `neuralbayes label` that select the data and its features.
     method : {"tsne", "pca"}
-        Of the map.
+        Method of the map.
     watch : callable, optional
     """
     watch(f"looking at {len(samples):,} {samples.noun}s")
@@ -96,7 +96,7 @@ def clusters_side(
 
 
 def _image_layers(clusterer: InformationClusterer, samples: Samples, method: Method, watch: Watch) -> list[Layer]:
-    """The clusters of images, and the small states that they are made of."""
+    """The layers of a model of images: its small states, and the clusters that merge them."""
     if samples.pictures is None or list(samples.pictures.shape[1:]) != clusterer.image_shape_:
         got = "no images" if samples.pictures is None else f"images of shape {samples.pictures.shape[1:]}"
         raise ValueError(f"`samples` must be images of the shape {clusterer.image_shape_} of the model, got {got}")
@@ -107,7 +107,9 @@ def _image_layers(clusterer: InformationClusterer, samples: Samples, method: Met
         states = posterior(module.network(points))
     p_zx = clusterer.predict_proba(samples.pictures).astype(np.float32)
     watch("the map")
-    places = posterior_places(states.numpy(), method)  # the states tell more of what is near what than the clusters
+    places = posterior_places(
+        states.numpy(), method
+    )  # the states describe neighbourhoods in more detail than the clusters
     small = Layer("small states", states.numpy(), places, float(mutual_information(states)), len(samples))
     return [small, _clusters(clusterer, p_zx, places, points.flatten(1).numpy())]
 
@@ -115,7 +117,7 @@ def _image_layers(clusterer: InformationClusterer, samples: Samples, method: Met
 def _feature_layer(
     clusterer: InformationClusterer, X: Any, samples: Samples, method: Method, by: str, watch: Watch
 ) -> Layer:
-    """The clusters of what has features, on a map of these."""
+    """The clusters on a map of the features."""
     p_zx = clusterer.predict_proba(X).astype(np.float32)
     rows = clusterer.vectorizer_.transform(X) if hasattr(clusterer, "vectorizer_") else X
     with torch.no_grad():
@@ -128,11 +130,13 @@ def _clusters(
     clusterer: InformationClusterer, p_zx: NDArray[np.float32], places: Places, points: NDArray[np.floating]
 ) -> Layer:
     information = float(mutual_information(torch.from_numpy(p_zx)))
-    return Layer("clusters", p_zx, places, information, len(p_zx), clusterer.separation_, points=points)
+    return Layer(
+        "clusters", p_zx, places, information, len(p_zx), clusterer.separation_, points=points, thing="cluster"
+    )
 
 
 def cluster_grids(clusterer: InformationClusterer, layer: Layer) -> list[Grid]:
-    """Size and separation of each cluster, and the numbers of clusters that could have been."""
+    """Size and separation of each cluster, and the numbers of clusters that were considered."""
     counts = np.bincount(layer.claimed, minlength=layer.n_states)
     n_small = clusterer.module_.membership.sum(dim=0).int().tolist()
     rows = [

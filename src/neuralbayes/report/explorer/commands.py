@@ -1,4 +1,4 @@
-"""The command that runs a thing again, from what it wrote down about itself."""
+"""The command that repeats a run or a fit, from its recorded settings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from neuralbayes.features.pretraining import PRESETS
 
 OPTIONS = {"batch_size": "batch", "microbatch_size": "microbatch"}
-"""Settings whose option has another name."""
+"""Options whose names differ from the settings."""
 
 NO_OPTION = ("noise_scale",)
 LABEL_OPTIONS = {"n_neighbors": "--neighbors", "random_state": "--seed"}
@@ -18,20 +18,20 @@ LABEL_DEFAULTS = {"n_neighbors": 15, "random_state": 0}
 
 
 def pretrain_command(config: Mapping[str, Any], choice: Mapping[str, Any] | None, out: str) -> str:
-    """The words that train an encoder with the settings of a config.json on the images of a data.json.
+    """The command that trains an encoder with the settings of a config.json on the images of a data.json.
 
     Parameters
     ----------
     config : mapping
     choice : mapping, optional
-        With "data", "split", "limit", "size", "channels"; without it, DATA is left to be named.
+        With "data", "split", "limit", "size" and "channels". Without it, the command contains the placeholder DATA.
     out : str
         Folder of the run.
 
     Returns
     -------
     str
-        Empty where the command line cannot say it: another method, or a setting without an option.
+        Empty if there is no such command: another method, or a setting without an option.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def pretrain_command(config: Mapping[str, Any], choice: Mapping[str, Any] | None
     presets = {name: _plain(asdict(preset)) for name, preset in PRESETS.items()}
     given = _plain({name: value for name, value in config.items() if name != "method"})
     if any(set(given) != set(preset) for preset in presets.values()):
-        return ""  # of another version
+        return ""  # written by another version
     changes = {name: [k for k in given if given[k] != preset[k]] for name, preset in presets.items()}
     name = min(("laptop", "paper"), key=lambda name: len(changes[name]))
     if set(changes[name]) & set(NO_OPTION):
@@ -64,9 +64,9 @@ def pretrain_command(config: Mapping[str, Any], choice: Mapping[str, Any] | None
 def label_command(
     params: Mapping[str, Any], defaults: Mapping[str, Any], data: str, model: str, options: Sequence[str] = ()
 ) -> str:
-    """The words that train a labeler with `params` on a table; empty where one of them has no option.
+    """The command that fits a clusterer with `params` to a table; empty if a parameter has no option.
 
-    `options` are those that say which part of the table is used.
+    `options` select the part of the table to use.
 
     Examples
     --------

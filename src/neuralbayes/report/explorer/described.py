@@ -20,21 +20,21 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MAX_COLUMNS = 40
-"""Columns in the heat map and in lists of rows: those that say most about the clusters."""
+"""Maximum number of columns in the heat map and in lists of rows: the most informative ones."""
 
 N_REASONS = 3
-"""Columns that are named as the reason for a label."""
+"""Number of columns given as the reason for a label."""
 
 LETTERS = 60
-"""Of a text that are in the page."""
+"""Maximum length of a text on the page."""
 
 STEPS = 5
-"""Shades of the heat map to either side."""
+"""Number of shades on either side of the heat map."""
 
 
 @dataclass(frozen=True)
 class HeatCell:
-    """One field of the heat map; `step` is from -STEPS to STEPS, for categories from 0."""
+    """A cell of the heat map; `step` runs from -STEPS to STEPS, or from 0 for categories."""
 
     text: str
     step: int
@@ -43,7 +43,7 @@ class HeatCell:
 
 @dataclass(frozen=True)
 class Card:
-    """What the page says of one cluster."""
+    """The card of one cluster."""
 
     number: int
     name: str
@@ -59,22 +59,22 @@ class Card:
 
 @dataclass(frozen=True, eq=False)
 class Described:
-    """All that the page explains of the clusters of a table.
+    """The explanation of the clusters of a table.
 
     Attributes
     ----------
     sentence : str
-        What was found.
+        Summary of the result.
     cards : list of Card
     heat : list of (str, bool, list of HeatCell)
-        A column of the table, whether it was fitted, and its field for each cluster.
+        A column of the table, whether it was fitted, and its cell for each cluster.
     row_names : list of str
     cells : list of (Column, list of str)
-        The columns of the list of rows, and their cells in letters.
+        The columns of the list of rows, and their cells as text.
     runner_up : ndarray of int64 and shape (n_rows,)
         The second most probable cluster.
     reasons : ndarray of int64 and shape (n_rows, N_REASONS)
-        Places among `cells` of what speaks most for the label against the second most probable; -1 for none.
+        Indices into `cells` of the columns that support the label most, compared with the runner-up; -1 for none.
     """
 
     sentence: str
@@ -108,15 +108,15 @@ def described(
         All columns of these rows.
     p_zx : ndarray of shape (n_rows, n_clusters)
     index : ndarray of int64 and shape (n_rows,)
-        The numbers of the rows in their table.
+        Row numbers in the whole table.
     sizes : ndarray of shape (n_clusters,), or None
-        Rows of each cluster in the whole table, where that is known; else these rows are counted.
+        Rows of each cluster in the whole table, if known; otherwise these rows are counted.
     fitted : collection of str
-        The columns that the model was fitted to: no others can be the reason for a label, nor in a rule.
+        The columns that the model was fitted to. Only they can be a reason for a label or appear in a rule.
     left_out : collection of str
-        Columns that do not count, such as true classes.
+        Columns to ignore, such as true classes.
     verdict : str
-        How far the clusters are apart, for the sentence.
+        Separation of the clusters in words, for the sentence.
     """
     k = p_zx.shape[1]
     labels = p_zx.argmax(axis=1)
@@ -136,7 +136,7 @@ def described(
 
 
 def _telling(found: Description, labels: NDArray[np.integer], k: int) -> list[Column]:
-    """At most MAX_COLUMNS columns, those that say most about the clusters first, text last."""
+    """At most MAX_COLUMNS columns, the most informative first, text last."""
     told = [
         -1.0 if column.kind == "text" else float(column_information(column, labels, k).sum())
         for column in found.columns
@@ -182,7 +182,7 @@ def _card(
 
 
 def _heat(column: Column, labels: NDArray[np.integer], k: int) -> list[HeatCell]:
-    """The field of each cluster: numbers in standard deviations from the mean, categories by their commonest value."""
+    """The cell of each cluster: numbers in standard deviations from the mean, categories by their most common value."""
     found = []
     scaled = standardized(column.values) if column.ordered else np.empty(0)
     show = as_date if column.kind == "date" else short_number
@@ -210,7 +210,7 @@ def _heat(column: Column, labels: NDArray[np.integer], k: int) -> list[HeatCell]
 def _reasons(
     columns: Sequence[Column], fitted: Collection[str], labels: NDArray[np.integer], p_zx: NDArray[Any]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """What speaks most for each label against the second most probable cluster, and which that is."""
+    """The columns that support each label most, compared with the second most probable cluster, and that cluster."""
     n, k = p_zx.shape
     reasons = np.full((n, N_REASONS), -1, np.int64)
     if k < 2:
@@ -229,13 +229,13 @@ def _reasons(
         axis=1,
     )
     order = np.argsort(-evidence, axis=1, kind="stable")[:, :N_REASONS]
-    speaks = np.take_along_axis(evidence, order, axis=1) > 0.1  # nats: less is nothing
+    speaks = np.take_along_axis(evidence, order, axis=1) > 0.1  # nats: smaller values do not count
     reasons[:, : order.shape[1]] = np.where(speaks, np.array(places)[order], -1)
     return reasons, runner_up
 
 
 def _texts(column: Column, frame: pd.DataFrame) -> list[str]:
-    """The cells of a column in letters, empty where missing."""
+    """The cells of a column as text; empty if missing."""
     if column.ordered:
         show = as_date if column.kind == "date" else short_number
         return ["" if np.isnan(value) else show(value) for value in column.values.tolist()]

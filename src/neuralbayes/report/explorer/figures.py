@@ -1,4 +1,4 @@
-"""Pictures inside the page: those of :mod:`neuralbayes.plot` in light and dark, sheets of thumbnails, plain pixels."""
+"""Embedded pictures: figures of :mod:`neuralbayes.plot` in light and dark, sheets of thumbnails, plain pixels."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 THUMBNAILS = (48, 32, 24)
-"""Pixels along the longer side, at most: larger pictures are scaled down, to the less the more of them there are."""
+"""Maximum length of the longer side in pixels. The more pictures there are, the smaller they become."""
 
-BLOCK = 16  # pixels that WebP codes together: thumbnails that share a block would run into each other
+BLOCK = 16  # block size of WebP in pixels: thumbnails that share a block would bleed into each other
 QUALITIES = (82, 60, 35)
-SINGLE = ((112, 82), (80, 75), (64, 70), (48, 60))  # pixels and quality of thumbnails that stand alone
+SINGLE = ((112, 82), (80, 75), (64, 70), (48, 60))  # pixels and quality of separate thumbnails
 SQUARE = 2.1  # inches
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture as addresses that hold it, and in words.
+    """A picture as data URLs, with its texts.
 
     Attributes
     ----------
     title, text : str
-        The heading, and what stands for the picture where it cannot be seen.
+        The heading and the alternative text.
     light, dark : str
-        Addresses; the same one for both where its colours mean something.
+        Data URLs; equal if the colours carry meaning.
     caption : str
-        What stands below the picture.
+        Text below the picture.
     verdict : bool, or None
-        Whether the caption says that something is as it should be, or is not.
+        Whether the caption reports a success or a failure; None for neither.
     pixelated : bool
-        Whether it is enlarged without smoothing.
+        Whether to enlarge it without smoothing.
     """
 
     title: str
@@ -64,9 +64,9 @@ class Sheet:
     columns : int
         Thumbnails in a row.
     cell : int
-        Pixels from one to the next.
+        Distance between thumbnails in pixels.
     width, height : int
-        Of a thumbnail.
+        Size of a thumbnail in pixels.
     """
 
     address: str
@@ -77,7 +77,7 @@ class Sheet:
 
 
 def drawn(title: str, text: str, draw: Callable[[Axes], Any], size: tuple[float, float] = (3.9, 2.8)) -> Picture:
-    """What `draw` draws into axes, as SVG in light and dark colours; a page without it, and why, where that fails."""
+    """Draw a picture as SVG in light and dark colours. If drawing fails, the page shows the reason instead."""
     found: list[Picture] = []
     problem = problem_of(lambda: found.append(_drawn(title, text, draw, size)))
     if problem is None:
@@ -91,7 +91,7 @@ def _drawn(title: str, text: str, draw: Callable[[Axes], Any], size: tuple[float
 
     addresses = []
     for name in ("light", "dark"):
-        with theme(name, transparent=True), rc_context({"svg.hashsalt": "neuralbayes"}):  # the same names each time
+        with theme(name, transparent=True), rc_context({"svg.hashsalt": "neuralbayes"}):  # reproducible ids
             figure, ax = new_picture()
             figure.set_size_inches(*size)
             draw(ax)
@@ -102,13 +102,13 @@ def _drawn(title: str, text: str, draw: Callable[[Axes], Any], size: tuple[float
 
 
 def pixels(title: str, text: str, wall: NDArray[np.float64]) -> Picture:
-    """A picture (H, W, 3) or (H, W, 4) of numbers in [0, 1], one pixel each."""
+    """Encode an array (H, W, 3) or (H, W, 4) of numbers in [0, 1] as a picture."""
     address = png_address((255.0 * np.clip(wall, 0.0, 1.0)).round().astype(np.uint8))
     return Picture(title, text, address, address, caption=text, pixelated=True)
 
 
 def painted(title: str, text: str, draw: Callable[[Axes], Any], *, caption: str, verdict: bool | None) -> Picture:
-    """What `draw` draws into axes that fill a square, as one WebP for light and dark: it has no ground and no words."""
+    """Draw a square picture without background and text, as one WebP for light and dark."""
     figure, ax = new_picture()
     figure.set_layout_engine("none")
     figure.set_size_inches(SQUARE, SQUARE)
@@ -122,7 +122,7 @@ def painted(title: str, text: str, draw: Callable[[Axes], Any], *, caption: str,
 
 
 def png_address(array: NDArray[np.uint8]) -> str:
-    """An image (H, W, C) as the address of a PNG."""
+    """Encode an image (H, W, C) as the data URL of a PNG."""
     file = io.BytesIO()
     Image.fromarray(array).save(file, "PNG", optimize=True)
     return data_address(file.getvalue(), "image/png")
@@ -135,13 +135,13 @@ def sheet(pictures: NDArray[np.uint8], budget: int) -> Sheet:
     ----------
     pictures : ndarray of uint8 and shape (n, H, W, C)
     budget : int
-        Bytes that the file may have: grey ones without loss where that fits, then in falling quality, then smaller.
-        What is smallest is taken whatever its size.
+        Maximum size of the file in bytes. Grey pictures are first tried without loss; then the quality falls, then the
+        size. The smallest version is used even if it exceeds the budget.
     """
     smallest: Sheet
     for longest in THUMBNAILS:
         thumbnails = np.stack([_thumbnail(picture, longest) for picture in pictures])
-        # Drawn figures, such as digits, are smaller and sharper without loss.
+        # Line drawings such as digits are smaller and sharper without loss.
         grey = bool((thumbnails == thumbnails[..., :1]).all())
         options: list[dict[str, Any]] = [{"lossless": True}] if grey else []
         for option in [*options, *({"quality": quality} for quality in QUALITIES)]:
@@ -152,7 +152,7 @@ def sheet(pictures: NDArray[np.uint8], budget: int) -> Sheet:
 
 
 def thumbnails(pictures: NDArray[np.uint8], chosen: Sequence[int], budget: int) -> dict[int, str]:
-    """Some of the pictures (n, H, W, C), each as an address: as large as all fit into `budget` bytes, else small."""
+    """Encode pictures (n, H, W, C) as data URLs, as large as fits into `budget` bytes in total."""
     found: dict[int, bytes] = {}
     for longest, quality in SINGLE:
         for i in chosen:
@@ -168,9 +168,9 @@ def _encoded(thumbnails: NDArray[np.uint8], option: dict[str, Any]) -> tuple[byt
     """Thumbnails (n, h, w, 3) as WebP."""
     n, height, width = thumbnails.shape[:3]
     cell = BLOCK * math.ceil(max(height, width) / BLOCK)
-    columns = math.ceil(math.sqrt(n))  # no side may be longer than 16,383 pixels
+    columns = math.ceil(math.sqrt(n))  # WebP limits each side to 16,383 pixels
     rows = math.ceil(n / columns)
-    # Edges are repeated to the end of the cell, so that a neighbour does not shine through.
+    # Repeat the edges up to the end of the cell, so that neighbours do not bleed in.
     padded = np.pad(thumbnails, ((0, rows * columns - n), (0, cell - height), (0, cell - width), (0, 0)), mode="edge")
     wall = padded.reshape(rows, columns, cell, cell, 3).transpose(0, 2, 1, 3, 4).reshape(rows * cell, columns * cell, 3)
     file = io.BytesIO()
@@ -179,12 +179,12 @@ def _encoded(thumbnails: NDArray[np.uint8], option: dict[str, Any]) -> tuple[byt
 
 
 def data_address(content: bytes, kind: str) -> str:
-    """Content as an address that holds it."""
+    """Encode content as a data URL."""
     return f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"
 
 
 def _thumbnail(picture: NDArray[np.uint8], most: int) -> NDArray[np.uint8]:
-    """In colours, the longer side no longer than `most`: (H, W, C) -> (h, w, 3)."""
+    """Convert to RGB and shrink the longer side to at most `most` pixels: (H, W, C) -> (h, w, 3)."""
     colors = np.repeat(picture, 3, axis=2) if picture.shape[2] == 1 else picture
     longest = max(colors.shape[:2])
     if longest <= most:

@@ -1,4 +1,4 @@
-"""Clusters of pictures and of texts as the page shows them: by their members, the largest cluster first."""
+"""Clusters of pictures and of texts, shown by their members, the largest cluster first."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from neuralbayes.report.explorer.side import Layer
 from neuralbayes.report.explorer.words import separation_words
 
 FIRST = 24
-"""Clusters that are shown before somebody asks for all."""
+"""Number of clusters shown at first."""
 
 LETTERS = 200
-"""Of a text that are in the page."""
+"""Maximum length of a text on the page."""
 
 N_TEXTS = 5
-"""Typical, and borderline, texts of a cluster."""
+"""Number of typical and of borderline texts per cluster."""
 
 N_PICTURES, N_PICTURES_OF_MANY = 12, 8
-"""Typical pictures of a cluster; of each of more clusters than FIRST."""
+"""Number of typical pictures per cluster; the second number applies to more than FIRST clusters."""
 
 BUDGET = 600_000
-"""Bytes of the pictures of all clusters."""
+"""Maximum size of all pictures in bytes."""
 
 N_CLASSES = 3
-"""Commonest classes of a cluster that are named."""
+"""Number of classes named per cluster."""
 
 
 @dataclass(frozen=True)
 class Member:
-    """A picture or a text: its place among the samples, the cluster that is second best, and what is shown of it."""
+    """A picture or a text: its index among the samples, its second most probable cluster, and its content."""
 
     place: int
     name: str
@@ -49,7 +49,7 @@ class Member:
 
 @dataclass(frozen=True)
 class MembersCard:
-    """What the page says of one cluster."""
+    """The card of one cluster."""
 
     number: int
     name: str
@@ -69,15 +69,15 @@ class Gallery:
     Attributes
     ----------
     sentence : str
-        What was found, with the verdict.
+        Summary of the result, with the verdict.
     verdict : str
-        How far the clusters are apart.
+        Separation of the clusters, in words.
     poor : bool
         Whether most clusters are poorly separated.
     cards : list of MembersCard
-        The largest first.
+        Sorted by size, the largest first.
     names : list of str
-        Of the clusters by their numbers.
+        Names of the clusters, by number.
     runner_up : ndarray of int64 and shape (n_samples,)
         The second most probable cluster.
     """
@@ -102,9 +102,9 @@ def members_gallery(samples: Samples, layer: Layer, sizes: NDArray[np.integer] |
     samples : Samples
         With `pictures` or `texts`.
     layer : Layer
-        With `points`, by which members are typical.
+        With `points`, which determine the typical members.
     sizes : ndarray of shape (n_clusters,), optional
-        Members in all data, where that is known; else those in the page are counted.
+        Members in all data, if known; otherwise the samples on the page are counted.
     """
     if layer.points is None or (samples.pictures is None and samples.texts is None):
         raise ValueError("a gallery needs pictures or texts, and the points where they lie")
@@ -159,7 +159,7 @@ def members_gallery(samples: Samples, layer: Layer, sizes: NDArray[np.integer] |
 
 
 def shortened(text: str) -> str:
-    """The beginning of a text, in one line.
+    """The beginning of a text, on one line.
 
     Examples
     --------
@@ -171,7 +171,7 @@ def shortened(text: str) -> str:
 
 
 def _different(rows: Sequence[int], texts: Sequence[str] | None, n: int) -> list[int]:
-    """The first `n` rows, of equal texts one."""
+    """The first `n` rows with different texts."""
     if texts is None:
         return list(rows[:n])
     found: dict[str, int] = {}
@@ -183,7 +183,7 @@ def _different(rows: Sequence[int], texts: Sequence[str] | None, n: int) -> list
 
 
 def _classes(samples: Samples, labels: NDArray[np.intp], k: int) -> list[list[tuple[str, float]]]:
-    """The commonest classes of each cluster, with their shares; none where classes are not known."""
+    """The most common classes of each cluster with their shares; empty without classes."""
     if samples.classes is None:
         return [[] for _ in range(k)]
     counts = crosstab(labels, samples.classes, k, len(samples.class_names))

@@ -1,4 +1,4 @@
-"""The page: template, style and script in one file that asks for nothing from anywhere."""
+"""The page: template, style and script in one self-contained file."""
 
 from __future__ import annotations
 
@@ -43,23 +43,23 @@ SCRIPTS = (
     "boot.js",
 )
 GENERATOR = b'name="generator" content="neuralbayes'
-"""What every page has near its beginning."""
+"""Identifies a page of this library, near its beginning."""
 
 SHEET_BUDGET = 2_400_000
-"""Bytes of all thumbnails: with the rest, and in base64, the page stays below 5 MB."""
+"""Maximum size of all thumbnails in bytes, which keeps the page below 5 MB."""
 
 
 def write_page(sides: Sequence[Side], out: Path, story: Story = REPORT) -> Path:
-    """Write one half, or two side by side, as a page of its own.
+    """Write a page with one side, or with two next to each other.
 
     Parameters
     ----------
     sides : sequence of one or two Side
-        Where both have the same `samples` (the very object), the page shows which of them the two group differently.
+        If both share the same `samples` object, the page shows the samples that the two assign differently.
     out : Path
-        The file.
+        File to write.
     story : Story, optional
-        What stands before and after them.
+        Sections before and after the sides.
     """
     if len(sides) not in (1, 2):
         raise ValueError(f"`sides` must be one or two, got {len(sides)}")
@@ -114,7 +114,7 @@ def page_text(sides: Sequence[Side], story: Story = REPORT) -> str:
 
 
 def policy(*, scripts: Sequence[str], styles: Sequence[str]) -> str:
-    """A Content-Security-Policy that allows these inline texts, pictures inside the page, and nothing else."""
+    """A Content-Security-Policy that allows only these inline texts and embedded pictures."""
     return "; ".join(
         [
             "default-src 'none'",
@@ -128,7 +128,7 @@ def policy(*, scripts: Sequence[str], styles: Sequence[str]) -> str:
 
 
 def is_page(path: Path) -> bool:
-    """Whether a file is a page that this module wrote, which may be replaced by a newer one."""
+    """Whether this module wrote the file, which may then be overwritten."""
     with open(path, "rb") as file:
         return GENERATOR in file.read(4096)
 
@@ -161,7 +161,7 @@ def _environment() -> Any:
 def _markup(text: str) -> Any:
     from markupsafe import Markup
 
-    return Markup(text)  # our own files, and JSON made safe
+    return Markup(text)  # our own files and escaped JSON
 
 
 def _asset(name: str) -> str:

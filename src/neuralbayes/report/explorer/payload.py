@@ -1,4 +1,4 @@
-"""What the script of the page is given: arrays as base64, everything as JSON that no text in it can break out of."""
+"""Data for the script of the page: arrays as base64, in JSON that is safe inside a script element."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ from neuralbayes.report.explorer.samples import Samples, standardized, telling_c
 from neuralbayes.report.explorer.side import Layer
 
 TOP = 8
-"""Most probable states of a sample that are in the page."""
+"""Number of most probable states stored per sample."""
 
 MEMBERS = 12
-"""Typical, and borderline, samples of a state that are in the page."""
+"""Number of typical and of borderline samples stored per state."""
 
 CLASSES = 3
-"""Commonest classes of a state that are in the page."""
+"""Number of classes stored per state."""
 
 FEW_STATES = 7
-"""So many states have colours of their own; of more, the page opens with the one that says most."""
+"""Up to this many states have their own colours; with more, the page opens with the most informative one."""
 
-WHOLE = 65535  # that stands for 1 in whole numbers of 16 bits
-NONE = 65535  # that stands for no sample
+WHOLE = 65535  # represents 1 in 16-bit integers
+NONE = 65535  # represents a missing sample
 
 
 def safe_json(value: Any) -> str:
-    """JSON for a script element: nothing in it can end the element, open a comment, or be a line end of JavaScript.
+    """JSON for a script element: it cannot end the element, open a comment or contain a JavaScript line terminator.
 
     Examples
     --------
     >>> safe_json({"name": "</script><!--"})
     '{"name":"\\\\u003c/script\\\\u003e\\\\u003c!--"}'
     """
-    text = json.dumps(value, allow_nan=False, separators=(",", ":"))  # beyond ASCII escaped, U+2028 too
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"))  # escapes all beyond ASCII, including U+2028
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def samples_payload(samples: Samples, shown: NDArray[np.intp], sheet: Sheet | None) -> dict[str, Any]:
-    """Samples, with the values of the columns `shown`."""
+    """The samples, with the values of the columns `shown`."""
     payload: dict[str, Any] = {
         "noun": samples.noun,
         "nAll": samples.n_all,
@@ -90,6 +90,7 @@ def layer_payload(layer: Layer, samples: Samples, shown: NDArray[np.intp]) -> di
     extent = np.where(high > low, high - low, 1.0)
     payload: dict[str, Any] = {
         "name": layer.name,
+        "thing": layer.thing,
         "nStates": k,
         "bound": layer.bound,
         "information": layer.information,
@@ -133,7 +134,7 @@ def layer_payload(layer: Layer, samples: Samples, shown: NDArray[np.intp]) -> di
 
 
 def described_payload(found: Described) -> dict[str, Any]:
-    """The rows of a table with the reasons for their labels; cells are text, one a line."""
+    """The rows of a table with the reasons for their labels; cells are text, one per line."""
     return {
         "clusters": found.names,
         "names": found.row_names,
@@ -147,19 +148,19 @@ def described_payload(found: Described) -> dict[str, Any]:
 
 
 def gallery_payload(found: Gallery) -> dict[str, Any]:
-    """The names of clusters, and the second most probable one of each sample."""
+    """The names of the clusters, and the second most probable cluster of each sample."""
     return {"clusters": found.names, "runnerUp": _packed(found.runner_up, "<u2")}
 
 
 def columns_shown(samples: Samples, layer: Layer) -> NDArray[np.intp]:
-    """Of a table the columns in which the states of `layer` differ most."""
+    """The columns of a table in which the states of `layer` differ most."""
     if samples.values is None:
         return np.arange(0)
     return telling_columns(samples.values, layer.claimed)
 
 
 def _midmost(layer: Layer) -> NDArray[np.intp]:
-    """The members in the midst of each state, the most typical first: (n_states, MEMBERS), NONE where it has fewer."""
+    """The members in the middle of each state, most typical first: (n_states, MEMBERS), padded with NONE."""
     found = np.full((layer.n_states, MEMBERS), NONE, np.intp)
     if layer.points is not None:
         for state, members in enumerate(rank_members(layer.points, layer.claimed, layer.n_states)):

@@ -1,4 +1,4 @@
-"""Where samples stand on the map."""
+"""Positions of samples on the map."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 MAX_MAPPED = 1500
-"""Points that t-SNE is given: some seconds."""
+"""Maximum number of points for t-SNE, which then takes seconds."""
 
 ITERATIONS = 500
-COMPONENTS = 30  # principal components that t-SNE sees
+COMPONENTS = 30  # principal components passed to t-SNE
 Method = Literal["tsne", "pca"]
 
 
@@ -24,10 +24,10 @@ class Places:
     ----------
     points : ndarray of shape (n, 2)
     mapped : ndarray of bool and shape (n,)
-        Those that are drawn; any other has the place of the drawn one that is most like it.
+        Samples that are drawn. Any other sample has the position of the most similar drawn sample.
     axis_names : tuple of two str
     caption : str
-        What the map is.
+        Description of the map.
     """
 
     points: NDArray[np.float64]
@@ -37,7 +37,7 @@ class Places:
 
 
 def posterior_places(p_zx: NDArray[Any], method: Method) -> Places:
-    """Samples by their posteriors: near each other where p(z|x) is alike in Hellinger distance.
+    """Map samples by their posteriors: nearby samples have a small Hellinger distance between their p(z|x).
 
     Parameters
     ----------
@@ -50,13 +50,13 @@ def posterior_places(p_zx: NDArray[Any], method: Method) -> Places:
     >>> np.allclose(places.points[0], places.points[1])
     True
     """
-    roots = np.sqrt(np.asarray(p_zx, dtype=np.float64))  # whose Euclidean distance is Hellinger's
+    roots = np.sqrt(np.asarray(p_zx, dtype=np.float64))  # their Euclidean distance is the Hellinger distance
     what = "the square roots of p(z|x)" if method == "pca" else "p(z|x)"
     return _mapped(roots, method, what, "samples", "their posteriors are all alike")
 
 
 def feature_places(points: NDArray[Any], method: Method, what: str, noun: str) -> Places:
-    """Samples by their features, `what` of which: near each other where these are alike.
+    """Map samples by their features, described by `what`: nearby samples have similar features.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def feature_places(points: NDArray[Any], method: Method, what: str, noun: str) -
 
 
 def _mapped(rows: NDArray[np.float64], method: Method, what: str, noun: str, alike: str) -> Places:
-    """Some of the rows by t-SNE or PCA, the others at the place of the most similar of them."""
+    """Map some rows by t-SNE or PCA, and the others to the position of the most similar one."""
     from sklearn.decomposition import PCA
 
     n, d = rows.shape
@@ -76,7 +76,7 @@ def _mapped(rows: NDArray[np.float64], method: Method, what: str, noun: str, ali
     mapped[order] = True
     drawn = rows[mapped]
     part = f"{len(drawn):,} of {n:,} {noun}" if len(drawn) < n else f"{n:,} {noun}"
-    if min(drawn.shape) < 2 or drawn.std(axis=0).max() < 1e-6:  # nothing to be told apart
+    if min(drawn.shape) < 2 or drawn.std(axis=0).max() < 1e-6:  # all rows are equal
         return _placed(np.zeros((len(drawn), 2)), rows, mapped, ("", ""), f"{part}: {alike}")
     reduced = PCA(min(COMPONENTS, len(drawn), d), random_state=0, svd_solver="full").fit(drawn)
     components = reduced.transform(drawn)
@@ -98,7 +98,7 @@ def _placed(
     axis_names: tuple[str, str],
     caption: str,
 ) -> Places:
-    """Give each row that is not mapped the place of its nearest neighbour among those that are."""
+    """Give each unmapped row the position of its nearest mapped neighbour."""
     from sklearn.metrics import pairwise_distances_argmin
 
     places = np.empty((len(rows), 2))

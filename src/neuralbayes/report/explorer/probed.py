@@ -1,4 +1,4 @@
-"""What ``neuralbayes probe`` left in the folder of a run."""
+"""Results of ``neuralbayes probe`` in the folder of a run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PROTOCOLS = (HONEST, "paper")
 
 
 def probe_grid(folder: Path) -> Grid | None:
-    """All probes in a table; None where there are none."""
+    """All probes in a table; None without probes."""
     rows = []
     for data, row in _results(folder):
         found = {p: row[p] for p in PROTOCOLS if p in row}
@@ -60,7 +60,7 @@ def probe_pictures(folder: Path, class_names: Sequence[str]) -> list[Picture]:
 
 
 def is_number(value: Any) -> bool:
-    """Whether `value`, from JSON, is a number to compute with: finite, and no integer of a thousand digits."""
+    """Whether `value`, from JSON, is a finite number of reasonable size."""
     return isinstance(value, int | float) and abs(value) < 1e15
 
 
@@ -83,7 +83,7 @@ def _results(folder: Path) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _is_result(found: Any) -> bool:
-    """Whether JSON holds the numbers of a `ProbeResult`."""
+    """Whether JSON contains the numbers of a `ProbeResult`."""
     if not isinstance(found, dict) or "head" not in found or not isinstance(found.get("accuracies"), list):
         return False
     return all(is_number(found.get(name)) for name in ("mean", "std", "n_features", "n_test"))

@@ -1,4 +1,4 @@
-"""The half of the page that shows an image encoder: what its run wrote down, and what it makes of images."""
+"""The side of the page for an image encoder: its run, and its states on some images."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from neuralbayes.report.explorer.words import layer_warnings
 from neuralbayes.system.files import read_json
 from neuralbayes.training.metrics import read_metrics
 
-BATCH = 250  # images that pass through the network at a time
+BATCH = 250  # images per forward pass
 
 RESULT: dict[str, Callable[[Any], bool]] = {
     "layers": lambda value: isinstance(value, Mapping) and all(map(_is_layer, value.values())),
@@ -38,12 +38,12 @@ RESULT: dict[str, Callable[[Any], bool]] = {
     "versions": lambda value: isinstance(value, Mapping),
     **dict.fromkeys(("images", "seconds", "images_per_second", "peak_memory_mb"), is_number),
 }
-"""What result.json may hold, as far as it is computed with."""
+"""Entries of result.json that are used."""
 
 
 @dataclass(frozen=True)
 class RunRecord:
-    """What a run wrote down about itself, as far as it did."""
+    """The recorded settings and results of a run, as far as they exist."""
 
     config: Mapping[str, Any]
     result: Mapping[str, Any]
@@ -52,7 +52,7 @@ class RunRecord:
 
     @classmethod
     def read(cls, folder: Path) -> RunRecord:
-        """From the files in `folder`."""
+        """Read from the files in `folder`."""
 
         def known(name: str) -> Any:
             return read_json(folder / name) if (folder / name).is_file() else None
@@ -76,19 +76,19 @@ def encoder_side(
     method: Method = "tsne",
     watch: Watch = lambda doing: None,
 ) -> Side:
-    """What is to be said of an encoder.
+    """Describe an encoder.
 
     Parameters
     ----------
     folder : Path
-        Of its run.
+        Folder of its run.
     encoder : ImageEncoder
     samples : Samples
-        Images of the size that it takes.
+        Images of the encoder's size.
     own_data : bool
-        Whether they are of those that it was trained on.
+        Whether the encoder was trained on these images.
     method : {"tsne", "pca"}
-        Of the maps.
+        Method of the maps.
     watch : callable, optional
     """
     if samples.pictures is None or tuple(samples.pictures.shape[1:]) != tuple(encoder.shape):
@@ -136,7 +136,7 @@ def encoder_side(
 
 
 def image_model_side(folder: Path, estimator: MIMEncoder, samples: Samples, **options: Any) -> Side:
-    """What is to be said of a saved estimator of images; options as in :func:`encoder_side`."""
+    """Describe a saved estimator of images; options as in :func:`encoder_side`."""
     side = encoder_side(folder, estimator.module_, samples, own_data=False, **options)
     return replace(
         side,
@@ -162,7 +162,7 @@ def image_posteriors(encoder: ImageEncoder, pictures: NDArray[np.uint8]) -> dict
 
 
 def filters_picture(encoder: ImageEncoder) -> Picture:
-    """The first layer."""
+    """Filters of the first layer."""
     display = FiltersDisplay(encoder.network.state_dict()["conv1.weight"].cpu().numpy())
     caption = f"{display.caption[0].upper()}{display.caption[1:]}."
     return pixels("Filters of the first layer", caption, display.wall(clear=True))
@@ -219,7 +219,7 @@ def _number(value: Any) -> str | None:
 
 
 def _duration(seconds: Any) -> str | None:
-    """Seconds as people say them.
+    """Format seconds for people.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The samples that a page holds: some of the data, drawn at random, with their pictures or values."""
+"""The samples of a page: a random subset of the data, with their pictures or values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from neuralbayes.data.sources import Images, ImageSource
 MAX_CLASSES = 1000
 
 MAX_COLUMNS = 40
-"""Columns of a table whose values are in the page."""
+"""Maximum number of table columns on the page."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,20 +28,20 @@ class Samples:
     data : str
         The name of the data.
     noun : str
-        What one sample is called: image, row or text.
+        Word for a sample: image, row or text.
     n_all : int
-        How many the data have.
+        Number of samples in the data.
     index : ndarray of int64 and shape (n,)
-        Which of them these are, ascending.
+        Indices of these samples in the data, ascending.
     pictures : ndarray of uint8 and shape (n, H, W, C), or None
     names : list of str, or None
         Files of the pictures.
     values : ndarray of float64 and shape (n, d), or None
-        Of a table.
+        Values of a table.
     columns : list of str
         Their names.
     texts : list of str, or None
-        Where one column of a table is shown, whose name is the only one of `columns`.
+        The texts, if the page shows one column of a table; its name is the only one in `columns`.
     classes : ndarray of int64 and shape (n,), or None
         True classes, from 0.
     class_names : list of str
@@ -65,7 +65,7 @@ class Samples:
 
 
 def chosen(n_all: int, n: int) -> NDArray[np.int64]:
-    """`n` of `n_all` samples or all, always the same ones, ascending."""
+    """Select `n` of `n_all` samples, or all, reproducibly and in ascending order."""
     if n >= n_all:
         return np.arange(n_all)
     return np.sort(np.random.default_rng(0).choice(n_all, n, replace=False)).astype(np.int64)
@@ -74,7 +74,7 @@ def chosen(n_all: int, n: int) -> NDArray[np.int64]:
 def image_samples(
     images: Images, data: str, n: int, limit: int | None = None, shown: ImageSource | None = None
 ) -> Samples:
-    """At most `n` of the first `limit` images; `shown` are the same ones in another size, where a page has these."""
+    """At most `n` of the first `limit` images; `shown` are the same images in the size for the page."""
     n_all = len(images) if limit is None else min(limit, len(images))
     index = chosen(n_all, n)
     paths: Sequence[Path] | None = getattr(images.source, "paths", None)
@@ -94,7 +94,7 @@ def image_samples(
 def row_samples(
     X: NDArray[Any], data: str, columns: Sequence[str], index: NDArray[np.int64], labels: NDArray[Any] | None = None
 ) -> Samples:
-    """The rows `index` of a table, with the values of the column that holds their true classes, if it has one."""
+    """The rows `index` of a table, with the column of true classes, if there is one."""
     classes, class_names = _class_column(labels, index)
     return Samples(
         data=data,
@@ -111,7 +111,7 @@ def row_samples(
 def text_samples(
     texts: Sequence[str], data: str, column: str, index: NDArray[np.int64], labels: NDArray[Any] | None = None
 ) -> Samples:
-    """The rows `index` of a column of texts, with the values of the column that holds their true classes."""
+    """The rows `index` of a column of texts, with the column of true classes."""
     classes, class_names = _class_column(labels, index)
     return Samples(
         data=data,
@@ -126,7 +126,7 @@ def text_samples(
 
 
 def telling_columns(values: NDArray[np.float64], states: NDArray[np.intp]) -> NDArray[np.intp]:
-    """At most 40 columns, those in which the states differ most, in the order of the table.
+    """The columns in which the states differ most, at most 40, in the order of the table.
 
     Examples
     --------
@@ -147,14 +147,14 @@ def telling_columns(values: NDArray[np.float64], states: NDArray[np.intp]) -> ND
 
 
 def standardized(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Differences from the mean of each column in its standard deviations; 0 where a column is constant."""
+    """Differences from the mean of each column in standard deviations; 0 for constant columns."""
     std = values.std(axis=0)
     scaled: NDArray[np.float64] = (values - values.mean(axis=0)) / np.where(std > 0, std, 1.0)
     return scaled
 
 
 def _class_column(labels: NDArray[Any] | None, index: NDArray[np.int64]) -> tuple[NDArray[np.int64] | None, list[str]]:
-    """The classes of some rows, from 0, with their names; None where no column holds them."""
+    """The classes of some rows, from 0, with their names; None without a column of classes."""
     if labels is None:
         return None, []
     found, inverse = np.unique(np.array([str(value) for value in labels[index]]), return_inverse=True)
@@ -164,7 +164,7 @@ def _class_column(labels: NDArray[Any] | None, index: NDArray[np.int64]) -> tupl
 
 
 def _classes(labels: NDArray[np.int64], names: Sequence[str] | None) -> tuple[NDArray[np.int64] | None, list[str]]:
-    """Labels from 0 with a name for each; None where some image has none (a negative label)."""
+    """Labels from 0 with their names; None if an image has no label (a negative one)."""
     if labels.min(initial=0) < 0:
         return None, []
     n = int(labels.max(initial=0)) + 1

@@ -1,4 +1,4 @@
-"""What a page says beyond its halves: sections before and after them, in words, pictures, tables and commands."""
+"""Sections before and after the sides of a page: words, pictures, tables and commands."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from neuralbayes.report.explorer.side import Grid
 
 @dataclass(frozen=True)
 class Section:
-    """One of them; what it has stands in this order.
+    """A section. Its parts appear in this order.
 
     Attributes
     ----------
     name : str
-        The anchor: letters alone.
+        The anchor; letters only.
     title : str
     result : str
-        What was found, in a sentence or two above the pictures.
+        Summary of the result in one or two sentences, above the pictures.
     words : sequence of str
         Paragraphs below the pictures.
     gallery : sequence of Picture
-        Small ones of a kind, side by side.
+        Small pictures side by side.
     pictures : sequence of Picture
     grids : sequence of Grid
     commands : sequence of (str, str)
-        What somebody may want, and the command that does it.
+        A task, and the command for it.
     """
 
     name: str
@@ -50,4 +50,4 @@ class Story:
 
 
 REPORT = Story()
-"""That of a report, which has none."""
+"""The story of a report, which has no sections."""

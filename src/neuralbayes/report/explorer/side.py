@@ -1,11 +1,11 @@
-"""One half of the page: a run or a model, with what it makes of some samples."""
+"""One side of the page: a run or a model, applied to some samples."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,31 +20,33 @@ if TYPE_CHECKING:
     from neuralbayes.report.explorer.gallery import Gallery
 
 Watch = Callable[[str], None]
-"""Told what is being done while a side is made."""
+"""Called with a description of each step while a side is built."""
 
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """A discrete variable z: one layer of an encoder, or the states of a labeler.
+    """A discrete variable z: one layer of an encoder, or the clusters of a clusterer.
 
     Attributes
     ----------
     name : str
     p_zx : ndarray of float32 and shape (n_samples, n_states)
-        p(z|x) of the samples in the page.
+        p(z|x) of the samples on the page.
     places : Places
-        Of the samples on the map.
+        Positions of the samples on the map.
     information : float, or None
         I(x; z) in nats.
     n_informed : int
-        On how many samples it was measured.
+        Number of samples that `information` was measured on.
     separation : ndarray of shape (n_states,), or None
-        The certificate of a labeler, in nats.
+        Separation of each state, in nats.
     disjoint : ndarray of bool and shape (n_states,), or None
-        Which states are certified.
+        Whether each state is certified.
     points : ndarray of shape (n_samples, n_dimensions), or None
-        Where the samples lie. With it the members of a state that lie in its midst are the typical ones, else those of
+        Coordinates of the samples. If given, typical members lie in the middle of a state; otherwise they have the
         largest p(x|z)/p(x).
+    thing : {"state", "cluster"}
+        Word for a value of z on the page.
     """
 
     name: str
@@ -55,6 +57,7 @@ class Layer:
     separation: NDArray[np.float64] | None = None
     disjoint: NDArray[np.bool_] | None = None
     points: NDArray[np.floating] | None = None
+    thing: Literal["state", "cluster"] = "state"
 
     @property
     def n_states(self) -> int:
@@ -67,12 +70,12 @@ class Layer:
 
     @cached_property
     def p_z(self) -> NDArray[np.float64]:
-        """Over the samples in the page."""
+        """p(z) over the samples on the page."""
         return np.asarray(self.p_zx.mean(axis=0, dtype=np.float64))
 
     @cached_property
     def dead(self) -> NDArray[np.bool_]:
-        """States with less than a tenth of the equal share."""
+        """States whose p(z) is below a tenth of 1 / n_states."""
         return np.asarray(self.p_z < DEAD / self.n_states)
 
     @cached_property
@@ -83,7 +86,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table of text; `best` are the cells to be seen first, by row and column."""
+    """A table of text; `best` lists the cells to highlight, by row and column."""
 
     caption: str
     head: Sequence[str]
@@ -102,26 +105,26 @@ class Side:
     subtitle : str
     samples : Samples
     layers : list of Layer
-        The last is shown first.
+        The page opens with the last one.
     facts : list of (str, str)
-        What was run: a name and a value each.
+        Names and values that describe the run.
     settings : list of (str, str)
     command : str
-        What runs it again; empty where nothing is known that does.
+        The command that repeats it; empty if unknown.
     command_note : str
     warnings, notes : list of str
-        What a reader must know, and what is good to know.
+        Warnings and remarks for the reader.
     training : list of Picture
     labels : list of Picture
     grids : dict of str to list of Grid
-        Tables by the section that they stand in: "training", "labels", "certificate".
+        Tables by section: "training", "labels", "certificate".
     filters : Picture, or None
     background : (str, extent), or None
-        The regions of the states behind the map: the address of a picture, and left, right, bottom, top.
+        The regions of the states behind the map: the data URL of a picture, and left, right, bottom, top.
     described : Described, or None
-        Of a table: the clusters explained.
+        Explanation of the clusters of a table.
     gallery : Gallery, or None
-        Of pictures and texts: the clusters by their members.
+        Clusters of pictures or texts, by their members.
     """
 
     title: str

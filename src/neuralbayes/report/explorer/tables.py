@@ -1,4 +1,4 @@
-"""The half of the page that shows rows: manifolds with their certificate, clusters, or the states of an encoder."""
+"""The side of the page for rows: certified manifolds, clusters, or the states of an encoder."""
 
 from __future__ import annotations
 
@@ -47,25 +47,25 @@ def rows_side(
     method: Method = "tsne",
     watch: Watch = lambda doing: None,
 ) -> Side:
-    """What is to be said of a model of rows.
+    """Describe a model of rows.
 
     Parameters
     ----------
     folder : Path
-        Where the model is saved.
+        Folder of the saved model.
     estimator : ManifoldLabeler, InformationClusterer or MIMEncoder
         Fitted on rows.
     X : array or DataFrame of shape (n_samples, n_features)
-        The rows of `samples` as the estimator takes them.
+        The rows of `samples` as input of the estimator.
     samples : Samples
     frame : DataFrame, optional
-        All columns of the rows of `samples`, also those that were left out of the fit. Clusters are explained by them.
+        All columns of the rows of `samples`, fitted or not. They explain the clusters.
     classes : str, optional
-        The column of `frame` that holds true classes, which explain nothing.
+        The column of `frame` with true classes, which are not used in explanations.
     options : sequence of str
-        Words of `neuralbayes label` that say which part of the table is used.
+        Options of `neuralbayes label` that select the part of the table.
     method : {"tsne", "pca"}
-        Of the maps of an encoder's layers.
+        Method of the maps of an encoder's layers.
     watch : callable, optional
     """
     if not isinstance(estimator, ManifoldLabeler | InformationClusterer | MIMEncoder):
@@ -141,7 +141,7 @@ def _explained(
 
 
 def _verdict(clusterer: ManifoldLabeler | InformationClusterer) -> str:
-    """How far clusters are apart, in a sentence."""
+    """A sentence on the separation of the clusters."""
     if isinstance(clusterer, ManifoldLabeler):
         if clusterer.disjoint_.all():
             return "They are certified disjoint."
@@ -152,10 +152,10 @@ def _verdict(clusterer: ManifoldLabeler | InformationClusterer) -> str:
 def _cluster_layers(
     clusterer: ManifoldLabeler | InformationClusterer, X: Any, values: NDArray[np.float64], columns: Sequence[str]
 ) -> tuple[list[Layer], tuple[str, tuple[float, float, float, float]] | None]:
-    """The clusters of a model, with a picture of their regions where the rows have two columns."""
+    """The clusters of a model, with a picture of their regions if the rows have two columns."""
     p_zx = np.asarray(clusterer.predict_proba(X), dtype=np.float32)
     vectorizer = getattr(clusterer, "vectorizer_", None)
-    raw = vectorizer is None or list(vectorizer.encoders_) == list(columns)  # else they have one unit already
+    raw = vectorizer is None or list(vectorizer.encoders_) == list(columns)  # otherwise they share a unit already
     scale = raw and (clusterer.standardize if vectorizer is None else vectorizer.standardize)
     order = np.random.default_rng(0).permutation(len(values))
     drawn_in = plane(values[order], columns, np.random.default_rng(0), standardize=scale)
@@ -164,8 +164,10 @@ def _cluster_layers(
     places = Places(points, np.ones(len(values), bool), drawn_in.axis_names, f"{len(values):,} rows{drawn_in.how}")
     disjoint = np.asarray(clusterer.disjoint_, dtype=bool) if isinstance(clusterer, ManifoldLabeler) else None
     where = standardized(values) if scale else values
-    layer = Layer("states", p_zx, places, separation=clusterer.separation_, disjoint=disjoint, points=where)
-    if not raw or values.shape[1] != 2 or not 2 <= layer.n_states <= len(COLORS):  # of more, two would look the same
+    layer = Layer(
+        "clusters", p_zx, places, separation=clusterer.separation_, disjoint=disjoint, points=where, thing="cluster"
+    )
+    if not raw or values.shape[1] != 2 or not 2 <= layer.n_states <= len(COLORS):  # with more, two would look alike
         return [layer], None
     names = getattr(clusterer, "feature_names_in_", None)
 
@@ -225,7 +227,7 @@ def _facts(folder: Path, estimator: Any, samples: Samples) -> list[tuple[str, st
 def _notes(estimator: Any, layer: Layer, samples: Samples) -> list[str]:
     trained = getattr(estimator, "labels_", ())
     if len(trained) == samples.n_all and np.array_equal(trained[samples.index], layer.claimed):
-        return []  # the rows that it was trained on, or rows that nobody could tell from them
+        return []  # the training rows, or rows that are indistinguishable from them
     notes = ["The model may have been trained on other rows than the ones on this page."]
     prior = getattr(estimator, "prior_", None)
     if prior is not None and len(prior) > 1:

@@ -1,4 +1,4 @@
-"""How training went, as pictures and a table."""
+"""The course of training, as pictures and a table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from neuralbayes.report.explorer.side import Grid, Layer
 
 
 def information_grid(layers: list[Layer]) -> Grid:
-    """The numbers of the picture of information, and dead states."""
+    """Information and dead states of each layer, as a table."""
     rows = [
         (
             layer.name,
@@ -35,7 +35,7 @@ def information_grid(layers: list[Layer]) -> Grid:
 
 
 def training_pictures(layers: list[Layer], metrics: list[dict[str, float]]) -> list[Picture]:
-    """Information per layer, and how it and the loss went."""
+    """Pictures of the information per layer, and of its course and that of the loss."""
     known = {layer.name: layer.information for layer in layers if layer.information is not None}
     bounds = {layer.name: layer.bound for layer in layers if layer.information is not None}
     pictures = []
@@ -73,7 +73,7 @@ def training_pictures(layers: list[Layer], metrics: list[dict[str, float]]) -> l
 
 
 def loss_pictures(estimator: Any) -> list[Picture]:
-    """The loss curve of an estimator, where it has more than a point."""
+    """The loss curve of an estimator, if it has more than one point."""
     if len(estimator.loss_curve_) < 2:
         return []
     curves = loss_curves(estimator)
@@ -91,5 +91,5 @@ def loss_pictures(estimator: Any) -> list[Picture]:
 
 
 def _untitled(display: Any) -> None:
-    """Leave out the title, which the page has as a heading."""
+    """Remove the title, which the page shows as a heading."""
     display.ax_.set_title("", loc="left")

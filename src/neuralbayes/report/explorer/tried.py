@@ -1,4 +1,4 @@
-"""Which numbers of clusters were looked at, and how near each came."""
+"""The numbers of clusters that "auto" considered, and their scores."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HEADS = {
     "rows": "rows divided by the valley",
     "p_value": "p-value of the valley",
 }
-"""What the columns of `selection_` are called."""
+"""Titles of the columns of `selection_`."""
 
 NOTES = {
     "separation": "The result is the largest number of manifolds that are all certified (separation of at least 90) "
@@ -26,11 +26,11 @@ NOTES = {
     "p_value": "A valley is a band of low density between two clusters. The p-value says how likely it is to "
     "see such a valley if there is only one cluster.",
 }
-"""How the number is chosen, by a column of `selection_`."""
+"""How each column of `selection_` determines the number."""
 
 
 def tried_grid(estimator: Any) -> Grid | None:
-    """The numbers of clusters that "auto" looked at, as a table; None where none were."""
+    """The numbers of clusters that "auto" considered, as a table; None if there were none."""
     selection = getattr(estimator, "selection_", None)
     if not selection or not any(selection.values()):
         return None

@@ -12,31 +12,31 @@ from neuralbayes.plot.states import DEAD
 from neuralbayes.report.explorer.side import Layer
 
 COLLAPSED = 0.01
-"""Share of log n_states below which a layer says nothing."""
+"""Fraction of log n_states below which a layer counts as collapsed."""
 
 FEW = 5
-"""Samples a state, below which its members are few."""
+"""Samples per state below which the page warns."""
 
 FEW_ROWS = 30
-"""Rows of a state of a labeler, below which it is thinly sampled."""
+"""Rows per certified cluster below which the page warns."""
 
 
 POOR = 0.4
-"""Share of log 2 below which a cluster is called poorly separated: about one neighbour in seven is in another."""
+"""Fraction of log 2 below which a cluster is called poorly separated: one neighbour in seven is in another cluster."""
 
 APART = 0.9
-"""Share of log 2 above which clusters are said to stand apart."""
+"""Fraction of log 2 above which clusters stand apart."""
 
 
 def separation_words(separation: NDArray[np.floating], names: Sequence[str] = ()) -> tuple[str, bool]:
-    """How far clusters are apart, in a sentence, and whether most of them are poorly separated.
+    """A sentence on the separation of clusters, and whether most of them are poorly separated.
 
     Parameters
     ----------
     separation : ndarray of shape (n_clusters,)
-        In nats.
+        Separation in nats.
     names : sequence of str
-        Of the clusters, by default their numbers.
+        Names of the clusters; their numbers by default.
 
     Examples
     --------
@@ -61,29 +61,27 @@ def separation_words(separation: NDArray[np.floating], names: Sequence[str] = ()
 
 
 def layer_warnings(layers: Sequence[Layer], noun: str) -> list[str]:
-    """Collapsed layers, dead states, and more states than the samples can fill."""
+    """Warnings about collapsed layers, dead states, and too few samples."""
     words, few = [], []
     for layer in layers:
         n, k = len(layer.p_zx), layer.n_states
         if layer.information is not None and k > 1 and layer.information < COLLAPSED * layer.bound:
             words.append(
                 f"{layer.name} has collapsed: it carries {layer.information:.3f} of {layer.bound:.2f} nats about the "
-                f"{noun}. Its states mean nothing."
+                f"{noun}. Its {layer.thing}s mean nothing."
             )
         if n_dead := int(layer.dead.sum()):
-            those = "states are" if n_dead > 1 else "state is"
-            words.append(
-                f"{layer.name}: {n_dead:,} of {k:,} {those} dead, with p(z) below {DEAD:g} of the equal share."
-            )
+            those = f"{layer.thing}s are" if n_dead > 1 else f"{layer.thing} is"
+            words.append(f"{layer.name}: {n_dead:,} of {k:,} {those} dead, with p(z) below {DEAD:g} / {k:,}.")
         if n < FEW * k and k > 8:
-            few.append(f"{n / k:.1f} {noun}s per state in {layer.name}")
+            few.append(f"{n / k:.1f} {noun}s per {layer.thing} in {layer.name}")
     if few:
-        words.append(f"Few samples: {', '.join(few)}. What is typical of a rare state may be chance.")
+        words.append(f"Few samples: {', '.join(few)}. The typical members of small ones may be due to chance.")
     return words
 
 
 def certificate_warnings(layer: Layer) -> list[str]:
-    """What the certificate of a labeler refuses, and states with few rows."""
+    """Warnings about clusters without a certificate, and about clusters with few rows."""
     words = []
     if layer.n_states == 1:
         return ["There is only one cluster: no disjoint manifolds were found."]

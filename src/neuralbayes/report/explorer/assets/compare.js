@@ -1,8 +1,8 @@
-// What two explorers of the same samples group differently.
-const MOVED = 48; // samples that are shown
-const ALIKE = 4; // of the same two states
+// Samples that two explorers assign differently.
+const MOVED = 48; // samples to show
+const ALIKE = 4; // samples per pair of states
 
-// Pairs of states of the two that share most samples, the largest share first: each state is in one pair at most.
+// Pairs the states that share most samples, largest share first. Each state is in at most one pair.
 function paired(a, b) {
   const shared = new Map();
   for (let i = 0; i < a.claim.length; i++) {
@@ -33,11 +33,11 @@ function compare(one, other, summary, list) {
   const n = samples.length;
   const names = [`${one.side.title}, ${a.name}`, `${other.side.title}, ${b.name}`];
   summary.textContent =
-    `The states of ${names[0]} and of ${names[1]} are paired, those first that share most ${samples.noun}s. ` +
-    `${count(n - moved.length)} of ${count(n)} ${samples.noun}s (${percent((n - moved.length) / n)}) are in paired ` +
-    `states; ${count(moved.length)} are grouped differently.`;
+    `Each ${a.thing} of ${names[0]} is paired with the ${b.thing} of ${names[1]} that shares most ${samples.noun}s with it. ` +
+    `${count(n - moved.length)} of ${count(n)} ${samples.noun}s (${percent((n - moved.length) / n)}) are in the same ` +
+    `pair; ${count(moved.length)} are assigned differently.`;
   if (moved.length === 0) {
-    list.replaceChildren(make("p", { className: "empty", text: "The two group all samples alike." }));
+    list.replaceChildren(make("p", { className: "empty", text: "Both assign all samples in the same way." }));
     return;
   }
   const alike = new Map();
@@ -52,9 +52,9 @@ function compare(one, other, summary, list) {
     one.chooseSample(i, { withState: true });
     other.chooseSample(i, { withState: true });
   };
-  const few = shown.length < moved.length ? `, at most ${ALIKE} of the same two states` : "";
-  const title = make("h3", { text: `${count(shown.length)} that both are surest of${few}` });
-  const text = `below: the state of ${one.side.title} → the state of ${other.side.title}`;
+  const few = shown.length < moved.length ? `, at most ${ALIKE} per pair` : "";
+  const title = make("h3", { text: `The ${count(shown.length)} that both are most certain of${few}` });
+  const text = `below: ${a.thing} of ${one.side.title} → ${b.thing} of ${other.side.title}`;
   const about = make("p", { className: "small", text });
   if (samples.sheet) {
     const thumbs = shown.map((i) =>
@@ -64,7 +64,7 @@ function compare(one, other, summary, list) {
           type: "button",
           className: "thumb",
           "data-sample": i,
-          label: `${described(samples, i)}: state ${a.claim[i]}, then ${b.claim[i]}`,
+          label: `${described(samples, i)}: ${a.thing} ${a.claim[i]}, then ${b.claim[i]}`,
           on: { click: pick(i) },
         },
         thumbnail(samples, i),
@@ -81,6 +81,6 @@ function compare(one, other, summary, list) {
     const first = make("th", { scope: "row" }, button);
     return make("tr", {}, first, ...cells.map((value) => make("td", { text: value })));
   });
-  const head = ["row", `state of ${one.side.title}`, "p", `state of ${other.side.title}`, "p"];
+  const head = ["row", `${a.thing} of ${one.side.title}`, "p", `${b.thing} of ${other.side.title}`, "p"];
   list.replaceChildren(title, table(head, rows));
 }

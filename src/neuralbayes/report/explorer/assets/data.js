@@ -1,4 +1,4 @@
-// What the page was given: arrays as base64, turned back into typed arrays when first asked for.
+// The data of the page: base64 arrays, decoded into typed arrays.
 const WHOLE = 65535;
 const NONE = 65535;
 
@@ -60,7 +60,7 @@ function openLayer(raw) {
   return layer;
 }
 
-// Members of a state as {sample, p, entropy}: "typical", "borderline", or all that it claims, the surest first.
+// Members of a state as {sample, p, entropy}: "typical", "borderline", or all of them, most certain first.
 function membersOf(layer, state, which) {
   const entropy = (i) => (layer.entropy[i] / WHOLE) * layer.bound;
   if (which === "typical") {
@@ -83,7 +83,7 @@ function membersOf(layer, state, which) {
   return samples.map((sample) => ({ sample, p: layer.certainty[sample], entropy: entropy(sample) }));
 }
 
-// The commonest classes of a state's members.
+// The most common classes among the members of a state.
 function classesOf(layer, samples, state) {
   return Array.from({ length: layer.nClasses }, (_, j) => state * layer.nClasses + j)
     .map((at) => ({ name: samples.classNames[layer.classes[at]], share: layer.classShares[at] / WHOLE }))

@@ -35,6 +35,11 @@ function color(name) {
 const N_COLORS = 7;
 const stateColor = (k) => color(`c${k % N_COLORS}`);
 
+const capitalized = (word) => word[0].toUpperCase() + word.slice(1);
+
+// A separation in nats as a number from 0 to 100.
+const ofHundred = (nats) => ((100 * nats) / Math.log(2)).toFixed(0);
+
 // A dot in the colour of a state or class.
 function swatch(k) {
   const dot = make("span", { className: "swatch" });

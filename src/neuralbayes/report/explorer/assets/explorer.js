@@ -1,4 +1,4 @@
-// One explorer: what is chosen, and everything that shows it.
+// One explorer: the selection, and all panels that show it.
 const STEPS = 1000; // of the threshold
 
 class Explorer {
@@ -45,14 +45,14 @@ class Explorer {
     return this.root.querySelector(`[data-part="${name}"]`);
   }
 
-  // To whoever listens to the page rather than looks at it.
+  // Announces a text to screen readers.
   say(text) {
     this.part("live").textContent = text;
   }
 
   sentence(i) {
     const p = this.layer.certainty[i].toFixed(2);
-    return `${described(this.samples, i)}: state ${this.layer.claim[i]}, p = ${p}`;
+    return `${described(this.samples, i)}: ${this.layer.thing} ${this.layer.claim[i]}, p = ${p}`;
   }
 
   chooseLayer(number) {
@@ -63,7 +63,8 @@ class Explorer {
     this.map.lasso.clear();
     this.part("threshold").value = 0;
     this.showLayer();
-    this.say(`Layer ${this.layer.name}, ${this.layer.nStates} states; state ${this.state} chosen.`);
+    const { name, nStates, thing } = this.layer;
+    this.say(`Layer ${name}, ${nStates} ${thing}s; ${thing} ${this.state} selected.`);
   }
 
   showLayer() {
@@ -83,7 +84,7 @@ class Explorer {
     this.showThreshold();
     const { layer } = this;
     this.say(
-      `State ${k}: p(z) ${percent(layer.prior[k])}, claims ${count(layer.claimed[k])} of ` +
+      `${capitalized(layer.thing)} ${k}: p(z) ${percent(layer.prior[k])}, ${count(layer.claimed[k])} of ` +
         `${count(this.samples.length)} ${this.samples.noun}s${layer.dead.has(k) ? ", dead" : ""}.`,
     );
   }
@@ -102,22 +103,22 @@ class Explorer {
       this.members.mark();
     }
     this.part("found").textContent = "";
-    this.say(i === null ? "No sample chosen." : `${this.sentence(i)}.`);
+    this.say(i === null ? "No sample selected." : `${this.sentence(i)}.`);
   }
 
-  // Chooses a sample from elsewhere in the page, and goes there.
+  // Selects a sample from elsewhere in the page, and scrolls to it.
   show(i) {
     this.chooseSample(i, { withState: true });
     this.part("sample").scrollIntoView({ block: "center" });
   }
 
-  // Names of the clusters, where the layer is theirs.
+  // Names of the clusters; null for other layers.
   names() {
     if (this.layer !== this.layers.at(-1)) return null;
     return (this.side.described ?? this.side.gallery)?.clusters ?? null;
   }
 
-  // Whether each of its states has a colour: few do, and the clusters of a gallery.
+  // Whether each state has its own colour: if there are few, and in a gallery.
   isColoured() {
     return this.layer.nStates <= N_COLORS || (this.side.gallery !== null && this.layer === this.layers.at(-1));
   }
@@ -130,7 +131,7 @@ class Explorer {
       return;
     }
     if (text === "" || !Number.isInteger(index) || index < 0 || index >= samples.nAll) {
-      this.tell(`An index is a whole number from 0 to ${count(samples.nAll - 1)}.`);
+      this.tell(`The index must be a whole number from 0 to ${count(samples.nAll - 1)}.`);
       return;
     }
     const i = samples.place.get(index);
@@ -141,13 +142,13 @@ class Explorer {
     const after = samples.index.findIndex((value) => value > index);
     const near = after < 0 ? samples.length - 1 : after;
     this.tell(
-      `${samples.noun} ${count(index)} is not in this page, which holds ${count(samples.length)} of ` +
+      `${samples.noun} ${count(index)} is not on this page, which shows ${count(samples.length)} of ` +
         `${count(samples.nAll)}; the next is ${count(samples.index[near])}.`,
     );
     this.part("find").value = index;
   }
 
-  // The next sample after the chosen one whose name or text has all the words.
+  // Selects the next sample whose name or text contains all the words.
   findWords(text) {
     const { samples } = this;
     const words = text.toLowerCase().split(/\s+/).filter(Boolean);
@@ -156,18 +157,18 @@ class Explorer {
       return words.every((word) => own.includes(word));
     });
     if (!matches.length) {
-      this.tell(`No ${samples.noun} in this page has ${text.trim()} in its ${samples.texts ? "text" : "name"}.`);
+      this.tell(`No ${samples.noun} on this page has ${text.trim()} in its ${samples.texts ? "text" : "name"}.`);
       return;
     }
     const next = matches.find((i) => i > (this.sample ?? -1)) ?? matches[0];
     this.chooseSample(next, { withState: true });
     this.map.zoom.reveal(next);
-    this.part("find").value = text; // so that Find goes on to the next
+    this.part("find").value = text; // so that Find continues with the next
     const [place, n] = [matches.indexOf(next) + 1, matches.length];
     this.part("found").textContent = `${count(place)} of ${count(n)} ${samples.noun}${n === 1 ? "" : "s"} found.`;
   }
 
-  // Says it where everybody can see it, too.
+  // Shows and announces a text.
   tell(text) {
     this.part("found").textContent = text;
     this.say(text);
@@ -180,7 +181,7 @@ class Explorer {
   }
 
   drag() {
-    // The range ends where the surest sample is, so that all of it is of use.
+    // The range ends at the most certain sample, so that every position has an effect.
     this.threshold = (Number(this.part("threshold").value) / STEPS) * this.layer.largest;
     this.members.draw();
     this.map.draw();
@@ -199,7 +200,7 @@ class Explorer {
     this.part("threshold-value").textContent = threshold.toFixed(2);
     const text =
       `${count(kept)} of ${count(samples.length)} ${samples.noun}s remain, ` +
-      `${count(own)} of ${count(layer.claimed[state])} in state ${state}`;
+      `${count(own)} of ${count(layer.claimed[state])} in ${layer.thing} ${state}`;
     this.part("remain").textContent = text;
     this.part("threshold").setAttribute("aria-valuetext", `${threshold.toFixed(2)}: ${text}`);
   }
@@ -217,8 +218,8 @@ class Explorer {
       });
       legend.replaceChildren(...entries.slice(0, 3 * N_COLORS));
     } else if (this.isColoured()) {
-      legend.replaceChildren("Coloured by state, pale where uncertain; the chosen one has an edge.");
-    } else legend.replaceChildren("Orange: the chosen state. Grey: all others, pale where uncertain.");
+      legend.replaceChildren(`Coloured by ${layer.thing}; pale points are uncertain, the selected ${layer.thing} has an outline.`);
+    } else legend.replaceChildren(`Orange: the selected ${layer.thing}. Grey: all others; pale points are uncertain.`);
   }
 
   drawAll() {

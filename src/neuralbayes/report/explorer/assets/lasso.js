@@ -1,7 +1,7 @@
-// Samples that were drawn around on the map: counted by cluster, and saved as CSV.
-const LEAST_WAY = 12; // pixels: less is a click
+// Samples selected by drawing around them on the map: counted by cluster, and saved as CSV.
+const LEAST_WAY = 12; // pixels: a shorter path is a click
 
-// Whether a point is inside a polygon: a ray from it crosses the edge an odd number of times.
+// Whether a point is inside a polygon: a ray from the point crosses the edge an odd number of times.
 function inside(x, y, polygon) {
   let found = false;
   polygon.forEach(([x1, y1], i) => {
@@ -26,7 +26,7 @@ function csvColumns({ samples, side }) {
   return columns;
 }
 
-// Samples as a file; a cell that a spreadsheet would take for a formula gets an apostrophe.
+// Saves samples as a file; cells that a spreadsheet would read as formulas get an apostrophe.
 function saveSamples(explorer, rows, file) {
   const quoted = (cell) => `"${String(cell).replace(/^(?=[=+\-@\t\r])/, "'").replaceAll('"', '""')}"`;
   const { samples, layer } = explorer;
@@ -46,15 +46,15 @@ function saveSamples(explorer, rows, file) {
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }
 
-// What the pointer does on the map when it is pressed: it draws around samples, or moves the map.
+// Dragging on the map: selects samples by drawing around them, or moves the map.
 class Lasso {
   constructor(map) {
     this.map = map;
     const { canvas, explorer } = map;
     this.button = explorer.part("lasso");
-    this.way = null; // of the pointer, while it is pressed
-    this.dragged = false; // whether the click that follows is the end of a way
-    this.chosen = null; // samples that were drawn around
+    this.way = null; // path of the pointer while it is pressed
+    this.dragged = false; // whether the next click ends a drag
+    this.chosen = null; // selected samples
     this.button.addEventListener("click", () => this.toggle());
     explorer.part("selection-save").addEventListener("click", () => {
       saveSamples(explorer, this.rows(), "selection.csv");
@@ -75,7 +75,7 @@ class Lasso {
     this.touch();
   }
 
-  // A finger scrolls the page, unless it draws or moves the map.
+  // A finger scrolls the page unless it selects samples or moves the map.
   touch() {
     this.map.canvas.style.touchAction = this.active || this.map.zoom.scale > 1 ? "none" : "manipulation";
   }
@@ -141,7 +141,7 @@ class Lasso {
       for (const i of this.chosen) counts.set(layer.claim[i], (counts.get(layer.claim[i]) ?? 0) + 1);
       const names = explorer.names();
       const most = Array.from(counts).sort((a, b) => b[1] - a[1]);
-      const listed = most.slice(0, 4).map(([k, n]) => `${count(n)} in ${names ? names[k] : `state ${k}`}`);
+      const listed = most.slice(0, 4).map(([k, n]) => `${count(n)} in ${names ? names[k] : `${layer.thing} ${k}`}`);
       if (most.length > 4) listed.push(`others in ${most.length - 4} more`);
       const { size } = this.chosen;
       const text = `${count(size)} ${samples.noun}${size === 1 ? "" : "s"} selected${size ? `: ${listed.join(", ")}` : ""}.`;

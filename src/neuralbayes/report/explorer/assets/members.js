@@ -1,10 +1,10 @@
-// The panel of the chosen state: what it is, its typical and borderline members, all that it claims.
-const FIRST = 24; // images that are shown before somebody asks for more
-const FIRST_ROWS = 6; // and rows, which are taller
+// The panel of the selected state or cluster: its facts, its typical and borderline members, all its members.
+const FIRST = 24; // images before "Show more"
+const FIRST_ROWS = 6; // rows are taller
 const LISTS = [
-  ["typical", "Most typical", "largest p(x|z)/p(x), which stands below"],
-  ["borderline", "Borderline", "claimed by this state with the largest entropy of p(z|x), in nats below"],
-  ["all", "All that it claims", "the surest first, with p(z|x) below"],
+  ["typical", "Most typical", "largest p(x|z)/p(x), given below"],
+  ["borderline", "Borderline", "members with the largest entropy of p(z|x), given below in nats"],
+  ["all", "All members", "most certain first, with p(z|x) below"],
 ];
 
 class Members {
@@ -28,13 +28,13 @@ class Members {
     if (layer.profile && layer.claimed[state] > 0) this.root.append(...this.profile(layer, samples, state));
     for (const [which, title, about] of LISTS) {
       const midmost = which === "typical" && layer.midmost;
-      this.root.append(...this.list(which, title, midmost ? "in the midst of the members, with p(z|x) below" : about));
+      this.root.append(...this.list(which, title, midmost ? "in the middle of the members, with p(z|x) below" : about));
     }
   }
 
   head(layer, samples, state) {
     const { explorer } = this;
-    const title = make("h4", { text: `State ${state}` });
+    const title = make("h4", { text: `${capitalized(layer.thing)} ${state}` });
     if (explorer.isColoured()) {
       const dot = swatch(state);
       dot.style.background = clusterColor(state, layer.nStates);
@@ -54,17 +54,17 @@ class Members {
           },
         },
       });
-    const [before, next] = [step(-1, "The state before", "←"), step(1, "The next state", "→")];
+    const [before, next] = [step(-1, `Previous ${layer.thing}`, "←"), step(1, `Next ${layer.thing}`, "→")];
     const facts = [
-      `p(z) = ${percent(layer.prior[state])}, ${(layer.prior[state] * layer.nStates).toFixed(2)} of the equal share`,
-      `claims ${count(layer.claimed[state])} of ${count(samples.length)} ${samples.noun}s`,
+      `p(z) = ${percent(layer.prior[state])}, ${(layer.prior[state] * layer.nStates).toFixed(2)} times an equal share`,
+      `${count(layer.claimed[state])} of ${count(samples.length)} ${samples.noun}s`,
     ];
     const named = explorer.names()?.[state];
     if (named) facts.unshift(named);
     if (layer.dead.has(state)) facts.push("dead");
     if (layer.separation && layer.nStates > 1) {
       const value = layer.separation[state];
-      const size = value === null ? "unknown" : `${percent(value / Math.log(2))} of log 2`;
+      const size = value === null ? "unknown" : `${ofHundred(value)} of 100`;
       const verdict = layer.disjoint ? (layer.disjoint[state] ? ": certified disjoint" : ": not certified") : "";
       facts.push(`separation ${size}${verdict}`);
     }
@@ -83,7 +83,7 @@ class Members {
     return make("div", { className: "bar-list", "data-list": "classes" }, ...lines);
   }
 
-  // How the rows of a state differ from all rows.
+  // How the members differ from all rows.
   profile(layer, samples, state) {
     const columns = this.telling(layer, samples, state).slice(0, 8);
     const d = samples.columns.length;
@@ -92,13 +92,13 @@ class Members {
       return signedLine(nameCell(samples.columns[j].name), z / 3, `${signed(z)} sd`);
     });
     return [
-      make("h5", { text: "How its rows differ from the mean" }),
+      make("h5", { text: "How its rows differ from the mean of all rows" }),
       make("p", { className: "small", text: "in standard deviations of each column; bars end at 3" }),
       make("div", { className: "bar-list", "data-list": "profile" }, ...lines),
     ];
   }
 
-  // Columns, first those in which the state is furthest from the mean.
+  // Columns, sorted by how far the members are from the mean.
   telling(layer, samples, state) {
     const d = samples.columns.length;
     const size = (j) => Math.abs(layer.profile[state * d + j]);
@@ -117,7 +117,7 @@ class Members {
     const most = samples.sheet ? this.shown : (this.shown / FIRST) * FIRST_ROWS;
     const shown = kept.slice(0, which === "all" ? most : samples.sheet ? kept.length : FIRST_ROWS);
     if (shown.length === 0) {
-      const why = every.length ? "None reaches the threshold." : "No sample here has this as its most probable state.";
+      const why = every.length ? "No member reaches the threshold." : `No ${samples.noun} on this page belongs to this ${layer.thing}.`;
       return [...parts, make("p", { className: "empty", text: why })];
     }
     const value = (member) => {

@@ -1,4 +1,4 @@
-// The panel of one sample: its picture or values, its posterior, where it is.
+// The panel of one sample: its picture or values, and its posterior.
 class SamplePanel {
   constructor(explorer) {
     this.explorer = explorer;
@@ -15,7 +15,7 @@ class SamplePanel {
       );
       return;
     }
-    const title = `${samples.noun[0].toUpperCase()}${samples.noun.slice(1)} ${count(samples.index[sample])}`;
+    const title = `${capitalized(samples.noun)} ${count(samples.index[sample])}`;
     const facts = [];
     const named = explorer.names();
     if (named) facts.push(named[layer.claim[sample]]);
@@ -23,7 +23,7 @@ class SamplePanel {
     if (samples.classes) facts.push(`class ${className(samples, sample)}`);
     facts.push(`entropy of p(z|x) ${((layer.entropy[sample] / WHOLE) * layer.bound).toFixed(2)} nats`);
     facts.push(
-      layer.mapped[sample] ? "on the map at the ring" : "not among the points of the map: the ring is its nearest",
+      layer.mapped[sample] ? "ringed on the map" : "not on the map: the ring marks its nearest neighbour",
     );
     const text = samples.texts ? make("p", { className: "specimen-text", text: samples.texts[sample] }) : null;
     const right = make("div", {}, text, make("p", { className: "about", text: facts.join(" · ") }), this.posterior());
@@ -52,7 +52,7 @@ class SamplePanel {
       rest -= p;
       const name = make("button", {
         type: "button",
-        text: `state ${k}`,
+        text: `${layer.thing} ${k}`,
         "data-state": k,
         on: { click: () => explorer.chooseState(k) },
       });

@@ -1,4 +1,4 @@
-// p(z) as bars, and the states as chips: a listbox that arrow keys go through.
+// p(z) as bars, and the states or clusters as chips: a listbox for the arrow keys.
 class States {
   constructor(explorer) {
     this.explorer = explorer;
@@ -32,12 +32,12 @@ class States {
         const chip = make("div", { className: dead ? "chip dead" : "chip", id: `${this.explorer.id}-state-${k}` });
         chip.setAttribute("role", "option");
         chip.setAttribute("aria-selected", "false");
-        chip.setAttribute("aria-label", `state ${k}, p(z) ${percent(layer.prior[k])}${dead ? ", dead" : ""}`);
+        chip.setAttribute("aria-label", `${layer.thing} ${k}, p(z) ${percent(layer.prior[k])}${dead ? ", dead" : ""}`);
         chip.dataset.state = k;
-        chip.title = `state ${k}: p(z) = ${percent(layer.prior[k])}${dead ? ", dead" : ""}`;
+        chip.title = `${layer.thing} ${k}: p(z) = ${percent(layer.prior[k])}${dead ? ", dead" : ""}`;
         chip.style.setProperty("--share", layer.prior[k] / largest);
         if (this.few) {
-          chip.append(swatch(k), `state ${k} · ${percent(layer.prior[k])}`);
+          chip.append(swatch(k), `${layer.thing} ${k} · ${percent(layer.prior[k])}`);
         } else chip.textContent = dead ? `${k} †` : k;
         return chip;
       }),
@@ -45,20 +45,20 @@ class States {
     const dead = layer.dead.size;
     const idle = layer.claimed.reduce((sum, claimed) => sum + (claimed === 0), 0);
     this.explorer.part("use").textContent =
-      `${count(n)} state${n > 1 ? "s" : ""}, ${dead ? `${count(dead)} dead (†, red)` : "none dead"}` +
-      `${idle ? `, ${count(idle)} never the most probable` : ""}; line: the equal share`;
+      `${count(n)} ${layer.thing}${n > 1 ? "s" : ""}, ${dead ? `${count(dead)} dead (†, red)` : "none dead"}` +
+      `${idle ? `, ${count(idle)} never the most probable` : ""}; dashed line: equal shares`;
     this.buildTable(layer, samples);
   }
 
   buildTable(layer, samples) {
-    const head = ["state", "p(z)", `claims, ${samples.noun}s`];
-    if (layer.separation) head.push("separation, of log 2", ...(layer.disjoint ? ["certified"] : []));
-    if (layer.classes) head.push("commonest class");
+    const head = [layer.thing, "p(z)", `${samples.noun}s`];
+    if (layer.separation) head.push("separation, of 100", ...(layer.disjoint ? ["certified"] : []));
+    if (layer.classes) head.push("most common class");
     const rows = layer.order.map((k) => {
       const cells = [percent(layer.prior[k]) + (layer.dead.has(k) ? " †" : ""), count(layer.claimed[k])];
       if (layer.separation) {
         const value = layer.separation[k];
-        cells.push(value === null ? "unknown" : percent(value / Math.log(2)));
+        cells.push(value === null ? "unknown" : ofHundred(value));
         if (layer.disjoint) cells.push(layer.disjoint[k] ? "yes" : "no");
       }
       if (layer.classes) {
@@ -67,7 +67,7 @@ class States {
       }
       return make("tr", {}, make("th", { scope: "row", text: k }), ...cells.map((text) => make("td", { text })));
     });
-    const caption = make("caption", { className: "unseen", text: "All states, the commonest first" });
+    const caption = make("caption", { className: "unseen", text: `All ${layer.thing}s, the most common first` });
     this.explorer.part("states-table").replaceChildren(table(head, rows, caption));
   }
 
@@ -161,7 +161,7 @@ class States {
     if (k === null) return;
     const { layer } = this.explorer;
     const dead = layer.dead.has(k) ? ", dead" : "";
-    this.tip.textContent = `state ${k}: p(z) = ${percent(layer.prior[k])}${dead}`;
+    this.tip.textContent = `${layer.thing} ${k}: p(z) = ${percent(layer.prior[k])}${dead}`;
     this.tip.hidden = false;
     const box = this.canvas.getBoundingClientRect();
     const { width } = this.tip.getBoundingClientRect();
