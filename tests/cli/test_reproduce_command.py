@@ -5,6 +5,7 @@ import pytest
 from neuralbayes.cli import main, reproduce
 from neuralbayes.distributed.launch import n_cores, n_threads
 from neuralbayes.reproduce import NAMES, load_experiment
+from neuralbayes.reproduce.records import Recorded
 
 
 def said(capsys):
@@ -80,3 +81,17 @@ def test_workers_share_the_cores(monkeypatch):
     assert [n_threads(workers) for workers in (1, 3, 8)] == [8, 2, 1]
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     assert [n_threads(workers) for workers in (1, 3, 8)] == [2, 2, 1]
+
+
+def test_recorded_runs_are_finished_and_survive_a_partial_command(capsys, tmp_path, monkeypatch):
+    """Results that another machine recorded count, and `--only` does not drop those of other runs from the record."""
+    monkeypatch.setenv("COLUMNS", "200")
+    record, first, second = tmp_path / "record", tmp_path / "first", tmp_path / "second"
+    words = ["reproduce", "mnist-dml", "--seeds", "1", "--workers", "1", "--quiet", "--record", str(record), "--only"]
+    assert main([*words, "*random*", "--out", str(first)]) == 0
+    before = Recorded.read(record / "mnist-dml" / "smoke.json").records
+    assert [run.settings["kind"] for run in before] == ["random"]
+    assert main([*words, "*logits*", "--out", str(second)]) == 0
+    after = Recorded.read(record / "mnist-dml" / "smoke.json").records
+    assert [run.settings["kind"] for run in after] == ["random", "logits"]
+    assert after[0] == before[0]

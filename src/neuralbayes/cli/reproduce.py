@@ -95,7 +95,8 @@ def reproduce(
     out
         Folder for the runs, tables and pictures.
     record
-        Folder for a copy of the results, from which `neuralbayes report` writes the results page.
+        Folder for a copy of the results, from which `neuralbayes report` writes the results page. Runs whose results it
+        already holds are not repeated.
     only
         Only do runs whose name matches, such as '*beta=0*'. --list shows the names.
     list_
@@ -114,6 +115,10 @@ def reproduce(
         raise ValueError(f"--seeds must be at least 1, got {seeds}")
     jobs = _jobs(names, scale, seeds, only)
     console = Console(highlight=False)
+    if record is not None:
+        from neuralbayes.reproduce.records import restore_results
+
+        restore_results(record, scale, [run for _, run in _jobs(names, scale, seeds, None)], out)
     if list_:
         _list(jobs, out, console, runs=len(names) == 1)
         return

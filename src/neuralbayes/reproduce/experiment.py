@@ -100,6 +100,12 @@ class Record:
         result = read_json(run.folder(out) / "result.json")
         return cls(run.settings, result["values"], result["about"])
 
+    def store(self, run: Run, out: Path) -> None:
+        """Write the result to the folder of a run, unless it has one."""
+        if not run.finished(out):
+            write_json(run.folder(out) / "config.json", run.settings)
+            write_json(run.folder(out) / "result.json", {"values": self.values, "about": self.about})
+
 
 Results = Sequence[Record]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from neuralbayes.reproduce import NAMES
 from neuralbayes.reproduce.experiment import SCALES, Record, Run, Scale
-from neuralbayes.system.files import atomic_write, read_json
+from neuralbayes.system.files import atomic_write, json_hash, read_json
 
 
 @dataclass(frozen=True)
@@ -76,3 +76,24 @@ def read_results(folder: Path) -> dict[str, Recorded]:
     if not found:
         raise FileNotFoundError(f"{folder} holds no results; `neuralbayes reproduce NAME --record {folder}` makes some")
     return found
+
+
+def restore_results(folder: Path, scale: Scale, runs: Iterable[Run], out: Path) -> None:
+    """Copy recorded results to the folders of their runs below `out`, so that these count as finished.
+
+    Parameters
+    ----------
+    folder : Path
+        Holds the files that :meth:`Recorded.write` wrote, if any.
+    scale : {"smoke", "laptop", "paper"}
+    runs : iterable of Run
+        Other recorded runs are ignored.
+    out : Path
+    """
+    by_key = {run.key: run for run in runs}
+    for name in NAMES:
+        path = folder / name / f"{scale}.json"
+        for record in Recorded.read(path).records if path.is_file() else ():
+            run = by_key.get(json_hash(record.settings))
+            if run is not None:
+                record.store(run, out)

@@ -11,10 +11,10 @@ from typing import Any
 import optuna
 
 from neuralbayes.reproduce import load_experiment
-from neuralbayes.reproduce.experiment import Run, perform
+from neuralbayes.reproduce.experiment import Record, Run, perform
 from neuralbayes.sweeps.crew import do_jobs
 from neuralbayes.sweeps.queue import Queue, add_finished, standing
-from neuralbayes.system.files import read_json, write_json
+from neuralbayes.system.files import read_json
 
 
 def sweep(
@@ -59,7 +59,7 @@ def sweep(
         labels = {key: run.label for key, run in wanted.items()}
         now = do_jobs(queue, labels, _Runs(wanted, out), workers=workers, what="run", verbose=verbose)
     for key, result in now.results.items():
-        _keep(wanted[key], result, out)
+        Record(wanted[key].settings, result["values"], result["about"]).store(wanted[key], out)
     return {f"{wanted[key].experiment} {labels[key]}": error for key, error in now.failures.items()}
 
 
@@ -80,10 +80,3 @@ def _result(run: Run, out: Path) -> dict[str, Any]:
     """The result of a finished run from its folder; its value is the time it took."""
     result: dict[str, Any] = read_json(run.folder(out) / "result.json")
     return result | {"value": result["about"]["seconds"]}
-
-
-def _keep(run: Run, result: dict[str, Any], out: Path) -> None:
-    """Store a result from another machine in the folder of the run."""
-    if not run.finished(out):
-        write_json(run.folder(out) / "config.json", run.settings)
-        write_json(run.folder(out) / "result.json", {name: result[name] for name in ("values", "about")})
