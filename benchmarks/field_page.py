@@ -205,7 +205,8 @@ def imbalance_sentence(results: Results) -> str:
 def tried_text(results: Results) -> str:
     seeds = _seeds(len(results.names(TRIED, "seed")))
     return (
-        f"The table changes one setting of the recipe at a time, without image transformations, with {seeds} each. "
+        f"The table changes one setting of the recipe at a time, without image transformations and with four states "
+        f"per cluster unless the row says otherwise, with {seeds} each. "
         "Training uses all training images and half of its steps for the states, half for the merged clusters. "
         "*Purity* is the share of images in the majority class of their state before merging, which is about the best "
         "that any merging could reach. *Merged* is the accuracy after merging, before the clusters are trained. In the "

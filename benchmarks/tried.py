@@ -34,7 +34,7 @@ from tried_mergings import MERGINGS
 from neuralbayes.clusters import fit, training
 from neuralbayes.clusters.fit import fit_clusters
 from neuralbayes.clusters.smooth_step import Step, smooth_step
-from neuralbayes.clusters.training import N_STATES, ClusterOptions, Fetch, Trained, default_steps, train_states
+from neuralbayes.clusters.training import ClusterOptions, Fetch, Trained, default_steps, train_states
 from neuralbayes.gradients.replay import frozen_buffers
 from neuralbayes.objectives import DML, MIM, smoothness
 from neuralbayes.objectives.running import RunningPrior
@@ -238,7 +238,7 @@ def measure(name: str, seed: int) -> Record:
     data: Data = load(change.set)
     train, test = (torch.from_numpy(rows) for rows in data.rows)
     n_clusters, n_steps = data.n_clusters, default_steps(len(train))
-    options = replace(DEFAULT, n_clusters=n_clusters, n_states=N_STATES * n_clusters, max_iter=n_steps)
+    options = replace(DEFAULT, n_clusters=n_clusters, n_states=4 * n_clusters, max_iter=n_steps)
     after_states: list[nn.Module] = []
 
     def watched(network: nn.Module, fetch: Fetch, radius: Tensor, options: ClusterOptions, _: None) -> Trained:

@@ -25,8 +25,8 @@ from neuralbayes.training import Batches, Callback, StopOnNaN, TrainingState, co
 Fetch = Callable[[Tensor], Tensor]
 """From indices to samples as the network takes them."""
 
-N_STATES = 4
-"""States for each cluster."""
+N_STATES = 8
+"""States per cluster. With four, a cluster with a fiftieth of the images may be left without a state."""
 
 BATCH_SIZE = 250
 

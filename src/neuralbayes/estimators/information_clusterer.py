@@ -72,8 +72,8 @@ class InformationClusterer(UpdatableClusterer):
         Number of neighbours that determines the length of adversarial steps and, unless images are transformed, which
         states are merged.
     n_states : int, optional
-        Number of states that are merged into clusters, if the training starts from states. By default four per cluster,
-        or 40 with "auto".
+        Number of states that are merged into clusters, if the training starts from states. By default eight per
+        cluster, or 80 with "auto".
     n_hidden : int, optional
         Units in each hidden layer of "mlp". By default 512; from a consensus, twice the number of columns or clusters,
         limited to between 128 and 512.

@@ -260,7 +260,11 @@ def _clusterer(run: LabelingRun, train: Images, test: Images, folder: Path) -> t
     pixels, of_test = (images.source.read(np.arange(len(images))) for images in (train, test))
     make = KINDS[run.kind].objective
     clusterer = InformationClusterer(
-        N_STATES, objective=None if make is None else make(), max_iter=run.steps, random_state=run.seed
+        N_STATES,
+        n_states=4 * N_STATES,
+        objective=None if make is None else make(),
+        max_iter=run.steps,
+        random_state=run.seed,
     ).fit(pixels)
 
     def logits(images: np.ndarray[Any, Any]) -> Tensor:
