@@ -62,12 +62,12 @@ def test_auto_has_room_for_all_known_classes(blobs):
     known = np.full(len(y), -1)
     known[[0, 1]] = 0, 5
     assert nb.InformationClusterer("auto", **QUICK).fit(X, known=known).n_clusters_ >= 6
-    known[2] = 84  # more than the 80 states that "auto" has otherwise
+    known[2] = 44  # more than the 40 states that "auto" has otherwise
     many = nb.InformationClusterer("auto", start="states", **QUICK).fit(X, known=known)
-    assert many.n_clusters_ >= 85
-    with pytest.raises(ValueError, match="`n_states` must be at least 85"):
+    assert many.n_clusters_ >= 45
+    with pytest.raises(ValueError, match="`n_states` must be at least 45"):
         nb.InformationClusterer("auto", start="states", n_states=40, **QUICK).fit(X, known=known)
-    with pytest.raises(ValueError, match="from 0 to n_clusters - 1 = 3, got 84"):
+    with pytest.raises(ValueError, match="from 0 to n_clusters - 1 = 3, got 44"):
         nb.InformationClusterer(4, **QUICK).fit(X, known=known)
 
 

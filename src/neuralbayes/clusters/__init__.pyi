@@ -4,8 +4,8 @@ from .fit import fit_clusters as fit_clusters
 from .from_consensus import fit_from_consensus as fit_from_consensus
 from .new_groups import find_new_groups as find_new_groups
 from .reduction import fit_reduction as fit_reduction
-from .training import N_STATES as N_STATES
 from .training import ClusterOptions as ClusterOptions
+from .training import default_states as default_states
 from .training import default_steps as default_steps
 from .training import state_mlp as state_mlp
 from .update import update_clusters as update_clusters

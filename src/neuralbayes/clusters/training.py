@@ -25,8 +25,11 @@ from neuralbayes.training import Batches, Callback, StopOnNaN, TrainingState, co
 Fetch = Callable[[Tensor], Tensor]
 """From indices to samples as the network takes them."""
 
-N_STATES = 8
-"""States per cluster. With four, a cluster with a fiftieth of the images may be left without a state."""
+LEAST_STATES, MOST_STATES = 4, 8
+"""States per cluster, by default. With four, a cluster with a fiftieth of the samples may be left without a state."""
+
+SAMPLES_PER_STATE = 25
+"""Number of samples for which there is more than the least number of states."""
 
 BATCH_SIZE = 250
 
@@ -98,6 +101,17 @@ class Trained:
     def then(self, other: Trained) -> Trained:
         """Both, one after the other."""
         return Trained(other.objective, self.loss_curve + other.loss_curve, self.n_iter + other.n_iter)
+
+
+def default_states(n_clusters: int, n_samples: int) -> int:
+    """Number of states, unless it is given.
+
+    Examples
+    --------
+    >>> default_states(10, 300), default_states(10, 1437), default_states(10, 60_000)
+    (40, 57, 80)
+    """
+    return int(np.clip(n_samples // SAMPLES_PER_STATE, LEAST_STATES * n_clusters, MOST_STATES * n_clusters))
 
 
 def default_steps(n_samples: int) -> int:

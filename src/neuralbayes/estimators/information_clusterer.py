@@ -73,7 +73,7 @@ class InformationClusterer(UpdatableClusterer):
         states are merged.
     n_states : int, optional
         Number of states that are merged into clusters, if the training starts from states. By default eight per
-        cluster, or 80 with "auto".
+        cluster, but not more than one per 25 samples, and at least four per cluster. "auto" assumes ten clusters.
     n_hidden : int, optional
         Units in each hidden layer of "mlp". By default 512; from a consensus, twice the number of columns or clusters,
         limited to between 128 and 512.
@@ -328,7 +328,7 @@ class InformationClusterer(UpdatableClusterer):
             raise ValueError(f"`n_states` is for start='states', and must be None here, got {self.n_states}")
         options = clusters.ClusterOptions(
             n_clusters=n_clusters,
-            n_states=self.n_states or clusters.N_STATES * (n_clusters or max(10, least)),
+            n_states=self.n_states or clusters.default_states(n_clusters or max(10, least), len(fitted)),
             max_clusters=min(self.max_clusters or (200 if voted else 20), len(fitted)),
             n_init=self.n_init,
             n_neighbors=self.n_neighbors,
