@@ -31,7 +31,7 @@ FASHION_PUBLISHED = [
 ]
 """Clustering accuracies in percent, as their authors give them."""
 
-INTRODUCTION = """<!-- Generated from results/field/*.json by benchmarks/field.py --page: not to be edited. -->
+INTRODUCTION = """<!-- Generated from results/field/*.json by benchmarks/field.py --page: do not edit. -->
 
 # Clustering benchmarks
 

@@ -19,7 +19,7 @@ PEERS = METHODS[1:]
 
 NONE = "-"
 
-INTRODUCTION = """<!-- Generated from results/labeling/*.json by benchmarks/labeling.py --page: not to be edited. -->
+INTRODUCTION = """<!-- Generated from results/labeling/*.json by benchmarks/labeling.py --page: do not edit. -->
 
 # Labelling benchmarks
 
@@ -192,7 +192,7 @@ def connected_table(results: Results) -> str:
     for kind in results.names("connected", "kind"):
         records = [record for record in results.records["connected"] if record["kind"] == kind]
         false, largest = sum(r["certified"] for r in records), max(r["separation"] for r in records)
-        rows.append([kind, f"{false} of {len(records)}", f"{100 * largest:.0f}"])
+        rows.append([kind.replace("beside", "with"), f"{false} of {len(records)}", f"{100 * largest:.0f}"])
     return table(["connected data", "certified", "largest separation"], rows)
 
 
@@ -276,12 +276,12 @@ def notes(results: Results) -> list[str]:
         ahead = [name for name in names if means[name][1] > means[name][0]]
         tied = [name for name in names if means[name][1] == means[name][0]]
         if ahead:
-            lines.append(f"- {title(peer)} is more accurate than ours on: {', '.join(ahead)}.")
+            lines.append(f"- {title(peer)} is more accurate than `ManifoldLabeler` on: {', '.join(ahead)}.")
         if tied:
-            lines.append(f"- {title(peer)} is exactly as accurate as ours on: {', '.join(tied)}.")
+            lines.append(f"- {title(peer)} is as accurate as `ManifoldLabeler` on: {', '.join(tied)}.")
         new = {name: fresh_means(results, name, peer) for name in names}
         better = [
-            f"{name} ({percent(new[name][1])} against {percent(new[name][0])} %)"
+            f"{name} ({percent(new[name][1])} vs {percent(new[name][0])} %)"
             for name in names
             if new[name][1] > new[name][0]
         ]
@@ -291,21 +291,21 @@ def notes(results: Results) -> list[str]:
             )
     faster = [peer for peer in PEERS if (time_ratio(results, "fit_seconds", peer) or np.inf) < 1]
     if faster:
-        lines.append(f"- Faster than ours on 1,200 points: {', '.join(map(title, faster))}.")
+        lines.append(f"- Faster than `ManifoldLabeler` on 1,200 points: {', '.join(map(title, faster))}.")
     quick = [peer for peer in PEERS if (time_ratio(results, "predict_seconds", peer) or np.inf) < 1]
     if quick:
-        lines.append(f"- Faster than ours on new points: {', '.join(map(title, quick))}.")
+        lines.append(f"- Faster than `ManifoldLabeler` on new points: {', '.join(map(title, quick))}.")
     for dim in results.names("scale", "dim"):
         ours_s, theirs_s = scale_seconds(results, "ours", dim), scale_seconds(results, "SpectralClustering", dim)
         behind = [n for n, seconds in ours_s.items() if n in theirs_s and theirs_s[n] < seconds]
         if behind:
-            lines.append(f"- SpectralClustering is ahead in {dim} dimensions up to {max(behind):,} rows.")
+            lines.append(f"- SpectralClustering is faster in {dim} dimensions with up to {max(behind):,} rows.")
         for n in ours_s:
             wrong_ours, wrong_theirs = (wrong_rows(results, m, dim, n) for m in ("ours", "SpectralClustering"))
             if wrong_ours is not None and wrong_theirs is not None and wrong_ours > wrong_theirs:
                 lines.append(
-                    f"- Of {n:,} rows in {dim} dimensions ours gets {wrong_ours:.0f} wrong, SpectralClustering "
-                    f"{wrong_theirs:.0f}."
+                    f"- On {n:,} rows in {dim} dimensions, `ManifoldLabeler` mislabels {wrong_ours:.0f} and "
+                    f"SpectralClustering {wrong_theirs:.0f}."
                 )
     doubted = [r for r in results.records["accuracy"] if r.get("separation", 1.0) < CERTIFIED]
     right = sum(record["accuracy"] == 1.0 for record in doubted)

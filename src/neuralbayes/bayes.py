@@ -282,7 +282,7 @@ def normalized_weight(sample_weight: Tensor, like: Tensor) -> Tensor:
     """Weights that sum to 1, one per sample of `like`, with its dtype and device."""
     if sample_weight.shape != like.shape[:1]:
         raise ValueError(
-            f"`sample_weight` must have shape ({len(like)},), one weight a sample, got {tuple(sample_weight.shape)}"
+            f"`sample_weight` must have shape ({len(like)},), one weight per sample, got {tuple(sample_weight.shape)}"
         )
     weight = sample_weight.to(like)
     total = weight.sum()

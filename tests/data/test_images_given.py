@@ -95,5 +95,5 @@ def test_what_is_no_image_is_refused(data, error, message) -> None:
 
 
 def test_only_what_has_parts_has_a_test_part() -> None:
-    with pytest.raises(ValueError, match="`split` must be 'train' where `data` is no name, folder or file"):
+    with pytest.raises(ValueError, match="`split` must be 'train' unless `data` is a name"):
         nb.load_images(IMAGES, split="test")

@@ -213,7 +213,7 @@ def test_objects_are_never_unpickled(tmp_path, suffix):
     ("array", "message"),
     [
         (np.zeros(3), r"must hold a 2-D array \(n_rows, n_features\), got shape \(3,\); .*reshape\(-1, 1\)"),
-        (np.zeros((2, 3, 4)), r"got shape \(2, 3, 4\); reshape it to one row a sample"),
+        (np.zeros((2, 3, 4)), r"got shape \(2, 3, 4\); reshape it to one row per sample"),
         (np.array(1.0), r"got shape \(\)"),
         (np.zeros((0, 3)), "is empty: it has 0 rows and 3 columns"),
         (np.zeros((3, 0)), "is empty: it has 3 rows and 0 columns"),

@@ -68,7 +68,7 @@ def test_a_damaged_block_is_computed_again(tmp_path, damage):
 )
 def test_blocks_of_another_job_are_not_mixed_in(tmp_path, changes, words):
     interrupted(tmp_path)
-    with pytest.raises(ValueError, match=rf"holds blocks of another job \({words}.*--force begins anew"):
+    with pytest.raises(ValueError, match=rf"holds blocks of another job \({words}.*--force starts again"):
         begin(tmp_path, **changes)
     assert begin(tmp_path).missing() == [2]  # and they are still there
     assert begin(tmp_path, **changes, force=True).missing() == [0, 1, 2]

@@ -326,7 +326,7 @@ def test_a_folder_that_cannot_be_written_is_named_before_training(tmp_path):
 def test_a_folder_of_another_run_is_refused(tmp_path):
     Experiment(tmp_path).train(max_steps=1)
     e = Experiment(tmp_path)
-    with pytest.raises(ValueError, match="`batches` must be those that the run in"):
+    with pytest.raises(ValueError, match="`batches` must be the same as at the start of the run in"):
         train(e.network, e.step, Batches(20, 6, seed=6), **e.options)
     other = nn.Linear(1, 1)
     with pytest.raises(ValueError, match=r"does not fit `network`.*another `run_dir`"):

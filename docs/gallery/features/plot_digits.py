@@ -3,9 +3,9 @@ Features without labels, tested with a few labels
 =================================================
 
 :class:`~neuralbayes.MIMEncoder` learns features of handwritten digits from their pixels
-alone: every hidden layer is made to say as much about the image as it can. What that is
-worth is seen with labels: a linear classifier on the features, with one, three, ten or
-thirty labels for each digit, judged on images that nothing was fitted on.
+alone: it maximises the information that each hidden layer carries about the image. Labels
+show how useful the features are: a linear classifier is trained on one, three, ten or
+thirty labels per digit, and tested on unseen images.
 """
 
 import matplotlib.pyplot as plt
@@ -21,7 +21,7 @@ x_train, x_test = (
 )
 y_train, y_test = digits.train.labels, digits.test.labels
 
-# One unit for all pixels: the border, which hardly varies, is not to be blown up.
+# Use one scale for all pixels, so that the nearly constant border is not amplified.
 encoder = nb.MIMEncoder(standardize=False, random_state=0).fit(x_train)
 for n, information in zip(encoder.n_states_, encoder.mutual_information_, strict=True):
     print(
@@ -41,7 +41,7 @@ features = {  # brought to length 1, which a linear classifier likes
 
 
 def accuracy(train, test, n_labels, rng):
-    """Of logistic regression with `n_labels` labels for each digit."""
+    """Accuracy of logistic regression with `n_labels` labels per digit."""
     of_digit = [np.flatnonzero(y_train == c) for c in range(10)]
     rows = np.concatenate(
         [rng.choice(these, n_labels, replace=False) for these in of_digit]
@@ -71,7 +71,7 @@ for name, accuracies in found.items():
     ax.fill_between(
         labels, mean - spread, mean + spread, color=line.get_color(), alpha=0.12
     )
-ax.set(xscale="log", xlabel="labels for each digit", ylabel="% of the test images right")
+ax.set(xscale="log", xlabel="labels per digit", ylabel="accuracy on test images, %")
 ax.set_xticks(labels, [str(n) for n in labels])
 ax.minorticks_off()
 ax.legend(loc="lower right")
@@ -81,4 +81,4 @@ plt.show()
 # %%
 # The learnt features are always ahead, and most of all with few labels: similar images are
 # already close to each other, so one label says something about many images. The untrained
-# network is no better than the pixels.
+# network does not improve on the pixels.

@@ -2,10 +2,11 @@
 What each layer knows while it learns
 =====================================
 
-:math:`I(x; z)` of a hidden layer is a number in nats with a bound, the logarithm of its
-number of states. So training can be watched without labels: how much each layer says, how
-far it is from the most that it could, and whether all of its states are in use. Here in a
-plain loop, with :func:`~neuralbayes.backward` in place of ``loss.backward()``.
+:math:`I(x; z)` of a hidden layer is measured in nats, and its upper bound is the logarithm
+of the number of states. So you can monitor training without labels: how much information
+each layer carries, how close it is to its bound, and whether all of its states are in use.
+This example uses a plain loop, with :func:`~neuralbayes.backward` in place of
+``loss.backward()``.
 """
 
 import matplotlib.pyplot as plt
@@ -44,8 +45,8 @@ for _ in range(20):
     seen.append(look())
 
 # %%
-# The curves with their bounds, and p(z) of the last layer before and after, each bar a
-# state:
+# Plot the curves with their bounds, and p(z) of the last layer before and after training,
+# with one bar per state:
 
 bounds = {name: float(np.log(p_zx.shape[1])) for name, p_zx in seen[0].items()}
 epochs = range(len(seen))
@@ -60,7 +61,7 @@ display = nb.plot.CurvesDisplay(curves, bounds=bounds, title=title, xlabel="epoc
 display.plot(ax=left.subplots(), legend="below").ax_.set_xticks(range(0, 21, 5))
 for ax, when, i in zip(right.subplots(2, 1), ("before", "after"), (0, -1), strict=True):
     nb.plot.StatesDisplay.from_posterior(seen[i]["relu3"], name=f"relu3 {when}", ax=ax)
-    ax.set(xticks=[], ylabel="p(z) / even share", ylim=(0, 1.7))
+    ax.set(xticks=[], ylabel="p(z) times number of states", ylim=(0, 1.7))
 plt.show()
 
 # %%

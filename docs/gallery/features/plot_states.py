@@ -2,10 +2,10 @@
 What a state means: typical and borderline members
 ==================================================
 
-:math:`p(x|z) / p(x)` says how much more frequent an image is in a state than anywhere: the
-images with the largest ratio are typical of it, and show what the state stands for. The
-images among its own whose :math:`p(z|x)` is spread over several states are the doubtful
-ones. Both follow from the posterior; no centres and no distances are needed.
+:math:`p(x|z) / p(x)` says how much more frequent an image is in a state than overall. The
+images with the largest ratio are typical of the state and show what it means. Members whose
+:math:`p(z|x)` is spread over several states are borderline. Both follow from the posterior,
+without centres or distances.
 """
 
 import matplotlib.pyplot as plt
@@ -25,8 +25,8 @@ state = p_zx.argmax(axis=1)
 uncertainty = -(p_zx * np.log(p_zx)).sum(axis=1)  # nats
 
 # %%
-# For each state its eight most typical images, and the eight of its own that it is least
-# sure of. The numbers are :math:`p(x|z) / p(x)` of the first and the last:
+# Show the eight most typical images of each state, and the eight members that it is least
+# certain about. The numbers are :math:`p(x|z) / p(x)` of the first and the last image:
 
 typical = [np.argsort(-ratio[:, k])[:8] for k in range(16)]
 doubtful = []

@@ -3,8 +3,9 @@ Disjoint manifolds and their certificate
 ========================================
 
 Four sets of points, each on manifolds that do not touch.
-:class:`~neuralbayes.ManifoldLabeler` is not told how many there are. It labels every point,
-gives :math:`p(z|x)` for any other, and says of each state how far it is from the rest.
+:class:`~neuralbayes.ManifoldLabeler` does not know how many there are. It labels every
+point, returns :math:`p(z|x)` for new points, and measures the separation of each manifold
+from the rest.
 """
 
 import matplotlib.pyplot as plt
@@ -27,13 +28,13 @@ labelers = {
 # %%
 # The separation of a manifold is the Jensen-Shannon divergence between its points and all
 # others, after a long random walk between neighbouring points has blurred both. If no walk
-# can leave the manifold, nothing is blurred, and the divergence is log 2, its maximum. A
-# manifold is certified if at least 90 % of this remains.
+# can leave the manifold, nothing is blurred, and the divergence is log 2, its maximum. On a
+# scale from 0 to 100, a manifold is certified if its separation is at least 90.
 
 for name, labeler in labelers.items():
-    shares = ", ".join(f"{share:.1%}" for share in labeler.separation_ / np.log(2))
+    shares = ", ".join(f"{100 * share:.1f}" for share in labeler.separation_ / np.log(2))
     verdict = "all disjoint" if labeler.disjoint_.all() else "not all disjoint"
-    print(f"{name}: {labeler.n_clusters_} states, {shares} of log 2, {verdict}")
+    print(f"{name}: {labeler.n_clusters_} clusters, separation {shares} of 100, {verdict}")
 
 # %%
 # Compare with the true labels, which the labeler has not seen:
@@ -49,7 +50,7 @@ figure, axes = plt.subplots(2, 2, figsize=(8.5, 6.2))
 for ax, (name, (X, _)) in zip(axes.flat, sets.items(), strict=True):
     nb.plot.StateMapDisplay.from_estimator(labelers[name], X, ax=ax)
     least = labelers[name].separation_.min() / np.log(2)
-    ax.set_title(f"{name}: certified, at least {least:.1%} of log 2")
+    ax.set_title(f"{name}: certified, separation at least {100 * least:.1f}")
     ax.set(xlabel="", ylabel="", xticks=[], yticks=[])
     ax.get_legend().remove()
 plt.show()

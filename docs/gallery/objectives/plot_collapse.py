@@ -2,10 +2,10 @@
 When one state has taken everything
 ===================================
 
-A network that gives every sample to the same state says nothing, and may be slow to get
-out of it: its softmax is saturated. The paper's second version of its objective replaces
-the entropy of p(z) by a cross-entropy with a much steeper slope there. Does it help? It
-depends on the optimiser.
+A network that assigns every sample to the same state carries no information, and its
+saturated softmax can make it hard to recover. The second version of the paper's objective
+replaces the entropy of p(z) by a cross-entropy with a much steeper slope there. Does it
+help? That depends on the optimiser.
 """
 
 import matplotlib.pyplot as plt
@@ -48,7 +48,7 @@ runs = {
 }
 
 # %%
-# The slope of the prior term along the mass of the state that grows, and the four runs:
+# Plot the slope of the prior term against the mass of the growing state, and the four runs:
 
 mass = torch.linspace(0.5, 0.9999, 500, dtype=torch.float64)
 slopes = {}
@@ -61,7 +61,7 @@ for version in (1, 2):
 figure, (left, *panels) = plt.subplots(1, 3, figsize=(9.5, 3.6))
 for version, slope in slopes.items():
     left.plot(1 - mass, slope, label=f"version {version}")
-left.set(xscale="log", yscale="log", xlabel="1 - p(z) of the full state")
+left.set(xscale="log", yscale="log", xlabel="1 - p(z) of the largest state")
 left.set_title("slope of the prior term")
 left.invert_xaxis()
 left.legend()
@@ -73,12 +73,13 @@ for ax, name in zip(panels, optimizers, strict=True):
 plt.show()
 
 # %%
-# A saturated softmax shrinks gradients by about what is left, 1 - p(z). Left: the slope of
-# version 2 grows as its inverse, and makes up for it; that of version 1 grows as its
-# logarithm, and does not. Middle: under gradient descent with momentum that decides;
-# version 1 does not move in 200 steps, version 2 is out at once.
-# Right: Adam divides by the size of the gradient, so that a faint one moves the weights
-# just as far. Both get out, and version 1, which goes for the information itself, is ahead.
+# A saturated softmax shrinks gradients by a factor of about 1 - p(z). On the left, the
+# slope of version 2 grows like the inverse of this factor and compensates for it. The slope
+# of version 1 grows only like its logarithm. In the middle, with gradient descent with
+# momentum, this makes the difference: version 1 does not move in 200 steps, while version 2
+# recovers at once. On the right, Adam divides by the size of the gradient, so a small
+# gradient moves the weights just as far. Both recover, and version 1, which maximises the
+# information itself, is ahead.
 #
-# Where states die in your training, look at p(z) as it goes, as ``monitor`` lets you, and
-# at the optimiser before the objective.
+# If states die in your training, watch p(z) with ``monitor``, and check the optimiser
+# before the objective.

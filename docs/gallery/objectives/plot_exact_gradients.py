@@ -1,11 +1,11 @@
 """
-Why small micro-batches want the exact p(z)
+Why small micro-batches need the exact p(z)
 ===========================================
 
-Ordinary losses are means over samples: gradients of small batches can be added up.
-Objectives in p(z) are not, since p(z) of a piece is not p(z) of the whole.
-:func:`~neuralbayes.backward` computes p(z) of the whole batch first and then the gradient
-piece by piece, so that the size of a piece is a matter of memory and of nothing else.
+Ordinary losses are means over samples, so gradients of small batches can be added up.
+Objectives in p(z) are different, because p(z) of a piece is not p(z) of the whole batch.
+The function :func:`~neuralbayes.backward` first computes p(z) of the whole batch and then
+the gradient piece by piece. So the size of a piece only affects memory.
 """
 
 import matplotlib.pyplot as plt
@@ -48,7 +48,7 @@ for size in sizes:
 print(f"largest difference of the exact gradients over all sizes: {max(difference):.1e}")
 
 # %%
-# And in training: micro-batches of 4, the same network, the same number of updates, three
+# Now train with micro-batches of 4, with the same network and number of updates, and three
 # ways to estimate p(z).
 
 
@@ -73,7 +73,7 @@ figure, (left, middle, right) = plt.subplots(1, 3, figsize=(10, 3.6))
 left.plot(sizes, believed, marker="o", color="#D55E00", label="minibatch")
 left.axhline(-true_value, color="#0072B2", label="exact, at every size")
 left.set(xscale="log", xlabel="micro-batch", ylim=(0, None))
-left.set_title("information it believes in, nats")
+left.set_title("estimated information, nats")
 left.legend()
 middle.plot(sizes, angles, marker="o", color="#D55E00")
 middle.axhline(0.0, color="#0072B2")
@@ -86,8 +86,9 @@ right.legend()
 plt.show()
 
 # %%
-# Left: a piece of two samples cannot carry more than log 2 nats, whatever the network does,
-# so that the mean over pieces believes in far too little. Middle: and its gradient points
-# elsewhere, by an angle that vanishes only as the piece becomes the whole. Right: trained
-# that way, a network ends with less information than its data would have allowed. The
-# running average over past pieces, one pass where the exact way takes two, lies between.
+# On the left, a piece of two samples cannot carry more than log 2 nats, whatever the
+# network does, so the mean over pieces is far too small. In the middle, its gradient points
+# in a different direction, and the angle vanishes only as the piece becomes the whole
+# batch. On the right, a network trained in this way ends with less information than the
+# data allow. The running average over past pieces needs one pass instead of two and lies in
+# between.

@@ -2,14 +2,14 @@
 A new objective in ten lines
 ============================
 
-Mutual information likes its states evenly filled: of the ways to divide samples sharply it
-takes the one of largest H(z), if need be by cutting a large group in two. Is there an
-objective that does not care about sizes? The chi-squared information,
+Mutual information prefers states of equal size: of all sharp divisions, it selects the one
+with the largest H(z), even if this cuts a large cluster in two. Is there an objective that
+does not depend on sizes? The chi-squared information,
 
 .. math:: \\chi^2(x; z) = E_x \\sum_k \\frac{p(z{=}k|x)^2}{p(z{=}k)} - 1,
 
-is K - 1 for *every* sharp division into K states, small or large. It is not in the library,
-and need not be.
+is K - 1 for *every* sharp division into K states, small or large. The library does not have
+this objective, but you can write it yourself.
 """
 
 import matplotlib.pyplot as plt
@@ -28,9 +28,9 @@ class ChiSquaredInformation(nb.Objective):
 
 
 # %%
-# That is the objective: called on logits it is a loss, and with
-# :func:`~neuralbayes.backward` it has exact gradients over micro-batches and processes. Two
-# groups, one of which has ten times the points of the other:
+# This is the whole objective. Called on logits it is a loss, and with
+# :func:`~neuralbayes.backward` it has exact gradients over micro-batches and processes. Try
+# it on two clusters; one has ten times as many points as the other:
 
 rng = np.random.default_rng(0)
 noise = np.clip(rng.standard_normal((660, 2)), -2.5, 2.5)
@@ -69,7 +69,8 @@ for ax, (name, network) in zip(axes, networks.items(), strict=True):
 plt.show()
 
 # %%
-# Left: a cut through the large group, for the sake of a more even p(z). Right: the gap
-# between the groups. By the chi-squared information every sharp division is worth the same,
-# so that the smoothness term decides, and where there are no points a change costs nothing.
-# How to test an objective is said in :doc:`/objectives`.
+# On the left, mutual information cuts through the large cluster, for a more even p(z). On
+# the right, the boundary runs through the gap between the clusters. With the chi-squared
+# information, all sharp divisions have the same value, so the smoothness term decides, and
+# a change where there are no points costs nothing. :doc:`/objectives` explains how to test
+# an objective.

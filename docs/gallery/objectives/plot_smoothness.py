@@ -2,10 +2,10 @@
 What the smoothness term does
 =============================
 
-An objective in p(z|x) and p(z) sees samples one by one, not which of them are neighbours:
-any sharp division is as good as any other. :class:`~neuralbayes.Smoothness` adds
-:math:`\\beta R_c`, how fast what the network returns changes from a sample to a point
-nearby. It is what makes manifolds of points.
+An objective in p(z|x) and p(z) sees samples one by one and does not know which of them are
+neighbours, so any sharp division is as good as any other. :class:`~neuralbayes.Smoothness`
+adds :math:`\\beta R_c`, which measures how fast the output changes between a sample and a
+nearby point. This turns sets of points into manifolds.
 """
 
 import matplotlib.pyplot as plt
@@ -54,17 +54,17 @@ for ax, (beta, network) in zip(axes, networks.items(), strict=True):
         lw=0.2,
     )
     share = nb.baselines.clustering_accuracy(p_zx.argmax(dim=1).numpy(), y)
-    ax.set_title(f"beta = {beta:g}: loss {nb.dml_loss(logits):.3f}, {share:.0%} right")
+    ax.set_title(f"beta = {beta:g}: loss {nb.dml_loss(logits):.3f}, {share:.0%} correct")
     ax.set_axis_off()
 plt.show()
 
 # %%
-# Without smoothness the loss is all but 0, the best there is, and the division means
-# nothing: it runs across both moons. With some, the loss is nearly as small, and the only
-# place where a change is cheap is the gap. With too much, the network does not change at
-# all: the same for every point, and the loss stays at log 2.
+# Without smoothness, the loss is almost 0, its minimum, but the division is meaningless: it
+# runs across both moons. With some smoothness, the loss is nearly as small, and the gap is
+# the only place where a change is cheap. With too much, the output is the same for every
+# point, and the loss stays at log 2.
 #
-# The window between too little and too much differs from one set to the next, which is what
-# makes the paper's method delicate. :class:`~neuralbayes.ManifoldLabeler` takes differences
-# between neighbouring points in the place of random directions, weighs them in units that
-# the data give, and starts several times.
+# The range between too little and too much differs between data sets, which makes the
+# paper's method delicate. :class:`~neuralbayes.ManifoldLabeler` uses differences between
+# neighbouring points instead of random directions. It adapts their weights to the data and
+# starts several times.

@@ -47,7 +47,7 @@ def chosen_kinds(frame: pd.DataFrame, columns: Sequence[str] | None, said: dict[
     if columns is None:
         return said
     if odd := set(said) - set(columns):
-        raise ValueError(f"--as speaks of {sorted(odd)[0]!r}, but --columns does not choose it")
+        raise ValueError(f"--as names {sorted(odd)[0]!r}, which --columns does not select")
     kinds = dict.fromkeys((str(name) for name in frame if str(name) not in columns), "ignore")
     for column in recognize(frame[list(columns)], said):
         if column.kind in ("id", "written"):

@@ -51,7 +51,7 @@ def read_cifar(stream: BinaryIO, *, label_bytes: int, n_classes: int) -> tuple[N
     record = label_bytes + 3 * PIXELS
     data = stream.read()
     if not data or len(data) % record:
-        raise ValueError(f"its length must be a multiple of {record} bytes, one record an image, got {len(data)}")
+        raise ValueError(f"its length must be a multiple of {record} bytes, one record per image, got {len(data)}")
     records = np.frombuffer(data, np.uint8).reshape(-1, record)
     labels = records[:, label_bytes - 1].astype(np.int64)
     if labels.max() >= n_classes:

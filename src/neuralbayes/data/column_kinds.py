@@ -74,7 +74,7 @@ class Column:
         """Check a column that was read from a file; raises a ValueError if it is invalid."""
         right = isinstance(self.name, str) and isinstance(self.reason, str) and type(self.missing) in (int, float)
         if not right or self.kind not in get_args(Kind) or not 0.0 <= self.missing <= 1.0:
-            raise ValueError(f"{self!r:.200} is no column of a table")
+            raise ValueError(f"{self!r:.200} is not a column of a table")
         return self
 
 

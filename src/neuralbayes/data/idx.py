@@ -44,7 +44,7 @@ def read_idx(stream: BinaryIO) -> NDArray[np.uint8]:
         raise ValueError(f"its header claims {shape}, more than {MAX_BYTES} bytes: refused")
     data = read_exactly(stream, n_bytes)
     if stream.read(1):
-        raise ValueError(f"it goes on after the {n_bytes} bytes that its header claims")
+        raise ValueError(f"it continues after the {n_bytes} bytes in its header")
     return np.frombuffer(data, np.uint8).reshape(shape)
 
 

@@ -91,7 +91,7 @@ def load_images(
         images = _named(data, split, root, offline, progress)
     elif not isinstance(data, str | Path):
         if split != "train":
-            raise ValueError(f"`split` must be 'train' where `data` is no name, folder or file, got {split!r}")
+            raise ValueError(f"`split` must be 'train' unless `data` is a name, a folder or a file, got {split!r}")
         if isinstance(data, list | tuple) and data and isinstance(data[0], str | Path):
             paths = _check_paths(data)
             files = FilesSource(

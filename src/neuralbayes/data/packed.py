@@ -60,8 +60,7 @@ class Unpacked:
         self._left -= len(block)
         if self._left < 0:
             raise ValueError(
-                f"{self.path} unpacks to more than {self._limit} bytes; unpack it first, if it comes from somebody you "
-                "trust"
+                f"{self.path} unpacks to more than {self._limit} bytes; unpack it first if you trust its source"
             )
         return bytes(block)
 

@@ -109,7 +109,9 @@ def table_of_array(source: TableSource, columns: Sequence[str] | None) -> Table:
         raise ValueError(f"{path} must hold real numbers, got an array of dtype {array.dtype}")
     if array.ndim != 2:
         hint = (
-            "reshape it: array.reshape(-1, 1) for one feature" if array.ndim == 1 else "reshape it to one row a sample"
+            "reshape it: array.reshape(-1, 1) for one feature"
+            if array.ndim == 1
+            else "reshape it to one row per sample"
         )
         raise ValueError(f"{path} must hold a 2-D array (n_rows, n_features), got shape {array.shape}; {hint}")
     every = generated_names(array)

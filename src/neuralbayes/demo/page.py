@@ -114,7 +114,7 @@ def _found(result: DemoResult) -> Section:
         f"{right['MIM encoder']} of the test images right. On pixels, it gets {right['pixels']}.",
         [
             "Each picture shows the most typical images of one state. A state is one value of a variable z that the "
-            "network makes up. Nobody told it what a digit is.",
+            "network makes up. It was never told what a digit is.",
             f"The library also labels points on separate curves. It labels {perfect} of {len(disjoint)} such sets "
             f"without an error (k-means: {k_means}). {_connected_sets(connected)}",
         ],

@@ -83,8 +83,8 @@ class Blocks:
         if earlier != job:
             if earlier is not None and not force:
                 raise ValueError(
-                    f"{folder} holds blocks of another job ({_differences(earlier, job)}); --force begins anew, and "
-                    "another --out leaves them"
+                    f"{folder} holds blocks of another job ({_differences(earlier, job)}); --force starts again, and "
+                    "another --out keeps them"
                 )
             blocks._clear()
             write_json(folder / JOB, job)

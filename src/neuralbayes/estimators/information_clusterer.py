@@ -387,7 +387,7 @@ class InformationClusterer(UpdatableClusterer):
         super()._check_fitted(weights)
         components = getattr(self, "typical_components_", None)
         if (components is None) == bool(self.n_network_features_):
-            raise ValueError("'typical_components_' must be there with a network of one's own, and else not")
+            raise ValueError("'typical_components_' is required with your own network, and not allowed otherwise")
 
     def _make_module(self, body: nn.Module | None) -> nn.Module:
         reduction = None

@@ -215,18 +215,19 @@ def write_results_page(
     claims = [claim for section in sections for claim in section.claims]
     table = Table(
         "Verdict on each claim",
-        ("claim", "where in the paper", "verdict", "numbers"),
-        [(c.text.removesuffix("."), c.where, f"**{c.verdict}**", c.numbers) for c in claims],
+        ("claim", "verdict", "numbers", "where in the paper"),
+        [(c.text.removesuffix("."), f"**{c.verdict}**", c.numbers, c.where) for c in claims],
         align="left",
     )
     found = Counter(claim.verdict for claim in claims)
-    counts = ", ".join(f"{n} {VERDICTS[verdict][n > 1]}" for verdict in VERDICTS if (n := found[verdict]))
+    counts = [f"{n} {VERDICTS[verdict][n > 1]}" for verdict in VERDICTS if (n := found[verdict])]
+    summary = " and ".join(part for part in (", ".join(counts[:-1]), *counts[-1:]) if part)
     left = "\n".join(f"- {line}" for line in not_run) or "Everything was run."
     parts = [
         GENERATED,
         "# The paper, measured",
         introduction,
-        f"**Of {len(claims)} claims, {counts}.**",
+        f"**Of {len(claims)} claims, {summary}.**",
         table.markdown(),
         "## What was not run",
         left,

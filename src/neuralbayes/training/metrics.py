@@ -105,7 +105,7 @@ def read_metrics(path: str | Path) -> list[dict[str, float]]:
                 raise ValueError("no object with a step")
             for value in values.values():
                 if not isinstance(value, float | None) and not (isinstance(value, int) and abs(value) < 2**63):
-                    raise ValueError("a value that is no number")
+                    raise ValueError("a value that is not a number")
         except (ValueError, RecursionError) as error:
             if number == len(lines):
                 break

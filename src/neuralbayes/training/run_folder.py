@@ -191,7 +191,7 @@ class Run:
     def _load(self, saved: Mapping[str, Any]) -> None:
         if saved.get("batches") != self._batches:
             raise ValueError(
-                f"`batches` must be those that the run in {self._run_dir} was started with, {saved.get('batches')}, "
+                f"`batches` must be the same as at the start of the run in {self._run_dir}, {saved.get('batches')}, "
                 f"got {self._batches}; another run needs another `run_dir`"
             )
         try:

@@ -201,9 +201,9 @@ def _command_note(record: RunRecord) -> str:
 def _notes(folder: Path, record: RunRecord, samples: Samples, own_data: bool) -> list[str]:
     notes = []
     if not own_data and record.config:
-        notes.append(f"The images in this page, {samples.data}, may not be those that the encoder was trained on.")
+        notes.append(f"The encoder may have been trained on other images than the ones on this page, {samples.data}.")
     if record.result.get("ended") == "early stop":
-        notes.append("The run ended before all its epochs: the loss got no better.")
+        notes.append("The run stopped early, because the loss no longer improved.")
     if (folder / "skipped.txt").is_file():
         lines = (folder / "skipped.txt").read_text(encoding="utf-8", errors="replace").splitlines()
         notes.append(f"Skipped, since they could not be read: {len(lines):,} files, named in the run's skipped.txt.")

@@ -14,7 +14,7 @@ function setTheme(theme, { keep = true } = {}) {
     try {
       localStorage.setItem("neuralbayes-theme", theme);
     } catch {
-      // Some browsers keep nothing for files.
+      // Some browsers have no storage for local files.
     }
   }
   redraw();
@@ -42,7 +42,7 @@ function startCopying() {
         await navigator.clipboard.writeText(code.textContent);
         button.textContent = "Copied";
       } catch {
-        getSelection().selectAllChildren(code); // where the browser does not allow it: one key is left to press
+        getSelection().selectAllChildren(code); // if the browser does not allow copying, select the text
         button.textContent = "Selected";
       }
       setTimeout(() => (button.textContent = "Copy"), 2000);

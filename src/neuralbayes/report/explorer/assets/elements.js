@@ -1,4 +1,4 @@
-// Small builders. Text goes in as text, never as HTML: names come from people's data.
+// Small builders. Text is inserted as text, never as HTML, because names come from users' data.
 function make(tag, { text, label, on, ...properties } = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
@@ -16,7 +16,7 @@ const whole = new Intl.NumberFormat("en");
 const count = (value) => whole.format(value);
 const percent = (share) => `${(100 * share).toFixed(share < 0.1 ? 2 : 1)} %`;
 
-// Numbers of any size in few letters.
+// Short format of numbers of any size.
 function short(value) {
   const size = Math.abs(value);
   if (size !== 0 && (size >= 1e5 || size < 1e-3)) return value.toExponential(1);
@@ -53,7 +53,7 @@ function table(head, rows, ...caption) {
   return make("table", {}, ...caption, make("thead", {}, make("tr", {}, ...headings)), make("tbody", {}, ...rows));
 }
 
-// A canvas of the size that it has on the screen, with sharp pixels; returns its context and size.
+// Resizes a canvas to its size on the screen, with sharp pixels; returns its context and size.
 function sharpened(canvas) {
   const { width, height } = canvas.getBoundingClientRect();
   const ratio = window.devicePixelRatio || 1;
@@ -92,7 +92,7 @@ function barLine(name, share, value, style = "") {
   return [name, make("span", { className: "track" }, fill), make("span", { className: "value", text: value })];
 }
 
-// The same to both sides of 0; `share` from -1 to 1.
+// The same for bars on both sides of 0; `share` runs from -1 to 1.
 function signedLine(name, share, value) {
   const fill = make("i", { className: share < 0 ? "below" : "above" });
   const size = 50 * Math.min(1, Math.abs(share));

@@ -1,8 +1,8 @@
-// Clusters of pictures and of texts: members that lead to the explorer, and the list of all of them.
-const MEMBERS_AT_ONCE = 10; // in the list, before somebody asks for more
-const GOLDEN = 137.508; // degrees: hues that follow one another are far apart
+// Clusters of pictures and of texts: members link to the explorer, with a list of all of them.
+const MEMBERS_AT_ONCE = 10; // in the list, before "Show more"
+const GOLDEN = 137.508; // degrees: consecutive hues are far apart
 
-// The colour of one of many clusters, which reads on light and on dark ground.
+// The colour of one of many clusters, for light and dark backgrounds.
 const manyColor = (k) => `hsl(${(k * GOLDEN + 205) % 360} 58% ${[44, 56, 50][k % 3]}%)`;
 const clusterColor = (k, n) => (n <= N_COLORS ? `var(--c${k})` : manyColor(k));
 

@@ -1,7 +1,7 @@
 // The map: samples as points on a canvas, with hover, click and arrow keys.
 const SHAPES = ["round", "square", "triangle"];
-const SIDE = 30; // pixels of a picture on the map
-const REACH = 14; // pixels within which the pointer finds a point
+const SIDE = 30; // side of a picture on the map, in pixels
+const REACH = 14; // distance in pixels at which the pointer finds a point
 
 class StateMap {
   constructor(explorer) {
@@ -9,7 +9,7 @@ class StateMap {
     this.canvas = explorer.part("map");
     this.tip = explorer.part("tip");
     this.background = explorer.part("background");
-    this.cursor = null; // the point under the keyboard
+    this.cursor = null; // the point selected by keyboard
     this.zoom = new Zoom(this);
     this.lasso = new Lasso(this);
     this.canvas.addEventListener("pointermove", (event) => this.hover(event));
@@ -24,7 +24,7 @@ class StateMap {
     new ResizeObserver(() => this.draw()).observe(this.canvas);
   }
 
-  // Where a value of either axis is, in pixels.
+  // Position of a value on either axis, in pixels.
   x(value) {
     return this.left + ((value - this.view[0]) / (this.view[1] - this.view[0])) * this.width;
   }
@@ -33,7 +33,7 @@ class StateMap {
     return this.top + (1 - (value - this.view[2]) / (this.view[3] - this.view[2])) * this.height;
   }
 
-  // Where sample i is.
+  // Position of sample i.
   at(i) {
     const { places, extent } = this.explorer.layer;
     return [
@@ -53,7 +53,7 @@ class StateMap {
     let w = width - margin.left - margin.right;
     let h = height - margin.top - margin.bottom;
     const spread = [this.view[1] - this.view[0], this.view[3] - this.view[2]];
-    // Units that are alike keep their proportions; very different ones would become a line.
+    // Similar units keep their proportions; very different ones would become a line.
     if (!named || (high && Math.min(...spread) > Math.max(...spread) / 8)) {
       const scale = Math.min(w / spread[0], h / spread[1]);
       margin.left += (w - scale * spread[0]) / 2;
@@ -91,7 +91,7 @@ class StateMap {
     const plain = color("point");
     const chosen = coloured ? null : color("chosen");
     const ink = color("ink");
-    const order = [[], [], []]; // below the threshold, others, those of the chosen state on top
+    const order = [[], [], []]; // below the threshold, others, members of the selected state on top
     for (let i = 0; i < layer.mapped.length; i++) {
       if (!layer.mapped[i]) continue;
       const kept = layer.certainty[i] >= threshold;
@@ -124,12 +124,12 @@ class StateMap {
     this.lasso.touch();
   }
 
-  // Whether a place in pixels is within the part of the map that is seen.
+  // Whether a position in pixels is visible.
   seen(x, y) {
     return x >= this.left && x <= this.left + this.width && y >= this.top && y <= this.top + this.height;
   }
 
-  // As many samples as find room as small pictures, with an edge in their colour.
+  // Draws as many samples as fit as small pictures, with a coloured edge.
   drawPictures(context, order, coloured) {
     const { image, columns, cell, width, height } = this.explorer.samples.sheet;
     const scale = SIDE / Math.max(width, height);
@@ -248,12 +248,12 @@ class StateMap {
   }
 
   click(event) {
-    if (this.lasso.dragged) return; // the end of a way
+    if (this.lasso.dragged) return; // the end of a drag
     const i = this.under(event);
     if (i !== null) this.explorer.chooseSample(i, { withState: true });
   }
 
-  // To the nearest point in the direction of an arrow; Enter chooses it; plus, minus and 0 zoom.
+  // Arrows move to the nearest point in their direction; Enter selects it; plus, minus and 0 zoom.
   key(event) {
     const towards = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
     if (event.key === "+" || event.key === "-") this.zoom.by(event.key === "+" ? ZOOM_STEP : 1 / ZOOM_STEP);

@@ -1,8 +1,8 @@
-// The list of rows: searched, filtered by cluster, with the reason for each label.
+// The list of rows, with search, a filter by cluster, and the reason for each label.
 const ROWS_AT_ONCE = 25;
-const ROW_CELLS = 6; // columns beside the reason; the others are in the typical rows and in the search
+const ROW_CELLS = 6; // columns next to the reason; the search also covers the others
 
-// What every list of samples has: search, filter, order, and more of it when asked.
+// Common parts of all lists of samples: search, filter, order, and "Show more".
 class SampleList {
   constructor(root, explorer, first = ROWS_AT_ONCE) {
     Object.assign(this, { root, explorer, layer: explorer.layers.at(-1), shown: first });

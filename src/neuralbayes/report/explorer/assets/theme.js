@@ -4,7 +4,7 @@
   try {
     stored = localStorage.getItem("neuralbayes-theme");
   } catch {
-    // Some browsers keep nothing for files.
+    // Some browsers have no storage for local files.
   }
   const dark = stored ? stored === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
   document.documentElement.dataset.theme = dark ? "dark" : "light";

@@ -1,4 +1,4 @@
-// What part of the map is seen: buttons, keys, a double click, a pinch or the wheel with Ctrl; dragging moves it.
+// The visible part of the map. Buttons, keys, double click, pinch or Ctrl+wheel zoom; dragging moves it.
 const ZOOM_STEP = 1.6;
 const MOST_ZOOM = 40;
 
@@ -14,7 +14,7 @@ class Zoom {
     canvas.addEventListener(
       "wheel",
       (event) => {
-        if (!event.ctrlKey && !event.metaKey) return; // the page scrolls; a pinch comes with ctrlKey
+        if (!event.ctrlKey && !event.metaKey) return; // scroll the page; a pinch sets ctrlKey
         event.preventDefault();
         this.by(Math.exp(-event.deltaY / 200), this.fraction(event));
       },
@@ -26,14 +26,14 @@ class Zoom {
     [this.scale, this.center] = [1, [0.5, 0.5]];
   }
 
-  // The part of a range [low, high] along an axis that is seen.
+  // The visible part of a range [low, high] along an axis.
   part(low, high, axis) {
     const middle = low + this.center[axis] * (high - low);
     const half = (high - low) / this.scale / 2;
     return [middle - half, middle + half];
   }
 
-  // Where an event is in the map, from 0 to 1 along each axis.
+  // Position of an event in the map, from 0 to 1 along each axis.
   fraction(event) {
     const { canvas, left, top, width, height } = this.map;
     const box = canvas.getBoundingClientRect();
@@ -41,7 +41,7 @@ class Zoom {
     return [x, y].map((value, axis) => this.center[axis] + (value - 0.5) / this.scale);
   }
 
-  // Closer by a factor, with the point `at` staying where it is.
+  // Zooms in by a factor around the point `at`.
   by(factor, at = this.center) {
     const scale = Math.min(MOST_ZOOM, Math.max(1, this.scale * factor));
     const kept = this.scale / scale;
@@ -50,14 +50,14 @@ class Zoom {
     this.show();
   }
 
-  // By a distance in pixels, as a hand moves paper.
+  // Moves the map by a distance in pixels.
   move(dx, dy) {
     const { width, height } = this.map;
     this.center = [this.center[0] - dx / width / this.scale, this.center[1] + dy / height / this.scale];
     this.show();
   }
 
-  // So that a sample is in the middle, if it is not seen.
+  // Centres a sample that is not visible.
   reveal(i) {
     const { layer } = this.map.explorer;
     if (this.map.seen(...this.map.at(i))) return;
