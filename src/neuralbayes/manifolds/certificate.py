@@ -1,15 +1,15 @@
-"""The certificate: what is ruled out before states are called disjoint.
+"""The certificate: rule out other causes of separation before states count as disjoint.
 
-Their separation (:mod:`neuralbayes.manifolds.separation`) stays at log 2 where no walk between neighbours leaves a
-state. Four things would make it stay without saying anything about manifolds:
+The separation of a state (:mod:`neuralbayes.manifolds.separation`) stays at log 2 if no walk between neighbours leaves
+it. Four causes other than disjoint manifolds can keep it there, and each has a remedy:
 
-1. *Outliers.* A row far from all others has no neighbours to walk to. Rows in components of the graph that are smaller
-   than a neighbourhood are joined to the nearest larger one (:func:`neuralbayes.manifolds.separation.settled`).
-2. *Columns whose values have gaps by nature*, such as booleans, codes and ids. The states must stay apart without them,
-   and rounded columns are spread over the step they were rounded to (:func:`without_columns`).
-3. *Too few rows or neighbours.* The states must be further apart than the best division of rows drawn from a Gaussian
-   of the same size and covariance (:func:`neuralbayes.manifolds.separation.null_separation`).
-4. *Chance.* A fit that has not seen some of the rows must be as far apart on these (:func:`certified`).
+1. *Outliers.* A row far from all others has no neighbours to walk to. Components of the graph that are smaller than a
+   neighbourhood are joined to the nearest larger one (:func:`neuralbayes.manifolds.separation.settled`).
+2. *Columns whose values have gaps by nature*, such as booleans, codes and ids. The states must stay separated without
+   them, and with rounded columns spread over their rounding step (:func:`without_columns`).
+3. *Too few rows or neighbours.* The separation must exceed the best separation of connected rows, drawn from a Gaussian
+   with the same number of rows and covariance (:func:`neuralbayes.manifolds.separation.null_separation`).
+4. *Chance.* The states must be as far apart on rows that the fit has not seen (:func:`certified`).
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from neuralbayes.manifolds.graph import Array
 from neuralbayes.manifolds.separation import CERTIFIED, is_certified, null_separation, separation, walk_between
 
 FOLDS = 3
-"""Parts of the sample, on one of which the states of a fit to the others must be as far apart."""
+"""Number of parts of the sample. A fit to all but one of them is judged on the remaining part."""
 
 CODES_TELL = 0.99
-"""Share of the rows that a column of whole numbers must label rightly by itself to be suspected of being a code."""
+"""Share of the rows that a column of whole numbers must label correctly by itself to be suspected to be a code."""
 
 LEAVES = 16
-"""Intervals of a column that may have a label of their own."""
+"""Maximum number of intervals of a column with different labels."""
 
 
 def certified(
     labeling: Labeling, X: Array, geometry: Geometry, options: Options, rng: np.random.RandomState
 ) -> Labeling:
-    """The labeling, with the separation of its states lowered by whatever shows that they may not be disjoint."""
+    """Check a labeling, and lower the separation of states that may not be disjoint."""
     for check in (_on_other_rows, _without_discrete_columns, _beside_null):
         if not labeling.disjoint.any():
             break
@@ -50,7 +50,7 @@ def certified(
 def _on_other_rows(
     labeling: Labeling, X: Array, geometry: Geometry, options: Options, rng: np.random.RandomState
 ) -> Labeling:
-    """How far apart the states are on rows that no fit has seen, or those of a fit that has not seen them."""
+    """Measure the separation on unseen rows, or, if there are too few, by fits that leave out some rows."""
     m = len(geometry.rows)
     if len(X) >= 2 * options.max_samples:
         fresh = take(X, np.setdiff1d(rng.choice(len(X), 2 * m, replace=False), geometry.rows)[:m])
@@ -63,7 +63,7 @@ def _on_other_rows(
     for judged in np.array_split(np.arange(m), FOLDS):
         again = fit_states(Geometry(np.delete(geometry.sample, judged, axis=0), fewer, rng), len(rank), fewer, rng)
         other = separation(geometry.settled, again.posterior(geometry.sample), judged)
-        # The states have other numbers there: as many of them must be as far apart.
+        # The states of the new fit have other numbers, so compare the two by rank.
         tried.append(np.minimum(labeling.separation, np.sort(other)[::-1][rank]))
         if (is_certified(tried[-1], 0.0) == labeling.disjoint).all():
             break
@@ -73,7 +73,7 @@ def _on_other_rows(
 def _without_discrete_columns(
     labeling: Labeling, X: Array, geometry: Geometry, options: Options, rng: np.random.RandomState
 ) -> Labeling:
-    """How far apart the states are without columns whose values have gaps by nature; which of these make them."""
+    """Measure the separation without columns whose values have gaps by nature, and find which of them make states."""
     order = np.argsort(geometry.rows)
     rows = geometry.sample[order]
     p_zx = labeling.posterior(rows)
@@ -94,25 +94,25 @@ def _without_discrete_columns(
 def _beside_null(
     labeling: Labeling, X: Array, geometry: Geometry, options: Options, rng: np.random.RandomState
 ) -> Labeling:
-    """The separation of connected rows beside that of the states."""
+    """Add the separation that connected rows would have."""
     null = null_separation(geometry.points, len(labeling.separation), options.n_neighbors, rng)
     return replace(labeling, null=null)
 
 
 def columns_in_doubt(rows: Array, labels: NDArray[np.integer]) -> list[list[int]]:
-    """Sets of columns that could make the labels alone without there being a gap between the rows.
+    """Sets of columns that could explain the labels without a gap between manifolds.
 
     Parameters
     ----------
     rows : ndarray of shape (n_rows, n_columns)
-        In the order in which they came.
+        Rows in their original order.
     labels : ndarray of shape (n_rows,)
 
     Returns
     -------
     list of lists of int
-        First all discrete columns together, none of them where there is no such column but one that is rounded; then
-        each column of whole numbers, which may be codes, that tells the labels apart by itself.
+        First the set of all discrete columns, which is empty if there are only rounded columns. Then each column of
+        whole numbers, possibly codes, that separates the labels by itself.
     """
     discrete = sorted(discrete_columns(rows))
     whole = [int(j) for j in np.flatnonzero(is_whole(rows)) if j not in discrete]
@@ -122,14 +122,14 @@ def columns_in_doubt(rows: Array, labels: NDArray[np.integer]) -> list[list[int]
 
 
 def tells_apart(column: Array, labels: NDArray[np.integer]) -> float:
-    """Share of the rows, each label counting the same, whose label a small decision tree on the column gets right."""
+    """Balanced accuracy of a small decision tree that predicts the labels from the column."""
     tree = DecisionTreeClassifier(max_leaf_nodes=LEAVES, class_weight="balanced", random_state=0)
     right = tree.fit(column[:, None], labels).predict(column[:, None]) == labels
     return float(np.mean([right[labels == k].mean() for k in np.unique(labels)]))
 
 
 def without_columns(rows: Array, columns: list[int], rng: np.random.RandomState) -> Array:
-    """Rows without some columns, the others spread over the steps that they were rounded to."""
+    """Remove columns, and spread the others over their rounding steps."""
     kept = np.delete(rows, columns, axis=1)
     spread: Array = kept + rounding(kept) * rng.uniform(-0.5, 0.5, kept.shape)
     return spread

@@ -1,4 +1,4 @@
-"""How many manifolds there are: the largest number of states that are certified and that resamples find again."""
+"""Choose the number of manifolds: the largest number of states that are certified and stable under resampling."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from neuralbayes.training.progress import progress
 def select(
     X: Array, geometry: Geometry, max_states: int, options: Options, rng: np.random.RandomState
 ) -> tuple[Labeling, dict[str, list[Any]]]:
-    """The largest number of states that are all certified and whose labels are found again in resamples.
+    """Choose the largest number of states that are all certified and stable under resampling.
 
     Returns
     -------
     labeling : Labeling
-        With one state where no larger number passes; with `max_states` where these are certified and none is found
-        again: then there are more groups than states, which share them by chance.
+        A single state if no larger number passes. `max_states` states if they are certified but no number is stable:
+        then there are more manifolds than states, and each fit combines them at random.
     selection : dict of lists
         For each number tried: "n_clusters", "objective", "separation" (the smallest over the states), "stability" (the
-        adjusted Rand index between two resamples; None where it was not needed).
+        adjusted Rand index between two resamples; None if it was not computed).
     """
     tried: list[Labeling] = []
     with progress(max_states - 1, description="numbers of states tried", enabled=options.verbose) as display:
@@ -36,7 +36,7 @@ def select(
             tried.append(fit_states(geometry, n_states, options, rng))
             display.advance(metrics={"n_clusters": n_states, "separation": tried[-1].separation.min()})
             if sum(not labeling.disjoint.all() for labeling in tried) == 2:
-                break  # more states only cut more
+                break  # more states would only cut further
     stability: list[float | None] = [None] * len(tried)
     chosen = None
     for i in reversed(range(len(tried))):
@@ -62,7 +62,7 @@ def select(
 
 
 def _stability(geometry: Geometry, n_states: int, options: Options, rng: np.random.RandomState) -> float:
-    """Adjusted Rand index between the labels that two resamples of four fifths give to the whole sample."""
+    """Adjusted Rand index between the labels of the whole sample from two fits to four fifths of it each."""
     labels = []
     for _ in range(2):
         part = rng.permutation(len(geometry.sample))[: int(0.8 * len(geometry.sample))]

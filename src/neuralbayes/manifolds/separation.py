@@ -1,7 +1,7 @@
-"""How far apart states stay when p(z|x) is averaged along a random walk between neighbours.
+"""Separation of states after averaging p(z|x) along a random walk between neighbours.
 
-A walk cannot leave a manifold that is disjoint from the others, so the Jensen-Shannon divergence of each state from the
-rest stays log 2; a cut through a connected set is blurred, and the divergence falls.
+A walk cannot leave a manifold that is disjoint from the others, so the Jensen-Shannon divergence between its state and
+the rest stays at log 2. A cut through a connected set is blurred, and the divergence falls.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ from neuralbayes.manifolds.graph import Array, NeighborGraph, RandomWalk
 from neuralbayes.neighbors import nearest_neighbors
 
 WALK_LENGTH = 2000.0
-"""Mean steps of the walk: enough to go around a ring of 2,000 points with 15 neighbours."""
+"""Mean number of steps of the walk: enough to go around a ring of 2,000 points with 15 neighbours."""
 
 CERTIFIED = 0.9
-"""Share of log 2 that a disjoint state keeps. The disjoint sets of the benchmark keep 0.98 and more, connected ones
-less than 0.5."""
+"""Minimum separation of a disjoint state, as a share of log 2. Disjoint sets of the benchmark keep 0.98 and more,
+connected ones less than 0.5."""
 
 LEVEL = 0.01
 """Probability that the best division of connected rows exceeds :func:`null_separation`."""
 
 N_NULL = 5
-"""Gaussian samples that the null is estimated from."""
+"""Number of Gaussian samples to estimate the null from."""
 
 
 def separation(walk: RandomWalk, p_zx: Array, judged: NDArray[np.int64] | None = None) -> Array:
-    """Jensen-Shannon divergence of each state from the rest after the walk; 0 for a state with hardly any rows.
+    """Jensen-Shannon divergence between each state and the rest after the walk; 0 for a state with hardly any rows.
 
     Parameters
     ----------
     walk : RandomWalk
-        On n points.
+        A walk on n points.
     p_zx : ndarray of shape (n, n_states)
     judged : ndarray of int, optional
-        The rows that count, by default all; the walk passes over the others as well.
+        The rows to measure on, by default all; the walk visits the other rows too.
 
     Returns
     -------
@@ -57,18 +57,18 @@ def separation(walk: RandomWalk, p_zx: Array, judged: NDArray[np.int64] | None =
 
 
 def settled(walk: RandomWalk, points: Array) -> RandomWalk:
-    """The walk on a graph in which components smaller than a neighbourhood are joined to the nearest larger one.
+    """Join components of the graph that are smaller than a neighbourhood to the nearest larger one.
 
     Parameters
     ----------
     walk : RandomWalk
     points : ndarray of shape (n_points, n_dimensions)
-        Those of its graph.
+        The points of its graph.
 
     Returns
     -------
     RandomWalk
-        `walk` itself where no component is small.
+        The walk on the joined graph; `walk` itself if no component is small.
     """
     graph = walk.graph
     _, component = connected_components(graph.weight)
@@ -86,27 +86,27 @@ def settled(walk: RandomWalk, points: Array) -> RandomWalk:
 
 
 def walk_between(points: Array, n_neighbors: int) -> RandomWalk:
-    """The settled walk between neighbouring points."""
+    """Make the settled walk between neighbouring points."""
     return settled(RandomWalk(NeighborGraph(points, n_neighbors), WALK_LENGTH), points)
 
 
 def null_separation(points: Array, n_states: int, n_neighbors: int, rng: np.random.RandomState) -> float:
-    """The separation that the best division of connected rows exceeds with probability `LEVEL`.
+    """Separation that the best division of connected rows exceeds with probability `LEVEL`.
 
-    Each of `N_NULL` samples of a Gaussian with the size and the covariance of `points` is divided between walks from
-    seeds far from each other. The bound is that of a normal prediction interval for one more sample.
+    Draw `N_NULL` samples from a Gaussian with the size and the covariance of `points`, and divide each between walks
+    from distant seeds. The result is the upper end of a normal prediction interval for one more sample.
 
     Parameters
     ----------
     points : ndarray of shape (n_points, n_dimensions)
-        In their principal axes.
+        Points in their principal axes.
     n_states, n_neighbors : int
     rng : RandomState
 
     Returns
     -------
     float
-        In nats.
+        The bound, in nats.
     """
     deviation = points.std(axis=0)
     values = []
@@ -119,7 +119,7 @@ def null_separation(points: Array, n_states: int, n_neighbors: int, rng: np.rand
 
 
 def prediction_bound(values: Sequence[float]) -> float:
-    """What one more normally distributed value exceeds with probability `LEVEL`.
+    """Bound that one more normally distributed value exceeds with probability `LEVEL`.
 
     Examples
     --------
