@@ -1,4 +1,4 @@
-"""The columns of a table as explanations see them: cells in bins, whether numbers, categories or missing."""
+"""Columns of a table for explanations: the cells of numbers and categories in bins, with a bin for missing cells."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 Kind = Literal["number", "date", "category", "text"]
 
 N_BINS = 64
-"""Bins of a column of numbers: a threshold lies at most 1 / 128 of the rows from where it should."""
+"""Number of bins of a column of numbers; a threshold is off by at most 1 / 128 of the rows."""
 
 N_LEVELS = 50
-"""Values of a category that are told apart, the commonest; others are one."""
+"""Number of values of a category that have their own bin, the most common first; all others share one."""
 
 OTHERS = "other values"
 
@@ -35,15 +35,15 @@ class Column:
     ----------
     name : str
     kind : {"number", "date", "category", "text"}
-        Text, ids and constants say nothing of a cluster; they are called text, and can only name rows.
+        Text, ids and constants do not describe a cluster; their kind is text, and they can only name rows.
     values : ndarray of float64 and shape (n_rows,)
-        Numbers, or dates in seconds since 1970, NaN where missing; empty for others.
+        Numbers, or dates in seconds since 1970, with NaN for missing cells; empty for other kinds.
     bins : ndarray of int64 and shape (n_rows,)
-        The bin of each cell; the last bin is that of missing cells, whether there are any or not.
+        The bin of each cell; the last bin is for missing cells, even if there are none.
     levels : list of str
-        What the bins of a category hold, the commonest first; empty for others.
+        Value of each bin of a category, the most common first; empty for other kinds.
     edges : ndarray of float64 and shape (n_bins - 1,)
-        Numbers and dates above ``edges[i]`` are in a bin beyond the i-th.
+        Numbers and dates above ``edges[i]`` are in a bin after the i-th.
     """
 
     name: str
@@ -55,12 +55,12 @@ class Column:
 
     @property
     def n_bins(self) -> int:
-        """Bins of cells that are not missing."""
+        """Number of bins, not counting the bin of missing cells."""
         return len(self.levels) if self.kind == "category" else 0 if self.kind == "text" else len(self.edges) + 1
 
     @property
     def ordered(self) -> bool:
-        """Whether bins have an order."""
+        """Whether the bins have an order."""
         return self.kind in ("number", "date")
 
     @property
@@ -69,13 +69,13 @@ class Column:
         return np.asarray(self.bins == self.n_bins)
 
     def take(self, rows: NDArray[np.intp]) -> Column:
-        """The same column with some of the rows; bins stay what they are."""
+        """The same column with some of the rows; the bins do not change."""
         values = self.values[rows] if self.ordered else self.values
         return Column(self.name, self.kind, values, self.bins[rows], self.levels, self.edges)
 
 
 def as_columns(frame: pd.DataFrame) -> list[Column]:
-    """All columns of a DataFrame, whose kinds :func:`neuralbayes.data.column_kinds.recognize` finds.
+    """All columns of a DataFrame; :func:`neuralbayes.data.column_kinds.recognize` finds their kinds.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def _column(name: str, kind: str, cells: pd.Series[Any]) -> Column:
 
 
 def number_column(name: str, values: NDArray[Any]) -> Column:
-    """A column of numbers that are no Series."""
+    """Make a column of an array of numbers."""
     return _ordered(name, "number", np.where(np.isfinite(values), values, np.nan).astype(np.float64))
 
 
@@ -125,13 +125,13 @@ def _category(name: str, words: pd.Series[Any]) -> Column:
     codes, found = pd.factorize(words)
     order = np.argsort(-np.bincount(codes[codes >= 0], minlength=len(found)), kind="stable")
     levels = [str(found[i]) for i in order[:N_LEVELS]] + ([OTHERS] if len(found) > N_LEVELS else [])
-    rank = np.full(len(found) + 1, len(levels), np.int64)  # the last, which -1 points to, is that of missing cells
+    rank = np.full(len(found) + 1, len(levels), np.int64)  # -1 points to the last, the bin of missing cells
     rank[order] = np.minimum(np.arange(len(found)), N_LEVELS)
     return Column(name, "category", np.empty(0), rank[codes], levels, np.empty(0))
 
 
 def row_names(frame: pd.DataFrame, columns: Sequence[Column]) -> list[str] | None:
-    """What names the rows: an index of its own, a column of ids by its name, else the first column of names; or None.
+    """Names of the rows: from the index, a column named like an id, or the first column of names; None without any.
 
     Examples
     --------
@@ -141,7 +141,7 @@ def row_names(frame: pd.DataFrame, columns: Sequence[Column]) -> list[str] | Non
     ['a7', 'b2']
     """
     index = frame.index
-    own = index.name is not None or index.dtype.kind not in "iu"  # else these are the numbers of rows
+    own = index.name is not None or index.dtype.kind not in "iu"  # otherwise it holds row numbers
     if own and index.nlevels == 1 and index.is_unique:
         return [str(name) for name in index]
     text = [i for i, column in enumerate(columns) if column.kind == "text" and _names_rows(frame.iloc[:, i])]
@@ -153,5 +153,5 @@ def row_names(frame: pd.DataFrame, columns: Sequence[Column]) -> list[str] | Non
 
 
 def _names_rows(cells: pd.Series[Any]) -> bool:
-    """Whether nearly all cells are there, and most differ."""
+    """Whether nearly all cells are present, and most of them differ."""
     return bool(cells.notna().mean() >= 0.9 and cells.astype(str).nunique() >= 0.5 * len(cells))

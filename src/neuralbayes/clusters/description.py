@@ -1,4 +1,4 @@
-"""Clusters of a table explained: size, name, what tells each from the rest, a rule, prototypes, borderline rows."""
+"""Describe clusters of a table: size, name, differences from the rest, a rule, prototypes, borderline rows."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MAX_ROWS = 100_000
-"""Rows, drawn at random, that clusters are described by; sizes are those of all."""
+"""Maximum number of rows, drawn at random, for descriptions; sizes count all rows."""
 
 N_ROWS = 5
-"""Prototypes, and borderline rows, of a cluster."""
+"""Number of prototypes, and of borderline rows, per cluster."""
 
 N_DIFFERENCES = 6
-"""Differences of a cluster, at most."""
+"""Maximum number of differences per cluster."""
 
 
 @dataclass(frozen=True, eq=False)
 class ClusterDescription:
-    """One cluster.
+    """Description of one cluster.
 
     Attributes
     ----------
     cluster : int
     size : int
-        Its rows.
+        Number of rows.
     share : float
-        Of all rows.
+        Share of all rows.
     name : str
-        Proposed, different from those of other clusters.
+        Proposed name, different from the names of other clusters.
     differences : list of Difference
-        From the rest, the most telling first.
+        Differences from the rest, the most informative first.
     rule : Rule or None
-        None where it has no rows, or all, or where no column tells it from the rest.
+        None if the cluster has no rows or all rows, or if no column sets it apart from the rest.
     prototypes, borderline : ndarray of int
-        Rows by their number from 0: the most typical, and those that are nearly in another cluster.
+        Row numbers, counted from 0, of the most typical rows and of rows that are nearly in another cluster.
     """
 
     cluster: int
@@ -62,17 +62,17 @@ class ClusterDescription:
 
 @dataclass(frozen=True, eq=False)
 class Description:
-    """All clusters, with the columns that describe them and the names of rows.
+    """Descriptions of all clusters, with the columns and the names of rows.
 
     Attributes
     ----------
     clusters : list of ClusterDescription
     columns : list of Column
-        Of the rows in `rows`.
+        Columns of the table, for the rows in `rows`.
     rows : ndarray of int
-        Which rows of the table these are.
+        Numbers of the rows that the columns hold.
     row_names : list of str, or None
-        Of all rows of the table; None where they have only numbers.
+        Names of all rows of the table; None if they have only numbers.
     """
 
     clusters: list[ClusterDescription]
@@ -81,7 +81,7 @@ class Description:
     row_names: list[str] | None
 
     def to_frame(self) -> pd.DataFrame:
-        """A data frame with one row for each cluster."""
+        """Return a data frame with one row per cluster."""
         import pandas as pd
 
         def named(rows: NDArray[np.intp]) -> list[Any]:
@@ -108,7 +108,7 @@ class Description:
 def named_differences(
     columns: Sequence[Column], labels: NDArray[np.integer], n_clusters: int
 ) -> tuple[list[list[Difference]], list[str]]:
-    """What tells each cluster from the rest, the most telling first, and a name for each."""
+    """Differences of each cluster from the rest, the most informative first, and a name for each cluster."""
     found = [differences(column, labels, n_clusters) for column in columns]
     ranked = [
         sorted((one for column in found for one in column[k]), key=lambda one: -one.information)[:N_DIFFERENCES]
@@ -119,7 +119,7 @@ def named_differences(
 
 
 def name_clusters(frame: pd.DataFrame, labels: NDArray[np.integer], n_clusters: int) -> list[tuple[str, str]]:
-    """The name and the main difference of each cluster, from at most 20,000 rows: a summary that costs little."""
+    """The name and the main difference of each cluster, from at most 20,000 rows: a cheap summary."""
     rows = some(np.arange(len(frame)), MAX_ROWS // 5, np.random.default_rng(0))
     skipped = written_columns(frame)
     columns = [column for column in as_columns(frame.iloc[rows]) if column.name not in skipped]
@@ -142,19 +142,19 @@ def describe_clusters(
     Parameters
     ----------
     frame : DataFrame of shape (n_rows, n_columns)
-        Numbers, text, booleans, dates; cells may be missing. What this library wrote into a table (labels,
-        probabilities) does not count.
+        Numbers, text, booleans, dates; cells may be missing. Columns that this library wrote into a table (labels,
+        probabilities) are skipped.
     labels : ndarray of shape (n_rows,)
         From 0 to n_clusters - 1; -1 for rows that are in no cluster.
     n_clusters : int
     p_zx : ndarray of shape (n_rows, n_clusters), optional
-        Probabilities, without which there are no borderline rows.
+        Probabilities; without them, no borderline rows are found.
     points : ndarray of shape (n_rows, n_dimensions), optional
-        Where the rows lie, for the prototypes. By default by the columns, standardised.
+        Coordinates of the rows, for the prototypes. By default the standardised columns.
     fitted : collection of str
-        The columns that clusters were fitted to. Rules are made of these, where the frame has any, else of all.
+        The columns that clusters were fitted to. Rules use these columns if the frame has any, otherwise all.
     left_out : collection of str
-        Columns that do not count, such as true classes.
+        Columns to skip, such as true classes.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-r"""How much a column says about clusters, and what a cell speaks for.
+r"""The information of a column about clusters, and the evidence of a cell.
 
-The cells of a column are in bins b. Its information about being in cluster z is the mutual information of the bin and
-of membership; what one cell speaks for is :math:`\log p(b \mid z) - \log p(b \mid z')`.
+The cells of a column are in bins b. The information of the column about cluster z is the mutual information between the
+bin and membership in z. The evidence of one cell for z against z' is :math:`\log p(b \mid z) - \log p(b \mid z')`.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from scipy.stats import chi2
 from neuralbayes.clusters.cells import Column
 
 COARSE = 10
-"""Bins of a column of numbers that information is measured with: finer ones find it in noise."""
+"""Number of bins of a column of numbers to measure information with; finer bins would fit noise."""
 
 LEVEL = 1e-3
-"""Of the test that a column says anything at all about a cluster."""
+"""Significance level of the test that a column has any information about a cluster."""
 
 Array = NDArray[np.float64]
 
 
 def bin_counts(column: Column, labels: NDArray[np.integer], n_clusters: int) -> NDArray[np.int64]:
-    """Rows of each cluster in each coarse bin, missing cells in the last: (n_clusters, n_coarse + 1)."""
+    """Number of rows of each cluster in each coarse bin, missing cells in the last: (n_clusters, n_coarse + 1)."""
     coarse = coarse_bins(column)
     n = int(coarse.max()) + 1
     inside = labels >= 0
@@ -34,7 +34,7 @@ def bin_counts(column: Column, labels: NDArray[np.integer], n_clusters: int) -> 
 
 
 def coarse_bins(column: Column) -> NDArray[np.int64]:
-    """The coarse bin of each bin: (n_bins + 1,); those of numbers have some tenth of the rows each."""
+    """The coarse bin of each bin: (n_bins + 1,); coarse bins of numbers hold about a tenth of the rows each."""
     n = column.n_bins
     if not column.ordered or n <= COARSE:
         return np.arange(n + 1)
@@ -45,12 +45,12 @@ def coarse_bins(column: Column) -> NDArray[np.int64]:
 
 
 def membership_information(hits: NDArray[np.int64], others: NDArray[np.int64]) -> float:
-    """Information in nats of the bins about membership, less what chance gives; 0 where that may be all.
+    """Information of the bins about membership in nats, corrected for chance; 0 if it is not significant.
 
     Parameters
     ----------
     hits, others : ndarray of shape (n_bins,)
-        Rows of the cluster, and of the rest, in each bin.
+        Number of rows of the cluster, and of the rest, in each bin.
 
     Examples
     --------
@@ -72,14 +72,14 @@ def membership_information(hits: NDArray[np.int64], others: NDArray[np.int64]) -
 
 
 def column_information(column: Column, labels: NDArray[np.integer], n_clusters: int) -> Array:
-    """Information of a column about being in each cluster, in nats: (n_clusters,)."""
+    """Information of a column about membership in each cluster, in nats: (n_clusters,)."""
     counts = bin_counts(column, labels, n_clusters)
     total = counts.sum(axis=0)
     return np.array([membership_information(own, total - own) for own in counts])
 
 
 def row_evidence(columns: Sequence[Column], labels: NDArray[np.integer], n_clusters: int) -> list[Array]:
-    """log p(b|z) of each bin of each column for each cluster, a row added to each: (n_clusters, n_bins + 1) each."""
+    """log p(b|z) for each column, smoothed by one extra row per cluster: arrays of shape (n_clusters, n_bins + 1)."""
     found = []
     for column in columns:
         counts = bin_counts(column, labels, n_clusters)

@@ -1,4 +1,4 @@
-"""Numbers and dates as people write them, and the roundest one that still divides two values."""
+"""Format numbers and dates as people write them, and find round thresholds between two values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DAY = 86_400.0
 
 
 def as_number(value: float) -> str:
-    """A number without superfluous digits.
+    """Format a number without superfluous digits.
 
     Examples
     --------
@@ -25,7 +25,7 @@ def as_number(value: float) -> str:
 
 
 def short_number(value: float) -> str:
-    """Three digits that count, whole numbers whole.
+    """Format a number with three significant digits; keep all digits before the decimal point.
 
     Examples
     --------
@@ -37,7 +37,7 @@ def short_number(value: float) -> str:
 
 
 def as_date(seconds: float) -> str:
-    """Seconds since 1970 as a day, with the time where it is not midnight.
+    """Format seconds since 1970 as a day, with the time unless it is midnight.
 
     Examples
     --------
@@ -50,14 +50,14 @@ def as_date(seconds: float) -> str:
 
 
 def rounder_numbers(value: float, after: float, spread: float) -> Iterator[float]:
-    """Thresholds near `value`, the roundest first; the last is at least `value` and below `after`.
+    """Yield thresholds near `value`, the roundest first; the last is at least `value` and below `after`.
 
     Parameters
     ----------
     value, after : float
-        The two neighbouring numbers that a threshold divides.
+        The two neighbouring numbers that the threshold separates.
     spread : float
-        Of all numbers: a threshold is at most as round as this.
+        Spread of all numbers, which limits how far thresholds are rounded.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def rounder_numbers(value: float, after: float, spread: float) -> Iterator[float
 
 
 def rounder_dates(value: float, after: float) -> Iterator[float]:
-    """The same for dates: the beginning of a year, of a month, of a day, then the date itself.
+    """Yield thresholds near a date: the beginning of a year, of a month, of a day, then the date itself.
 
     Examples
     --------

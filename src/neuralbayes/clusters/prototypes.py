@@ -1,8 +1,8 @@
-"""The members that show best what a cluster is, and those that might as well be in another.
+"""Find prototypes, the most typical members of a cluster, and borderline members, which are nearly in another.
 
-Saturated probabilities tie, and the largest logits belong to outliers, so members are ranked by where they lie: by the
-mean distance to the nearer half of their cluster. Half, because the mean over all members is pulled by a few far away
-and puts the prototype of a ring-shaped cluster into its hole, while a few nearest neighbours find near-duplicates.
+Members are ranked by their mean distance to the nearer half of their cluster. Probabilities would not do: they saturate
+and tie, and outliers have the largest logits. The mean distance to all members depends on a few that are far away, and
+puts the prototype of a ring-shaped cluster into its hole. A few nearest neighbours would find near-duplicates.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from neuralbayes.clusters.cells import Column
 from neuralbayes.clusters.differences import standardized
 
 MAX_DRAWN = 500
-"""Members, drawn at random, that distances within a cluster are taken to."""
+"""Maximum number of members, drawn at random, to measure the distances within a cluster to."""
 
 MAX_RANKED = 2_000
-"""Members of a cluster that are ranked, drawn at random where there are more."""
+"""Maximum number of ranked members per cluster, drawn at random from larger clusters."""
 
 
 def rank_members(points: NDArray[Any], labels: NDArray[np.integer], n_clusters: int) -> list[NDArray[np.intp]]:
-    """Members of each cluster, the most typical first.
+    """Rank the members of each cluster, the most typical first.
 
     Parameters
     ----------
     points : ndarray of shape (n_points, n_dimensions)
-        In coordinates whose distances mean something.
+        Points in coordinates whose distances are meaningful.
     labels : ndarray of shape (n_points,)
-        From 0 to n_clusters - 1; rows labelled -1 are members of none.
+        From 0 to n_clusters - 1; rows labelled -1 are in no cluster.
     n_clusters : int
 
     Returns
     -------
     list of ndarray
-        Indices of rows for each cluster, at most `MAX_RANKED`; empty for one without members.
+        Row indices for each cluster, at most `MAX_RANKED`; empty for a cluster without members.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def some(rows: NDArray[np.intp], n: int, rng: np.random.Generator) -> NDArray[np
 
 
 def borderline_members(p_zx: NDArray[Any], labels: NDArray[np.integer], n: int) -> list[NDArray[np.intp]]:
-    """Members whose own cluster is least ahead of the second best, at most `n` of each cluster, the closest first.
+    """At most `n` members of each cluster with the smallest margin to the second best cluster, the closest first.
 
     Examples
     --------
@@ -81,9 +81,9 @@ def borderline_members(p_zx: NDArray[Any], labels: NDArray[np.integer], n: int) 
 
 
 def points_of(columns: Sequence[Column]) -> NDArray[np.float32]:
-    """Rows as points: numbers in standard deviations, categories one-hot, missing cells at the mean.
+    """Convert rows to points: numbers in standard deviations, categories one-hot, missing cells at the mean.
 
-    Two different values of a category are as far apart as two numbers by 1.4 standard deviations.
+    Two different values of a category are as far apart as two numbers that differ by 1.4 standard deviations.
     """
     parts = []
     for column in columns:
@@ -102,7 +102,7 @@ def _ranked(points: NDArray[Any], members: NDArray[np.intp], rng: np.random.Gene
     n_near = len(drawn) // 2
 
     def spread(distance: NDArray[np.float64], start: int) -> NDArray[np.float64]:
-        # The row itself, at distance 0, is among the first if it was drawn; one more makes up for it.
+        # If the row itself was drawn, it is the nearest, at distance 0; take one more to make up for it.
         nearest: NDArray[np.float64] = np.partition(distance, n_near, axis=1)[:, : n_near + 1].mean(axis=1)
         return nearest
 

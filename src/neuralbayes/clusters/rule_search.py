@@ -1,9 +1,9 @@
-"""The search for rules: which bins of which columns tell a cluster from the rest.
+"""Search rules: which bins of which columns set a cluster apart from the rest.
 
-Given the other conditions of a rule, the best interval of a column, or the best set of values of a category, is found
-exactly: intervals are compared by cumulative counts, and the values of a category are taken in the order of their share
-of the cluster, of which a prefix is best. Conditions are added along a beam, and then each is chosen anew while the
-others stay, until nothing improves.
+Given the other conditions of a rule, the search finds the best interval of a column, or the best set of values of a
+category, exactly. Cumulative counts compare all intervals. For a category, the best set is a prefix of its values in
+the order of their share of the cluster. A beam search adds conditions; then each condition is optimised again while
+the others are fixed, until F1 stops improving.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from numpy.typing import NDArray
 from neuralbayes.clusters.cells import Column
 
 BEAM = 6
-"""Rules that are kept at each length."""
+"""Number of rules to keep at each length."""
 
 MAX_VALUES = 4
-"""Values of a category that a condition names, or excludes."""
+"""Maximum number of values of a category that a condition names or excludes."""
 
 ROUNDS = 4
-"""How often all conditions are chosen anew, at most."""
+"""Maximum number of passes that optimise all conditions again."""
 
 Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
 class Draft:
-    """A rule in bins: conditions, by column and which of its bins they allow, and how many of them must hold."""
+    """A rule in bins: conditions, each a column and its allowed bins, and how many of them must hold."""
 
     parts: tuple[tuple[int, Mask], ...]
     needed: int
@@ -38,12 +38,12 @@ class Draft:
 
 
 class RuleSearch:
-    """Searches rules for one cluster after another.
+    """Search rules, one cluster at a time.
 
     Parameters
     ----------
     columns : sequence of Column
-        None of text.
+        Columns of numbers, dates and categories, not text.
     """
 
     def __init__(self, columns: Sequence[Column]) -> None:
@@ -54,7 +54,7 @@ class RuleSearch:
         self._flat = self.bins + self.starts[:-1]
 
     def by_length(self, members: Mask, n_conditions: int) -> list[Draft]:
-        """The rules of largest F1 for `members` with one condition, with two, ..., all of which must hold."""
+        """The rules with the highest F1 for `members` with 1, 2, ... conditions, all of which must hold."""
         beam = self._extended(Draft((), 0, 0.0), members)
         best = [beam[0]]
         while len(best) < min(n_conditions, len(self.columns)):
@@ -65,7 +65,7 @@ class RuleSearch:
         return best
 
     def some_of(self, starts: Sequence[Draft], members: Mask, n_conditions: int) -> list[Draft]:
-        """Rules of which only some conditions must hold: those of `starts`, or the best single ones, chosen anew."""
+        """Rules with only some conditions required, optimised from `starts` and from the best single conditions."""
         single = [draft.parts[0] for draft in self._extended(Draft((), 0, 0.0), members)]
         parts = [draft.parts for draft in starts] + [tuple(single[:n]) for n in range(2, n_conditions + 1)]
         return [self._improved(Draft(p, needed, -1.0), members) for p in parts for needed in range(1, len(p))]
@@ -74,7 +74,7 @@ class RuleSearch:
         return np.asarray(part[1][self.bins[:, part[0]]])
 
     def _extended(self, draft: Draft, members: Mask) -> list[Draft]:
-        """The rule with one condition more, of the columns that it has not yet, the best first."""
+        """Add one condition on a column that the rule does not use yet; returns the best rules first."""
         within = np.ones(len(members), bool)
         for part in draft.parts:
             within &= self._holds(part)
@@ -85,7 +85,7 @@ class RuleSearch:
         return [Draft((*draft.parts, part), len(draft.parts) + 1, f1) for f1, part in found[:BEAM]]
 
     def _improved(self, draft: Draft, members: Mask) -> Draft:
-        """Each condition chosen anew while the others stay, until F1 grows no more."""
+        """Optimise each condition with the others fixed, until F1 stops improving."""
         parts, best = list(draft.parts), draft.f1
         for _ in range(ROUNDS):
             before = best
@@ -102,9 +102,9 @@ class RuleSearch:
         return Draft(tuple(parts), draft.needed, best)
 
     def _conditions(self, undecided: Mask, members: Mask, inside: Mask) -> list[tuple[float, tuple[int, Mask]]]:
-        """The best condition of each column on the rows that it decides about, with F1 of the whole rule.
+        """The best condition of each column on the `undecided` rows, with F1 of the whole rule.
 
-        Rows `inside` fulfil the rule already, others that are not `undecided` cannot.
+        Rows `inside` satisfy the rule already; rows in neither mask cannot satisfy it.
         """
         n = self.starts[-1]
         hits = np.bincount(self._flat[undecided & members].ravel(), minlength=n)
@@ -122,7 +122,7 @@ class RuleSearch:
 def _best_interval(
     hits: NDArray[np.int64], misses: NDArray[np.int64], right: float, total: float
 ) -> tuple[float, Mask]:
-    """The best interval of bins, or the missing cells, or all others: (n_bins + 1,) counts each."""
+    """The best interval of bins, or the bin of missing cells; counts have shape (n_bins + 1,)."""
     n = len(hits) - 1
     ends = np.concatenate([[0], np.cumsum(hits[:n])]), np.concatenate([[0], np.cumsum((hits + misses)[:n])])
     inside, size = (end[None, 1:] - end[:-1, None] for end in ends)  # [first, last]
@@ -140,7 +140,7 @@ def _best_interval(
 
 
 def _best_values(hits: NDArray[np.int64], misses: NDArray[np.int64], right: float, total: float) -> tuple[float, Mask]:
-    """The best set of values, missing among them, of which few are named or few excluded."""
+    """The best set of values, including missing, that names few values or excludes few."""
     size = hits + misses
     order = np.argsort(-hits / np.maximum(size, 1), kind="stable")
     inside, taken = np.cumsum(hits[order]), np.cumsum(size[order])

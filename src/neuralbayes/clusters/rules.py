@@ -1,4 +1,4 @@
-"""Rules that tell a cluster from the rest: at most three conditions, in the units of the table."""
+"""Rules that set a cluster apart from the rest: at most three conditions, in the units of the table."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from neuralbayes.clusters.rule_search import Draft, Mask, RuleSearch
 
 MAX_CONDITIONS = 3
 MAX_ROWS, ROWS_A_CLUSTER = 5_000, 200
-"""Rows, drawn at random, that rules are searched on: so many, or so many a cluster where there are many clusters.
-Precision and recall are those of all rows."""
+"""Maximum number of rows, drawn at random, to search rules on: the larger of a total and a number per cluster.
+Precision and recall are measured on all rows."""
 
 MAX_COLUMNS = 50
-"""Columns that rules may be made of: those that say most about the clusters."""
+"""Maximum number of columns to make rules of: the most informative about the clusters."""
 
 GAIN = 0.01
-"""What a further condition must add to F1: a shorter rule is easier to read."""
+"""Minimum gain of F1 for one more condition, since shorter rules are easier to read."""
 
 LOOSE_GAIN = 0.03
-"""What "at least two of" must add to F1 over a rule all of whose conditions hold."""
+"""Minimum gain of F1 for "at least two of" over a rule with all conditions required."""
 
 LOST = 0.002
-"""F1 that a rounder threshold may cost."""
+"""Maximum loss of F1 for a rounder threshold."""
 
 
 @dataclass(frozen=True)
 class Condition:
-    """What the cells of one column must be.
+    """A condition on the cells of one column.
 
     Attributes
     ----------
@@ -42,10 +42,10 @@ class Condition:
     low, high : float or None
         Numbers, or dates in seconds since 1970, must be above `low` and at most `high`.
     values : tuple of str
-        A category must be one of these, or none of them where `excluded`.
+        A category must be one of these, or none of them if `excluded`.
     excluded : bool
     missing : bool
-        Whether missing cells fulfil the condition.
+        Whether missing cells satisfy the condition.
     """
 
     column: str
@@ -57,7 +57,7 @@ class Condition:
     missing: bool = False
 
     def holds(self, column: Column) -> Mask:
-        """Which cells fulfil it."""
+        """Which cells satisfy the condition."""
         if column.ordered:
             inside = np.ones(len(column.values), bool)
             if self.missing:
@@ -87,7 +87,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class Rule:
-    """Conditions, of which `needed` or more must hold; precision and recall are those of the cluster's rows."""
+    """Conditions of which at least `needed` must hold, with precision and recall for the cluster's rows."""
 
     conditions: tuple[Condition, ...]
     needed: int
@@ -108,14 +108,14 @@ class Rule:
         return f"at least {self.needed} of: {'; '.join(map(str, self.conditions))}"
 
     def holds(self, columns: Sequence[Column]) -> Mask:
-        """Which rows fulfil it."""
+        """Which rows satisfy the rule."""
         by_name = {column.name: column for column in columns}
         counts = np.sum([condition.holds(by_name[condition.column]) for condition in self.conditions], axis=0)
         return np.asarray(counts >= self.needed)
 
 
 def find_rules(columns: Sequence[Column], labels: NDArray[np.integer], n_clusters: int) -> list[Rule | None]:
-    """The rule of each cluster; None for a cluster without rows, for one that has all, or where no column differs.
+    """Find a rule for each cluster; None if it has no rows or all rows, or if no column varies.
 
     Parameters
     ----------
@@ -156,12 +156,12 @@ def find_rules(columns: Sequence[Column], labels: NDArray[np.integer], n_cluster
 
 
 def _drawn(n_rows: int, n: int) -> NDArray[np.intp]:
-    """At most `n` rows, ascending, always the same."""
+    """Draw at most `n` rows, ascending, always the same."""
     return np.arange(n_rows) if n_rows <= n else np.sort(np.random.default_rng(0).choice(n_rows, n, replace=False))
 
 
 def _draft(search: RuleSearch, members: Mask) -> Draft:
-    """The shortest rule that is nearly as good as longer ones, and only where it is much better one of "some of"."""
+    """The shortest rule that is nearly as good as longer ones; "at least n of" rules only if they are much better."""
     found = search.by_length(members, MAX_CONDITIONS)
     best = found[0]
     for longer in found[1:]:
@@ -173,7 +173,7 @@ def _draft(search: RuleSearch, members: Mask) -> Draft:
 
 
 def _condition(column: Column, allowed: Mask) -> Condition:
-    """Bins as a condition, with thresholds at the largest values of bins."""
+    """Convert allowed bins to a condition, with thresholds at the largest values of bins."""
     n = column.n_bins
     there = np.bincount(column.bins, minlength=n + 1) > 0
     if column.ordered:
@@ -201,7 +201,7 @@ def _measured(rule: Rule, columns: Sequence[Column], members: Mask) -> Rule:
 
 
 def _rounded(rule: Rule, columns: Sequence[Column], members: Mask) -> Rule:
-    """The rule with each threshold as round as F1 allows, or without it."""
+    """Round each threshold as far as F1 allows, or drop it."""
     by_name = {column.name: column for column in columns}
     best = _measured(rule, columns, members)
     least = best.f1 - LOST
@@ -224,7 +224,7 @@ def _rounded(rule: Rule, columns: Sequence[Column], members: Mask) -> Rule:
 
 
 def _rounder(value: float, column: Column) -> Iterator[float]:
-    """Thresholds from the roundest on; the last one is between the same two cells as `value`."""
+    """Thresholds, the roundest first; the last one lies between the same two cells as `value`."""
     present = column.values[~column.missing]
     above = present[present > value]
     after = float(above.min()) if len(above) else value
@@ -235,5 +235,5 @@ def _rounder(value: float, column: Column) -> Iterator[float]:
 
 
 def _either(words: Sequence[str]) -> str:
-    """a, b or c."""
+    """Join words as "a, b or c"."""
     return " or ".join(filter(None, [", ".join(words[:-1]), words[-1]]))

@@ -1,4 +1,4 @@
-"""What a fitted clusterer keeps of its clusters, to describe them later without the data: means and prototypes."""
+"""Summary of clusters, to describe them later without the data: means and prototypes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MAX_ROWS, MAX_NUMBERS = 10_000, 2**24
-"""Rows, drawn at random, that a summary is made of: so many, or fewer where they are long, but 200."""
+"""Maximum numbers of rows, drawn at random, and of values in them, to make a summary of; at least 200 rows."""
 
 N_PROTOTYPES = 5
 N_DIFFERENCES = 6
@@ -26,16 +26,16 @@ N_DIFFERENCES = 6
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """Of clusters.
+    """Means and prototypes of clusters.
 
     Attributes
     ----------
     means : ndarray of shape (n_clusters, n_features)
-        Of each column in each cluster, numbers far outside moved to a fence.
+        Mean of each column in each cluster, with outliers clipped.
     scale : ndarray of shape (n_features,)
         Standard deviation of each column over all rows.
     prototypes : ndarray of int64 and shape (n_clusters, N_PROTOTYPES)
-        Numbers of the most typical rows; -1 where there are no more.
+        Numbers of the most typical rows, padded with -1.
     """
 
     means: NDArray[np.float64]
@@ -50,14 +50,14 @@ def summarize(
     n_clusters: int,
     n_features: int,
 ) -> Summary:
-    """Means and prototypes from a bounded number of rows.
+    """Compute means and prototypes from a bounded number of rows.
 
     Parameters
     ----------
     read : callable
-        From numbers of rows to the rows: (n, n_features).
+        Maps row numbers to rows: (n, n_features).
     points : callable
-        From numbers of rows to where they lie: (n, n_dimensions).
+        Maps row numbers to coordinates: (n, n_dimensions).
     labels : ndarray of shape (n_rows,)
     n_clusters, n_features : int
     """
@@ -77,9 +77,10 @@ def summarize(
 def summary_differences(
     summary: Summary, sizes: NDArray[np.integer], names: Sequence[str], *, with_means: bool = True
 ) -> list[list[Difference]]:
-    """What tells each cluster from the rest by the means alone, the largest differences first.
+    """Differences of each cluster from the rest in the means, the most informative first.
 
-    `with_means` tells the means themselves; those of a vectorised table are in no unit that anybody knows.
+    `with_means` includes the means themselves. Leave them out for a vectorised table, whose units mean nothing to a
+    reader.
     """
     total = sizes.sum()
     sums = summary.means * sizes[:, None]
@@ -93,7 +94,7 @@ def summary_differences(
         effect = (summary.means[k] - rest) / scale
         share = size / total
         correlation = np.minimum(np.abs(effect) * np.sqrt(share * (1.0 - share)), 1.0 - 1e-9)
-        information = -0.5 * np.log1p(-(correlation**2))  # of a Gaussian about a Gaussian
+        information = -0.5 * np.log1p(-(correlation**2))  # mutual information of two Gaussians
         best = [j for j in np.argsort(-information, kind="stable")[:N_DIFFERENCES] if abs(effect[j]) >= LEAST_SD]
         means = [(float(summary.means[k, j]), float(rest[j])) if with_means else None for j in best]
         found.append(
@@ -108,7 +109,7 @@ def summary_differences(
 def summary_frame(
     summary: Summary, labels: NDArray[np.integer], names: Sequence[str] | None, *, with_means: bool = True
 ) -> pd.DataFrame:
-    """A data frame with one row for each cluster; `names` are those of the columns, None for images."""
+    """Return a data frame with one row per cluster; `names` are the names of the columns, None for images."""
     pandas = import_pandas()
     sizes = np.bincount(labels[labels >= 0], minlength=len(summary.prototypes))
     shares = sizes / max(1, len(labels))

@@ -1,4 +1,4 @@
-"""Words that tell clusters of texts apart, and the names that they make."""
+"""Find the words that set clusters of texts apart, and name clusters by them."""
 
 from __future__ import annotations
 
@@ -8,36 +8,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 MAX_TEXTS = 100_000
-"""Texts, drawn at random, whose words are counted."""
+"""Maximum number of texts, drawn at random, to count words in."""
 
 MAX_WORDS = 50_000
-"""Words that are counted, the commonest."""
+"""Maximum number of different words to count, the most common first."""
 
 N_WORDS, N_NAMED = 6, 3
-"""Words of a cluster, and those that its name has."""
+"""Number of words of a cluster, and of words in its name."""
 
 
 def cluster_words(
     texts: Sequence[str], labels: NDArray[np.integer], n_clusters: int, n_words: int = N_WORDS
 ) -> list[list[str]]:
-    r"""The words that are commoner in each cluster than in the others, the most telling first.
+    r"""Find the words that are more common in each cluster than in the others, the most characteristic first.
 
-    A word counts by :math:`f_{wk} \log(1 + \bar n / f_w)`, where :math:`f_{wk}` is its share of the words of cluster k,
-    :math:`f_w` how often all texts have it, and :math:`\bar n` the mean number of words of a cluster: TF-IDF with a
-    cluster in the place of a document (Grootendorst 2022). Of two words that are nearly the same, such as a singular
-    and its plural, one is taken.
+    The score of a word is :math:`f_{wk} \log(1 + \bar n / f_w)`, where :math:`f_{wk}` is its share of the words of
+    cluster k, :math:`f_w` its count in all texts, and :math:`\bar n` the mean number of words per cluster. This is
+    TF-IDF with clusters as documents (Grootendorst 2022). Of two nearly equal words, such as a singular and its plural,
+    only one is kept.
 
     Parameters
     ----------
     texts : sequence of str
     labels : ndarray of shape (n_texts,)
-        Cluster of each text; others than 0 to n_clusters - 1 are left out.
+        Cluster of each text; texts with labels outside 0 to n_clusters - 1 are skipped.
     n_clusters, n_words : int
 
     Returns
     -------
     list of lists of str
-        For each cluster at most `n_words`; none where its texts have no words.
+        At most `n_words` for each cluster; an empty list if its texts have no words.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def cluster_words(
 
 
 def text_names(words: Sequence[Sequence[str]], n_words: int = N_NAMED) -> list[str]:
-    """A name for each cluster from its words; no two are the same.
+    """Name each cluster by its words; all names are different.
 
     Examples
     --------
@@ -92,6 +92,6 @@ def text_names(words: Sequence[Sequence[str]], n_words: int = N_NAMED) -> list[s
 
 
 def _alike(a: str, b: str) -> bool:
-    """Whether one word is the beginning of the other, but for a few letters."""
+    """Whether the longer word is the shorter one plus at most three letters."""
     short, long = sorted((a, b), key=len)
     return len(short) > 3 and long.startswith(short) and len(long) - len(short) <= 3
