@@ -1,8 +1,8 @@
-r"""Rows whose clusters are given, and pairs that belong together or apart, as a loss that goes beside an objective.
+r"""A loss, added to the objective, for rows with known clusters and for pairs that belong together or apart.
 
-Rows with targets have the cross-entropy to them. Two rows share a cluster with probability
-:math:`s = \sum_k p(k|x_i) \, p(k|x_j)`; pairs that must have the loss :math:`-\log s`, pairs that must not
-:math:`-\log(1 - s)` (Hsu et al. 2019, "Multi-class classification without multi-class labels").
+The loss of a row with a target is the cross-entropy to that target. Two rows share a cluster with probability
+:math:`s = \sum_k p(k|x_i) \, p(k|x_j)`. A pair that must share a cluster has the loss :math:`-\log s`, and a pair that
+must not has :math:`-\log(1 - s)` (Hsu et al. 2019, "Multi-class classification without multi-class labels").
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from torch import Tensor, nn
 from neuralbayes.clusters.hints import UNKNOWN, Hints
 
 SHARE = 4
-"""A batch is followed by a quarter as many rows with targets, and as many pairs of each kind."""
+"""Each batch is extended by a quarter of its size in rows with targets, and by as many pairs of each kind."""
 
 
 @dataclass(frozen=True, eq=False)
 class Anchors:
-    """What a network is held to, by indices of rows.
+    """The targets and pairs that a network must respect, as indices of rows.
 
     Attributes
     ----------
@@ -39,9 +39,9 @@ class Anchors:
 
     @classmethod
     def of(cls, hints: Hints, n_clusters: int, votes: Tensor | None = None) -> Anchors | None:
-        """Known rows and links, and votes (n_rows, n_clusters) for all rows; None where nothing but weights is known.
+        """Collect known rows, links, and votes (n_rows, n_clusters) for all rows; None if the hints are only weights.
 
-        With votes, a row drawn is as often a known one as any.
+        With votes, known rows are repeated until they make up about half of the rows to draw from.
         """
         if hints.known is None or hints.group is None or hints.cannot is None:
             return None
@@ -62,17 +62,17 @@ class Anchors:
         )
 
     def draw(self, batch_size: int) -> Anchors:
-        """Some of all, at random."""
+        """Draw some of the rows and of each kind of pairs at random."""
         few = max(1, batch_size // SHARE)
         rows, must, cannot = (torch.randperm(len(all_of))[:few] for all_of in (self.rows, self.must, self.cannot))
         return Anchors(self.rows[rows], self.target[rows], self.must[must], self.cannot[cannot])
 
     def indices(self) -> Tensor:
-        """Of the rows that `loss` takes the logits of."""
+        """Indices of the rows whose logits `loss` takes."""
         return torch.cat([self.rows, self.must.flatten(), self.cannot.flatten()])
 
     def loss(self, logits: Tensor) -> Tensor:
-        """The sum of the mean losses of rows and of either kind of pairs: a scalar."""
+        """Sum of the mean losses of the rows and of each kind of pairs: a scalar."""
         n_rows, n_must = len(self.rows), self.must.numel()
         total = logits.new_zeros(())
         if n_rows:
@@ -96,14 +96,14 @@ class Held:
     ----------
     anchors : Anchors
     fetch : callable
-        From indices to samples as the network takes them.
+        Maps indices to samples in the form that the network takes.
     """
 
     anchors: Anchors
     fetch: Fetch
 
     def beside(self, function: Callable[[Tensor], Tensor], x: Tensor) -> tuple[Tensor, Tensor]:
-        """The logits of a batch and the loss of some anchors, in one pass, so that all share batch statistics."""
+        """Compute the logits of a batch and the loss of some anchors in one pass, so they share batch statistics."""
         some = self.anchors.draw(len(x))
         more = self.fetch(some.indices()).to(x)
         logits = function(torch.cat([x, more]))

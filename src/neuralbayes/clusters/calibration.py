@@ -1,22 +1,22 @@
-r"""Probabilities that are right as often as they say, without labels: one temperature, from how far clusters overlap.
+r"""Calibrate probabilities without labels, by one temperature that follows from how far clusters overlap.
 
-A network that is trained to tell clusters apart is too sure where they overlap. Dividing its logits by a temperature T
-changes no label, and makes it less sure. The labels of neighbours cannot tell T: they come from the same partition, and
-are mixed within a neighbourhood's reach of the boundary only, however far clusters reach into each other. The shape of
+A network trained to separate clusters is overconfident where they overlap. Dividing its logits by a temperature T
+lowers its confidence and changes no label. The labels of neighbours cannot determine T: they come from the same
+partition, so they are mixed only within a neighbourhood of the boundary, however far the clusters overlap. The shape of
 the density can:
 
-1. For each pair of clusters that some rows have for their first two choices, half of the members of both give Fisher's
-   direction, and two Gaussians along it, of one variance, by expectation maximisation from the labels. The labels cut
-   the tails off; the Gaussians put them back.
-2. The other half of the rows are projected on it. With weights :math:`\pi`, means :math:`\mu` and the variance
+1. Take each pair of clusters that are the two most probable ones of some rows. Fit Fisher's direction to half of their
+   members, and two Gaussians of equal variance along it by expectation maximisation, starting from the labels. The
+   labels cut off the tails; the Gaussians restore them.
+2. Project the other half of the rows on this direction. With weights :math:`\pi`, means :math:`\mu` and variance
    :math:`\sigma^2`, the posterior of the second cluster against the first is
 
    .. math:: q(x) = \mathrm{sigmoid}\left( \log\frac{\pi_2}{\pi_1}
              + \frac{\mu_2 - \mu_1}{\sigma^2} \left( s(x) - \frac{\mu_1 + \mu_2}{2} \right) \right).
 
-   It is that of the Bayes rule where the clusters are Gaussians of one covariance, and rests on one dimension
-   elsewhere, so it is not overconfident because there are many.
-3. T has the least cross-entropy between q and the network's sigmoid of the difference of the two logits over T.
+   If the clusters are Gaussians of equal covariance, this is the Bayes posterior. Otherwise it still rests on a single
+   dimension, so it does not become overconfident in high dimensions.
+3. Choose the T that minimises the cross-entropy between q and the sigmoid of the difference of the two logits over T.
 """
 
 from __future__ import annotations
@@ -31,38 +31,38 @@ from torch import Tensor, nn
 Array = NDArray[np.float64]
 
 HOTTEST = 100.0
-"""Temperatures are looked for from the inverse of this to this."""
+"""Highest temperature of the search; the lowest is its inverse."""
 
 LEAST_ROWS = 10
-"""Of each cluster of a pair, and of rows between the two, in order to be looked at."""
+"""Minimum number of rows in each cluster of a pair, and between the two; other pairs are skipped."""
 
 MOST_ROWS = 3000
-"""Of a pair, drawn at random."""
+"""Maximum number of rows per pair, drawn at random."""
 
 MOST_PAIRS = 200
-"""Pairs that are looked at: those with the most rows between them."""
+"""Maximum number of pairs; pairs with the most rows between them come first."""
 
 N_STEPS = 200
-"""Of expectation maximisation, at most."""
+"""Maximum number of steps of expectation maximisation."""
 
 
 def calibrated_temperature(logits: Tensor, points: Tensor, floor: Tensor, votes: Tensor) -> float:
-    """What to divide logits by so that p(z|x) agrees with how far the clusters overlap.
+    """Find the temperature at which p(z|x) agrees with how far the clusters overlap.
 
     Parameters
     ----------
     logits : Tensor of shape (n_rows, n_clusters)
     points : Tensor of shape (n_rows, n_dimensions)
-        The rows where they are compared.
+        The rows, in the coordinates in which distances are measured.
     floor : Tensor of shape (n_dimensions, n_dimensions)
-        Covariance of the rounding of the rows, which is added to the variance of the clusters.
+        Covariance of the rounding error of the rows, which is added to the covariance of the clusters.
     votes : Tensor of shape (n_rows, n_clusters)
-        What p(z|x) is to agree with where no two clusters have rows enough between them.
+        Target of p(z|x), used if no pair of clusters has enough rows between them.
 
     Returns
     -------
     float
-        1 for a single cluster.
+        Divide the logits by it; 1 for a single cluster.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def calibrated_temperature(logits: Tensor, points: Tensor, floor: Tensor, votes:
 
 
 def overlaps(logits: Array, points: Array, floor: Array) -> tuple[Array, Array]:
-    """Of held-out rows between two clusters: the difference of the two logits (m,), and the posterior there (m,)."""
+    """For held-out rows between two clusters, the difference of the two logits (m,) and the posterior (m,)."""
     rng = np.random.RandomState(0)
     order = np.argsort(-logits, axis=1, kind="stable")[:, :2]
     label = order[:, 0]
@@ -105,7 +105,7 @@ def overlaps(logits: Array, points: Array, floor: Array) -> tuple[Array, Array]:
 
 
 def _log_odds(fitted: Array, is_second: NDArray[np.bool_], floor: Array, rows: Array) -> Array:
-    """log p(second|x) - log p(first|x) of `rows` (m, d): two Gaussians along Fisher's direction of the fitted ones."""
+    """log p(second|x) - log p(first|x) of `rows` (m, d), from two Gaussians along Fisher's direction of `fitted`."""
     a, b = fitted[~is_second], fitted[is_second]
     residual = np.concatenate([a - a.mean(axis=0), b - b.mean(axis=0)])
     within = residual.T @ residual / len(fitted) + floor
@@ -131,7 +131,7 @@ def _log_odds(fitted: Array, is_second: NDArray[np.bool_], floor: Array, rows: A
 
 @torch.no_grad()
 def temperature(logits: Tensor, target: Tensor) -> float:
-    """What to divide logits by so that their softmax agrees with `target`: that of the least cross-entropy.
+    """Find the temperature that minimises the cross-entropy between `target` and the softmax of the divided logits.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""One partition that several agree on, and how many of them agree about each row."""
+"""The consensus of several partitions, and the share of them that agrees about each row."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 def agree(partitions: list[Labels], n_clusters: int, rng: np.random.RandomState, hints: Hints = NO_HINTS) -> Array:
     """Share of the partitions that put each row into each cluster of their consensus: (n_rows, n_clusters).
 
-    Rows of which something is known have the whole vote of the cluster that the hints allow.
+    Rows with hints give their whole vote to the cluster that the hints allow.
     """
     consensus = kmeans(co_association(partitions, n_clusters, hints.weight), n_clusters, rng, hints)
     shares = votes(partitions, consensus, n_clusters, hints.weight)
@@ -26,10 +26,11 @@ def agree(partitions: list[Labels], n_clusters: int, rng: np.random.RandomState,
 
 
 def co_association(partitions: list[Labels], n_dimensions: int, weight: Array | None = None) -> Array:
-    """Coordinates (n_rows, n_dimensions), of unit length, from how many partitions put two rows into one cluster.
+    """Spectral coordinates (n_rows, n_dimensions), of unit length, of the co-association matrix.
 
-    That matrix is Z Z^T with one-hot rows Z, so its eigenvectors follow from those of the small Z^T Z, and the cost is
-    linear in the number of rows. A row of weight 2 counts as two.
+    The matrix counts how many partitions put two rows into one cluster. It is Z Z^T with one-hot rows Z, so its
+    eigenvectors follow from the eigenvectors of the small Z^T Z, at a cost linear in the number of rows. A row of
+    weight 2 counts as two.
     """
     one_hot = sp.hstack([_one_hot(labels) for labels in partitions], format="csr")
     one_hot = one_hot[:, one_hot.sum(axis=0) > 0]
@@ -45,13 +46,13 @@ def co_association(partitions: list[Labels], n_dimensions: int, weight: Array | 
 
 
 def _one_hot(labels: Labels) -> sp.csr_array:
-    """1 in the column of the label of each row, (n_rows, n_labels): as many numbers as rows."""
+    """One-hot labels as a sparse matrix, with one entry per row: (n_rows, n_labels)."""
     n = len(labels)
     return sp.csr_array((np.ones(n), labels, np.arange(n + 1)), shape=(n, labels.max() + 1))
 
 
 def votes(partitions: list[Labels], reference: Labels, n_clusters: int, weight: Array | None = None) -> Array:
-    """Share of the partitions that put each row into each cluster of `reference`, once their clusters are matched.
+    """Share of the partitions that put each row into each cluster of `reference`, after matching their clusters.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Where samples lie for their typicality: on principal components, on the unit sphere where rows are embeddings."""
+"""Coordinates for typicality: principal components, projected to the unit sphere if rows are embeddings."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from neuralbayes.distributed.processes import default_fabric, rank_zero_result
 from neuralbayes.networks.states import StateNetwork
 
 EQUAL = 0.01
-"""Largest deviation of a row's length from the median that is none, in units of the spread of rows about their mean."""
+"""Rows have equal lengths up to this deviation from the median, in units of the spread of rows about their mean."""
 
 
 @dataclass(frozen=True)
 class Coordinates:
-    """From samples to points whose Euclidean distances mean something.
+    """Maps samples to points whose Euclidean distances are meaningful.
 
     Attributes
     ----------
     components : ndarray of shape (n_features, n_dimensions) or None
-        Of the normalised features, where the network takes these rather than principal components.
+        Principal components of the normalised features; None if the network already takes principal components.
     length : float
-        Of all rows, where it is one and the same, as of embeddings, whose angles say what is near: points then have
-        unit length, and one more coordinate for a length that is another. 0 where rows have different lengths.
+        Length of all rows if it is the same, as for embeddings, which are compared by their angles. Points then have
+        unit length, and one more coordinate for the deviation of the row's length. 0 if rows have different lengths.
     """
 
     components: Array | None
@@ -39,7 +39,7 @@ class Coordinates:
     def fit(
         cls, read: Read, rows: NDArray[np.int64], network: StateNetwork, n_dimensions: int, rng: np.random.RandomState
     ) -> Self:
-        """Decide from some rows; `n_dimensions` is the largest number of components."""
+        """Fit to some rows; `n_dimensions` is the maximum number of components."""
         components = None
         if network.basis.ndim == 1:
             normalized = span(lambda indices: network.normalize(read(indices)), rows, n_dimensions, False, rng)
@@ -57,7 +57,7 @@ class Coordinates:
         return cls(components, median if equal else 0.0)
 
     def __call__(self, network: StateNetwork, x: Tensor) -> NDArray[np.float64]:
-        """Points: (n, ...) -> (n, n_points_dimensions); a number too large for the network is cut."""
+        """Compute the points: (n, ...) -> (n, n_points_dimensions); numbers too large for the network are clipped."""
         largest = torch.finfo(torch.float32).max
         points: NDArray[np.float64] = network.normalize(x).flatten(1).clamp(-largest, largest).double().numpy()
         if self.components is not None:
@@ -68,7 +68,7 @@ class Coordinates:
         return self.of_inputs(points, lengths / self.length - 1.0)
 
     def of_inputs(self, points: Array, other: Array | None = None) -> NDArray[np.float64]:
-        """Points from what an "mlp" takes, and how far the length of each row is another: (n, d) -> (n, ...)."""
+        """Points from the inputs of an "mlp" and the relative deviation of each row's length: (n, d) -> (n, ...)."""
         points = points.astype(np.float64)
         if not self.length:
             return points
@@ -80,16 +80,16 @@ class Coordinates:
 def fit_typicality(
     read: Read, seen: NDArray[np.bool_], network: StateNetwork, n_dimensions: int, rng: np.random.RandomState
 ) -> tuple[Coordinates, Typicality]:
-    """Coordinates and typicality of samples, from a bounded number of them; all processes get those of rank 0.
+    """Fit coordinates and typicality to a bounded number of samples; all processes get the result of rank 0.
 
     Parameters
     ----------
     read : callable
     seen : ndarray of bool of shape (n_samples,)
-        Whether a sample was trained on.
+        Whether the network was trained on a sample.
     network : StateNetwork
     n_dimensions : int
-        Most principal components.
+        Maximum number of principal components.
     rng : RandomState
     """
 

@@ -1,19 +1,18 @@
-"""Clusters of images, and of rows that touch: many small states that are informative and smooth, then merged.
+"""Find clusters of images, and of rows that touch: train many small, informative and smooth states, then merge them.
 
-1. The data are divided by one number and taken to their principal components. Neighbours are found there.
-2. A network with a few times as many states as there are to be clusters maximises the information of its states about
-   x (MIM-v1 with alpha = mu - 1) while p(z|x) is kept from changing under the worst small step from each point, a
-   fraction of the distance to its neighbours long: the objective of IMSAT (Hu et al. 2017), with more states. The step
-   starts from the image turned, stretched, slanted and shifted a little (:mod:`neuralbayes.clusters.moved`): such an
-   image may lie farther off than the neighbours, so distances alone do not tell the network that the two are alike.
-   With as many states as clusters that objective ends in poor local optima, where one state holds halves of two kinds
-   and another kind has two states. Small states are pure, and how many share a kind follows from how many points it
-   has.
-3. States are merged if they hold versions of the same images, or else neighbours of each other; see
+1. Divide the data by one number, project them on their principal components, and find neighbours there.
+2. Train a network with several states per cluster. The states maximise their information about x (MIM-v1 with
+   alpha = mu - 1), while p(z|x) must not change under the worst small step from each point, whose length is a fraction
+   of the distance to the neighbours. This is the objective of IMSAT (Hu et al. 2017), with more states. The step starts
+   from the image rotated, stretched, slanted and shifted a little (:mod:`neuralbayes.clusters.moved`). Such an image
+   may be farther away than the neighbours, so the network could not learn from distances that the two are similar.
+   With one state per cluster, the objective ends in poor local optima, where one state holds halves of two kinds and
+   another kind has two states. Small states are pure, and larger kinds get more of them.
+3. Merge states that hold versions of the same images, or, without versions, neighbours of each other; see
    :mod:`neuralbayes.clusters.merging`.
-4. The network continues with the same objective over clusters: p(cluster|x) is the sum of p(z|x) over its states. From
-   there it finds a good optimum. If images were moved, the target of p(z) follows the sizes of the merged clusters
-   where these differ much: a uniform p(z) would tear large clusters apart and join small ones.
+4. Continue training with the same objective over clusters: p(cluster|x) is the sum of p(z|x) over its states. From this
+   start it finds a good optimum. If images were moved and the sizes of the merged clusters differ much, these sizes
+   become the target of p(z): a uniform p(z) would split large clusters and join small ones.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ from neuralbayes.system.devices import device_of, torch_device, working_copy
 from neuralbayes.training.precision import InBfloat16, choose_precision
 
 LARGE = 1e11
-"""Multiplications in a fit from which on it is worth to find out, for seconds, whether bfloat16 is faster."""
+"""Multiplications in a fit above which it pays to spend seconds on measuring whether bfloat16 is faster."""
 
 
 @dataclass
@@ -66,9 +65,9 @@ class Clusters:
     objective: float
     loss_curve: list[float]
     n_iter: int
-    n_iter_start: int  # of these, those for the states
+    n_iter_start: int  # steps of n_iter that trained the states
     n_hidden: int
-    selection: dict[str, list[float]]  # how the number of clusters was chosen; empty where it was given
+    selection: dict[str, list[float]]  # how the number of clusters was chosen; empty if it was given
 
 
 def fit_clusters(
@@ -78,18 +77,18 @@ def fit_clusters(
     options: ClusterOptions,
     rng: np.random.RandomState,
 ) -> Clusters:
-    """Train small states from `n_init` starts, merge them, train the clusters, and take those with the least loss.
+    """Train small states from `n_init` starts, merge them, train the clusters, and keep the start with the lowest loss.
 
-    Where the number of clusters is not given, the states with the least loss are taken, and the number that stands out
-    among them.
+    If the number of clusters is not given, keep the states with the lowest loss, and take the number at the largest
+    drop in neighbour affinity.
 
     Parameters
     ----------
     read : callable
     n_samples : int
     body : nn.Module, optional
-        A network of the caller's that takes what `read` gives, normalised, and is copied; by default an MLP on the
-        principal components. Images are moved for the latter alone.
+        Your network, which is copied. It takes the normalised samples of `read`. By default an MLP on the principal
+        components; images are moved only for this MLP.
     options : ClusterOptions
     rng : RandomState
 
@@ -105,7 +104,7 @@ def fit_clusters(
         weight = options.hints.of(chosen).weight
         return chosen, span(read, chosen, options.n_dimensions, options.standardize, rng, weight), rng
 
-    # Rank 0 speaks for all: they have the same samples, neighbours and random numbers, and will merge alike.
+    # All processes take samples, neighbours and random numbers from rank 0, so they merge in the same way.
     chosen, (center, scale, components), rng = rank_zero_result(fabric, sample)
     hints = options.hints.of(chosen)
     options = replace(options, hints=hints)
@@ -162,7 +161,7 @@ def fit_clusters(
             trained = train_states(called, fetch, radius, for_states, versions)
         joint, merging, of_classes = rank_zero_result(fabric, partial(merged, network))
         starts.append(_Start(network, called, joint, merging, of_classes, trained))
-    if options.n_clusters is None:  # losses over different numbers could not be compared
+    if options.n_clusters is None:  # losses with different numbers of clusters cannot be compared
         starts = [min(starts, key=_objective)]
     n_clusters = options.n_clusters or starts[0].merging.standing_out(options.max_clusters)
     n_clusters = max(n_clusters, least_number(hints, None))
@@ -209,14 +208,14 @@ def fit_clusters(
 def separation_of(
     p_zx: Array, neighbors: NDArray[np.int64], weight: NDArray[np.float64] | None = None
 ) -> NDArray[np.float64]:
-    """Jensen-Shannon divergence of each cluster from the rest, with p(z|x) averaged over the neighbours of x.
+    """Jensen-Shannon divergence between each cluster and the rest, with p(z|x) averaged over the neighbours of x.
 
     Parameters
     ----------
     p_zx : ndarray of shape (n_points, n_clusters)
     neighbors : ndarray of shape (n_points, n_neighbors)
     weight : ndarray of shape (n_points,), optional
-        How often a point counts.
+        Weight of each point.
 
     Returns
     -------
@@ -232,13 +231,13 @@ def separation_of(
 
 @dataclass
 class _Start:
-    """A network to small states, as it is and as it is called in training, and how its states were merged."""
+    """A network to small states, the module that calls it in training, and how its states were merged."""
 
     network: nn.Module
     called: nn.Module
     joint: NDArray[np.float64]
     merging: Merging
-    of_classes: NDArray[np.float64]  # (n_states, n_classes): how much of each known class a state holds
+    of_classes: NDArray[np.float64]  # (n_states, n_classes): mass of each known class in each state
     trained: Trained
 
     def membership(self, n_clusters: int) -> Tensor:

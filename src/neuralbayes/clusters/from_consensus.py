@@ -1,13 +1,13 @@
-"""Clusters of rows that a network is taught by the consensus of simple methods, and then improves.
+"""Find clusters of rows: teach a network the consensus of simple methods, then improve it with the objective.
 
-1. Rows are compared in units of their noise (:mod:`~neuralbayes.clusters.space`), which tells clusters from directions
-   along which all of them are wide.
-2. Mixtures and a graph divide the rows (:mod:`~neuralbayes.clusters.starts`), and vote
-   (:mod:`~neuralbayes.clusters.consensus`). No method is right on all tables, and which one is cannot be seen without
-   labels; what they agree on is right more often.
-3. A network learns the votes, and goes on by the objective: information, with p(z|x) kept from changing under the worst
-   small step. It ends with clusters that are better than the votes, and that new rows have too.
-4. The logits are divided by the temperature at which p(z|x) agrees best with how far clusters overlap
+1. Measure distances in units of the noise (:mod:`~neuralbayes.clusters.space`), so directions along which all clusters
+   are wide do not hide the clusters.
+2. Divide the rows by mixtures and a graph (:mod:`~neuralbayes.clusters.starts`), and let them vote
+   (:mod:`~neuralbayes.clusters.consensus`). No method is right on all tables, and without labels we cannot know which
+   one is right; their consensus is right more often.
+3. Train a network on the votes, then with the objective: maximise information, while p(z|x) must not change under the
+   worst small step. The resulting clusters are better than the votes, and the network labels new rows too.
+4. Divide the logits by the temperature at which p(z|x) agrees best with how far clusters overlap
    (:mod:`~neuralbayes.clusters.calibration`).
 """
 
@@ -39,11 +39,11 @@ from neuralbayes.system.devices import device_of, torch_device, working_copy
 from neuralbayes.training.inference import in_blocks
 
 FEW = 20_000
-"""Rows up to which one thread is as fast as several that wait for each other."""
+"""Number of rows up to which one thread is as fast as several, which would wait for each other."""
 
 
 def consensus_steps(n_samples: int, batch_size: int) -> int:
-    """How long to train where nothing else is said: 16 epochs, but from 360 to 600 steps.
+    """Default number of training steps: 16 epochs, but at least 360 and at most 600 steps.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def consensus_steps(n_samples: int, batch_size: int) -> int:
 
 
 def consensus_width(n_dimensions: int, n_clusters: int) -> int:
-    """Units of a hidden layer where nothing else is said.
+    """Default number of units of a hidden layer.
 
     Examples
     --------
@@ -67,17 +67,17 @@ def consensus_width(n_dimensions: int, n_clusters: int) -> int:
 def fit_from_consensus(
     read: Read, n_samples: int, body: nn.Module | None, options: ClusterOptions, rng: np.random.RandomState
 ) -> Clusters:
-    """Divide the rows by several methods, and train a network from what they agree on.
+    """Divide the rows by several methods, and train a network on their consensus.
 
     Parameters
     ----------
     read : callable
     n_samples : int
     body : nn.Module, optional
-        A network of the caller's that takes what `read` gives, normalised, and is copied; by default an MLP on the
-        rows in units of their noise.
+        Your network, which is copied. It takes the normalised rows of `read`. By default an MLP on the rows in units
+        of their noise.
     options : ClusterOptions
-        `max_iter` and `n_hidden` may be 0: as many as are needed.
+        0 for `max_iter` or `n_hidden` selects the default.
     rng : RandomState
 
     Returns
@@ -186,7 +186,9 @@ def fit_from_consensus(
 
 
 def without_empty(p_zx: NDArray[np.floating], joint: NDArray[np.floating]) -> Tensor:
-    """States as clusters: (n_states, n_clusters). One that no row has joins that which it shares most neighbours with.
+    """Membership of states in clusters (n_states, n_clusters), without empty clusters.
+
+    A state without rows joins the state with which it shares most neighbours.
 
     Examples
     --------
@@ -206,7 +208,7 @@ def without_empty(p_zx: NDArray[np.floating], joint: NDArray[np.floating]) -> Te
 
 @torch.no_grad()
 def divide_logits(network: nn.Module, by: float) -> None:
-    """Divide the logits of a network, whose last layer is linear."""
+    """Divide the logits of a network whose last layer is linear."""
     head = network.head if isinstance(network, WithStates) else network[-1]  # type: ignore[index]
     for parameter in head.parameters():
         parameter.div_(by)

@@ -1,14 +1,14 @@
-r"""The merges of small states as a hierarchy: a linkage matrix as SciPy has it, to cut, order and draw.
+r"""The merges of small states as a hierarchy: a linkage matrix in SciPy's format, to cut, order and draw.
 
 The height of a merge of two clusters is
 
 .. math:: h = \log \frac{r_{\max}}{\max(r, 0.01)}, \qquad r = \frac{p(z, z')}{p(z) \, p(z')},
 
-with r as in :mod:`neuralbayes.clusters.merging` and :math:`r_{\max}` the largest of all merges: the logarithm of how
-many times less often than the closest pair the two are neighbours. The height :math:`\log r_{\max}` is chance. All
-pairs that are neighbours less often than a hundredth of chance share the largest height. Where a merge would stand
-above a later one, because it made a closer pair or because its state has no mass, it gets the height of the later one,
-so heights never decrease.
+with r as in :mod:`neuralbayes.clusters.merging` and :math:`r_{\max}` the largest r of all merges. It is the logarithm
+of how many times less often the two clusters are neighbours than the closest pair. Clusters that are neighbours as
+often as by chance have the height :math:`\log r_{\max}`. All pairs below a hundredth of chance share the largest
+height. Heights never decrease: if a merge would be higher than a later one, because it created a closer pair or because
+its state has no mass, it gets the height of the later one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from scipy.cluster.hierarchy import leaves_list
 Array = NDArray[np.float64]
 
 APART = 0.01
-"""Ratios below this are taken as this: nothing is gained by telling apart how seldom two clusters are neighbours."""
+"""Lower bound of ratios: differences between pairs that are hardly ever neighbours do not matter."""
 
 
 def neighbor_heights(ratios: Array) -> Array:
@@ -43,16 +43,16 @@ def linkage_from_merges(pairs: NDArray[np.integer], heights: Array) -> Array:
     Parameters
     ----------
     pairs : ndarray of shape (n_states - 1, 2)
-        The two clusters, each named by its first state, that became one in each step, as in
-        :class:`neuralbayes.clusters.merging.Merging`; the name of the first stays.
+        The two clusters merged in each step, each named by its first state, as in
+        :class:`neuralbayes.clusters.merging.Merging`; the result keeps the name of the first.
     heights : ndarray of shape (n_states - 1,)
-        Finite; a height above a later one is lowered to it.
+        Finite heights; a height above a later one is lowered to it.
 
     Returns
     -------
     ndarray of shape (n_states - 1, 4)
-        For each merge the two clusters, of which n_states + i is the one that merge i made, the height and the number
-        of states.
+        For each merge the two clusters, the height and the number of states. Merge i creates the cluster
+        n_states + i.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def linkage_from_merges(pairs: NDArray[np.integer], heights: Array) -> Array:
     if not np.isfinite(heights).all():
         raise ValueError("`heights` must be finite, got NaN or infinity")
     n_states = len(pairs) + 1
-    names = {state: (state, 1) for state in range(n_states)}  # the number in the matrix, and how many states
+    names = {state: (state, 1) for state in range(n_states)}  # number in the matrix, number of states
     linkage = np.empty((len(pairs), 4))
     for i, (kept, merged) in enumerate(pairs.tolist()):
         if kept == merged or kept not in names or merged not in names:
@@ -81,7 +81,7 @@ def linkage_from_merges(pairs: NDArray[np.integer], heights: Array) -> Array:
 
 
 def check_linkage(linkage: Array) -> None:
-    """Raise unless `linkage` is one: each cluster is made before it is merged, once, and heights never decrease."""
+    """Raise an error unless each cluster is created before it is merged, once, and heights never decrease."""
     if linkage.ndim != 2 or linkage.shape[1] != 4 or not np.isfinite(linkage).all():
         raise ValueError(f"`linkage` must be finite, of shape (n_states - 1, 4), got shape {linkage.shape}")
     n_states = len(linkage) + 1
@@ -99,9 +99,9 @@ def check_linkage(linkage: Array) -> None:
 
 
 def cut(linkage: Array, n_clusters: int) -> NDArray[np.int64]:
-    """The cluster of each state when `n_clusters` are left.
+    """Cut the hierarchy into `n_clusters` clusters of states.
 
-    The first merges are made, in their order, so that equal heights are no matter, unlike in SciPy's `fcluster`.
+    Merges are applied in their order, so equal heights do no harm, unlike in SciPy's `fcluster`.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def cut(linkage: Array, n_clusters: int) -> NDArray[np.int64]:
     Returns
     -------
     ndarray of shape (n_states,)
-        From 0 on, in the order of the first state of each cluster.
+        Cluster of each state, numbered from 0 in the order of the first state of each cluster.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def cut(linkage: Array, n_clusters: int) -> NDArray[np.int64]:
 
 
 def cut_as_made(linkage: Array, n_clusters: int) -> NDArray[np.int64]:
-    """The same clusters in the order in which they were made: single states first, the last merge last.
+    """Like :func:`cut`, with clusters in the order of their creation: single states first, the last merge last.
 
     Examples
     --------
@@ -139,20 +139,20 @@ def cut_as_made(linkage: Array, n_clusters: int) -> NDArray[np.int64]:
 
 
 def _merged_into(linkage: Array, n_clusters: int) -> NDArray[np.int64]:
-    """The number in the matrix of each state's cluster when `n_clusters` are left: (n_states,)."""
+    """Number in the matrix of each state's cluster when `n_clusters` are left: (n_states,)."""
     n_states = len(linkage) + 1
     if not 1 <= n_clusters <= n_states:
         raise ValueError(f"`n_clusters` must be from 1 to {n_states}, got {n_clusters!r}")
     parent = np.arange(2 * n_states - 1)
     n_merges = n_states - n_clusters
     parent[linkage[:n_merges, :2].astype(np.int64)] = n_states + np.arange(n_merges)[:, None]
-    for cluster in range(n_states + n_merges - 1, -1, -1):  # from the last made: parents know their root
+    for cluster in range(n_states + n_merges - 1, -1, -1):  # start at the last: parents know their root
         parent[cluster] = parent[parent[cluster]]
     return parent[:n_states]
 
 
 def leaf_order(linkage: Array) -> NDArray[np.int64]:
-    """The states in an order in which no two branches of a drawing cross: (n_states,).
+    """Order the states so that no two branches of a drawing cross: (n_states,).
 
     Examples
     --------
@@ -164,7 +164,7 @@ def leaf_order(linkage: Array) -> NDArray[np.int64]:
 
 
 def truncate(linkage: Array, n_leaves: int) -> tuple[Array, NDArray[np.int64]]:
-    """The upper part of a hierarchy: its last merges, between `n_leaves` clusters.
+    """Keep the upper part of a hierarchy: its last merges, between `n_leaves` clusters.
 
     Parameters
     ----------
@@ -175,9 +175,9 @@ def truncate(linkage: Array, n_leaves: int) -> tuple[Array, NDArray[np.int64]]:
     Returns
     -------
     ndarray of shape (n_leaves - 1, 4)
-        Its last column counts leaves.
+        Linkage matrix whose last column counts leaves.
     ndarray of shape (n_states,)
-        The leaf of each state, as :func:`cut` gives it.
+        The leaf of each state, as in :func:`cut`.
 
     Examples
     --------
@@ -189,7 +189,7 @@ def truncate(linkage: Array, n_leaves: int) -> tuple[Array, NDArray[np.int64]]:
     leaf = cut(linkage, n_leaves)
     n_states = len(linkage) + 1
     n_merges = n_states - n_leaves
-    number = np.r_[leaf, np.zeros(n_states - 1, np.int64)]  # of each cluster of the whole, in the upper part
+    number = np.r_[leaf, np.zeros(n_states - 1, np.int64)]  # number in the upper part of each cluster of the whole
     counts = np.r_[np.ones(n_leaves), np.zeros(n_leaves - 1)]
     upper = np.empty((n_leaves - 1, 4))
     for i, row in enumerate(linkage):

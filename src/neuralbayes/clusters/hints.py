@@ -1,4 +1,4 @@
-"""What is known about rows besides their numbers: weights, classes of some, and which belong together or apart."""
+"""Hints about rows: weights, known classes of some, and pairs that belong together or apart."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ Labels = NDArray[np.int64]
 Array = NDArray[np.floating]
 
 UNKNOWN = -1
-"""The class of rows whose class is not known."""
+"""Class of rows whose class is unknown."""
 
 POOL = 4
-"""Times a row of the mean weight stands in the pool that training draws from."""
+"""How many times a row of mean weight is in the pool that training draws from."""
 
 HELD = 0.5
-"""Known rows of a class, counted by p(z|x), from which on a state is of that class."""
+"""Minimum number of known rows of a class, counted by p(z|x), for a state to belong to that class."""
 
 ROUNDS = 10
-"""How often at most all rows that may not share a cluster, but do, are moved."""
+"""Maximum number of passes that move rows which share a cluster but must not."""
 
 
 @dataclass(frozen=True, eq=False)
 class Hints:
-    """Weights, classes and links of rows; None for what was not given.
+    """Weights, classes and links of rows, each None if not given.
 
     Attributes
     ----------
     weight : ndarray of shape (n_rows,) or None
         Positive, with mean 1.
     known : ndarray of shape (n_rows,) or None
-        The class of a row, which is the number of its cluster, or -1. Rows that must share a cluster share it here.
+        The class of a row, which is the number of its cluster, or -1. Rows that must share a cluster have the same.
     group : ndarray of shape (n_rows,) or None
-        Rows with one number must share a cluster.
+        Rows with the same number must share a cluster.
     cannot : ndarray of shape (n_pairs, 2) or None
-        Rows that must not share one.
+        Pairs of rows that must not share a cluster.
     """
 
     weight: NDArray[np.float64] | None = None
@@ -53,17 +53,17 @@ class Hints:
 
     @property
     def constrain(self) -> bool:
-        """Whether there is more than weights."""
+        """Whether there are hints other than weights."""
         return self.known is not None or self.group is not None
 
     @cached_property
     def classes(self) -> Labels:
-        """The classes that are known of some row, ascending."""
+        """Classes with at least one known row, ascending."""
         return np.empty(0, np.int64) if self.known is None else np.unique(self.known[self.known != UNKNOWN])
 
     @cached_property
     def rows(self) -> Labels:
-        """Indices of the rows of which something is known, ascending."""
+        """Indices of the rows with a class or a link, ascending."""
         if self.known is None or self.group is None or self.cannot is None:
             return np.empty(0, np.int64)
         hinted = self.known != UNKNOWN
@@ -72,7 +72,7 @@ class Hints:
         return np.flatnonzero(hinted)
 
     def of(self, rows: Labels) -> Hints:
-        """The hints about some rows, in their order; pairs with other rows and equal weights are dropped."""
+        """Hints about some rows, in their order; drops equal weights and pairs with other rows."""
         if self.weight is not None:
             others, weight = replace(self, weight=None).of(rows), self.weight[rows]
             return others if (weight == weight[0]).all() else replace(others, weight=weight / weight.mean())
@@ -85,21 +85,21 @@ class Hints:
         return Hints(None, self.known[rows], group, cannot[(cannot >= 0).all(axis=1)])
 
     def draw(self, n_rows: int, at_most: int, rng: np.random.RandomState) -> Labels:
-        """Rows drawn at random, ascending, those of which something is known first."""
+        """Draw at most `at_most` rows at random, rows with a class or a link first; returns them in ascending order."""
         order = rng.permutation(n_rows)
         if n_rows > at_most and len(self.rows):
             order = order[np.argsort(~np.isin(order, self.rows), kind="stable")]
         return np.sort(order[:at_most])
 
     def pool(self) -> Tensor | None:
-        """Indices of rows, each as often as its weight asks for, in units of a quarter of the mean; None: all once."""
+        """Row indices, each repeated by its weight in quarters of the mean weight; None if every row counts once."""
         if self.weight is None:
             return None
         edges = np.floor(np.cumsum(self.weight) * POOL + 0.5).astype(np.int64)
         return torch.from_numpy(np.repeat(np.arange(len(self.weight)), np.diff(edges, prepend=0)))
 
     def mean(self, values: Tensor) -> Tensor:
-        """The mean over rows with their weights: (n_rows, ...) -> (...)."""
+        """Weighted mean over rows: (n_rows, ...) -> (...)."""
         if self.weight is None:
             return values.mean(dim=0)
         weight = torch.from_numpy(self.weight).to(values.dtype)
@@ -107,7 +107,7 @@ class Hints:
         return total
 
     def masses(self, p_zx: Array) -> NDArray[np.float64]:
-        """How many rows of each class a state holds, classes from 0 on: (n_rows, n_states) -> (n_states, n_classes)."""
+        """Number of known rows of each class in each state: (n_rows, n_states) -> (n_states, n_classes)."""
         if self.known is None:
             return np.zeros((p_zx.shape[1], 0))
         rows = np.flatnonzero(self.known != UNKNOWN)
@@ -115,15 +115,15 @@ class Hints:
         return np.asarray(p_zx[rows].T @ one_hot, dtype=np.float64)
 
     def match(self, labels: Labels, n_clusters: int) -> Labels:
-        """The clusters renumbered so that known rows lie in the clusters of their classes as far as possible."""
+        """Renumber the clusters so that known rows lie in the clusters of their classes as far as possible."""
         of_classes = self.masses(np.eye(n_clusters)[labels])
         return numbered(np.arange(n_clusters), n_clusters, of_classes)[labels]
 
     def assign(self, cost: Array) -> Labels:
-        """The cluster of each row with the least cost that the hints allow: (n_rows, n_clusters) -> (n_rows,).
+        """Assign each row to the cheapest cluster that the hints allow: (n_rows, n_clusters) -> (n_rows,).
 
-        Rows that must share a cluster decide by the sum of their costs. Of two that must not, the one to which it
-        matters less goes to its next best cluster.
+        Rows that must share a cluster go to the one with the lowest sum of their costs. If two rows that must not share
+        a cluster do, the row that loses less moves to its next best cluster.
         """
         labels: Labels = cost.argmin(axis=1)
         rows = self.rows
@@ -145,7 +145,7 @@ NO_HINTS = Hints()
 
 
 def numbered(clusters: Labels, n_clusters: int, of_classes: NDArray[np.float64]) -> Labels:
-    """Clusters of states renumbered so that a class has the cluster of its number, and most of its rows in it.
+    """Renumber clusters of states so that the cluster with most rows of a class has the number of the class.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def numbered(clusters: Labels, n_clusters: int, of_classes: NDArray[np.float64])
         From 0 to n_clusters - 1.
     n_clusters : int
     of_classes : ndarray of shape (n_states, n_classes)
-        As :meth:`Hints.masses` gives it.
+        As returned by :meth:`Hints.masses`.
 
     Examples
     --------
@@ -169,14 +169,14 @@ def numbered(clusters: Labels, n_clusters: int, of_classes: NDArray[np.float64])
 
 
 def state_kinds(of_classes: NDArray[np.float64]) -> Labels | None:
-    """The class that each state holds most of, -1 where it holds none: (n_states, n_classes) -> (n_states,)."""
+    """Most common class of each state, -1 for a state without one: (n_states, n_classes) -> (n_states,)."""
     if not of_classes.size:
         return None
     return np.where(of_classes.max(axis=1) >= HELD, of_classes.argmax(axis=1), UNKNOWN)
 
 
 def _apart(cost: Array, pairs: Labels) -> Labels:
-    """The cluster of the least cost for each item, those of a pair in different ones as far as possible."""
+    """The cheapest cluster of each item, with the items of a pair in different clusters as far as possible."""
     labels: Labels = cost.argmin(axis=1)
     others: dict[int, list[int]] = {}
     for a, b in pairs.tolist():
@@ -208,13 +208,13 @@ def make_hints(
     must_link: ArrayLike | None = None,
     cannot_link: ArrayLike | None = None,
 ) -> Hints:
-    """Check what was given, and let what is known of a row hold for all that must share its cluster.
+    """Check the hints, and extend the class of a known row to all rows that must share its cluster.
 
     Parameters
     ----------
     n_rows : int
     weight : ndarray of shape (n_rows,), optional
-        Not negative, checked. Rows of weight 0 are still there: the caller leaves them out by `of`.
+        Non-negative weights, already checked. Rows of weight 0 are kept; the caller drops them with `of`.
     known : array-like of shape (n_rows,), optional
     must_link, cannot_link : array-like of shape (n_pairs, 2), optional
         Indices of rows.
@@ -222,7 +222,7 @@ def make_hints(
     Raises
     ------
     ValueError
-        Shapes and values, and contradictions, with the rows that they are about.
+        If shapes or values are wrong, or if hints contradict each other; the message names the rows.
 
     Examples
     --------
@@ -290,7 +290,7 @@ def _checked_pairs(name: str, pairs: ArrayLike | None, n_rows: int) -> Labels:
 
 
 def least_number(hints: Hints, n_clusters: int | None) -> int:
-    """The least number of clusters that the known classes leave room for; an error where `n_clusters` is less."""
+    """Smallest number of clusters that fits the known classes; raises an error if `n_clusters` is smaller."""
     least = int(hints.classes.max()) + 1 if len(hints.classes) else 1
     if isinstance(n_clusters, Integral) and n_clusters < least:
         raise ValueError(f"`known` must have classes from 0 to n_clusters - 1 = {n_clusters - 1}, got {least - 1}")

@@ -1,4 +1,4 @@
-"""k-means that also starts from a hierarchy: small cells, merged by Ward's criterion with their sizes."""
+"""k-means that also starts from a hierarchy of small cells, merged by Ward's criterion with their sizes."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ CELLS_PER_CLUSTER = 4
 LEAST_CELLS = 300
 
 N_STARTS = 10
-"""Random starts, fewer where they cost more than `MULTIPLICATIONS`."""
+"""Number of random starts, fewer if they cost more than `MULTIPLICATIONS`."""
 
 MULTIPLICATIONS = 5e9
 
 MANY_POINTS = 25_000
-"""From so many points on, cells are found from a sample of them."""
+"""Number of points above which cells are fitted to a sample."""
 
 POINTS_PER_CELL = 20
-"""Points of that sample."""
+"""Number of points of that sample per cell."""
 
 MAX_ROUNDS = 50
-"""Rounds of k-means with hints at most."""
+"""Maximum number of rounds of k-means with hints."""
 
 
 def kmeans(points: Array, n_clusters: int, rng: np.random.RandomState, hints: Hints = NO_HINTS) -> NDArray[np.int64]:
-    """Labels (n,) of the k-means with the least sum of squares, from Ward's clusters and from random starts.
+    """Labels (n,) of the k-means with the lowest sum of squares, from Ward's clusters and from random starts.
 
-    Ward's clusters are near the best of very many random starts where there are many clusters. Where there are few,
-    random starts cost little and find more. Hints about the points are heeded: those of a known class lie in the
-    cluster of its number.
+    With many clusters, Ward's clusters are close to the best of very many random starts. With few clusters, random
+    starts are cheap and find better optima. Labels respect the hints: points of a known class get the cluster of its
+    number.
     """
     weight = hints.weight
     cell, centers, sizes = cells(points, max(LEAST_CELLS, CELLS_PER_CLUSTER * n_clusters), rng, weight)
@@ -50,7 +50,7 @@ def kmeans(points: Array, n_clusters: int, rng: np.random.RandomState, hints: Hi
         return _constrained(points, merged[cell], n_clusters, hints)
     affordable = int(MULTIPLICATIONS / (30 * n_clusters * points.size))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # of fewer distinct points than clusters
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct points than clusters
         best = KMeans(n_clusters, init=start.astype(points.dtype), n_init=1, max_iter=50).fit(
             points, sample_weight=weight
         )
@@ -62,9 +62,9 @@ def kmeans(points: Array, n_clusters: int, rng: np.random.RandomState, hints: Hi
 
 
 def _constrained(points: Array, labels: Labels, n_clusters: int, hints: Hints) -> Labels:
-    """k-means that goes on from `labels` as the hints allow, or from the means of known classes where that ends better.
+    """Continue k-means from `labels` under the hints, or from the means of known classes if that ends better.
 
-    Points of which nothing is known are free, and clusters that are no known class.
+    Points without hints may go to any cluster, and clusters without a known class may hold any points.
     """
     if not hints.constrain:
         return labels
@@ -73,7 +73,7 @@ def _constrained(points: Array, labels: Labels, n_clusters: int, hints: Hints) -
     if hints.known is not None and len(hints.classes):
         means = np.stack([points[hints.known == c].mean(axis=0) for c in hints.classes])
         nearest = hints.classes[_squares(points, means).argmin(axis=1)]
-        free = ~np.isin(starts[0], hints.classes)  # clusters that may be new stay
+        free = ~np.isin(starts[0], hints.classes)  # keep clusters that are not a known class
         starts.append(np.where(free | (hints.known != UNKNOWN), starts[0], nearest))
     best, least = labels, np.inf
     for start in starts:
@@ -109,9 +109,9 @@ def _squares(points: Array, centers: Array) -> NDArray[np.float64]:
 def cells(
     points: Array, n_cells: int, rng: np.random.RandomState, weight: NDArray[np.float64] | None = None
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-    """Many small cells, none of them empty: the cell of each point (n,), their centres (m, d) and sizes (m,).
+    """Divide points into many small non-empty cells: cell of each point (n,), centres (m, d) and sizes (m,).
 
-    With weights the sizes are sums of them, and the centres weighted means.
+    With weights, sizes are sums of weights and centres are weighted means.
     """
     if n_cells >= len(points):
         sizes = np.ones(len(points)) if weight is None else weight.astype(np.float64)
@@ -132,18 +132,18 @@ def cells(
 
 
 def ward(centers: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Merge cells by the least rise of the sum of squares, as :func:`scipy.cluster.hierarchy.linkage` does for points.
+    """Merge cells by the smallest increase of the sum of squares, like SciPy's ``linkage`` for points.
 
     Parameters
     ----------
     centers : ndarray of shape (n_cells, n_dimensions)
     sizes : ndarray of shape (n_cells,)
-        Points in each cell, which SciPy cannot be told.
+        Number of points in each cell, which SciPy does not accept.
 
     Returns
     -------
     ndarray of shape (n_cells - 1, 4)
-        The two clusters, numbered from n_cells on as they arise; sqrt(2 x rise); the number of points.
+        The two clusters (new ones are numbered from n_cells); sqrt(2 x increase); the number of points.
 
     Examples
     --------

@@ -1,12 +1,12 @@
-r"""Merge small states into few clusters: those that are neighbours more often than by chance.
+r"""Merge small states into few clusters if they are neighbours more often than by chance.
 
-A point x and a neighbour x' have states with the joint distribution :math:`p(z, z') = E[L(x) L(x')^T]`. For images, x'
-is x itself, moved a little (:mod:`neuralbayes.clusters.moved`): it shows the same thing, which the nearest image need
-not do. Repeatedly, the two clusters with the largest ratio
+The states of a point x and a neighbour x' have the joint distribution :math:`p(z, z') = E[L(x) L(x')^T]`. For images,
+x' is x itself, moved a little (:mod:`neuralbayes.clusters.moved`): it shows the same thing, while the nearest image
+may show another. Each step merges the two clusters with the largest ratio
 
-.. math:: \frac{p(z, z')}{p(z) \, p(z')}
+.. math:: \frac{p(z, z')}{p(z) \, p(z')}.
 
-are merged. Because it is a ratio, it does not favour large clusters over small ones.
+Because it is a ratio, it does not favour large clusters over small ones.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 
 
 def neighbor_joint(p_zx: NDArray[np.floating], neighbors: NDArray[np.integer], weight: Array | None = None) -> Array:
-    """p(z, z') of the states of a point and of one of its neighbours, either of which may come first.
+    """p(z, z') of the states of a point and one of its neighbours, in either order.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def neighbor_joint(p_zx: NDArray[np.floating], neighbors: NDArray[np.integer], w
     neighbors : ndarray of shape (n_points, n_neighbors)
         Indices of the neighbours of each point.
     weight : ndarray of shape (n_points,), optional
-        How often a point counts.
+        Weight of each point.
 
     Returns
     -------
@@ -44,12 +44,12 @@ def neighbor_joint(p_zx: NDArray[np.floating], neighbors: NDArray[np.integer], w
            [0.  , 0.  , 0.25],
            [0.  , 0.25, 0.  ]])
     """
-    # One neighbour at a time: all at once would take n_neighbors times the memory of the posteriors.
+    # One neighbour at a time; all at once would take n_neighbors times the memory of the posteriors.
     return versions_joint(p_zx, (p_zx[column] for column in neighbors.T), weight)
 
 
 def versions_joint(p_zx: NDArray[np.floating], versions: Iterable[NDArray[np.floating]], weight: Array | None) -> Array:
-    """p(z, z') of the states of a point and of another version of it, symmetric.
+    """p(z, z') of the states of a point and another version of it, symmetric.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def versions_joint(p_zx: NDArray[np.floating], versions: Iterable[NDArray[np.flo
     versions : iterable of ndarray of shape (n_points, n_states)
         p(z|x) of one version of each point, such as an image moved a little.
     weight : ndarray of shape (n_points,), optional
-        How often a point counts.
+        Weight of each point.
 
     Returns
     -------
@@ -78,7 +78,7 @@ def versions_joint(p_zx: NDArray[np.floating], versions: Iterable[NDArray[np.flo
 
 
 def mean_of_neighbors(values: NDArray[Any], neighbors: NDArray[np.integer]) -> NDArray[Any]:
-    """The mean of the values of the neighbours of each point: (n_points, m), (n_points, n_neighbors) -> (n_points, m).
+    """Mean of the neighbours' values for each point: (n_points, m), (n_points, n_neighbors) -> (n_points, m).
 
     Examples
     --------
@@ -101,9 +101,9 @@ class Merging:
     Attributes
     ----------
     pairs : ndarray of shape (n_states - 1, 2)
-        The two clusters, each named by its first state, that became one in each step; the name of the first stays.
+        The two clusters merged in each step, each named by its first state; the result keeps the name of the first.
     ratios : ndarray of shape (n_states - 1,)
-        p(z, z') / p(z) p(z') of the two; 1 where one has no mass.
+        p(z, z') / p(z) p(z') of the two; 1 if one of them has no mass.
     """
 
     pairs: NDArray[np.int64]
@@ -111,11 +111,11 @@ class Merging:
 
     @property
     def n_states(self) -> int:
-        """How many there were at first."""
+        """Number of states before merging."""
         return len(self.pairs) + 1
 
     def clusters(self, n_clusters: int) -> NDArray[np.int64]:
-        """The cluster of each state, from 0 on, when `n_clusters` are left: (n_states,)."""
+        """Cluster of each state, numbered from 0, when `n_clusters` are left: (n_states,)."""
         if not 1 <= n_clusters <= self.n_states:
             raise ValueError(f"`n_clusters` must be from 1 to {self.n_states}, got {n_clusters!r}")
         cluster = np.arange(self.n_states)
@@ -124,32 +124,32 @@ class Merging:
         return np.unique(cluster, return_inverse=True)[1]
 
     def jumps(self) -> Array:
-        """How much less often than the pair before the next pair are neighbours, when K = 2, 3, ... clusters are left.
+        """Drop in neighbour affinity when K = 2, 3, ... clusters are left.
 
         Returns
         -------
         ndarray of shape (n_states - 2,)
-            The ratio of the step to K clusters over that of the step to K - 1; the first is that of K = 2. A number of
-            clusters that the data have stands out.
+            The ratio of the merge to K clusters over the ratio of the merge to K - 1, starting at K = 2. It is large
+            if the data have K clusters.
         """
         ratios = np.maximum(self.ratios[::-1], np.finfo(float).eps)
         return ratios[1:] / ratios[:-1]
 
     def standing_out(self, max_clusters: int) -> int:
-        """The number of clusters, from 2 to `max_clusters`, with the largest of the `jumps`; 1 where there is none."""
+        """Number of clusters, from 2 to `max_clusters`, at the largest of the `jumps`; 1 if there are no jumps."""
         jumps = self.jumps()[: max_clusters - 1]
         return int(np.argmax(jumps)) + 2 if len(jumps) else 1
 
 
 def merge_states(joint: Array, kinds: NDArray[np.integer] | None = None) -> Merging:
-    """Merge the two clusters that are neighbours most often compared with chance, until one is left.
+    """Merge the two clusters that are neighbours most often, relative to chance, until one is left.
 
     Parameters
     ----------
     joint : ndarray of shape (n_states, n_states)
-        p(z, z'), as :func:`neighbor_joint` or :func:`versions_joint` returns it.
+        p(z, z'), as returned by :func:`neighbor_joint` or :func:`versions_joint`.
     kinds : ndarray of shape (n_states,), optional
-        States of one kind are merged before all others, states of different kinds after all others; -1 is no kind.
+        States of the same kind are merged first, states of different kinds last; -1 means unknown.
 
     Returns
     -------
@@ -157,7 +157,7 @@ def merge_states(joint: Array, kinds: NDArray[np.integer] | None = None) -> Merg
 
     Examples
     --------
-    States 0 and 1 are neighbours as often as of themselves, and so are 2 and 3; between these pairs there is nothing.
+    States 0 and 1 are neighbours of each other as often as of themselves, and so are 2 and 3. The pairs never meet.
 
     >>> merging = merge_states(np.kron(np.eye(2), np.full((2, 2), 0.125)))
     >>> merging.clusters(2), merging.ratios
@@ -170,7 +170,7 @@ def merge_states(joint: Array, kinds: NDArray[np.integer] | None = None) -> Merg
     for _ in range(len(joint) - 1):
         mass = joint.sum(axis=1)
         chance = np.outer(mass, mass)
-        # A state without mass is a neighbour of none: it goes first, wherever.
+        # A state without mass has no neighbours: merge it first, with any other.
         ratio = np.divide(joint, chance, out=np.full_like(joint, np.inf), where=chance > 0.0)
         upper = np.triu(np.outer(alive, alive), 1)
         ratio[~upper] = -1.0
@@ -189,7 +189,7 @@ def merge_states(joint: Array, kinds: NDArray[np.integer] | None = None) -> Merg
 
 
 def _by_kind(kind: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which pairs (n_states, n_states) to merge first, and which next."""
+    """Masks (n_states, n_states) of the pairs to merge first, and of the pairs to merge next."""
     has = kind >= 0
     same = (kind[:, None] == kind) & np.outer(has, has)
     return same, ~np.outer(has, has)

@@ -1,5 +1,5 @@
-"""Gaussian mixtures that do not collapse: no cluster is thinner than the rounding of the columns, and small ones lean
-on the covariance that all share."""
+"""Gaussian mixtures that do not collapse: covariances include the rounding of the columns, and small clusters borrow
+from the pooled covariance."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from neuralbayes.clusters.hints import NO_HINTS, Hints
 Kind = Literal["tied", "diagonal", "full"]
 
 MANY_ROWS = 25_000
-"""From so many rows on, fewer steps are made, and full covariances look at the clusters near a row alone."""
+"""Number of rows above which fewer steps are made, and full covariances consider only clusters near a row."""
 
 N_STEPS, FEW_STEPS = 60, 20
-"""Most steps, and most of them for many rows: the last ones move little, and the result is a vote among others."""
+"""Maximum number of steps for few and for many rows; the last steps change little, and the result is only one vote."""
 
 NEAREST = 20
-"""Clusters near a row, by the covariance that all share: others have no part in it."""
+"""Number of clusters near a row, by the pooled covariance; the others have probability 0."""
 
 
 def fit_mixture(
@@ -31,10 +31,9 @@ def fit_mixture(
     tolerance: float = 1e-4,
     hints: Hints = NO_HINTS,
 ) -> Tensor:
-    """Expectation maximisation from `labels` (n,): p(cluster|x) of shape (n, n_clusters).
+    """Fit a mixture by expectation maximisation from `labels` (n,); returns p(cluster|x) of shape (n, n_clusters).
 
-    A row of weight 2 counts as two. Rows of which something is known are put wholly into the most probable cluster
-    that the hints allow.
+    A row of weight 2 counts as two. Rows with hints belong entirely to the most probable cluster that the hints allow.
     """
     weight = None if hints.weight is None else torch.from_numpy(hints.weight).float()[:, None]
     p = torch.nn.functional.one_hot(labels, n_clusters).float()
@@ -54,7 +53,7 @@ def fit_mixture(
 
 
 def _log_joint(x: Tensor, p: Tensor, kind: Kind, floor: Tensor, weight: Tensor | None) -> Tensor:
-    """log p(x, cluster) of each row (n, n_clusters) after one step of maximisation from `p`; weights are (n, 1)."""
+    """log p(x, cluster) of each row (n, n_clusters) after one maximisation step from `p`; weights are (n, 1)."""
     d = x.shape[1]
     squares, n = x.T @ x, float(len(x))
     if weight is not None:
@@ -66,7 +65,7 @@ def _log_joint(x: Tensor, p: Tensor, kind: Kind, floor: Tensor, weight: Tensor |
     pooled = (squares - (centers.T * counts) @ centers) / n + floor
     pooled = 0.95 * pooled + 0.05 * pooled.diagonal().diag()
     pooled = pooled + 1e-5 * pooled.trace() / d * torch.eye(d)
-    own = counts / (counts + d)  # how far a cluster's own covariance is believed
+    own = counts / (counts + d)  # weight of a cluster's own covariance
     if kind == "diagonal":
         second = (p.T @ x.square()) / counts[:, None] - centers.square() + floor.diagonal()
         variance = own[:, None] * second.clamp_min(0) + (1 - own[:, None]) * pooled.diagonal()
@@ -75,7 +74,7 @@ def _log_joint(x: Tensor, p: Tensor, kind: Kind, floor: Tensor, weight: Tensor |
         diagonal: Tensor = log_weight - 0.5 * (squared + variance.log().sum(1))
         return diagonal
     if kind == "tied":
-        joint: Tensor = log_weight - 0.5 * _squared(x, centers, pooled)  # one determinant for all: no matter to p
+        joint: Tensor = log_weight - 0.5 * _squared(x, centers, pooled)  # the shared determinant cancels in p
         return joint
     near = None
     if len(x) >= MANY_ROWS and len(counts) > NEAREST:

@@ -1,4 +1,4 @@
-"""Images turned, stretched, slanted and shifted a little: changes that no cluster should depend on."""
+"""Rotate, stretch, slant and shift images a little: no cluster should depend on such changes."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 N_MOVED = 8
-"""Moved versions of each image, fewer where images are many or large."""
+"""Number of moved versions of each image, fewer if images are many or large."""
 
 MOVED_NUMBERS = 2**29
-"""Pixels that are moved in all; every image gets one version, whatever that takes."""
+"""Total number of pixels to move; every image gets at least one version."""
 
 ANGLE = math.radians(8.0)
-STRETCH = 0.08  # logarithm of the factor of both sides together, and half of it for the two against each other
+STRETCH = 0.08  # largest logarithm of the factor of both sides, and of their ratio
 SLANT = 0.08
-SHIFT = 0.05  # of the width, and of the height
+SHIFT = 0.05  # share of the width, and of the height
 
 
 def n_versions(n_images: int, n_pixels: int) -> int:
-    """How many moved versions of each image to make.
+    """Number of moved versions to make of each image.
 
     Parameters
     ----------
     n_images, n_pixels : int
-        Images, and the numbers that one of them has.
+        Number of images, and of numbers per image (pixels times channels).
 
     Examples
     --------
@@ -38,7 +38,7 @@ def n_versions(n_images: int, n_pixels: int) -> int:
 
 
 def moved(images: Tensor, rng: np.random.RandomState) -> Tensor:
-    """Each image under a small affine map of its own; pixels from outside are like the nearest at the border.
+    """Apply a different small affine map to each image; pixels from outside repeat the nearest border pixel.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def moved(images: Tensor, rng: np.random.RandomState) -> Tensor:
 
 
 def _affine_maps(n: int, rng: np.random.RandomState) -> NDArray[np.float64]:
-    """From places in the moved image to places in the image, which reaches from -1 to 1: (n, 2, 3)."""
+    """Maps from positions in the moved image to positions in the image, from -1 to 1: (n, 2, 3)."""
     angle, size, aspect, slant, *shift = rng.uniform(-1.0, 1.0, (6, n))
     turn = np.array([[np.cos(ANGLE * angle), -np.sin(ANGLE * angle)], [np.sin(ANGLE * angle), np.cos(ANGLE * angle)]])
     width, height = np.exp(STRETCH * (size + aspect / 2)), np.exp(STRETCH * (size - aspect / 2))

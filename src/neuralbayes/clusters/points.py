@@ -1,4 +1,4 @@
-"""What a network for clusters sees of the data: coordinates on principal components, read in blocks."""
+"""Principal components of the data, and reading samples in blocks."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from neuralbayes.training.progress import progress
 Array = NDArray[Any]
 
 Read = Callable[[NDArray[np.int64]], Tensor]
-"""Samples at some indices as the caller has them: (m, n_features) or (m, C, H, W)."""
+"""Returns the samples at some indices in their original form: (m, n_features) or (m, C, H, W)."""
 
 SPAN_NUMBERS = 2**25
-"""Numbers, a quarter of a gigabyte of them, from which the principal components are computed at most."""
+"""Maximum number of values to compute the principal components from: a quarter of a gigabyte."""
 
 BLOCK = 2000
-"""Samples that are read, or pass through the network, at once."""
+"""Number of samples to read, or to pass through the network, at once."""
 
 
 def span(
@@ -34,9 +34,9 @@ def span(
     rng: np.random.RandomState,
     weight: NDArray[np.float64] | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Center (n_features,), factors (n_features,) and principal components (n_features, n_dimensions), in double.
+    """Compute center (n_features,), factors (n_features,) and components (n_features, n_dimensions), in double.
 
-    A row of weight 2 counts as two; weights are those of the rows in `chosen`.
+    A row of weight 2 counts as two; `weight` holds the weights of the rows in `chosen`.
     """
     n_features = read(chosen[:1])[0].numel()
     few = rng.permutation(len(chosen))[: max(2, SPAN_NUMBERS // n_features)]
@@ -50,7 +50,7 @@ def span(
         raise ValueError("X has a single distinct sample: there is nothing to tell apart.")
     deviation = np.full(n_features, np.sqrt(variance.mean()))
     if standardize:
-        # A rare category in units of its own deviation would outweigh all other columns.
+        # Divided by its own deviation, a rare category would outweigh all other columns.
         low, high = rows.min(axis=0), rows.max(axis=0)
         two_valued = ((rows == low) | (rows == high)).all(axis=0)
         deviation = np.where(two_valued, high - low, np.sqrt(variance))
@@ -59,13 +59,13 @@ def span(
     n_dimensions = min(n_dimensions, n_features, len(rows) - 1)
     if share is None:
         components = PCA(n_dimensions, random_state=rng).fit(rows).components_
-    else:  # the rows have the mean 0 with their weights, which PCA would take without
+    else:  # the weighted mean is 0; PCA would subtract the unweighted mean
         components = randomized_svd(rows * np.sqrt(share)[:, None], n_dimensions, random_state=rng)[2]
     return torch.from_numpy(center), torch.from_numpy(scale), torch.from_numpy(components.T.copy())
 
 
 def blocks(read: Read, indices: NDArray[np.int64], verbose: bool) -> Iterator[Tensor]:
-    """The samples, a block at a time."""
+    """Yield the samples, one block at a time."""
     starts = range(0, len(indices), BLOCK)
     with progress(len(starts), description="parts read", enabled=verbose) as display:
         for start in starts:

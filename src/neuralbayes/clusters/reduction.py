@@ -1,4 +1,4 @@
-"""Sparse rows of many columns as dense ones of few, by a truncated singular value decomposition."""
+"""Reduce sparse rows with many columns to dense rows with few, by a truncated singular value decomposition."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from torch import Tensor
 from neuralbayes.distributed.processes import default_fabric, rank_zero_result
 
 N_ITER = 5
-"""Power iterations, as in scikit-learn's TruncatedSVD."""
+"""Number of power iterations, as in scikit-learn's TruncatedSVD."""
 
 SMALLEST = 1e-6
-"""Singular values below this share of the largest are rounding, and their vectors point anywhere."""
+"""Singular values below this share of the largest are rounding errors, with arbitrary vectors."""
 
 
 def fit_reduction(
@@ -28,26 +28,26 @@ def fit_reduction(
     weight: NDArray[np.float64] | None = None,
     unit: bool = False,
 ) -> Tensor:
-    """The right singular vectors of the rows at the indices `chosen`, which are never made dense.
+    """Compute the right singular vectors of the rows at the indices `chosen`, which stay sparse.
 
-    All processes get those of rank 0.
+    All processes get the result of rank 0.
 
     Parameters
     ----------
     rows : csr_array of shape (n_rows, n_features)
     chosen : ndarray of int
     n_components : int
-        Most vectors, those of the largest singular values; at most n_features.
+        Maximum number of vectors, in the order of their singular values, the largest first; at most n_features.
     rng : RandomState
     weight : ndarray of shape (n_rows,), optional
-        How often each row counts.
+        Weight of each row.
     unit : bool, default=False
-        Whether rows count by their directions alone.
+        Whether to scale rows to unit length, so only their directions count.
 
     Returns
     -------
     Tensor of shape (n_features, at most n_components), double
-        Rows times it are the coordinates of what it keeps of them.
+        Multiply rows by it to get their coordinates.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A random sample of all rows that a clusterer has seen, which `update` goes by."""
+"""The reservoir: a random sample of all rows that a clusterer has seen, for `update`."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 Array = NDArray[np.floating]
 
 MAX_RESERVOIR = 20_000
-"""Rows that stand for all that were seen: 64 numbers each take 5 MB."""
+"""Maximum number of rows in the reservoir; with 64 numbers each they take 5 MB."""
 
 
 def mixed_reservoir(
     old: Array, n_seen: int, new: Array, rng: np.random.RandomState, *, at_most: int = MAX_RESERVOIR
 ) -> NDArray[np.float32]:
-    """A random sample of all rows so far, from one of `n_seen` of them and from those that came since."""
+    """Draw a random sample of all rows so far, from a sample of the first `n_seen` rows and the new rows."""
     if len(old) + len(new) <= at_most:
         return np.concatenate([old, new]).astype(np.float32)
     share_new = len(new) / (n_seen + len(new))

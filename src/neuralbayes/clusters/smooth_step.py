@@ -1,4 +1,4 @@
-"""A step of training by any objective with virtual adversarial smoothness: p(z|x) keeps still under the worst step."""
+"""Training steps with virtual adversarial smoothness: p(z|x) must not change under the worst small step."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from neuralbayes.objectives.base import interior_posterior
 from neuralbayes.objectives.virtual_adversarial import virtual_adversarial
 
 Step = Callable[[nn.Module, tuple[Tensor, ...]], dict[str, Tensor]]
-"""As :func:`neuralbayes.training.train` takes it; a batch is x, the radius of each sample, and what else it needs."""
+"""A step for :func:`neuralbayes.training.train`; a batch has x, the radius of each sample, and further tensors."""
 
 
 def smooth_step(
     objective: Objective, weight: float, *, n_iterations: int = 1, step: float = 0.1, held: Held | None = None
 ) -> Step:
-    r"""A step of training by :math:`R_{VAT} + \text{weight} \cdot J(\text{logits})` on a batch (x, radius).
+    r"""Make a training step for :math:`R_{VAT} + \text{weight} \cdot J(\text{logits})` on a batch (x, radius).
 
-    A batch may have moved versions of each sample too, (n, n_versions, *features): p(z|x) is then to stay under the
-    worst step from one of these, taken at random.
+    A batch may also have moved versions of each sample, (n, n_versions, *features). Then p(z|x) must not change under
+    the worst step from one of them, drawn at random.
 
     Parameters
     ----------
     objective : Objective
-        J.
+        The objective J.
     weight : float
     n_iterations, step
         As in :func:`neuralbayes.objectives.virtual_adversarial.virtual_adversarial`.
     held : Held, optional
-        Rows and pairs whose loss is added.
+        Known rows and pairs, whose loss is added.
 
     Returns
     -------
     callable
-        The metrics are "loss", "change", which is R_VAT, and "mi". Over several processes p(z), the statistics of batch
-        normalisation and the gradient are those of the batch of all of them.
+        A step with the metrics "loss", "change" (R_VAT) and "mi". With several processes, p(z), the statistics of batch
+        normalisation and the gradient are computed over the batches of all processes.
     """
 
     def train_step(network: nn.Module, batch: tuple[Tensor, ...]) -> dict[str, Tensor]:
@@ -65,19 +65,19 @@ def smooth_step(
 
 
 def imitation_step(*, n_iterations: int = 1, step: float = 0.1, held: Held | None = None) -> Step:
-    r"""A step of training by :math:`R_{VAT}` and the cross-entropy to targets, on a batch (x, radius, target).
+    r"""Make a training step for :math:`R_{VAT}` plus the cross-entropy to targets on a batch (x, radius, target).
 
     Parameters
     ----------
     n_iterations, step
         As in :func:`neuralbayes.objectives.virtual_adversarial.virtual_adversarial`.
     held : Held, optional
-        Rows and pairs whose loss is added.
+        Known rows and pairs, whose loss is added.
 
     Returns
     -------
     callable
-        The target of a sample is a distribution over the states, (n, n_states). The metrics are "loss" and "change".
+        A step with the metrics "loss" and "change". Targets are distributions over the states, (n, n_states).
     """
 
     def train_step(network: nn.Module, batch: tuple[Tensor, ...]) -> dict[str, Tensor]:
@@ -96,7 +96,7 @@ def imitation_step(*, n_iterations: int = 1, step: float = 0.1, held: Held | Non
 
 
 def _one_of(versions: Tensor, whole: GlobalBatch[Any]) -> Tensor:
-    """One version of each sample at random: (n, n_versions, *features) -> (n, *features)."""
+    """Draw one version of each sample at random: (n, n_versions, *features) -> (n, *features)."""
     uniform = torch.special.ndtr(whole.noise(versions.new_empty(len(versions))))
     chosen = (uniform * versions.shape[1]).long().clamp_max(versions.shape[1] - 1)
     return versions[torch.arange(len(versions), device=versions.device), chosen]
@@ -111,7 +111,7 @@ def _change(
     n_iterations: int,
     step: float,
 ) -> Tensor:
-    with frozen_buffers(network):  # running statistics are those of the samples as they are
+    with frozen_buffers(network):  # running statistics come from the unchanged samples only
         return virtual_adversarial(
             whole, x, radius, clean=logits, n_iterations=n_iterations, step=step, start=whole.noise(x)
         )

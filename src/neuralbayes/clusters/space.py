@@ -1,4 +1,4 @@
-"""Where rows are compared: principal components, the rounding of columns, and the metric of the noise."""
+"""The space in which rows are compared: principal components, rounding of columns, and the metric of the noise."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from neuralbayes.clusters.points import Read, blocks, span
 from neuralbayes.neighbors import nearest_neighbors
 
 N_NEAR = 5
-"""Nearest rows whose differences are taken as noise."""
+"""Number of nearest rows whose differences count as noise."""
 
 NOISE_ROWS = 2000
-"""Rows, drawn at random, whose differences from their nearest rows are looked at."""
+"""Maximum number of rows, drawn at random, to estimate the noise from."""
 
 ROUNDING_ROWS = 5000
-"""Rows, drawn at random, whose values tell how columns are rounded."""
+"""Maximum number of rows, drawn at random, to estimate the rounding of columns from."""
 
 SHRINKAGE = 0.3
-"""Share of the identity in the covariance of the noise."""
+"""Weight of the identity in the covariance of the noise."""
 
 
 @dataclass(frozen=True)
@@ -34,19 +34,19 @@ class Space:
     ----------
     center : Tensor of shape (n_features,), double
     basis : Tensor of shape (n_features, n_dimensions), double
-        From centred rows to `points`.
+        Maps centred rows to `points`.
     factors : Tensor of shape (n_features,), double
-        What each column is multiplied by in `basis`.
+        Factor of each column in `basis`.
     points : Tensor of shape (n_rows, n_dimensions)
-        Rows in the metric that they came in.
+        Rows in their original metric.
     floor : Tensor of shape (n_dimensions, n_dimensions)
-        Covariance of the rounding of the columns: no cluster is thinner.
+        Covariance of the rounding of the columns, a lower bound for the covariance of a cluster.
     noise : Tensor of shape (n_dimensions, n_dimensions)
-        ``points @ noise`` are `denoised`.
+        Maps `points` to `denoised`: ``denoised = points @ noise``.
     denoised : Tensor of shape (n_rows, n_dimensions)
         Rows in units of the noise.
     distances, neighbors : ndarray of shape (n_rows, n_neighbors)
-        Of `denoised`.
+        Distances to the nearest neighbours in `denoised`, and their indices.
     """
 
     center: Tensor
@@ -71,20 +71,20 @@ def make_space(
     verbose: bool = False,
     weight: NDArray[np.float64] | None = None,
 ) -> Space:
-    """The rows at the indices `chosen` as they are to be compared.
+    """Make the space for the rows at the indices `chosen`.
 
     Parameters
     ----------
     read : callable
-        From indices to rows (m, n_features).
+        Maps indices to rows (m, n_features).
     chosen : ndarray of int, ascending
     n_dimensions : int
-        Most principal components. Fewer columns stay what they are: a diagonal covariance then means something.
+        Maximum number of principal components. Fewer columns are kept as they are, so diagonal covariances make sense.
     n_neighbors : int
     rng : RandomState
     standardize, verbose : bool
     weight : ndarray of shape (len(chosen),), optional
-        How often a row counts, but for being a neighbour.
+        Weight of each row; neighbours are found without weights.
 
     Returns
     -------
@@ -98,7 +98,7 @@ def make_space(
     order = torch.from_numpy(rng.permutation(len(points)))
     metric = torch.eye(points.shape[1])
     n_near = min(N_NEAR, len(points) - 1)
-    for _ in range(2):  # neighbours in the new metric are better ones
+    for _ in range(2):  # the second time with better neighbours, from the new metric
         _, near = nearest_neighbors((points @ metric)[order].numpy(), n_near, n_queries=NOISE_ROWS)
         first = None if weight is None else torch.from_numpy(weight)[order[: len(near)]]
         metric = noise_metric(points[order], torch.from_numpy(near), floor, weight=first)
@@ -109,9 +109,9 @@ def make_space(
 
 
 def thinned(space: Space, hints: Hints) -> Space:
-    """Rows as if they had been drawn with their weights, each at most once; all where they have equal weights.
+    """Draw rows in proportion to their weights, each at most once; keeps all rows if weights are equal.
 
-    The largest weights, a twentieth of them, count as the least of these: one large weight is not to leave a few rows.
+    The largest 5% of the weights are clipped, so a single large weight does not leave only a few rows.
     """
     if hints.weight is None:
         return space
@@ -127,8 +127,8 @@ def thinned(space: Space, hints: Hints) -> Space:
 def rounding_variance(rows: NDArray[np.floating]) -> NDArray[np.float64]:
     """Variance of the rounding of each column: (n_rows, n_features) -> (n_features,).
 
-    A value stands for everything up to half way to the next ones. A column of two values is all rounding; a column of
-    measurements has next to none.
+    Each value represents the interval up to halfway to its neighbours. A column with two values is all rounding; a
+    column of measurements has almost no rounding.
 
     Examples
     --------
@@ -148,21 +148,22 @@ def rounding_variance(rows: NDArray[np.floating]) -> NDArray[np.float64]:
 def noise_metric(
     points: Tensor, neighbors: Tensor, floor: Tensor, shrinkage: float = SHRINKAGE, weight: Tensor | None = None
 ) -> Tensor:
-    """A matrix that makes the differences between neighbours alike in all directions.
+    """Compute a matrix that makes the differences between neighbours equally large in all directions.
 
-    Their covariance is that within clusters, which need not be known for it (Art, Gnanadesikan and Kettenring 1982).
+    The covariance of these differences estimates the covariance within clusters, without knowing the clusters (Art,
+    Gnanadesikan and Kettenring 1982).
 
     Parameters
     ----------
     points : Tensor of shape (n, n_dimensions)
     neighbors : Tensor of shape (m, n_neighbors)
-        Of the first m points.
+        Indices of the neighbours of the first m points.
     floor : Tensor of shape (n_dimensions, n_dimensions)
-        A covariance that is added to that of the noise.
+        Covariance to add to the covariance of the noise.
     shrinkage : float
-        Share of the result that is replaced by the identity.
+        Weight of the identity in the covariance.
     weight : Tensor of shape (m,), double, optional
-        How often the differences of each of the first m points count.
+        Weight of the differences of each of the first m points.
 
     Returns
     -------

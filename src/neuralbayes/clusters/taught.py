@@ -1,4 +1,4 @@
-"""Votes that known rows correct: a classifier learns from them what clusters and coordinates say about classes."""
+"""Correct votes with known rows: a classifier learns the classes from partitions and coordinates."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from neuralbayes.clusters.space import Space
 Array = NDArray[np.float64]
 
 COORDINATES = 0.5
-"""Weight of the coordinates, with variance 1 on average, beside memberships of 0 and 1."""
+"""Weight of the coordinates, with variance 1 on average, relative to memberships of 0 and 1."""
 
 PENALTY = 3.0
-"""C of the logistic regression."""
+"""The parameter C of the logistic regression."""
 
 FEW_ROWS = 2.0
-"""Known rows for each class at which clusters and known rows have equal weight."""
+"""Number of known rows per class at which votes and classifier have equal weight."""
 
 
 def taught_votes(shares: Array, partitions: list[Labels], space: Space, hints: Hints) -> Array:
-    """Votes (n_rows, n_clusters) with those of a classifier, where each cluster is a known class; else the votes.
+    """Mix the votes with the predictions of a classifier if every cluster has known rows; otherwise return the votes.
 
     Parameters
     ----------
     shares : ndarray of shape (n_rows, n_clusters)
-        Votes of partitions that heeded the hints.
+        Votes of partitions that used the hints.
     partitions : list of ndarray of shape (n_rows,)
-        Partitions that did not: those that did are right about known rows, which says nothing about others.
+        Partitions that did not use the hints. With hints they would be right about known rows, but not about others.
     space : Space
     hints : Hints
 

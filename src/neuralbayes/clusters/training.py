@@ -1,4 +1,4 @@
-"""Training a network to states, and then to the clusters that they were merged into."""
+"""Train a network to states, and then to the clusters that they were merged into."""
 
 from __future__ import annotations
 
@@ -23,49 +23,49 @@ from neuralbayes.objectives import MIM, Objective
 from neuralbayes.training import Batches, Callback, StopOnNaN, TrainingState, cosine, train
 
 Fetch = Callable[[Tensor], Tensor]
-"""From indices to samples as the network takes them."""
+"""Maps indices to samples in the form that the network takes."""
 
 LEAST_STATES, MOST_STATES = 4, 8
-"""States per cluster, by default. With four, a cluster with a fiftieth of the samples may be left without a state."""
+"""Default range of states per cluster. With four, a cluster with a fiftieth of the samples may get no state."""
 
 SAMPLES_PER_STATE = 25
-"""Number of samples for which there is more than the least number of states."""
+"""Number of samples per state, within the range of states per cluster."""
 
 BATCH_SIZE = 250
 
 NEARLY_EQUAL = 1.5
-"""Largest ratio of two cluster sizes that count as equal."""
+"""Largest ratio of cluster sizes that count as equal."""
 
 
 @dataclass(frozen=True)
 class ClusterOptions:
-    """What a fit can be told; see :class:`neuralbayes.InformationClusterer` for more of those that it takes.
+    """Options of a fit; :class:`neuralbayes.InformationClusterer` documents the options that it shares.
 
     Attributes
     ----------
     n_clusters : int or None
-        None: the number that stands out, up to `max_clusters`.
+        None chooses the number from the data, up to `max_clusters`.
     max_iter : int
-        Steps: half for the states, half for the clusters.
+        Number of steps, half of them for the states and half for the clusters.
     n_states, max_clusters, n_init, n_neighbors, n_hidden, max_samples : int
     standardize, verbose : bool
     objective : Objective, optional
-        What is minimised beside the change under the worst step; by default MIM-v1 with the weight `prior` of H(z).
+        Minimised together with the change under the worst step; by default MIM-v1 with the weight `prior` of H(z).
     n_dimensions : int
-        Most principal components: directions beyond carry noise, which the worst step would go along.
+        Maximum number of principal components. Further directions carry noise, which the worst step would follow.
     radius : float
-        Length of the worst step in units of the distance to the last of the neighbours.
+        Length of the worst step in units of the distance to the farthest of the neighbours.
     small_step : float
-        Length of the step at whose end the worst direction is looked for, in units of the radius.
+        Length of the trial step that finds the worst direction, in units of the radius.
     information, prior : float
-        lambda and mu, IMSAT's weights of the information and of H(z) in it.
+        IMSAT's lambda and mu: the weight of the information, and the weight of H(z) in it.
     head : float
-        Scale of the last layer at first.
+        Initial scale of the last layer.
     batch_size : int
     learning_rate : float
-        Of Adam, which half a cosine takes to 0.
+        Initial learning rate of Adam, which decays to 0 along half a cosine.
     hints : Hints
-        About the samples that are trained on.
+        Hints about the training samples.
     """
 
     n_clusters: int | None
@@ -92,19 +92,19 @@ class ClusterOptions:
 
 @dataclass
 class Trained:
-    """The loss of a network over the last tenth of the steps, and over each tenth."""
+    """Mean loss of a network over the last tenth of the steps, and over each tenth."""
 
     objective: float
     loss_curve: list[float]
     n_iter: int
 
     def then(self, other: Trained) -> Trained:
-        """Both, one after the other."""
+        """Append another training."""
         return Trained(other.objective, self.loss_curve + other.loss_curve, self.n_iter + other.n_iter)
 
 
 def default_states(n_clusters: int, n_samples: int) -> int:
-    """Number of states, unless it is given.
+    """Default number of states.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def default_states(n_clusters: int, n_samples: int) -> int:
 
 
 def default_steps(n_samples: int) -> int:
-    """How long to train where nothing else is said: a hundred epochs, but from 2000 to 6000 steps.
+    """Default number of training steps: a hundred epochs, but at least 2000 and at most 6000 steps.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def default_steps(n_samples: int) -> int:
 
 
 def default_objective(options: ClusterOptions, sizes: Tensor | None = None) -> Objective:
-    """MIM, version 1, with the target p(z) proportional to `sizes` (n_states,), or uniform."""
+    """MIM-v1 with a target p(z) proportional to `sizes` (n_states,), or uniform without them."""
     if sizes is not None:
         sizes = sizes.clamp_min(1e-4)
         sizes = sizes / sizes.sum()
@@ -136,8 +136,8 @@ def default_objective(options: ClusterOptions, sizes: Tensor | None = None) -> O
 def target_sizes(sizes: Tensor) -> Tensor | None:
     """Sizes of merged states (n_clusters,) as a target for p(z), or None if they are nearly equal.
 
-    The uniform p(z) is the better target of the two if it is nearly right, since it sorts out samples that merging left
-    in a wrong cluster. If it is wrong, it tears large clusters apart and joins small ones.
+    If sizes are nearly equal, a uniform p(z) is the better target, since it corrects samples that merging left in a
+    wrong cluster. If they are not, it splits large clusters and joins small ones.
 
     Examples
     --------
@@ -149,12 +149,12 @@ def target_sizes(sizes: Tensor) -> Tensor | None:
 
 
 def state_mlp(n_dimensions: int, n_hidden: int, n_states: int) -> nn.Sequential:
-    """The network for coordinates: two hidden layers with batch normalisation."""
+    """Make a network for coordinates: two hidden layers with batch normalisation."""
     return mlp((n_dimensions, n_hidden, n_hidden, n_states), batch_norm=True)
 
 
 def state_network(body: nn.Module | None, fetch: Fetch, n_dimensions: int, options: ClusterOptions) -> nn.Module:
-    """A new network whose states are all alike but for a trace."""
+    """Make a network whose states are almost equally probable for every sample."""
     network: nn.Module
     if body is None:
         network = state_mlp(n_dimensions, options.n_hidden, options.n_states)
@@ -172,7 +172,7 @@ def state_network(body: nn.Module | None, fetch: Fetch, n_dimensions: int, optio
 
 
 class _Losses(Callback):
-    """The loss of each step."""
+    """Records the loss of each step."""
 
     def __init__(self) -> None:
         self.values: list[float] = []
@@ -190,11 +190,12 @@ def train_states(
     ----------
     network : nn.Module
     fetch : callable
-        From indices to what the network takes.
+        Maps indices to inputs of the network.
     radius : Tensor of shape (n_samples,)
+        Length of the worst step of each sample.
     options : ClusterOptions
     versions : Tensor of shape (n_samples, n_versions, n_dimensions), optional
-        Samples moved a little, as the network takes them: what the worst step starts from.
+        Samples moved a little, as inputs of the network; the worst step starts from them.
 
     Returns
     -------
@@ -203,7 +204,7 @@ def train_states(
     moved = () if versions is None else (versions,)
     objective = options.objective or default_objective(options)
     held = None
-    if isinstance(network, MergedStates):  # states are too many to be told what they are
+    if isinstance(network, MergedStates):  # single states are too many to have known classes
         anchors = Anchors.of(options.hints, network.membership.shape[1])
         held = None if anchors is None else Held(anchors, fetch)
     return _trained(
@@ -224,26 +225,27 @@ def train_from_votes(
     options: ClusterOptions,
     anchors: Anchors | None = None,
 ) -> tuple[Trained, Trained]:
-    """Teach a network the votes of other methods, then let it go on by the objective; evaluation mode after.
+    """Train a network on the votes of other methods, then with the objective; leave it in evaluation mode.
 
-    A quarter of the steps are for the votes. By default the objective holds p(z) to the sizes that the votes give.
+    A quarter of the steps train on the votes. By default the target of p(z) is the mean of the votes.
 
     Parameters
     ----------
     network : nn.Module
     fetch : callable
-        From indices to what the network takes.
+        Maps indices to inputs of the network.
     radius : Tensor of shape (n_samples,)
+        Length of the worst step of each sample.
     target : Tensor of shape (n_samples, n_clusters)
         Share of the votes for each cluster.
     options : ClusterOptions
     anchors : Anchors, optional
-        What the network is held to throughout, by default what the hints say.
+        Targets and pairs to respect in all steps; by default from the hints.
 
     Returns
     -------
     tuple of two Trained
-        For the votes, and by the objective.
+        Training on the votes, and with the objective.
     """
     n_samples, n_clusters = target.shape
     anchors = anchors or Anchors.of(options.hints, n_clusters, target)

@@ -6,14 +6,14 @@ reference rows :math:`r_j` are, on a logarithmic scale and partly relative to th
 .. math:: s(x) = \frac{1}{k} \sum_j \log d(x, r_j) - \frac{w}{k} \sum_j \frac{1}{k} \sum_i \log d(r_j, r_{ji}),
 
 where :math:`r_{ji}` are the k reference rows nearest to :math:`r_j`. One reference row that equals x is left out: it
-may be x itself, and a training row would look too typical beside itself. The other part calibrates the score: the
-typicality of a row is the share of calibration rows that lie at least as far out, the row itself counted among them,
+may be x itself, and a training row next to itself would look too typical. The other part calibrates the score: the
+typicality of a row is the share of calibration rows that lie at least as far out, counting the row itself,
 
 .. math:: t(x) = \frac{1 + \#\{i: s(c_i) \ge s(x)\}}{m + 1}.
 
-An ordinary row, exchangeable with the m calibration rows, has :math:`P(t(x) \le a) \le a` for every a, whatever the
-distribution (Vovk et al. 2005; Lei et al. 2018, split conformal prediction), because no calibration row takes part in
-the score. Nothing has to be assumed about the score; a good one only makes outliers less typical.
+An ordinary row, exchangeable with the m calibration rows, has :math:`P(t(x) \le a) \le a` for every a and for any
+distribution (Vovk et al. 2005; Lei et al. 2018, split conformal prediction), because the score does not depend on the
+calibration rows. This holds for any score; a good one makes outliers less typical.
 """
 
 from __future__ import annotations
@@ -30,22 +30,24 @@ from neuralbayes.neighbors import nearest_neighbors
 Array = NDArray[np.float64]
 
 N_NEIGHBORS = 10
-"""k. Means over 10 neighbours tell outliers better than the distance to the 5th one alone."""
+"""The number of neighbours k. Means over 10 neighbours find outliers better than the distance to the 5th alone."""
 
 LOCAL = 0.25
-"""w. 0 finds only rows of low density, 1 (as in the local outlier factor) any row off its neighbourhood."""
+"""The weight w. 0 finds only rows of low density, 1 (as in the local outlier factor) any row off its neighbourhood."""
 
 MAX_REFERENCE = 20_000
-"""Reference rows: more improve the score slowly, and a query costs this many distances. 384 columns take 31 MB."""
+"""Maximum number of reference rows. A query computes this many distances; more rows would improve the score little.
+With 384 columns they take 31 MB."""
 
 MAX_CALIBRATION = 5_000
-"""Calibration rows: the realised rate at a = 0.1 then varies by 0.4 points (standard deviation) between fits."""
+"""Maximum number of calibration rows. With these, the realised rate at a = 0.1 has a standard deviation of 0.4 points
+between fits."""
 
 FLOOR = 1e-3
-"""Shortest distance that counts, in units of the median spacing: duplicates have no logarithm."""
+"""Lower bound of distances, in units of the median spacing; the logarithm of a duplicate's distance is infinite."""
 
 FAR = 1e12
-"""Coordinates are clipped here, in standard deviations, so the square of a distance stays finite in float32."""
+"""Limit of coordinates, in standard deviations, so squared distances stay finite in float32."""
 
 
 @dataclass(frozen=True)
@@ -57,15 +59,15 @@ class Typicality:
     center : ndarray of shape (n_dimensions,)
         Mean of the reference rows.
     scale : float
-        Root mean square deviation from it, over rows and columns.
+        Root mean square deviation from the mean, over rows and columns.
     reference : ndarray of shape (n_reference, n_dimensions), float32
-        Centred and divided by `scale`.
+        Reference rows, centred and divided by `scale`.
     spacing : ndarray of shape (n_reference,)
-        Mean logarithm of the distances from each reference row to its neighbours among the others.
+        Mean logarithm of the distances from each reference row to its neighbours among them.
     floor : float
-        Shortest distance that counts.
+        Lower bound of distances.
     scores : ndarray of shape (n_calibration,)
-        Of the calibration rows, sorted.
+        Sorted scores of the calibration rows.
 
     Notes
     -----
@@ -111,12 +113,11 @@ class Typicality:
         Parameters
         ----------
         reference : ndarray of shape (n_reference, n_dimensions)
-            Training rows in coordinates whose Euclidean distances mean something: standardised columns, principal
+            Training rows in coordinates whose Euclidean distances are meaningful: standardised columns, principal
             components, embeddings of unit length.
         calibration : ndarray of shape (n_calibration, n_dimensions)
-            Other training rows. The promise is exact if they had no part in the map from the data to the coordinates
-            either. If that map is a projection fitted to all rows, it holds up to how well the projection fits new
-            rows.
+            Other training rows. The guarantee is exact if the coordinates do not depend on these rows. If the
+            coordinates are a projection fitted to all rows, it holds as far as the projection fits new rows.
 
         Returns
         -------
@@ -142,7 +143,7 @@ class Typicality:
         return cls(center, scale, scaled, spacing, floor, np.sort(unscored.scores_of(calibration)))
 
     def scores_of(self, points: NDArray[Any]) -> Array:
-        """s(x), larger farther out: (n_points, n_dimensions) -> (n_points,)."""
+        """Score s(x), larger for points farther out: (n_points, n_dimensions) -> (n_points,)."""
         if points.ndim != 2 or points.shape[1] != len(self.center):
             raise ValueError(f"`points` must have shape (n_points, {len(self.center)}), got {points.shape}")
         if not len(points):
@@ -151,7 +152,7 @@ class Typicality:
         n_neighbors = min(N_NEIGHBORS + 1, len(self.reference))
         distance, near = nearest_neighbors(self.reference, n_neighbors, queries=rows)
         counts = np.ones(near.shape, bool)
-        if n_neighbors > 1:  # leave out the row itself, or else the last neighbour
+        if n_neighbors > 1:  # leave out the row itself, otherwise the last neighbour
             same = (self.reference[near] == rows[:, None]).all(axis=2)
             counts[np.arange(len(rows)), np.where(same.any(axis=1), same.argmax(axis=1), -1)] = False
         local = np.log(distance.astype(np.float64).clip(self.floor)) - LOCAL * self.spacing[near]
@@ -159,12 +160,12 @@ class Typicality:
         return scores
 
     def p_values(self, points: NDArray[Any]) -> Array:
-        """Typicality of each row: at most a share a of ordinary rows has a typicality of a or less.
+        """Typicality of each row; at most a share a of ordinary rows has a typicality of a or less.
 
         Parameters
         ----------
         points : ndarray of shape (n_points, n_dimensions)
-            In the coordinates of `fit`.
+            Points in the coordinates of `fit`.
 
         Returns
         -------
@@ -176,12 +177,12 @@ class Typicality:
 
 
 def split_rows(seen: NDArray[np.bool_], rng: np.random.RandomState) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Which rows are the reference, and which calibrate: a quarter of all, at random.
+    """Split rows at random into reference rows and calibration rows, which are a quarter of all.
 
     Parameters
     ----------
     seen : ndarray of bool of shape (n_rows,)
-        Whether a row was trained on. Calibration rows are such as were not, where these are enough.
+        Whether the network was trained on a row. Calibration rows are unseen rows if there are enough of them.
     rng : RandomState
 
     Returns
@@ -204,20 +205,20 @@ def split_rows(seen: NDArray[np.bool_], rng: np.random.RandomState) -> tuple[NDA
 
 
 def check_level(level: float) -> None:
-    """Raise unless a share of ordinary rows may be rejected at this level."""
+    """Raise an error unless the level is at least 0 and below 1."""
     if isinstance(level, bool) or not isinstance(level, Real) or not 0.0 <= level < 1.0:
         raise ValueError(f"`reject` must be at least 0 and below 1, got {level!r}")
 
 
 def reject_atypical(labels: NDArray[np.integer], p_values: Array, level: float) -> NDArray[np.int64]:
-    """The labels, with -1 where the typicality is at most `level`.
+    """Replace labels by -1 where the typicality is at most `level`.
 
     Parameters
     ----------
     labels : ndarray of shape (n_points,)
     p_values : ndarray of shape (n_points,)
     level : float
-        From 0, which rejects nothing, to below 1: the largest share of ordinary rows that may be rejected.
+        Largest share of ordinary rows to reject, at least 0 (rejects nothing) and below 1.
 
     Returns
     -------
@@ -233,7 +234,7 @@ def reject_atypical(labels: NDArray[np.integer], p_values: Array, level: float) 
 
 
 def _finite(points: NDArray[Any]) -> Array:
-    """A copy in double, refused where a number is missing or infinite."""
+    """Copy to double; raises an error if a number is missing or infinite."""
     rows: Array = np.array(points, dtype=np.float64)
     if not np.isfinite(rows).all():
         raise ValueError("`points` must be finite, got NaN or infinity")

@@ -1,8 +1,8 @@
-"""Clusters that go on with new rows: old ones keep their numbers and rows, new groups get new numbers.
+"""Update clusters with new rows: old clusters keep their numbers and rows, new groups get new numbers.
 
-A reservoir, a random sample of all rows so far, stands for the old ones. The network is held to the p(z|x) that it had
-for them, learns which new rows are of a new group (:mod:`~neuralbayes.clusters.new_groups`), and goes on by the
-objective on old and new rows.
+A reservoir, a random sample of all rows so far, represents the old rows. The network must keep its p(z|x) for them. It
+learns which new rows belong to a new group (:mod:`~neuralbayes.clusters.new_groups`), and continues with the objective
+on old and new rows.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Labels = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Update:
-    """A network after new rows, and what is known of its clusters."""
+    """An updated network, with the merges and the separation of its clusters."""
 
     network: StateNetwork
     merging: Merging
@@ -51,13 +51,13 @@ def update_clusters(
     Parameters
     ----------
     network : StateNetwork
-        Whose inner network is an MLP on coordinates.
+        A network whose inner network is an MLP on coordinates.
     old, new : ndarray of shape (n_old, n_dimensions), (n_new, n_dimensions)
-        Rows as the MLP takes them.
+        Rows, as inputs of the MLP.
     groups : ndarray of shape (n_new,)
-        The new group of each new row, or -1.
+        The new group of each new row, or -1 for rows of old clusters.
     options : ClusterOptions
-        `max_iter` may be 0: as many as are needed.
+        0 for `max_iter` selects the default.
     rng : RandomState
 
     Returns
@@ -91,9 +91,7 @@ def update_clusters(
             clusters = MergedStates(grown.network, grown.membership)
             first, second = train_from_votes(clusters, fetch, radius, target, options, anchors)
     grown.eval().requires_grad_(False)
-    if (
-        len(grown.membership) == n_clusters
-    ):  # a state for each cluster, as from a consensus: make them as sure as before
+    if len(grown.membership) == n_clusters:  # one state per cluster, as from a consensus: restore the calibration
         logits = _logits(grown.network, points) @ grown.membership
         divide_logits(grown.network, temperature(logits[held_rows], target[held_rows]))
     p_states = _logits(grown.network, points).softmax(dim=1)
@@ -109,7 +107,7 @@ def update_clusters(
 
 @torch.no_grad()
 def _grown(network: StateNetwork, n_more: int) -> StateNetwork:
-    """A copy with more clusters, each with a state of its own that says nothing yet."""
+    """Copy a network and add clusters, each with one untrained state."""
     grown = copy.deepcopy(network)
     if not n_more:
         return grown
