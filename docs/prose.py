@@ -24,8 +24,13 @@ LONG = 30
 """Number of words above which a sentence counts as long in a measurement."""
 
 UNCHECKED = (
-    "clusters/",
-    "manifolds/",
+    "clusters/differences.py",
+    "clusters/new_groups.py",
+    "clusters/number_of_clusters.py",
+    "clusters/starts.py",
+    "manifolds/descent.py",
+    "manifolds/geometry.py",
+    "manifolds/graph.py",
     "data/decoding.py",
     "data/folder.py",
     "data/listed.py",
