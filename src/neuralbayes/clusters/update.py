@@ -55,7 +55,7 @@ def update_clusters(
     old, new : ndarray of shape (n_old, n_dimensions), (n_new, n_dimensions)
         Rows, as inputs of the MLP.
     groups : ndarray of shape (n_new,)
-        The new group of each new row, or -1 for rows of old clusters.
+        The new group of each new row, or -1 if it is in no new group.
     options : ClusterOptions
         0 for `max_iter` selects the default.
     rng : RandomState

@@ -92,6 +92,6 @@ def text_names(words: Sequence[Sequence[str]], n_words: int = N_NAMED) -> list[s
 
 
 def _alike(a: str, b: str) -> bool:
-    """Whether the longer word is the shorter one plus at most three letters."""
+    """Whether the longer word is the shorter one, of at least four letters, plus at most three letters."""
     short, long = sorted((a, b), key=len)
     return len(short) > 3 and long.startswith(short) and len(long) - len(short) <= 3
