@@ -76,21 +76,22 @@ NEEDS = {"probe": "pretrain", "embed": "pretrain", "export": "pretrain", "report
 """Whose results a command works on."""
 
 
-def write_data(folder: Path) -> None:
+def write_data(folder: Path, n_pictures: int = 64, n_rows: int = 200) -> None:
     """Pictures of bars, upright or lying, and two groups of rows."""
     rng = np.random.default_rng(0)
-    pictures, labels = rng.integers(0, 60, (64, 24, 24, 1), dtype=np.uint8), np.arange(64) % 2
+    pictures, labels = rng.integers(0, 60, (n_pictures, 24, 24, 1), dtype=np.uint8), np.arange(n_pictures) % 2
     for picture, upright in zip(pictures, labels, strict=True):
         picture[4:14, 4:7] += 180 * (upright == 1).astype(np.uint8)
         picture[4:7, 4:14] += 180 * (upright == 0).astype(np.uint8)
     np.savez(folder / "bars.npz", train_images=pictures, train_labels=labels, test_images=pictures, test_labels=labels)
-    rows = np.r_[rng.normal(size=(100, 3)), rng.normal(size=(100, 3)) + 8]
+    half = n_rows // 2
+    rows = np.r_[rng.normal(size=(half, 3)), rng.normal(size=(half, 3)) + 8]
     np.savetxt(folder / "rows.csv", rows, delimiter=",", header="a,b,c", comments="")
 
 
 def call(line: list[str]) -> tuple[int, str]:
     """Run a command in a process of its own; its exit code and what it said about errors."""
-    with tempfile.TemporaryFile("w+") as said:
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as said:
         child = os.fork()
         if child == 0:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -82,7 +82,7 @@ def use(model: nb.ManifoldLabeler | nb.MIMEncoder, folder: Path) -> None:
 def counts(temporary: Path) -> dict[str, float]:
     """What the process holds now."""
     gc.collect()
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    pages = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1])
     return {
         "kilobytes": pages * os.sysconf("SC_PAGE_SIZE") / 1024,
         "objects": sys.getallocatedblocks(),

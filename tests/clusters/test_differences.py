@@ -5,7 +5,14 @@ import pandas as pd
 import pytest
 
 from neuralbayes.clusters.cells import as_columns, number_column
-from neuralbayes.clusters.differences import Difference, cluster_names, differences, plain_name, standardized
+from neuralbayes.clusters.differences import (
+    Difference,
+    cluster_names,
+    differences,
+    plain_name,
+    quantiles,
+    standardized,
+)
 from neuralbayes.clusters.evidence import column_information, membership_information, row_evidence
 
 
@@ -114,6 +121,20 @@ def test_evidence_is_the_logarithm_of_smoothed_shares():
     (logs,) = row_evidence([column], np.repeat([0, 1], 10), 2)
     np.testing.assert_allclose(np.exp(logs[0, :2]), [8.5 / 11, 2.5 / 11])  # half a row of each value added
     assert np.isfinite(logs).all()
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 100])
+@pytest.mark.parametrize("digits", [0, 9])
+def test_quantiles_are_those_of_numpy_bit_for_bit(n, digits):
+    values = np.random.default_rng(n).normal(size=(n, 5)).round(digits)
+    shares = [0.75, 0.25, 0.01, 0.99]
+    given = values.copy()
+    np.testing.assert_array_equal(quantiles(given, shares), np.nanquantile(values, shares, axis=0))
+    np.testing.assert_array_equal(quantiles(given[:, 0], shares), np.nanquantile(values[:, 0], shares))
+    np.testing.assert_array_equal(given, values)
+    if n > 1:
+        values[0, 1] = np.nan
+        np.testing.assert_array_equal(quantiles(values, shares), np.nanquantile(values, shares, axis=0))
 
 
 def test_standardized_numbers_keep_missing_cells_and_constants():

@@ -21,7 +21,8 @@ def test_cells_of_one_point_are_merged_as_scipy_merges_points(rng):
     tree, expected = ward(x, np.ones(60)), linkage(x, "ward")
     assert_allclose(tree, expected)
     for n_clusters in (1, 2, 7, 60):
-        labels = fcluster(expected, n_clusters, "maxclust")
+        last = np.r_[0.0, expected[:, 2]][60 - n_clusters]  # of the mergings, by height
+        labels = fcluster(expected, last, "distance")
         assert adjusted_rand_score(cut_as_made(tree, n_clusters), labels) == 1.0
 
 

@@ -2,9 +2,12 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
+
+import neuralbayes as nb
 
 HELD = """
 import os
@@ -79,3 +82,28 @@ def test_fits_without_what_windows_does_not_have(tmp_path):
     result = json.loads((tmp_path / "run" / "result.json").read_text())
     assert "peak_memory_mb" not in result  # nobody says how much it was
     assert result["steps"] == 2
+    written = [path.relative_to(tmp_path) for path in tmp_path.rglob("*")]
+    assert [path for path in written if not is_name_on_windows(path.name)] == []
+    assert len({str(path).casefold() for path in written}) == len(written)  # two that differ in case only are one file
+
+
+def is_name_on_windows(name):
+    return not (
+        re.search(r'[<>:"|?*\\\x00-\x1f]', name) or name.endswith((" ", ".")) or PureWindowsPath(name).is_reserved()
+    )
+
+
+def test_what_windows_takes_as_a_name():
+    assert is_name_on_windows("run-2.json")
+    assert not any(is_name_on_windows(name) for name in ("a:b", "what?", "end.", "aux", "NUL.txt"))
+
+
+FORKS = r"os\.fork|set_start_method|multiprocessing\.(Process|Pool)\b|ProcessPoolExecutor\(|get_context\((?!\"spawn\")"
+"""What starts a process by a fork, or by whatever the system prefers."""
+
+
+def test_processes_are_started_alike_on_all_systems():
+    """Spawned, as Windows and macOS do it: what a worker needs that only a fork would hand on is missed here too."""
+    sources = Path(nb.__file__).parent.rglob("*.py")
+    assert [path for path in sources if re.search(FORKS, path.read_text(encoding="utf-8"))] == []
+    assert re.search(FORKS, 'multiprocessing.get_context("fork")')

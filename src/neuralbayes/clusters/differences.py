@@ -123,13 +123,36 @@ def within_fences(values: NDArray[np.float64]) -> NDArray[np.float64]:
     >>> within_fences(np.array([1.0, 2.0, 3.0, 4.0, 1e9]))
     array([ 1.,  2.,  3.,  4., 10.])
     """
-    first, third = np.nanquantile(values, [0.25, 0.75], axis=0)
+    first, third = quantiles(values, [0.25, 0.75])
     reach = FENCE * (third - first)
     low, high = first - reach, third + reach
     if (flat := reach == 0).any():  # most values are one: the middle half says nothing of the others
-        outer = np.nanquantile(values, [0.01, 0.99], axis=0)
+        outer = quantiles(values, [0.01, 0.99])
         low, high = np.where(flat, outer[0], low), np.where(flat, outer[1], high)
     return np.asarray(values.clip(low, high))
+
+
+def quantiles(values: NDArray[np.float64], shares: Sequence[float]) -> list[NDArray[np.float64]]:
+    """``np.nanquantile(values, shares, axis=0)``, several times faster where nothing is missing.
+
+    Examples
+    --------
+    >>> quantiles(np.array([[4.0, 0.0], [1.0, 0.0], [2.0, 8.0]]), [0.25, 0.5])
+    [array([1.5, 0. ]), array([2., 0.])]
+    """
+    if not values.size or np.isnan(values).any():
+        return list(np.nanquantile(values, shares, axis=0))
+    columns = values.T.copy()  # each in one piece, of which one place at a time is put in order
+    last = len(values) - 1
+    found = []
+    for share in shares:
+        below = int(share * last)
+        columns.partition(below, axis=-1)
+        low, beyond = columns[..., below], share * last - below
+        high = columns[..., below + 1 :].min(axis=-1) if below < last else low
+        step = high - low
+        found.append(low + step * beyond if beyond < 0.5 else high - step * (1.0 - beyond))
+    return found
 
 
 def standardized(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -22,6 +22,10 @@ Labels = NDArray[np.int64]
 FEW_ROWS = 5000
 """Up to so many rows a graph of them is divided by its eigenvectors."""
 
+UNSEEDED_ROWS = 500
+"""Up to so many rows all eigenvectors are computed where `eigsh` takes no `rng`, as in scipy 1.14: it then goes on with
+the random numbers of its last call, and the same seed would give other clusters."""
+
 GRAPH_NEIGHBORS = 30
 """Neighbours in that graph."""
 
@@ -69,11 +73,12 @@ def spectral(space: Space, n_clusters: int, rng: np.random.RandomState, hints: H
     weights = (closed @ closed.T).multiply((graph + graph.T) > 0)
     degree = sp.diags(1.0 / np.sqrt(np.asarray(weights.sum(axis=1)).ravel().clip(1e-12)))
     laplacian = degree @ weights @ degree
-    if n_clusters >= n - 1:  # eigsh finds fewer vectors than there are rows
+    # Where the graph has several parts, the start is an eigenvector, and a random one takes its place.
+    seeded = {"rng": 0} if "rng" in signature(scipy.sparse.linalg.eigsh).parameters else {}
+    if n_clusters >= n - 1 or (not seeded and n <= UNSEEDED_ROWS):  # eigsh finds fewer vectors than there are rows
         vectors = np.linalg.eigh(laplacian.toarray())[1][:, -n_clusters:]
     else:
-        # Where the graph has several parts, the start is an eigenvector, and a random one takes its place.
-        seeded = {"rng": 0} if "rng" in signature(scipy.sparse.linalg.eigsh).parameters else {}
-        _, vectors = scipy.sparse.linalg.eigsh(laplacian, n_clusters, which="LA", v0=np.ones(n), tol=1e-4, **seeded)
+        start = np.ones(n) if seeded else np.random.RandomState(0).uniform(0.5, 1.0, n)
+        _, vectors = scipy.sparse.linalg.eigsh(laplacian, n_clusters, which="LA", v0=start, tol=1e-4, **seeded)
     rows = torch.nn.functional.normalize(torch.from_numpy(vectors.copy()).float(), dim=1)
     return kmeans(rows.numpy(), n_clusters, rng, hints)

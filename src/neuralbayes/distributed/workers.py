@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -154,8 +155,9 @@ def _computed(
 ) -> Iterator[tuple[int, NDArray[Any]]]:
     from distributed import KilledWorker, wait
 
-    # A task result, not scattered data: Dask recomputes it if the workers that hold it are lost.
-    held = client.submit(_same, model, pure=False)
+    # A task result, not scattered data: Dask recomputes it if the workers that hold it are lost. Dask 2024.8 would call
+    # an argument that is a tuple with a module in front, as if it were a task, so the model is bound instead.
+    held = client.submit(partial(_same, model), pure=False)
     todo, running = iter(blocks), dict[Any, int]()
     while True:
         room = max(AHEAD, AHEAD * sum(client.nthreads().values())) - len(running)

@@ -14,7 +14,6 @@ from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
 from neuralbayes.bayes import LOG_2
@@ -29,6 +28,7 @@ from neuralbayes.manifolds.number_of_clusters import select
 from neuralbayes.manifolds.separation import CERTIFIED
 from neuralbayes.networks.sines import SineNetwork
 from neuralbayes.objectives import DML, Objective
+from neuralbayes.system.threads import one_thread
 
 if TYPE_CHECKING:
     from neuralbayes.estimators.table_vectorizer import TableVectorizer
@@ -244,7 +244,7 @@ class ManifoldLabeler(Clusterer):
             verbose=bool(self.verbose),
             objective=DML() if self.objective is None else self.objective,
         )
-        with threadpool_limits(1):  # the sample is small: threads would spend their time waiting for each other
+        with one_thread():  # the sample is small: threads would spend their time waiting for each other
             geometry = Geometry(rows, options, rng)
             if n_states > 1 and not geometry.basis.any():
                 raise ValueError(f"X has a single distinct row, but n_clusters={n_states} needs at least as many.")

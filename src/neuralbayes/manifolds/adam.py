@@ -18,15 +18,15 @@ class Adam:
     Parameters
     ----------
     weights : Tensor
-        Any shape; a leaf that requires gradients.
+        Any shape.
     lr : float
 
     Examples
     --------
-    >>> x = torch.tensor([1.0], requires_grad=True)
+    >>> x = torch.tensor([1.0])
     >>> adam = Adam(x, lr=0.1)
-    >>> adam.step(x.square().sum())
-    >>> x.detach()
+    >>> adam.step(2.0 * x)
+    >>> x
     tensor([0.9000])
     """
 
@@ -34,16 +34,14 @@ class Adam:
         self.weights = weights
         self.lr = lr
         self.n_steps = 0
-        self.mean = torch.zeros_like(weights, requires_grad=False)  # m, of the gradient
-        self.square = torch.zeros_like(weights, requires_grad=False)  # v, of its square
+        self.mean = torch.zeros_like(weights)  # m, of the gradient
+        self.square = torch.zeros_like(weights)  # v, of its square
 
-    def step(self, loss: Tensor) -> None:
-        """One step down the gradient of `loss`, a scalar."""
-        (gradient,) = torch.autograd.grad(loss, self.weights)
+    def step(self, gradient: Tensor) -> None:
+        """One step down a gradient, of the shape of the weights."""
         self.n_steps += 1
-        with torch.no_grad():
-            self.mean.lerp_(gradient, 1.0 - BETA_1)
-            self.square.mul_(BETA_2).addcmul_(gradient, gradient, value=1.0 - BETA_2)
-            size = self.lr / (1.0 - BETA_1**self.n_steps)
-            spread = (self.square.sqrt() / (1.0 - BETA_2**self.n_steps) ** 0.5).add_(EPSILON)
-            self.weights.addcdiv_(self.mean, spread, value=-size)
+        self.mean.lerp_(gradient, 1.0 - BETA_1)
+        self.square.mul_(BETA_2).addcmul_(gradient, gradient, value=1.0 - BETA_2)
+        size = self.lr / (1.0 - BETA_1**self.n_steps)
+        spread = (self.square.sqrt() / (1.0 - BETA_2**self.n_steps) ** 0.5).add_(EPSILON)
+        self.weights.addcdiv_(self.mean, spread, value=-size)

@@ -9,14 +9,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
-from torch import Tensor
 
 from neuralbayes.bayes import posterior
 from neuralbayes.manifolds.geometry import Geometry, Options
 from neuralbayes.manifolds.graph import Array
 from neuralbayes.manifolds.separation import is_certified, separation
 from neuralbayes.networks.sines import SineNetwork
-from neuralbayes.objectives.base import interior_posterior
 
 HELD_OUT = 0.2
 
@@ -60,7 +58,7 @@ def single_state(geometry: Geometry) -> Labeling:
 
 
 def _starts(geometry: Geometry, n_states: int, options: Options, rng: np.random.RandomState) -> Array:
-    """Coefficients of `n_init` heads that fit different divisions of the sample: (n_modes, n_states, n_init)."""
+    """Coefficients of `n_init` heads that fit different divisions of the sample: (n_states, n_init, n_modes)."""
     divisions = [geometry.walk.territories(n_states, rng) for _ in range(options.n_init)]
     if options.n_init >= 4:
         with warnings.catch_warnings():
@@ -70,55 +68,50 @@ def _starts(geometry: Geometry, n_states: int, options: Options, rng: np.random.
     target = np.stack(divisions, axis=2)
     target = 12.0 * (target - target.sum(axis=1, keepdims=True) / n_states)
     train = slice(n_held_out(len(target)), None)
-    values = geometry.hidden[train] @ geometry.modes
-    coefficients = np.tensordot(values, target[train], axes=(0, 0)) / len(values)
-    return coefficients / (1.0 + 0.01 * geometry.relative_roughness(n_states))[:, None, None]
+    values = geometry.values[train]
+    coefficients = np.tensordot(target[train], values, axes=(0, 0)) / len(values)
+    fitted: Array = coefficients / (1.0 + 0.01 * geometry.relative_roughness(n_states))
+    return fitted
 
 
 def _descend(geometry: Geometry, start: Array, options: Options) -> Labeling:
     """Adam on DML + beta R_c from all starts together; the best on rows held out, at its best step."""
     from neuralbayes.manifolds.adam import Adam  # whoever loads a model does not train
+    from neuralbayes.manifolds.loss import StartsLoss
 
-    _, n_states, n_init = start.shape
+    n_states, n_init, _ = start.shape
     rough = geometry.relative_roughness(n_states)
     scale = 1.0 / np.sqrt(1.0 + rough)  # in these units smooth functions move first
     held_out = n_held_out(len(geometry.rows))
-    values = torch.from_numpy((geometry.hidden @ geometry.modes) * scale).float()
+    values = torch.from_numpy(geometry.values * scale).float()
     train, test = values[held_out:], values[: held_out or None]
-    cost = torch.from_numpy(rough * scale**2).float()[:, None, None]
-    weights = torch.from_numpy(start / scale[:, None, None]).float().requires_grad_()
+    loss = StartsLoss(options.objective, options.beta, torch.from_numpy(rough * scale**2).float())
+    weights = torch.from_numpy(start / scale).float()
     adam = Adam(weights, lr=0.1)
-
-    def loss(rows: Tensor) -> Tensor:
-        p_zx = interior_posterior((rows @ weights.flatten(1)).reshape(len(rows), *weights.shape[1:]))
-        p_z = p_zx.mean(dim=0)
-        value = options.objective.sample_term(p_zx, p_z).mean(dim=0) + options.objective.prior_term(p_z)
-        return value + options.beta * (cost * weights.square()).sum(dim=(0, 1))  # (n_init,)
-
     best = torch.full((n_init,), torch.inf)
-    best_weights = weights.detach().clone()
+    best_weights = weights.clone()
     curve: list[float] = []
     waited = 0
     n_iter = 0
     while waited < 3:
         with torch.no_grad():
-            value = loss(test)
+            value = loss(test, weights)
         better = value < best - options.tol  # False where NaN
         best = torch.where(better, value, best)
-        best_weights = torch.where(better, weights.detach(), best_weights)
+        best_weights = torch.where(better[:, None], weights, best_weights)
         curve.append(float(best.min()))
         waited = 0 if curve[-1] < min(curve[:-1], default=np.inf) else waited + 1
         for _ in range(min(5, options.max_iter - n_iter)):
-            adam.step(loss(train).sum())
+            adam.step(loss.gradient(train, weights))
             n_iter += 1
         if n_iter >= options.max_iter:
             break
     winner = int(best.argmin())
-    coefficients = best_weights[:, :, winner].double().numpy() * scale[:, None]
+    found = best_weights[:, winner].T
     network = geometry.network(n_states)
     with torch.no_grad():
-        network.head.copy_(torch.from_numpy(geometry.modes @ coefficients))
-    p_zx = posterior(values @ best_weights[:, :, winner]).double().numpy()
+        network.head.copy_(torch.from_numpy(geometry.modes @ (found.double().numpy() * scale[:, None])))
+    p_zx = posterior(values @ found).double().numpy()
     apart = separation(geometry.settled, p_zx, np.arange(held_out or len(p_zx)))
     return Labeling(network, apart, float(best[winner]), curve, n_iter)
 

@@ -51,8 +51,9 @@ class Geometry:
         self.phase = rng.uniform(0.0, 2.0 * np.pi, options.n_hidden)
         with torch.no_grad():
             waves = self.network(1).hidden(torch.from_numpy(self.sample)).numpy()
-        self.hidden: Array = np.column_stack([waves, np.ones(len(waves))])
-        self.modes, self.roughness = smooth_functions(self.hidden, self.graph)
+        hidden = np.column_stack([waves, np.ones(len(waves))])
+        self.modes, self.roughness = smooth_functions(hidden, self.graph)
+        self.values: Array = hidden @ self.modes  # (n_rows, n_modes)
 
     def network(self, n_states: int) -> SineNetwork:
         """A network on this span with an output layer of zeros."""
@@ -75,6 +76,8 @@ def take(X: Array, rows: NDArray[np.int64]) -> Array:
 
 def _first_of_equals(rows: Array) -> NDArray[np.int64]:
     """Indices of the rows without those that an earlier one equals."""
+    if len(np.unique(rows.sum(axis=1))) == len(rows):  # equal rows have equal sums
+        return np.arange(len(rows))
     first: dict[bytes, int] = {}
     for i, row in enumerate(rows + 0.0):  # which makes -0.0 and 0.0 the same
         first.setdefault(row.tobytes(), i)
@@ -87,11 +90,10 @@ def span(sample: Array, standardize: bool) -> tuple[Array, Array]:
     center = sample.mean(axis=0)
     centered = sample - center
     # One number for all columns keeps the geometry; it also keeps squares in range.
-    scale = centered.std(axis=0) if standardize else np.full(d, np.abs(centered).max())
+    scale = centered.std(axis=0) if standardize else np.full(d, _largest(centered))
     scale[scale == 0.0] = 1.0
-    centered = centered / scale
-    subspace = _low_rank_span(centered)
-    flat = centered if subspace is None else centered @ subspace
+    centered /= scale
+    subspace, flat = _low_rank_span(centered)
     if flat.shape[1] <= n:
         values, vectors = np.linalg.eigh(flat.T @ flat / n)
     else:
@@ -105,12 +107,22 @@ def span(sample: Array, standardize: bool) -> tuple[Array, Array]:
     return center, vectors[:, kept][:, ::-1] / radius / scale[:, None]
 
 
-def _low_rank_span(rows: Array, rank: int = 32) -> Array | None:
-    """An orthonormal basis of few columns that holds all rows, where there is one: most columns often carry nothing."""
+def _low_rank_span(rows: Array, rank: int = 32) -> tuple[Array | None, Array]:
+    """An orthonormal basis of few columns that holds all rows, and the rows in it: most columns often carry nothing.
+
+    None and the rows themselves where there is none.
+    """
     n, d = rows.shape
     if d <= 2 * rank:
-        return None
+        return None, rows
     mixed = np.random.RandomState(0).standard_normal((rank, n)) @ rows
     basis, _ = np.linalg.qr(mixed.T)
-    rest = rows - (rows @ basis) @ basis.T
-    return basis if np.abs(rest).max() <= 1e-9 * np.abs(rows).max() else None
+    flat = rows @ basis
+    rest = flat @ basis.T
+    rest -= rows
+    return (basis, flat) if _largest(rest) <= 1e-9 * _largest(rows) else (None, rows)
+
+
+def _largest(values: Array) -> float:
+    """The largest absolute value."""
+    return float(max(values.max(), -values.min()))

@@ -7,9 +7,9 @@ from typing import Self
 
 import numpy as np
 import scipy.sparse as sp
-import scipy.sparse.linalg
 from numpy.typing import NDArray
 
+from neuralbayes.manifolds.solver import Solver
 from neuralbayes.neighbors import nearest_neighbors
 
 Array = NDArray[np.float64]
@@ -44,10 +44,11 @@ class NeighborGraph:
         k = min(n_neighbors, max(10, n // 60), n - 1)
         distance, index = nearest_neighbors(points, k)
         reach = distance[:, -1].clip(np.finfo(float).tiny ** 0.5)
-        row, column = np.repeat(np.arange(n), k), index.ravel()
-        weight = np.exp(-2.0 * (distance.ravel() / np.minimum(reach[row], reach[column])) ** 2)
+        weight = np.exp(-2.0 * (distance / np.minimum(reach[:, None], reach[index])) ** 2)
         weight[weight < 0.05] = 0.0  # a single long edge is enough to lead a long walk astray
-        one_way = sp.csr_matrix((weight, (row, column)), shape=(n, n))
+        order = np.argsort(index, axis=1)  # in the order of the columns of a sparse matrix
+        weight, index = (np.take_along_axis(values, order, axis=1).ravel() for values in (weight, index))
+        one_way = sp.csr_matrix((weight, index, np.arange(0, n * k + 1, k)), shape=(n, n))
         self.spacing = float(np.median(reach))
         self.n_neighbors = k
         self._weigh(one_way.maximum(one_way.T))
@@ -55,6 +56,10 @@ class NeighborGraph:
     def _weigh(self, weight: sp.csr_matrix) -> None:
         self.weight = weight.tocsr()
         self.degree: Array = np.asarray(self.weight.sum(axis=1)).ravel() + 1e-9
+
+    def laplacian(self) -> sp.csr_matrix:
+        """Degrees less weights, whose quadratic form sums the weighted squares of differences over the edges."""
+        return sp.diags(self.degree, format="csr") - self.weight
 
     def joined(self, edges: sp.csr_matrix) -> Self:
         """The same graph with more edges, given as a symmetric matrix of their weights."""
@@ -76,17 +81,12 @@ class RandomWalk:
     def __init__(self, graph: NeighborGraph, length: float) -> None:
         self.graph = graph
         self._stop = 1.0 / length
-        system = sp.diags(graph.degree * (1.0 + self._stop)) - graph.weight
-        # Symmetric and diagonally dominant: no pivoting, and an ordering that keeps the factors sparse.
-        self._solver = scipy.sparse.linalg.splu(
-            system.tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
-        )
+        self._solver = Solver(graph.degree * (1.0 + self._stop), graph.weight)
 
     def __call__(self, values: Array) -> Array:
         """Mean of `values` where the walk from each point stops: (n_points, ...) -> (n_points, ...)."""
         flat = values.reshape(len(values), -1)
-        walked: Array = self._solver.solve(self._stop * self.graph.degree[:, None] * flat)
-        return walked.reshape(values.shape)
+        return self._solver(self._stop * self.graph.degree[:, None] * flat).reshape(values.shape)
 
     def territories(self, n_states: int, rng: np.random.RandomState) -> Array:
         """Divide the points between walks from seeds, each seed where the walks before it come least.

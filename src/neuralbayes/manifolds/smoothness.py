@@ -17,7 +17,7 @@ def smooth_functions(hidden: Array, graph: NeighborGraph) -> tuple[Array, Array]
     roughness : ndarray of shape (n_modes,), ascending; the first is the constant's, 0.
     """
     second = hidden.T @ hidden / len(hidden)
-    edges = hidden.T @ (graph.degree[:, None] * hidden - graph.weight @ hidden) / graph.degree.sum()
+    edges = hidden.T @ (graph.laplacian() @ hidden) / graph.degree.sum()
     # The ridge keeps weights of no use small; the constant, last, is to be free.
     ridge = np.full(len(edges), 1e-5)
     ridge[-1] = 1e-9
