@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from neuralbayes.data.decoding import Budget
 from neuralbayes.data.folder import FolderSource
-from neuralbayes.data.pictures import PictureError, picture_header, read_picture
+from neuralbayes.data.pictures import PictureError, fit_picture, picture_header, read_picture
 
 ORANGE = (250, 130, 10)
 
@@ -144,17 +145,17 @@ def test_few_large_pictures_are_decoded_at_a_time(tmp_path: Path, monkeypatch: p
     for i in range(12):
         picture(size=(40, 40), seed=i).save(tmp_path / f"{i:02}.png")
     plain = FolderSource(tmp_path).read(np.arange(12))
-    monkeypatch.setattr("neuralbayes.data.listed.DECODING_BYTES", 4 * 40 * 40)  # room for one of them
+    monkeypatch.setattr("neuralbayes.data.pictures.DECODING", Budget(8 * 40 * 40))  # room for one of them
     at_work, most = [], []
 
-    def counted(path: Path, *rest: object) -> np.ndarray:
-        at_work.append(path)
+    def counted(image: Image.Image, *rest: object) -> np.ndarray:
+        at_work.append(image)
         most.append(len(at_work))
-        image = read_picture(path, *rest)  # type: ignore[arg-type]
-        at_work.remove(path)
-        return image
+        fitted = fit_picture(image, *rest)  # type: ignore[arg-type]
+        at_work.remove(image)
+        return fitted
 
-    monkeypatch.setattr("neuralbayes.data.listed.read_picture", counted)
+    monkeypatch.setattr("neuralbayes.data.pictures.fit_picture", counted)
     np.testing.assert_array_equal(FolderSource(tmp_path, memory_limit=0).read(np.arange(12)), plain)
     assert max(most) == 1
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import nn
 
+from neuralbayes.data.resizing import NetworkResizing
 from neuralbayes.data.sources import ArraySource
 from neuralbayes.features.kept import file_digests, image_digests, kept_features, text_digests
 from neuralbayes.features.pretrained import Preprocessing, PretrainedNetwork, pretrained_network, without_classes
@@ -38,10 +39,9 @@ def fake_timm(monkeypatch: pytest.MonkeyPatch) -> nn.Module:
     return network
 
 
-def test_preprocessing_cuts_the_middle_and_normalises_colours() -> None:
-    pictures = np.zeros((1, 4, 6, 3), np.uint8)
-    pictures[0, 1:3, 1:5] = 255
-    x = Preprocessing((4, 6), (2, 4), (0.5, 0.25, 0.0), (0.5, 0.75, 1.0))(pictures)
+def test_preprocessing_normalises_colours() -> None:
+    pictures = np.full((1, 2, 4, 3), 255, np.uint8)
+    x = Preprocessing((2, 4), NetworkResizing((4, 6)), (0.5, 0.25, 0.0), (0.5, 0.75, 1.0))(pictures)
     assert x.shape == (1, 3, 2, 4)
     torch.testing.assert_close(x, torch.ones(1, 3, 2, 4))
 
@@ -49,9 +49,10 @@ def test_preprocessing_cuts_the_middle_and_normalises_colours() -> None:
 def test_timm_gets_its_own_preprocessing(monkeypatch: pytest.MonkeyPatch) -> None:
     network = fake_timm(monkeypatch)
     found = pretrained_network("timm:any", "pictures")
-    assert found.preprocessing == Preprocessing((10, 15), (8, 12), (0.5, 0.4, 0.3), (0.2, 0.25, 0.5), "bicubic")
-    pictures = np.random.default_rng(0).integers(0, 256, (70, 10, 15, 3), dtype=np.uint8)
-    x = torch.from_numpy(pictures[:, 1:9, 1:13]).permute(0, 3, 1, 2).float() / 255
+    resizing = NetworkResizing((10, 15), "bicubic")
+    assert found.preprocessing == Preprocessing((8, 12), resizing, (0.5, 0.4, 0.3), (0.2, 0.25, 0.5))
+    pictures = np.random.default_rng(0).integers(0, 256, (70, 8, 12, 3), dtype=np.uint8)
+    x = torch.from_numpy(pictures).permute(0, 3, 1, 2).float() / 255
     x = (x - torch.tensor([0.5, 0.4, 0.3]).view(1, 3, 1, 1)) / torch.tensor([0.2, 0.25, 0.5]).view(1, 3, 1, 1)
     np.testing.assert_allclose(found(pictures), network(x).detach(), atol=1e-6)  # more than one batch
 

@@ -46,7 +46,7 @@ class ImageFeatures:
         if steps is None:
             return load_images(data, split=split, size=self.size, progress=verbose)
         return load_images(
-            data, split=split, size=steps.scaled, channels=3, interpolation=steps.interpolation, progress=verbose
+            data, split=split, size=steps.size, channels=3, interpolation=steps.resizing, progress=verbose
         )
 
     def rows(

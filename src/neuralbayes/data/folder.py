@@ -11,11 +11,12 @@ from typing import TypedDict, TypeVar, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from neuralbayes.data.listed import ListedSource, Room, parallel
+from neuralbayes.data.listed import BLOCK, ListedSource, parallel
 from neuralbayes.data.oddities import Thumbnails
 from neuralbayes.data.path_text import readable
-from neuralbayes.data.pictures import IN_WORDS, Interpolation, PictureError, picture_header
+from neuralbayes.data.pictures import IN_WORDS, PictureError, picture_header
 from neuralbayes.data.progress import late_bar
+from neuralbayes.data.resizing import Interpolation, NetworkResizing
 from neuralbayes.data.scan import Skipped, class_of, find_classes, scan_folder
 from neuralbayes.data.sources import check_indices
 from neuralbayes.system.limits import free_memory
@@ -33,7 +34,7 @@ class Options(TypedDict, total=False):
 
     size: int | tuple[int, int] | None
     channels: int | None
-    interpolation: Interpolation
+    interpolation: Interpolation | NetworkResizing
     memory_limit: int
     progress: bool
     check: Check | None
@@ -52,7 +53,7 @@ class FilesSource(ListedSource):
         64 pixels on its shorter side where that is longer.
     channels : {1, 3}, optional
         Grey or RGB. By default RGB as soon as one picture has colours.
-    interpolation : {"area", "bilinear", "bicubic"}, default="area"
+    interpolation : {"area", "bilinear", "bicubic"} or NetworkResizing, default="area"
         How pictures are scaled.
     memory_limit : int, default=2**30
         Decoded images of at most this many bytes in all are kept in memory.
@@ -78,20 +79,19 @@ class FilesSource(ListedSource):
         *,
         size: int | tuple[int, int] | None = None,
         channels: int | None = None,
-        interpolation: Interpolation = "area",
+        interpolation: Interpolation | NetworkResizing = "area",
         memory_limit: int = MEMORY_LIMIT,
         progress: bool = True,
         check: Check | None = None,
     ) -> None:
         given = [Path(path) for path in paths]
-        headers = dict(self._readable(picture_header, given, "looking at pictures", progress, Room()))
+        headers = dict(self._readable(picture_header, given, "looking at pictures", progress, BLOCK))
         self._require(headers)
         found = [path for path in given if path in headers]
         shape, self.reduced_from = choose_shape(
             [headers[path] for path in found], check_size(size), check_channels(channels)
         )
-        largest = max(height * width for (height, width), _ in headers.values())
-        super().__init__(found, shape, Room(decoding=4 * largest, image=math.prod(shape)), interpolation)
+        super().__init__(found, shape, interpolation)
         if check is not None:
             check(len(found), shape)
         self._images: NDArray[np.uint8] | None = None
@@ -106,11 +106,11 @@ class FilesSource(ListedSource):
         return self._images[check_indices(indices, len(self))]
 
     def _readable(
-        self, function: Callable[[Path], _Result], paths: list[Path], description: str, progress: bool, room: Room
+        self, function: Callable[[Path], _Result], paths: list[Path], description: str, progress: bool, block: int
     ) -> Iterator[tuple[Path, _Result]]:
         """(path, function(path)) of each path, without those that are passed over where it fails."""
         with late_bar(description, len(paths), enabled=progress) as advance:
-            for path, result in zip(paths, parallel(function, paths, room), strict=True):
+            for path, result in zip(paths, parallel(function, paths, block), strict=True):
                 advance(1)
                 if isinstance(result, PictureError):
                     self._pass_over(path, str(result))
@@ -132,7 +132,7 @@ class FilesSource(ListedSource):
         fits = len(paths) * math.prod(self.shape) <= most
         # One array from the start: a list of images and then their stack would need twice the memory.
         images = np.empty((len(paths) if fits else 0, *self.shape), np.uint8)
-        for path, image in self._readable(self._read_one, paths, "reading pictures", progress, self._room):
+        for path, image in self._readable(self._read_one, paths, "reading pictures", progress, self._block):
             if fits:
                 images[len(kept)] = image
             self.thumbnails.add(image)

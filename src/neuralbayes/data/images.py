@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from neuralbayes.data.arrays import npz_keys, npz_shape, open_npy, open_npz
 from neuralbayes.data.catalog import find_entry, is_name, names
 from neuralbayes.data.folder import Check, FilesSource, FolderSource, check_channels, check_size
-from neuralbayes.data.pictures import Interpolation
+from neuralbayes.data.resizing import Interpolation, NetworkResizing
 from neuralbayes.data.scan import find_classes, scan_folder
 from neuralbayes.data.sources import ArraySource, FittedSource, Images, as_source
 
@@ -33,7 +33,7 @@ def load_images(
     split: str = "train",
     size: int | tuple[int, int] | None = None,
     channels: int | None = None,
-    interpolation: Interpolation = "area",
+    interpolation: Interpolation | NetworkResizing = "area",
     class_folders: bool | None = None,
     root: str | Path | None = None,
     offline: bool = False,
@@ -115,7 +115,8 @@ def load_images(
     wanted = (height, width, wanted_channels or shape[2])
     if check is not None:
         check(len(images), wanted)
-    if wanted == shape:
+    as_it_is = not isinstance(interpolation, NetworkResizing) or interpolation.scaled == wanted[:2]
+    if wanted == shape and as_it_is:
         return images
     fitted = FittedSource(images.source, wanted[:2], wanted[2], interpolation=interpolation)
     return Images(images.name, images.split, fitted, images.labels, images.class_names, images.skipped)
@@ -191,7 +192,7 @@ def _folder(
     split: str,
     size: tuple[int, int] | None,
     channels: int | None,
-    interpolation: Interpolation,
+    interpolation: Interpolation | NetworkResizing,
     class_folders: bool | None,
     progress: bool,
     check: Check | None,

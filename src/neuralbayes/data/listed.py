@@ -2,46 +2,31 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from neuralbayes.data.pictures import Interpolation, PictureError, no_longer_readable, read_picture
+from neuralbayes.data.pictures import PictureError, no_longer_readable, read_picture
+from neuralbayes.data.resizing import Interpolation, NetworkResizing
 from neuralbayes.data.sources import ArraySource, ImageSource, SubsetSource, check_indices
 
 N_THREADS = min(8, (os.cpu_count() or 1) + 1)  # Pillow lets other threads run while it decodes
 BLOCK = 256  # files handed to the threads at a time, at most
-DECODING_BYTES = 2**29  # of pictures that are being decoded, or wait to be put into their place
+WAITING_BYTES = 2**27  # of images that wait to be put into their place
 
 _Result = TypeVar("_Result")
 
 
-@dataclass(frozen=True)
-class Room:
-    """Bytes that a picture takes while it is decoded, and as an image: large ones are not decoded many at a time."""
-
-    decoding: int = 0
-    image: int = 0
-
-    @property
-    def n_threads(self) -> int:
-        """Pictures that are decoded at a time."""
-        return max(1, min(N_THREADS, DECODING_BYTES // max(1, self.decoding)))
-
-    @property
-    def block(self) -> int:
-        """Pictures that wait to be put into their place, at most."""
-        return max(self.n_threads, min(BLOCK, DECODING_BYTES // max(1, self.image)))
-
-
-def parallel(function: Callable[[Path], _Result], paths: list[Path], room: Room) -> Iterator[_Result | PictureError]:
-    """Results in the order of `paths`, or the error in place of one."""
+def parallel(
+    function: Callable[[Path], _Result], paths: list[Path], block: int = BLOCK
+) -> Iterator[_Result | PictureError]:
+    """Results in the order of `paths`, or the error in place of one; at most `block` of them wait."""
 
     def attempt(path: Path) -> _Result | PictureError:
         try:
@@ -51,9 +36,9 @@ def parallel(function: Callable[[Path], _Result], paths: list[Path], room: Room)
 
     # Warnings of Pillow are left alone: filters belong to the whole process, and changing them here, while another
     # thread may change them too, can leave them changed for good.
-    with ThreadPoolExecutor(room.n_threads) as pool:
-        for start in range(0, len(paths), room.block):
-            yield from pool.map(attempt, paths[start : start + room.block])
+    with ThreadPoolExecutor(N_THREADS) as pool:
+        for start in range(0, len(paths), block):
+            yield from pool.map(attempt, paths[start : start + block])
 
 
 class ListedSource:
@@ -64,9 +49,7 @@ class ListedSource:
     paths : sequence of Path
     shape : tuple (H, W, C)
         They are scaled until they cover it, and cut.
-    room : Room, optional
-        By default they are decoded one at a time: how large they are is not known.
-    interpolation : {"area", "bilinear", "bicubic"}, default="area"
+    interpolation : {"area", "bilinear", "bicubic"} or NetworkResizing, default="area"
         How they are scaled.
     """
 
@@ -74,13 +57,12 @@ class ListedSource:
         self,
         paths: Sequence[Path],
         shape: tuple[int, int, int],
-        room: Room | None = None,
-        interpolation: Interpolation = "area",
+        interpolation: Interpolation | NetworkResizing = "area",
     ) -> None:
         self.paths = tuple(paths)
         self.shape = shape
-        self._interpolation: Interpolation = interpolation
-        self._room = room or Room(decoding=DECODING_BYTES)
+        self._interpolation: Interpolation | NetworkResizing = interpolation
+        self._block = max(N_THREADS, min(BLOCK, WAITING_BYTES // max(1, math.prod(shape))))
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -96,7 +78,7 @@ class ListedSource:
         checked = check_indices(indices, len(self))
         batch = np.empty((len(checked), *self.shape), np.uint8)
         paths = [self.paths[i] for i in checked]
-        for i, result in enumerate(parallel(self._read_one, paths, self._room)):
+        for i, result in enumerate(parallel(self._read_one, paths, self._block)):
             if isinstance(result, PictureError):
                 raise no_longer_readable(paths[i], result)
             batch[i] = result

@@ -9,11 +9,13 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
+
+from neuralbayes.data.decoding import DECODING, decoding_bytes
+from neuralbayes.data.resizing import Interpolation, NetworkResizing, cover
 
 #: Suffixes that are read.
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".avif", ".heic", ".heif"})
@@ -27,15 +29,6 @@ MAX_PIXELS = 64_000_000  # below what Pillow itself warns of; 200 MB unpacked
 MAX_FILE_BYTES = 256 * 2**20
 MAX_RLE_PIXELS = 4_000_000  # Pillow decodes such a BMP in Python, a byte at a time
 STRIP_PIXELS = 2**20
-
-Interpolation = Literal["area", "bilinear", "bicubic"]
-"""How pictures are scaled; pretrained networks want what they were trained with."""
-
-FILTERS = {
-    "area": Image.Resampling.BOX,
-    "bilinear": Image.Resampling.BILINEAR,
-    "bicubic": Image.Resampling.BICUBIC,
-}
 
 #: What Pillow raises on files that are not pictures, or damaged ones.
 DAMAGE = (
@@ -94,7 +87,7 @@ def picture_header(path: Path) -> tuple[tuple[int, int], int]:
 
 
 def read_picture(
-    path: Path, size: tuple[int, int], channels: int, interpolation: Interpolation = "area"
+    path: Path, size: tuple[int, int], channels: int, interpolation: Interpolation | NetworkResizing = "area"
 ) -> NDArray[np.uint8]:
     """Read a picture file as uint8 of shape (H, W, channels).
 
@@ -108,7 +101,7 @@ def read_picture(
         A picture of another size is scaled until it covers this one, and its middle is taken.
     channels : {1, 3}
         Grey or RGB.
-    interpolation : {"area", "bilinear", "bicubic"}, default="area"
+    interpolation : {"area", "bilinear", "bicubic"} or NetworkResizing, default="area"
         How it is scaled.
 
     Raises
@@ -120,33 +113,29 @@ def read_picture(
         with _open(path) as picture:
             # JPEG can be decoded at 1/2, 1/4 or 1/8 of its size for far less work. Twice the size wanted leaves the
             # filter something to average.
-            longest = 2 * max(size)
+            longest = 2 * max(interpolation.scaled if isinstance(interpolation, NetworkResizing) else size)
+            n_stored = picture.width * picture.height
             picture.draft(None, (longest, longest))
-            turned: Image.Image = picture
-            for turn in _TURNS.get(_orientation(picture), ()):
-                turned = turned.transpose(turn)
-            return fit_picture(turned, size, channels, interpolation)
+            with DECODING.take(decoding_bytes(picture, n_stored)):
+                turned: Image.Image = picture
+                for turn in _TURNS.get(_orientation(picture), ()):
+                    turned = turned.transpose(turn)
+                return fit_picture(turned, size, channels, interpolation)
     except DAMAGE as error:
         raise _reason(error) from error
 
 
 def fit_picture(
-    picture: Image.Image, size: tuple[int, int], channels: int, interpolation: Interpolation = "area"
+    picture: Image.Image,
+    size: tuple[int, int],
+    channels: int,
+    interpolation: Interpolation | NetworkResizing = "area",
 ) -> NDArray[np.uint8]:
     """Colours to grey or RGB, then scaled to cover `size` (H, W) and cut in the middle: (H, W, channels)."""
     plain = _plain(picture, channels)
-    height, width = size
-    if plain.size != (width, height):
-        scale = min(plain.width / width, plain.height / height)
-        cut_width, cut_height = width * scale, height * scale
-        left, top = max(plain.width - cut_width, 0.0) / 2, max(plain.height - cut_height, 0.0) / 2
-        box = (left, top, min(left + cut_width, plain.width), min(top + cut_height, plain.height))
-        method = FILTERS[interpolation]
-        # The area filter to reduce, as for STL-10: it averages all pixels, and none from outside the box.
-        if interpolation == "area":
-            method = Image.Resampling.BOX if scale >= 1 else Image.Resampling.BILINEAR
-        plain = plain.resize((width, height), method, box=box)
-    return np.array(plain, np.uint8).reshape(height, width, channels)
+    by_steps = isinstance(interpolation, NetworkResizing)
+    fitted = interpolation(plain, size) if by_steps else cover(plain, size, interpolation)
+    return np.array(fitted, np.uint8).reshape(*size, channels)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 if TYPE_CHECKING:
-    from neuralbayes.data.pictures import Interpolation
+    from neuralbayes.data.resizing import Interpolation, NetworkResizing
 
 CHANNELS = (1, 3)  # grey or RGB: identifies the channel axis of an array
 
@@ -137,14 +137,14 @@ class FittedSource:
         size: tuple[int, int],
         channels: int,
         *,
-        interpolation: Interpolation = "area",
+        interpolation: Interpolation | NetworkResizing = "area",
         waiting_bytes: int = 2**26,
     ) -> None:
         if source.shape[2] not in CHANNELS:
             raise ValueError(f"`source` must have 1 or 3 channels to be resized, got shape {source.shape}")
         self._source = source
         self.shape = (*size, channels)
-        self._interpolation: Interpolation = interpolation
+        self._interpolation: Interpolation | NetworkResizing = interpolation
         self._at_once = max(1, waiting_bytes // math.prod(source.shape))
 
     def __len__(self) -> int:

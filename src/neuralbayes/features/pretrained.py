@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -23,7 +24,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from neuralbayes.data.pictures import Interpolation
+from neuralbayes.data.resizing import Interpolation, NetworkResizing
 from neuralbayes.system.code import named_object
 from neuralbayes.system.devices import torch_device
 
@@ -45,26 +46,22 @@ class Preprocessing:
 
     Attributes
     ----------
-    scaled : tuple (H, W)
-        Pictures are scaled until they cover this size, and cut to it.
     size : tuple (H, W)
-        The middle of it that the network gets.
+        Of the pictures that the network gets.
+    resizing : NetworkResizing
+        How they get this size.
     mean, std : tuple of float
         Of the colours, which are in [0, 1].
-    interpolation : {"area", "bilinear", "bicubic"}
     """
 
-    scaled: tuple[int, int]
     size: tuple[int, int]
+    resizing: NetworkResizing
     mean: tuple[float, ...] = IMAGENET[0]
     std: tuple[float, ...] = IMAGENET[1]
-    interpolation: Interpolation = "bicubic"
 
     def __call__(self, pictures: NDArray[np.uint8]) -> Tensor:
-        """The network's input: uint8 (n, *scaled, 3) -> float32 (n, 3, *size)."""
-        top, left = ((large - small) // 2 for large, small in zip(self.scaled, self.size, strict=True))
-        middle = pictures[:, top : top + self.size[0], left : left + self.size[1]]
-        x = torch.from_numpy(np.ascontiguousarray(middle)).permute(0, 3, 1, 2).float() / 255.0
+        """The network's input: uint8 (n, *size, 3) -> float32 (n, 3, *size)."""
+        x = torch.from_numpy(np.ascontiguousarray(pictures)).permute(0, 3, 1, 2).float() / 255.0
         mean, std = (torch.tensor(values).reshape(1, -1, 1, 1) for values in (self.mean, self.std))
         return (x - mean) / std
 
@@ -81,7 +78,7 @@ class PretrainedNetwork:
     identity : str
         A digest of its weights and preprocessing: features of the same identity can be compared.
     compute : callable
-        uint8 pictures (n, *preprocessing.scaled, 3), or a list of texts -> features (n, n_features).
+        uint8 pictures (n, *preprocessing.size, 3), or a list of texts -> features (n, n_features).
     preprocessing : Preprocessing or None
         Of pictures.
     """
@@ -151,9 +148,10 @@ def _timm(name: str, rest: str, size: tuple[int, int] | None, device: torch.devi
         raise _not_loaded(name, error) from error
     config = timm.data.resolve_model_data_config(network)
     side = size or tuple(config["input_size"][1:])
-    scaled = side if config.get("crop_mode") == "squash" else tuple(round(s / config["crop_pct"]) for s in side)
+    scaled = (math.floor(side[0] / config["crop_pct"]), math.floor(side[1] / config["crop_pct"]))
     how = _interpolation(config["interpolation"], "bicubic")
-    return _of_module(name, network, Preprocessing(scaled, side, config["mean"], config["std"], how), device)
+    resizing = NetworkResizing(scaled, how, squash=config.get("crop_mode") == "squash")
+    return _of_module(name, network, Preprocessing(side, resizing, config["mean"], config["std"]), device)
 
 
 def _torchvision(name: str, rest: str, size: tuple[int, int] | None, device: torch.device) -> PretrainedNetwork:
@@ -169,7 +167,8 @@ def _torchvision(name: str, rest: str, size: tuple[int, int] | None, device: tor
     enlarged = steps.resize_size[0] / steps.crop_size[0]
     scaled = (round(side[0] * enlarged), round(side[1] * enlarged))
     how = _interpolation(steps.interpolation.value, "bilinear")
-    return _of_module(name, network, Preprocessing(scaled, side, tuple(steps.mean), tuple(steps.std), how), device)
+    steps_before = Preprocessing(side, NetworkResizing(scaled, how), tuple(steps.mean), tuple(steps.std))
+    return _of_module(name, network, steps_before, device)
 
 
 def _interpolation(name: str, otherwise: Interpolation) -> Interpolation:
@@ -222,7 +221,7 @@ def _onnx(name: str, rest: str, size: tuple[int, int] | None, device: torch.devi
     raw = given.type == "tensor(uint8)"  # takes pictures as they are, (n, H, W, 3), as `export` writes them
     sides = [side if isinstance(side, int) else None for side in (given.shape[1:3] if raw else given.shape[2:4])]
     wanted = size or (sides[0] or SIDE, sides[1] or SIDE)
-    preprocessing = Preprocessing(wanted, wanted)
+    preprocessing = Preprocessing(wanted, NetworkResizing(wanted))
 
     def compute(pictures: NDArray[np.uint8]) -> NDArray[np.float32]:
         parts = [pictures[start : start + BATCH] for start in range(0, len(pictures), BATCH)]
@@ -257,7 +256,7 @@ def _own(name: str, kind: Kind, size: tuple[int, int] | None) -> PretrainedNetwo
     place = Path(name.rpartition(":")[0])
     source = place.read_bytes() if place.suffix == ".py" else str(place).encode()
     wanted = size or (SIDE, SIDE)
-    preprocessing = Preprocessing(wanted, wanted) if kind == "pictures" else None
+    preprocessing = Preprocessing(wanted, NetworkResizing(wanted)) if kind == "pictures" else None
     identity = digest_of({}, (hashlib.blake2b(source).hexdigest(), name.rpartition(":")[2], preprocessing))
     return PretrainedNetwork(name, kind, identity, function, preprocessing)
 

