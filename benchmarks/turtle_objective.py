@@ -10,8 +10,8 @@ The first term is `sample_term`, the second `prior_term`. As in the authors' cod
 weight normalisation, the gradient does not go through the steps of w, which starts anew each time, and both are
 trained by Adam at a rate of 1e-3.
 
-At that rate a few steps of w teach it nothing unless features are large. Theirs, of CLIP and DINOv2, are as the networks
-give them, with lengths of ten and more. Columns are standardised here, which gives rows of any network such lengths; on
+At that rate a few steps of w teach it nothing unless features are large. Theirs, of CLIP and DINOv2, are as the
+networks give them, with lengths of ten and more. Columns are standardised here, which gives rows of any network such lengths; on
 rows of length 1 p(z|x) hardly leaves its start.
 """
 

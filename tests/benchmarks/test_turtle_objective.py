@@ -34,8 +34,8 @@ def test_the_objective_is_the_loss_of_the_classifier_less_the_entropy_of_the_pri
 def test_rows_of_any_length_are_divided(benchmark: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     classes = np.repeat(np.arange(3), 60)
-    rows = 4.0 * np.eye(3)[classes] @ rng.standard_normal((3, 40)) + rng.standard_normal((180, 40))
+    rows = 4.0 * np.eye(3)[classes] @ rng.standard_normal((3, 400)) + rng.standard_normal((180, 400))
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    monkeypatch.setitem(benchmark["turtle"].__globals__, "N_STEPS", 60)
+    monkeypatch.setitem(benchmark["turtle"].__globals__, "N_STEPS", 150)
     labels = benchmark["turtle"](rows, 3, 0)
     assert clustering_accuracy(labels, classes) > 0.95

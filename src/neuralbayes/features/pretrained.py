@@ -1,12 +1,12 @@
 """Pretrained networks of pictures and of texts, by name, each with its own preprocessing.
 
-==============================  ==================================================================================
-``timm:NAME``                   a network of timm, with the weights that timm finds; ``timm:local-dir:FOLDER`` of a folder
+==============================  ============================================================================
+``timm:NAME``                   a network of timm; ``timm:local-dir:FOLDER`` with the weights of a folder
 ``torchvision:NAME``            a network of torchvision, with its default weights
 ``onnx:FILE``                   a network of pictures as an ONNX file
 ``sentence-transformers:NAME``  a network of texts, by its name or the folder that it lies in
 ``file.py:function``            your own: uint8 pictures (n, H, W, 3), or a list of texts, to (n, n_features)
-==============================  ==================================================================================
+==============================  ============================================================================
 """
 
 from __future__ import annotations
@@ -189,8 +189,8 @@ def without_classes(network: nn.Module) -> None:
     layers = [path for path, module in network.named_modules() if isinstance(module, nn.Linear)]
     if not layers:
         raise ValueError(
-            f"`network` must end in a linear layer of classes, got {type(network).__name__} without one; use timm:NAME, "
-            "or a function of your own (file.py:function)"
+            f"`network` must end in a linear layer of classes, got {type(network).__name__} without one; use "
+            "timm:NAME, or a function of your own (file.py:function)"
         )
     parent, _, child = layers[-1].rpartition(".")
     setattr(network.get_submodule(parent), child, nn.Identity())
