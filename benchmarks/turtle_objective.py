@@ -11,8 +11,8 @@ weight normalisation, the gradient does not go through the steps of w, which sta
 trained by Adam at a rate of 1e-3.
 
 At that rate a few steps of w teach it nothing unless features are large. Theirs, of CLIP and DINOv2, are as the
-networks give them, with lengths of ten and more. Columns are standardised here, which gives rows of any network such lengths; on
-rows of length 1 p(z|x) hardly leaves its start.
+networks give them, with lengths of ten and more. Columns are standardised here, which gives rows of any
+network such lengths; on rows of length 1 p(z|x) hardly leaves its start.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from PIL import Image
 from neuralbayes.data.decoding import Budget
 from neuralbayes.data.folder import FolderSource
 from neuralbayes.data.pictures import PictureError, fit_picture, picture_header, read_picture
+from neuralbayes.data.spool import Spool
 
 ORANGE = (250, 130, 10)
 
@@ -163,6 +164,7 @@ def test_few_large_pictures_are_decoded_at_a_time(tmp_path: Path, monkeypatch: p
 def test_images_are_not_kept_where_there_is_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     picture().save(tmp_path / "a.png")
     monkeypatch.setattr("neuralbayes.data.folder.free_memory", lambda: 32 * 32 * 3)
+    monkeypatch.setattr(Spool, "has_room", lambda n_bytes: False)
     source = FolderSource(tmp_path)
     (tmp_path / "a.png").unlink()
     with pytest.raises(OSError, match="could be read at the start"):
@@ -323,7 +325,8 @@ def test_errors_name_the_parameter(tmp_path: Path) -> None:
         FolderSource(tmp_path, channels=4)
 
 
-def test_a_file_that_vanishes_later_is_named(tmp_path: Path) -> None:
+def test_a_file_that_vanishes_later_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Spool, "has_room", lambda n_bytes: False)
     picture().save(tmp_path / "a.png")
     source = FolderSource(tmp_path, memory_limit=0)
     (tmp_path / "a.png").unlink()

@@ -19,10 +19,11 @@ from neuralbayes.data.progress import late_bar
 from neuralbayes.data.resizing import Interpolation, NetworkResizing
 from neuralbayes.data.scan import Skipped, class_of, find_classes, scan_folder
 from neuralbayes.data.sources import check_indices
+from neuralbayes.data.spool import Spool
 from neuralbayes.system.limits import free_memory
 
 SHORT_SIDE = 64  # pixels of the shorter side, at most, where no size is asked for
-MEMORY_LIMIT = 2**30  # bytes of decoded images that are kept
+MEMORY_LIMIT = 2**29  # bytes of decoded images that are kept in memory; more go to disk
 
 _Result = TypeVar("_Result")
 Check = Callable[[int, tuple[int, int, int]], None]
@@ -55,8 +56,9 @@ class FilesSource(ListedSource):
         Grey or RGB. By default RGB as soon as one picture has colours.
     interpolation : {"area", "bilinear", "bicubic"} or NetworkResizing, default="area"
         How pictures are scaled.
-    memory_limit : int, default=2**30
-        Decoded images of at most this many bytes in all are kept in memory.
+    memory_limit : int, default=2**29
+        Decoded images of at most this many bytes in all are kept in memory; else in a temporary file, if there is room
+        on the disk, or not at all.
     progress : bool, default=True
         Show a bar when reading takes longer than two seconds.
     check : callable, optional
@@ -95,15 +97,21 @@ class FilesSource(ListedSource):
         if check is not None:
             check(len(found), shape)
         self._images: NDArray[np.uint8] | None = None
+        self._spool: Spool | None = None
         self.thumbnails = Thumbnails()
         self.paths = tuple(self._decode_all(found, memory_limit, progress))
         self._require(self.paths)
 
     def read(self, indices: ArrayLike) -> NDArray[np.uint8]:
         """Images at `indices` in uint8, shape (m, H, W, C); an OSError where a file no longer can be read."""
-        if self._images is None:
-            return super().read(indices)
-        return self._images[check_indices(indices, len(self))]
+        if self._images is not None:
+            return self._images[check_indices(indices, len(self))]
+        if self._spool is not None:
+            return self._spool.read(check_indices(indices, len(self)))
+        return super().read(indices)
+
+    def __getstate__(self) -> dict[str, object]:
+        return self.__dict__ | {"_spool": None}  # another process decodes for itself
 
     def _readable(
         self, function: Callable[[Path], _Result], paths: list[Path], description: str, progress: bool, block: int
@@ -125,20 +133,25 @@ class FilesSource(ListedSource):
             raise ValueError("`paths` must name at least one picture, got none")
 
     def _decode_all(self, paths: list[Path], memory_limit: int, progress: bool) -> list[Path]:
-        """Decode every file once and keep the images if there is room; give the paths of those that could be."""
+        """Decode every file once, keep the images where there is room, and give the paths of those that could be."""
         kept: list[Path] = []
         free = free_memory()
         most = memory_limit if free is None else min(memory_limit, free // 2)
-        fits = len(paths) * math.prod(self.shape) <= most
+        n_bytes = len(paths) * math.prod(self.shape)
+        fits = n_bytes <= most
+        spool = Spool(self.shape) if not fits and Spool.has_room(n_bytes) else None
         # One array from the start: a list of images and then their stack would need twice the memory.
         images = np.empty((len(paths) if fits else 0, *self.shape), np.uint8)
         for path, image in self._readable(self._read_one, paths, "reading pictures", progress, self._block):
             if fits:
                 images[len(kept)] = image
+            elif spool is not None:
+                spool.add(image)
             self.thumbnails.add(image)
             kept.append(path)
         if fits:
             self._images = images[: len(kept)]
+        self._spool = spool
         return kept
 
 

@@ -1,0 +1,56 @@
+"""Decoded images that are kept on disk, where memory is short: read again without being decoded again."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import tempfile
+import weakref
+from threading import Lock
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Spool:
+    """Images of one shape in a temporary file without a name, which goes when the object does.
+
+    Parameters
+    ----------
+    shape : tuple (H, W, C)
+
+    Examples
+    --------
+    >>> spool = Spool((2, 2, 1))
+    >>> for i in range(3):
+    ...     spool.add(np.full((2, 2, 1), i, np.uint8))
+    >>> spool.read(np.array([2, 0]))[:, 0, 0, 0]
+    array([2, 0], dtype=uint8)
+    """
+
+    def __init__(self, shape: tuple[int, int, int]) -> None:
+        self.shape = shape
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115, closed with this object
+        weakref.finalize(self, self._file.close)
+        self._reading = Lock()
+
+    @staticmethod
+    def has_room(n_bytes: int) -> bool:
+        """Whether so many bytes take at most half of what is free where temporary files lie."""
+        try:
+            return n_bytes <= shutil.disk_usage(tempfile.gettempdir()).free // 2
+        except OSError:
+            return False
+
+    def add(self, image: NDArray[np.uint8]) -> None:
+        """Keep one more image; all are added before any is read."""
+        self._file.write(np.ascontiguousarray(image).data)
+
+    def read(self, indices: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """Images at `indices`, each from 0 to the number of images - 1: (m, H, W, C)."""
+        images = np.empty((len(indices), *self.shape), np.uint8)
+        with self._reading:
+            for image, index in zip(images, indices, strict=True):
+                self._file.seek(int(index) * math.prod(self.shape))
+                self._file.readinto(image.data)  # type: ignore[attr-defined]
+        return images
