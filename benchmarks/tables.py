@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from features_page import features_table, photographs_caption
 from field_records import FIELD, OURS, cost, field_results, percent, seconds, values
 from guarantees_tables import (
     crashes_table,
@@ -333,31 +334,6 @@ def rules_table() -> str:
     return table(["", "clusters", *methods], [*rows, ["**mean**", "", *means]]) + "\n"
 
 
-def features_table() -> str:
-    """Clusterers on features of photographs and of sentences."""
-    records = read_result("real/features.json")["records"]
-    names, methods = (list(dict.fromkeys(record[field] for record in records)) for field in ("set", "method"))
-    rows = []
-    for method in methods:
-        cells: list[str] = []
-        for name in names:
-            found = [record for record in records if (record["set"], record["method"]) == (name, method)]
-            if not found:
-                cells += [""] * 4
-                continue
-            means = {key: statistics.mean(record[key] for record in found) for key in ("ami", "clusters", "noise")}
-            noise = f", {100 * means['noise']:.0f} % noise" if means["noise"] else ""
-            cells += [
-                percent([record["accuracy"] for record in found]),
-                f"{means['ami']:.3f}",
-                f"{means['clusters']:.0f}{noise}",
-                seconds(statistics.mean(record["processor_seconds"] for record in found)),
-            ]
-        rows.append([f"**{method}**" if method == OURS else method, *cells])
-    heads = [head for name in names for head in (f"{name}, % right", "AMI", "clusters", "processor s")]
-    return table(["", *heads], rows) + "\n"
-
-
 TABLES: dict[str, Callable[[], str]] = {
     "demo.json": demo_tables,
     "images/*.json": image_tables,
@@ -376,6 +352,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "pace/changes.json": pace_changes,
     "real/rules.json": rules_table,
     "real/features.json": features_table,
+    "real/photographs.json": photographs_caption,
     "guarantees/crashes.json": crashes_table,
     "guarantees/disks.json": disks_table,
     "guarantees/soak.json": soak_table,
