@@ -147,8 +147,10 @@ def fit_picture(
 ) -> NDArray[np.uint8]:
     """Colours to grey or RGB, then scaled to cover `size` (H, W) and cut in the middle: (H, W, channels)."""
     plain = _plain(picture, channels)
-    by_steps = isinstance(interpolation, NetworkResizing)
-    fitted = interpolation(plain, size) if by_steps else cover(plain, size, interpolation)
+    if isinstance(interpolation, NetworkResizing):
+        fitted = interpolation(plain, size)
+    else:
+        fitted = cover(plain, size, interpolation)
     return np.array(fitted, np.uint8).reshape(*size, channels)
 
 

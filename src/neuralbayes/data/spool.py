@@ -52,5 +52,5 @@ class Spool:
         with self._reading:
             for image, index in zip(images, indices, strict=True):
                 self._file.seek(int(index) * math.prod(self.shape))
-                self._file.readinto(image.data)  # type: ignore[attr-defined]
+                self._file.readinto(image.data)
         return images
