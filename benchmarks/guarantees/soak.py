@@ -87,6 +87,10 @@ ALLOWED = {
 """Exit codes that a fault allows; 0 where the command was faster, or the fault too small to matter."""
 
 
+TIMED = (".html", "result.json")
+"""Files that tell how long something took or how much memory, which may be the same twice by chance."""
+
+
 class Soak:
     """The disk, the results that commands must have, and what was found."""
 
@@ -117,7 +121,7 @@ class Soak:
                 self.empty(name)
             second = self.alone(name)
             alike = {path: digest for path, digest in first.items() if second[path] == digest}
-            self.results[name] = {path: digest for path, digest in alike.items() if not path.endswith(".html")}
+            self.results[name] = {path: digest for path, digest in alike.items() if not path.endswith(TIMED)}
 
     def empty(self, name: str) -> None:
         shutil.rmtree(self.disk / name, ignore_errors=True)
