@@ -38,7 +38,7 @@ def test_idx_is_read_in_the_shape_of_its_header() -> None:
         (b"", "cut short"),
         (b"\0\0\x08", "cut short"),
         (idx_bytes(np.zeros(5))[:-1], "after 4 of 5 bytes"),
-        (idx_bytes(np.zeros(5)) + b"\0", "goes on after"),
+        (idx_bytes(np.zeros(5)) + b"\0", "5 bytes in its header"),
         (b"\0\0\x0d\x01" + struct.pack(">I", 1) + b"\0\0\0\0", "unsigned bytes"),  # float32
         (b"\0\0\x08\x03" + struct.pack(">3I", 2**31, 2**31, 2**31), "refused"),
         (b"PK\3\4" + bytes(100), "not an IDX file"),

@@ -60,10 +60,12 @@ def test_attributes_of_images_are_consistent(digits, clusterer):
 
 def test_p_of_a_cluster_is_the_sum_over_its_states(digits, clusterer):
     module = clusterer.module_
-    assert_array_equal(module.membership.sum(dim=1), torch.ones(40))
+    assert_array_equal(module.membership.sum(dim=1), torch.ones(clusterer.n_states_))
     x = torch.from_numpy(digits.images[:7]).reshape(7, 1, 8, 8) / 255
     states = module.network(module.normalize(x)).softmax(dim=1).numpy()
-    slow = [[sum(p[s] for s in range(40) if module.membership[s, k]) for k in range(10)] for p in states]
+    slow = [
+        [sum(p[s] for s in range(clusterer.n_states_) if module.membership[s, k]) for k in range(10)] for p in states
+    ]
     assert_allclose(clusterer.predict_proba(digits.images[:7]), slow, atol=1e-6)
 
 

@@ -30,7 +30,7 @@ def rows(n, seed, d=5):
 
 @pytest.fixture(scope="module")
 def clusterer():
-    return nb.InformationClusterer(3, start="states", **QUICK).fit(rows(1200, 0))
+    return nb.InformationClusterer(3, start="states", n_states=12, **QUICK).fit(rows(1200, 0))
 
 
 def rejections(n, share, m):
@@ -139,7 +139,7 @@ def test_a_damaged_typicality_or_hierarchy_is_refused(clusterer, tmp_path, name,
 
 def test_cuts_are_nested_and_that_into_the_clusters_is_the_labels():
     X, _ = toys.make_blobs(600, random_state=0)
-    clusterer = nb.InformationClusterer(3, start="states", **QUICK).fit(X)
+    clusterer = nb.InformationClusterer(3, start="states", n_states=12, **QUICK).fit(X)
     assert_array_equal(clusterer.cut(3), clusterer.labels_)
     assert clusterer.hierarchy_.shape == (11, 4)
     assert (clusterer.cut(1) == 0).all()

@@ -1,6 +1,7 @@
 """What may happen to a run from outside: its data vanish, the clock jumps, somebody starts another in its folder."""
 
 import ast
+import errno
 import itertools
 import re
 import time
@@ -9,12 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from image_cases import bars
+from numpy.testing import assert_array_equal
 from PIL import Image
 
 import neuralbayes as nb
 from neuralbayes.cli import main
 from neuralbayes.data.folder import FolderSource
 from neuralbayes.data.images import load_images
+from neuralbayes.data.spool import Spool
 from neuralbayes.training import Callback
 
 SOURCE = Path(nb.__file__).parent
@@ -50,7 +53,10 @@ def assert_same(run, unbroken):
         assert (run / name).read_bytes() == (unbroken / name).read_bytes()
 
 
-def test_a_folder_of_pictures_that_vanishes_is_named_and_the_run_goes_on_when_it_is_back(images, unbroken, tmp_path):
+def test_a_folder_of_pictures_that_vanishes_is_named_and_the_run_goes_on_when_it_is_back(
+    images, unbroken, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(Spool, "has_room", lambda n_bytes: False)  # neither memory nor disk keep what was decoded
     folder, away, run = tmp_path / "pictures", tmp_path / "away", tmp_path / "run"
     folder.mkdir()
     for number, image in enumerate(images):
@@ -62,6 +68,26 @@ def test_a_folder_of_pictures_that_vanishes_is_named_and_the_run_goes_on_when_it
     away.rename(folder)
     nb.pretrain(FolderSource(folder, memory_limit=0, progress=False), CONFIG, out=run)
     assert_same(run, unbroken)
+
+
+@pytest.mark.parametrize("disk_fills_up", [False, True])
+def test_a_folder_that_does_not_fit_into_memory_is_decoded_to_disk(images, tmp_path, monkeypatch, disk_fills_up):
+    if disk_fills_up:
+        added = []
+
+        def add(self, image):
+            added.append(image)
+            if len(added) > 5:
+                raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr(Spool, "add", add)
+    for number, image in enumerate(images):
+        Image.fromarray(image[..., 0]).save(tmp_path / f"{number:02d}.png")
+    streamed = FolderSource(tmp_path, memory_limit=0, progress=False)
+    if not disk_fills_up:
+        for path in tmp_path.iterdir():
+            path.unlink()
+    assert_array_equal(streamed.read([7, 0]), images[[7, 0]])
 
 
 def test_an_array_that_is_deleted_while_it_is_mapped_changes_nothing(images, unbroken, tmp_path):

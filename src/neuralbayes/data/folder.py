@@ -103,7 +103,7 @@ class FilesSource(ListedSource):
         self._require(self.paths)
 
     def read(self, indices: ArrayLike) -> NDArray[np.uint8]:
-        """Images at `indices` in uint8, shape (m, H, W, C); an OSError where a file no longer can be read."""
+        """Images at `indices` in uint8, shape (m, H, W, C); an OSError if a file can no longer be read."""
         if self._images is not None:
             return self._images[check_indices(indices, len(self))]
         if self._spool is not None:
@@ -133,7 +133,7 @@ class FilesSource(ListedSource):
             raise ValueError("`paths` must name at least one picture, got none")
 
     def _decode_all(self, paths: list[Path], memory_limit: int, progress: bool) -> list[Path]:
-        """Decode every file once, keep the images where there is room, and give the paths of those that could be."""
+        """Decode every file once, keep images in memory or on disk if there is room, and return the decoded paths."""
         kept: list[Path] = []
         free = free_memory()
         most = memory_limit if free is None else min(memory_limit, free // 2)
@@ -146,7 +146,10 @@ class FilesSource(ListedSource):
             if fits:
                 images[len(kept)] = image
             elif spool is not None:
-                spool.add(image)
+                try:
+                    spool.add(image)
+                except OSError:  # the disk has filled up since: decode again when images are read
+                    spool = None
             self.thumbnails.add(image)
             kept.append(path)
         if fits:
