@@ -191,7 +191,7 @@ def imsat(
     with alpha = mu - 1, as the Neural Bayes paper says in its section on related work. Differences:
 
     - Images are passed as pixels to the encoder of this library; the IMSAT paper clusters features of a pretrained
-    network.
+      network.
     - Neighbours are searched among all normalised images, so the time grows with the square of their number.
 
     Examples
