@@ -27,12 +27,12 @@ nb.plot.MembersDisplay.from_estimator(
 plt.show()
 
 # %%
-# The ten clusters were merged from 57 states, one for every 25 images. With only ten
+# The ten clusters were merged from 40 states, four for each cluster. With only ten
 # states from the start, it is more likely that one of them holds two digits while another
 # digit is split:
 
 few = nb.InformationClusterer(n_clusters=10, n_states=10, random_state=0).fit(digits.images)
-for name, fitted in {"57 states, merged to 10": clusterer, "10 states": few}.items():
+for name, fitted in {"40 states, merged to 10": clusterer, "10 states": few}.items():
     accuracy = nb.baselines.clustering_accuracy(fitted.labels_, digits.labels)
     print(f"{name}: {accuracy:.1%}")
 
@@ -42,7 +42,7 @@ for name, fitted in {"57 states, merged to 10": clusterer, "10 states": few}.ite
 figure, axes = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained")
 names = [str(digit) for digit in range(10)]
 for ax, (name, fitted) in zip(
-    axes, {"57 states, merged": clusterer, "10 states": few}.items(), strict=True
+    axes, {"40 states, merged": clusterer, "10 states": few}.items(), strict=True
 ):
     nb.plot.CrosstabDisplay.from_labels(
         fitted.labels_, digits.labels, class_names=names, ax=ax

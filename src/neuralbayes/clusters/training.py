@@ -28,7 +28,7 @@ Fetch = Callable[[Tensor], Tensor]
 LEAST_STATES, MOST_STATES = 4, 8
 """Default range of states per cluster. With four, a cluster with a fiftieth of the samples may get no state."""
 
-SAMPLES_PER_STATE = 25
+SAMPLES_PER_STATE = 100
 """Number of samples per state, within the range of states per cluster."""
 
 BATCH_SIZE = 250
@@ -108,8 +108,8 @@ def default_states(n_clusters: int, n_samples: int) -> int:
 
     Examples
     --------
-    >>> default_states(10, 300), default_states(10, 1437), default_states(10, 60_000)
-    (40, 57, 80)
+    >>> default_states(10, 1437), default_states(10, 7000), default_states(10, 60_000)
+    (40, 70, 80)
     """
     return int(np.clip(n_samples // SAMPLES_PER_STATE, LEAST_STATES * n_clusters, MOST_STATES * n_clusters))
 

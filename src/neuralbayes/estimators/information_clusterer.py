@@ -73,7 +73,7 @@ class InformationClusterer(UpdatableClusterer):
         states are merged.
     n_states : int, optional
         Number of states that are merged into clusters, if the training starts from states. By default eight per
-        cluster, but not more than one per 25 samples, and at least four per cluster. "auto" assumes ten clusters.
+        cluster, but not more than one per 100 samples, and at least four per cluster. "auto" assumes ten clusters.
     n_hidden : int, optional
         Units in each hidden layer of "mlp". By default 512; from a consensus, twice the number of columns or clusters,
         limited to between 128 and 512.
