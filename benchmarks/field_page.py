@@ -67,9 +67,10 @@ KNOW = """- **Settings were chosen on some of these data.** No fit used classes,
   as with photographs, use the features of a pretrained network or pass your own `network`.
 - **Unequal clusters of images.** Three settings were chosen by the accuracy on training images of MNIST, MNIST 1:10 and
   Fashion-MNIST, with seeds 0 and 1. States are merged by transformed images. The target of p(z) is the sizes of merged
-  clusters, unless these are nearly equal. There are up to eight states per cluster rather than four, but no more than one
-  per 100 samples, which was chosen on digits. About ten variants were compared. Maximising the information between clusters of neighbours was better on Fashion-MNIST and worse on
-  MNIST 1:10. Some seeds still merge a rare class with another one."""
+  clusters, unless these are nearly equal. There are up to eight states per cluster rather than four, but at most one
+  per 100 samples beyond four, which was chosen on digits. About ten variants were compared. Maximising the information
+  between clusters of neighbours was better on Fashion-MNIST and worse on MNIST 1:10. Some seeds still merge a rare class
+  with another one."""
 
 
 def write_page(field: Results, tried: Results, docs: Path) -> None:
