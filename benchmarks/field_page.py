@@ -69,8 +69,8 @@ KNOW = """- **Settings were chosen on some of these data.** No fit used classes,
   Fashion-MNIST, with seeds 0 and 1. States are merged by transformed images. The target of p(z) is the sizes of merged
   clusters, unless these are nearly equal. There are up to eight states per cluster rather than four, but at most one
   per 100 samples beyond four, which was chosen on digits. About ten variants were compared. Maximising the information
-  between clusters of neighbours was better on Fashion-MNIST and worse on MNIST 1:10. Some seeds still merge a rare class
-  with another one."""
+  between clusters of neighbours was better on Fashion-MNIST and worse on MNIST 1:10. Some seeds still merge a rare
+  class with another one."""
 
 
 def write_page(field: Results, tried: Results, docs: Path) -> None:
