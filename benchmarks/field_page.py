@@ -51,8 +51,7 @@ PEERS = f"""How the methods were run:
   is closest to the right one. Noise points go to the nearest cluster.
 - `ManifoldLabeler` is made for disjoint manifolds. It is listed to show what happens if there are none."""
 
-BEFORE = """`InformationClusterer` was measured on a busy machine, so its times on images are too high. It also has
-fewer seeds on images than some other methods."""
+BEFORE = """`InformationClusterer` was measured on a busy machine, so its times on images are too high."""
 
 KNOW = """- **Settings were chosen on some of these data.** No fit used classes, but the recipe did. The adversarial
   radius and the number of states were chosen by accuracies like these, mostly on MNIST. The merging rule was chosen on
@@ -199,14 +198,14 @@ def imbalance_sentence(results: Results) -> str:
         "In this version of MNIST, each digit has fewer images than the one before, from all 0s down to a tenth of the "
         f"9s. `{OURS}` reaches {percent(ours)} % with {_seeds(len(ours))}, and k-means "
         f"{percent(k_means)} %. The objective prefers states of equal size. Several small states per cluster make room "
-        "for unequal clusters, up to a point."
+        "for unequal clusters, which then keep their sizes, but some seeds merge a rare digit with another one."
     )
 
 
 def tried_text(results: Results) -> str:
     seeds = _seeds(len(results.names(TRIED, "seed")))
     return (
-        f"The table changes one setting of the recipe at a time, without image transformations and with four states "
+        "The table changes one setting of the recipe at a time, without image transformations and with four states "
         f"per cluster unless the row says otherwise, with {seeds} each. "
         "Training uses all training images and half of its steps for the states, half for the merged clusters. "
         "*Purity* is the share of images in the majority class of their state before merging, which is about the best "
