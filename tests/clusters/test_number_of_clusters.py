@@ -73,3 +73,13 @@ def test_few_rows_and_equal_rows_do_no_harm(x):
     labels, cuts = cut_at_valleys(x, 20)
     assert labels.shape == (len(x),)
     assert labels.max() == len(cuts) == (len(np.unique(x, axis=0)) > 1)
+
+
+@pytest.mark.parametrize("round_to", [None, 0])
+def test_the_order_of_the_rows_and_the_seed_do_not_change_the_number(round_to):
+    """The clusters are hard to separate: other random numbers would find other numbers of clusters."""
+    X = blobs(6, 240, 3, apart=4.5)
+    X = X if round_to is None else X.round(round_to)
+    found = [number(X[np.random.RandomState(seed).permutation(len(X))], seed=seed) for seed in range(4)]
+    assert len({n for n, _ in found}) == 1
+    assert all(selection["rows"] == found[0][1]["rows"] for _, selection in found)

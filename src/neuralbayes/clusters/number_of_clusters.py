@@ -26,7 +26,7 @@ from scipy.special import betainc
 from torch import Tensor
 
 from neuralbayes.clusters.hierarchy import cut_as_made
-from neuralbayes.clusters.space import Space
+from neuralbayes.clusters.space import Space, metric_of_neighbors
 
 Array = NDArray[np.float64]
 Side = NDArray[np.bool_]
@@ -46,7 +46,7 @@ MOST_ROWS = 1000
 """Rows, drawn at random, that a valley is looked for in."""
 
 N_FOLDS = 5
-N_PASSES = 5
+N_PASSES = 10
 
 HOPELESS = 0.5
 """P-value above which no other pass is made."""
@@ -101,21 +101,25 @@ class Band:
 
 
 def choose_number(space: Space, max_clusters: int) -> tuple[int, dict[str, list[float]]]:
-    """The number of clusters, and the valleys between them.
+    """Choose the number of clusters, and describe the valleys between them.
 
-    Rows are compared in units of the noise. Values are scattered over what they were rounded from, because gaps between
-    codes are no valleys.
+    Rows are compared in units of the noise. Values are scattered over the interval that they were rounded from, because
+    gaps between codes are not valleys. Rows are sorted first, and the random numbers do not depend on the seed of the
+    fit, so the answer depends neither on the order of the rows nor on the seed.
 
     Returns
     -------
     int
-        From 1 to `max_clusters`. Its random numbers are the same for all seeds: the answer is a matter of the rows.
+        From 1 to `max_clusters`.
     dict
         "rows" that each valley divides, the most first, and its "p_value".
     """
+    rows = np.random.RandomState(0).permutation(np.lexsort(space.points.T.numpy()[::-1]))
+    points = space.points[rows]
     generator = torch.Generator().manual_seed(0)
-    scatter = torch.randn(space.points.shape, generator=generator) @ _root(SCATTER * space.floor)
-    labels, cuts = cut_at_valleys(((space.points + scatter) @ space.noise).double().numpy(), max_clusters)
+    scatter = torch.randn(points.shape, generator=generator) @ _root(SCATTER * space.floor)
+    metric = metric_of_neighbors(points, space.floor)
+    labels, cuts = cut_at_valleys(((points + scatter) @ metric).double().numpy(), max_clusters)
     cuts = sorted(cuts, reverse=True)
     return int(labels.max()) + 1, {"rows": [float(n) for n, _ in cuts], "p_value": [p for _, p in cuts]}
 

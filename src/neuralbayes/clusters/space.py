@@ -95,13 +95,8 @@ def make_space(
     points = torch.cat([((x.flatten(1).double() - center) @ basis).float() for x in blocks(read, chosen, verbose)])
     some = read(np.sort(rng.permutation(chosen)[:ROUNDING_ROWS])).flatten(1).double().numpy()
     floor = (basis.T @ (torch.from_numpy(rounding_variance(some))[:, None] * basis)).float()
-    order = torch.from_numpy(rng.permutation(len(points)))
-    metric = torch.eye(points.shape[1])
-    n_near = min(N_NEAR, len(points) - 1)
-    for _ in range(2):  # the second time with better neighbours, from the new metric
-        _, near = nearest_neighbors((points @ metric)[order].numpy(), n_near, n_queries=NOISE_ROWS)
-        first = None if weight is None else torch.from_numpy(weight)[order[: len(near)]]
-        metric = noise_metric(points[order], torch.from_numpy(near), floor, weight=first)
+    order = rng.permutation(len(points))
+    metric = metric_of_neighbors(points[order], floor, weight=None if weight is None else weight[order])
     denoised = points @ metric
     n_neighbors = min(n_neighbors, len(points) - 1)
     distances, neighbors = nearest_neighbors(denoised.numpy(), n_neighbors, verbose=verbose)
@@ -143,6 +138,30 @@ def rounding_variance(rows: NDArray[np.floating]) -> NDArray[np.float64]:
             width = np.concatenate([gaps[:1], (gaps[1:] + gaps[:-1]) / 2.0, gaps[-1:]])
             result[j] = counts @ np.square(width) / (12.0 * counts.sum())
     return result
+
+
+def metric_of_neighbors(points: Tensor, floor: Tensor, weight: NDArray[np.float64] | None = None) -> Tensor:
+    """Find neighbours and return their :func:`noise_metric`, twice: the new metric gives better neighbours.
+
+    Parameters
+    ----------
+    points : Tensor of shape (n, n_dimensions), in random order
+        The first `NOISE_ROWS` of them are compared with their neighbours.
+    floor : Tensor of shape (n_dimensions, n_dimensions)
+        Covariance of the rounding.
+    weight : ndarray of shape (n,), optional
+
+    Returns
+    -------
+    Tensor of shape (n_dimensions, n_dimensions)
+    """
+    metric = torch.eye(points.shape[1])
+    for _ in range(2):
+        n_near = min(N_NEAR, len(points) - 1)
+        _, near = nearest_neighbors((points @ metric).numpy(), n_near, n_queries=NOISE_ROWS)
+        first = None if weight is None else torch.from_numpy(weight[: len(near)])
+        metric = noise_metric(points, torch.from_numpy(near), floor, weight=first)
+    return metric
 
 
 def noise_metric(
