@@ -61,7 +61,9 @@ def scheduler() -> Iterator[str]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},  # with the folders of the tests
+        env=os.environ
+        | {"PYTHONPATH": os.pathsep.join(sys.path)}  # with the folders of the tests
+        | {"OMP_NUM_THREADS": str(torch.get_num_threads())},  # convolutions round by the number of threads
     ) as process:
         assert process.stdout is not None
         yield process.stdout.readline().strip()
