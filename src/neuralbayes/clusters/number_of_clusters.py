@@ -117,13 +117,16 @@ def choose_number(space: Space, max_clusters: int) -> tuple[int, dict[str, list[
     dict
         "rows" that each valley divides, the most first, and its "p_value".
     """
-    order = np.lexsort(space.points.T.numpy()[::-1])
-    root = _root(SCATTER * space.floor)
+    spread = space.points.std(dim=0)
+    kept = spread > 1e-6 * spread.max()  # beyond the rank of the rows, directions are arbitrary
+    rows, floor = space.points[:, kept], space.floor[kept][:, kept]
+    order = np.lexsort(rows.T.numpy()[::-1])
+    root = _root(SCATTER * floor)
     found: list[tuple[int, list[tuple[int, float]]]] = []
     for seed in range(N_SEARCHES if len(order) <= MOST_ROWS else 1):
-        points = space.points[np.random.RandomState(seed).permutation(order)]
+        points = rows[np.random.RandomState(seed).permutation(order)]
         scatter = torch.randn(points.shape, generator=torch.Generator().manual_seed(seed)) @ root
-        x = (points + scatter) @ metric_of_neighbors(points, space.floor)
+        x = (points + scatter) @ metric_of_neighbors(points, floor)
         labels, cuts = cut_at_valleys(x.double().numpy(), max_clusters)
         found = sorted([*found, (int(labels.max()) + 1, sorted(cuts, reverse=True))])
         if [n for n, _ in found].count(found[len(found) // 2][0]) > N_SEARCHES // 2:

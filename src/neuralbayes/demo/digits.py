@@ -45,7 +45,7 @@ DRAWS = 20
 FEATURES = ("pixels", "random encoder", "k-means", "MIM encoder")
 """Names of the compared features; ours last."""
 
-N_SHOWN_STATES = 8
+N_SHOWN_STATES = 12
 N_SHOWN_IMAGES = 10
 
 
