@@ -108,7 +108,7 @@ def test_rows_are_clustered_by_the_features_of_a_file(capsys):
     [
         (["--text", "words"], "has no column 'words'"),
         (["--features", "network.py:texts"], "needs --text COLUMN"),
-        (["--text", "body", "--features", "timm:resnet18"], "is a network of pictures, but there are texts here"),
+        (["--text", "body", "--features", "timm:resnet18"], "is a network for pictures, but the data are texts"),
         (["--text", "body", "--features", "gone.npy"], "must be a .npy file that exists"),
         (["--text", "body", "--columns", "id"], "--columns is for columns of a table"),
     ],

@@ -31,18 +31,18 @@ def test_must_links_close_and_spread_what_is_known():
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"must_link": [[0, 1], [1, 2]], "cannot_link": [[0, 2]]}, r"`cannot_link` has the rows \[0, 2\]"),
-        ({"known": [0, -1, 1, -1], "must_link": [[0, 1], [1, 2]]}, "the rows 0 and 2 .* classes 0 and 1"),
-        ({"known": [2, -1, 2, -1], "cannot_link": [[0, 2]]}, r"the rows \[0, 2\], both .* class 2"),
-        ({"known": [0, 1]}, r"`known` must be whole numbers of shape \(4,\)"),
-        ({"known": [0.5, 1.0, -1.0, -1.0]}, "`known` must be whole numbers"),
-        ({"known": [True, False, True, False]}, "`known` must be whole numbers"),
+        ({"must_link": [[0, 1], [1, 2]], "cannot_link": [[0, 2]]}, r"`cannot_link` .* `must_link` .* \[0, 2\]"),
+        ({"known": [0, -1, 1, -1], "must_link": [[0, 1], [1, 2]]}, "`must_link` .* 0 and 2 .* 0 and 1 in `known`"),
+        ({"known": [2, -1, 2, -1], "cannot_link": [[0, 2]]}, r"`cannot_link` .* \[0, 2\], both of class 2"),
+        ({"known": [0, 1]}, r"`known` must .* \(4,\), .* got shape \(2,\)"),
+        ({"known": [0.5, 1.0, -1.0, -1.0]}, "`known` must be integers .* float64"),
+        ({"known": [True, False, True, False]}, "`known` must be integers .* bool"),
         ({"known": [0, 1, -2, -1]}, "`known` must .* -1 .*, got -2"),
-        ({"must_link": [0, 1]}, r"`must_link` must be whole numbers of shape \(n_pairs, 2\)"),
-        ({"must_link": [[0.0, 1.0]]}, "`must_link` must be whole numbers"),
-        ({"cannot_link": [[0, 4]]}, "`cannot_link` must be indices of rows, from 0 to 3, got 0 to 4"),
-        ({"cannot_link": [[-1, 2]]}, "`cannot_link` must be indices of rows"),
-        ({"cannot_link": [[1, 1]]}, "two different rows"),
+        ({"must_link": [0, 1]}, r"`must_link` must .* \(n_pairs, 2\), got shape \(2,\)"),
+        ({"must_link": [[0.0, 1.0]]}, "`must_link` must be integers .* float64"),
+        ({"cannot_link": [[0, 4]]}, "`cannot_link` must .* 0 to 3, got 0 to 4"),
+        ({"cannot_link": [[-1, 2]]}, "`cannot_link` must .* 0 to 3, got -1 to 2"),
+        ({"cannot_link": [[1, 1]]}, r"`cannot_link` must .* got \[1, 1\]"),
     ],
 )
 def test_what_cannot_be_is_refused_by_its_rows(settings, words):
@@ -58,7 +58,7 @@ def test_empty_links_are_none_and_a_row_may_be_linked_to_itself():
 def test_more_classes_than_clusters_are_refused():
     hints = make_hints(3, known=[0, 4, -1])
     assert least_number(hints, None) == least_number(hints, 5) == 5
-    with pytest.raises(ValueError, match="from 0 to n_clusters - 1 = 2, got 4"):
+    with pytest.raises(ValueError, match=r"`known` must .* n_clusters - 1 = 2, got 4; .* 5"):
         least_number(hints, 3)
     assert least_number(Hints(), 3) == 1
 

@@ -198,7 +198,7 @@ def test_bad_sparse_rows_are_refused(words):
         nb.InformationClusterer(3).fit(broken)
     with pytest.raises(ValueError, match="`standardize` must be False for sparse rows of more than n_components"):
         nb.InformationClusterer(3, standardize=True).fit(words)
-    with pytest.raises(ValueError, match="single distinct sample"):
+    with pytest.raises(ValueError, match=r"X must .* 2 distinct samples, got 1"):
         nb.InformationClusterer(1).fit(sp.csr_array((5, 300)))
     with pytest.raises(TypeError, match="Sparse data"):
         nb.ManifoldLabeler(2).fit(words)

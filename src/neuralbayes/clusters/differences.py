@@ -1,4 +1,4 @@
-"""What tells a cluster from the rest, column by column: in numbers, and in words."""
+"""Differences between a cluster and the rest, column by column: in numbers and in words."""
 
 from __future__ import annotations
 
@@ -15,28 +15,29 @@ from neuralbayes.clusters.evidence import bin_counts, membership_information
 from neuralbayes.clusters.numerals import as_date, short_number
 
 FENCE = 3.0
-"""Numbers farther than this many interquartile ranges outside the middle half count as if they were there."""
+"""Largest distance from the quartiles, in interquartile ranges. Numbers further out are moved to this distance."""
 
 LEAST_SD, LEAST_SHARE = 0.3, 0.1
-"""Smallest difference that is told, in standard deviations and in shares of rows."""
+"""Smallest difference to report: in standard deviations, and as a share of rows."""
 
 NARROW = 0.6
-"""Interquartile range, relative to that of the rest, up to which a cluster keeps to a part of a column."""
+"""Maximum interquartile range of a cluster, relative to that of the rest, that counts as narrow."""
 
 PREFERRED = 0.75
-"""How much of the gap of a value that is rare in a cluster one that is frequent must have, to be told instead."""
+"""A value that is frequent in a cluster is reported instead of a rare one if its gap is at least this share of the
+gap of the rare value."""
 
 MIDDLE_SD = 0.75
-"""Difference up to which a cluster with a narrow range is in the middle, rather than higher or lower."""
+"""Difference in standard deviations below which a cluster with a narrow range is "medium", not higher or lower."""
 
 MOSTLY = 0.75
-"""Share of rows from which most have a value."""
+"""Minimum share of rows with a value to say "mostly"."""
 
 ENOUGH = 0.6
-"""Share of the entropy of membership that a single difference must tell to be a name."""
+"""Minimum share of the entropy of membership that a single difference must explain to be a name by itself."""
 
 LONGEST = 3
-"""Differences in a name, at most."""
+"""Maximum number of differences in a name."""
 
 UNITS = {"mm", "cm", "m", "km", "g", "kg", "mg", "s", "ms", "sec", "min", "h", "usd", "eur", "pct", "percent"}
 
@@ -45,22 +46,22 @@ Way = Literal["higher", "lower", "narrow", "value", "not value", "missing"]
 
 @dataclass(frozen=True)
 class Difference:
-    """One difference of a cluster from the rest.
+    """One difference between a cluster and the rest.
 
     Attributes
     ----------
     column : str
     way : {"higher", "lower", "narrow", "value", "not value", "missing"}
-        A number is higher or lower than in the rest or keeps to a narrow range, a category has a value more or less
-        often, cells are missing more often.
+        Numbers are higher or lower than in the rest, or in a narrow range; a value of a category is more or less
+        frequent; or more cells are missing.
     effect : float
-        Difference in standard deviations of the column, or of shares of rows.
+        Difference in standard deviations of the column, or between shares of rows.
     information : float
-        What the column says about membership of the cluster, in nats.
+        Information of the column about membership in the cluster, in nats.
     words : str
-        All of it, for people.
+        Full description.
     short : str
-        The same in one or two words, for a name.
+        Description in a few words, for a name.
     """
 
     column: str
@@ -72,14 +73,19 @@ class Difference:
 
 
 def differences(column: Column, labels: NDArray[np.integer], n_clusters: int) -> list[list[Difference]]:
-    """What a column tells of each cluster: at most one difference of its values and one of its missing cells.
+    """Find the differences of each cluster in a column: at most one in the values and one in the missing cells.
 
     Parameters
     ----------
     column : Column
     labels : ndarray of shape (n_rows,)
-        From 0 to n_clusters - 1, or -1.
+        Clusters from 0 to n_clusters - 1, or -1 for rows without a cluster.
     n_clusters : int
+
+    Returns
+    -------
+    list of lists of Difference
+        One list for each cluster.
 
     Examples
     --------
@@ -116,7 +122,7 @@ def differences(column: Column, labels: NDArray[np.integer], n_clusters: int) ->
 
 
 def within_fences(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Numbers far outside moved to the fence of their column, so a few of them decide nothing: same shape; NaN stays.
+    """Clip outliers to the fences of their column; the shape stays the same, and so do NaNs.
 
     Examples
     --------
@@ -126,14 +132,14 @@ def within_fences(values: NDArray[np.float64]) -> NDArray[np.float64]:
     first, third = quantiles(values, [0.25, 0.75])
     reach = FENCE * (third - first)
     low, high = first - reach, third + reach
-    if (flat := reach == 0).any():  # most values are one: the middle half says nothing of the others
+    if (flat := reach == 0).any():  # at least half of the values are equal, so use outer quantiles
         outer = quantiles(values, [0.01, 0.99])
         low, high = np.where(flat, outer[0], low), np.where(flat, outer[1], high)
     return np.asarray(values.clip(low, high))
 
 
 def quantiles(values: NDArray[np.float64], shares: Sequence[float]) -> list[NDArray[np.float64]]:
-    """``np.nanquantile(values, shares, axis=0)``, several times faster where nothing is missing.
+    """Compute ``np.nanquantile(values, shares, axis=0)``, several times faster if there are no NaNs.
 
     Examples
     --------
@@ -142,7 +148,7 @@ def quantiles(values: NDArray[np.float64], shares: Sequence[float]) -> list[NDAr
     """
     if not values.size or np.isnan(values).any():
         return list(np.nanquantile(values, shares, axis=0))
-    columns = values.T.copy()  # each in one piece, of which one place at a time is put in order
+    columns = values.T.copy()  # contiguous columns, which are partitioned for one quantile at a time
     last = len(values) - 1
     found = []
     for share in shares:
@@ -156,7 +162,7 @@ def quantiles(values: NDArray[np.float64], shares: Sequence[float]) -> list[NDAr
 
 
 def standardized(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Numbers within fences less their mean, in standard deviations: (n_rows,) -> (n_rows,); NaN stays.
+    """Clip outliers, subtract the mean and divide by the standard deviation: (n_rows,) -> (n_rows,); NaNs stay.
 
     Examples
     --------
@@ -172,9 +178,9 @@ def standardized(values: NDArray[np.float64]) -> NDArray[np.float64]:
 def number_difference(
     column: str, effect: float, values: tuple[float, float] | None, information: float, *, date: bool = False
 ) -> Difference:
-    """A number, or date, that is higher or lower than in the rest by `effect` standard deviations.
+    """Describe numbers or dates that are higher or lower than in the rest by `effect` standard deviations.
 
-    `values` are typical ones of the cluster and of the rest, where they can be told.
+    `values` are typical values of the cluster and of the rest, or None to leave them out.
     """
     up = effect > 0
     word = ("later" if up else "earlier") if date else "higher" if up else "lower"
@@ -239,7 +245,7 @@ def _of_values(
 
 
 def plain_name(column: str) -> str:
-    """The name of a column as one would say it.
+    """The name of a column as ordinary words, without a unit at the end.
 
     Examples
     --------
@@ -253,7 +259,7 @@ def plain_name(column: str) -> str:
 
 
 def _named(column: str, value: str) -> str:
-    """A value that says by itself what it is, or with its column."""
+    """A value by itself if it is a clear word, else the column and the value."""
     telling = len(value) > 2 and not re.fullmatch(r"[-+\d.,:/ ]+|yes|true|false|none|other|unknown", value.lower())
     return _cut(value) if telling else f"{plain_name(column)} {value}"
 
@@ -263,12 +269,12 @@ def _cut(text: str, most: int = 30) -> str:
 
 
 def _day(value: float, column: Column) -> float:
-    """A median of dates at midnight; of numbers as it is."""
+    """Round a date, in seconds, to midnight; leave a number unchanged."""
     return float(86_400.0 * round(value / 86_400.0)) if column.kind == "date" else float(value)
 
 
 def _percent(share: float) -> str:
-    """Never 0 % nor 100 % unless it is.
+    """Format a share as a percentage; "0 %" and "100 %" are exact.
 
     Examples
     --------
@@ -280,14 +286,15 @@ def _percent(share: float) -> str:
 
 
 def cluster_names(ranked: Sequence[Sequence[Difference]], entropies: Sequence[float]) -> list[str]:
-    """A short name for each cluster, no two alike.
+    """Make a short, unique name for each cluster.
 
     Parameters
     ----------
     ranked : sequence of sequences of Difference
-        Of each cluster, the most telling first.
+        Differences of each cluster, with the most informative first.
     entropies : sequence of float
-        Of membership of each cluster in nats: a first difference that says most of it is name enough.
+        Entropy of membership in each cluster, in nats. If the first difference explains most of it, the name has only
+        this difference.
 
     Examples
     --------

@@ -239,21 +239,25 @@ def make_hints(
     edges = coo_matrix((np.ones(len(must)), must.T), shape=(n_rows, n_rows))
     group = connected_components(edges, directed=False)[1].astype(np.int64)
     for pair in cannot[group[cannot[:, 0]] == group[cannot[:, 1]]][:1].tolist():
-        raise ValueError(f"`cannot_link` has the rows {pair}, which `must_link` puts into one cluster")
+        raise ValueError(
+            f"`cannot_link` must not contain rows that `must_link` connects, got the pair {pair}; remove one of these "
+            "links"
+        )
     rows = np.flatnonzero(classes != UNKNOWN)
     of_group = np.full(group.max() + 1, UNKNOWN)
     of_group[group[rows]] = classes[rows]
     for row in rows[of_group[group[rows]] != classes[rows]][:1].tolist():
         other = rows[(group[rows] == group[row]) & (classes[rows] != classes[row])][0]
         raise ValueError(
-            f"`must_link` puts the rows {row} and {other} into one cluster, but `known` has them in classes "
-            f"{classes[row]} and {classes[other]}"
+            f"`must_link` must only connect rows of the same class, got the rows {row} and {other} with the classes "
+            f"{classes[row]} and {classes[other]} in `known`; remove a link or correct `known`"
         )
     classes = of_group[group]
     same = (classes[cannot[:, 0]] != UNKNOWN) & (classes[cannot[:, 0]] == classes[cannot[:, 1]])
     for pair in cannot[same][:1].tolist():
         raise ValueError(
-            f"`cannot_link` has the rows {pair}, both of which are known to be of class {classes[pair[0]]}"
+            f"`cannot_link` must not contain two rows of the same class, got the pair {pair}, both of class "
+            f"{classes[pair[0]]} according to `known`; remove the pair or correct `known`"
         )
     return Hints(weight, classes, group, cannot)
 
@@ -264,11 +268,11 @@ def _checked_known(known: ArrayLike | None, n_rows: int) -> Labels:
     array = np.asarray(known)
     if array.shape != (n_rows,) or array.dtype.kind not in "iu":
         raise ValueError(
-            f"`known` must be whole numbers of shape ({n_rows},), -1 where the class is unknown, got shape "
-            f"{array.shape} of {array.dtype}"
+            f"`known` must be integers of shape ({n_rows},), with -1 for rows of unknown class, got shape "
+            f"{array.shape} and dtype {array.dtype}"
         )
     if array.min() < UNKNOWN:
-        raise ValueError(f"`known` must hold classes numbered from 0, or -1 for unknown, got {array.min()}")
+        raise ValueError(f"`known` must contain classes numbered from 0, or -1 for unknown, got {array.min()}")
     return array.astype(np.int64)
 
 
@@ -278,14 +282,14 @@ def _checked_pairs(name: str, pairs: ArrayLike | None, n_rows: int) -> Labels:
         return np.empty((0, 2), np.int64)
     if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
         raise ValueError(
-            f"`{name}` must be whole numbers of shape (n_pairs, 2), got shape {array.shape} of {array.dtype}"
+            f"`{name}` must be integers of shape (n_pairs, 2), got shape {array.shape} and dtype {array.dtype}"
         )
     if array.min() < 0 or array.max() >= n_rows:
         raise ValueError(
-            f"`{name}` must be indices of rows, from 0 to {n_rows - 1}, got {array.min()} to {array.max()}"
+            f"`{name}` must contain row indices from 0 to {n_rows - 1}, got {array.min()} to {array.max()}"
         )
     for pair in array[array[:, 0] == array[:, 1]][:1].tolist() if name == "cannot_link" else ():
-        raise ValueError(f"`{name}` must have two different rows in each pair, got {pair}")
+        raise ValueError(f"`{name}` must contain two different rows in each pair, got {pair}; remove this pair")
     return array.astype(np.int64)
 
 
@@ -293,5 +297,8 @@ def least_number(hints: Hints, n_clusters: int | None) -> int:
     """Smallest number of clusters that fits the known classes; raises an error if `n_clusters` is smaller."""
     least = int(hints.classes.max()) + 1 if len(hints.classes) else 1
     if isinstance(n_clusters, Integral) and n_clusters < least:
-        raise ValueError(f"`known` must have classes from 0 to n_clusters - 1 = {n_clusters - 1}, got {least - 1}")
+        raise ValueError(
+            f"`known` must contain classes from 0 to n_clusters - 1 = {n_clusters - 1}, got {least - 1}; raise "
+            f"n_clusters to at least {least}, or correct `known`"
+        )
     return least

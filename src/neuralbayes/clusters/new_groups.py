@@ -1,4 +1,4 @@
-"""Groups of new rows that no old cluster holds: not typical of it, and with a valley of density between them."""
+"""Find new clusters among new rows: rows that are not typical, behind a valley of density."""
 
 from __future__ import annotations
 
@@ -13,38 +13,39 @@ Array = NDArray[np.floating]
 Labels = NDArray[np.int64]
 
 ATYPICAL = 0.05
-"""Rows of at most this typicality may be of a new group."""
+"""Maximum typicality of an atypical row."""
 
 LEVEL = 0.01
-"""Probability of looking for new groups where all rows are ordinary."""
+"""Significance level of the test for more atypical rows than chance explains."""
 
 N_NEIGHBORS = 30
-"""Neighbours among which new rows are counted."""
+"""Number of neighbours of a row among which new rows are counted."""
 
 RARE = 1e-5
-"""Probability of so many new rows among them by chance, below which a row may be of a new group."""
+"""A row is strange if chance puts as many new rows among its neighbours with a probability below this."""
 
 N_CLOSE = 5
-"""Nearest rows most of which must be strange, too."""
+"""Number of nearest rows. Most of them must be strange as well."""
 
 ALONE = 0.1
-"""Share of the old rows that chance would put among the neighbours of a row, up to which it is without old rows."""
+"""Maximum number of old rows among the neighbours of an isolated row, as a share of the number expected by chance."""
 
 LEAST_ROWS = 10
-"""Such rows in a new group."""
+"""Minimum number of strange rows in a new cluster."""
 
 TOUCHES = 0.1
-"""Share of a group's rows that an old cluster must claim to be compared with it."""
+"""Minimum share of the rows of a new cluster that an old cluster must claim for the two to be compared."""
 
 N_NEAREST = 10
-"""Rows that decide whether another row belongs to a new group, too."""
+"""Number of nearest rows that decide whether another row joins a new cluster."""
 
 
 def more_than_chance(p_values: Array, n_calibration: int) -> bool:
-    """Whether more rows are atypical than ordinary rows would be.
+    """Whether more rows are atypical than chance explains.
 
-    Of n ordinary rows, the number with a typicality of at most a has a beta-binomial distribution, whatever the data:
-    the share of ordinary rows beyond the k-th largest of m scores has a beta distribution with k and m + 1 - k.
+    The number of rows with a typicality of at most a, among n ordinary rows, has a beta-binomial distribution for any
+    data. The reason is that the share of ordinary rows beyond the k-th largest of m calibration scores has a beta
+    distribution with parameters k and m + 1 - k.
     """
     k = int(ATYPICAL * (n_calibration + 1))
     n_atypical = int((p_values <= ATYPICAL).sum())
@@ -56,11 +57,17 @@ def more_than_chance(p_values: Array, n_calibration: int) -> bool:
 def strange_rows(
     old: Array, new: Array, p_values: Array, n_calibration: int
 ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-    """Which new rows may be of a new group, and how many of their neighbours are old, as a share of chance: (n_new,).
+    """Find the new rows that may belong to a new cluster.
 
-    They are not typical, where more rows are not than chance would have it, or have far more new rows among their
-    neighbours than there are among all rows; and most of their nearest rows are strange, too, as those of a mere
-    outlier are not.
+    A row is strange if its neighbours contain far more new rows than chance explains. It is also strange if it is
+    atypical, provided that there are more atypical rows than chance explains. Outliers are left out: most of the
+    nearest rows must be strange as well.
+
+    Returns
+    -------
+    candidates : ndarray of bool of shape (n_new,)
+    old_share : ndarray of shape (n_new,)
+        Share of old rows among the neighbours, divided by the share expected by chance.
     """
     points = np.concatenate([new, old]).astype(np.float32)
     n_neighbors = min(N_NEIGHBORS, len(points) - 1)
@@ -77,20 +84,20 @@ def strange_rows(
 def find_new_groups(
     old: Array, old_labels: Labels, new: Array, new_labels: Labels, p_values: Array, n_calibration: int, at_most: int
 ) -> Labels:
-    """The new group of each new row, from 0 on, the largest first, or -1.
+    """The new cluster of each new row, numbered from 0 by decreasing size, or -1.
 
     Parameters
     ----------
     old, new : ndarray of shape (n_old, n_dimensions), (n_new, n_dimensions)
-        Coordinates in which the network sees rows.
+        Rows in the coordinates of the network.
     old_labels, new_labels : ndarray of shape (n_old,), (n_new,)
-        Their clusters as they are.
+        Their current clusters.
     p_values : ndarray of shape (n_new,)
         Typicality of the new rows.
     n_calibration : int
-        Rows that it was calibrated with.
+        Number of rows that calibrated the typicality.
     at_most : int
-        Largest number of new groups.
+        Maximum number of new clusters.
 
     Returns
     -------
@@ -109,7 +116,7 @@ def find_new_groups(
         claimants = np.flatnonzero(near >= TOUCHES * len(members))
         if len(members) >= LEAST_ROWS and all(_apart(x[rows], old[old_labels == c]) for c in claimants):
             kept.append(members)
-    if not kept:  # a wide group has no valley beside it, but hardly an old row within
+    if not kept:  # a wide cluster may have no valley around it, but it contains few old rows
         alone = candidates[old_share[candidates] <= ALONE]
         kept = [alone] if len(alone) >= LEAST_ROWS and len(alone) > len(candidates) / 2 else []
     for number, members in enumerate(sorted(kept, key=len, reverse=True)[:at_most]):
@@ -118,13 +125,13 @@ def find_new_groups(
 
 
 def _divided(x: Array, at_most: int) -> list[Labels]:
-    """Indices of the rows of each part between which there are valleys."""
+    """Cut the rows at valleys, and return the indices of the rows in each part."""
     labels, _ = cut_at_valleys(x.astype(np.float64), at_most)
     return [np.flatnonzero(labels == part) for part in range(int(labels.max()) + 1)]
 
 
 def _apart(group: Array, cluster: Array) -> bool:
-    """Whether a valley lies between a group and a cluster."""
+    """Whether a valley lies between a new cluster and an old one."""
     if not len(cluster):
         return True
     side = np.repeat([True, False], [len(group), len(cluster)])
@@ -132,7 +139,7 @@ def _apart(group: Array, cluster: Array) -> bool:
 
 
 def _with_others(old: Array, new: Array, groups: Labels) -> Labels:
-    """New groups with the new rows most of whose nearest rows, among old rows and the groups, are of one group."""
+    """Add each other new row to the new cluster that most of its nearest rows belong to, if there is one."""
     free, taken = np.flatnonzero(groups < 0), np.flatnonzero(groups >= 0)
     known = np.concatenate([new[taken], old]).astype(np.float32)
     of_known = np.concatenate([groups[taken], np.full(len(old), -1)])

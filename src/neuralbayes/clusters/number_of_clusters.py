@@ -1,15 +1,16 @@
-r"""How many clusters rows have: they are cut through valleys, as long as held-out rows confirm that there is one.
+r"""Choose the number of clusters: cut the rows at valleys of the density that held-out rows confirm.
 
-Some rows find a band with few rows between two hills; others, which had no part in finding it, are counted in it. Let v
-of them fall into the band, of width h, and k into a hill, of width w. If the density is log-concave, then so is its
-projection on any direction (Prékopa 1973), which therefore has no valley: the band is at least as dense as the lower
-hill. Of the rows in either, a share of at least h / (h + w) then falls into the band, and
+Most rows are used to find a band with few rows between two hills. The test then counts held-out rows: v of them fall
+into the band, which has width h, and k fall onto a hill, which has width w. Under the null hypothesis, the density is
+log-concave. Its projection on any direction is then log-concave as well (Prékopa 1973) and has no valley, so the band
+is at least as dense as the lower hill. A share of at least h / (h + w) of the rows in the band and on that hill then
+falls into the band, and
 
 .. math:: P(V \le v), \quad V \sim \mathrm{Binomial}(v + k, h / (h + w)),
 
-is a p-value for that hill; the larger one of the two hills counts. Nothing is assumed of the dimension or of the method
-that found the band. A log-concave density that is cut by hyperplanes stays log-concave in each part, so the same holds
-for the rows on either side of a cut, and so on.
+is a p-value for that hill. The larger p-value of the two hills counts. The test makes no assumption about the dimension
+or about the method that found the band. Hyperplanes cut a log-concave density into log-concave parts, so the same test
+applies to the rows on each side of a cut, and so on.
 """
 
 from __future__ import annotations
@@ -32,18 +33,19 @@ Array = NDArray[np.float64]
 Side = NDArray[np.bool_]
 
 LEVEL = 0.1
-"""Largest p-value of a valley through all rows; through some of them, multiplied by their share (Meinshausen 2008)."""
+"""Maximum p-value of a valley through all rows. For a part of the rows, it is multiplied by their share (Meinshausen
+2008)."""
 
 DEPTH = 0.6
-"""A valley has at most this share of the density of the lower of its two hills."""
+"""Maximum density of a valley, relative to the lower of its two hills."""
 
 LEAST_ROWS = 16
-"""Rows that may be cut in two."""
+"""Minimum number of rows to look for a valley in."""
 
 LEAST_ON_A_SIDE = 4
 
 MOST_ROWS = 1000
-"""Rows, drawn at random, that a valley is looked for in."""
+"""Maximum number of rows, drawn at random, to look for a valley in."""
 
 N_SEARCHES = 5
 """Number of searches with different random numbers whose median counts, for up to `MOST_ROWS` rows."""
@@ -52,47 +54,48 @@ N_FOLDS = 5
 N_PASSES = 5
 
 HOPELESS = 0.5
-"""P-value above which no other pass is made."""
+"""P-value above which no more passes are made."""
 
 N_WARD = 5
-"""Each of Ward's clusters, when there are 2 up to so many of them, is a side to start from."""
+"""Maximum number of Ward's clusters. The search starts from each cluster of each number from 2 to this one."""
 
 N_REFINEMENTS = 3
 
 THINNEST = 0.05
-"""Least half-width of a hill, in units of the distance between the hills."""
+"""Minimum half-width of a hill, in units of the distance between the hills."""
 
 MIDDLES, HALF_WIDTHS = (
     grid.ravel() for grid in np.meshgrid(np.arange(0.25, 0.76, 0.05), [0.05, 0.1, 0.15, 0.2, 0.3], indexing="ij")
 )
 _inside = (MIDDLES - HALF_WIDTHS > -1e-9) & (MIDDLES + HALF_WIDTHS < 1.0 + 1e-9)
 MIDDLES, HALF_WIDTHS = MIDDLES[_inside], HALF_WIDTHS[_inside]
-"""Of the bands that are tried, where the hills are at 0 and 1."""
+"""Middles and half-widths of the bands to try, in coordinates with the hills at 0 and 1."""
 
 SCATTER = 2.0
-"""Variance by which values are scattered, in units of that of their rounding: with 1, two categories are two hills."""
+"""Variance of the noise added to the values, in units of the variance of their rounding. With 1, two categories would
+be two hills."""
 
 
 class Valley(NamedTuple):
-    """What held-out rows say of a valley."""
+    """Evidence of held-out rows for a valley."""
 
     p_value: float
-    depth: float  # density in the band over that of the lower hill
+    depth: float  # density in the band, divided by the density on the lower hill
 
 
 @dataclass(frozen=True)
 class Band:
-    """A band between two hills, which are at 0 and at 1 along a direction."""
+    """A band between two hills, at 0 and at 1 along a direction."""
 
     direction: Array
     offset: float
     middle: float
     half_width: float
     hills: Array  # their half-widths (2,)
-    p_value: float  # of the rows that found it, which says little
+    p_value: float  # from the rows that found the band, so it is biased
 
     def along(self, x: Array) -> Array:
-        """(n_rows, n_dimensions) -> (n_rows,)."""
+        """Coordinate of each row along the direction: (n_rows, n_dimensions) -> (n_rows,)."""
         result: Array = x @ self.direction - self.offset
         return result
 
@@ -104,18 +107,19 @@ class Band:
 
 
 def choose_number(space: Space, max_clusters: int) -> tuple[int, dict[str, list[float]]]:
-    """Choose the number of clusters, and describe the valleys between them.
+    """Choose the number of clusters.
 
     Rows are compared in units of the noise. Values are scattered over the interval that they were rounded from, because
     gaps between codes are not valleys. Rows are sorted first, and the random numbers do not depend on the seed of the
-    fit, so the answer depends neither on the order of the rows nor on the seed.
+    fit, so the answer depends neither on the order of the rows nor on the seed. For few rows, it is the median of
+    several searches.
 
     Returns
     -------
-    int
+    n_clusters : int
         From 1 to `max_clusters`.
-    dict
-        "rows" that each valley divides, the most first, and its "p_value".
+    valleys : dict
+        "rows", the number of rows that each valley divides, in descending order, and "p_value" of each valley.
     """
     spread = space.points.std(dim=0)
     kept = spread > 1e-6 * spread.max()  # beyond the rank of the rows, directions are arbitrary
@@ -136,13 +140,13 @@ def choose_number(space: Space, max_clusters: int) -> tuple[int, dict[str, list[
 
 
 def cut_at_valleys(x: Array, max_clusters: int) -> tuple[NDArray[np.int64], list[tuple[int, float]]]:
-    """Cut rows (n_rows, n_dimensions) in two by hyperplanes through valleys, the largest part first.
+    """Cut rows (n_rows, n_dimensions) by hyperplanes through valleys, always the largest part next.
 
     Returns
     -------
     labels : ndarray of shape (n_rows,)
     cuts : list of (int, float)
-        The rows that each cut divides, and the p-value of its valley.
+        The number of rows that each cut divides, and the p-value of its valley.
 
     Examples
     --------
@@ -152,7 +156,7 @@ def cut_at_valleys(x: Array, max_clusters: int) -> tuple[NDArray[np.int64], list
     [100, 100, 100]
     """
     rng = np.random.RandomState(0)
-    queue = [(-len(x), 0, np.arange(len(x)))]  # the second number decides between parts of one size
+    queue = [(-len(x), 0, np.arange(len(x)))]  # the second number decides between parts of equal size
     whole: list[NDArray[np.int64]] = []
     cuts = []
     while queue and len(queue) + len(whole) < max_clusters:
@@ -176,7 +180,7 @@ def cut_at_valleys(x: Array, max_clusters: int) -> tuple[NDArray[np.int64], list
 
 
 def is_between(x: Array, side: Side) -> bool:
-    """Whether a valley lies between the rows (n_rows, n_dimensions) of one side and those of the other.
+    """Whether a valley lies between the rows (n_rows, n_dimensions) on one side and the rows on the other side.
 
     Examples
     --------
@@ -190,19 +194,19 @@ def is_between(x: Array, side: Side) -> bool:
 
 
 def held_out_valley(x: Array, rng: np.random.RandomState, level: float, side: Side | None = None) -> Valley:
-    """Look for a valley in four fifths of the rows, count the others in it, each fifth in turn; pass by pass.
+    """Look for a valley by cross-validation: find it in four fifths of the rows, and count the other fifth in it.
 
-    The counts of all fifths are added up, and averaged over passes with other fifths. That fifths share the rows that
-    find their bands is neglected.
+    The counts are summed over the fifths and averaged over passes, each with a new random division into fifths. The
+    p-value neglects that the bands of different fifths are found from overlapping sets of rows.
 
     Parameters
     ----------
     x : ndarray of shape (n_rows, n_dimensions)
     rng : RandomState
     level : float
-        The p-value that is asked for; no more passes are made when the answer is beyond doubt.
+        The required p-value. Passes stop early if the answer is clear.
     side : ndarray of bool of shape (n_rows,), optional
-        Rows between which and the others the valley is to lie; by default it is looked for everywhere.
+        Look for a valley between these rows and the others; by default anywhere.
     """
     valley = Valley(1.0, 1.0)
     if len(x) < LEAST_ROWS:
@@ -233,7 +237,7 @@ def held_out_valley(x: Array, rng: np.random.RandomState, level: float, side: Si
 
 
 def emptiest_band(x: Array) -> Band | None:
-    """The band with the least p-value between a cluster of Ward's criterion and the other rows; None without any."""
+    """The band with the smallest p-value between one of Ward's clusters and the other rows; None if there is none."""
     tree = linkage(x, "ward")
     sides: dict[bytes, Side] = {}
     for n_clusters in range(2, min(N_WARD, len(x) - 1) + 1):
@@ -246,7 +250,7 @@ def emptiest_band(x: Array) -> Band | None:
 
 
 def _band(x: Array, side: Side) -> Band | None:
-    """The emptiest band along Fisher's direction, which the rows on either half are divided along anew a few times."""
+    """The emptiest band along Fisher's direction, after a few rounds of dividing the rows along it again."""
     n, d = x.shape
     mean = x.mean(axis=0)
     x = x - mean
@@ -277,7 +281,7 @@ def _band(x: Array, side: Side) -> Band | None:
 
 
 def _counts(along: Array, middle: Array | float, half_width: Array | float, hills: Array) -> tuple[Array, Array]:
-    """Rows in bands (...) and on the two hills (2, ...)."""
+    """Number of rows in bands (...) and on the two hills (2, ...)."""
     ordered = np.sort(along)
 
     def near(center: Array | float, width: Array | float) -> Array:
@@ -288,13 +292,13 @@ def _counts(along: Array, middle: Array | float, half_width: Array | float, hill
 
 
 def _p_value(between: Array | float, hill: Array, share: Array) -> Array:
-    """P(V <= between), V ~ Binomial(between + hill, share), for counts that need not be whole."""
+    """P(V <= between), V ~ Binomial(between + hill, share), for counts that need not be integers."""
     result: Array = betainc(np.maximum(hill, 1e-9), np.add(between, 1.0), 1.0 - share)
     return result
 
 
 def _root(covariance: Tensor) -> Tensor:
-    """The symmetric square root."""
+    """The symmetric square root of a covariance."""
     values, vectors = torch.linalg.eigh(covariance)
     root: Tensor = vectors * values.clamp_min(0.0).sqrt() @ vectors.T
     return root

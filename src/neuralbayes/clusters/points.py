@@ -47,7 +47,7 @@ def span(
     rows -= center
     variance = np.square(rows).mean(axis=0) if share is None else share @ np.square(rows)
     if not variance.any():
-        raise ValueError("X has a single distinct sample: there is nothing to tell apart.")
+        raise ValueError("X must contain at least 2 distinct samples, got 1 repeated; check how X was read or made")
     deviation = np.full(n_features, np.sqrt(variance.mean()))
     if standardize:
         # Divided by its own deviation, a rare category would outweigh all other columns.

@@ -1,4 +1,4 @@
-"""Partitions that a network starts from: what simple methods that see different things say."""
+"""Partitions by several simple methods, from which the network starts."""
 
 from __future__ import annotations
 
@@ -20,30 +20,35 @@ from neuralbayes.neighbors import nearest_neighbors
 Labels = NDArray[np.int64]
 
 FEW_ROWS = 5000
-"""Up to so many rows a graph of them is divided by its eigenvectors."""
+"""Maximum number of rows for spectral clustering of a graph."""
 
 UNSEEDED_ROWS = 500
-"""Up to so many rows all eigenvectors are computed where `eigsh` takes no `rng`, as in scipy 1.14: it then goes on with
-the random numbers of its last call, and the same seed would give other clusters."""
+"""Maximum number of rows to compute all eigenvectors of, if `eigsh` has no parameter `rng`, as in scipy 1.14. That
+version continues the random numbers of its last call, so the same seed could give different clusters."""
 
 GRAPH_NEIGHBORS = 30
-"""Neighbours in that graph."""
+"""Number of neighbours of each row in the graph."""
 
 ROWS_PER_PARAMETER = 3
-"""Rows for each column and cluster from which on clusters get covariances of their own."""
+"""Minimum number of rows per dimension and cluster for each cluster to have its own covariance."""
 
 
 def base_partitions(
     space: Space, n_clusters: int, rng: np.random.RandomState, hints: Hints = NO_HINTS
 ) -> dict[str, Labels]:
-    """Labels (n_rows,) by several methods, by name.
+    """Cluster the rows with several methods.
 
-    Mixtures start from k-means in the metric of the noise and see the shape of clusters; a graph sees what is
-    connected. Of many rows, for which a graph would cost too much, k-means of the rows, and of the rows drawn towards
-    their neighbours, take its place.
+    Gaussian mixtures, which start from k-means in the metric of the noise, detect the shape of clusters. Spectral
+    clustering of a graph detects connected clusters. With more than `FEW_ROWS` rows, a graph would cost too much, so
+    k-means of the rows, and of the rows averaged with their neighbours, are used instead.
+
+    Returns
+    -------
+    dict of str to ndarray of shape (n_rows,)
+        Labels by the name of the method.
     """
     n_rows, n_dimensions = space.points.shape
-    start = kmeans(space.denoised.numpy(), n_clusters, rng, hints)  # has no vote: the mixtures speak for it
+    start = kmeans(space.denoised.numpy(), n_clusters, rng, hints)  # start of the mixtures, not returned
     kinds: list[Kind] = ["tied"]
     if n_rows >= ROWS_PER_PARAMETER * n_dimensions * n_clusters:
         kinds += ["diagonal", "full"]
@@ -64,7 +69,7 @@ def base_partitions(
 
 
 def spectral(space: Space, n_clusters: int, rng: np.random.RandomState, hints: Hints = NO_HINTS) -> Labels:
-    """Clusters of the graph of shared neighbours, in the metric of the noise."""
+    """Spectral clustering of the graph of shared neighbours, in the metric of the noise: labels (n_rows,)."""
     n = len(space.points)
     _, near = nearest_neighbors(space.denoised.numpy(), min(GRAPH_NEIGHBORS, n - 1))
     k = near.shape[1]
@@ -73,9 +78,9 @@ def spectral(space: Space, n_clusters: int, rng: np.random.RandomState, hints: H
     weights = (closed @ closed.T).multiply((graph + graph.T) > 0)
     degree = sp.diags(1.0 / np.sqrt(np.asarray(weights.sum(axis=1)).ravel().clip(1e-12)))
     laplacian = degree @ weights @ degree
-    # Where the graph has several parts, the start is an eigenvector, and a random one takes its place.
+    # If the graph has several components, the start is already an eigenvector, and `eigsh` draws a random one instead.
     seeded = {"rng": 0} if "rng" in signature(scipy.sparse.linalg.eigsh).parameters else {}
-    if n_clusters >= n - 1 or (not seeded and n <= UNSEEDED_ROWS):  # eigsh finds fewer vectors than there are rows
+    if n_clusters >= n - 1 or (not seeded and n <= UNSEEDED_ROWS):  # eigsh needs fewer vectors than rows
         vectors = np.linalg.eigh(laplacian.toarray())[1][:, -n_clusters:]
     else:
         start = np.ones(n) if seeded else np.random.RandomState(0).uniform(0.5, 1.0, n)

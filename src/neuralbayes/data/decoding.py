@@ -1,4 +1,4 @@
-"""Bytes that pictures may take while threads decode them: large ones wait for each other."""
+"""Limit the memory of threads that decode pictures: large pictures wait for each other."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from threading import Condition
 from PIL import Image
 
 DECODING_BYTES = 2**29
-"""Of all pictures that are being decoded. One that takes more is decoded while no other is."""
+"""Maximum memory of all pictures being decoded. A picture that needs more is decoded alone."""
 
 WHOLE_FRAMES = ("WEBP", "AVIF", "HEIF", "TIFF", "GIF")
-"""Formats whose decoders unpack the whole picture, beside what Pillow keeps."""
+"""Formats whose decoders unpack the whole picture, in addition to the copy of Pillow."""
 
 
 def decoding_bytes(picture: Image.Image, n_stored: int) -> int:
-    """About how many bytes it takes to decode a picture that was opened, from its header.
+    """Estimate how many bytes it takes to decode an open picture, from its header.
 
     Parameters
     ----------
     picture : Image
-        A JPEG of the size that ``picture.draft`` has chosen.
+        If it is a JPEG, after ``picture.draft``, which sets the size at which it is decoded.
     n_stored : int
-        Pixels of the file.
+        Number of pixels in the file.
 
     Examples
     --------
@@ -32,17 +32,18 @@ def decoding_bytes(picture: Image.Image, n_stored: int) -> int:
     """
     n_pixels = picture.width * picture.height
     if picture.format == "JPEG":
-        # A progressive one keeps the coefficients of all its scans, two bytes each, whatever size it is decoded at.
+        # A progressive JPEG keeps the coefficients of all its scans, two bytes each, at any decoded size.
         return 8 * n_pixels + (6 * n_stored if picture.info.get("progressive") else 0)
     return (16 if picture.format in WHOLE_FRAMES else 8) * n_pixels
 
 
 class Budget:
-    """A number of bytes that threads share.
+    """Memory budget that threads share.
 
     Parameters
     ----------
     total : int
+        Number of bytes.
     """
 
     def __init__(self, total: int) -> None:
@@ -52,7 +53,7 @@ class Budget:
 
     @contextmanager
     def take(self, n_bytes: int) -> Iterator[None]:
-        """Wait until there is room for so many bytes, and hold them; more than there are: until all others are back."""
+        """Wait until `n_bytes` are free and hold them; a larger number than the total takes the whole budget."""
         n_bytes = min(n_bytes, self.total)
         with self._changed:
             self._changed.wait_for(lambda: self._taken + n_bytes <= self.total)
@@ -66,4 +67,4 @@ class Budget:
 
 
 DECODING = Budget(DECODING_BYTES)
-"""Shared by all that decodes in this process."""
+"""Budget of all pictures decoded in this process."""

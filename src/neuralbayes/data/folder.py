@@ -1,4 +1,4 @@
-"""Picture files as a source: read by a few threads, kept in memory when small, decoded on demand when not."""
+"""Picture files as a source of images, kept in memory, in a temporary file, or decoded on demand."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from neuralbayes.data.sources import check_indices
 from neuralbayes.data.spool import Spool
 from neuralbayes.system.limits import free_memory
 
-SHORT_SIDE = 64  # pixels of the shorter side, at most, where no size is asked for
-MEMORY_LIMIT = 2**29  # bytes of decoded images that are kept in memory; more go to disk
+SHORT_SIDE = 64  # maximum pixels of the shorter side if no size is given
+MEMORY_LIMIT = 2**29  # maximum bytes of decoded images in memory; larger sets go to disk
 
 _Result = TypeVar("_Result")
 Check = Callable[[int, tuple[int, int, int]], None]
-"""Told how many images there are and the shape (H, W, C) of one before any is decoded; raises if that is too much."""
+"""Called with the number of images and their shape (H, W, C) before any is decoded; raises if that is too much."""
 
 
 class Options(TypedDict, total=False):
-    """How picture files are read, as :class:`FilesSource` takes it."""
+    """Keyword arguments of :class:`FilesSource`."""
 
     size: int | tuple[int, int] | None
     channels: int | None
@@ -42,37 +42,37 @@ class Options(TypedDict, total=False):
 
 
 class FilesSource(ListedSource):
-    """Picture files as images of one size: PNG, JPEG, BMP, GIF and TIFF (first frame), WebP, AVIF, HEIC.
+    """Source of images of one size from picture files: PNG, JPEG, BMP, GIF and TIFF (first frame), WebP, AVIF, HEIC.
 
-    Every file is decoded once at the start, so that a long run does not meet one later that cannot be.
+    Every file is decoded once at the start, so unreadable files are found before a long run.
 
     Parameters
     ----------
     paths : sequence of paths
     size : int or tuple (H, W), optional
-        Size of the images; others are scaled until they cover it, and cut. By default the commonest size, reduced to
-        64 pixels on its shorter side where that is longer.
+        Size of the images. Pictures of another size are scaled until they cover it, then cropped. By default the most
+        common size, reduced to 64 pixels on its shorter side if that is longer.
     channels : {1, 3}, optional
-        Grey or RGB. By default RGB as soon as one picture has colours.
+        1 for grey, 3 for RGB. By default RGB if at least one picture has colours.
     interpolation : {"area", "bilinear", "bicubic"} or NetworkResizing, default="area"
-        How pictures are scaled.
+        How to scale pictures.
     memory_limit : int, default=2**29
-        Decoded images of at most this many bytes in all are kept in memory; else in a temporary file, if there is room
-        on the disk, or not at all.
+        Decoded images are kept in memory if they take at most this many bytes in total. Otherwise they are kept in a
+        temporary file, or decoded on demand if the disk has no room.
     progress : bool, default=True
-        Show a bar when reading takes longer than two seconds.
+        Show a progress bar if reading takes longer than two seconds.
     check : callable, optional
-        Called with the number of pictures and the shape (H, W, C) of an image, as their headers have it, before any
-        is decoded.
+        Called with the number of pictures and the shape (H, W, C) of an image before any picture is decoded. Both come
+        from the headers of the files.
 
     Attributes
     ----------
     paths : tuple of Path
         The file of each image.
     reduced_from : tuple (H, W), or None
-        The commonest size, where no size was asked for and it was reduced.
+        The most common size, if no size was given and it was reduced.
     thumbnails : Thumbnails
-        Of each image, by which blank ones and repetitions are found.
+        A thumbnail of each image, to find blank images and near-duplicates.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class FilesSource(ListedSource):
         self._require(self.paths)
 
     def read(self, indices: ArrayLike) -> NDArray[np.uint8]:
-        """Images at `indices` in uint8, shape (m, H, W, C); an OSError if a file can no longer be read."""
+        """Images at `indices` in uint8, shape (m, H, W, C); raises OSError if a file can no longer be read."""
         if self._images is not None:
             return self._images[check_indices(indices, len(self))]
         if self._spool is not None:
@@ -111,12 +111,12 @@ class FilesSource(ListedSource):
         return super().read(indices)
 
     def __getstate__(self) -> dict[str, object]:
-        return self.__dict__ | {"_spool": None}  # another process decodes for itself
+        return self.__dict__ | {"_spool": None}  # another process decodes the files itself
 
     def _readable(
         self, function: Callable[[Path], _Result], paths: list[Path], description: str, progress: bool, block: int
     ) -> Iterator[tuple[Path, _Result]]:
-        """(path, function(path)) of each path, without those that are passed over where it fails."""
+        """Yield (path, function(path)) for each path; if the function fails, call `_pass_over` instead."""
         with late_bar(description, len(paths), enabled=progress) as advance:
             for path, result in zip(paths, parallel(function, paths, block), strict=True):
                 advance(1)
@@ -140,7 +140,7 @@ class FilesSource(ListedSource):
         n_bytes = len(paths) * math.prod(self.shape)
         fits = n_bytes <= most
         spool = Spool(self.shape) if not fits and Spool.has_room(n_bytes) else None
-        # One array from the start: a list of images and then their stack would need twice the memory.
+        # Fill one array: a list of images and then their stack would need twice the memory.
         images = np.empty((len(paths) if fits else 0, *self.shape), np.uint8)
         for path, image in self._readable(self._read_one, paths, "reading pictures", progress, self._block):
             if fits:
@@ -148,7 +148,7 @@ class FilesSource(ListedSource):
             elif spool is not None:
                 try:
                     spool.add(image)
-                except OSError:  # the disk has filled up since: decode again when images are read
+                except OSError:  # the disk is full now, so decode on demand
                     spool = None
             self.thumbnails.add(image)
             kept.append(path)
@@ -159,27 +159,27 @@ class FilesSource(ListedSource):
 
 
 class FolderSource(FilesSource):
-    """The pictures in a folder and its sub-folders, in the order of their names.
+    """Source of images from a folder and its sub-folders, in the order of their names.
 
-    Those that cannot be decoded are left out and listed in `skipped`.
+    Pictures that cannot be decoded are left out and listed in `skipped`.
 
     Parameters
     ----------
     path : path
-        A folder.
+        Path of the folder.
     class_folders : bool, optional
-        Whether the sub-folders are classes. By default they are when there are two or more and every picture lies
-        in one.
+        Whether the sub-folders are classes. By default they are if there are at least two and every picture is in one.
     **options
-        Of :class:`FilesSource`.
+        Keyword arguments of :class:`FilesSource`.
 
     Attributes
     ----------
     labels : ndarray of int64 and shape (n,), or None
+        Class of each image, an index of `class_names`.
     class_names : tuple of str, or None
         Names of the class folders.
     skipped : list of (Path, str)
-        Files that were left out, and why.
+        Files that were left out, each with the reason.
     """
 
     def __init__(self, path: str | Path, *, class_folders: bool | None = None, **options: Unpack[Options]) -> None:
@@ -188,7 +188,7 @@ class FolderSource(FilesSource):
             raise NotADirectoryError(f"`path` must be a folder of pictures, got {folder}, which is not a folder")
         self.skipped: list[Skipped]
         found, self.skipped = scan_folder(folder)
-        if class_folders:  # said before anything is decoded
+        if class_folders:  # raises before anything is decoded
             self._label(found, folder, find_classes(found, folder, True))
         super().__init__(found, **options)
         self.class_names = find_classes(list(self.paths), folder, class_folders)
@@ -222,7 +222,7 @@ class FolderSource(FilesSource):
 
 
 def check_size(size: int | tuple[int, int] | None) -> tuple[int, int] | None:
-    """`size` as (H, W), or None."""
+    """Return `size` as (H, W), or None."""
     if size is None:
         return None
     pair = (size, size) if isinstance(size, int) else tuple(size)
@@ -232,7 +232,7 @@ def check_size(size: int | tuple[int, int] | None) -> tuple[int, int] | None:
 
 
 def check_channels(channels: int | None) -> int | None:
-    """`channels` itself when it is 1, 3 or None."""
+    """Return `channels` if it is 1, 3 or None, else raise ValueError."""
     if channels not in (None, 1, 3):
         raise ValueError(f"`channels` must be 1 (grey) or 3 (RGB), got {channels!r}")
     return channels
@@ -241,11 +241,11 @@ def check_channels(channels: int | None) -> int | None:
 def choose_shape(
     headers: list[tuple[tuple[int, int], int]], size: tuple[int, int] | None, channels: int | None
 ) -> tuple[tuple[int, int, int], tuple[int, int] | None]:
-    """(H, W, C), and the size that is reduced to it, if one is."""
+    """Choose the shape (H, W, C) of the images; also return the most common size if it was reduced, else None."""
     reduced_from = None
     if size is None:
         counts = Counter(header for header, _ in headers)
-        height, width = min(counts, key=lambda one: (-counts[one], one))  # the commonest; of several, the smallest
+        height, width = min(counts, key=lambda one: (-counts[one], one))  # the most common size; the smallest in a tie
         size = (height, width)
         if min(size) > SHORT_SIDE:
             reduction = min(size) / SHORT_SIDE

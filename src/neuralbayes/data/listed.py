@@ -1,4 +1,4 @@
-"""Pictures by their files, decoded when they are read, by a few threads; and some images for another process."""
+"""Picture files that a few threads decode on demand, and blocks of images for other processes."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from neuralbayes.data.pictures import PictureError, no_longer_readable, read_pic
 from neuralbayes.data.resizing import Interpolation, NetworkResizing
 from neuralbayes.data.sources import ArraySource, ImageSource, SubsetSource, check_indices
 
-N_THREADS = min(8, (os.cpu_count() or 1) + 1)  # Pillow lets other threads run while it decodes
-BLOCK = 256  # files handed to the threads at a time, at most
-WAITING_BYTES = 2**27  # of images that wait to be put into their place
+N_THREADS = min(8, (os.cpu_count() or 1) + 1)  # Pillow releases the GIL while it decodes
+BLOCK = 256  # maximum number of files handed to the threads at a time
+WAITING_BYTES = 2**27  # maximum bytes of decoded images that wait to be copied
 
 _Result = TypeVar("_Result")
 
@@ -26,7 +26,7 @@ _Result = TypeVar("_Result")
 def parallel(
     function: Callable[[Path], _Result], paths: list[Path], block: int = BLOCK
 ) -> Iterator[_Result | PictureError]:
-    """Results in the order of `paths`, or the error in place of one; at most `block` of them wait."""
+    """Yield `function(path)` or its PictureError for each path, in order; at most `block` results wait."""
 
     def attempt(path: Path) -> _Result | PictureError:
         try:
@@ -34,23 +34,23 @@ def parallel(
         except PictureError as error:
             return error
 
-    # Warnings of Pillow are left alone: filters belong to the whole process, and changing them here, while another
-    # thread may change them too, can leave them changed for good.
+    # Do not silence warnings of Pillow here: filters belong to the whole process, and if another thread changes them
+    # at the same time, they may never be restored.
     with ThreadPoolExecutor(N_THREADS) as pool:
         for start in range(0, len(paths), block):
             yield from pool.map(attempt, paths[start : start + block])
 
 
 class ListedSource:
-    """Pictures that were found readable before, perhaps by another process.
+    """Source of images from files that are known to be readable, perhaps from another process.
 
     Parameters
     ----------
     paths : sequence of Path
     shape : tuple (H, W, C)
-        They are scaled until they cover it, and cut.
+        Shape of the images. Pictures are scaled until they cover it, then cropped.
     interpolation : {"area", "bilinear", "bicubic"} or NetworkResizing, default="area"
-        How they are scaled.
+        How to scale pictures.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class ListedSource:
         Raises
         ------
         OSError
-            When a file that could be read at the start no longer can.
+            If a file can no longer be read.
         """
         checked = check_indices(indices, len(self))
         batch = np.empty((len(checked), *self.shape), np.uint8)
@@ -89,14 +89,15 @@ class ListedSource:
 
 
 def block_of(source: ImageSource, rows: slice, *, sent: bool, paths: Sequence[Path] = ()) -> ImageSource:
-    """The images `rows` of a source, as another process can take them if they are to be sent.
+    """Take the images `rows` of a source, in a form that can be sent to another process if needed.
 
     Parameters
     ----------
     source : ImageSource
     rows : slice
     sent : bool
-        Whether they go to another process: by their files where there are some, which it then reads, or as an array.
+        Whether the images go to another process. If so, it gets the paths and reads the files, or an array if there
+        are no paths.
     paths : sequence of Path, optional
         The file of each image of `source`.
     """

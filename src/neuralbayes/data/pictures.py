@@ -1,4 +1,4 @@
-"""One picture file to one uint8 array: eight formats, every colour mode, a limit on pixels."""
+"""Read a picture file as a uint8 array: eight formats, every colour mode, a limit on pixels."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from neuralbayes.data.decoding import DECODING, decoding_bytes
 from neuralbayes.data.resizing import Interpolation, NetworkResizing, cover
 from neuralbayes.system.allocator import return_free_memory
 
-#: Suffixes that are read.
+#: Suffixes of files to read.
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".avif", ".heic", ".heif"})
-#: Suffixes of pictures that are not read, which is worth telling.
+#: Suffixes of pictures that cannot be read and are reported.
 OTHER_SUFFIXES = frozenset({".jp2", ".svg", ".psd", ".ico", ".ppm", ".pgm"})
 
 FORMATS = ["PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "AVIF", "HEIF"]
 IN_WORDS = "PNG, JPEG, BMP, GIF, WebP, TIFF, AVIF, HEIC"
 HEIF_SUFFIXES = (".heic", ".heif")
-MAX_PIXELS = 64_000_000  # below what Pillow itself warns of; 200 MB unpacked
+MAX_PIXELS = 64_000_000  # below the number at which Pillow warns; 200 MB unpacked
 MAX_FILE_BYTES = 256 * 2**20
-MAX_RLE_PIXELS = 4_000_000  # Pillow decodes such a BMP in Python, a byte at a time
+MAX_RLE_PIXELS = 4_000_000  # Pillow decodes a run-length coded BMP in Python, a byte at a time
 STRIP_PIXELS = 2**20
-LARGE = 2**26  # bytes of a picture after which free memory is given back
+LARGE = 2**26  # bytes of a picture after which free memory is returned to the system
 
-#: What Pillow raises on files that are not pictures, or damaged ones.
+#: Errors that Pillow raises for damaged files and files that are not pictures.
 DAMAGE = (
     UnidentifiedImageError,
     Image.DecompressionBombError,
@@ -50,7 +50,7 @@ DAMAGE = (
     RuntimeError,
     struct.error,
     zlib.error,
-    Warning,  # where the user turned warnings into errors
+    Warning,  # if the user turned warnings into errors
 )
 
 _ORIENTATION = 0x0112  # EXIF: how the camera was held
@@ -70,15 +70,14 @@ class PictureError(ValueError):
 
 
 def no_longer_readable(path: Path, reason: PictureError) -> OSError:
-    """What to raise of a picture that could be read at the start and has gone or changed since."""
+    """The error for a picture that was readable at the start and is now missing or changed."""
     return OSError(
-        f"{path} could be read at the start and cannot now: {reason}; bring it back, and what was begun goes on where "
-        "it was"
+        f"{path} could be read at the start but not now: {reason}; restore the file, then run the same command again"
     )
 
 
 def picture_header(path: Path) -> tuple[tuple[int, int], int]:
-    """((H, W), channels) of a picture file from its header; raises :class:`PictureError`."""
+    """Read ((H, W), channels) of a picture file from its header; raises :class:`PictureError`."""
     try:
         with _open(path) as picture:
             turned = _orientation(picture) >= 5
@@ -93,26 +92,26 @@ def read_picture(
 ) -> NDArray[np.uint8]:
     """Read a picture file as uint8 of shape (H, W, channels).
 
-    A GIF or TIFF gives its first frame. The turn in the EXIF data is applied, transparent parts become white, and 16
-    bits become 8.
+    Only the first frame of a GIF or TIFF is read. The picture is rotated as its EXIF data say, transparent parts become
+    white, and 16 bits become 8.
 
     Parameters
     ----------
     path : Path
     size : tuple (H, W)
-        A picture of another size is scaled until it covers this one, and its middle is taken.
+        A picture of another size is scaled until it covers this size, and its middle is returned.
     channels : {1, 3}
-        Grey or RGB.
+        1 for grey, 3 for RGB.
     interpolation : {"area", "bilinear", "bicubic"} or NetworkResizing, default="area"
-        How it is scaled.
+        How to scale the picture.
 
     Raises
     ------
     PictureError
-        When the file is empty, damaged, no picture of the known formats, or too large.
+        If the file is empty, damaged, too large, or not in a known format.
     """
     try:
-        with ExitStack() as room:  # given back when nothing of the picture is left
+        with ExitStack() as room:  # released after the decoded picture is gone
             image, needed = _decoded(path, size, channels, interpolation, room)
             if needed > LARGE:
                 return_free_memory()
@@ -124,10 +123,10 @@ def read_picture(
 def _decoded(
     path: Path, size: tuple[int, int], channels: int, interpolation: Interpolation | NetworkResizing, room: ExitStack
 ) -> tuple[NDArray[np.uint8], int]:
-    """The picture, and about how many bytes it took to decode, which `room` holds until it is closed."""
+    """Decode a picture; also return the estimated number of bytes, which `room` holds until it is closed."""
     with _open(path) as picture:
-        # JPEG can be decoded at 1/2, 1/4 or 1/8 of its size for far less work. Twice the size wanted leaves the
-        # filter something to average.
+        # A JPEG can be decoded at 1/2, 1/4 or 1/8 of its size in far less time. Decode at least twice the requested
+        # size, so the filter can still average pixels.
         longest = 2 * max(interpolation.scaled if isinstance(interpolation, NetworkResizing) else size)
         n_stored = picture.width * picture.height
         picture.draft(None, (longest, longest))
@@ -145,7 +144,7 @@ def fit_picture(
     channels: int,
     interpolation: Interpolation | NetworkResizing = "area",
 ) -> NDArray[np.uint8]:
-    """Colours to grey or RGB, then scaled to cover `size` (H, W) and cut in the middle: (H, W, channels)."""
+    """Convert to grey or RGB, scale to cover `size` (H, W), and crop the middle: uint8 (H, W, channels)."""
     plain = _plain(picture, channels)
     if isinstance(interpolation, NetworkResizing):
         fitted = interpolation(plain, size)
@@ -156,7 +155,7 @@ def fit_picture(
 
 @contextmanager
 def _open(path: Path) -> Iterator[Image.Image]:
-    # Not blocking: a pipe that calls itself a picture would otherwise never answer. Windows has no such flag.
+    # Without blocking: opening a named pipe would otherwise wait forever. Windows has no such flag.
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     with open(descriptor, "rb") as file:
         status = os.fstat(descriptor)
@@ -180,13 +179,13 @@ def _open(path: Path) -> Iterator[Image.Image]:
 
 
 def _known() -> frozenset[str]:
-    """Formats that Pillow reads here; AVIF depends on how it was built."""
+    """Formats that this build of Pillow reads; not all builds read AVIF."""
     Image.init()
     return frozenset(Image.OPEN)
 
 
 def _register_heif() -> None:
-    """Let Pillow read the pictures of telephones."""
+    """Let Pillow read HEIC, the format of many telephones."""
     try:
         from pillow_heif import register_heif_opener
     except ImportError as error:
@@ -211,21 +210,21 @@ def _reason(error: BaseException) -> PictureError:
 def _orientation(picture: Image.Image) -> int:
     try:
         value = picture.getexif().get(_ORIENTATION, 1)
-    except DAMAGE:  # a damaged note beside a sound picture
+    except DAMAGE:  # damaged metadata in an intact picture
         return 1
     return value if isinstance(value, int) else 1
 
 
 def picture_channels(picture: Image.Image) -> int:
-    """1 where a picture is grey, else 3."""
+    """1 if the picture is grey, else 3."""
     return 1 if picture.mode in ("1", "L", "LA", "La", "I", "F") or picture.mode.startswith("I;16") else 3
 
 
 def _plain(picture: Image.Image, channels: int) -> Image.Image:
-    """`picture` in mode L or RGB, without transparency and with 8 bits."""
+    """Convert a picture to mode L or RGB, without transparency and with 8 bits."""
     mode = "L" if channels == 1 else "RGB"
     if picture.mode == "I" or picture.mode.startswith("I;16"):
-        # Pillow clips 16 bits at 255; the upper byte is meant.
+        # Pillow clips 16-bit values at 255, so take the upper byte instead.
         values = np.asarray(picture).clip(0, 65_535)
         values >>= 8
         picture = Image.fromarray(values.astype(np.uint8))
@@ -235,7 +234,7 @@ def _plain(picture: Image.Image, channels: int) -> Image.Image:
 
 
 def _on_white(picture: Image.Image) -> Image.Image:
-    """`picture` in mode RGB with white behind it, some rows at a time: all at once would take a gigabyte."""
+    """Put a picture on white, in mode RGB, a few rows at a time: the whole picture could take a gigabyte."""
     result = Image.new("RGB", picture.size)
     rows = max(1, STRIP_PIXELS // picture.width)
     for top in range(0, picture.height, rows):

@@ -1,4 +1,4 @@
-"""How a picture gets to its size: scaled to cover it and cut, or step by step as pretrained networks want it."""
+"""Resize a picture: in one step, or in the steps that pretrained networks expect."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal
 from PIL import Image
 
 Interpolation = Literal["area", "bilinear", "bicubic"]
-"""How pictures are scaled; pretrained networks want what they were trained with."""
+"""Interpolation method. Pretrained networks need the one that they were trained with."""
 
 FILTERS = {
     "area": Image.Resampling.BOX,
@@ -19,15 +19,15 @@ FILTERS = {
 
 @dataclass(frozen=True)
 class NetworkResizing:
-    """Scale a whole picture to whole pixels, then cut its middle: to the pixel what timm and torchvision do.
+    """Scale a whole picture to whole pixels, then crop its middle, exactly like timm and torchvision.
 
     Attributes
     ----------
     scaled : tuple (H, W)
-        The picture is scaled until it just covers this size.
+        Size that the scaled picture just covers.
     interpolation : {"area", "bilinear", "bicubic"}
     squash : bool
-        Scale it to exactly this size instead, whatever its proportions.
+        Scale to exactly this size instead, without keeping the proportions.
     """
 
     scaled: tuple[int, int]
@@ -35,7 +35,7 @@ class NetworkResizing:
     squash: bool = False
 
     def __call__(self, picture: Image.Image, size: tuple[int, int]) -> Image.Image:
-        """The middle (H, W) of the scaled picture.
+        """Scale the picture and crop its middle `size` (H, W).
 
         Examples
         --------
@@ -60,7 +60,7 @@ class NetworkResizing:
 
 
 def cover(picture: Image.Image, size: tuple[int, int], interpolation: Interpolation = "area") -> Image.Image:
-    """The middle of a picture in the proportions of `size` (H, W), scaled to it in one step."""
+    """Crop the middle of a picture to the proportions of `size` (H, W) and scale it to this size, in one step."""
     height, width = size
     if picture.size == (width, height):
         return picture
@@ -69,7 +69,7 @@ def cover(picture: Image.Image, size: tuple[int, int], interpolation: Interpolat
     left, top = max(picture.width - cut_width, 0.0) / 2, max(picture.height - cut_height, 0.0) / 2
     box = (left, top, min(left + cut_width, picture.width), min(top + cut_height, picture.height))
     method = FILTERS[interpolation]
-    # The area filter to reduce, as for STL-10: it averages all pixels, and none from outside the box.
+    # Reduce with the area filter, as for STL-10: it averages all pixels in the box and no others.
     if interpolation == "area":
         method = Image.Resampling.BOX if scale >= 1 else Image.Resampling.BILINEAR
     return picture.resize((width, height), method, box=box)

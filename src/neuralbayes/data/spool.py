@@ -1,4 +1,4 @@
-"""Decoded images on disk, for when memory is short: they are read again without being decoded again."""
+"""Decoded images in a temporary file, for sets of images that do not fit into memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 
 class Spool:
-    """Images of one shape in an unnamed temporary file, which is deleted with the object.
+    """Store images of one shape in an unnamed temporary file, which is deleted with the object.
 
     Parameters
     ----------
@@ -36,14 +36,14 @@ class Spool:
 
     @staticmethod
     def has_room(n_bytes: int) -> bool:
-        """Whether `n_bytes` take at most half of the free space for temporary files."""
+        """Whether `n_bytes` fit into half of the free space for temporary files."""
         try:
             return n_bytes <= shutil.disk_usage(tempfile.gettempdir()).free // 2
         except OSError:
             return False
 
     def add(self, image: NDArray[np.uint8]) -> None:
-        """Append an image. All images are added before any is read."""
+        """Append an image. Add all images before reading any."""
         self._file.write(np.ascontiguousarray(image).data)
 
     def read(self, indices: NDArray[np.int64]) -> NDArray[np.uint8]:

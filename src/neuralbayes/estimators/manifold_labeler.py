@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from neuralbayes.estimators.table_vectorizer import TableVectorizer
 
 FEW_NEIGHBORS = 8
-"""With 5, "auto" went wrong on three of the ten sets of `data.toys`, a seed each; with 8 it was right on these."""
+"""With 5 neighbours, "auto" failed for one seed on each of three of the ten sets of `data.toys`; with 8 it did not."""
 
 
 class ManifoldLabeler(Clusterer):
@@ -78,8 +78,8 @@ class ManifoldLabeler(Clusterer):
         Turns data frames into standardised numbers. Leave out categories, because their gaps prove nothing.
     random_state : int, RandomState instance or None, default=None
     device : str, default="auto"
-        Where to compute: "cpu", "cuda", "cuda:1" or "mps"; "auto" is the best one there is. All rows are labelled
-        there; the few that are fitted stay on the CPU.
+        Where to label the rows: "cpu", "cuda", "cuda:1" or "mps"; "auto" is the best one available. Training uses few
+        rows and runs on the CPU.
     verbose : bool, default=False
         Show progress.
 
@@ -100,7 +100,7 @@ class ManifoldLabeler(Clusterer):
         99 % quantile of the separation in nats of Gaussian rows with the size and covariance of `X`, which have no
         clusters; 0 if no manifold came close to being certified.
     disjoint_ : ndarray of shape (n_clusters_,), bool
-        Whether a manifold is certified: `separation_` is at least 90 % of log 2 and above `null_separation_`, also on
+        Whether a manifold is certified: `separation_` is at least 0.9 log 2 and above `null_separation_`, also on
         unseen rows and without discrete columns.
     discrete_columns_ : list of int
         Columns such as booleans, codes and ids without which the manifolds are not separate, so they are not certified.
@@ -219,7 +219,7 @@ class ManifoldLabeler(Clusterer):
         """
         from neuralbayes.system.devices import named_device
 
-        named_device(self.device)  # refused before anything is computed
+        named_device(self.device)  # raises before anything is computed
         self._forget()
         if getattr(X, "ndim", 2) in (3, 4):
             raise ValueError(
@@ -244,7 +244,7 @@ class ManifoldLabeler(Clusterer):
             verbose=bool(self.verbose),
             objective=DML() if self.objective is None else self.objective,
         )
-        with one_thread():  # the sample is small: threads would spend their time waiting for each other
+        with one_thread():  # the sample is small, so threads would mostly wait for each other
             geometry = Geometry(rows, options, rng)
             if n_states > 1 and not geometry.basis.any():
                 raise ValueError(f"X has a single distinct row, but n_clusters={n_states} needs at least as many.")
@@ -287,7 +287,7 @@ class ManifoldLabeler(Clusterer):
         return ", ".join(f"x{j}" if names is None else str(names[j]) for j in self.discrete_columns_)
 
     def _warn_of_states(self) -> None:
-        """Say which states are not what was asked for, why that may be, and what to do."""
+        """Warn that clusters are not certified, with the probable cause and a remedy."""
         if self.discrete_columns_:
             _warn(
                 f"The clusters are not certified as disjoint: only {self._named_columns()} separates them, whose "
@@ -320,7 +320,7 @@ class ManifoldLabeler(Clusterer):
         )
 
     def _warn_of_selection(self) -> None:
-        """Say where states are certified that "auto" did not settle on, since resamples do not find them again."""
+        """Warn about certified manifolds that resamples do not confirm, or that only discrete columns separate."""
         not_again = [
             n
             for n, stability in zip(self.selection_["n_clusters"], self.selection_["stability"], strict=True)
@@ -346,4 +346,4 @@ class ManifoldLabeler(Clusterer):
 
 
 def _warn(message: str) -> None:
-    warnings.warn(message, ConvergenceWarning, stacklevel=5)  # from where `fit` was called, past its decorator
+    warnings.warn(message, ConvergenceWarning, stacklevel=5)  # the caller of `fit`, past its decorator

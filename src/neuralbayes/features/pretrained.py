@@ -1,10 +1,10 @@
-"""Pretrained networks of pictures and of texts, by name, each with its own preprocessing.
+"""Load pretrained networks for pictures and texts by name, each with its own preprocessing.
 
 ==============================  ============================================================================
-``timm:NAME``                   a network of timm; ``timm:local-dir:FOLDER`` with the weights of a folder
-``torchvision:NAME``            a network of torchvision, with its default weights
-``onnx:FILE``                   a network of pictures as an ONNX file
-``sentence-transformers:NAME``  a network of texts, by its name or the folder that it lies in
+``timm:NAME``                   a network from timm; ``timm:local-dir:FOLDER`` loads weights from a folder
+``torchvision:NAME``            a network from torchvision, with its default weights
+``onnx:FILE``                   a network for pictures in an ONNX file
+``sentence-transformers:NAME``  a network for texts, by its name or its folder
 ``file.py:function``            your own: uint8 pictures (n, H, W, 3), or a list of texts, to (n, n_features)
 ==============================  ============================================================================
 """
@@ -31,27 +31,27 @@ from neuralbayes.system.devices import torch_device
 Kind = Literal["pictures", "texts"]
 
 BATCH = 32
-"""Pictures that pass through a network at once."""
+"""Number of pictures in a batch."""
 
 IMAGENET = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-"""Mean and standard deviation of the colours that most networks were trained with."""
+"""Mean and standard deviation of the colours on ImageNet, which most networks expect."""
 
 SIDE = 224
-"""Pixels a side where neither the network nor the user says how many."""
+"""Side of pictures in pixels if neither the network nor the user gives a size."""
 
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """What happens to a picture before a network sees it.
+    """Preprocessing of pictures for a network.
 
     Attributes
     ----------
     size : tuple (H, W)
-        Of the pictures that the network gets.
+        Size of the input of the network.
     resizing : NetworkResizing
-        How they get this size.
+        How to resize pictures to this size.
     mean, std : tuple of float
-        Of the colours, which are in [0, 1].
+        Mean and standard deviation of the colours, which are in [0, 1].
     """
 
     size: tuple[int, int]
@@ -60,7 +60,7 @@ class Preprocessing:
     std: tuple[float, ...] = IMAGENET[1]
 
     def __call__(self, pictures: NDArray[np.uint8]) -> Tensor:
-        """The network's input: uint8 (n, *size, 3) -> float32 (n, 3, *size)."""
+        """Standardise pictures: uint8 (n, *size, 3) -> float32 (n, 3, *size)."""
         x = torch.from_numpy(np.ascontiguousarray(pictures)).permute(0, 3, 1, 2).float() / 255.0
         mean, std = (torch.tensor(values).reshape(1, -1, 1, 1) for values in (self.mean, self.std))
         return (x - mean) / std
@@ -68,19 +68,19 @@ class Preprocessing:
 
 @dataclass(frozen=True)
 class PretrainedNetwork:
-    """A frozen network whose features stand for pictures or texts.
+    """A frozen network that computes features of pictures or texts.
 
     Attributes
     ----------
     name : str
-        As it was asked for.
+        The name that was passed to :func:`pretrained_network`.
     kind : {"pictures", "texts"}
     identity : str
-        A digest of its weights and preprocessing: features of the same identity can be compared.
+        A digest of its weights and preprocessing. Features from networks with the same identity can be compared.
     compute : callable
         uint8 pictures (n, *preprocessing.size, 3), or a list of texts -> features (n, n_features).
     preprocessing : Preprocessing or None
-        Of pictures.
+        Preprocessing of pictures; None for texts.
     """
 
     name: str
@@ -90,7 +90,7 @@ class PretrainedNetwork:
     preprocessing: Preprocessing | None = None
 
     def __call__(self, items: NDArray[np.uint8] | list[str]) -> NDArray[np.float32]:
-        """The features of some pictures or texts: (n, n_features), checked."""
+        """Compute the features of pictures or texts, shape (n, n_features); raises ValueError if they are not valid."""
         with torch.no_grad():
             found = self.compute(items)
         features = np.asarray(found.float().cpu() if isinstance(found, Tensor) else found, np.float32)
@@ -109,14 +109,14 @@ def pretrained_network(
     Parameters
     ----------
     name : str
-        One of the forms that the table of this module lists.
+        One of the forms in the table of this module.
     kind : {"pictures", "texts"}
-        What it is to be used on.
+        Kind of the data.
     size : tuple (H, W), optional
-        Pixels that a network of pictures gets, by default those that it was trained with.
+        Input size of a network for pictures, by default the size that it was trained with.
     device : str, default="auto"
-        Where it computes: "cpu", "cuda", "cuda:1" or "mps"; "auto" is the best one there is. A function of your own
-        computes where it will.
+        Where to compute: "cpu", "cuda", "cuda:1" or "mps"; "auto" is the best one available. Your own function chooses
+        its device itself.
 
     Returns
     -------
@@ -135,7 +135,7 @@ def pretrained_network(
         of, load = FAMILIES[family]
         if of != kind:
             fitting = ", ".join(form for form, (other, _) in FAMILIES.items() if other == kind)
-            raise ValueError(f"{name} is a network of {of}, but there are {kind} here; take one of {fitting}")
+            raise ValueError(f"{name} is a network for {of}, but the data are {kind}; use one of {fitting}")
         return load(name, rest, size, torch_device(device))
     return _own(name, kind, size)
 
@@ -177,7 +177,7 @@ def _interpolation(name: str, otherwise: Interpolation) -> Interpolation:
 
 
 def without_classes(network: nn.Module) -> None:
-    """Replace the last linear layer of a classifier: what came into it comes out.
+    """Replace the last linear layer of a classifier by the identity, so the network returns the input of that layer.
 
     Examples
     --------
@@ -189,8 +189,8 @@ def without_classes(network: nn.Module) -> None:
     layers = [path for path, module in network.named_modules() if isinstance(module, nn.Linear)]
     if not layers:
         raise ValueError(
-            f"`network` must end in a linear layer of classes, got {type(network).__name__} without one; use "
-            "timm:NAME, or a function of your own (file.py:function)"
+            f"`network` must end in a linear layer, got {type(network).__name__} without one; use timm:NAME, or your "
+            "own function (file.py:function)"
         )
     parent, _, child = layers[-1].rpartition(".")
     setattr(network.get_submodule(parent), child, nn.Identity())
@@ -221,7 +221,7 @@ def _onnx(name: str, rest: str, size: tuple[int, int] | None, device: torch.devi
     if len(session.get_inputs()) != 1:
         raise ValueError(f"{path} must have one input, the pictures, got {len(session.get_inputs())}")
     given = session.get_inputs()[0]
-    raw = given.type == "tensor(uint8)"  # takes pictures as they are, (n, H, W, 3), as `export` writes them
+    raw = given.type == "tensor(uint8)"  # raw pictures (n, H, W, 3), as in files that `export` writes
     sides = [side if isinstance(side, int) else None for side in (given.shape[1:3] if raw else given.shape[2:4])]
     wanted = size or (sides[0] or SIDE, sides[1] or SIDE)
     preprocessing = Preprocessing(wanted, NetworkResizing(wanted))
@@ -265,7 +265,7 @@ def _own(name: str, kind: Kind, size: tuple[int, int] | None) -> PretrainedNetwo
 
 
 def digest_of(weights: Mapping[str, Tensor], settings: object) -> str:
-    """A digest of weights and of settings, in their written form."""
+    """Compute a digest of the weights and of ``repr(settings)``."""
     found = hashlib.blake2b(repr(settings).encode(), digest_size=16)
     for key, tensor in sorted(weights.items()):
         found.update(key.encode())

@@ -1,4 +1,4 @@
-"""DML + beta R_c descended from several starts together; rows held out choose the best start and its best step."""
+"""Minimise DML + beta R_c from several starts together; held-out rows select the best start and its best step."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ HELD_OUT = 0.2
 
 @dataclass
 class Labeling:
-    """A network with its states, how far they are apart, and how it was found."""
+    """A fitted network, the separation of its states, and how it was found."""
 
     network: SineNetwork
     separation: Array  # (n_states,) in nats
-    objective: float  # DML + beta R_c on rows held out
+    objective: float  # DML + beta R_c on held-out rows
     loss_curve: list[float]
     n_iter: int
     null: float = 0.0  # separation of connected rows, in nats
-    columns: tuple[int, ...] = ()  # those that make the states alone
+    columns: tuple[int, ...] = ()  # columns that alone separate the states
 
     @property
     def disjoint(self) -> NDArray[np.bool_]:
@@ -44,7 +44,7 @@ class Labeling:
 
 
 def fit_states(geometry: Geometry, n_states: int, options: Options, rng: np.random.RandomState) -> Labeling:
-    """The best of `n_init` starts, and of as many again where none of the first is certified."""
+    """Fit from `n_init` starts and return the best; if it is not certified, also fit from as many new starts."""
     best = _descend(geometry, _starts(geometry, n_states, options, rng), options)
     if not best.disjoint.all():
         again = _descend(geometry, _starts(geometry, n_states, options, rng), options)
@@ -53,16 +53,16 @@ def fit_states(geometry: Geometry, n_states: int, options: Options, rng: np.rand
 
 
 def single_state(geometry: Geometry) -> Labeling:
-    """Everything in one state, which has no rest to be separated from."""
+    """Put all rows into one state, whose separation is 0."""
     return Labeling(geometry.network(1), np.zeros(1), 0.0, [], 0)
 
 
 def _starts(geometry: Geometry, n_states: int, options: Options, rng: np.random.RandomState) -> Array:
-    """Coefficients of `n_init` heads that fit different divisions of the sample: (n_states, n_init, n_modes)."""
+    """Coefficients of `n_init` output layers fitted to different divisions: (n_states, n_init, n_modes)."""
     divisions = [geometry.walk.territories(n_states, rng) for _ in range(options.n_init)]
     if options.n_init >= 4:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # fewer distinct points than states is no news here
+            warnings.simplefilter("ignore")  # KMeans warns if there are fewer distinct points than states
             labels = KMeans(n_states, n_init=1, random_state=rng).fit_predict(geometry.points)
         divisions[-1] = np.eye(n_states)[labels]
     target = np.stack(divisions, axis=2)
@@ -75,8 +75,11 @@ def _starts(geometry: Geometry, n_states: int, options: Options, rng: np.random.
 
 
 def _descend(geometry: Geometry, start: Array, options: Options) -> Labeling:
-    """Adam on DML + beta R_c from all starts together; the best on rows held out, at its best step."""
-    from neuralbayes.manifolds.adam import Adam  # whoever loads a model does not train
+    """Run Adam on DML + beta R_c from all starts together, and return the best start at its best step.
+
+    Held-out rows decide which is best.
+    """
+    from neuralbayes.manifolds.adam import Adam  # not needed to load a model
     from neuralbayes.manifolds.loss import StartsLoss
 
     n_states, n_init, _ = start.shape
@@ -96,7 +99,7 @@ def _descend(geometry: Geometry, start: Array, options: Options) -> Labeling:
     while waited < 3:
         with torch.no_grad():
             value = loss(test, weights)
-        better = value < best - options.tol  # False where NaN
+        better = value < best - options.tol  # False for NaN
         best = torch.where(better, value, best)
         best_weights = torch.where(better[:, None], weights, best_weights)
         curve.append(float(best.min()))
@@ -117,5 +120,5 @@ def _descend(geometry: Geometry, start: Array, options: Options) -> Labeling:
 
 
 def n_held_out(n: int) -> int:
-    """Rows held out of n, which are in random order: the first fifth; none where there are few."""
+    """Number of held-out rows: a fifth of n, or 0 if n < 50. They are the first rows, because rows are shuffled."""
     return int(HELD_OUT * n) if n >= 50 else 0

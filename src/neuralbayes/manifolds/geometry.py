@@ -1,4 +1,4 @@
-"""The sample that a fit looks at: its span, its graph, and the smooth functions on it."""
+"""The sample of rows that a fit uses: its span, its graph, and the smooth functions on it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from neuralbayes.objectives import Objective
 
 @dataclass(frozen=True)
 class Options:
-    """What a fit can be told; see :class:`neuralbayes.ManifoldLabeler`."""
+    """Parameters of a fit; see :class:`neuralbayes.ManifoldLabeler`."""
 
     beta: float
     n_init: int
@@ -32,7 +32,7 @@ class Options:
 
 
 class Geometry:
-    """A sample of the rows: its span, its graph, and the functions on it from smooth to rough."""
+    """A random sample of distinct rows: its span, its graph, and the functions on it from smooth to rough."""
 
     def __init__(self, X: Array, options: Options, rng: np.random.RandomState) -> None:
         rows = rng.permutation(len(X))[: options.max_samples]
@@ -44,7 +44,8 @@ class Geometry:
         self.graph = NeighborGraph(self.points, options.n_neighbors)
         self.walk = RandomWalk(self.graph, WALK_LENGTH)
         self.settled = settled(self.walk, self.points)
-        # Wavelengths from two spacings, where neighbours can still be told apart, to three times the data's radius, 1.
+        # Wavelengths range from two spacings, which still separate neighbours, to three times the radius of the data,
+        # which is 1.
         shortest = min(2.0 * self.graph.spacing, 0.5)
         wavelength = np.exp(rng.uniform(np.log(shortest), np.log(3.0), options.n_hidden))
         self.frequency = rng.standard_normal((self.points.shape[1], options.n_hidden)) / wavelength
@@ -56,18 +57,21 @@ class Geometry:
         self.values: Array = hidden @ self.modes  # (n_rows, n_modes)
 
     def network(self, n_states: int) -> SineNetwork:
-        """A network on this span with an output layer of zeros."""
+        """Make a network on this span, with an output layer of zeros."""
         center, basis = torch.from_numpy(self.center), torch.from_numpy(self.basis)
         return SineNetwork(center, basis, torch.from_numpy(self.frequency), torch.from_numpy(self.phase), n_states)
 
     def relative_roughness(self, n_states: int) -> Array:
-        """R_c of each mode in units of the first that K disjoint manifolds would not have for free: (n_modes,)."""
+        """R_c of each mode, divided by the R_c of mode K + 1 for K states: (n_modes,).
+
+        On K disjoint manifolds, the first K modes are almost constant on each, so their R_c is almost 0.
+        """
         unit = float(self.roughness[min(n_states, len(self.roughness) - 1)])
-        return self.roughness / (unit or 1.0)  # no mode but the constant: a single distinct row
+        return self.roughness / (unit or 1.0)  # 0 if the constant is the only mode: a single distinct row
 
 
 def take(X: Array, rows: NDArray[np.int64]) -> Array:
-    """Rows of `X` in double; read in the order in which they lie, which a memory-mapped file likes."""
+    """Rows of `X` in double precision, read in ascending order, which is fast for memory-mapped files."""
     order = np.argsort(rows)
     sample = np.empty((len(rows), X.shape[1]))
     sample[order] = X[rows[order]]
@@ -75,21 +79,21 @@ def take(X: Array, rows: NDArray[np.int64]) -> Array:
 
 
 def _first_of_equals(rows: Array) -> NDArray[np.int64]:
-    """Indices of the rows without those that an earlier one equals."""
+    """Indices of the rows that equal no earlier row."""
     if len(np.unique(rows.sum(axis=1))) == len(rows):  # equal rows have equal sums
         return np.arange(len(rows))
     first: dict[bytes, int] = {}
-    for i, row in enumerate(rows + 0.0):  # which makes -0.0 and 0.0 the same
+    for i, row in enumerate(rows + 0.0):  # adding 0.0 turns -0.0 into 0.0
         first.setdefault(row.tobytes(), i)
     return np.fromiter(first.values(), np.int64, len(first))
 
 
 def span(sample: Array, standardize: bool) -> tuple[Array, Array]:
-    """Center (n_features,) and basis (n_features, rank) of the span of the rows, their root mean square radius 1."""
+    """Center (n_features,) and basis (n_features, rank) of the span of the rows, with a mean square radius of 1."""
     n, d = sample.shape
     center = sample.mean(axis=0)
     centered = sample - center
-    # One number for all columns keeps the geometry; it also keeps squares in range.
+    # Dividing all columns by the same number keeps the geometry and prevents overflow of squares.
     scale = centered.std(axis=0) if standardize else np.full(d, _largest(centered))
     scale[scale == 0.0] = 1.0
     centered /= scale
@@ -102,15 +106,15 @@ def span(sample: Array, standardize: bool) -> tuple[Array, Array]:
     vectors = vectors if subspace is None else subspace @ vectors
     if values[-1] <= 0.0:  # a single distinct row
         return center, np.zeros((d, 1))
-    kept = values > 1e-12 * values[-1]  # a millionth in length: beyond the rounding of float32
+    kept = values > 1e-12 * values[-1]  # a millionth in length, more than the rounding of float32
     radius = np.sqrt(values[kept].sum())
     return center, vectors[:, kept][:, ::-1] / radius / scale[:, None]
 
 
 def _low_rank_span(rows: Array, rank: int = 32) -> tuple[Array | None, Array]:
-    """An orthonormal basis of few columns that holds all rows, and the rows in it: most columns often carry nothing.
+    """An orthonormal basis of at most `rank` vectors that spans all rows, and the rows in it.
 
-    None and the rows themselves where there is none.
+    Returns None and the rows themselves if there is no such basis.
     """
     n, d = rows.shape
     if d <= 2 * rank:

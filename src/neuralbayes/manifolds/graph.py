@@ -16,27 +16,27 @@ Array = NDArray[np.float64]
 
 
 class NeighborGraph:
-    """Each point joined to its nearest neighbours by edges that weigh less the longer they are for either end.
+    """Graph that joins each point to its nearest neighbours.
 
-    An edge of length d weighs exp(-2 d^2 / s^2), where s is the smaller of its two ends' distances to their k-th
-    neighbour: what is near for a lonely point may be far for one in a crowd, and such an edge leads out of the crowd's
-    manifold.
+    An edge of length d has weight exp(-2 d^2 / s^2). Each end has a distance to its k-th neighbour, and s is the
+    smaller one of the two. An edge that is short for an isolated point may be long for a point in a dense region, and
+    then it leads out of the manifold of the dense region.
 
     Parameters
     ----------
     points : ndarray of shape (n_points, n_dimensions)
     n_neighbors : int
-        k; between 10 and this, a sixtieth of the points, where they are few.
+        Maximum of k. With few points, k is a sixtieth of their number, but at least 10.
 
     Attributes
     ----------
     weight : csr_matrix of shape (n_points, n_points), symmetric
     degree : ndarray of shape (n_points,)
-        Sums of the rows of `weight`, positive.
+        Sums of the rows of `weight`, all positive.
     spacing : float
         Median distance to the k-th neighbour.
     n_neighbors : int
-        k.
+        Number of neighbours k.
     """
 
     def __init__(self, points: Array, n_neighbors: int) -> None:
@@ -45,7 +45,7 @@ class NeighborGraph:
         distance, index = nearest_neighbors(points, k)
         reach = distance[:, -1].clip(np.finfo(float).tiny ** 0.5)
         weight = np.exp(-2.0 * (distance / np.minimum(reach[:, None], reach[index])) ** 2)
-        weight[weight < 0.05] = 0.0  # a single long edge is enough to lead a long walk astray
+        weight[weight < 0.05] = 0.0  # a single long edge can lead a long walk out of a manifold
         order = np.argsort(index, axis=1)  # in the order of the columns of a sparse matrix
         weight, index = (np.take_along_axis(values, order, axis=1).ravel() for values in (weight, index))
         one_way = sp.csr_matrix((weight, index, np.arange(0, n * k + 1, k)), shape=(n, n))
@@ -58,18 +58,18 @@ class NeighborGraph:
         self.degree: Array = np.asarray(self.weight.sum(axis=1)).ravel() + 1e-9
 
     def laplacian(self) -> sp.csr_matrix:
-        """Degrees less weights, whose quadratic form sums the weighted squares of differences over the edges."""
+        """Degrees minus weights. Its quadratic form is the weighted sum of squared differences over the edges."""
         return sp.diags(self.degree, format="csr") - self.weight
 
     def joined(self, edges: sp.csr_matrix) -> Self:
-        """The same graph with more edges, given as a symmetric matrix of their weights."""
+        """Return a copy of the graph with more edges, given as a symmetric matrix of their weights."""
         graph = copy.copy(self)
         graph._weigh(self.weight + edges)
         return graph
 
 
 class RandomWalk:
-    """A walk along the edges of a graph that stops with probability 1/length before each step.
+    """Random walk along the edges of a graph that stops with probability 1 / (length + 1) before each step.
 
     Parameters
     ----------
@@ -84,20 +84,20 @@ class RandomWalk:
         self._solver = Solver(graph.degree * (1.0 + self._stop), graph.weight)
 
     def __call__(self, values: Array) -> Array:
-        """Mean of `values` where the walk from each point stops: (n_points, ...) -> (n_points, ...)."""
+        """Mean of `values` at the points where the walk from each point stops: (n_points, ...) -> (n_points, ...)."""
         flat = values.reshape(len(values), -1)
         return self._solver(self._stop * self.graph.degree[:, None] * flat).reshape(values.shape)
 
     def territories(self, n_states: int, rng: np.random.RandomState) -> Array:
-        """Divide the points between walks from seeds, each seed where the walks before it come least.
+        """Divide the points between walks from seeds. Each seed is the point that earlier walks visit least.
 
         Returns
         -------
         ndarray of shape (n_points, n_states)
-            Share of each seed's walk in the visits to a point; rows sum to 1, or to 0 where none comes.
+            Share of each seed's walk in the visits to a point. Rows sum to 1, or to 0 if no walk visits the point.
         """
         degree = self.graph.degree
-        settled = degree >= np.quantile(degree, 0.2)  # an outlier would be a territory of its own
+        settled = degree >= np.quantile(degree, 0.2)  # an outlier as a seed would be a territory by itself
         visits = np.zeros((len(degree), n_states))
         seed = rng.choice(np.flatnonzero(settled))
         for k in range(n_states):

@@ -1,4 +1,4 @@
-"""Memory that is free inside the process, given back to the system."""
+"""Return free memory of the process to the operating system."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 
 def return_free_memory() -> bool:
-    """Give free blocks back to the system where the C library can (glibc); whether there were any.
+    """Return free blocks to the operating system if the C library can (glibc), and say whether there were any.
 
-    glibc keeps the large blocks that a thread has freed for that thread, so that threads which decode one large picture
-    after the other hold far more than those that are being decoded.
+    glibc keeps large blocks that a thread has freed for later use by the same thread. Threads that decode many large
+    pictures would therefore hold far more memory than the pictures being decoded.
     """
     trim = _trim()
     return trim is not None and bool(trim(0))
@@ -22,4 +22,4 @@ def return_free_memory() -> bool:
 def _trim() -> Any:
     if not sys.platform.startswith("linux"):
         return None
-    return getattr(ctypes.CDLL(None), "malloc_trim", None)  # musl has none
+    return getattr(ctypes.CDLL(None), "malloc_trim", None)  # musl does not have it
