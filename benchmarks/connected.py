@@ -1,4 +1,4 @@
-"""Rows that lie on one connected piece, in the forms that real tables have them: nothing here is to be certified."""
+"""Rows that form a single connected piece, with the quirks of real tables. Nothing here should be certified."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Kind = Callable[[int, np.random.RandomState], Array]
 
 
 def gaussian(dim: int) -> Kind:
-    """With a covariance of its own for each seed."""
+    """Gaussian rows with a random covariance, which depends on the seed."""
 
     def draw(n: int, rng: np.random.RandomState) -> Array:
         mixing = np.eye(dim) + rng.standard_normal((dim, dim)) / (2.0 * np.sqrt(dim))
@@ -67,12 +67,12 @@ def rounded(scale: float, dim: int) -> Kind:
 
 
 def beside(column: Callable[[int, np.random.RandomState], Array]) -> Kind:
-    """Three Gaussian columns and another, or several others, that have nothing to do with them."""
+    """Three Gaussian columns next to one or more independent columns."""
     return lambda n, rng: np.column_stack([rng.standard_normal((n, 3)), column(n, rng)])
 
 
 def categories(n: int, rng: np.random.RandomState) -> Array:
-    """Two categories of three and four values, one-hot."""
+    """Two one-hot encoded categories, with three and four values."""
     return np.column_stack([np.eye(k)[rng.choice(k, n, p=rng.dirichlet(np.full(k, 2.0)))] for k in (3, 4)])
 
 
@@ -108,4 +108,4 @@ CONNECTED: dict[str, Kind] = {
     "beside ids with a gap": beside(ids_with_a_gap),
     "beside a column that is half zeros": beside(half_zeros),
 }
-"""Each takes the number of rows and a generator."""
+"""Functions that draw connected rows, by name. Each takes the number of rows and a random generator."""

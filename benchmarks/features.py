@@ -1,11 +1,11 @@
-"""Clusterers on features of pretrained networks: photographs and sentences, with the number of classes given.
+"""Compare clusterers on features of pretrained networks, with a given number of classes.
 
-Photographs are the 10,000 test images of CIFAR-10 with the 1,280 features of EfficientNet-lite0, sentences are CLINC150
-with embeddings of MiniLM. benchmarks/embed.py puts both into FOLDER.
+The data are photographs, the 10,000 test images of CIFAR-10 with 1,280 features of EfficientNet-lite0, and sentences,
+CLINC150 with embeddings of MiniLM. benchmarks/embed.py writes both to FOLDER.
 
     python benchmarks/features.py FOLDER --seeds 3
 
-One thread; results go to results/real/features.json as they come, and a second run goes on.
+It uses one thread. Each result is added to results/real/features.json, and a second run continues.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ def k_means(X: Array, k: int, seed: int) -> Array:
 
 
 def mixture(X: Array, k: int, seed: int) -> Array:
-    """Diagonal covariances on 64 principal components: full ones of all columns do not fit so few rows."""
+    """Gaussian mixture with diagonal covariances on 64 principal components; there are too few rows for full ones."""
     points = PCA(64, random_state=seed).fit_transform(X)
     return np.asarray(GaussianMixture(k, covariance_type="diag", n_init=3, random_state=seed).fit_predict(points))
 
 
 def umap_points(X: Array, seed: int) -> Array:
-    """The plane of a UMAP as BERTopic makes it: 15 neighbours by cosine, 5 dimensions."""
+    """Embed the rows with UMAP as in BERTopic: 15 neighbours by cosine, 5 dimensions."""
     return np.asarray(
         import_module("umap")
         .UMAP(n_neighbors=15, n_components=5, min_dist=0.0, metric="cosine", random_state=seed, n_jobs=1)
@@ -64,7 +64,7 @@ def umap_points(X: Array, seed: int) -> Array:
 
 
 def umap_hdbscan(X: Array, k: int, seed: int) -> Array:
-    """It is not told k, but that a cluster has at least a fifth of the rows of a class; others are noise, -1."""
+    """HDBSCAN on UMAP. k only sets the minimum cluster size, a fifth of the rows per class; noise is -1."""
     size = max(10, len(X) // (5 * k))
     found = import_module("hdbscan").HDBSCAN(min_cluster_size=size, core_dist_n_jobs=1)
     return np.asarray(found.fit_predict(umap_points(X, seed)))
@@ -75,7 +75,7 @@ def umap_k_means(X: Array, k: int, seed: int) -> Array:
 
 
 def evoc(X: Array, k: int, seed: int) -> Array:
-    """Of its layers of clusters that with the number nearest to k; noise is -1."""
+    """EVoC: the layer whose number of clusters is closest to k; noise is -1."""
     found = import_module("evoc").EVoC(random_state=seed)
     found.fit(np.ascontiguousarray(X, np.float32))
     layers = [np.asarray(layer) for layer in found.cluster_layers_]
@@ -100,12 +100,12 @@ def load(folder: Path, name: str) -> tuple[Array, Array]:
 
 
 def measure(results: Results, folder: Path, name: str, method: str, seed: int) -> None:
-    """Accuracy over all rows, those called noise counted as wrong; AMI, noise being one cluster; processor seconds."""
+    """Record accuracy, AMI and processor seconds; noise is wrong for the accuracy and one cluster for the AMI."""
     key: Record = {"set": name, "method": method, "seed": seed}
     if results.has("features", key):
         return
     X, y = load(folder, name)
-    if method in ("UMAP + k-means", "UMAP + HDBSCAN", "EVoC"):  # these compile for seconds when first called
+    if method in ("UMAP + k-means", "UMAP + HDBSCAN", "EVoC"):  # the first call compiles code, which takes seconds
         METHODS[method](X[:600], 10, seed)
     start = time.process_time()
     labels = METHODS[method](X, int(y.max()) + 1, seed)
@@ -128,7 +128,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--only", nargs="*", default=[], help="sets and methods, by name")
+    parser.add_argument("--only", nargs="*", default=[], help="names of sets and methods to measure")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     packages = ("neuralbayes", "torch", "numpy", "scikit-learn", "umap-learn", "hdbscan", "evoc")

@@ -1,4 +1,4 @@
-"""What docs/compare.md and docs/images.md say of features of pretrained networks and of many photographs."""
+"""Tables and texts on pretrained features and many photographs, for docs/compare.md and docs/images.md."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pages import read_result, table
 
 
 def features_table() -> str:
-    """Clusterers on features of photographs and of sentences."""
+    """Table of clusterers on features of photographs and of sentences."""
     records = read_result("real/features.json")["records"]
     names, methods = (list(dict.fromkeys(record[field] for record in records)) for field in ("set", "method"))
     rows = []
@@ -34,7 +34,7 @@ def features_table() -> str:
 
 
 def photographs_caption() -> str:
-    """Memory and time of `neuralbayes label` on many photographs."""
+    """Text on the memory and time of `neuralbayes label` for many photographs."""
     lines = []
     for record in read_result("real/photographs.json")["records"]:
         by = "the features of a pretrained network" if record["features"] else "their pixels"

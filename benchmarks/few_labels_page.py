@@ -1,4 +1,4 @@
-"""The part of docs/clustering.md about known classes, links and updates, from results/real/*.json."""
+"""Section of docs/clustering.md on known classes, links and updates, from results/real/*.json."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OURS = "InformationClusterer"
 
 
 def few_labels_sections() -> list[str]:
-    """Paragraphs and tables, in order."""
+    """The paragraphs and tables of the section, in order."""
     results = Results(FOLDER, None, ["few_labels", "links", "update"], "")
     names = results.names("few_labels", "set")
     nothing_new = [record for record in results.records["update"] if not record["new"]]
@@ -35,7 +35,7 @@ def few_labels_sections() -> list[str]:
 
 
 def known_table(results: Results) -> str:
-    """Means over tables, by method and number of labels."""
+    """Table of means over data sets, by method and number of labels."""
     numbers = results.names("few_labels", "labels")
     rows = []
     for method in results.names("few_labels", "method"):

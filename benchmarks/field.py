@@ -1,11 +1,12 @@
-"""Clusterers beside each other on images and tables: accuracy, and what it took.
+"""Compare the accuracy and cost of clusterers on images and tables.
 
-    python benchmarks/field.py                  the tables, one seed, kept nowhere: minutes
-    python benchmarks/field.py --full           images too, more seeds, into results/field: hours; goes on where it was
-    python benchmarks/field.py --full --again --methods InformationClusterer    what is there already, anew
-    python benchmarks/field.py --page           docs/clustering.md and its pictures, from it and from tried.py
+    python benchmarks/field.py                  measure tables with one seed, without saving: minutes
+    python benchmarks/field.py --full           measure images too, with more seeds, into results/field: hours
+    python benchmarks/field.py --full --again --methods InformationClusterer    measure one method again
+    python benchmarks/field.py --page           write docs/clustering.md and its pictures
 
-Every fit is a process of its own, and its cost the processor time of it, loading excluded.
+An interrupted --full continues. The page also uses results of tried.py. Every fit runs in its own process, and its cost
+is the processor time without loading the data.
 """
 
 from __future__ import annotations
@@ -34,17 +35,17 @@ from neuralbayes.probes.clustering_accuracy import clustering_accuracy
 from neuralbayes.training.progress import progress
 
 ROOT = Path(__file__).parents[1]
-TIME_LIMIT = 45 * 60.0  # seconds for one fit
+TIME_LIMIT = 45 * 60.0  # maximum seconds of one fit
 SEEDS, SEEDS_OF_TABLES = 5, 3
 FEWER = {"IMSAT": 1, "DEC": 1, "GemClus": 1, "HDBSCAN on UMAP": 1, "GMM on UMAP": 1, "spectral clustering": 2}
-"""Seeds on images of what takes long."""
+"""Number of seeds on images for slow methods."""
 PACKAGES = ("neuralbayes", "torch", "numpy", "scipy", "scikit-learn", "hdbscan", "umap-learn", "gemclus")
 
 
 def measure_one(name: str, method: str, seed: int, threads: int) -> Record:
     """Fit a method to a set in this process."""
     data = {**IMAGES, **TABLES}[name]()
-    _ = data.rows if method in ("IMSAT", "DEC") else data.coordinates  # not a part of the cost
+    _ = data.rows if method in ("IMSAT", "DEC") else data.coordinates  # computed here, so it does not count as cost
     torch.set_num_threads(threads)
     with threadpool_limits(threads):
         clock, processor = time.perf_counter(), time.process_time()
@@ -63,7 +64,7 @@ def measure_one(name: str, method: str, seed: int, threads: int) -> Record:
 
 
 def in_child(name: str, method: str, seed: int, threads: int) -> Record:
-    """The same in a process of its own; only the time limit where it does not end in it, or the error it ends with."""
+    """Call `measure_one` in a new process; after an error or the time limit, the record only says what failed."""
     command = [sys.executable, __file__, "--one", name, method, str(seed), "--threads", str(threads)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=TIME_LIMIT, check=False)
@@ -76,7 +77,7 @@ def in_child(name: str, method: str, seed: int, threads: int) -> Record:
 
 
 def jobs(full: bool, seeds: int | None) -> list[dict[str, Any]]:
-    """What is to be measured, with as many seeds as are told, or else as it is worth."""
+    """List the fits to measure. `seeds` is the number of seeds; by default it depends on the set and the method."""
     of_images, of_tables = seeds or SEEDS, seeds or (SEEDS_OF_TABLES if full else 1)
     sets = {**(IMAGES if full else {}), **TABLES}
     return [
@@ -90,17 +91,21 @@ def jobs(full: bool, seeds: int | None) -> list[dict[str, Any]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--full", action="store_true", help="what is committed: images, more seeds")
-    parser.add_argument("--seeds", type=int, help=f"1, with --full {SEEDS} on images and {SEEDS_OF_TABLES} on tables")
-    parser.add_argument("--only", nargs="+", metavar="SET", help="these sets alone")
-    parser.add_argument("--methods", nargs="+", metavar="METHOD", help="these methods alone")
-    parser.add_argument("--again", action="store_true", help="forget what these sets, methods and seeds had before")
+    parser.add_argument(
+        "--full", action="store_true", help="also measure images, with more seeds, and save the results"
+    )
+    parser.add_argument(
+        "--seeds", type=int, help=f"default: 1; with --full {SEEDS} on images, {SEEDS_OF_TABLES} on tables"
+    )
+    parser.add_argument("--only", nargs="+", metavar="SET", help="measure only these sets")
+    parser.add_argument("--methods", nargs="+", metavar="METHOD", help="measure only these methods")
+    parser.add_argument("--again", action="store_true", help="discard earlier results of these sets, methods and seeds")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--page", action="store_true", help="write docs/clustering.md from the JSON, measure nothing")
-    parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="folder of the page")
+    parser.add_argument("--page", action="store_true", help="only write docs/clustering.md from saved results")
+    parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="folder to write the page to")
     parser.add_argument("--one", nargs=3, metavar=("SET", "METHOD", "SEED"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    warnings.filterwarnings("ignore")  # peers warn of graphs in parts and of starts that did not converge
+    warnings.filterwarnings("ignore")  # peers warn about disconnected graphs and starts that did not converge
     if arguments.one:
         name, method, seed = arguments.one
         print(json.dumps(measure_one(name, method, int(seed), arguments.threads)))

@@ -1,4 +1,4 @@
-"""The methods of benchmarks/field.py: each gets data and a seed, and returns labels of train and test."""
+"""Methods for benchmarks/field.py. Each takes data and a seed, and returns labels of train and test."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from neuralbayes.training.precision import InBfloat16, choose_precision
 
 Array = NDArray[Any]
 Labels = tuple[Array, Array] | tuple[Array, Array, Callable[[], dict[str, float]]]
-"""Of train and test, and what more there is to be measured, which does not count as cost."""
+"""Labels of train and test, and perhaps a function that measures more, whose time does not count as cost."""
 
 SPECTRAL_ROWS, GEMCLUS_ROWS = 10_000, 10_000
-"""Rows that these two are fitted to; their cost grows with the square."""
+"""Maximum number of rows to fit these methods to; their cost is quadratic."""
 NEAREST = 5
 
 
 def ours(data: Data, seed: int) -> Labels:
-    """States that are merged into clusters."""
+    """InformationClusterer, which merges states into clusters."""
     clusterer = nb.InformationClusterer(data.n_clusters, standardize=not data.is_images, random_state=seed)
     clusterer.fit(data.train)
     return clusterer.labels_, clusterer.predict(data.test), partial(_more, clusterer, data)
 
 
 def _more(clusterer: nb.InformationClusterer, data: Data) -> dict[str, float]:
-    """The objective, by which one of several seeds can be chosen, and a linear classifier on p(z|x) of images."""
+    """The objective, to choose among seeds, and for images the accuracy of a linear classifier on p(z|x)."""
     more = {"objective": clusterer.objective_}
     if data.is_images:
         train, test = ((clusterer.predict_proba(x).astype(np.float32), y) for x, y in data.scored)
@@ -46,7 +46,7 @@ def _more(clusterer: nb.InformationClusterer, data: Data) -> dict[str, float]:
 
 
 def ours_disjoint(data: Data, seed: int) -> Labels:
-    """The labeler of disjoint manifolds, which rows are not always on."""
+    """ManifoldLabeler, although the data need not have disjoint manifolds."""
     labeler = nb.ManifoldLabeler(data.n_clusters, random_state=seed).fit(data.coordinates[0])
     return labeler.labels_, labeler.predict(data.coordinates[1])
 
@@ -75,7 +75,10 @@ def umap_mixture(data: Data, seed: int) -> Labels:
 
 
 def umap_hdbscan(data: Data, seed: int) -> Labels:
-    """Of several least sizes the one that comes nearest to the number of clusters; noise goes to the nearest."""
+    """HDBSCAN with the best of five minimum cluster sizes; noise gets the label of its nearest neighbours.
+
+    The best size gives the number of clusters that is closest to the right one.
+    """
     import hdbscan
 
     train, test = _umap(data, seed)
@@ -105,17 +108,17 @@ def gemclus(data: Data, seed: int) -> Labels:
 
 
 def imsat(data: Data, seed: int) -> Labels:
-    """With its authors' settings."""
+    """IMSAT with the settings of its authors."""
     config = nb.baselines.ImsatRowsConfig(n_clusters=data.n_clusters, seed=seed)
     fitted = nb.baselines.imsat_rows(data.rows[0], config)
     return fitted.predict(data.rows[0]), fitted.predict(data.rows[1])
 
 
 def dec(data: Data, seed: int) -> Labels:
-    """Deep embedded clustering (Xie et al. 2016): autoencoder, k-means on its code, clusters that sharpen themselves.
+    """Deep embedded clustering (Xie et al. 2016): an autoencoder, k-means on its code, then self-training.
 
-    The network is that of the paper, d-500-500-2000-10, without its layers trained one by one before; in bfloat16 where
-    that is faster, as ours.
+    The network is that of the paper, d-500-500-2000-10, but without layer-wise pretraining. It uses bfloat16 if that is
+    faster, like InformationClusterer.
     """
     train_rows, test_rows = (torch.from_numpy(np.asarray(x, np.float32)) for x in data.rows)
     torch.manual_seed(seed)
@@ -152,7 +155,7 @@ def dec(data: Data, seed: int) -> Labels:
 
 
 class _Soft(nn.Module):
-    """Student's t between a code and each centre, divided by the sum: (n, d) -> (n, n_clusters)."""
+    """Kernel of Student's t between a code and each centre, normalised over the centres: (n, d) -> (n, n_clusters)."""
 
     def __init__(self, encoder: nn.Module, centers: Tensor) -> None:
         super().__init__()
@@ -178,7 +181,7 @@ def _train(network: nn.Module, step: Any, rows: Any, epochs: int, seed: int) -> 
 
 
 def _umap(data: Data, seed: int) -> tuple[Array, Array]:
-    """Ten dimensions in which neighbours lie close: train and test."""
+    """Embed train and test with UMAP in at most ten dimensions."""
     from umap import UMAP
 
     train, test = data.coordinates
@@ -189,7 +192,7 @@ def _umap(data: Data, seed: int) -> tuple[Array, Array]:
 
 
 def nearest(points: Array, labels: Array, others: Array) -> Array:
-    """The label of most of the nearest points, of each of others."""
+    """Label each of `others` by a majority vote of its nearest points."""
     return np.asarray(KNeighborsClassifier(min(NEAREST, len(points))).fit(points, labels).predict(others))
 
 

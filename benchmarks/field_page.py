@@ -1,4 +1,4 @@
-"""docs/clustering.md and its pictures, from what benchmarks/field.py and benchmarks/tried.py measured."""
+"""Write docs/clustering.md and its pictures from the results of benchmarks/field.py and benchmarks/tried.py."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from tried_mergings import MERGINGS
 from neuralbayes.system.files import atomic_write
 
 PAPER_PROBE, IMSAT_PUBLISHED = 99.22, 98.4
-"""On MNIST, in percent: a linear classifier on ten outputs (appendix H of the paper, by its protocol), and clusters."""
+"""Published accuracies on MNIST in percent: a linear classifier on ten outputs (appendix H of the paper, with its
+protocol), and the clusters of IMSAT."""
 
 DEC_KERAS, DEC_DA = "https://github.com/XifengGuo/DEC-keras", "https://github.com/XifengGuo/DEC-DA"
 FASHION_PUBLISHED = [
@@ -29,7 +30,7 @@ FASHION_PUBLISHED = [
     (f"DEC, [Guo]({DEC_KERAS})", "62", "mean of 10"),
     (f"DEC with augmentation, [Guo et al. 2018]({DEC_DA})", "58.6", ""),
 ]
-"""Clustering accuracies in percent, as their authors give them."""
+"""Clustering accuracies in percent, as published by their authors."""
 
 INTRODUCTION = """<!-- Generated from results/field/*.json by benchmarks/field.py --page: do not edit. -->
 
@@ -238,7 +239,7 @@ def tried_table(results: Results) -> str:
 
 
 def tried_summary(results: Results) -> str:
-    """What carries the recipe, and what is to be had beyond it."""
+    """Text on the settings that matter most, and on the best variant."""
     mean, merged = (
         {
             name: 100 * float(np.mean(list(results.column(TRIED, field, change=name).values())))
@@ -263,7 +264,7 @@ def tried_summary(results: Results) -> str:
 
 
 def restarts(results: Results) -> dict[str, tuple[list[float], float]]:
-    """By set, where there are several: the accuracies of the seeds, and that of the one with the least loss."""
+    """For each set with several seeds: the accuracies of all seeds, and of the seed with the lowest loss."""
     found = {}
     for name in [*IMAGES, *TABLES]:
         accuracy = results.column(FIELD, "accuracy", set=name, method=OURS)
@@ -301,7 +302,7 @@ def mergings_table(results: Results) -> str:
 
 
 def losses(results: Results) -> list[str]:
-    """Where another method has the higher mean, found in the numbers."""
+    """List the sets on which another method has a higher mean accuracy."""
     lines = []
     for name in results.names(FIELD, "set"):
         ours = float(np.mean(values(results, name, OURS)))

@@ -1,4 +1,4 @@
-"""Pictures of what benchmarks/field.py and benchmarks/tried.py measured."""
+"""Pictures of the results of benchmarks/field.py and benchmarks/tried.py."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ GRID = "#e5e5e5"
 Point = tuple[float, float]
 SIDES = {6: "left", -6: "right", 0: "center"}
 HEIGHTS = {3: "bottom", -3: "top", 9: "bottom", -9: "top"}
-"""Where a name can stand: offsets from its point in points, and which side of it is there."""
+"""Possible places of a name: its offset from its data point, in typographic points, and its alignment."""
 
 
 def draw_field(results: Results, path: Path) -> None:
-    """Accuracy against processor time, a panel for each set of images; a step joins those that nothing beats."""
+    """Plot accuracy against processor time, one panel per set of images, with the best accuracy at each cost."""
     names = [name for name in IMAGES if name in results.names(FIELD, "set")]
     figure = Figure(figsize=(4.2 * len(names), 4.0), layout="constrained")
     panels: list[tuple[Axes, dict[str, Point]]] = []
@@ -48,7 +48,7 @@ def draw_field(results: Results, path: Path) -> None:
         _quiet(ax)
         panels.append((ax, points))
     figure.axes[0].set_ylabel("clustering accuracy on the test set, %")
-    figure.draw_without_rendering()  # places the panels, which say where there is room for names
+    figure.draw_without_rendering()  # computes the layout of the panels, which places the names
     figure.set_layout_engine("none")
     for ax, points in panels:
         _write_names(ax, points)
@@ -56,7 +56,7 @@ def draw_field(results: Results, path: Path) -> None:
 
 
 def _write_names(ax: Axes, points: dict[str, Point]) -> None:
-    """A name beside each point, where it covers no other point and no other name."""
+    """Write a name next to each point, if possible without covering other points and names."""
     taken = [Bbox.from_bounds(x - 6, y - 6, 12, 12) for x, y in ax.transData.transform(list(points.values()))]
     for method, point in points.items():
         color = COLORS[0] if method == OURS else THEIRS
@@ -74,7 +74,7 @@ def _write_names(ax: Axes, points: dict[str, Point]) -> None:
                 bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5},
             )
             box = text.get_window_extent()
-            outside = not (ax.bbox.x0 + 4 <= box.x0 and box.x1 <= ax.bbox.x1)  # clear of the axis too
+            outside = not (ax.bbox.x0 + 4 <= box.x0 and box.x1 <= ax.bbox.x1)  # keep clear of the axis
             tried.append((int(outside) + sum(box.overlaps(other) for other in taken), len(tried), text, box))
         _, best, _, box = min(tried, key=lambda one: one[:2])
         taken.append(box)
@@ -84,14 +84,14 @@ def _write_names(ax: Axes, points: dict[str, Point]) -> None:
 
 
 def _draw_front(ax: Axes, points: list[Point]) -> None:
-    """The best accuracy that can be had for each cost."""
+    """Draw the best accuracy at each cost as a step function."""
     points = sorted(points)
     best = np.maximum.accumulate([accuracy for _, accuracy in points])
     ax.step([seconds for seconds, _ in points], best, where="post", color=COLORS[0], linewidth=1, alpha=0.5)
 
 
 def draw_tried(results: Results, path: Path) -> None:
-    """Errors of the recipe with one change at a time, the fewest on top."""
+    """Plot the errors of the recipe with one change at a time, with the lowest error on top."""
     errors = {
         name: [100 * (1 - value) for value in results.column(TRIED, "accuracy", change=name).values()]
         for name in changes(results)

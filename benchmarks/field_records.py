@@ -1,4 +1,4 @@
-"""What benchmarks/field.py and benchmarks/tried.py measured: numbers out of it, and a table for the terminal."""
+"""Results of benchmarks/field.py and benchmarks/tried.py: selected numbers, and a table for the terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.table import Table
 FIELD, FIELD_COMMAND = "field", "python benchmarks/field.py --full"
 TRIED, TRIED_COMMAND = "tried", "python benchmarks/tried.py"
 OTHER_SETS = ("MNIST 1:10", "Fashion-MNIST", "iris", "wine", "breast cancer", "digits")
-"""Changes of the data, under which no more than the way of merging is looked at."""
+"""Other data sets in the results of tried.py, which are used only to compare merging rules."""
 OURS = "InformationClusterer"
 NOT_MEASURED = "-"
 
@@ -26,12 +26,12 @@ def tried_results(folder: Path | None, versions: dict[str, str] | None, threads:
 
 
 def changes(results: Results) -> list[str]:
-    """Those of the recipe that were tried, the default among them."""
+    """The variants of the recipe that were measured, including the default."""
     return [name for name in results.names(TRIED, "change") if name not in OTHER_SETS]
 
 
 def values(results: Results, name: str, method: str, field: str = "accuracy") -> list[float]:
-    """One for each seed."""
+    """One value for each seed."""
     return list(results.column(FIELD, field, set=name, method=method).values())
 
 
@@ -42,7 +42,7 @@ def cost(results: Results, name: str, method: str) -> float | None:
 
 
 def percent(shares: list[float]) -> str:
-    """Mean and standard deviation in percent, on one line; a dash where nothing was measured."""
+    """Mean and standard deviation in percent, without line breaks; a dash if nothing was measured."""
     if not shares:
         return NOT_MEASURED
     spread = f"\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}{100 * np.std(shares, ddof=1):.1f}" if len(shares) > 1 else ""
@@ -54,7 +54,7 @@ def seconds(value: float | None) -> str:
 
 
 def print_summary(results: Results) -> None:
-    """Accuracy and cost on the terminal, and what failed."""
+    """Print accuracies, costs and failures to the terminal."""
     names = results.names(FIELD, "set")
     table = Table(title="Accuracy in percent, processor seconds")
     table.add_column("method")

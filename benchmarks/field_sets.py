@@ -1,4 +1,4 @@
-"""The data of benchmarks/field.py: images and tables whose classes are known, and used for nothing but scores."""
+"""Data for benchmarks/field.py: images and tables with known classes, which are only used for scores."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ Array = NDArray[Any]
 
 N_COMPONENTS = 64
 RAREST = 0.1
-"""Share of the rarest class that is kept in the imbalanced set; those between are kept in even steps."""
+"""Share of the rarest class to keep in the imbalanced set. The shares of the classes decrease linearly from 1."""
 
 
 @dataclass(frozen=True)
 class Data:
-    """Samples to be clustered, and samples to be scored on; of a table they are the same.
+    """Samples to cluster and samples to score; the same rows for a table.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Data:
 
     @cached_property
     def rows(self) -> tuple[Array, Array]:
-        """Pixels in [0, 1], or columns of unit variance: train and test."""
+        """Train and test as rows: pixels in [0, 1], or columns of unit variance."""
         if self.is_images:
             return tuple(x.reshape(len(x), -1) / np.float32(255) for x in (self.train, self.test))  # type: ignore[return-value]
         scaler = StandardScaler().fit(self.train)
@@ -65,7 +65,7 @@ class Data:
 
     @cached_property
     def coordinates(self) -> tuple[Array, Array]:
-        """What peers get: principal components of images as we take them ourselves, or columns of unit variance."""
+        """Input of the peers: principal components of images, as many as ours, or columns of unit variance."""
         if not self.is_images:
             return self.rows
         pca = PCA(N_COMPONENTS, random_state=0).fit(self.rows[0])
@@ -79,7 +79,7 @@ def _images(name: str) -> Data:
 
 
 def _imbalanced(name: str) -> Data:
-    """Of each class a smaller share than of the one before, down to a tenth; of the test set too."""
+    """Keep a smaller share of each class than of the one before, down to a tenth, in train and test."""
     data = _images(name)
     rng = np.random.default_rng(0)
     share = np.linspace(1.0, RAREST, data.n_clusters)
@@ -94,10 +94,10 @@ def _table(X: Any, classes: Any) -> Data:
 
 
 def _river(file: str, column: str) -> Data:
-    """A table that ships with the package river, read from its file."""
+    """Read a table from a file of the package river."""
     spec = find_spec("river")
     if spec is None or spec.origin is None:
-        raise ImportError("this table comes with river: pip install 'neuralbayes[bench]'")
+        raise ImportError("this table is part of river: pip install 'neuralbayes[bench]'")
     path = Path(spec.origin).parent / "datasets" / file
     if path.suffix == ".zip":
         with zipfile.ZipFile(path) as archive, archive.open(archive.namelist()[0]) as stream:
@@ -120,4 +120,4 @@ TABLES: dict[str, Callable[[], Data]] = {
     "image segments": lambda: _river("segment.csv.zip", "category"),
     "phishing": lambda: _river("phishing.csv.gz", "is_phishing"),
 }
-"""Four ship with scikit-learn, which has no others with classes; two with river."""
+"""Tables by name. Four come with scikit-learn, which has no others with classes, and two with river."""

@@ -1,8 +1,8 @@
-"""Exact gradients in micro-batches against the whole batch at once: time and peak memory, in one run.
+"""Compare exact gradients in micro-batches with the whole batch at once: time and peak memory.
 
-Prints, for MIM on the hidden states of a convolutional encoder and for DML on its last one, the peak memory that each
-micro-batch size takes as a share of the whole batch's, and its time as a ratio. Each setting runs in a process of its
-own, since the peak of a process never comes down.
+It measures MIM on the hidden states of a convolutional encoder, and DML on its last hidden state. For each micro-batch
+size, it prints the peak memory and the time, both relative to the whole batch. Each setting runs in its own process,
+because the peak memory of a process never decreases.
 """
 
 from __future__ import annotations
@@ -45,20 +45,20 @@ class Encoder(nn.Module):
 
 
 class LastPooled(Encoder):
-    """The last hidden state averaged over its positions: one vector of logits an image."""
+    """The same encoder, but it returns the mean of the last hidden state over positions: logits of each image."""
 
     def forward(self, x: Tensor) -> list[Tensor]:
         return [super().forward(x)[-1].mean(dim=(2, 3))]
 
 
 def measure(objective: str, microbatch_size: int) -> dict[str, float]:
-    """Seconds a step and megabytes above what the process held before it."""
+    """Measure the seconds per step, and the additional peak memory in megabytes."""
     torch.set_num_threads(2)
     torch.manual_seed(0)
     network = Encoder() if objective == "MIM" else LastPooled()
     loss = nb.MIM() if objective == "MIM" else nb.DML()
     batch = torch.randn(BATCH, 3, 32, 32)
-    nb.backward(loss, network, batch[:2])  # start-up costs are not the step's
+    nb.backward(loss, network, batch[:2])  # do not measure start-up costs
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = time.perf_counter()
     for _ in range(2):
@@ -69,7 +69,9 @@ def measure(objective: str, microbatch_size: int) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--one", nargs=2, metavar=("OBJECTIVE", "MICROBATCH"), help="measure one setting, print JSON")
+    parser.add_argument(
+        "--one", nargs=2, metavar=("OBJECTIVE", "MICROBATCH"), help="measure one setting and print JSON"
+    )
     arguments = parser.parse_args()
     if arguments.one:
         print(json.dumps(measure(arguments.one[0], int(arguments.one[1]))))

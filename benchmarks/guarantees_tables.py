@@ -1,4 +1,4 @@
-"""The tables of docs/guarantees.md, from results/guarantees/*.json."""
+"""Tables of docs/guarantees.md, made from results/guarantees/*.json."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pages import read_result, table
 
 
 def crashes_table() -> str:
-    """A run that is killed again and again."""
+    """Table of a run that is killed repeatedly."""
     result = read_result("guarantees/crashes.json")
     moments = {
         "at random": "at a random moment",
@@ -25,7 +25,7 @@ def crashes_table() -> str:
 
 
 def disks_table() -> str:
-    """What each command makes of a full disk and of a read-only one."""
+    """Table of the behaviour of each command on a full and on a read-only disk."""
     rows = [
         [
             f"`{row['command']}`",
@@ -38,7 +38,7 @@ def disks_table() -> str:
 
 
 def soak_table() -> str:
-    """Mixed commands, disturbed."""
+    """Table of a mix of commands under disturbances."""
     result = read_result("guarantees/soak.json")
     words = {
         "nothing": "left alone",
@@ -57,7 +57,7 @@ def soak_table() -> str:
 
 
 def fuzz_table() -> str:
-    """Mutated files for every reader."""
+    """Table of mutated files, for every reader."""
     rows = [
         [
             row["reader"],
@@ -73,7 +73,7 @@ def fuzz_table() -> str:
 
 
 def objectives_table() -> str:
-    """Objectives on extreme logits."""
+    """Table of objectives on extreme logits."""
     found = read_result("guarantees/numerics.json")["objectives"]
     names, types = (list(dict.fromkeys(row[column] for row in found)) for column in (0, 1))
     rows = []
@@ -87,7 +87,7 @@ def objectives_table() -> str:
 
 
 def estimators_table() -> str:
-    """Estimators on tables that nobody likes."""
+    """Table of estimators on degenerate data."""
     found = read_result("guarantees/numerics.json")["estimators"]
     names = list(next(iter(found.values())))
     rows = []
@@ -99,7 +99,7 @@ def estimators_table() -> str:
 
 
 def determinism_table() -> str:
-    """The same seed, again."""
+    """Table of results that are repeated with the same seed."""
     rows = [
         [
             f"`{row['result']}`",
@@ -116,7 +116,7 @@ def determinism_table() -> str:
 
 
 def leaks_table() -> str:
-    """What a process holds while it fits model after model."""
+    """Table of the memory and handles of a process that fits many models."""
     result = read_result("guarantees/leaks.json")
     rows = []
     for name, row in result.items():
@@ -127,7 +127,7 @@ def leaks_table() -> str:
 
 
 def mutants_table() -> str:
-    """How many changes of the core the tests notice."""
+    """Table of the number of changes to the core that the tests notice."""
     found = read_result("guarantees/mutants.json")["files"]
     rows = [[row["file"].removeprefix("src/neuralbayes/"), row["mutants"], row["killed"]] for row in found]
     rows.append(["all", *(sum(row[column] for row in rows) for column in (1, 2))])
@@ -136,7 +136,7 @@ def mutants_table() -> str:
 
 
 def equivalent_table() -> str:
-    """Why the changes that no test notices are none."""
+    """Table of the changes that no test notices, with the reasons why they change nothing."""
     groups: dict[tuple[str, str], int] = {}
     for row in read_result("guarantees/mutants.json")["files"]:
         for survivor in row["survivors"]:

@@ -1,9 +1,11 @@
-"""Features learned with the laptop preset, judged on all test images against the random encoder and the pixels.
+"""Compare features of the laptop preset with a random encoder and with pixels, on all test images.
 
-Real MNIST or CIFAR-10: `python benchmarks/images.py cifar10`. Everything goes on where it was interrupted. The probes
-follow, with the paper's MLP: three seeds under the honest protocol, and one under the paper's, which takes 100 epochs,
-for the trained encoder. All numbers go to results/images/DATA.json. There are two random encoders: one with the
-normalisation of the preset, and one with the paper's.
+    python benchmarks/images.py cifar10         or mnist, or fashion-mnist
+
+An interrupted run continues. After pretraining, the paper's MLP probes the features: with three seeds under the
+validation protocol, and for the trained encoder with one seed under the paper's protocol, which takes 100 epochs. All
+numbers go to results/images/DATA.json. There are two random encoders: one with the normalisation of the preset, and one
+with the normalisation of the paper.
 """
 
 from __future__ import annotations
@@ -26,8 +28,8 @@ PROTOCOLS = ("validation", "paper")
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", choices=["cifar10", "mnist", "fashion-mnist"])
-    parser.add_argument("--epochs", type=int, help="instead of the preset's")
-    parser.add_argument("--runs", type=Path, default=ROOT / "runs", help="where the folder of the run is")
+    parser.add_argument("--epochs", type=int, help="number of epochs, by default as in the preset")
+    parser.add_argument("--runs", type=Path, default=ROOT / "runs", help="parent of the run folder")
     arguments = parser.parse_args()
     folder = arguments.runs / f"laptop-{arguments.data}"
     data = nb.datasets.load(arguments.data)
@@ -55,7 +57,7 @@ def main() -> None:
     path = ROOT / "results" / "images" / f"{arguments.data}.json"
     record = {"command": command, **_kept(pretraining), "probes": {name: {} for name in rows}}
     if path.is_file() and (there := read_json(path))["config"] == record["config"]:
-        record = there  # what was judged need not be judged again
+        record = there  # keep the results of finished probes
     for protocol, seeds in (("validation", 3), ("paper", 1)):
         for name, row in rows.items():
             if protocol in record["probes"][name] or (protocol == "paper" and row.get("encoder") is not encoder):
@@ -74,7 +76,7 @@ def _kept(result: dict[str, Any]) -> dict[str, Any]:
 
 
 def _short(result: dict[str, Any]) -> dict[str, Any]:
-    """Without curves and confusion matrix."""
+    """A result without curves and confusion matrix."""
     long = ("curves", "confusion", "head", "protocol")
     return {k: round(v, 4) if isinstance(v, float) else v for k, v in result.items() if k not in long}
 

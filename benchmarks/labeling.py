@@ -1,10 +1,11 @@
-"""ManifoldLabeler beside its peers on manifolds whose labels are known: accuracy, certificate, number found, cost.
+"""Compare ManifoldLabeler with its peers on known manifolds: accuracy, certificate, number of clusters, cost.
 
-    python benchmarks/labeling.py               two seeds, without GemClus, kept nowhere: minutes
-    python benchmarks/labeling.py --full        twenty seeds into results/labeling; goes on where it was interrupted
-    python benchmarks/labeling.py --page        docs/labeling.md and its pictures from results/labeling
+    python benchmarks/labeling.py               measure two seeds without GemClus, without saving: minutes
+    python benchmarks/labeling.py --full        measure twenty seeds, into results/labeling
+    python benchmarks/labeling.py --page        write docs/labeling.md and its pictures from results/labeling
 
-Everything runs on one thread, and times are compared within a seed, one fit right after the other.
+An interrupted --full continues. Everything runs on one thread. Times are compared within a seed, with one fit right
+after the other.
 """
 
 from __future__ import annotations
@@ -41,27 +42,27 @@ from neuralbayes.training.progress import progress
 
 Array = NDArray[Any]
 Record = dict[str, Any]
-Job = tuple[str, Record, Callable[[], Record]]  # file, what identifies the record, what measures the rest of it
+Job = tuple[str, Record, Callable[[], Record]]  # file, key of the record, function that measures its values
 
 ROOT = Path(__file__).parents[1]
 FIRST_SEED = 100
 N_TRAIN, N_FRESH, DIM = 1200, 10_000, 512
 HDBSCAN_SIZES = (5, 20, 60)
-HDBSCAN_PREDICTS = 3  # seeds; it takes seconds for 10,000 rows
+HDBSCAN_PREDICTS = 3  # number of seeds; it takes seconds for 10,000 rows
 CONNECTED_FITS: tuple[tuple[int, int | Literal["auto"], bool], ...] = (
     (150, 2, True),
     (600, "auto", True),
     (1200, 3, False),
 )
-"""Rows, clusters asked for, and whether columns are standardised."""
-TIME_LIMIT = 150.0  # seconds for one process of the curve against n
+"""Number of rows, `n_clusters`, and whether columns are standardised."""
+TIME_LIMIT = 150.0  # maximum seconds of one process that measures cost against n
 
 
 def matching(y: Array, labels: Array) -> NDArray[np.int64]:
-    """Class of each label by the assignment that gets most rows right; noise, -1, and labels left over have none."""
+    """The class of each label, from the best one-to-one assignment; -1 for noise and unmatched labels."""
     table = np.zeros((max(labels.max() + 1, 1), y.max() + 1), dtype=np.int64)
     np.add.at(table, (labels[labels >= 0], y[labels >= 0]), 1)
-    classes = np.full(len(table) + 1, -1)  # the last is that of noise
+    classes = np.full(len(table) + 1, -1)  # the last one is for noise
     rows, columns = linear_sum_assignment(-table)
     classes[rows] = columns
     return classes
@@ -78,8 +79,8 @@ def spectral(n_clusters: int, seed: int) -> Any:
 
 
 def fit_peer(method: str, X: Array, n_clusters: int, seed: int) -> tuple[Any, float]:
-    """The fitted estimator and its seconds."""
-    if method == "HDBSCAN":  # takes no K: of several sizes the one that comes nearest to K clusters without noise
+    """Fit a method; returns the fitted estimator and the seconds of the fit."""
+    if method == "HDBSCAN":  # accepts no K, so use the size that gives closest to K clusters with the least noise
         import hdbscan
 
         tried = []
@@ -151,7 +152,7 @@ def measure_connected(kind: str, n: int, n_clusters: int | Literal["auto"], stan
 
 
 def measure_cost(name: str, seed: int) -> Record:
-    """Seconds of five fits of the same points, one right after the other."""
+    """Measure the seconds of five fits of the same points, one right after the other."""
     make, n_clusters = PAPER[name]
     X, _ = make(N_TRAIN, random_state=seed)
     wide = rotate_into(X, DIM, seed)
@@ -165,7 +166,7 @@ def measure_cost(name: str, seed: int) -> Record:
 
 
 def measure_scale(method: str, dim: int, n: int, seed: int) -> Record:
-    """One fit of a memory-mapped float32 file in a process of its own, which has a peak of its own."""
+    """Measure one fit of a memory-mapped float32 file in its own process, to know its peak memory."""
     with tempfile.TemporaryDirectory() as folder:
         X, y = make_five(n, random_state=seed)
         np.save(Path(folder, "y.npy"), y)
@@ -184,16 +185,16 @@ def measure_scale(method: str, dim: int, n: int, seed: int) -> Record:
 
 
 def peak_megabytes() -> float:
-    """Of this process on Linux; `ru_maxrss` would be that of the parent, from which it is inherited."""
+    """Peak memory of this process on Linux; `ru_maxrss` would be inherited from the parent."""
     status = Path("/proc/self/status").read_text("ascii")
     return int(status.split("VmHWM:")[1].split()[0]) / 1024
 
 
 def measure_one(method: str, folder: str, seed: int) -> Record:
-    """The child's part of :func:`measure_scale`."""
+    """The part of :func:`measure_scale` that runs in the child process."""
     X, y = np.load(Path(folder, "X.npy"), mmap_mode="r"), np.load(Path(folder, "y.npy"))
     small, _ = make_five(200, random_state=seed)
-    fit_peer(method, small, 5, seed)  # start-up costs are not the fit's
+    fit_peer(method, small, 5, seed)  # do not measure start-up costs
     before = peak_megabytes()
     fitted, seconds = fit_peer(method, X, 5, seed)
     peak = peak_megabytes()
@@ -203,7 +204,7 @@ def measure_one(method: str, folder: str, seed: int) -> Record:
 
 
 def jobs(n_seeds: int, slow_seeds: int, full: bool) -> Iterator[Job]:
-    """Everything to be measured, the slow last."""
+    """Yield everything to measure, slow methods last."""
     seeds = range(FIRST_SEED, FIRST_SEED + n_seeds)
     sets = {**PAPER, **HARDER}
     fast = [method for method in METHODS if method != "GemClus"]
@@ -247,18 +248,20 @@ def jobs(n_seeds: int, slow_seeds: int, full: bool) -> Iterator[Job]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--full", action="store_true", help="what is committed: 20 seeds, GemClus, a million rows")
-    parser.add_argument("--seeds", type=int, help=f"from {FIRST_SEED} on; 2, with --full 20")
-    parser.add_argument("--slow-seeds", type=int, help="of them for GemClus, a minute or two a fit; 0, with --full 2")
-    parser.add_argument("--only", help="measure one file of the JSON alone, such as connected")
-    parser.add_argument("--out", type=Path, help="folder of the JSON; none, with --full or --page results/labeling")
-    parser.add_argument("--page", action="store_true", help="write docs/labeling.md from the JSON and measure nothing")
-    parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="folder of the page")
+    parser.add_argument("--full", action="store_true", help="20 seeds, GemClus, up to a million rows; save the results")
+    parser.add_argument(
+        "--seeds", type=int, help=f"number of seeds, starting at {FIRST_SEED}; default: 2, with --full 20"
+    )
+    parser.add_argument("--slow-seeds", type=int, help="seeds for GemClus, minutes per fit; default: 0, with --full 2")
+    parser.add_argument("--only", help="measure one of the JSON files only, such as connected")
+    parser.add_argument("--out", type=Path, help="folder of the JSON files; with --full and --page results/labeling")
+    parser.add_argument("--page", action="store_true", help="only write docs/labeling.md from saved results")
+    parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="folder to write the page to")
     parser.add_argument("--one", nargs=3, metavar=("METHOD", "FOLDER", "SEED"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     threadpool_limits(1)
-    warnings.filterwarnings("ignore")  # peers warn of graphs in parts and of starts that did not converge
+    warnings.filterwarnings("ignore")  # peers warn about disconnected graphs and starts that did not converge
     if arguments.one:
         print(json.dumps(measure_one(arguments.one[0], arguments.one[1], int(arguments.one[2]))))
         return

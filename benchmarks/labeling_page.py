@@ -1,4 +1,4 @@
-"""docs/labeling.md and its tables, from what benchmarks/labeling.py measured."""
+"""Write docs/labeling.md and its tables from the results of benchmarks/labeling.py."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def title(method: str) -> str:
 
 
 def percent(value: float) -> str:
-    """In %, with more digits near 100 and never rounded up to it."""
+    """Format a share in percent, with more digits near 100 and never rounded up to 100."""
     if value > 0.999:
         return "100" if value == 1.0 else f"{np.floor(1e5 * value + 1e-6) / 1e3:.3f}"
     return f"{100 * value:.1f}"
@@ -242,7 +242,7 @@ def memory_sentence(results: Results) -> str:
 
 
 def fresh_means(results: Results, name: str, peer: str) -> tuple[float, float]:
-    """Mean accuracy on new points, ours and the peer's, over the seeds that the peer ran on."""
+    """Mean accuracy on new points of ManifoldLabeler and of a peer, over the seeds of the peer."""
     ours = results.column("accuracy", "fresh_accuracy", set=name, method="ours")
     theirs = results.column("accuracy", "fresh_accuracy", set=name, method=peer)
     if not theirs:
@@ -251,13 +251,13 @@ def fresh_means(results: Results, name: str, peer: str) -> tuple[float, float]:
 
 
 def wrong_rows(results: Results, method: str, dim: int, n: int) -> float | None:
-    """Rows of a large set that are labelled wrong, over the seeds; None where there was no fit."""
+    """Mean number of mislabelled rows of a large set over the seeds; None if there was no fit."""
     accuracy = results.column("scale", "accuracy", method=method, dim=dim, n=n)
     return n * (1.0 - float(np.mean(list(accuracy.values())))) if accuracy else None
 
 
 def notes(results: Results) -> list[str]:
-    """What the numbers say against us, found in them."""
+    """List the results in which ManifoldLabeler is not ahead."""
     lines = []
     for name in results.names("accuracy", "set"):
         ours = values_of(results, "accuracy", name, "ours")

@@ -1,4 +1,4 @@
-"""The pictures of docs/labeling.md: the ten sets with the labels found, and time against the number of rows."""
+"""Pictures of docs/labeling.md: the ten sets with their labels, and time against the number of rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ N_TRAIN, N_FRESH = 1200, 10_000
 
 
 def draw_sets(results: Results, path: Path) -> None:
-    """The training points of the first seed as they were before they were rotated into 512 dimensions."""
+    """Plot the training points of the first seed, before their rotation into 512 dimensions."""
     figure = Figure(figsize=(11.0, 4.7), layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08))
     axes = figure.subplots(2, 5).ravel()
     for ax, (name, (make, _)) in zip(axes, {**PAPER, **HARDER}.items(), strict=True):
@@ -38,11 +38,11 @@ def draw_sets(results: Results, path: Path) -> None:
 
 
 def _scatter(ax: Axes, X: NDArray[Any], labels: NDArray[Any], name: str) -> None:
-    """Two columns as they are; three seen from the side and above, what is nearer on top and less pale."""
+    """Plot two columns directly, or three in a view from the side and above; nearer points are on top and darker."""
     colors = to_rgba_array([state_color(k) for k in range(labels.max() + 1)])[labels]
     colors[:, 3] = 0.75
     if X.shape[1] == 3:
-        if name == "nested spheres":  # opened, to be seen from inside
+        if name == "nested spheres":  # cut open to show the inside
             X, colors = X[X[:, 1] > -0.1], colors[X[:, 1] > -0.1]
         points, depth = _projected(X, turn=-0.45 if name == "interlocked rings" else 0.12, tilt=0.3)
         order = np.argsort(-depth)
@@ -58,7 +58,7 @@ def _scatter(ax: Axes, X: NDArray[Any], labels: NDArray[Any], name: str) -> None
 
 
 def _projected(X: NDArray[Any], turn: float, tilt: float) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Orthographic view along the second column, turned about the third and tilted from above: points and depth."""
+    """Project along the second column, after a turn about the third and a tilt; returns points and depth."""
     x = np.cos(turn) * X[:, 0] - np.sin(turn) * X[:, 1]
     y = np.sin(turn) * X[:, 0] + np.cos(turn) * X[:, 1]
     height = np.cos(tilt) * X[:, 2] + np.sin(tilt) * y
@@ -66,7 +66,7 @@ def _projected(X: NDArray[Any], turn: float, tilt: float) -> tuple[NDArray[Any],
 
 
 def draw_time(results: Results, path: Path) -> None:
-    """Seconds of a fit against the number of rows, logarithmic, ours and SpectralClustering's."""
+    """Plot the seconds of a fit against the number of rows for ManifoldLabeler and SpectralClustering, log-log."""
     figure = Figure(figsize=(9.4, 4.2), layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08))
     dims = results.names("scale", "dim")
     sizes = results.names("scale", "n")

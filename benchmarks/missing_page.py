@@ -1,4 +1,4 @@
-"""The part of docs/clustering.md about tables with missing cells, from results/real/missing.json."""
+"""Section of docs/clustering.md on tables with missing cells, from results/real/missing.json."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ help. The default was chosen on these tables too."""
 
 
 def missing_sections() -> list[str]:
-    """Paragraphs and tables, in order."""
+    """The paragraphs and tables of the section, in order."""
     results = Results(FOLDER, None, ["missing"], "")
     shares = [share for share in sorted(results.names("missing", "missing")) if is_whole(results, share)]
     return [

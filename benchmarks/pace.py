@@ -1,12 +1,12 @@
-"""How soon features get good on CIFAR-10: a probe against images processed, by the paper's recipe and by ours.
+"""Measure how fast features of CIFAR-10 improve with the number of images processed, by the paper's recipe and ours.
 
-    python benchmarks/pace.py               both recipes, into results/pace/pace.json
-    python benchmarks/pace.py --changes     ours, short, one change at a time, into results/pace/changes.json
-    python benchmarks/pace.py --picture     docs/pictures/pace.png from what was measured
+    python benchmarks/pace.py               train with both recipes, into results/pace/pace.json
+    python benchmarks/pace.py --changes     short training with one change at a time, into results/pace/changes.json
+    python benchmarks/pace.py --picture     draw docs/pictures/pace.png from saved results
 
-It goes on where it was interrupted. All train on all 50,000 images, a narrow encoder. The paper's recipe is 100 epochs
-of batches of 4,000; the probe is its classifier, the epoch of which a tenth of the training images chooses, on all test
-images.
+An interrupted run continues. All runs train a narrow encoder on all 50,000 images. The paper's recipe has 100 epochs
+with batches of 4,000. The probe is the paper's classifier, scored on all test images in the epoch that is best on a
+tenth of the training images.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from neuralbayes.training.progress import progress
 ROOT = Path(__file__).parents[1]
 OURS = replace(PRESETS["laptop"], encoder="tiny", epochs=10)
 RECIPES = {
-    "paper": replace(PRESETS["paper"], encoder="tiny", recompute=False),  # the same gradients in less time
+    "paper": replace(PRESETS["paper"], encoder="tiny", recompute=False),  # same gradients, less time
     "ours": OURS,
 }
 SEEN = (0, 4, 12, 24, 50, 100, 150, 250, 350, 500, 1000, 2000, 3000, 4000, 5000)
-"""Thousands of images after which there is a probe."""
+"""Numbers of processed images, in thousands, at which to probe the features."""
 
 SHORT = 1
-"""Epochs of a training with a change."""
+"""Number of epochs of a short training."""
 SEEDS = 2
 SMALLER = "24x24 pixels in the first half, p(z) of the batch"
 CHANGES: dict[str, dict[str, Any]] = {
@@ -61,13 +61,13 @@ CHANGES: dict[str, dict[str, Any]] = {
     "without R_c": {"beta": 0.0},
     "the first version of MIM": {"version": 1},
     "images mirrored and shifted": {"augment": True},
-    SMALLER: {"marginal": "minibatch"},  # an average over batches is of one size
+    SMALLER: {"marginal": "minibatch"},  # a running p(z) would need images of one size
     "three times the width": {"encoder": "small"},
 }
 
 
 class Probed(Callback):
-    """A probe of the encoder after so many images, handed to `record` with the processor time of training so far."""
+    """Probe the encoder after given numbers of images, and pass the result and the processor time to `record`."""
 
     def __init__(
         self, config: PretrainConfig, data: Any, seen: Collection[int], record: Callable[[Record], None]
@@ -105,7 +105,7 @@ class Probed(Callback):
 
 
 class FirstSmaller(Callback):
-    """The network sees images at three quarters of their size in the first half of training."""
+    """Scale images to three quarters of their size in the first half of training."""
 
     def __init__(self) -> None:
         self._hook: Any = None
@@ -122,7 +122,7 @@ class FirstSmaller(Callback):
 
 
 def follow(data: Any, arguments: argparse.Namespace, results: Results) -> None:
-    """Both recipes to their end, with probes on the way."""
+    """Train with both recipes, and probe the features along the way."""
     for name, config in RECIPES.items():
         if arguments.only in (None, name):
             key = {"recipe": name, "seed": config.seed}
@@ -133,7 +133,7 @@ def follow(data: Any, arguments: argparse.Namespace, results: Results) -> None:
 
 
 def change(data: Any, arguments: argparse.Namespace, results: Results) -> None:
-    """Short trainings of ours, each with a change."""
+    """Train briefly with our recipe, with one change at a time."""
     jobs: list[Record] = [{"change": name, "seed": seed} for seed in range(arguments.seeds) for name in CHANGES]
     left = [job for job in jobs if not results.has(CHANGED, job)]
     with progress(len(jobs), description="training", completed=len(jobs) - len(left)) as display:
@@ -156,12 +156,12 @@ def record(results: Results, file: str, key: Record, found: Record) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=list(RECIPES), help="one recipe alone")
-    parser.add_argument("--changes", action="store_true", help="short trainings of ours, one change at a time")
-    parser.add_argument("--seeds", type=int, default=SEEDS, help="of those; %(default)s")
+    parser.add_argument("--only", choices=list(RECIPES), help="train with this recipe only")
+    parser.add_argument("--changes", action="store_true", help="train briefly with one change at a time")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="number of seeds for --changes (default: %(default)s)")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--picture", action="store_true", help="draw what was measured, and measure nothing")
-    parser.add_argument("--runs", type=Path, default=ROOT / "runs", help="where the folders of the runs are")
+    parser.add_argument("--picture", action="store_true", help="only draw the picture from saved results")
+    parser.add_argument("--runs", type=Path, default=ROOT / "runs", help="parent of the run folders")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     folder = ROOT / "results" / "pace"

@@ -1,4 +1,4 @@
-"""What benchmarks/pace.py measured: a picture, what it says, and a table of changes."""
+"""Results of benchmarks/pace.py: a picture, its caption, and a table of changes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def curve(results: Results, recipe: str) -> NDArray[Any]:
 
 
 def draw(results: Results, path: Path) -> None:
-    """Accuracy against images processed, and a line at the best of the paper's recipe."""
+    """Plot accuracy against images processed, with lines before training and at the best of the paper's recipe."""
     figure = Figure(figsize=(7.0, 4.0), layout="constrained")
     ax = figure.subplots()
     for color, (recipe, name) in zip(COLORS, NAMES.items(), strict=False):
@@ -62,7 +62,7 @@ def draw(results: Results, path: Path) -> None:
 
 
 def caption(results: Results) -> str:
-    """Where ours first has what the paper's recipe has at its best."""
+    """Text on when our recipe reaches the best accuracy of the paper's recipe."""
     paper, ours = curve(results, "paper"), curve(results, "ours")
     images, best, seconds = paper[paper[:, 1].argmax()]
     start = f"The paper's recipe is best after {images:,.0f} images, with {best:.1f} %"
@@ -78,7 +78,7 @@ def caption(results: Results) -> str:
 
 
 def changes_table(results: Results) -> str:
-    """What each change does to a short training: accuracy and cost."""
+    """Table of the accuracy and cost of a short training with each change."""
     rows = []
     for change in results.names(CHANGED, "change"):
         accuracy, cost = (

@@ -1,4 +1,4 @@
-"""Tables of the pages, and the results that they are made from."""
+"""Markdown tables for pages, and the results they are made from."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[Any]], left: int = 1) -> str:
-    """A table whose first `left` columns are words and the others numbers."""
+    """Make a table. Its first `left` columns contain words and the others numbers."""
     marks = ["---"] * left + ["---:"] * (len(heads) - left)
     return "\n".join(f"| {' | '.join(map(_cell, cells))} |" for cells in (heads, marks, *rows))
 
@@ -23,5 +23,5 @@ def result_path(name: str) -> Path:
 
 
 def read_result(name: str) -> Any:
-    """What a file in results/ holds."""
+    """Read a file in results/."""
     return json.loads(result_path(name).read_text(encoding="utf-8"))

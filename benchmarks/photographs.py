@@ -1,11 +1,11 @@
-"""Memory and time of `neuralbayes label` on a folder of many photographs of 12 megapixels.
+"""Measure memory and time of `neuralbayes label` on a folder of many photographs of 12 megapixels.
 
     python benchmarks/photographs.py FOLDER WORK --n 10000
 
-FOLDER holds some photographs, such as those of Debian's packages mate-backgrounds, ukui-wallpapers and
-plasma-workspace-wallpapers. Up to 30 of them are scaled to 4000 x 3000 pixels and copied into WORK, each copy with a
-comment of its own, until there are n files of different content. One thread; with ``--features`` clusters go by a
-pretrained network, else by pixels. Results go to results/real/photographs.json.
+FOLDER contains some photographs, for example from the Debian packages mate-backgrounds, ukui-wallpapers and
+plasma-workspace-wallpapers. Up to 30 of them are scaled to 4000 x 3000 pixels. They are copied into WORK until it has n
+files, and each copy has a different comment, so all files differ. Labelling uses one thread and clusters pixels, or the
+features of a pretrained network with ``--features``. Results go to results/real/photographs.json.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ N_CLUSTERS = 10
 
 
 def make(given: Path, work: Path, n: int) -> None:
-    """Write `n` JPEG files of different content, where they are not there yet."""
+    """Write `n` different JPEG files, unless they exist."""
     work.mkdir(parents=True, exist_ok=True)
     if (work / f"{n - 1:05}.jpg").exists():
         return
@@ -49,7 +49,7 @@ def make(given: Path, work: Path, n: int) -> None:
 
 
 def measure(work: Path, n: int, features: str | None) -> dict[str, object]:
-    """Label the first `n` pictures in a process of its own."""
+    """Measure `neuralbayes label` on the first `n` pictures, in a new process."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "neuralbayes", "label", str(work), "--clusters", str(N_CLUSTERS)]
         command += ["--limit", str(n), "--out", f"{folder}/labels.csv", "--quiet"]
@@ -76,7 +76,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("work", type=Path)
     parser.add_argument("--n", type=int, default=10_000)
-    parser.add_argument("--features", help="as `neuralbayes label` takes it")
+    parser.add_argument("--features", help="pretrained network, as for `neuralbayes label`")
     arguments = parser.parse_args()
     make(arguments.folder, arguments.work, arguments.n)
     versions = {"python": platform.python_version()}

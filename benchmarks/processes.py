@@ -1,9 +1,9 @@
-"""A step of MIM by one process and by two that share its batch: time, messages, bytes; and a model of many more.
+"""Compare a step of MIM in one process and in two that share its batch, and model the cost of many GPUs.
 
-One process has both cores, two have one each, so that the arithmetic is the same and the difference is what it costs
-to act as one: messages, and waiting for each other. The kinds take turns, and each ratio is of neighbours in time.
-What is sent is counted where it is sent, and set against the formula by which the model reckons. `--record FILE` keeps
-the numbers, from which benchmarks/tables.py makes those of docs/scaling.md.
+One process uses both cores, and two processes use one core each. The arithmetic is the same, so the difference is the
+cost of messages and of waiting for each other. The two settings alternate, and each ratio compares runs next to each
+other in time. Messages and bytes are counted when they are sent, and compared with the formula of the model. `--record
+FILE` saves the numbers, from which benchmarks/tables.py makes the tables of docs/scaling.md.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ from neuralbayes.system.files import write_json
 
 STATES = ("relu1", "relu2", "relu3", "relu4")
 CASES = {"a quarter of the width": (0.25, 100), "the paper's width": (1.0, 64)}
-"""Width of the encoder and images in a batch."""
+"""Width of the encoder, and number of images in a batch."""
 ROUNDS, STEPS = 5, 2
 
 GPU_FLOPS = 6e13
 GPU_LINK, NODE_LINK = 2.0e11, 2.5e10
 LATENCY = 2e-5
 GPUS_PER_NODE = 8
-"""Assumptions of the model: operations a second that a card really does, bytes a second between cards of a node and
-between nodes (for each card), seconds that a message takes for each doubling of the cards, cards in a node."""
+"""Assumptions of the model: achieved operations per second of a GPU, bytes per second between the GPUs of a node and
+between nodes (for each GPU), seconds per message for each doubling of the GPUs, and GPUs per node."""
 IMAGES_PER_GPU = 500
 DATA_SET = 1e9
 
 
 def worker(width: float, batch: int) -> dict[str, float]:
-    """Seconds of a step, and what one process sends in it; started by `start`, alone or by torchrun."""
+    """Measure a step in a process of `start`: its seconds, and the messages and bytes that the process sends."""
     size = int(os.environ.get("WORLD_SIZE", 1))
     torch.set_num_threads(2 // size)
     if size > 1:
@@ -83,7 +83,7 @@ def worker(width: float, batch: int) -> dict[str, float]:
 
 
 def start(size: int, width: float, batch: int) -> dict[str, float]:
-    """What `worker` finds in one process or in several."""
+    """Run `worker` in one process, or in several with torchrun, and return its result."""
     launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={size}"] if size > 1 else []
     command = [sys.executable, *launcher, __file__, "--one", str(width), str(batch)]
     environment = os.environ | {"OMP_NUM_THREADS": str(2 // size)}
@@ -93,7 +93,7 @@ def start(size: int, width: float, batch: int) -> dict[str, float]:
 
 
 def measure(width: float, batch: int) -> dict[str, float]:
-    """One process against two, in turns."""
+    """Compare one process with two, alternating between them."""
     rounds = [(start(1, width, batch), start(2, width, batch)) for _ in range(ROUNDS)]
     ratios = sorted(two["seconds"] / one["seconds"] for one, two in rounds)
     return {
@@ -110,7 +110,7 @@ def measure(width: float, batch: int) -> dict[str, float]:
 
 
 def traffic(width: float) -> dict[str, int]:
-    """Bytes that a process gives to sums in one step of one micro-batch, by what they are for."""
+    """Bytes that a process contributes to sums in one step with one micro-batch, by purpose."""
     channels = scaled_channels(PAPER_CHANNELS, width)
     network = convolutional_encoder(channels)
     with torch.no_grad():
@@ -119,24 +119,27 @@ def traffic(width: float) -> dict[str, int]:
     return {
         "gradient": 4 * sum(p.numel() for p in network.parameters()),
         "p(z)": 4 * sum(h[0].numel() for h in outputs.values()),
-        # Sums, squares and their number in double; on the way back the slopes in mean and variance.
+        # Forward: sums, sums of squares and their count in double. Backward: gradients of mean and variance.
         "batch statistics": passes * sum(8 * (2 * c + 1) + 4 * 2 * c for c in channels),
         "sizes and loss": 8 + 3 * 4,
     }
 
 
 def n_messages(gradient: int) -> int:
-    """Sums in a step of one micro-batch: sizes, weights and loss, p(z), statistics there and back, the gradient."""
+    """Number of sums in a step with one micro-batch.
+
+    They are sizes, weights and loss, p(z), batch statistics forward and backward, and the gradient.
+    """
     return 4 + 1 + 2 * 2 * len(PAPER_CHANNELS) + math.ceil(gradient / BUCKET_BYTES)
 
 
 def model(n_gpus: int) -> dict[str, float]:
-    """A step of the paper's encoder with `IMAGES_PER_GPU` images on each card, and an epoch of `DATA_SET` images."""
+    """Model a step of the paper's encoder with `IMAGES_PER_GPU` images per GPU, and an epoch of `DATA_SET` images."""
     compute = IMAGES_PER_GPU * flops() / GPU_FLOPS
     size = traffic(1.0)
     link = GPU_LINK if n_gpus <= GPUS_PER_NODE else NODE_LINK
     messages = n_messages(size["gradient"])
-    # A ring sends everything twice, but for what a card has itself; a message waits once for each doubling.
+    # A ring all-reduce sends everything twice, except the share of the GPU itself. Latency grows with each doubling.
     sent = 2 * (n_gpus - 1) / n_gpus * sum(size.values()) / link
     waited = messages * LATENCY * math.log2(n_gpus) if n_gpus > 1 else 0.0
     step = compute + sent + waited
@@ -150,7 +153,7 @@ def model(n_gpus: int) -> dict[str, float]:
 
 
 def flops() -> float:
-    """Floating-point operations of the paper's convolutions for an image, clean and perturbed, forward and backward."""
+    """Floating-point operations of the paper's convolutions per image: clean and perturbed, forward and backward."""
     channels = (3, *PAPER_CHANNELS)
     sizes = (30, 13, 11, 3)
     return 6 * sum(2 * 9 * a * b * s * s for a, b, s in zip(channels, channels[1:], sizes, strict=False))

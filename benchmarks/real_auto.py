@@ -1,4 +1,4 @@
-"""How many clusters ``n_clusters="auto"`` finds: on real tables, on sentences, and where there is one."""
+"""Measure how many clusters ``n_clusters="auto"`` finds in real tables, in sentences, and in a single cluster."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ONE_CLUSTER: dict[str, Callable[[np.random.RandomState, int, int], Array]] = {
 
 
 def load_small(name: str) -> Array:
-    """The numbers of a small set, standardised; rows with missing cells are left out."""
+    """Load the standardised numbers of a small data set, without rows with missing cells."""
     if name == "penguins":
         from palmerpenguins import load_penguins
 
@@ -47,7 +47,7 @@ def load_small(name: str) -> Array:
 
 
 def number_of(X: Array, seed: int) -> tuple[int, float]:
-    """What "auto" says of the rows in another order, and the processor seconds of saying it."""
+    """The number of clusters that "auto" finds in the shuffled rows, and the processor seconds it takes."""
     rng = np.random.RandomState(seed)
     rows = torch.from_numpy(np.ascontiguousarray(X[rng.permutation(len(X))], dtype=np.float32))
     space = make_space(lambda indices: rows[indices], np.arange(len(rows)), 64, 15, rng)
@@ -57,7 +57,7 @@ def number_of(X: Array, seed: int) -> tuple[int, float]:
 
 
 def measure_auto(results: Results, sets: dict[str, tuple[Array, int]], seeds: int) -> None:
-    """Rows that are one cluster, then several orders of the rows of each set."""
+    """Record the number of clusters in samples of a single cluster, then in each set with its rows shuffled."""
     for kind, draw in ONE_CLUSTER.items():
         for n, d, seed in itertools.product(N_ROWS, N_COLUMNS, range(2)):
             key: Record = {"set": f"{kind}, {n} x {d}", "kind": kind, "seed": seed}

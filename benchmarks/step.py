@@ -1,12 +1,12 @@
-"""One training step of MIM on the paper's encoder: the literal step against ours, at the same objective.
+"""Compare one training step of MIM on the paper's encoder with a literal step for the same objective.
 
-The literal step is what the equations say and the authors' code does: one pass for the objective, two more for R_c on
-the clean and the perturbed images, each with a backward pass of its own; softmax, logarithm and mean as separate
-operations on contiguous tensors. Ours shares the clean pass, evaluates the objective in pieces that stay in the cache,
-and lays channels next to each other in memory; recomputed, it also makes posteriors and the perturbed pass's small
-results again in the backward pass. Speed is the best of two rounds, in which the kinds take turns. Memory is the peak
-of one step above what the process held before it, freed blocks going back to the system at once. `--full` adds the
-paper's width at a larger mini-batch, `--record FILE` keeps the numbers.
+The literal step follows the equations and the authors' code. It has one forward pass for the objective and two for R_c,
+on the clean and on the perturbed images, with two backward passes. Softmax, logarithm and mean are separate operations
+on contiguous tensors. Our step shares the clean pass, evaluates the objective in pieces that stay in the cache, and
+uses the memory format `channels_last`. With recomputation, it also computes posteriors and small results of the
+perturbed pass again in the backward pass. Speed is the best of two rounds, in which the kinds alternate. Memory is the
+additional peak of one step, with freed blocks returned to the system at once. `--full` adds the paper's width at a
+larger mini-batch, and `--record FILE` saves the numbers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ STATES = ("relu1", "relu2", "relu3", "relu4")
 
 
 def literal_step(states: HiddenStates, x: Tensor, generator: torch.Generator) -> Tensor:
-    """Eqs. 14 to 17 as they stand; leaves the gradient on the parameters and returns the loss."""
+    """Compute Eqs. 14 to 17 literally; adds the gradients to the parameters and returns the loss."""
     loss = x.new_zeros(())
     outputs = states(x)
     for h in outputs.values():
@@ -59,7 +59,7 @@ def literal_step(states: HiddenStates, x: Tensor, generator: torch.Generator) ->
 
 
 def our_step(states: HiddenStates, x: Tensor, fraction: float, recompute: bool = False) -> Tensor:
-    """The same objective through the library."""
+    """Compute the same objective with the library."""
     smoothness = nb.Smoothness(BETA, fraction=fraction)
     return nb.backward(nb.MIM(ALPHA), states, x, marginal="minibatch", smoothness=smoothness, recompute=recompute)
 
@@ -74,7 +74,7 @@ KINDS: dict[str, tuple[float, bool]] = {
 
 
 def measure(kind: str, width: float, batch: int, seconds: float) -> dict[str, float]:
-    """Images a second of steps for some seconds, and megabytes above what the process held before the first."""
+    """Measure images per second over some seconds of steps, and the additional peak memory in megabytes."""
     torch.set_num_threads(2)
     torch.manual_seed(0)
     states = HiddenStates(convolutional_encoder(scaled_channels(PAPER_CHANNELS, width)), STATES)
@@ -90,7 +90,7 @@ def measure(kind: str, width: float, batch: int, seconds: float) -> dict[str, fl
         else:
             our_step(states, x, *KINDS[kind])
 
-    step(x[:8])  # start-up costs are not the step's
+    step(x[:8])  # do not measure start-up costs
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = time.perf_counter()
     n_steps = 0
@@ -108,7 +108,7 @@ def measure(kind: str, width: float, batch: int, seconds: float) -> dict[str, fl
 
 
 def compare(width: float, batch: int) -> dict[str, dict[str, float]]:
-    """Speed and memory of each kind, in processes of their own: the peak of one never comes down."""
+    """Measure speed and memory of each kind in its own process, because a peak never decreases."""
     found: dict[str, dict[str, float]] = {}
     returned = {"MALLOC_MMAP_THRESHOLD_": "65536"}
     for environment, seconds in ((returned, 0.0), ({}, 8.0), ({}, 8.0)):
@@ -132,7 +132,7 @@ def flops(width: float) -> float:
 
 
 def convolution_peak() -> float:
-    """GFLOPS of a large convolution, forward: what this machine can do."""
+    """GFLOPS of the forward pass of a large convolution, as the peak of this machine."""
     torch.set_num_threads(2)
     layer = nn.Conv2d(512, 512, 3).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     x = torch.randn(32, 512, 14, 14).contiguous(memory_format=torch.channels_last)
@@ -147,8 +147,10 @@ def convolution_peak() -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--one", nargs=4, metavar=("KIND", "WIDTH", "BATCH", "SECONDS"), help="one setting, as JSON")
-    parser.add_argument("--full", action="store_true", help="also the paper's width at larger mini-batches")
+    parser.add_argument(
+        "--one", nargs=4, metavar=("KIND", "WIDTH", "BATCH", "SECONDS"), help="measure one setting and print JSON"
+    )
+    parser.add_argument("--full", action="store_true", help="also measure the paper's width at larger mini-batches")
     parser.add_argument("--record", type=Path, metavar="FILE", help="write the numbers to this JSON file")
     arguments = parser.parse_args()
     if arguments.one:
@@ -157,7 +159,7 @@ def main() -> None:
         return
     peak = convolution_peak()
     table = Table(title=f"A step of MIM with R_c; this machine's convolutions reach {peak:.0f} GFLOPS")
-    for column in ("width", "batch", "step", "images/s", "speed", "memory", "of it", "of peak"):
+    for column in ("width", "batch", "step", "images/s", "speed", "memory", "of literal", "of peak"):
         table.add_column(column, justify="right", no_wrap=True)
     settings = [(0.25, 100), (0.5, 50), (1.0, 64)] + ([(1.0, 250)] if arguments.full else [])
     records = []
@@ -165,7 +167,7 @@ def main() -> None:
         costs = compare(width, batch)
         literal = costs["literal"]
         for kind, cost in costs.items():
-            # Only the full step does the operations that are counted; the literal one does half as many again.
+            # `flops` counts the operations of the full step; the literal step needs 1.5 times as many.
             used = "" if "1/4" in kind else f"{cost['gflops'] / peak * (1.5 if kind == 'literal' else 1.0):.0%}"
             speed = cost["images_per_second"] / literal["images_per_second"]
             memory = cost["megabytes"] / literal["megabytes"]

@@ -1,6 +1,6 @@
 """Write the tables of README.md and of some pages of the documentation from the committed results.
 
-A table stands between two marks, the first of which names what it is made from.
+Each table is between two marks. The first mark names the results that the table is made from.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ PAGES = (
 MARKED = re.compile(r"(<!-- results/(\S+), by benchmarks/tables\.py -->\n).*?(<!-- end -->)", re.DOTALL)
 
 IN_FIELD = {"mixture, full": "Gaussian mixture", "spectral": "spectral clustering"}
-"""What methods of the tables are called among those of images."""
+"""Names of methods in the results on images, by their names in the results on tables."""
 
 PUBLISHED = {
     "cifar10": {
@@ -57,7 +57,7 @@ PUBLISHED = {
 
 
 def demo_tables() -> str:
-    """What `neuralbayes demo` found."""
+    """Tables of the results of `neuralbayes demo`."""
     result = read_result("demo.json")
     lines = [
         '| 1,200 points in 512 dimensions | manifolds | right | k-means | separation | certified | found by "auto" |',
@@ -81,7 +81,7 @@ def demo_tables() -> str:
 
 
 def image_tables(names: str = "*.json") -> str:
-    """Probes of the laptop preset on real images, one table for each data set."""
+    """Tables of probes of the laptop preset on real images, one for each data set."""
     lines: list[str] = []
     for path in sorted(result_path("images").glob(names)):
         result = json.loads(path.read_text(encoding="utf-8"))
@@ -111,7 +111,7 @@ def image_tables(names: str = "*.json") -> str:
 
 
 def clusters_table() -> str:
-    """Clusterers on MNIST and Fashion-MNIST, the best on MNIST first."""
+    """Table of clusterers on MNIST and Fashion-MNIST, with the best on MNIST first."""
     results = field_results(result_path("field"), None)
     names = ("MNIST", "Fashion-MNIST")
     methods = [method for method in results.names(FIELD, "method") if values(results, "MNIST", method)]
@@ -128,7 +128,7 @@ def clusters_table() -> str:
 
 
 def real_table() -> str:
-    """Clusterers on real tables, sentences and images."""
+    """Table of clusterers on real tables, sentences and images."""
     tables = read_result("real/tables.json")["records"]
     sentences = [record for record in read_result("real/sentences.json")["records"] if "accuracy" in record]
     field = field_results(result_path("field"), None)
@@ -161,7 +161,7 @@ def real_table() -> str:
 
 
 def real_losses() -> str:
-    """The sets on which another method has the higher mean, one line each."""
+    """List of the sets on which another method has a higher mean, one per line."""
     tables = read_result("real/tables.json")["records"]
     means: dict[str, dict[str, float]] = {}
     for name in dict.fromkeys(record["set"] for record in tables):
@@ -191,7 +191,7 @@ def real_losses() -> str:
 
 
 def manifolds_table() -> str:
-    """Labelers of disjoint manifolds: on how many sets every point is right, and times beside ours."""
+    """Table of methods on disjoint manifolds: sets with every point right, and times relative to ours."""
     records = read_result("labeling/accuracy.json")["records"]
     sets = list(dict.fromkeys(record["set"] for record in records))
     ours = {(record["set"], record["seed"]): record for record in records if record["method"] == "ours"}
@@ -213,17 +213,17 @@ def manifolds_table() -> str:
 
 
 def pace_caption() -> str:
-    """How soon ours has the accuracy of the paper's recipe."""
+    """Text on when our recipe reaches the accuracy of the paper's recipe."""
     return caption(pace_results(PACE, result_path("pace"), None)) + "\n"
 
 
 def pace_changes() -> str:
-    """One change at a time of a short training."""
+    """Table of short trainings with one change at a time."""
     return changes_table(pace_results(CHANGED, result_path("pace"), None)) + "\n"
 
 
 def run_table() -> str:
-    """How the runs behind the probes went."""
+    """Table of the training runs behind the probes."""
     lines = [
         "| | epochs | minutes | images/s | memory | information of the layers, nats (bound) | dead states |",
         "| --- | ---: | ---: | ---: | ---: | --- | ---: |",
@@ -246,14 +246,14 @@ def run_table() -> str:
 
 
 def step_table() -> str:
-    """The literal step of the paper against ours."""
+    """Table that compares our step with the literal step of the paper."""
     result = read_result("step.json")
     lines = [
         "| width | batch | step | images/s | against literal | memory | against literal | of the convolution peak |",
         "| ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: |",
     ]
     for row in result["steps"]:
-        work = 1.5 if row["step"] == "literal" else 1.0  # three passes, where the operations of two are counted
+        work = 1.5 if row["step"] == "literal" else 1.0  # three passes, but only the operations of two are counted
         used = "" if "1/4" in row["step"] else f"{work * row['gflops'] / result['convolution_gflops']:.0%}"
         lines.append(
             f"| {row['width']:g} | {row['batch']} | {row['step']} "
@@ -264,14 +264,14 @@ def step_table() -> str:
 
 
 def traffic_table() -> str:
-    """What a process sends in a step of the paper's encoder."""
+    """Table of the bytes that a process sends in a step of the paper's encoder."""
     traffic = read_result("processes.json")["traffic"]
     lines = ["| sum of | bytes |", "| --- | ---: |", *(f"| {name} | {n:,} |" for name, n in traffic.items())]
     return "\n".join(lines) + "\n"
 
 
 def processes_table() -> str:
-    """Two processes against one."""
+    """Table that compares two processes with one."""
     lines = [
         "| encoder | batch | one process | two | two against one | sent by each | messages |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
@@ -291,7 +291,7 @@ def processes_table() -> str:
 
 
 def assumptions_table() -> str:
-    """What the model of many cards assumes."""
+    """Table of the assumptions of the model of many GPUs."""
     result = read_result("processes.json")
     a = result["assumed"]
     rows = {
@@ -310,7 +310,7 @@ def assumptions_table() -> str:
 
 
 def model_table() -> str:
-    """The model, up to 1,024 cards."""
+    """Table of the model for up to 1,024 GPUs."""
     lines = [
         "| cards | step | of it messages | images/s | a billion images |",
         "| ---: | ---: | ---: | ---: | ---: |",
@@ -326,7 +326,7 @@ def model_table() -> str:
 
 
 def rules_table() -> str:
-    """F1 of rules beside trees, of each table and on average."""
+    """Table of the F1 of rules and trees, for each data set and on average."""
     records = read_result("real/rules.json")["records"]
     methods = [name for name in records[0] if name not in ("set", "seed", "clusters", "processor_seconds")]
     rows = [[r["set"], r["clusters"], *(f"{r[method]:.3f}" for method in methods)] for r in records]
@@ -364,11 +364,11 @@ TABLES: dict[str, Callable[[], str]] = {
     "guarantees/mutants.json": mutants_table,
     "guarantees/mutants.json#equivalent": equivalent_table,
 }
-"""What makes each table, by the name in its mark."""
+"""Functions that make the tables, by the name in the mark."""
 
 
 def with_tables(page: str) -> str:
-    """A page with its tables made anew."""
+    """Replace the tables of a page by new ones."""
     return MARKED.sub(lambda found: found[1] + TABLES[found[2]]() + found[3], page)
 
 

@@ -1,11 +1,11 @@
-"""What was tried to cluster MNIST: one change at a time of the recipe of InformationClusterer, without moved images.
+"""Cluster MNIST with one change at a time to the recipe of InformationClusterer, without image transformations.
 
-    python benchmarks/tried.py                  all changes, two seeds each, into results/field/tried.json: hours
-    python benchmarks/tried.py --only NAME      one of them
+    python benchmarks/tried.py                  measure all changes with two seeds, into results/field: hours
+    python benchmarks/tried.py --only NAME      measure one change
 
-All 60,000 training images, ten clusters, accuracy on all test images. Classes are used for nothing but that. Images are
-given as rows of pixels, which are not moved. On some other sets nothing is changed but the way in which states are
-merged. It goes on where it was interrupted.
+Ten clusters are trained on all 60,000 training images and scored on all test images. Classes are only used for scores.
+Images are given as rows of pixels, so they are not transformed. On some other sets, only the rule for merging states is
+changed. An interrupted run continues.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ from neuralbayes.training.progress import progress
 ROOT = Path(__file__).parents[1]
 SEEDS = 2
 DEFAULT = ClusterOptions(n_clusters=10, n_states=40, max_iter=6000)
-"""For MNIST."""
+"""Options for MNIST."""
 Train = Callable[[nn.Module, Fetch, Tensor, ClusterOptions], Trained]
 
 
 @dataclass(frozen=True)
 class Change:
-    """Other options, another way to train the network, or other data."""
+    """One change: other options, another way to train the network, or other data."""
 
     options: dict[str, Any] = field(default_factory=dict)
     train: Train = train_states
@@ -59,7 +59,7 @@ class Change:
 
 
 def regularized(of: str, weight: float, options: ClusterOptions, rising: bool = False) -> Step:
-    """R_c of the paper, on logits or on p(z|x), in the place of the worst step; its weight may rise from 0."""
+    """Replace virtual adversarial training by the paper's R_c on logits or p(z|x); its weight may rise from 0."""
     objective = MIM(DEFAULT.prior - 1.0, version=1)
     steps = itertools.count(1)
 
@@ -83,7 +83,7 @@ def regularized(of: str, weight: float, options: ClusterOptions, rising: bool = 
 
 
 def with_objective(objective: Callable[[Tensor], Tensor]) -> Step:
-    """Another objective beside the worst step."""
+    """Use another objective together with virtual adversarial training."""
 
     def step(network: nn.Module, batch: tuple[Tensor, ...]) -> dict[str, Tensor]:
         x, radius = batch
@@ -103,7 +103,7 @@ def informative(logits: Tensor) -> Tensor:
 
 
 def running_information() -> Callable[[Tensor], Tensor]:
-    """The default objective with p(z) as a running average, which has the gradient of the batch."""
+    """The default objective with a running average as p(z), which has the gradient of the batch."""
     running = RunningPrior()
 
     def objective(logits: Tensor) -> Tensor:
@@ -119,20 +119,20 @@ def running_information() -> Callable[[Tensor], Tensor]:
 
 
 def unregularized(network: nn.Module, batch: tuple[Tensor, ...]) -> dict[str, Tensor]:
-    """Information alone."""
+    """Maximise the information only, without smoothness."""
     loss = informative(network(batch[0]))
     torch.autograd.backward(loss)
     return {"loss": loss}
 
 
 def trained_with(step: Step, network: nn.Module, fetch: Fetch, radius: Tensor, options: ClusterOptions) -> Trained:
-    """`train_states` with another step."""
+    """Call `train_states` with another step."""
     with mock.patch.object(training, "smooth_step", return_value=step):
         return train_states(network, fetch, radius, options)
 
 
 def averaged(network: nn.Module, fetch: Fetch, radius: Tensor, options: ClusterOptions) -> Trained:
-    """Weights and running statistics averaged over the last quarter of training."""
+    """Average weights and running statistics over the last quarter of training."""
     mean = copy.deepcopy(network)
     inner = smooth_step(MIM(options.prior - 1.0, version=1), options.information, step=options.small_step)
     done = {"steps": 0, "averaged": 0}
@@ -153,7 +153,7 @@ def averaged(network: nn.Module, fetch: Fetch, radius: Tensor, options: ClusterO
 
 
 def self_trained(network: nn.Module, fetch: Fetch, radius: Tensor, options: ClusterOptions) -> Trained:
-    """After two thirds of the steps, confident samples of a batch also learn their own label."""
+    """After two thirds of the steps, also train confident samples on their own predictions."""
     inner = smooth_step(MIM(options.prior - 1.0, version=1), options.information, step=options.small_step)
     done = {"steps": 0}
 
@@ -172,7 +172,7 @@ def self_trained(network: nn.Module, fetch: Fetch, radius: Tensor, options: Clus
 
 
 def trained_by(make_step: Callable[[ClusterOptions], Step]) -> Change:
-    """Another step, made anew for the states and for the clusters."""
+    """Use another step, created separately for the states and for the clusters."""
 
     def train(network: nn.Module, fetch: Fetch, radius: Tensor, options: ClusterOptions) -> Trained:
         return trained_with(make_step(options), network, fetch, radius, options)
@@ -276,7 +276,7 @@ def measure(name: str, seed: int) -> Record:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="+", choices=list(CHANGES), metavar="NAME", help="these changes alone")
+    parser.add_argument("--only", nargs="+", choices=list(CHANGES), metavar="NAME", help="measure only these changes")
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()

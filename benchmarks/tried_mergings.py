@@ -1,4 +1,4 @@
-"""Other ways to merge small states into clusters, beside that of neuralbayes.clusters.merging."""
+"""Other rules for merging states into clusters, to compare with neuralbayes.clusters.merging."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Array = NDArray[Any]
 
 
 def merged_by(cost: Callable[[Array, Array, int, int], float], joint: Array, n_clusters: int) -> Array:
-    """The cluster of each state when the pair with the least cost is merged until `n_clusters` are left.
+    """Merge the pair with the lowest cost until `n_clusters` are left; returns the cluster of each state.
 
-    A cost is given p(cluster, state'), p(cluster, cluster') and two clusters.
+    `cost` takes p(cluster, state'), p(cluster, cluster') and the indices of two clusters.
     """
     rows, both = joint.copy(), joint.copy()
     members = [[state] for state in range(len(joint))]
@@ -35,14 +35,14 @@ def merged_by(cost: Callable[[Array, Array, int, int], float], joint: Array, n_c
 
 
 def lost_information(rows: Array, both: Array, i: int, j: int) -> float:
-    """By how much I(cluster; state of a neighbour) falls (the agglomerative information bottleneck)."""
+    """Decrease of I(cluster; state of a neighbour), as in the agglomerative information bottleneck."""
     merged = rows[i] + rows[j]
     expected = [merged * (row.sum() / merged.sum()) for row in (rows[i], rows[j])]
     return float(rel_entr(rows[i], expected[0]).sum() + rel_entr(rows[j], expected[1]).sum())
 
 
 def share_of_smaller(rows: Array, both: Array, i: int, j: int) -> float:
-    """How seldom a neighbour of the smaller of the two is of the larger."""
+    """Negative share of the smaller cluster's neighbours that belong to the larger one."""
     return -float(both[i, j] / max(min(rows[i].sum(), rows[j].sum()), np.finfo(float).tiny))
 
 

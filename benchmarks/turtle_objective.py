@@ -1,18 +1,18 @@
 """TURTLE (Gadetsky, Jiang and Brbic, ICML 2024) as an objective of this library, on frozen features.
 
-Labels p(z|x) are good if a linear classifier learns them easily from the features. A classifier q_w is trained anew for
-a few steps on the present labels; its loss is then minimised over the labels, with the entropy of p(z) against the
-collapse into one cluster.
+Labels p(z|x) are good if a linear classifier learns them easily from the features. In each step, a new classifier q_w
+is trained for a few steps on the current labels. Its loss is then minimised over the labels. The entropy of p(z)
+prevents a collapse into one cluster.
 
     minimise over p:  E_x[ -sum_z p(z|x) log q_w(z|x) ] - gamma H(z),    w: M steps on cross-entropy to p(z|x)
 
 The first term is `sample_term`, the second `prior_term`. As in the authors' code, p(z|x) is a linear layer with
-weight normalisation, the gradient does not go through the steps of w, which starts anew each time, and both are
-trained by Adam at a rate of 1e-3.
+weight normalisation. The gradient does not pass through the steps of w, which starts from new weights each time. Adam
+trains both at a learning rate of 1e-3.
 
-At that rate a few steps of w teach it nothing unless features are large. Theirs, of CLIP and DINOv2, are as the
-networks give them, with lengths of ten and more. Columns are standardised here, which gives rows of any
-network such lengths; on rows of length 1 p(z|x) hardly leaves its start.
+At that rate, w learns nothing in a few steps unless the features are large. The authors use raw features of CLIP and
+DINOv2, whose rows have lengths of ten and more. Here, columns are standardised, which gives rows of any network such
+lengths. With rows of length 1, p(z|x) hardly changes during training.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ import neuralbayes as nb
 from neuralbayes.training import Batches, train
 
 GAMMA, INNER_STEPS, RATE = 10.0, 10, 1e-3  # the authors' settings
-N_STEPS, BATCH = 1500, 3000  # theirs are 6,000 steps of 10,000
+N_STEPS, BATCH = 1500, 3000  # the authors use 6,000 steps with batches of 10,000
 
 
 class Turtle(nb.Objective):
-    """How badly a linear classifier has learnt p(z|x), less gamma H(z).
+    """Cross-entropy of a linear classifier that has learnt p(z|x), minus gamma H(z).
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Turtle(nb.Objective):
         Weight of the entropy of p(z).
     """
 
-    log_q: Tensor  # (n, n_states): what the classifier says of the batch
+    log_q: Tensor  # (n, n_states): log-probabilities of the classifier for the batch
 
     def __init__(self, gamma: float = GAMMA) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class Turtle(nb.Objective):
 
 
 def turtle(X: NDArray[Any], n_clusters: int, seed: int) -> NDArray[np.int64]:
-    """Labels of the rows: a linear layer to p(z|x), trained by :class:`Turtle` on standardised columns."""
+    """Label the rows with a linear layer for p(z|x), trained with :class:`Turtle` on standardised columns."""
     x = torch.from_numpy(StandardScaler().fit_transform(X).astype(np.float32))
     torch.manual_seed(seed)
     network = nn.utils.parametrizations.weight_norm(nn.Linear(x.shape[1], n_clusters))
@@ -64,7 +64,7 @@ def turtle(X: NDArray[Any], n_clusters: int, seed: int) -> NDArray[np.int64]:
     def step(module: nn.Module, batch: Tensor) -> dict[str, Tensor]:
         logits = module(batch)
         objective.log_q = learnt(batch, logits.detach().softmax(dim=1))
-        loss: Tensor = objective(logits)  # not nb.backward, which may ask for other numbers of samples
+        loss: Tensor = objective(logits)  # not nb.backward, which may use other numbers of samples
         loss.backward()  # type: ignore[no-untyped-call]
         return {"loss": loss}
 
@@ -81,7 +81,7 @@ def turtle(X: NDArray[Any], n_clusters: int, seed: int) -> NDArray[np.int64]:
 
 
 def learnt(x: Tensor, labels: Tensor) -> Tensor:
-    """Log-probabilities of a linear classifier after a few steps of Adam on soft labels, from a new start."""
+    """Log-probabilities of a new linear classifier after a few steps of Adam on soft labels."""
     classifier = nn.Linear(x.shape[1], labels.shape[1])
     optimizer = torch.optim.Adam(classifier.parameters(), lr=RATE)
     for _ in range(INNER_STEPS):

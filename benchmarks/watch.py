@@ -1,12 +1,12 @@
-"""Speed as ratios of one run, in one table, beside those of the last commit that was recorded.
+"""Measure speed as ratios within one run, and compare them with the last recorded commit.
 
-    python benchmarks/watch.py                  measure, and compare with what results/bench/ratios.jsonl has last
+    python benchmarks/watch.py                  measure, and compare with results/bench/ratios.jsonl
     python benchmarks/watch.py --record         the same, and append a line for this commit
-    python benchmarks/watch.py --only steps     only a part of the table
-    python benchmarks/watch.py --history        print how each ratio went from commit to commit, measure nothing
+    python benchmarks/watch.py --only steps     measure a part of the table
+    python benchmarks/watch.py --history        print the ratios by commit, without measuring
 
-A ratio is how many times longer ours takes than what it stands beside, in processor time on one thread. One that has
-grown by more than a third since the last record is marked, and `--strict` then ends with code 1.
+A ratio is our processor time divided by that of the alternative, on one thread. A ratio that has grown by more than a
+third since the last record is marked, and with `--strict` the exit code is then 1.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from watched import PARTS, Measured, measure
 ROOT = Path(__file__).parents[1]
 RECORD = ROOT / "results" / "bench" / "ratios.jsonl"
 GROWN = 4 / 3
-"""A ratio that has grown by this is marked; two runs of one commit differ by less."""
+"""A ratio that has grown by more than this factor is marked. Two runs of one commit differ by less."""
 
 Line = dict[str, Any]
 
@@ -39,7 +39,7 @@ def read_records(path: Path) -> list[Line]:
 
 
 def newest(records: list[Line]) -> dict[str, float]:
-    """Each ratio as it was last recorded: a line may be of a part of the table."""
+    """The last recorded value of each ratio; a line may contain only a part of the table."""
     return {name: ratio for record in records for name, ratio in record["ratios"].items()}
 
 
@@ -49,14 +49,14 @@ def key(one: Measured) -> str:
 
 
 def grown(found: list[Measured], last: dict[str, float]) -> list[str]:
-    """Names of the ratios that are larger than in the last record by more than runs differ."""
+    """Names of the ratios that have grown by more than `GROWN` since the last record."""
     return [key(one) for one in found if one.ratio > GROWN * last.get(key(one), one.ratio)]
 
 
 def as_table(found: list[Measured], last: dict[str, float]) -> Table:
-    """All ratios, beside those of the last record."""
-    table = Table(title="Processor seconds on one thread, ours and another's", caption="ARI: adjusted Rand index")
-    for column in ("ours", "beside"):
+    """Make a table of all ratios and their last recorded values."""
+    table = Table(title="Processor seconds on one thread", caption="ARI: adjusted Rand index")
+    for column in ("ours", "compared with"):
         table.add_column(column)
     for column in ("s", "s, other", "ratio", "last", "ARI", "ARI, other"):
         table.add_column(column, justify="right", no_wrap=True)
@@ -79,7 +79,7 @@ def as_table(found: list[Measured], last: dict[str, float]) -> Table:
 
 
 def line_of(found: list[Measured]) -> Line:
-    """What is recorded of a run."""
+    """Make the line of the record for a run."""
     describe = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
     commit = subprocess.run(describe, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
     return {
@@ -98,10 +98,10 @@ def append(line: Line, path: Path) -> None:
 
 
 def history(records: list[Line]) -> Table:
-    """Every ratio over the commits, the last eight of them."""
+    """Make a table of every ratio in the last eight records."""
     shown = records[-8:]
     table = Table(title="Ratios by commit")
-    table.add_column("ours / beside")
+    table.add_column("ours / other")
     for record in shown:
         table.add_column(record["commit"][:9], justify="right")
     for name in dict.fromkeys(name for record in shown for name in record["ratios"]):
@@ -113,9 +113,9 @@ def history(records: list[Line]) -> Table:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--record", action="store_true", help="append the ratios to results/bench/ratios.jsonl")
-    parser.add_argument("--only", nargs="+", choices=PARTS, help="these parts of the table alone")
-    parser.add_argument("--history", action="store_true", help="print the record, measure nothing")
-    parser.add_argument("--strict", action="store_true", help="end with code 1 where a ratio has grown")
+    parser.add_argument("--only", nargs="+", choices=PARTS, help="measure only these parts of the table")
+    parser.add_argument("--history", action="store_true", help="only print the recorded ratios")
+    parser.add_argument("--strict", action="store_true", help="exit with code 1 if a ratio has grown")
     arguments = parser.parse_args()
     console = Console(width=None if sys.stdout.isatty() else 140)
     records = read_records(RECORD)
@@ -129,7 +129,7 @@ def main() -> None:
     console.print(f"measured in {time.perf_counter() - start:.0f} s")
     worse = grown(found, last)
     for name in worse:
-        console.print(f"has grown by more than a third since it was last recorded: {name}", style="bold red")
+        console.print(f"grown by more than a third since the last record: {name}", style="bold red")
     if arguments.record:
         append(line_of(found), RECORD)
     if worse and arguments.strict:

@@ -1,7 +1,8 @@
-"""What `make bench` measures: pairs of the same job, ours and another's, in processor seconds on one thread.
+"""Measurements of `make bench`: our library and an alternative for the same job, in processor seconds on one thread.
 
-Both of a pair are done in turn, several times, in one process; processor time and the median ratio keep what else the
-machine does out of it. Commands and imports are processes of their own, whose processor time the system tells.
+The two jobs of a pair alternate several times in one process. Processor time and the median ratio reduce the influence
+of other work on the machine. Commands and imports run in new processes, and the operating system reports their
+processor time.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from neuralbayes.probes import probe
 
 @dataclass(frozen=True)
 class Measured:
-    """One line of the table: seconds of both, how many times longer ours takes, and how good labels are."""
+    """One line of the table: seconds of both jobs, their ratio, and the scores of their labels."""
 
     what: str
     beside: str
@@ -52,14 +53,14 @@ class Measured:
 
 
 def processor_seconds(job: Callable[[], Any]) -> tuple[float, Any]:
-    """What a job in this process costs, and what it gives."""
+    """Run a job in this process; returns its processor seconds and its result."""
     start = time.process_time()
     value = job()
     return time.process_time() - start, value
 
 
 def child_seconds(command: list[str], folder: Path) -> float:
-    """What a process costs."""
+    """Run a command in a new process; returns its processor seconds."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(command, check=True, capture_output=True, cwd=folder, env=os.environ | {"OMP_NUM_THREADS": "1"})
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -76,7 +77,7 @@ def in_turn(
     truth: Any = None,
     warm: bool = True,
 ) -> Measured:
-    """Measure both in turn; `truth` are classes to compare labels with, the first run of both does not count."""
+    """Measure two jobs alternately. `truth` are classes to score labels with; with `warm`, first run both once."""
     if warm:
         ours(), theirs()  # start-up costs are measured elsewhere
     costs = []
@@ -92,13 +93,13 @@ def in_turn(
 def measured(
     what: str, beside: str, costs: list[tuple[float, float]], scores: tuple[float, float] | None = None
 ) -> Measured:
-    """The medians of some rounds."""
+    """Summarise the rounds by their medians."""
     first, second = (statistics.median(column) for column in zip(*costs, strict=True))
     return Measured(what, beside, first, second, statistics.median(a / max(b, 1e-9) for a, b in costs), scores)
 
 
 def steps() -> list[Measured]:
-    """The paper's step beside the literal one, and micro-batches beside the whole batch."""
+    """Compare our step with the literal step of the paper, and micro-batches with the whole batch."""
     generator = torch.Generator().manual_seed(0)
     found = []
     for width, batch in ((0.25, 64), (1.0, 16)):
@@ -125,7 +126,7 @@ def steps() -> list[Measured]:
 
 
 def labelers() -> list[Measured]:
-    """ManifoldLabeler beside its peers on 1,200 rows of 512 columns."""
+    """Compare ManifoldLabeler with its peers on 1,200 rows of 512 columns."""
     make, n_clusters = PAPER["moons"]
     X, y = make(1200, random_state=0)
     X = rotate_into(X, 512, 0)
@@ -142,7 +143,7 @@ def labelers() -> list[Measured]:
 
 
 def clusterers() -> list[Measured]:
-    """InformationClusterer beside its peers on 1,797 digits of 64 columns, and what it says of new rows."""
+    """Compare InformationClusterer with its peers on 1,797 digits of 64 columns, and its predictions for new rows."""
     X, y = load_digits(return_X_y=True)
     peers: dict[str, Any] = {
         "KMeans, 10 starts": KMeans(10, n_init=10, random_state=0),
@@ -168,7 +169,7 @@ def clusterers() -> list[Measured]:
 
 
 def features() -> list[Measured]:
-    """A linear probe beside scikit-learn's, and features of images beside the bare passes of the network."""
+    """Compare a linear probe with scikit-learn's, and features of images with forward passes of the network alone."""
     X, y = load_digits(return_X_y=True)
     X = X.astype(np.float32)
     train, test = (X[:1400], y[:1400]), (X[1400:], y[1400:])
@@ -194,7 +195,7 @@ def features() -> list[Measured]:
 
 
 def start_up() -> list[Measured]:
-    """Imports and commands beside the interpreter, torch and what a user would write instead."""
+    """Compare imports and commands with the interpreter, with torch, and with a short script that does the same."""
     with tempfile.TemporaryDirectory() as folder:
         return _start_up(Path(folder))
 
@@ -242,13 +243,13 @@ PARTS: dict[str, Callable[[], list[Measured]]] = {
     "clusterers": clusterers,
     "features": features,
 }
-"""What measures the lines of the table, in their order."""
+"""Functions that measure the parts of the table, in order."""
 
 
 def measure(names: Sequence[str], tell: Callable[[str], None]) -> list[Measured]:
-    """The pairs of some parts; `tell` hears which is next."""
+    """Measure some parts of the table; calls `tell` with the name of each part first."""
     torch.set_num_threads(1)
-    warnings.filterwarnings("ignore")  # peers warn of graphs in parts and of starts that did not converge
+    warnings.filterwarnings("ignore")  # peers warn about disconnected graphs and starts that did not converge
     found = []
     with threadpool_limits(1):
         for name in names:
