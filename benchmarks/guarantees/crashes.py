@@ -1,10 +1,9 @@
-"""Kill a training process without warning, again and again, and see whether it ends as if nothing had happened.
+"""Kill a training process repeatedly, and check that the result is the same as without interruption.
 
-A small network with dropout, batch normalisation and a running p(z) is trained by `neuralbayes.training.train`, which
-writes a checkpoint every other step. The process is killed by SIGKILL: half of the times at a random moment, half of
-the times while it writes (before bytes reach the disk, before a file gets its name, right after). Each time the run
-goes on in a new process. In the end weights and metrics.jsonl are compared, byte for byte, with those of a run that
-nobody touched.
+`neuralbayes.training.train` trains a small network with dropout, batch normalisation and a running p(z), and writes a
+checkpoint every other step. SIGKILL kills the process, half of the time at a random moment and half of the time while
+it writes: before bytes reach the disk, before a file gets its name, or right after. Each time, the run continues in a
+new process. At the end, weights and metrics.jsonl are compared byte for byte with an uninterrupted run.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import lightning_fabric  # noqa: F401  by the first process, so that its children need not
+import lightning_fabric  # noqa: F401  imported before forking, so the children need not import it
 import numpy as np
 import torch
 from faults import WRITING, die_while_writing
@@ -37,7 +36,7 @@ N_SAMPLES, BATCH, STEPS_A_KILL = 200, 32, 12
 
 
 def training(folder: Path, n_steps: int) -> None:
-    """A run in `folder`, which goes on where it was."""
+    """Train in `folder`; continues an interrupted run."""
     torch.set_num_threads(1)
     for seed in (torch.manual_seed, np.random.seed, random.seed):
         seed(0)
@@ -51,7 +50,9 @@ def training(folder: Path, n_steps: int) -> None:
         return {"loss": nb.backward(objective, network, batch, marginal="running", smoothness=smoothness)}
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # of a damaged checkpoint, which is counted by its effect
+        warnings.simplefilter(
+            "ignore", RuntimeWarning
+        )  # about a damaged checkpoint; the comparison at the end shows its effect
         train(
             network,
             step,
@@ -69,7 +70,7 @@ def training(folder: Path, n_steps: int) -> None:
 
 
 def forked(work: Callable[[], None]) -> int:
-    """Number of a new process that does `work`; torch is there already, so it starts at once."""
+    """Fork a process that calls `work`, and return its id. torch is already imported, so it starts at once."""
     child = os.fork()
     if child == 0:
         try:
@@ -82,13 +83,13 @@ def forked(work: Callable[[], None]) -> int:
 
 
 def killed_while_writing(where: str, count: int, folder: Path, n_steps: int) -> None:
-    """Train, and die at the `count`-th call of what belongs to writing."""
+    """Train, and kill the process at the `count`-th call of a function that writes."""
     die_while_writing(where, count)
     training(folder, n_steps)
 
 
 def crash(n_kills: int, folder: Path, seed: int = 0) -> dict[str, Any]:
-    """Kill a run `n_kills` times and compare it with one that was left alone."""
+    """Kill a run `n_kills` times and compare it with an uninterrupted run."""
     rng = random.Random(seed)
     n_steps = STEPS_A_KILL * n_kills
     unbroken, broken = folder / "unbroken", folder / "broken"
@@ -115,8 +116,8 @@ def crash(n_kills: int, folder: Path, seed: int = 0) -> dict[str, Any]:
         if os.WIFSIGNALED(status):
             kills[where] = kills.get(where, 0) + 1
         elif os.WEXITSTATUS(status):
-            raise RuntimeError("a run that was killed could not go on")
-        else:  # it was at its end already: the other kills are for another run
+            raise RuntimeError("a run could not continue after it was killed")
+        else:  # the run had already finished, so start another one for the remaining kills
             ended()
             shutil.rmtree(broken)
     assert os.waitpid(forked(lambda: training(broken, n_steps)), 0)[1] == 0
@@ -134,7 +135,7 @@ def crash(n_kills: int, folder: Path, seed: int = 0) -> dict[str, Any]:
 
 
 def _digests(run: Path) -> dict[str, str]:
-    """Of all that the last checkpoint holds, and of the metrics."""
+    """Digests of the last checkpoint and of the metrics."""
     newest = max((run / "checkpoints").iterdir(), key=lambda path: path.name)
     _, metadata = read_tensors(newest)
     return {

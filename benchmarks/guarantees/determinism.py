@@ -1,9 +1,9 @@
-"""The same seed, again: in one process, in a new one, after an interruption, with other hashes, with two threads.
+"""Check that the same seed gives the same results: again, in a new process, after an interruption, with two threads.
 
-ManifoldLabeler, MIMEncoder, pretrain and probe each give arrays. Twice in one process, in a fresh process with another
-PYTHONHASHSEED, and after an interruption they must be the same bit for bit. With two threads rather than one the
-largest difference of what they are for (probabilities, features, accuracies) is measured, relative to the largest
-number. Several processes against one are measured by tests/features/test_pretrain_processes.py.
+ManifoldLabeler, MIMEncoder, pretrain and probe return arrays. These must be the same bit for bit when computed twice in
+one process, in a new process with another PYTHONHASHSEED, and after an interruption. With two threads instead of one,
+it measures the largest difference of the outputs (probabilities, features, accuracies), relative to the largest number.
+tests/features/test_pretrain_processes.py compares several processes with one.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from neuralbayes.training import Callback
 
 Arrays = dict[str, NDArray[Any]]
 OUTPUT = "output"
-"""The array that a result is made for."""
+"""Name of the main array of a result."""
 CONFIG = nb.PretrainConfig(
     encoder="tiny", batch_size=20, microbatch_size=10, epochs=2, scales=(1,), marginal="running", augment=True, seed=3
 )
 
 
 def pictures() -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Some images and their labels."""
+    """Make some images and their labels."""
     rng = np.random.default_rng(0)
     return rng.integers(0, 256, (60, 24, 24, 1), dtype=np.uint8), np.arange(60) % 2
 
 
 class Interrupt(Callback):
-    """Ends a run after its third step, as Ctrl-C would."""
+    """Interrupt a run after its third step, like Ctrl-C."""
 
     def on_step_end(self, state: Any, metrics: Any) -> None:
         if state.step == 3:
@@ -52,7 +52,7 @@ class Interrupt(Callback):
 
 
 def pretrained(*, beta: float = CONFIG.beta, interrupted: bool = False) -> nb.ImageEncoder:
-    """An encoder, from an unbroken run or from one that was interrupted and went on."""
+    """Pretrain an encoder, optionally with an interruption."""
     config = replace(CONFIG, beta=beta)
     with tempfile.TemporaryDirectory() as folder:
         if interrupted:
@@ -96,13 +96,13 @@ RESULTS: dict[str, Callable[[], Arrays]] = {
 
 
 def computed(threads: int = 1) -> dict[str, Arrays]:
-    """The result of each."""
+    """Compute all results."""
     torch.set_num_threads(threads)
     return {name: compute() for name, compute in RESULTS.items()}
 
 
 def in_new_process(threads: int = 1, hash_seed: str = "0") -> dict[str, Arrays]:
-    """As :func:`computed`, in a fresh process."""
+    """Call :func:`computed` in a new process."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "results.npz"
         line = [sys.executable, __file__, "--threads", str(threads), "--write", str(file)]
@@ -126,7 +126,7 @@ def difference(one: Arrays, other: Arrays) -> float:
 
 
 def compared() -> list[dict[str, Any]]:
-    """Each result against itself, in other circumstances."""
+    """Compare each result with its repetitions."""
     here, again = computed(), computed()
     fresh = in_new_process(hash_seed="0"), in_new_process(hash_seed="1")
     threads = in_new_process(threads=2)

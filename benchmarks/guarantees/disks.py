@@ -1,10 +1,10 @@
-"""Let every command that writes meet a full disk and a read-only one, and see what it says and what it leaves.
+"""Run every command that writes on a full and on a read-only disk, and check its message and its files.
 
-A small disk in memory (tmpfs) is mounted in a namespace of its own, which Linux allows to anybody in most places; where
-it does not, this says so and ends with code 77. Each command first runs as it should. Then the disk is filled but for a
-few kilobytes, or made read-only, and it runs again: it must end with code 2 and one paragraph that names the path,
-leave every earlier file as it was and no temporary one. Given room, the same command must succeed. `disks.py embed
-label` tries two commands; `--record FILE` keeps what was found.
+A small disk in memory (tmpfs) is mounted in a separate namespace, which most Linux systems allow for every user. If it
+is not allowed, this script says so and exits with code 77. Each command first runs normally. Then the disk is filled up
+to a few kilobytes, or made read-only, and the command runs again. It must exit with code 2 and one paragraph that names
+the path, leave every earlier file unchanged, and leave no temporary file. With free space, the same command must then
+succeed. `disks.py embed label` tries two commands, and `--record FILE` saves the results.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from neuralbayes.system.files import read_json, write_json
 SIZE = "96m"
 NOT_ALLOWED = 77
 ROOM = 8192
-"""Bytes that a full disk has left: enough to begin, not to end."""
+"""Free bytes of a full disk: enough to start writing, but not to finish."""
 
 
 @dataclass(frozen=True)
 class Writer:
-    """A command that writes, in which DISK stands for the disk and DATA for a folder elsewhere.
+    """A command that writes. DISK stands for the disk, and DATA for a folder elsewhere.
 
-    A finished run is not written again: `moves` says that it goes to another folder when the disk is in the way.
+    A finished run is not written again. With `moves`, the command therefore uses another folder the second time.
     """
 
     words: str
@@ -73,11 +73,11 @@ WRITERS = {
     "demo": Writer("demo --out DISK/demo --no-open"),
 }
 NEEDS = {"probe": "pretrain", "embed": "pretrain", "export": "pretrain", "report": "label"}
-"""Whose results a command works on."""
+"""The command whose results another command needs."""
 
 
 def write_data(folder: Path, n_pictures: int = 64, n_rows: int = 200) -> None:
-    """Pictures of bars, upright or lying, and two groups of rows."""
+    """Write pictures of vertical and horizontal bars, and rows in two clusters."""
     rng = np.random.default_rng(0)
     pictures, labels = rng.integers(0, 60, (n_pictures, 24, 24, 1), dtype=np.uint8), np.arange(n_pictures) % 2
     for picture, upright in zip(pictures, labels, strict=True):
@@ -90,7 +90,7 @@ def write_data(folder: Path, n_pictures: int = 64, n_rows: int = 200) -> None:
 
 
 def call(line: list[str]) -> tuple[int, str]:
-    """Run a command in a process of its own; its exit code and what it said about errors."""
+    """Run a command in a new process; returns its exit code and its standard error."""
     with tempfile.TemporaryFile("w+", encoding="utf-8") as said:
         child = os.fork()
         if child == 0:
@@ -117,7 +117,7 @@ def full(disk: Path, room: int) -> Iterator[None]:
 
 @contextmanager
 def read_only(disk: Path, room: int) -> Iterator[None]:
-    """Let nobody write on the disk."""
+    """Make the disk read-only."""
     subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
     yield
     subprocess.run(["mount", "-o", "remount,rw", disk], check=True)
@@ -127,13 +127,13 @@ TROUBLES = {"full": full, "read-only": read_only}
 
 
 def contents(disk: Path) -> dict[str, str]:
-    """A digest of every file on the disk but for locks, which are empty."""
+    """Digests of all files on the disk, except locks, which are empty."""
     files = sorted(path for path in disk.rglob("*") if path.is_file() and path.name not in ("filler", ".lock"))
     return {str(path.relative_to(disk)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
 def complaints(code: int, said: str, disk: Path, before: dict[str, str]) -> list[str]:
-    """What is wrong with how a command took it."""
+    """List what a command did wrong."""
     after = contents(disk)
     found = [] if code == 2 else [f"exit code {code}"]
     if not re.fullmatch(r"error: [^\n]+\n", said):
@@ -145,11 +145,11 @@ def complaints(code: int, said: str, disk: Path, before: dict[str, str]) -> list
 
 
 def tried(name: str, disk: Path, data: Path) -> dict[str, Any]:
-    """How a command takes a full disk and a read-only one."""
+    """Try a command on a full disk and on a read-only disk."""
     writer = WRITERS[name]
     code, said = call(writer.line(disk, data, again=False))
     if code:
-        raise RuntimeError(f"{name} failed where nothing was in its way: {said}")
+        raise RuntimeError(f"{name} failed under normal conditions: {said}")
     found: dict[str, Any] = {"command": name}
     line = writer.line(disk, data, again=True)
     for trouble, provoked in TROUBLES.items():
@@ -166,8 +166,8 @@ def tried(name: str, disk: Path, data: Path) -> dict[str, Any]:
 
 
 def inside(names: list[str], folder: Path, record: Path | None) -> list[dict[str, Any]]:
-    """In the namespace: mount the disk and try the commands."""
-    import lightning_fabric  # noqa: F401  what takes long to import, the processes of the commands have from here
+    """Mount the disk and try the commands; runs in the namespace."""
+    import lightning_fabric  # noqa: F401  slow to import, so import it before forking
 
     disk, data = folder / "disk", folder / "data"
     for path in (disk, data):
@@ -184,14 +184,14 @@ def inside(names: list[str], folder: Path, record: Path | None) -> list[dict[str
         if record is not None:
             keep(found, record)
         for trouble in TROUBLES:
-            wrong = ", ".join(found[trouble]["wrong"]) or "as it should"
+            wrong = ", ".join(found[trouble]["wrong"]) or "correct"
             print(f"{name}, {trouble}: {wrong}\n  {found[trouble]['said']}", flush=True)
-        print(f"{name}, with room again: {'goes on' if found['goes_on'] else found['then']}", flush=True)
+        print(f"{name}, with free space: {'succeeds' if found['goes_on'] else found['then']}", flush=True)
     return results
 
 
 def keep(found: dict[str, Any], record: Path) -> None:
-    """Write what was found beside what is recorded of other commands."""
+    """Add the result of a command to the record."""
     rows = {row["command"]: row for row in (read_json(record)["writers"] if record.exists() else [])}
     rows[found["command"]] = found
     ordered = [rows[name] for name in WRITERS if name in rows]
@@ -206,11 +206,11 @@ def main() -> None:
     arguments = parser.parse_args()
     names = arguments.commands or list(WRITERS)
     if unknown := set(names) - set(WRITERS):
-        parser.error(f"no command {', '.join(sorted(unknown))}; there are {', '.join(WRITERS)}")
+        parser.error(f"unknown commands: {', '.join(sorted(unknown))}; choose from {', '.join(WRITERS)}")
     if arguments.inside is None:
         unshare = ["unshare", "--user", "--map-root-user", "--mount"]
         if shutil.which("unshare") is None or subprocess.run([*unshare, "true"]).returncode:
-            print("no disk can be mounted here: that needs Linux and the right to make a user namespace")
+            print("cannot mount a disk: this needs Linux and permission to create a user namespace")
             sys.exit(NOT_ALLOWED)
         with tempfile.TemporaryDirectory() as folder:
             line = [sys.executable, __file__, *sys.argv[1:], "--inside", folder]

@@ -1,4 +1,4 @@
-"""What is done to commands to see what they leave: processes that die or run out of room, spoilt inputs."""
+"""Faults for commands: processes that are killed or cannot write, and damaged inputs."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from typing import Any
 from neuralbayes.cli import main as command
 
 WRITING = ("fsync", "replace", "after replace", "unlink")
-"""Where a process kills itself while it writes: before the call, or after it."""
+"""Where a process kills itself while it writes: before one of these calls, or after it."""
 
 
 def start(line: list[str], said: Any, before: Callable[[], None], loaded: Path) -> int:
-    """Number of a new process that runs a command, after `before`.
+    """Fork a process that calls `before` and then runs a command; returns its id.
 
-    What it says of errors goes to `said`, the names of the modules that it loaded to `loaded`.
+    Its standard error goes to `said`, and the names of the modules that it has imported go to `loaded`.
     """
     child = os.fork()
     if child == 0:
@@ -47,7 +47,7 @@ def start(line: list[str], said: Any, before: Callable[[], None], loaded: Path) 
 
 
 def die_while_writing(where: str, count: int) -> None:
-    """Let this process kill itself at the `count`-th of its next calls of what belongs to writing."""
+    """Make this process kill itself at the `count`-th call of a function that writes."""
     name = where.removeprefix("after ")
     real = getattr(os, name)
     calls = 0
@@ -66,13 +66,13 @@ def die_while_writing(where: str, count: int) -> None:
 
 
 def write_no_more_than(limit: int) -> None:
-    """Let this process write no file longer than `limit`."""
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # an error, as on a full disk
+    """Limit the files that this process writes to `limit` bytes."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # raises an error instead, like a full disk
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
 
 def spoil(data: Path, spoilt: Path, rng: random.Random) -> None:
-    """Copy the inputs, each cut short, with other bytes, or in another's place."""
+    """Copy the inputs and damage each copy: truncate it, change bytes, or replace it by another file."""
     shutil.rmtree(spoilt, ignore_errors=True)
     shutil.copytree(data, spoilt)
     files = sorted(spoilt.iterdir())
@@ -90,7 +90,7 @@ def spoil(data: Path, spoilt: Path, rng: random.Random) -> None:
 
 
 def is_whole(path: Path) -> bool:
-    """Whether a file has its end; no more is known of pages and records that tell how long something took."""
+    """Whether a file is complete. Pages and records with times cannot be checked further."""
     content = path.read_bytes()
     if path.suffix == ".html":
         return content.rstrip().endswith(b"</html>")
@@ -105,7 +105,7 @@ def is_whole(path: Path) -> bool:
 
 
 def load(names: list[str]) -> None:
-    """Import modules here, so that the processes of the commands need not."""
+    """Import modules before forking, so the processes of the commands need not import them."""
     for name in names:
         with suppress(Exception), warnings.catch_warnings():
             warnings.simplefilter("ignore")

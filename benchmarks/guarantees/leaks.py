@@ -1,10 +1,10 @@
-"""Fit models ten thousand times in one process, and see whether anything stays behind.
+"""Fit ten thousand models in one process, and check for leaks.
 
-ManifoldLabeler and MIMEncoder take turns on tiny tables. Every tenth model is saved, loaded and asked to predict; every
-hundredth fit there is a picture, a report, and a day in miniature: a pretraining that is interrupted and goes on, a
-probe and the features of new images. Every hundredth fit too, after a collection of garbage, the memory of the process,
-the objects that Python holds, open files, threads and temporary files are counted. The slope of each is fitted after a
-warm-up of a fifth, with a 95 % interval from a bootstrap of blocks: neighbouring counts are alike.
+ManifoldLabeler and MIMEncoder alternate on tiny tables. Two of every ten models are saved, loaded and used for
+predictions. After every hundredth fit, it also draws a picture, writes a report, pretrains with an interruption, probes
+the encoder and writes features. It then collects garbage and counts the memory of the process, Python objects, open
+files, threads and temporary files. The slope of each count is fitted after a warm-up of a fifth, with a 95 % interval
+from a block bootstrap, because neighbouring counts are correlated.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from neuralbayes.system.files import write_json
 from neuralbayes.training import Callback
 
 WARM_UP = 0.2
-"""Share of the counts before which caches fill."""
+"""Share of the counts to skip, while caches fill."""
 BLOCK, RESAMPLES = 8, 2000
 FLAT = {"kilobytes": 1.0, "objects": 1.0}
-"""What may come with a fit, at the upper end of the interval: 10 MB in 10,000 fits."""
+"""Maximum growth per fit, at the upper end of the interval: 10 MB in 10,000 fits."""
 
 rng = np.random.default_rng(0)
 ROWS = np.r_[rng.normal(size=(12, 3)), rng.normal(size=(12, 3)) + 6]
@@ -48,7 +48,7 @@ MODELS: tuple[Callable[[int], nb.ManifoldLabeler | nb.MIMEncoder], ...] = (
 
 
 class Interrupted(Callback):
-    """Ends a run in the middle, as Ctrl-C would."""
+    """Interrupt a run in the middle, like Ctrl-C."""
 
     def on_gradients(self, state: Any, metrics: Any) -> None:
         if state.step == 3:
@@ -56,7 +56,7 @@ class Interrupted(Callback):
 
 
 def day(folder: Path) -> None:
-    """Pretrain, be interrupted, go on, probe, write features; label a table, draw it, report on it."""
+    """Pretrain with an interruption, probe, write features, and label, draw and report on a table."""
     run, rows, model = folder / "run", folder / "rows.npy", folder / "model"
     with suppress(KeyboardInterrupt):
         nb.pretrain(PICTURES, CONFIG, out=run, callbacks=[Interrupted()])
@@ -73,14 +73,14 @@ def day(folder: Path) -> None:
 
 
 def use(model: nb.ManifoldLabeler | nb.MIMEncoder, folder: Path) -> None:
-    """Save, load, and predict with what was loaded."""
+    """Save a model, load it, and compare the predictions."""
     model.save(folder / "model")
     if not np.array_equal(nb.load(folder / "model").predict_proba(ROWS), model.predict_proba(ROWS)):
-        raise RuntimeError("a model that was loaded predicts otherwise")
+        raise RuntimeError("a loaded model gives different predictions")
 
 
 def counts(temporary: Path) -> dict[str, float]:
-    """What the process holds now."""
+    """Count what the process holds now."""
     gc.collect()
     pages = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1])
     return {
@@ -93,7 +93,7 @@ def counts(temporary: Path) -> dict[str, float]:
 
 
 def slope(values: NDArray[np.float64], step: int) -> tuple[float, float, float]:
-    """What comes with a fit, and the ends of its interval."""
+    """Growth per fit, and the ends of its 95 % interval."""
     x = step * np.arange(len(values), dtype=np.float64)
     x -= x.mean()
     best = float(x @ values / (x @ x))
@@ -107,14 +107,14 @@ def slope(values: NDArray[np.float64], step: int) -> tuple[float, float, float]:
 
 
 def leaks(n_fits: int, every: int) -> dict[str, Any]:
-    """Fit `n_fits` models and count what the process holds after each `every` of them."""
+    """Fit `n_fits` models, and count what the process holds after every `every` fits."""
     torch.set_num_threads(1)
     found: list[dict[str, float]] = []
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as own, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # tiny tables are too small for good models
         temporary = Path(own)
-        tempfile.tempdir = own  # what anybody else leaves behind is not counted
+        tempfile.tempdir = own  # do not count temporary files of other processes
         for fit in range(1, n_fits + 1):
             model = MODELS[fit % 2](fit).fit(ROWS)
             if fit % 10 < 2:
@@ -140,7 +140,7 @@ def leaks(n_fits: int, every: int) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--fits", type=int, default=10_000)
-    parser.add_argument("--every", type=int, default=100, help="fits between two counts")
+    parser.add_argument("--every", type=int, default=100, help="number of fits between two counts")
     parser.add_argument("--record", type=Path)
     arguments = parser.parse_args()
     if arguments.fits < 10 * arguments.every:
@@ -149,7 +149,7 @@ def main() -> None:
     names = [name for name, value in found.items() if isinstance(value, dict)]
     for name in names:
         row = found[name]
-        print(f"{name}: {row['first']:,.0f} to {row['last']:,.0f}, {row['a_fit']:+.3f} a fit", end="")
+        print(f"{name}: {row['first']:,.0f} to {row['last']:,.0f}, {row['a_fit']:+.3f} per fit", end="")
         print(f" ({row['low']:+.3f} to {row['high']:+.3f}){'' if row['flat'] else ': NOT FLAT'}")
     if arguments.record is not None:
         write_json(arguments.record, {"command": "python benchmarks/guarantees/leaks.py"} | found)

@@ -1,18 +1,18 @@
-"""Change the core one operator, number or argument at a time, and see whether a test notices.
+"""Change one operator, number or argument of the core at a time, and check whether a test notices.
 
-mutmut makes the mutants; this file runs them. Its own runner starts pytest anew for each mutant, which costs seconds
-to import torch and collect. Here the tests are collected once and a child is forked for each mutant. It runs the tests
-that reach the changed function, first the one that noticed the mutant before, until one fails. Running out of time or
-memory also counts as a failure.
+mutmut makes the mutants, and this script runs them. The runner of mutmut starts pytest for each mutant, which takes
+seconds to import torch and collect tests. Here, tests are collected once, and a child is forked for each mutant. It
+runs the tests that reach the changed function until one fails. The test that noticed the last mutant runs first. A
+timeout or lack of memory also counts as a failure.
 
-Left out, since no behaviour depends on them: docstrings, annotations, the arguments of `raise` and the `strict` of zip,
-which is a check. mutmut itself leaves out properties, other decorated functions and code outside functions. Doctests do
-not run, so that what the examples show is tested elsewhere too.
+The following are not mutated, because no behaviour depends on them: docstrings, annotations, the arguments of `raise`,
+and the `strict` of zip, which is a check. mutmut itself leaves out properties, other decorated functions and code
+outside functions. Doctests do not run, so other tests must cover what the examples show.
 
-A mutant that `equivalent_mutants.toml` names with a reason counts as one that no test notices, without being run, which
-takes most of the time; `--all` runs these too and names those that a test does notice.
+Mutants in `equivalent_mutants.toml`, each with a reason, are not run and count as not noticed, because they would take
+most of the time. `--all` runs them too, and lists the ones that a test does notice.
 
-Outcomes are kept in `.mutants/` as they come: a run that is interrupted goes on where it stopped.
+Outcomes are saved in `.mutants/`, so an interrupted run continues.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from mutmut.utils.format_utils import orig_function_and_class_names_from_key as 
 ROOT = Path(__file__).parents[2]
 WORK = ROOT / ".mutants"
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.toml")
-"""Why mutants that no test can notice are equivalent, by file and by what stands in the record."""
+"""Reasons why mutants that no test can notice are equivalent, by file and by the key in the record."""
 
 OBJECTIVES = ("tests/test_bayes*.py", "tests/objectives/test_*.py")
 GRADIENTS = ("tests/gradients/test_*.py",)
@@ -77,30 +77,30 @@ CORE = {
     "src/neuralbayes/manifolds/descent.py": ("tests/manifolds/test_geometry.py",),
     "src/neuralbayes/clusters/merging.py": ("tests/clusters/test_merging.py",),
 }
-"""Files that are mutated, and the tests that are to notice."""
+"""Files to mutate, and the tests that should notice."""
 
 PARTS = {
     "src/neuralbayes/manifolds/certificate.py": ("columns_in_doubt", "tells_apart", "without_columns"),
     "src/neuralbayes/manifolds/descent.py": ("n_held_out",),
 }
-"""The functions that are mutated, where a file has others too."""
+"""Functions to mutate, for files in which not all are mutated."""
 
 SLOW = (
     "tests/gradients/test_gradient_memory.py",
     "tests/gradients/test_process_group.py",
     "tests/gradients/test_recompute.py::test_the_memory_is_less_than_two_thirds",
 )
-"""Tests that start processes of their own, which do not have the mutant."""
+"""Tests to leave out: they start new processes, which do not have the mutant."""
 
 LEFT_OUT = "docstrings, annotations, arguments of raise, strict of zip, decorated functions, code outside functions"
 
 SECONDS, TIMES, GIGABYTES = 20, 10, 8
-"""A mutant may take so many seconds, plus so many times what its tests take; and so much address space."""
+"""Limits for a mutant: SECONDS plus TIMES the time of its tests, and GIGABYTES of address space."""
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change of one function."""
+    """One change to one function."""
 
     file: str
     line: int
@@ -110,17 +110,17 @@ class Mutant:
 
     @property
     def key(self) -> str:
-        """What the change is, wherever it stands in the file."""
+        """The function and the change, without the line."""
         return f"{self.function}: {self.change}"
 
     @property
     def reached(self) -> str:
-        """The function as mutmut calls it where it notes which are reached."""
+        """The name of the function in mutmut's list of reached functions."""
         return str(mangled_name_from_mutant_name(self.name))
 
 
 def mutated(file: str) -> tuple[str, list[Mutant]]:
-    """The source with all its mutants, of which an environment variable chooses one, and what they are."""
+    """Make the mutants of a file; returns source code that contains all of them, and their list."""
     source = (ROOT / file).read_text(encoding="utf-8")
     made = mutate_file_contents(file, source)
     lines = made.code.splitlines()
@@ -154,7 +154,7 @@ def _functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef]]:
 
 
 def _body(lines: Sequence[str], span: Any) -> list[str]:
-    """The lines of a function from its `def` on, without its name, which differs."""
+    """The lines of a function, starting at its `def` but without its name, which differs."""
     body = list(lines[span.start - 1 : span.end])
     while not body[0].lstrip().startswith("def "):
         body.pop(0)
@@ -162,7 +162,7 @@ def _body(lines: Sequence[str], span: Any) -> list[str]:
 
 
 def _difference(before: list[str], after: list[str]) -> tuple[int, str]:
-    """The first line that differs, counted from 0, and what was made of what."""
+    """The first line that differs, counted from 0, and the old and new code."""
     matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
     changed = [code for code in matcher.get_opcodes() if code[0] != "equal"]
     first, last = changed[0], changed[-1]
@@ -172,20 +172,20 @@ def _difference(before: list[str], after: list[str]) -> tuple[int, str]:
 
 
 def _only_strict(change: str) -> bool:
-    """Whether nothing but the `strict` of a zip differs, which is a check and never fails where the code is right."""
+    """Whether only the `strict` of a zip differs, a check that never fails if the code is correct."""
     old, new = (re.sub(r"(, *)?strict=\w+", "", text).replace(", )", ")") for text in change.split("  ->  "))
     return old == new
 
 
 class Runner:
-    """A pytest plugin that runs mutants instead of tests, each in a fork of the process that has collected."""
+    """Pytest plugin that runs mutants instead of tests, each in a fork of the process that collected the tests."""
 
     def __init__(self, work: Callable[[Runner], None]) -> None:
         self.work = work
         self.items: dict[str, pytest.Item] = {}
         self.seconds: dict[str, float] = {}
         self.reaching: dict[str, list[str]] = {}
-        """The tests that reach each function, quickest first, but for those that noticed the last mutants."""
+        """The tests that reach each function: first those that noticed the last mutants, then the fastest."""
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         if session.testsfailed:
@@ -198,7 +198,7 @@ class Runner:
         return True
 
     def _time(self) -> None:
-        """Run all tests on the code as it is, and note how long each takes and which functions it reaches."""
+        """Run all tests on the original code, and record how long each takes and which functions it reaches."""
 
         def measure(write: Callable[[Any], None]) -> None:
             set_mutant_under_test("stats")
@@ -211,23 +211,23 @@ class Runner:
             write(sorted(sys.modules))
 
         *measured, loaded = map(json.loads, self._in_child(measure, 3600)[1])
-        for name in set(loaded) - set(sys.modules):  # here once, rather than in every child again
+        for name in set(loaded) - set(sys.modules):  # import them once here instead of in every child
             with suppress(Exception):
                 importlib.import_module(name)
         for nodeid, seconds, failed, functions in measured:
             if failed:
-                pytest.exit(f"{nodeid} fails without any mutant: mend it first", 1)
+                pytest.exit(f"{nodeid} fails without any mutant: fix it first", 1)
             self.seconds[nodeid] = seconds
             for function in functions:
                 self.reaching.setdefault(function, []).append(nodeid)
         if len(self.seconds) < len(self.items):
-            pytest.exit("the tests did not come to an end without any mutant", 1)
+            pytest.exit("the tests did not finish without any mutant", 1)
         print(f"{sum(self.seconds.values()):5.0f} s  {len(self.seconds)} tests pass without any mutant", flush=True)
         for tests in self.reaching.values():
             tests.sort(key=self.seconds.__getitem__)
 
     def outcome(self, mutant: Mutant) -> str:
-        """What noticed the mutant: a test, or "time"; "" where nothing did."""
+        """What noticed the mutant: a test, "time", or "" for nothing."""
         own = CORE[mutant.file]
         tests = [
             nodeid
@@ -248,12 +248,12 @@ class Runner:
         if lines:
             killer = str(json.loads(lines[0]))
             order = self.reaching[mutant.reached]
-            order.insert(0, order.pop(order.index(killer)))  # it is likely to notice the next one too
+            order.insert(0, order.pop(order.index(killer)))  # this test will probably notice the next mutant too
             return killer
         return {0: "", -signal.SIGALRM: "time"}.get(code, f"exit code {code}")
 
     def _in_child(self, work: Callable[[Callable[[Any], None]], None], seconds: float) -> tuple[int, list[str]]:
-        """Exit code of a fork that does `work`, and the lines of JSON that it wrote."""
+        """Call `work` in a fork; returns its exit code and the lines of JSON that it wrote."""
         reader, writer = os.pipe()
         child = os.fork()
         if not child:
@@ -280,7 +280,7 @@ def _fails(item: pytest.Item, following: pytest.Item | None) -> bool:
 
 
 class Kept:
-    """Outcomes in `.mutants/`, each valid for the source of its file and for its tests as they were."""
+    """Outcomes in `.mutants/`. Each is valid until its source file or its tests change."""
 
     def __init__(self) -> None:
         self.path = WORK / "outcomes.jsonl"
@@ -307,12 +307,12 @@ class Kept:
 
 
 def test_files(file: str) -> list[Path]:
-    """The files with the tests of a file of the core."""
+    """The test files for a file of the core."""
     return sorted({path for pattern in CORE[file] for path in ROOT.glob(pattern) if path.name.startswith("test_")})
 
 
 def summary(mutants: Sequence[Mutant], outcomes: dict[str, str], reasons: dict[str, dict[str, str]]) -> dict[str, Any]:
-    """What stands in the record about one file."""
+    """Make the entry of one file in the record."""
     alive = [mutant for mutant in mutants if not outcomes[mutant.name]]
     file = mutants[0].file
     return {
@@ -336,14 +336,14 @@ def summary(mutants: Sequence[Mutant], outcomes: dict[str, str], reasons: dict[s
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="*", default=list(CORE), help="files of the core; all by default")
-    parser.add_argument("--all", action="store_true", help="run mutants that are named as equivalent too")
+    parser.add_argument("--all", action="store_true", help="also run mutants that are listed as equivalent")
     parser.add_argument("--record", type=Path)
     arguments = parser.parse_args()
     unknown = sorted(set(arguments.files) - set(CORE))
     if unknown or (arguments.record and len(arguments.files) < len(CORE)):
-        parser.error(f"files must be of {list(CORE)}, and all of them for a record, got {arguments.files}")
+        parser.error(f"files must be from {list(CORE)}, and all of them for --record, got {arguments.files}")
 
-    os.chdir(ROOT)  # where mutmut looks for its settings
+    os.chdir(ROOT)  # mutmut reads its settings here
     torch.set_num_threads(1)
     shutil.rmtree(WORK / "src", ignore_errors=True)
     shutil.copytree(ROOT / "src", WORK / "src", ignore=shutil.ignore_patterns("__pycache__"))
@@ -366,7 +366,7 @@ def main() -> None:
                     kept.add(key, runner.outcome(mutant))
                 outcomes[mutant.name] = kept.outcomes.get(key, "")
                 if named == bool(outcomes[mutant.name]):
-                    verdict = "named as equivalent, but noticed by" if named else "alive"
+                    verdict = "listed as equivalent, but noticed by" if named else "alive"
                     print(f"{file}:{mutant.line} {mutant.key}: {verdict} {outcomes[mutant.name]}", flush=True)
                 if (i + 1) % 25 == 0:
                     print(f"{time.perf_counter() - start:5.0f} s  {file}: {i + 1} of {len(mutants)}", flush=True)
@@ -389,7 +389,9 @@ def main() -> None:
     for row in rows:
         named = sum(bool(mutant["equivalent"]) for mutant in row["survivors"])
         alive = len(row["survivors"])
-        print(f"{row['file']}: {row['killed']} of {row['mutants']} killed, {named} of {alive} alive named equivalent")
+        print(
+            f"{row['file']}: {row['killed']} of {row['mutants']} killed, {named} of {alive} alive listed as equivalent"
+        )
     if arguments.record:
         record = {
             "command": "make mutants",

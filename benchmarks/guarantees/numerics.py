@@ -1,8 +1,9 @@
-"""Extreme inputs: every objective, every kind of number, and what came out: finite, or an error that says why.
+"""Check objectives and estimators on extreme inputs: results must be finite, or an error must say why.
 
-The value and the gradient of each objective, alone and through `neuralbayes.backward`, for 2 to 4,096 states, logits up
-to 10,000, samples that are all alike, all in one state, or a single one; then the estimators and the trainer on tables
-of duplicates, constant columns, and columns of 1e30 and 1e-30. A warning of NumPy's or torch's counts as a failure.
+It computes the value and the gradient of each objective, directly and with `neuralbayes.backward`. Inputs have 2 to
+4,096 states, logits up to 10,000, and samples that are all equal, all in one state, or a single sample. It then fits
+the estimators to tables with duplicates, constant columns, and columns of 1e30 and 1e-30. A warning from NumPy or torch
+counts as a failure.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ N = 12
 
 
 def logits(kind: str, n_states: int, scale: float, dtype: torch.dtype) -> Tensor:
-    """Samples of a kind: (n, n_states)."""
+    """Make logits of a kind: (n, n_states)."""
     generator = torch.Generator().manual_seed(0)
     x = scale * torch.randn(N, n_states, generator=generator).clamp(-1.0, 1.0)
     if kind == "all alike":
@@ -53,7 +54,7 @@ KINDS = ("at random", "all alike", "one class", "one sample")
 
 
 def objective_outcomes() -> Counter[tuple[str, str, str]]:
-    """How often each objective had which outcome, by the kind of number."""
+    """Count the outcomes of each objective, by the type of number."""
     outcomes: Counter[tuple[str, str, str]] = Counter()
     for (name, make), kind, n_states, scale, dtype in itertools.product(
         OBJECTIVES.items(), KINDS, STATES, SCALES, TYPES
@@ -67,7 +68,7 @@ def objective_outcomes() -> Counter[tuple[str, str, str]]:
             return [value.detach(), leaf.grad if leaf.grad is not None else torch.tensor(torch.nan)]
 
         def through_backward(x: Tensor = x, make: Callable[[], nb.Objective] = make) -> list[Tensor]:
-            network = nn.Linear(1, x.shape[1], bias=False).to(x.dtype)  # the weights are one sample's logits
+            network = nn.Linear(1, x.shape[1], bias=False).to(x.dtype)  # the weights are the logits of one sample
             network.weight.data = x[:1].T.clone()
             loss = nb.backward(make(), network, torch.ones(len(x), 1, dtype=x.dtype), microbatch_size=5)
             return [loss, *(p.grad for p in network.parameters() if p.grad is not None)]
@@ -78,7 +79,7 @@ def objective_outcomes() -> Counter[tuple[str, str, str]]:
 
 
 def tables() -> dict[str, NDArray[np.float64]]:
-    """Tables that no estimator likes."""
+    """Make tables that are difficult for estimators."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 3))
     return {
@@ -105,7 +106,7 @@ ESTIMATORS: dict[str, Callable[[], nb.ManifoldLabeler | nb.MIMEncoder]] = {
 
 
 def estimator_outcomes() -> dict[str, dict[str, str]]:
-    """What each estimator makes of each table."""
+    """The outcome of each estimator on each table."""
     found: dict[str, dict[str, str]] = {}
     for table, X in tables().items():
         for name, make in ESTIMATORS.items():
@@ -121,14 +122,14 @@ def estimator_outcomes() -> dict[str, dict[str, str]]:
 
 
 def outcome(call: Callable[[], list[Tensor]]) -> str:
-    """ "finite", "error: ..." for one that names what is wrong, or "FAILED: ..." for anything else."""
+    """Return "finite", "error: ..." if the error names what is wrong, or "FAILED: ..." for anything else."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", category=UserWarning, module="neuralbayes")
         warnings.filterwarnings("ignore", category=nb_warning())
         try:
             values = call()
-        except (ValueError, FloatingPointError) as error:  # what the documentation says of bad input
+        except (ValueError, FloatingPointError) as error:  # documented errors for bad input
             return f"error: {str(error).splitlines()[0]}"
         except Exception as error:
             return f"FAILED: {type(error).__name__}: {error}"
@@ -137,7 +138,7 @@ def outcome(call: Callable[[], list[Tensor]]) -> str:
 
 
 def nb_warning() -> type[Warning]:
-    """What the library says itself of results that are not what one hopes for."""
+    """The warning of the library about poor results."""
     from sklearn.exceptions import ConvergenceWarning
 
     warning: type[Warning] = ConvergenceWarning
@@ -179,7 +180,7 @@ def main() -> None:
         if what.startswith("FAILED")
     ]
     if failures:
-        raise SystemExit(f"{len(failures)} kinds of failure")
+        raise SystemExit(f"{len(failures)} different failures")
 
 
 if __name__ == "__main__":

@@ -1,22 +1,22 @@
-"""Mixed commands for some minutes, most of them killed, out of room or given bad files: is anything lost?
+"""Run a mix of commands for some minutes with faults such as kills, full disks and bad files, and check for losses.
 
-A small disk in memory is mounted in a namespace of its own, as `disks.py` does. Every command first runs twice as it
-should: the files that are the same both times are its results. Then, until the time is over, every command meets every
-fault once, in random order, and again:
+A small disk in memory is mounted in a separate namespace, as in `disks.py`. Every command first runs twice without
+faults. The files that are the same both times are its results. Then, until the time is over, every command runs with
+every fault in random order, again and again:
 
 - nothing;
 - it is killed (SIGKILL) at a random moment, or while it writes: before bytes reach the disk, before a file gets its
-  name, right after;
+  name, or right after;
 - it is interrupted (SIGINT, SIGTERM) at a random moment;
-- the disk is full but for a random number of bytes, or no file may become longer than that;
-- its input is cut short, has other bytes in it, or is of another kind.
+- the disk is full except for a random number of bytes, or files may not become longer than that;
+- its input is truncated, has changed bytes, or is a file of another kind.
 
-Whatever happens, it must end as that allows, never with a traceback; the files of all other commands must be as they
-were; its own results must be the old ones or whole new ones. Then the same command, left alone, must succeed with the
-same results, byte for byte.
+The command must end with an exit code that the fault allows, and never with a traceback. The files of all other
+commands must be unchanged. Its own results must be the old ones or complete new ones. Then the same command without a
+fault must succeed with the same results, byte for byte.
 
-The processes are forked from one that has loaded the libraries, the data is small and training short: what is tried is
-what happens to files, and as many rounds as possible are to happen in a minute.
+The processes are forked from one that has imported the libraries, the data are small and training is short. This allows
+many rounds per minute, because the test is about files.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ from neuralbayes.system.files import write_json
 
 @dataclass(frozen=True)
 class Job:
-    """A command; OWN stands for the folder it writes to, DATA for its input, NAME for the results of job NAME.
+    """A command. OWN stands for the folder that it writes to, DATA for its input, DISK/NAME for the folder of job NAME.
 
-    `goes_on` says that it takes up what it finds in its folder, which is emptied before each round.
+    `goes_on` means that it continues from the files in its folder, which is therefore emptied before each round.
     """
 
     words: str
@@ -72,7 +72,7 @@ JOBS = {
     "embed": Job("embed DISK/pretrain/run DATA/bars.npz --out OWN/features.npy --force"),
     "export": Job("export DISK/pretrain/run --to torch --out OWN/encoder.pt2 --force"),
 }
-"""Those that others need come first."""
+"""Commands by name. A command comes after the commands whose results it needs."""
 
 FAULTS = ("nothing", "killed", "killed while writing", "interrupted", "full disk", "short files", "bad file")
 ALLOWED = {
@@ -84,15 +84,15 @@ ALLOWED = {
     "short files": {0, 2},
     "bad file": {0, 2},
 }
-"""Exit codes that a fault allows; 0 where the command was faster, or the fault too small to matter."""
+"""Exit codes that a fault allows; 0 if the command finished before the fault, or if the fault had no effect."""
 
 
 TIMED = (".html", "result.json")
-"""Files that tell how long something took or how much memory, which may be the same twice by chance."""
+"""Files that contain times or memory, which may be the same twice by chance."""
 
 
 class Soak:
-    """The disk, the results that commands must have, and what was found."""
+    """The disk, the expected results of the commands, and the findings."""
 
     def __init__(self, folder: Path, seed: int) -> None:
         self.disk, self.data, self.spoilt, self.loaded = (
@@ -107,12 +107,12 @@ class Soak:
         self.hidden = 0
 
     def prepare(self) -> None:
-        """Run every command twice; what is the same both times are its results."""
+        """Run every command twice; the files that are the same both times are its results."""
         for path in (self.disk, self.data):
             path.mkdir()
         subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs", self.disk], check=True)
         write_data(self.data, n_pictures=16, n_rows=60)
-        from_consensus.consensus_steps = lambda *_: 12  # what is learnt does not matter here
+        from_consensus.consensus_steps = lambda *_: 12  # a short training is enough here
         for name in JOBS:
             self.empty(name)
             first = self.alone(name)
@@ -128,12 +128,12 @@ class Soak:
         (self.disk / name).mkdir()
 
     def alone(self, name: str) -> dict[str, str]:
-        """Run a command as it should run; the digests of its files."""
+        """Run a command without faults; returns the digests of its files."""
         begun = time.monotonic()
         code, said = self.run(name, self.data, lambda: None, None)
         self.seconds[name] = time.monotonic() - begun
         if code:
-            raise RuntimeError(f"{name} failed where nothing was in its way ({code}): {said}")
+            raise RuntimeError(f"{name} failed without a fault ({code}): {said}")
         return contents(self.disk / name)
 
     def run(
@@ -148,10 +148,10 @@ class Soak:
             return code, said.read()
 
     def round(self, name: str, fault: str) -> None:
-        """One command with one fault, and then alone."""
+        """Run a command with a fault, then again without."""
         rng = self.rng
         if JOBS[name].goes_on and fault != "bad file":
-            keep = self.disk.parent / "kept"  # others need what it wrote
+            keep = self.disk.parent / "kept"  # other commands need these files
             shutil.copytree(self.disk / name, keep)
             self.empty(name)
         before = contents(self.disk)
@@ -188,7 +188,7 @@ class Soak:
         self.ends[fault, code] += 1
         self.judge(name, fault, code, said, before)
         for path in self.disk.rglob("*.tmp*"):
-            if not JOBS[name].goes_on:  # a folder that is gone on with must clear it itself
+            if not JOBS[name].goes_on:  # a command that continues must remove these files itself
                 self.hidden += 1
                 path.unlink()
         try:
@@ -198,22 +198,22 @@ class Soak:
             self.empty(name)
             after = self.alone(name)
         lost = [path for path, digest in self.results[name].items() if after.get(path) != digest]
-        self.wrong += [f"{name}, after {fault} and alone: {path} is another" for path in lost]
+        self.wrong += [f"{name}, after {fault} and alone: {path} differs" for path in lost]
         cut = [path for path in after if not is_whole(self.disk / name / path)]
-        self.wrong += [f"{name}, after {fault} and alone: {path} is cut short" for path in cut]
+        self.wrong += [f"{name}, after {fault} and alone: {path} is truncated" for path in cut]
         self.wrong += [f"{name}, after {fault} and alone: {path} is left" for path in after if ".tmp" in path]
         if JOBS[name].goes_on and fault != "bad file":
             shutil.rmtree(self.disk / name)
             shutil.move(keep, self.disk / name)
 
     def judge(self, name: str, fault: str, code: int, said: str, before: dict[str, str]) -> None:
-        """Note what must not be, right after a fault."""
+        """Record everything that is wrong right after a fault."""
         if code not in ALLOWED[fault]:
             self.wrong.append(f"{name}, {fault}: exit code {code}: {said[-300:]}")
         if "Traceback" in said:
             self.wrong.append(f"{name}, {fault}: a traceback: {said[-300:]}")
         if code == 2 and not said.startswith(("error: ", "warning: ")):
-            self.wrong.append(f"{name}, {fault}: no error in words: {said[-300:]}")
+            self.wrong.append(f"{name}, {fault}: no error message: {said[-300:]}")
         after = contents(self.disk)
         for path, digest in before.items():
             owner, _, own = path.partition("/")
@@ -224,7 +224,7 @@ class Soak:
                 self.wrong.append(f"{name}, {fault}: {path} is lost")
 
     def found(self, minutes: float) -> dict[str, Any]:
-        """What is recorded."""
+        """Make the record."""
         rounds = {name: {fault: self.rounds[name, fault] for fault in FAULTS} for name in JOBS}
         faults = {
             fault: {
@@ -245,7 +245,7 @@ class Soak:
 
 
 def pairs(rng: random.Random) -> Iterator[tuple[str, str]]:
-    """Every command with every fault, in random order, and again without end."""
+    """Yield every command with every fault in random order, endlessly."""
     every = [(name, fault) for name in JOBS for fault in FAULTS]
     while True:
         rng.shuffle(every)
@@ -253,7 +253,10 @@ def pairs(rng: random.Random) -> Iterator[tuple[str, str]]:
 
 
 def inside(folder: Path, minutes: float, seed: int) -> Iterator[dict[str, Any]]:
-    """In the namespace: mount the disk, and disturb commands until the time is over; what is found after each round."""
+    """Mount the disk and run commands with faults until the time is over; yields the record after each round.
+
+    It runs in the namespace.
+    """
     soak = Soak(folder, seed)
     soak.prepare()
     begun = time.monotonic()
@@ -275,13 +278,15 @@ def main() -> None:
     if arguments.inside is None:
         unshare = ["unshare", "--user", "--map-root-user", "--mount"]
         if shutil.which("unshare") is None or subprocess.run([*unshare, "true"]).returncode:
-            print("no disk can be mounted here: that needs Linux and the right to make a user namespace")
+            print("cannot mount a disk: this needs Linux and permission to create a user namespace")
             sys.exit(NOT_ALLOWED)
         with tempfile.TemporaryDirectory() as folder:
             line = [sys.executable, __file__, *sys.argv[1:], "--inside", folder]
             sys.exit(subprocess.run([*unshare, *line]).returncode)
     found: dict[str, Any] = {}
-    for found in inside(arguments.inside, arguments.minutes, arguments.seed):  # kept at once: a soak may be killed too
+    for found in inside(
+        arguments.inside, arguments.minutes, arguments.seed
+    ):  # saved after each round, in case this is killed
         if arguments.record is not None:
             write_json(arguments.record, {"command": "python benchmarks/guarantees/soak.py"} | found)
     for fault, counts in found["faults"].items():
