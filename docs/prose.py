@@ -24,6 +24,9 @@ LONG = 30
 """Number of words above which a sentence counts as long in a measurement."""
 
 
+CODE_FOLDERS = ("src/neuralbayes", "benchmarks", "tests")
+"""Folders whose docstrings are checked."""
+
 INSTEAD = {
     r"from which on": "above which",
     r"from \d[\w-]* on\b": "at least; above",
@@ -94,6 +97,7 @@ COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 MATH = re.compile(r"\$\$.*?\$\$|(?<!\\)\$[^$\n]+\$", re.DOTALL)
 EXAMPLES = re.compile(r"^(?:Examples|See Also)\n-+\n|^>>> ", re.MULTILINE)
 MATH_BLOCK = re.compile(r"^[ ]*\.\. math::.*\n(?:[ ]+\S.*\n|\n(?=[ ]{4,}))*", re.MULTILINE)
+USAGE = re.compile(r"^    python .*$", re.MULTILINE)
 UNDERLINED = re.compile(r"^\w[\w ]*\n-+$", re.MULTILINE)
 TABLE = re.compile(r"^=+ .*?^=+ .*?^=+ .*?$|^=+ .*?^=+ .*?$", re.MULTILINE | re.DOTALL)
 PARAMETER = re.compile(r"^[ ]*[\w*][\w*, ]*(?: : .*)?\n(?=[ ]+\S)|^[\w*, ]+ : .*$", re.MULTILINE)
@@ -114,13 +118,13 @@ class Measured:
 
 
 def pages() -> list[Path]:
-    """The checked files: pages in the root, the documentation, and the source code."""
+    """The checked files: pages in the root, the documentation, and the code."""
     docs = ROOT / "docs"
     return [
         *sorted(ROOT.glob("*.md")),
         *sorted(docs.glob("*.md")),
         *sorted((docs / "tutorials").glob("*.md")),
-        *sorted((ROOT / "src" / "neuralbayes").rglob("*.py")),
+        *(path for folder in CODE_FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))),
     ]
 
 
@@ -140,16 +144,23 @@ def prose(path: Path) -> str:
 
 def docstrings(source: str) -> Iterator[str]:
     """The paragraphs of all docstrings, without examples, formulas and the names of parameters."""
-    for node in ast.walk(ast.parse(source)):
-        for statement in getattr(node, "body", []) if not isinstance(node, ast.Lambda | ast.IfExp) else []:
-            if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
-                text = statement.value.value
-                yield from _paragraphs(inspect.cleandoc(text)) if isinstance(text, str) else ()
+    for statement in _statements(ast.parse(source)):
+        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
+            text = statement.value.value
+            yield from _paragraphs(inspect.cleandoc(text)) if isinstance(text, str) else ()
+
+
+def _statements(node: ast.AST) -> Iterator[ast.AST]:
+    """All statements below a node, without a walk through their expressions, which would take longer than parsing."""
+    for name in ("body", "orelse", "handlers", "finalbody"):
+        for child in getattr(node, name, ()):
+            yield child
+            yield from _statements(child)
 
 
 def _paragraphs(docstring: str) -> Iterator[str]:
     """The paragraphs of a docstring; each description of a parameter is one."""
-    text = EXAMPLES.split(docstring)[0]
+    text = USAGE.sub("\n\n", EXAMPLES.split(docstring)[0])
     text = MATH_BLOCK.sub("\n\n", UNDERLINED.sub("\n\n", TABLE.sub("\n\n", text)))
     text = PARAMETER.sub("\n\n", text)
     text = re.sub(r":\w+:`[^`]*`|``[^`]*``|`[^`]*`", "X", text)

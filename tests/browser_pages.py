@@ -1,4 +1,4 @@
-"""What the tests of pages in a browser look at."""
+"""Helpers for tests of pages in a browser."""
 
 
 def part(page, name, side=0):
@@ -19,7 +19,7 @@ def drawing(page, name, side=0):
 
 
 def a_point(page, side=0):
-    """A place on the map where there is a point, found as a reader finds it: the tip appears."""
+    """Find a point on the map like a reader does: where the tip appears."""
     canvas = part(page, "map", side)
     canvas.scroll_into_view_if_needed()
     box = canvas.bounding_box()

@@ -1,4 +1,4 @@
-"""Command lines that are read but not run."""
+"""Command lines that are parsed but not run."""
 
 import shlex
 
@@ -8,7 +8,7 @@ from neuralbayes.cli.options import check_numbers
 
 
 def parse(line):
-    """Read a line of a shell that calls neuralbayes as `main` would; it is an error if `main` would refuse it."""
+    """Parse a shell line that calls neuralbayes like `main`; raises an error if `main` would refuse it."""
     words = shlex.split(line.split(" > ")[0].split(" | ")[0].replace("\\\n", " "), comments=True)
     quiet = {"print_error": False, "exit_on_error": False}
     _, bound, _ = app.meta.parse_args(words[words.index("neuralbayes") + 1 :], **quiet)

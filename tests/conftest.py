@@ -1,4 +1,4 @@
-"""Settings of every test. With this file here, pytest puts `tests/` on the path: `paper_loops` and the like import."""
+"""Settings for all tests. This file also makes pytest put `tests/` on the path, so `paper_loops` can be imported."""
 
 import gc
 import os
@@ -10,28 +10,28 @@ import pytest
 import torch
 from hypothesis import settings
 
-# No test of time, and the same examples on every run.
+# Tests must not depend on time, and every run uses the same examples.
 settings.register_profile("neuralbayes", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("neuralbayes")
 
 if "PYTEST_XDIST_WORKER" in os.environ:
-    torch.set_num_threads(1)  # the workers share the cores; more threads than cores only wait for each other
+    torch.set_num_threads(1)  # the workers share the cores; more threads than cores would only wait for each other
 
 
-# What the tests import stays to the end: looking through it for garbage takes a quarter of the time of their imports.
+# Imported modules stay until the end. Searching them for garbage would take a quarter of the time of their imports.
 gc.disable()
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
-    """Collect garbage from here on, but not among what has been imported."""
+    """Collect garbage from now on, but not among imported modules."""
     gc.enable()
     gc.freeze()
 
 
 @pytest.fixture(autouse=True)
 def _seed() -> None:
-    """Every test starts from the same random numbers, whichever tests ran before it."""
+    """Start every test with the same random numbers, independent of earlier tests."""
     torch.manual_seed(0)
 
 
@@ -54,7 +54,7 @@ with LocalCluster(
 def scheduler() -> Iterator[str]:
     """The address of a Dask scheduler with two workers.
 
-    They are threads of a process of their own: all the time that Dask runs, it draws from the generator of `random`.
+    The workers are threads of a new process, because Dask draws from the generator of `random` while it runs.
     """
     with subprocess.Popen(
         [sys.executable, "-c", CLUSTER],

@@ -1,4 +1,4 @@
-"""What the demo would find, made up in no time: real points and digits, states that nobody has learnt."""
+"""Made-up results of the demo: real points and digits, but untrained states."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ LAYERS = {"relu1": 16, "relu2": 16, "relu3": 12}
 
 
 def make_demo_result(*, seed=0, name="moons", n_images=120):
-    """A result of a demo; `name` is that of the first of its two sets."""
+    """A result of a demo; `name` is the name of the first of its two sets."""
     rng = np.random.default_rng(seed)
     return DemoResult(
         seed, 12.3, [_set(name, make_moons, True), _set("one ring", make_ring, False)], _digits(rng, n_images)

@@ -1,4 +1,4 @@
-"""Networks, and the gradient of a whole batch by plain autograd that `backward` has to equal."""
+"""Networks, and the gradient of a whole batch by plain autograd, which `backward` must equal."""
 
 import torch
 from objective_cases import Crowding, NegativeInformation
@@ -31,7 +31,7 @@ def images(n: int = 20) -> Tensor:
 
 
 class HiddenStatesOfTwoLayers(nn.Module):
-    """Logits with positions, pooled ones and a vector; as a list or by name."""
+    """Logits with positions, pooled logits and a vector; as a list or by name."""
 
     def __init__(self, as_dict: bool = False) -> None:
         super().__init__()
@@ -52,16 +52,16 @@ def batch_norm_network() -> nn.Sequential:
 
 
 def spectral_norm_network() -> nn.Sequential:
-    """Each pass is one power iteration, which changes the weights that the next one sees."""
+    """Each pass is one power iteration, which changes the weights of the next pass."""
     torch.manual_seed(1)
     layer = nn.utils.parametrizations.spectral_norm(nn.Linear(5, 12))
     with torch.no_grad():
-        layer.parametrizations.weight.original.normal_()  # as after an optimiser step: the iteration is behind
+        layer.parametrizations.weight.original.normal_()  # as after an optimiser step, with an outdated iteration
     return nn.Sequential(layer, nn.Tanh(), nn.Linear(12, 4)).double()
 
 
 class CountInPlace(nn.Module):
-    """A buffer changed in place in each pass, which the output depends on."""
+    """A buffer that each pass changes in place and that the output depends on."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -75,7 +75,7 @@ class CountInPlace(nn.Module):
 
 
 class CountByAssignment(CountInPlace):
-    """The same with a new tensor each time: `self.buffer = ...` is as common as in-place."""
+    """The same with a new tensor each time; `self.buffer = ...` is as common as in-place changes."""
 
     def forward(self, x: Tensor) -> Tensor:
         self.scale = self.scale * 1.1
@@ -83,7 +83,7 @@ class CountByAssignment(CountInPlace):
 
 
 class SharedBatchNorm(nn.Module):
-    """One batch normalisation in two places, each with statistics of its own."""
+    """One batch normalisation in two places, each with its own statistics."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -108,7 +108,7 @@ def convolutional_batch_norm_network() -> nn.Module:
 
 
 def grads(network: nn.Module) -> Tensor:
-    """The gradient in all parameters, as one vector."""
+    """The gradients of all parameters as one vector."""
     return torch.cat(
         [torch.zeros_like(p).flatten() if p.grad is None else p.grad.flatten() for p in network.parameters()]
     )
@@ -117,7 +117,7 @@ def grads(network: nn.Module) -> Tensor:
 def whole_batch(
     objective: Objective | WeightedSum, network: nn.Module, x: Tensor, sample_weight: Tensor | None = None
 ) -> tuple[float, Tensor]:
-    """Value and gradient of ``objective(network(x))`` by autograd, the graph of the whole batch in memory."""
+    """Value and gradient of ``objective(network(x))`` by autograd, with the graph of the whole batch in memory."""
     network.zero_grad()
     value = objective(network(x), sample_weight)
     value.backward()

@@ -1,4 +1,4 @@
-"""Pages as a browser would read them, without one."""
+"""Parse pages like a browser, without one."""
 
 import base64
 import hashlib
@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 
 class Page(HTMLParser):
-    """What a browser would make of a page: elements, their attributes, the text of scripts and styles."""
+    """The content of a page as a browser sees it: elements, their attributes, the text of scripts and styles."""
 
     def __init__(self, path):
         super().__init__()
@@ -46,7 +46,7 @@ class Page(HTMLParser):
 
 
 def check_self_contained(page):
-    """The page asks for nothing, and allows nothing but itself."""
+    """Check that the page requests nothing, and allows nothing but itself."""
     for tag, attributes in page.elements:
         for place in ("src", "href"):
             if place in attributes:

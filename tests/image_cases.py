@@ -1,4 +1,4 @@
-"""Tiny pictures with something to be found, and a callback that breaks a run."""
+"""Tiny pictures with something to learn, and a callback that interrupts a run."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from neuralbayes.training import Callback
 
 
 def bars(n=64, side=24, seed=0):
-    """Upright (1) or lying (0) bars on noise: images (n, side, side, 1) and labels (n,)."""
+    """Make vertical (1) or horizontal (0) bars on noise: images (n, side, side, 1) and labels (n,)."""
     rng = np.random.default_rng(seed)
     labels = rng.permutation(np.arange(n) % 2)
     pictures = rng.integers(0, 60, (n, side, side, 1))
@@ -18,7 +18,7 @@ def bars(n=64, side=24, seed=0):
 
 
 class Break(Callback):
-    """Raise `error` at a step, before the update or after it."""
+    """Raise `error` at a step, before or after the update."""
 
     def __init__(self, step, error, *, after=True):
         self.step, self.error, self.after = step, error, after

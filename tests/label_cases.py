@@ -13,7 +13,7 @@ import neuralbayes
 
 
 class SignLabeler:
-    """State 1 where the first feature is positive; keeps the promises of ManifoldLabeler that the command relies on."""
+    """State 1 if the first feature is positive; has the attributes of ManifoldLabeler that the command needs."""
 
     disjoint = True
     made = None
@@ -59,7 +59,7 @@ class SignLabeler:
 
 
 class SignClusterer(SignLabeler):
-    """The same without a certificate, as InformationClusterer is."""
+    """The same without a certificate, like InformationClusterer."""
 
     def fit(self, X):
         with warnings.catch_warnings():
@@ -86,7 +86,7 @@ def said(capsys):
 
 
 def split_at_zero(monkeypatch):
-    """Let the commands take these labelers."""
+    """Make the commands use these labelers."""
     monkeypatch.setattr(neuralbayes, "ManifoldLabeler", SignLabeler, raising=False)
     monkeypatch.setattr(neuralbayes, "InformationClusterer", SignClusterer, raising=False)
     monkeypatch.setattr(neuralbayes, "load", load_sign_labeler, raising=False)

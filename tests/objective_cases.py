@@ -1,4 +1,4 @@
-"""Every objective that the property tests run over: the paper's, with and without a target prior, and two of a user."""
+"""Objectives for the property tests: those of the paper, with and without a target prior, and two of a user."""
 
 import math
 from collections.abc import Callable
@@ -15,7 +15,7 @@ LOG2, LOG3 = math.log(2.0), math.log(3.0)
 TARGET = [0.5, 0.25, 0.25]
 
 HAND_POSTERIOR = torch.tensor([[0.5, 0.25, 0.25], [0.0, 0.25, 0.75]], dtype=torch.float64)
-"""Its prior is (1/4, 1/4, 1/2), so that every objective is a sum of log 2 and log 3."""
+"""Posteriors with the prior (1/4, 1/4, 1/2), so every objective is a sum of log 2 and log 3."""
 HAND_ENTROPY = (3.5 * LOG2 - 0.75 * LOG3) / 2
 """Mean of 3/2 log 2 (first row) and 2 log 2 - 3/4 log 3 (second row)."""
 
@@ -28,7 +28,7 @@ class NegativeInformation(Objective):
 
 
 class Crowding(Objective):
-    """What a user might write without a thought for p(z) = 1: log(1 - p(z)), and a term of the prior."""
+    """An objective as a user might write it, without considering p(z) = 1: log(1 - p(z)), and a prior term."""
 
     def sample_term(self, p_zx: Tensor, p_z: Tensor) -> Tensor:
         return -(p_zx * (1.0 - p_z).log()).sum(1)
@@ -45,13 +45,13 @@ def crowding(L: paper.Rows) -> float:
 
 @dataclass(frozen=True)
 class Case:
-    """An objective, the same as a slow loop, and its value on HAND_POSTERIOR, worked out by hand."""
+    """An objective, the same as a slow loop, and its value on HAND_POSTERIOR, computed by hand."""
 
     name: str
     objective: Callable[[], Objective]
     loop: Callable[[paper.Rows], float]
     hand: float
-    permuted: Callable[[list[int]], Objective] | None = None  # where the states have names of their own
+    permuted: Callable[[list[int]], Objective] | None = None  # if the states have individual targets
 
 
 def mim_case(name: str, alpha: float, version: int, hand_R_p: float, target: list[float] | None = None) -> Case:
@@ -80,7 +80,7 @@ CASES = [
     mim_case("mim-v2-target", 2.0, 2, 5 * LOG2 - 1.25 * LOG3, TARGET),
     # f = (2, 1, 1/2; 0, 1, 3/2) and g = (2/3, 1, 3/2; 4/3, 1, 1/2)
     Case("dml", DML, paper.dml, (26 / 3 * LOG2 - 2.5 * LOG3) / 6),
-    # less I(x; 1[z=k]): (3 log 2 - 3/2 log 3) / 2 for the first state, 0, 3/4 log 3 - log 2
+    # minus I(x; 1[z=k]): (3 log 2 - 3/2 log 3) / 2 for the first state, 0, 3/4 log 3 - log 2
     Case("dml-prior", lambda: DML(weights="prior"), lambda L: -sum(paper.state_information(L)), -0.5 * LOG2),
     Case(
         "dml-alpha",

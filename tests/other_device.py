@@ -1,8 +1,8 @@
-"""A device that is not the CPU, on a machine that has none: it computes as the CPU does, and minds what lies where.
+"""A simulated device other than the CPU: it computes like the CPU, and checks on which device tensors are.
 
-A tensor on it wraps one of the CPU. As on a graphics card, an operation on tensors of both devices is an error, unless
-it copies or the one on the CPU is a single number or an index, and so is `numpy()`. What is made without ``device=``
-lies on the CPU. A process has to know of the device before its first backward pass.
+A tensor on it wraps a CPU tensor. As on a GPU, an operation on tensors of both devices is an error, unless it copies or
+the tensor on the CPU is a single number or an index. `numpy()` is an error, too. Tensors made without ``device=`` are
+on the CPU. A process must register the device before its first backward pass.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ INDEXED = {aten.index.Tensor, aten.index_put.default, aten.index_put_.default, a
 
 
 class _Module(_DummyBackendModule):
-    """What torch asks for as ``torch.elsewhere``; random numbers come from the generator of the CPU."""
+    """The module that torch expects as ``torch.elsewhere``; random numbers come from the generator of the CPU."""
 
     def get_rng_state(self, device: Any = None) -> Tensor:
         return torch.get_rng_state()
@@ -36,14 +36,14 @@ class _Module(_DummyBackendModule):
 
 @cache
 def other_device() -> torch.device:
-    """The device, made known to torch by its way for backends that are written in Python."""
+    """Create the device, and register it as a backend that is written in Python."""
     _setup_privateuseone_for_python_backend(NAME, _Module())
     library = torch.library.Library("aten", "IMPL")
     library.impl("empty.memory_format", _empty, "PrivateUse1")
     library.impl("empty_strided", _empty_strided, "PrivateUse1")
     library.impl("_copy_from", _copy_from, "PrivateUse1")
-    _KEPT.append(library)  # it takes back what it registered when it ends
-    torch.__future__.set_swap_module_params_on_conversion(True)  # a moved parameter is still the optimiser's
+    _KEPT.append(library)  # it unregisters itself when it ends
+    torch.__future__.set_swap_module_params_on_conversion(True)  # a moved parameter still belongs to the optimiser
     return torch.device(NAME, 0)
 
 
@@ -64,7 +64,7 @@ def _copy_from(source: Tensor, target: Tensor, non_blocking: bool = False) -> Te
 
 
 class Elsewhere(Tensor):
-    """A tensor on the other device, and the one of the CPU that holds its numbers."""
+    """A tensor on the other device, with the CPU tensor that holds its numbers."""
 
     numbers: Tensor
 
@@ -101,7 +101,7 @@ class Elsewhere(Tensor):
         result = func(*tree_map(_numbers, args), **tree_map(_numbers, on_cpu))
         if not stays:
             return args[0] if func is aten.copy_.default else result
-        known = {id(t.numbers): t for t in tensors if isinstance(t, cls)}  # what is changed in place is returned
+        known = {id(t.numbers): t for t in tensors if isinstance(t, cls)}  # operations in place return their input
 
         def wrapped(value: Any) -> Any:
             if not isinstance(value, Tensor):

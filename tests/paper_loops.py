@@ -48,7 +48,7 @@ def conditional_entropy(L: Rows) -> float:
 
 
 def marginal_entropy(L: Rows) -> float:
-    """Second term of Eq. 5, with its sign turned."""
+    """Second term of Eq. 5, with the opposite sign."""
     return -sum(xlogy(e, e) for e in prior(L))
 
 
@@ -90,7 +90,7 @@ def prior_entropy_term(E: Sequence[float], target: Sequence[float] | None = None
 
 
 def prior_cross_entropy_term(E: Sequence[float], target: Sequence[float] | None = None) -> float:
-    """R_p of version 2, Eq. 6, with pi_k in the place of 1/K."""
+    """R_p of version 2, Eq. 6, with pi_k instead of 1/K."""
     K = len(E)
     pi = target or [1.0 / K] * K
     return -sum(pi[k] * math.log(E[k]) + (1.0 - pi[k]) * math.log(1.0 - E[k]) for k in range(K))
@@ -103,7 +103,7 @@ def mim(L: Rows, alpha: float, version: int, target: Sequence[float] | None = No
 
 
 def dml(L: Rows) -> float:
-    """Eq. 13 without epsilon for each state against the rest, averaged over the states (Eq. 63)."""
+    """Eq. 13 without epsilon for each state and the rest, averaged over the states (Eq. 63)."""
     E = prior(L)
     total = 0.0
     for row in L:

@@ -1,4 +1,4 @@
-"""Results that several processes make, which are started once for all tests of a module."""
+"""Results of several processes, which are started once for all tests of a module."""
 
 import ctypes
 import gc
@@ -25,18 +25,18 @@ STATUS = Path("/proc/self/status")
 M_MMAP_THRESHOLD = -3  # in glibc's malloc.h
 
 Work = Callable[[int], dict[str, Any]]
-"""What a process does: its rank to results by name. A function of a module, which the processes import."""
+"""A function that a process runs: it maps its rank to results by name. It must be in a module, for import."""
 
 
 def warm() -> multiprocessing.context.BaseContext:
-    """Processes that start at once: most of the time of one is its imports, which a fork server makes for all."""
+    """Processes that start at once: a fork server imports the modules for all, which takes most of the time."""
     imports = "neuralbayes.baselines", "neuralbayes.estimators.information_clusterer", "neuralbayes.clusters.update"
     mp.set_forkserver_preload([*imports, "lightning_fabric", "torch.distributed.fsdp"])
     return mp.get_context(START_METHOD)
 
 
 def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
-    """The folder that `make` was called with: once, also where pytest-xdist divides the tests of a module."""
+    """The folder that `make` was called with: once, even if pytest-xdist divides the tests of a module."""
     base = factory.getbasetemp()
     folder: Path = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
     with FileLock(f"{folder}.lock"):
@@ -48,20 +48,20 @@ def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path],
 
 
 def in_child(function: Callable[..., Any], *arguments: Any) -> Any:
-    """What a function of a module gives in a process of its own; BrokenProcessPool where that is killed."""
+    """The result of a function of a module in a new process; BrokenProcessPool if the process is killed."""
     with ProcessPoolExecutor(1, mp_context=warm()) as pool:
         return pool.submit(function, *arguments).result()
 
 
 def child(function: Callable[..., Any], *arguments: Any) -> mp.Process:
-    """A process of its own for a function of a module, which has begun."""
+    """Start a new process that runs a function of a module."""
     process: mp.Process = warm().Process(target=function, args=arguments)  # type: ignore[attr-defined]
     process.start()
     return process
 
 
 def peak_of(work: Callable[[], object]) -> int:
-    """Kilobytes by which `work` raises the peak of this process, of which the allocator keeps nothing it has freed."""
+    """Kilobytes by which `work` raises the peak of this process; the allocator keeps no freed memory."""
     ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, 65536)
     before = _peak()
     work()
@@ -69,18 +69,18 @@ def peak_of(work: Callable[[], object]) -> int:
 
 
 def _peak() -> int:
-    # Not resource.getrusage: there a child starts with the peak of the process that started it.
+    # Not resource.getrusage: a child would start with the peak of its parent.
     (line,) = [line for line in STATUS.read_text().splitlines() if line.startswith("VmHWM")]
     return int(line.split()[1])
 
 
 def results_of_group(folder: Path, work: Work, n_processes: int) -> None:
-    """Do `work` in the processes of a group; `results_of_ranks` has what they end with."""
+    """Run `work` in the processes of a group; `results_of_ranks` reads their results."""
     _start(_in_group, (folder, work, n_processes), n_processes)
 
 
 def results_of_launched(folder: Path, work: Work, *, n_nodes: int = 1) -> None:
-    """Do `work` in two processes as torchrun starts them on one node or two, which have yet to make their group."""
+    """Run `work` in two processes as torchrun starts them on one node or two, before they form a group."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         port = str(one.getsockname()[1])
@@ -88,7 +88,7 @@ def results_of_launched(folder: Path, work: Work, *, n_nodes: int = 1) -> None:
 
 
 def results_of_ranks(folder: Path, n_processes: int = 2) -> list[dict[str, Any]]:
-    """What each process ended with."""
+    """The results of each process."""
     return [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(n_processes)]
 
 
@@ -118,12 +118,12 @@ def _save(rank: int, folder: Path, work: Work) -> None:
     try:
         torch.save(work(rank), folder / f"{rank}.pt")
     finally:
-        gc.collect()  # what FSDP2 has started ends before the group does
+        gc.collect()  # threads of FSDP2 end before the group does
         dist.destroy_process_group()
 
 
 def each(trainers: dict[str, Callable[[], Any]]) -> dict[str, Any]:
-    """What each of them gives, or the error that it ends with."""
+    """The result of each process, or the error that it ended with."""
     results = {}
     for name, trainer in trainers.items():
         try:
@@ -135,7 +135,7 @@ def each(trainers: dict[str, Callable[[], Any]]) -> dict[str, Any]:
 
 @contextmanager
 def in_double() -> Iterator[None]:
-    """Rounding stays small: in float32 the first worst directions, where p(z|x) is all but constant, are made of it."""
+    """Keep rounding small: in float32, the first adversarial directions consist of it if p(z|x) is almost constant."""
     torch.set_default_dtype(torch.float64)
     try:
         with mock.patch.object(Tensor, "float", Tensor.double):

@@ -1,4 +1,4 @@
-"""A real run and a labelled table to report on, small enough for tests, with names that would do harm as HTML."""
+"""A real run and a labelled table to report on, small enough for tests, with names that would be harmful as HTML."""
 
 from unittest import mock
 
@@ -14,18 +14,18 @@ CLASS = "</script><!-- "
 
 
 def make_run(folder, *, n=300, epochs=2, seed=0, name="run"):
-    """Pretrain a tiny encoder on bars, which are kept in bars.npz; the folder of the run."""
+    """Pretrain a tiny encoder on bars, which are saved in bars.npz; returns the folder of the run."""
     images, labels = bars(n)
     np.savez(folder / "bars.npz", train_images=images, train_labels=labels)
     words = ["pretrain", folder / "bars.npz", "--encoder", "tiny", "--batch", "32", "--microbatch", "32"]
     words += ["--epochs", epochs, "--seed", seed, "--out", folder / name, "--quiet"]
-    with mock.patch("neuralbayes.report.run.draw_run", return_value=[]):  # the page has pictures of its own
+    with mock.patch("neuralbayes.report.run.draw_run", return_value=[]):  # the page has its own pictures
         assert main([str(word) for word in words]) == 0
     return folder / name
 
 
 def make_model(folder, *, n=600, clusters=3, name="model"):
-    """Label the three arms of a spiral, which are kept in table.csv; the folder of the model."""
+    """Label the three arms of a spiral, which are saved in table.csv; returns the folder of the model."""
     points, arms = make_spirals(n, random_state=0)
     table = pd.DataFrame({SCRIPT: points[:, 0], "height": points[:, 1], "arm": [f"{CLASS}{k}" for k in arms]})
     table.to_csv(folder / "table.csv", index=False)

@@ -1,9 +1,9 @@
-"""Results of experiments, made up."""
+"""Made-up results of experiments."""
 
 from neuralbayes.reproduce.experiment import Record
 
 JITTER = (-0.001, 0.0, 0.001)
-"""What three seeds differ by."""
+"""Differences between three seeds."""
 
 
 def probed(honest, paper=None, curve=None):

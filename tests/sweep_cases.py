@@ -1,4 +1,4 @@
-"""Jobs that take no time, in a file of their own: a worker process that imports it loads no torch."""
+"""Jobs that take no time, in a separate file, so a worker process that imports it loads no torch."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ LABELS = {"a": "job a", "b": "job b", "c": "job c"}
 
 @dataclass(frozen=True)
 class Do:
-    """What a worker does: tells where it is, after the job's own trouble."""
+    """The work of a worker: cause the trouble of the job, then report its place."""
 
     folder: Path
     trouble: str = ""

@@ -1,4 +1,4 @@
-"""Lemma 1 and what follows from it: hand values, slow loops from the paper, weights, errors."""
+"""Lemma 1 and its consequences: values by hand, slow loops from the paper, weights, errors."""
 
 import math
 
@@ -17,7 +17,7 @@ HALF_AND_HALF = torch.tensor([[1.0, 0.0], [0.5, 0.5]], dtype=torch.float64)
 
 
 def case(shape: tuple[int, ...], from_logits: bool) -> tuple[torch.Tensor, torch.Tensor]:
-    """What to call the function with, and the posteriors that it stands for, by a softmax in Python."""
+    """Arguments of the function, and the posteriors that they stand for, by a softmax in Python."""
     logits = 3.0 * torch.randn(shape, dtype=torch.float64)
     rows = logits.movedim(1, -1).reshape(-1, shape[1]).tolist()
     p_zx = torch.tensor([paper.softmax(row) for row in rows], dtype=torch.float64)
@@ -101,7 +101,7 @@ def test_js_divergence_equals_the_loop_of_theorem_3(shape: tuple[int, ...], from
 
 
 def test_js_overlap_takes_any_prior() -> None:
-    """The bracket of Theorem 3 with f and g from a prior that is not that of the samples."""
+    """The bracket of Theorem 3 with f and g from a prior other than that of the samples."""
     _, p_zx = case((4, 3), from_logits=False)
     p_z = torch.tensor([0.2, 0.3, 0.5], dtype=torch.float64)
     f, g = p_zx / p_z, (1 - p_zx) / (1 - p_z)
@@ -136,7 +136,7 @@ def test_bad_weights_are_refused_by_name(weight: list[float]) -> None:
 
 
 def test_complement_keeps_what_one_minus_p_rounds_away() -> None:
-    """float32 has no number between 1 - 6e-8 and 1, so that 1 - p is 0 here."""
+    """float32 has no number between 1 - 6e-8 and 1, so 1 - p is 0 here."""
     p = torch.tensor([1.0, 1e-12, 3e-12])
     assert float(1.0 - p[0]) == 0.0
     torch.testing.assert_close(complement(p, dim=0), torch.tensor([4e-12, 1.0, 1.0]), rtol=1e-6, atol=0)

@@ -1,4 +1,4 @@
-"""What rounding, memory layout and the types of the inputs must not change."""
+"""Results do not depend on rounding, memory layout and the types of the inputs."""
 
 import math
 
@@ -18,7 +18,7 @@ def test_logits_that_lie_transposed_in_memory_have_the_same_posteriors() -> None
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
 def test_posteriors_in_half_precision_are_averaged_in_float32(dtype: torch.dtype) -> None:
-    """A mean of 1 and 1/1024 is 0.50048828125, which neither half precision has."""
+    """The mean of 1 and 1/1024 is 0.50048828125, which neither half precision can represent."""
     p_zx = torch.tensor([[1.0, 0.0], [2**-10, 1 - 2**-10]]).to(dtype)
     p_zx[1, 1] = 1.0
     p_z = nb.prior(p_zx)
@@ -28,7 +28,7 @@ def test_posteriors_in_half_precision_are_averaged_in_float32(dtype: torch.dtype
 
 @pytest.mark.parametrize("weights", [False, True], ids=["equal", "weighted"])
 def test_a_state_with_no_mass_and_one_with_all_of_it_have_a_divergence_of_exactly_0(weights: bool) -> None:
-    """By the formula it is log 2 less a mean of log 2, which rounding keeps from being 0 for some batch sizes."""
+    """The formula is log 2 minus a mean of log 2, which rounding keeps from 0 for some batch sizes."""
     for n in range(2, 60):
         p_zx = torch.tensor([[1.0, 0.0]]).repeat(n, 1)
         weight = torch.arange(1.0, n + 1) if weights else None
@@ -36,14 +36,14 @@ def test_a_state_with_no_mass_and_one_with_all_of_it_have_a_divergence_of_exactl
 
 
 def test_each_position_has_states_without_mass_of_its_own() -> None:
-    """One state takes all at the first position and none at the second, in float32, over any number of samples."""
+    """One state has everything at the first position and nothing at the second, in float32, for any sample size."""
     for n in range(2, 60):
         p_zx = torch.tensor([[[1.0, 0.0], [0.0, 1.0]]]).repeat(n, 1, 1)
         assert nb.js_divergence(p_zx).tolist() == [0.0, 0.0]
 
 
 def test_js_overlap_takes_a_large_prior_at_each_position_of_its_own() -> None:
-    """Where p(z) > 3/4, 1 - p(z) is a sum over the other states at that position, not over all positions."""
+    """If p(z) > 3/4, then 1 - p(z) is a sum over the other states at that position, not over all positions."""
     p_zx = torch.randn(4, 3, 2, dtype=torch.float64).softmax(dim=1)
     p_z = torch.tensor([[0.8, 0.1], [0.15, 0.05], [0.05, 0.85]], dtype=torch.float64)
     f, g = p_zx / p_z, (1 - p_zx) / (1 - p_z)
@@ -77,7 +77,7 @@ def test_a_weighted_sum_has_the_gradient_of_its_weights_and_of_its_values(shape:
 
 
 def test_a_state_with_all_mass_at_one_position_is_not_apart_there_alone() -> None:
-    """Two positions: at the first the states are disjoint, at the second one state has everything."""
+    """Two positions: disjoint states at the first, and one state with everything at the second."""
     apart = torch.tensor([[1.0, 0.0], [0.0, 1.0]], dtype=torch.float64)
     one = torch.tensor([[1.0, 0.0], [1.0, 0.0]], dtype=torch.float64)
     found = js_divergence(torch.stack([apart, one], dim=2))  # the mean over positions

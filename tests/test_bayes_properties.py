@@ -1,4 +1,4 @@
-"""Lemma 1's consistency for any posteriors, and values that stay finite and in bounds at the edge of number formats."""
+"""Consistency of Lemma 1 for any posteriors, and values that stay finite and bounded in all number formats."""
 
 import math
 
@@ -96,13 +96,13 @@ def test_order_of_samples_and_names_of_states_do_not_matter(logits: Tensor, rand
 
 @given(any_logits())
 def test_merging_two_states_loses_information(logits: Tensor) -> None:
-    """The data processing inequality: a coarser z knows no more."""
+    """The data processing inequality: a coarser z has no more information."""
     p_zx = nb.posterior(torch.cat([logits, logits[:, :1]], dim=1))
     merged = torch.cat([p_zx[:, :1] + p_zx[:, 1:2], p_zx[:, 2:]], dim=1)
     assert float(nb.mutual_information(merged)) <= float(nb.mutual_information(p_zx)) + 1e-9
 
 
-# The edge of number formats
+# The limits of number formats
 
 
 def dead_state(n: int, k: int) -> Tensor:
@@ -157,7 +157,7 @@ def test_a_thousand_states_in_float32_are_as_exact_as_float32_is(name: str, from
 
 
 def test_bfloat16_is_promoted_before_anything_is_summed() -> None:
-    """A mean of 300 posteriors of 1/1000 taken in bfloat16 would be wrong in the second digit."""
+    """A mean of 300 posteriors of 1/1000, computed in bfloat16, would be wrong in the second digit."""
     logits = torch.randn(300, 1000).bfloat16()
     p_z = nb.prior(logits, from_logits=True)
     assert p_z.dtype == torch.float32

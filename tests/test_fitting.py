@@ -1,4 +1,4 @@
-"""`fit`: what it takes, what it leaves behind, going on where it stopped."""
+"""`fit`: its inputs, its results, and how it continues after a stop."""
 
 from functools import partial
 from pathlib import Path
@@ -27,7 +27,7 @@ def weights(module: nn.Module) -> Tensor:
 
 
 class Counted:
-    """Samples that are made when they are asked for."""
+    """Samples that are created on request."""
 
     def __len__(self) -> int:
         return len(X)
@@ -43,7 +43,7 @@ def test_it_is_a_loop_of_backward_and_an_optimiser() -> None:
     nb.fit(nb.MIM(), by_fit, X, max_steps=5, batch_size=20, seed=4, **settings)
     torch.manual_seed(3)
     optimizer = torch.optim.Adam(by_hand.parameters())
-    batches = Batches(61, 20, seed=4, drop_last=True)  # the last of an epoch would be one sample
+    batches = Batches(61, 20, seed=4, drop_last=True)  # the last batch of an epoch would be one sample
     for step in range(5):
         optimizer.zero_grad()
         nb.backward(nb.MIM(), by_hand, X[batches.indices(step)], **settings)

@@ -1,4 +1,4 @@
-"""Files that broke a reader once: each is read now, or refused with an error that is documented."""
+"""Files that once broke a reader: each is now read, or refused with a documented error."""
 
 import sys
 from contextlib import suppress
@@ -22,7 +22,7 @@ def readers():
     return {name.replace(" ", "-"): reader for name, reader in found.items()}
 
 
-@pytest.mark.filterwarnings("ignore")  # of numbers that are none, from pandas
+@pytest.mark.filterwarnings("ignore")  # from pandas, about invalid numbers
 @pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.name)
 def test_a_file_that_broke_a_reader_is_read_or_refused(readers, path, tmp_path):
     reader = readers[path.name.partition(".")[0]]

@@ -1,4 +1,4 @@
-"""`import neuralbayes` answers at once: what is heavy is loaded when it is asked for."""
+"""`import neuralbayes` is fast: heavy modules are loaded on demand."""
 
 import ast
 import subprocess
@@ -19,14 +19,14 @@ PUBLIC = [
 
 
 def modules_after(code: str) -> set[str]:
-    """What a fresh interpreter has loaded after `code`."""
+    """Modules that a new interpreter has loaded after `code`."""
     command = f"{code}\nimport sys\nprint(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True)
     return set(done.stdout.split())
 
 
 def loaded(code: str) -> set[str]:
-    """Top-level packages that a fresh interpreter has loaded after `code`."""
+    """Top-level packages that a new interpreter has loaded after `code`."""
     return {name.split(".")[0] for name in modules_after(code)}
 
 
@@ -42,7 +42,7 @@ def test_an_objective_loads_torch_but_not_what_training_and_pictures_need() -> N
 
 
 ESTIMATORS = {"MIMEncoder": 39, "ManifoldLabeler": 41, "InformationClusterer": 45}
-"""Modules of this library that each may load."""
+"""Modules of this library that each name may load."""
 
 EACH = f"""
 import sys

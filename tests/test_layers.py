@@ -1,4 +1,4 @@
-"""Imports point down only, along the layers of the design."""
+"""Imports only point down, along the layers of the design."""
 
 import ast
 from collections.abc import Iterator
@@ -13,35 +13,35 @@ FILES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.p
 
 LAYERS = [
     "__main__",
-    "cli",  # one file a command: parses, calls one public function, prints
-    "demo",  # what `neuralbayes demo` computes
-    "reproduce",  # one file a table or figure of the paper
-    "report",  # pages from results and models; never trains
-    "plot",  # pictures of one thing each, for notebooks and for reports
+    "cli",  # one file per command: parses, calls one public function, prints
+    "demo",  # computations of `neuralbayes demo`
+    "reproduce",  # one file per table or figure of the paper
+    "report",  # pages on results and models; never trains
+    "plot",  # displays for notebooks and reports
     "estimators",  # scikit-learn classes: validation, fit, predict, save and load; no mathematics
-    "baselines",  # the peers with the same interface
-    "sweeps",  # many runs over processes and machines, and the search of `pretrain`
-    "probes",  # what features and clusters are worth
-    "clusters",  # data that may touch: states, merging, training
+    "baselines",  # other methods with the same interface
+    "sweeps",  # many runs on several processes and machines, and the search of settings for `pretrain`
+    "probes",  # evaluation of features and clusters
+    "clusters",  # clusters that may touch: states, merging, training
     "manifolds",  # disjoint rows: graph, modes, descent, certificate, choice of K
     "features",  # MIM features of rows and of images: encoder, pretraining, presets, export
-    "neighbors",  # the nearest neighbours of points: the one search
-    "datasets",  # the public face of data
-    "data",  # tables, pictures, named sets, toys; no training
-    "fitting",  # fit(): any network by any objective, the loop of training with the gradient of backward()
-    "training",  # one loop on Lightning Fabric, run folders, checkpoints, inference in blocks; names no objective
+    "neighbors",  # nearest neighbours
+    "datasets",  # the public interface of data
+    "data",  # tables, pictures, named data sets, toy data; no training
+    "fitting",  # fit(): train any network with any objective
+    "training",  # training loop on Lightning Fabric, run folders, checkpoints, inference in blocks
     "gradients",  # backward(): micro-batches, passes, replay
     "objectives",  # Objective, MIM, DML, smoothness, virtual adversarial; no optimiser, no network
-    "networks",  # MLP, the paper's CNNs, hidden states of any module, sines, merged states
-    "distributed",  # processes, sharding, launching: everything over processes
+    "networks",  # MLP, the CNNs of the paper, hidden states of any module, sine networks, merged states
+    "distributed",  # processes, sharding, launching
     "bayes",  # p(z|x), p(z), p(x|z)/p(x), information, divergences; tensors only
-    "system",  # what the machine gives: files, memory, devices, half precision
+    "system",  # files, memory, devices, half precision
 ]
-"""From the top down. A layer may import those below it, and itself."""
+"""Layers from top to bottom. A layer may import itself and the layers below it."""
 
 
 def public_names() -> dict[str, str]:
-    """Each name of the public surface with the layer it comes from."""
+    """Each public name with its layer."""
     stub = ast.parse((ROOT / "__init__.pyi").read_text(encoding="utf-8"))
     imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
     return {
@@ -63,26 +63,26 @@ def imported_layers(source: str, package: tuple[str, ...], names: dict[str, str]
         elif isinstance(node, ast.ImportFrom):
             base = ["neuralbayes", *package][: len(package) + 2 - node.level] if node.level else []
             base += node.module.split(".") if node.module else []
-            # `from neuralbayes import x`: x is a module or a public name; else the first part below is the layer
+            # `from neuralbayes import x`: x is a module or a public name; otherwise, the first part below is the layer
             modules = [[*base, alias.name] for alias in node.names] if len(base) == 1 else [base]
         for module in modules:
             if module[0] != "neuralbayes":
                 continue
-            # The package as a whole reaches everything: only the command line may ask for it.
+            # The package as a whole includes everything, so only the command line may import it.
             layer = names.get(module[1], module[1]) if len(module) > 1 else "cli"
             if not layer.startswith("__version"):
                 yield node.lineno, layer
 
 
 def upward(source: str, package: tuple[str, ...], layer: str, names: dict[str, str]) -> list[str]:
-    """What a file of `layer` imports from above it."""
+    """Imports of a file of `layer` from layers above it."""
     rank = LAYERS.index(layer)
     found = imported_layers(source, package, names)
     return [f"line {line}: {other}" for line, other in found if LAYERS.index(other) < rank]
 
 
 def test_every_file_belongs_to_a_layer() -> None:
-    """A new file at the top of the package is a decision about the design: put it in the list above."""
+    """A new file at the top of the package is a decision about the design: add it to the list above."""
     assert {path.relative_to(ROOT).parts[0].removesuffix(".py") for path in FILES} <= set(LAYERS)
 
 

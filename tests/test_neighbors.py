@@ -1,4 +1,4 @@
-"""The one search for neighbours: by trees, by products of matrices, and without the point itself."""
+"""The search for neighbours: with trees, with matrix products, and without the point itself."""
 
 import numpy as np
 import pytest

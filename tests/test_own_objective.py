@@ -1,4 +1,4 @@
-"""An objective of ten lines trains everything that trains: over one process and over two, to the same weights."""
+"""An objective of ten lines works in everything that trains, in one process and in two, with the same weights."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -31,7 +31,7 @@ class ChiSquaredInformation(nb.Objective):
 
 
 def rows(n: int = 45) -> Any:
-    """Three groups."""
+    """Three clusters of points."""
     return np.random.default_rng(0).normal(size=(n, 4)) + 5.0 * np.eye(4)[np.arange(n) % 3]
 
 
@@ -54,7 +54,7 @@ def image_encoder() -> Result:
 
 
 def clusters(X: Any) -> Result:
-    """Forty steps, half of them for the states, and the labels that they end in."""
+    """Train forty steps, half of them for the states, and return the labels."""
     clusterer = nb.InformationClusterer(3, objective=ChiSquaredInformation(), max_iter=40, n_hidden=16, random_state=0)
     with in_double():
         clusterer.set_params(n_neighbors=5).fit(X)
@@ -98,12 +98,12 @@ def test_a_plain_network_finds_the_groups() -> None:
     optimizer = torch.optim.Adam(network.parameters(), lr=0.03)
     state = nb.fit(ChiSquaredInformation(), network, rows(90), max_epochs=30, batch_size=45, optimizer=optimizer)
     x = torch.from_numpy(rows(90))
-    assert ChiSquaredInformation()(network(x)).item() == pytest.approx(-2.0, abs=0.1)  # 1 - K, its least value
+    assert ChiSquaredInformation()(network(x)).item() == pytest.approx(-2.0, abs=0.1)  # 1 - K, its minimum
     assert state.history[-1]["loss"] < state.history[0]["loss"]
 
 
 def groups_of(clusterer: Any) -> bool:
-    """Whether it has found the three groups."""
+    """Whether it has found the three clusters."""
     return len(set(zip(clusterer.labels_, np.arange(90) % 3, strict=True))) == 3
 
 
@@ -119,14 +119,14 @@ def test_a_clusterer_finds_the_groups_by_the_objective_that_it_was_given() -> No
     clusterer = nb.InformationClusterer(3, objective=objective, max_iter=200, n_hidden=32, random_state=0)
     clusterer.fit(rows(90))
     assert groups_of(clusterer)
-    assert clusterer.objective_ == pytest.approx(-0.2, abs=0.02)  # a tenth of 1 - K: the rest of the loss is about 0
+    assert clusterer.objective_ == pytest.approx(-0.2, abs=0.02)  # a tenth of 1 - K; the rest of the loss is about 0
 
 
 def test_an_encoder_minimises_the_objective_it_was_given_and_not_mim() -> None:
     encoder = nb.MIMEncoder((8,), objective=ChiSquaredInformation(), beta=0.0, max_epochs=60, random_state=0)
     encoder.fit(rows(90))
     value = ChiSquaredInformation()(torch.from_numpy(encoder.transform(rows(90)))).item()
-    assert value == pytest.approx(encoder.loss_curve_[-1], abs=0.05)  # the loss that it shows is that of the objective
+    assert value == pytest.approx(encoder.loss_curve_[-1], abs=0.05)  # the displayed loss is that of the objective
     assert value < encoder.loss_curve_[0] - 0.2
 
 
@@ -137,7 +137,7 @@ def test_mim_given_by_hand_is_mim_by_default(X: Any) -> None:
     objective = nb.MIM(alpha=3.0)
     by_hand = nb.MIMEncoder(objective=objective, **settings).fit(X)
     assert np.array_equal(by_hand.transform(X), by_default.transform(X))
-    assert not list(objective.buffers())  # p(z) over batches is the fit's and not the caller's
+    assert not list(objective.buffers())  # p(z) over batches belongs to the fit, not to the caller
 
 
 def test_a_saved_encoder_needs_no_objective_and_says_which_it_had(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_a_saved_encoder_needs_no_objective_and_says_which_it_had(tmp_path: Path
     assert np.array_equal(loaded.transform(X), encoder.transform(X))
     assert loaded.objective == f"{__name__}.ChiSquaredInformation(strength=2.0)"
     with pytest.raises(ValueError, match=r"'objective' parameter of MIMEncoder must be an instance of 'neuralbayes"):
-        loaded.fit(X)  # rather than train by another objective than before
+        loaded.fit(X)  # instead of training with another objective than before
 
 
 def test_a_run_says_which_objective_it_has_and_does_not_go_on_with_another(tmp_path: Path) -> None:

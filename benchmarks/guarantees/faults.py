@@ -19,7 +19,7 @@ from typing import Any
 from neuralbayes.cli import main as command
 
 WRITING = ("fsync", "replace", "after replace", "unlink")
-"""Where a process kills itself while it writes: before one of these calls, or after it."""
+"""Calls at which a process kills itself while it writes: before the call, or after it."""
 
 
 def start(line: list[str], said: Any, before: Callable[[], None], loaded: Path) -> int:

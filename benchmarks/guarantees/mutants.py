@@ -185,7 +185,7 @@ class Runner:
         self.items: dict[str, pytest.Item] = {}
         self.seconds: dict[str, float] = {}
         self.reaching: dict[str, list[str]] = {}
-        """The tests that reach each function: first those that noticed the last mutants, then the fastest."""
+        """The tests that reach each function: first the tests that noticed the last mutants, then the fastest."""
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         if session.testsfailed:
@@ -227,7 +227,7 @@ class Runner:
             tests.sort(key=self.seconds.__getitem__)
 
     def outcome(self, mutant: Mutant) -> str:
-        """What noticed the mutant: a test, "time", or "" for nothing."""
+        """Return what noticed the mutant: a test, "time", or "" for nothing."""
         own = CORE[mutant.file]
         tests = [
             nodeid

@@ -43,7 +43,7 @@ def test_the_loss_of_a_step_is_smoothness_and_information_by_their_weights():
 
     torch.manual_seed(5)
     logits = again(x)
-    torch.testing.assert_close(network.norm1.running_mean, again.norm1.running_mean)  # moved by the clean samples alone
+    torch.testing.assert_close(network.norm1.running_mean, again.norm1.running_mean)  # from clean samples only
     p = logits.softmax(1)
     information = 3.0 * -(p.mean(0) * p.mean(0).log()).sum() + (p * p.log()).sum(1).mean()
     change = virtual_adversarial(again, x, radius, clean=logits, step=terms.step)
@@ -59,7 +59,7 @@ def test_radii_are_a_share_of_the_distance_to_the_tenth_neighbour():
     found = radii(rows, ImsatTerms(radius=0.25, n_neighbors=10))
     for row, radius in zip(rows, found.tolist(), strict=True):
         distances = sorted(float(np.linalg.norm(row - other)) for other in rows)
-        assert radius == pytest.approx(0.25 * distances[10], rel=1e-4)  # the first is its own, 0
+        assert radius == pytest.approx(0.25 * distances[10], rel=1e-4)  # the first is the row itself, at 0
     few = radii(rows[:4], ImsatTerms(radius=1.0, n_neighbors=10))
     assert float(few[0]) == pytest.approx(max(np.linalg.norm(rows[0] - r) for r in rows[:4]), rel=1e-4)
 
@@ -85,7 +85,7 @@ def test_rows_may_be_bytes():
 
 def test_columns_may_be_standardised():
     x, y = blobs()
-    x[:, 5] *= 1000.0  # says nothing, but loudly
+    x[:, 5] *= 1000.0  # large but uninformative
     assert clustering_accuracy(imsat_rows(x, replace(ROWS, standardize=True)).predict(x), y) > 0.95
 
 

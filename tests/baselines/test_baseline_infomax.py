@@ -1,4 +1,4 @@
-"""Deep InfoMax: the estimators against loops, the game with the prior, and that it learns."""
+"""Deep InfoMax: the estimators against loops, the adversarial prior, and that it learns."""
 
 import math
 from dataclasses import replace
@@ -55,7 +55,7 @@ def test_scores_that_say_nothing_and_scores_that_say_all():
 
 
 def test_infonce_is_a_bound_that_the_true_ratio_reaches_from_below():
-    """x and y of correlation rho: I = -log(1 - rho^2) / 2, and T = log p(x|y) / p(x) is the best score."""
+    """For x and y with correlation rho: I = -log(1 - rho^2) / 2, and T = log p(x|y) / p(x) is the best score."""
     rho, n = 0.8, 400
     y = torch.randn(n, dtype=torch.float64)
     x = rho * y + math.sqrt(1 - rho**2) * torch.randn(n, dtype=torch.float64)
@@ -72,7 +72,7 @@ def test_gradients_of_the_estimators(estimate):
     assert torch.autograd.gradcheck(estimate, scores)
     (slope,) = torch.autograd.grad(estimate(scores), scores)
     own = torch.eye(3, dtype=torch.bool)
-    assert (slope[own] > 0).all()  # pairs are to score high
+    assert (slope[own] > 0).all()  # pairs should score high
     assert (slope[~own] < 0).all()
 
 

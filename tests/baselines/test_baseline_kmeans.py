@@ -1,4 +1,4 @@
-"""k-means on pixels and features, and how clusters are judged."""
+"""k-means on pixels and features, and the evaluation of clusters."""
 
 from itertools import permutations
 
@@ -11,7 +11,7 @@ from neuralbayes.data.sources import ArraySource, Images
 
 
 def halves(n=60, seed=0):
-    """Bright above or below."""
+    """Make pictures that are bright above or below."""
     rng = np.random.default_rng(seed)
     y = rng.permutation(np.arange(n) % 2)
     images = rng.integers(0, 60, (n, 24, 24, 1))

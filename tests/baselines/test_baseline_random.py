@@ -1,4 +1,4 @@
-"""The random encoder as a baseline; how it is made is tested with the probes."""
+"""The random encoder as a baseline. The tests of probes check how it is made."""
 
 import json
 

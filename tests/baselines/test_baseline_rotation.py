@@ -1,4 +1,4 @@
-"""Rotation prediction: the rotations, and that they are learnt."""
+"""Rotation prediction: the rotations, and that it learns."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ CONFIG = RotationConfig(encoder="tiny", batch_size=16, epochs=6)
 
 
 def wedges(n=64, side=24, seed=0):
-    """Bright on top: every picture says which way is up."""
+    """Make pictures that are bright on top, so each shows which way is up."""
     rng = np.random.default_rng(seed)
     pictures = rng.integers(0, 80, (n, side, side, 1))
     pictures[:, : side // 3] += 150
@@ -54,7 +54,7 @@ def test_images_that_are_not_square_are_refused():
 
 
 def test_a_rotation_is_not_given_away_by_the_normalisation():
-    """Bars lie both ways: without a look at the batch no rotation is likelier, whatever the mean image is."""
+    """Bars lie both ways, so the normalisation must not make one rotation more probable than another."""
     images, _ = bars(16)
     encoder = rotation(images, replace(CONFIG, epochs=1, learning_rate=1e-12))
     x, turns = rotated(encoder.prepare(images))

@@ -1,4 +1,4 @@
-"""What every baseline that trains has in common: the folder, going on after a break, the seed, refusals."""
+"""Common behaviour of all baselines that train: the folder, continuing after a break, the seed, errors."""
 
 import json
 import random
@@ -36,7 +36,7 @@ every_method = pytest.mark.parametrize("name", METHODS)
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """A folder by method, each with an unbroken run in it."""
+    """Folders by method, each with an uninterrupted run."""
     folders = {name: tmp_path_factory.mktemp(name) for name in METHODS}
     for name, (method, data, config) in METHODS.items():
         method(data, config, out=folders[name])
@@ -155,7 +155,7 @@ def test_images_that_do_not_fit_are_refused_and_leave_no_run_behind(name, tmp_pa
 
 @every_method
 def test_an_image_left_over_is_left_out(name, tmp_path):
-    """Of 33 images in batches of 16 the last would be alone, with no statistics and no other to be told from."""
+    """With 33 images in batches of 16, the last batch would be a single image, without statistics or another image."""
     method, _, config = METHODS[name]
     x, y = bars(37 if name == "supervised" else 33, side=22)
     method((x, y) if name == "supervised" else x, replace(config, epochs=1), out=tmp_path)

@@ -1,4 +1,4 @@
-"""Training with labels: the epoch is chosen on images that are not trained on; heads are saved with their encoder."""
+"""Training with labels: held-out images choose the epoch, and heads are saved with their encoder."""
 
 import json
 from dataclasses import replace
@@ -29,7 +29,7 @@ def test_it_tells_classes_apart_that_it_was_taught(tmp_path):
 
 def test_the_epoch_is_that_of_the_best_validation_accuracy(tmp_path):
     class Spoil(Callback):
-        """From the third epoch on nothing good comes."""
+        """Damage the weights after the second epoch."""
 
         def on_step_end(self, state, metrics):
             if state.epoch >= 2:

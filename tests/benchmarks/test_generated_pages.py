@@ -1,4 +1,4 @@
-"""The pages of the benchmarks are what their generators make of the committed results."""
+"""The pages of the benchmarks equal the output of their generators on the committed results."""
 
 import runpy
 import sys

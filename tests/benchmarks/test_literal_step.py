@@ -1,4 +1,4 @@
-"""The library's step computes what the paper's equations, taken literally, compute."""
+"""The library's step computes the same as the paper's equations taken literally."""
 
 import importlib.util
 from pathlib import Path
@@ -34,7 +34,7 @@ def gradients(network: nn.Module) -> torch.Tensor:
     ("dtype", "memory_format", "tolerance"),
     [
         (torch.float32, torch.contiguous_format, 1e-4),
-        (torch.float64, torch.contiguous_format, 1e-5),  # the literal step's epsilon
+        (torch.float64, torch.contiguous_format, 1e-5),  # epsilon of the literal step
         (torch.float64, torch.channels_last, 1e-5),
     ],
 )

@@ -1,4 +1,4 @@
-"""The numbers of the pages are those of the committed results."""
+"""The numbers of the pages equal the committed results."""
 
 import runpy
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""TURTLE's objective is that of its authors, and it divides what a line divides."""
+"""The objective of TURTLE equals that of its authors, and it separates clusters that a line separates."""
 
 import runpy
 from pathlib import Path

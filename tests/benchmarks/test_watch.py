@@ -1,4 +1,4 @@
-"""What `make bench` keeps of each commit, and what it says has become slower."""
+"""The record of `make bench` for each commit, and the ratios that it marks as slower."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""A browser, and a way to open a page in it that minds errors and requests."""
+"""A browser, and a function that opens a page in it and checks for errors and requests."""
 
 import shutil
 
@@ -20,7 +20,7 @@ def browser():
 
 @pytest.fixture
 def visit(browser, pages):
-    """Open a page by its name; afterwards no error was logged, and nothing was asked for but the page itself."""
+    """Open a page by its name; afterwards, check that no error was logged and only the page itself was requested."""
     contexts, logged, asked = [], [], []
 
     def visit(name, *, width=1440, scheme="light"):

@@ -51,7 +51,7 @@ def pages(tmp_path_factory):
 
 
 def draw_around(page, corners):
-    """Pull the pointer around corners of the map, given from 0 to 1."""
+    """Drag the pointer around corners of the map, given from 0 to 1."""
     canvas = part(page, "map")
     canvas.scroll_into_view_if_needed()
     box = canvas.bounding_box()
@@ -155,7 +155,7 @@ def test_the_map_is_zoomed_and_whole_again(visit, by):
         part(page, "zoom-whole").click()
     assert part(page, "zoom-whole").is_disabled()
     page.mouse.move(1, 1)
-    if by != "double click":  # whose clicks chose a sample
+    if by != "double click":  # a double click also chooses a sample
         canvas.blur()
         assert drawing(page, "map") == before
 
@@ -165,7 +165,7 @@ def test_the_wheel_alone_scrolls_the_page(visit):
     part(page, "map").hover()
     top = page.evaluate("scrollY")
     page.mouse.wheel(0, -300)
-    page.wait_for_timeout(500)  # what waits for a function would evaluate text, which the page forbids
+    page.wait_for_timeout(500)  # `wait_for_function` would evaluate text, which the page forbids
     assert page.evaluate("scrollY") < top
     assert part(page, "zoom-out").is_disabled()
 

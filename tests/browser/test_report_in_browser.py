@@ -1,4 +1,4 @@
-"""The pages in a real browser, of a real run, of labelled tables and of the demo: each control, and what it changes."""
+"""Test the pages of a real run, of labelled tables and of the demo in a real browser: each control and its effect."""
 
 import re
 from itertools import pairwise
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.browser
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory):
-    """Two runs on the same images, and two labelers of the same table, in whose names there are scripts."""
+    """Two runs on the same images, and two labelers of the same table, whose names contain scripts."""
     folder = tmp_path_factory.mktemp("report")
     for seed, name in enumerate(("run", "other")):
         make_run(folder, seed=seed, name=name)
@@ -43,18 +43,18 @@ def pages(folder):
 
 
 def remaining(page, side=0):
-    """Samples that the threshold leaves, of all and of the chosen state."""
+    """Numbers of samples that pass the threshold, of all samples and of the chosen state."""
     numbers = [int(number.replace(",", "")) for number in re.findall(r"[\d,]*\d", text(page, "remain", side))]
     return numbers[0], numbers[1], numbers[2], numbers[3]
 
 
 def drag_threshold(page, share, side=0):
-    """Pull the handle from where it is to a share of the range, with the mouse."""
+    """Drag the handle with the mouse to a share of the range."""
     slider = part(page, "threshold", side)
     slider.scroll_into_view_if_needed()
     box = slider.bounding_box()
     at = int(slider.input_value()) / 1000
-    half = 8  # of the handle
+    half = 8  # half the width of the handle
     x = [box["x"] + half + value * (box["width"] - 2 * half) for value in (at, share)]
     page.mouse.move(x[0], box["y"] + box["height"] / 2)
     page.mouse.down()
@@ -93,7 +93,7 @@ def test_a_bar_chooses_its_state_and_says_which_it_is(visit):
 @pytest.mark.parametrize("name", ["images", "rows", "demo"])
 def test_a_point_of_the_map_chooses_its_sample_and_its_state(visit, name):
     page = visit(name)
-    part(page, "map").press("Escape")  # no sample is chosen, so that the click changes the map
+    part(page, "map").press("Escape")  # no sample is chosen, so the click changes the map
     x, y = a_point(page)
     said = re.match(r"(image|row) ([\d,]+), class (.+): ((?:state|cluster) \d+), p = ", text(page, "tip"))
     before = drawing(page, "map")
@@ -113,7 +113,7 @@ def test_the_threshold_is_dragged_and_fewer_samples_remain(visit, name):
     assert everything[0] == everything[1]
     assert everything[2] == everything[3]
     before = drawing(page, "map")
-    drag_threshold(page, 1.0)  # p(z|x) of rows far apart is nearly 1 throughout
+    drag_threshold(page, 1.0)  # p(z|x) of rows far apart is almost always close to 1
     some = remaining(page)
     assert 0 <= some[0] < everything[0]
     assert some[2] <= everything[2]
@@ -367,7 +367,7 @@ def test_scripts_in_names_are_text(visit, name):
 
 
 def test_the_policy_stops_what_should_not_be_there(browser, pages, tmp_path):
-    """Even where a script came into the page, the browser would not run it, nor load a picture from elsewhere."""
+    """Even if a script got into the page, the browser would not run it, nor load a picture from elsewhere."""
     page = browser.new_page()
     blocked = []
     page.on("console", lambda message: blocked.append(message.text))

@@ -21,7 +21,7 @@ def said(capsys):
 
 @pytest.fixture
 def failing(monkeypatch, tmp_path):
-    """Words of a command that reads a table and then fails with a given error."""
+    """Command line of a command that reads a table and then fails with a given error."""
 
     def words(error):
         def labeler(**parameters):

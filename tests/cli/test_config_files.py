@@ -1,4 +1,4 @@
-"""`--config FILE`: options of any command from TOML or YAML."""
+"""`--config FILE`: options of any command from a TOML or YAML file."""
 
 import sys
 import tomllib
@@ -15,7 +15,7 @@ from neuralbayes.cli.config import Command
 
 @pytest.fixture
 def given(monkeypatch):
-    """What a stand-in for `neuralbayes pretrain` was called with."""
+    """Arguments that a stand-in for `neuralbayes pretrain` was called with."""
     seen = {}
     pretrain = neuralbayes.cli.app["pretrain"]
 

@@ -1,4 +1,4 @@
-"""`neuralbayes demo`, at a small scale: what it says and what it writes."""
+"""`neuralbayes demo` at a small scale: what it prints and what it writes."""
 
 import base64
 import json
@@ -21,7 +21,7 @@ SETS = ["moons", "circles", "spirals", "blobs", "one ring"]
 
 @pytest.fixture(scope="module", autouse=True)
 def _small():
-    """The same demo on fewer points, columns, epochs and draws, with a coarser map."""
+    """Run the same demo with fewer points, columns, epochs and draws, and a coarser map."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(manifolds, "N_POINTS", 400)
         patch.setattr(manifolds, "N_FEATURES", 16)
@@ -35,7 +35,7 @@ def _small():
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory, _small):
-    """The folder and the words of one demo."""
+    """The folder and the output of one demo."""
     folder = tmp_path_factory.mktemp("demo") / "out"
     with pytest.MonkeyPatch.context() as patch:
         printed = []
@@ -129,7 +129,7 @@ def test_shown_states_have_descending_ratios_above_1(result):
 
 @pytest.fixture
 def quick(monkeypatch):
-    """A demo that takes no time at all: its numbers are made up, and its page and pictures are empty."""
+    """A demo that takes no time: its numbers are made up, and its page and pictures are empty."""
     made_up = make_demo_result(n_images=60)
     monkeypatch.setattr("neuralbayes.demo.label_manifolds", lambda seed, done: made_up.manifolds)
     monkeypatch.setattr("neuralbayes.demo.learn_digits", lambda seed, done: made_up.digits)
@@ -144,7 +144,7 @@ def quick(monkeypatch):
 
 @pytest.fixture
 def opened(monkeypatch):
-    """Addresses that a browser was given, and no question."""
+    """Record the addresses that a browser gets, and ask no question."""
     addresses = []
     monkeypatch.setattr("webbrowser.open", lambda address: addresses.append(address) or True)
     monkeypatch.setattr("builtins.input", None)

@@ -1,4 +1,4 @@
-"""`neuralbayes doctor`: what it prints, and its exit code."""
+"""`neuralbayes doctor`: its output and its exit code."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ from neuralbayes.training.precision import Trial
 
 @pytest.fixture(autouse=True)
 def _fast(monkeypatch):
-    """A small network and one step are enough for a number; bfloat16 is tried in tests of its own."""
+    """Use a small network and one step; other tests check bfloat16."""
     monkeypatch.setenv("NEURALBAYES_DATA", str(Path.home() / "no-such-folder"))
     monkeypatch.setitem(PRESETS, "laptop", PretrainConfig(encoder="tiny", batch_size=4, microbatch_size=4))
     monkeypatch.setattr("neuralbayes.training.precision.try_bfloat16", lambda: Trial(None, "ended by SIGILL"))

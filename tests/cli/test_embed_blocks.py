@@ -1,4 +1,4 @@
-"""`neuralbayes embed` in blocks: interrupted and over workers, the file is that of one process."""
+"""`neuralbayes embed` in blocks: interrupted or with workers, it writes the same file as one process."""
 
 import subprocess
 import sys
@@ -16,7 +16,7 @@ from neuralbayes.data.sources import ArraySource
 from neuralbayes.features import feature_files
 from neuralbayes.features.encoder import ImageEncoder
 
-N = 430  # images, in blocks of 100
+N = 430  # number of images, in blocks of 100
 
 
 def said(capsys):
@@ -52,7 +52,7 @@ def data(tmp_path):
 
 @pytest.fixture
 def seen(monkeypatch):
-    """How many images were encoded, call by call; with a number in front, Ctrl-C comes at that call."""
+    """Record how many images each call encodes; with a number, Ctrl-C comes at that call."""
     counts = []
     whole = ImageEncoder.features
 
@@ -68,7 +68,7 @@ def seen(monkeypatch):
 
 
 def unbroken(run, out):
-    """The file of a single call that knows no blocks."""
+    """The file of a single call without blocks."""
     source = ArraySource(pictures(N))
     feature_files.write_features(ImageEncoder.load(run), source, out, labels=np.arange(N) % 7)
     return out.read_bytes()

@@ -1,4 +1,4 @@
-"""The first errors that a newcomer meets, in words; output that nobody reads; characters that cannot be shown."""
+"""Messages of the first errors that newcomers meet, output without a reader, and characters that cannot be shown."""
 
 import errno
 import os
@@ -20,7 +20,7 @@ def err(capsys):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A folder as people have it."""
+    """Make a folder with typical files."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty").mkdir()
     (tmp_path / "words.csv").write_text("a,b\nx,y\nz,w\n")
@@ -65,11 +65,11 @@ def test_a_first_mistake_gets_one_paragraph_with_a_hint(folder, capsys, words, m
 
 
 class DistNetworkError(RuntimeError):
-    """As torch names it."""
+    """The name that torch uses."""
 
 
 class DistStoreError(RuntimeError):
-    """As torch names it."""
+    """The name that torch uses."""
 
 
 BUSY = "The server socket has failed to listen on any local network address. port: 29500, code: -98, name: EADDRINUSE"
@@ -139,7 +139,7 @@ def test_a_bug_asks_for_a_report():
     assert "neuralbayes doctor" in found.hint
 
 
-@pytest.mark.parametrize("words", [["config", "label"], ["--help"]])  # of print, and of rich
+@pytest.mark.parametrize("words", [["config", "label"], ["--help"]])  # from print, and from rich
 def test_nothing_is_said_when_nobody_reads(words):
     reader, writer = os.pipe()
     os.close(reader)

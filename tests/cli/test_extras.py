@@ -1,4 +1,4 @@
-"""Required packages and extras are those of pyproject.toml."""
+"""Required packages and extras are the ones in pyproject.toml."""
 
 import re
 import tomllib

@@ -1,4 +1,4 @@
-"""Pages of help: every command has one with examples that are true and fit a terminal of 80 columns."""
+"""Help pages: every command has one, with correct examples, that fits a terminal of 80 columns."""
 
 import re
 
@@ -18,7 +18,7 @@ def page(words, capsys):
 
 
 def examples(name):
-    """The examples on the page of a command, or of all of them, as they are written in its source."""
+    """The examples on the help page of a command, or of all commands, as written in the source."""
     owner = app[name] if name else app
     return EXAMPLE.findall(owner.help_epilogue)
 
@@ -58,7 +58,7 @@ def test_every_example_is_a_command_line_that_can_be_read(name, tmp_path, monkey
 def test_a_description_flows_over_the_line_breaks_of_its_docstring(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "300")
     assert "weight of the smoothness" not in page(["pretrain"], capsys).split("Parameters")[0]
-    shown = re.sub(r"[\s│|]+", " ", page(["pretrain"], capsys))  # a console that is narrower breaks lines of its own
+    shown = re.sub(r"[\s│|]+", " ", page(["pretrain"], capsys))  # a narrower console would break lines itself
     assert "or remove the correlations between neighbouring pixels (whiten)" in shown
 
 

@@ -33,7 +33,7 @@ def pictures(n, seed=0, shape=(22, 22, 1)):
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    """A file of arrays with a labelled train and test part."""
+    """Write a file of arrays with a labelled train and test part."""
     path = tmp_path_factory.mktemp("data") / "pictures.npz"
     (x, y), (tx, ty) = pictures(48), pictures(24, seed=1)
     np.savez(path, train_images=x, train_labels=y, test_images=tx, test_labels=ty)
@@ -49,13 +49,13 @@ def run(tmp_path_factory, data):
 
 @pytest.fixture
 def no_pictures(monkeypatch):
-    """Most of the time of a run as small as these is that of its pictures, which few tests look at."""
+    """Draw no pictures: they take most of the time of such small runs, and few tests need them."""
     monkeypatch.setattr("neuralbayes.report.run.draw_run", lambda folder: [])
 
 
 @pytest.fixture
 def folder(tmp_path):
-    """Pictures as people have them: two classes, two formats, several sizes, grey and colour, some of them broken."""
+    """Make a folder of pictures: two classes, two formats, several sizes, grey and colour, some of them broken."""
     (tmp_path / "mine" / "cats").mkdir(parents=True)
     (tmp_path / "mine" / "dogs").mkdir()
     rng = np.random.default_rng(0)
@@ -141,7 +141,7 @@ def test_settings_override_the_preset(data, tmp_path):
         "smooth_fraction": 0.5,
         "schedule": "constant",
         "patience": 3,
-        "precision": "float32",  # what auto came to
+        "precision": "float32",  # the choice of auto
         "augment": True,
         "seed": 7,
         "batch_size": 16,

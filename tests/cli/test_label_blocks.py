@@ -1,4 +1,4 @@
-"""`neuralbayes label --model` in blocks: interrupted and over workers, the output is that of one process."""
+"""`neuralbayes label --model` in blocks: interrupted or with workers, its output is the same as that of one process."""
 
 import subprocess
 import sys
@@ -14,7 +14,7 @@ from neuralbayes import ManifoldLabeler
 from neuralbayes.cli import label_images, label_model, main
 from neuralbayes.data.tables import read_table
 
-N = 250  # rows, in blocks of 80
+N = 250  # number of rows, in blocks of 80
 
 
 def said(capsys):
@@ -53,7 +53,7 @@ def small_blocks(monkeypatch):
 
 
 def interrupt(monkeypatch, words, block, where=label_model, what="label_block"):
-    """Begin the job, and break it off at its n-th block."""
+    """Start the job, and interrupt it at its n-th block."""
     compute, seen = getattr(where, what), []
 
     def broken(estimator, piece):
@@ -94,9 +94,9 @@ def test_an_interrupted_command_gives_what_the_estimator_gives(capsys, table, mo
     assert "finished blocks are kept in" in said(capsys)[1]
     assert main(words) == 0
     whole, words = outputs(table, model, "whole", "--quiet")
-    monkeypatch.setattr(label_model, "BLOCK_ROWS", 1000)  # at once
+    monkeypatch.setattr(label_model, "BLOCK_ROWS", 1000)  # in one block
     assert main(words) == 0
-    if table.suffix == ".parquet":  # another size of its groups
+    if table.suffix == ".parquet":  # its row groups have another size
         pd.testing.assert_frame_equal(pd.read_parquet(out), pd.read_parquet(whole))
     else:
         assert out.read_bytes() == whole.read_bytes()
@@ -146,7 +146,7 @@ def test_a_folder_of_parquet_files_is_labelled_by_groups_of_rows(capsys, tmp_pat
     folder = parquet_folder(tmp_path / "rows")
     words = ["label", str(folder), "--model", str(model)]
     with monkeypatch.context() as patch:
-        patch.setattr("neuralbayes.data.table_sources.read_groups", None)  # which reads a whole file
+        patch.setattr("neuralbayes.data.table_sources.read_groups", None)  # reads a whole file
         assert main([*words, "--scheduler", scheduler]) == 0
     assert "rows: 250 rows" in said(capsys)[0]
     labelled = pd.read_parquet(tmp_path / "rows-labels.parquet")
@@ -157,7 +157,7 @@ def test_a_folder_of_parquet_files_is_labelled_by_groups_of_rows(capsys, tmp_pat
     groups = pq.ParquetFile(tmp_path / "rows-labels.parquet").metadata
     assert [groups.row_group(g).num_rows for g in range(groups.num_row_groups)] == [80, 3, 80, 3, 80, 4]
     assert {path.name for path in tmp_path.iterdir()} == {"rows", "rows-labels.parquet", "rows-labels.png"}
-    assert read_table(tmp_path / "rows-labels.parquet").feature_names == ["a", "b"]  # labels are no features
+    assert read_table(tmp_path / "rows-labels.parquet").feature_names == ["a", "b"]  # labels are not features
 
 
 def test_parquet_keeps_its_index_marks_and_types(tmp_path, model):

@@ -1,4 +1,4 @@
-"""Which columns `neuralbayes label` goes by, with a labeler that splits rows at zero instead of training."""
+"""Columns that `neuralbayes label` uses, with a labeler that splits rows at zero instead of training."""
 
 import json
 
@@ -17,7 +17,7 @@ def labeler(monkeypatch):
 
 @pytest.fixture
 def customers(tmp_path):
-    """A table as it comes out of a database: only three of its columns can carry a manifold."""
+    """Make a table as in a database, in which only three columns can carry a manifold."""
     rng = np.random.default_rng(0)
     n = 200
     frame = pd.DataFrame(

@@ -1,4 +1,4 @@
-"""`neuralbayes label` by features: of pictures, of texts, of a file."""
+"""`neuralbayes label` on features of pictures, of texts, and from a file."""
 
 import json
 
@@ -54,12 +54,12 @@ def test_pictures_are_clustered_by_a_network_that_sees_each_once(here):
     assert len(set(labels[::2])) == len(set(labels[1::2])) == 1
     assert (here / "photos-labels.png").is_file()
     assert main(command) == 0
-    assert (here / "calls.txt").read_text().split() == ["30"]  # the second time they are read from the file
+    assert (here / "calls.txt").read_text().split() == ["30"]  # the second time, they are read from the file
     Image.new("RGB", (50, 50), (0, 220, 0)).save("photos/new.png")
-    assert main(["label", "photos", "--model", "model", "--out", "more.csv", *command[5:]]) == 2  # not --save, too
+    assert main(["label", "photos", "--model", "model", "--out", "more.csv", *command[5:]]) == 2  # --save is refused
     again = ["label", "photos", "--model", "model", "--size", "32", "--quiet", "--force", *command[-2:]]
     assert main(again) == 0
-    assert (here / "calls.txt").read_text().split() == ["30", "1"]  # the new one alone
+    assert (here / "calls.txt").read_text().split() == ["30", "1"]  # only the new one
     np.testing.assert_array_equal(pd.read_csv("photos-labels.csv")["label"].to_numpy()[:30], labels)
 
 

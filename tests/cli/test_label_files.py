@@ -1,4 +1,4 @@
-"""`neuralbayes label` on files as people have them, and on standard input."""
+"""`neuralbayes label` on typical files and on standard input."""
 
 import gzip
 import io
@@ -15,7 +15,7 @@ LABEL = ["--clusters", "2", "--method", "manifolds", "--no-picture"]
 
 @pytest.fixture
 def rows():
-    """A file of two groups, written as Excel does it in Germany."""
+    """Write a file with two clusters, as Excel does in Germany."""
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(size=(40, 2)), rng.normal(size=(40, 2)) + 30])
     lines = [f"{a:.3f};{b:.3f};{i:05d}".replace(".", ",") for i, (a, b) in enumerate(X)]

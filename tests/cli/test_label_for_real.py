@@ -1,4 +1,4 @@
-"""`neuralbayes label` with the true estimator, on two blobs that nobody can confuse."""
+"""`neuralbayes label` with the real estimator, on two well separated blobs."""
 
 import json
 
@@ -14,7 +14,7 @@ pytest.importorskip("neuralbayes.estimators.manifold_labeler")
 
 @pytest.fixture(scope="module")
 def blobs(tmp_path_factory):
-    """A table of 200 points in two blobs, labelled once, with its model; and the true labels."""
+    """A table of 200 points in two blobs, labelled once; returns its model and the true labels too."""
     folder = tmp_path_factory.mktemp("blobs")
     truth = np.arange(200) % 2
     points = np.random.default_rng(0).normal(size=(200, 2)) * 0.3 + 6.0 * truth[:, None]

@@ -55,7 +55,7 @@ def test_a_folder_gets_a_table_with_paths_a_contact_sheet_and_a_model(folder, ca
 
 
 def test_photographs_are_labelled_in_little_memory(tmp_path):
-    """Sixteen pictures of 12 megapixels, in a process of its own; kept as they are they would take 6 GB."""
+    """Label sixteen pictures of 12 megapixels in a new process; at full size, they would take 6 GB."""
     pytest.importorskip("resource")
     (tmp_path / "photos").mkdir()
     rng = np.random.default_rng(0)
@@ -77,7 +77,7 @@ def test_photographs_are_labelled_in_little_memory(tmp_path):
     assert code == 0
     assert nb.load("model").image_shape_ == [64, 85, 3]
     kilobytes = 1024 if sys.platform == "darwin" else 1
-    assert peak / kilobytes < 1.5e6  # of which the libraries take a third
+    assert peak / kilobytes < 1.5e6  # a third of it for the libraries
 
 
 @pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="names there are text")
@@ -169,7 +169,7 @@ def test_images_that_do_not_fit_into_the_memory_are_refused_before_they_are_deco
     (tmp_path / "photos").mkdir()
     Image.new("RGB", (400, 300)).save(tmp_path / "photos" / "a.png")
     monkeypatch.setattr("neuralbayes.system.limits.free_memory", lambda: 10**7)
-    monkeypatch.setattr("neuralbayes.data.listed.read_picture", None)  # what calls it fails
+    monkeypatch.setattr("neuralbayes.data.listed.read_picture", None)  # a call would fail
     assert main(["label", "photos", "--size", "300x400"]) == 2
     message = said(capsys)[1]
     for words in ("1 images of 300x400 pixels", "0.0 GB are free", "--size 64"):

@@ -1,4 +1,4 @@
-"""`neuralbayes label` on tables as people have them: from the raw file to labels, and to a model for new files."""
+"""`neuralbayes label` on raw tables: from the file to labels, and to a model for new files."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ from neuralbayes.cli import main
 
 
 def penguins(n: int = 240) -> pd.DataFrame:
-    """Two kinds with a gap between them in the numbers, and holes."""
+    """Make a table of two kinds with a gap between their numbers, and with missing cells."""
     rng = np.random.default_rng(0)
     large = rng.random(n) < 0.4
     frame = pd.DataFrame(
@@ -30,7 +30,7 @@ def penguins(n: int = 240) -> pd.DataFrame:
 
 
 def titanic(n: int = 200) -> pd.DataFrame:
-    """Groups that touch, most columns categories."""
+    """Make a table of clusters that touch, mostly with categories."""
     rng = np.random.default_rng(0)
     pclass = rng.choice([1, 2, 3], n)
     return pd.DataFrame(

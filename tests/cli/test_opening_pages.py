@@ -1,4 +1,4 @@
-"""Whether a page is opened: by an option, by an answer, or not at all."""
+"""When a page is opened: with an option, after a yes, or not at all."""
 
 import webbrowser
 from types import SimpleNamespace
@@ -14,7 +14,7 @@ def stream(terminal=True):
 
 @pytest.fixture
 def opened(monkeypatch):
-    """Addresses that a browser was given."""
+    """Record the addresses that a browser gets."""
     addresses = []
     monkeypatch.setattr(webbrowser, "open", lambda address: addresses.append(address) or True)
     return addresses
@@ -22,7 +22,7 @@ def opened(monkeypatch):
 
 @pytest.fixture
 def asked(monkeypatch):
-    """A person at a terminal with a graphical browser, and the questions that they were asked."""
+    """Pretend to be a person at a terminal with a graphical browser, and record the questions."""
     questions = []
 
     class Person:

@@ -35,7 +35,7 @@ BY_TEXTS = ["--text", "body", "--features", "network.py:texts"]
 
 @pytest.fixture(scope="module")
 def labelled(tmp_path_factory, few_steps):
-    """A folder where the texts were labelled: no test changes it."""
+    """A folder in which the texts were labelled; no test changes it."""
     folder = tmp_path_factory.mktemp("labelled")
     write_texts(folder)
     with pytest.MonkeyPatch.context() as patch:
@@ -46,7 +46,7 @@ def labelled(tmp_path_factory, few_steps):
 
 @pytest.fixture
 def of_texts(here, labelled):
-    """The same in the folder of the test."""
+    """A copy in the folder of the test."""
     shutil.copytree(labelled, here, dirs_exist_ok=True)
 
 
@@ -71,7 +71,7 @@ def here(tmp_path, monkeypatch):
 
 
 def page_of(arguments):
-    """What the page shows, without styles and scripts, and what its script is given."""
+    """The text of the page without styles and scripts, and the data of its script."""
     assert main(["report", *arguments, "--out", "page.html", "--map", "pca", "--quiet"]) == 0
     with open("page.html", encoding="utf-8") as file:
         text = file.read()
@@ -103,7 +103,7 @@ def test_texts_are_shown_with_words_members_and_a_list(here):
     assert payload["samples"][0]["texts"] == TEXTS
     assert payload["samples"][0]["textColumn"] == "body"
     assert {name.split(", ")[0] for name in payload["sides"][0]["gallery"]["clusters"]} <= KEY_WORDS
-    assert (here / "calls.txt").read_text().split() == ["40"]  # by label alone
+    assert (here / "calls.txt").read_text().split() == ["40"]  # only `label` computed features
     command = "neuralbayes label tickets.csv --text body --features network.py:texts --clusters 2 --save model"
     assert command in re.sub("</?span>", "", page)
     assert not (here / "page-features.safetensors").exists()
@@ -120,7 +120,7 @@ def test_markup_in_texts_stays_text():
 def test_features_that_are_not_kept_are_computed_and_kept_beside_the_page(here):
     (here / "tickets-features.safetensors").unlink()
     page_of(["model", "tickets.csv", *BY_TEXTS, "--samples", "30"])
-    assert (here / "calls.txt").read_text().split() == ["40", "30"]  # of those in the page alone
+    assert (here / "calls.txt").read_text().split() == ["40", "30"]  # only for samples in the page
     page_of(["model", "tickets.csv", *BY_TEXTS, "--samples", "30"])
     assert (here / "calls.txt").read_text().split() == ["40", "30"]
     assert (here / "page-features.safetensors").is_file()

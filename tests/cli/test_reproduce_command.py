@@ -1,4 +1,4 @@
-"""`neuralbayes reproduce` before it runs anything: lists, estimates, refusals."""
+"""`neuralbayes reproduce` before it runs anything: lists, estimates, errors."""
 
 import pytest
 
@@ -84,7 +84,7 @@ def test_workers_share_the_cores(monkeypatch):
 
 
 def test_recorded_runs_are_finished_and_survive_a_partial_command(capsys, tmp_path, monkeypatch):
-    """Results that another machine recorded count, and `--only` does not drop those of other runs from the record."""
+    """Results recorded by another machine count, and `--only` does not drop other runs from the record."""
     monkeypatch.setenv("COLUMNS", "200")
     record, first, second = tmp_path / "record", tmp_path / "first", tmp_path / "second"
     words = ["reproduce", "mnist-dml", "--seeds", "1", "--workers", "1", "--quiet", "--record", str(record), "--only"]

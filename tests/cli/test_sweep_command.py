@@ -1,4 +1,4 @@
-"""`neuralbayes sweep`: words in, a folder, a table, a picture and the next command out."""
+"""`neuralbayes sweep`: it writes a folder, a table and a picture, and prints the next command."""
 
 import json
 import shlex

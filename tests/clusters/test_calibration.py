@@ -1,4 +1,4 @@
-"""One temperature, from how far clusters overlap."""
+"""One temperature, from the overlap of the clusters."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from neuralbayes.clusters.calibration import calibrated_temperature, overlaps, t
 
 
 def gaussians(n, d, apart, share=0.5, seed=0):
-    """Rows of two Gaussians, which one each is of, and the log-odds of the second."""
+    """Rows of two Gaussians, the Gaussian of each row, and the log-odds of the second one."""
     rng = np.random.RandomState(seed)
     z = rng.uniform(size=n) < share
     X = rng.standard_normal((n, d))

@@ -1,4 +1,4 @@
-"""Columns of a data frame as explanations see them: kinds, bins, missing cells, names of rows."""
+"""Columns of a data frame for explanations: kinds, bins, missing cells, names of rows."""
 
 import numpy as np
 import pandas as pd

@@ -16,7 +16,7 @@ def rng():
 def test_votes_are_shares_whatever_the_clusters_are_called():
     reference = np.array([0, 0, 1, 1, 2])
     renamed = np.array([2, 2, 0, 0, 1])
-    other = np.array([2, 0, 0, 0, 1])  # moves the second row
+    other = np.array([2, 0, 0, 0, 1])  # the second row changes its cluster
     assert_allclose(
         votes([reference, renamed, other], reference, 3),
         [[1, 0, 0], [2 / 3, 1 / 3, 0], [0, 1, 0], [0, 1, 0], [0, 0, 1]],
@@ -43,7 +43,7 @@ def test_the_coordinates_are_those_of_the_whole_co_association_matrix(rng):
     vectors = np.linalg.eigh(scaled)[1][:, -3:]
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     found = co_association(partitions, 3)
-    assert_allclose(found @ found.T, unit @ unit.T, atol=1e-8)  # whatever the signs
+    assert_allclose(found @ found.T, unit @ unit.T, atol=1e-8)  # for any signs
 
 
 def test_a_cluster_that_no_partition_has_is_no_trouble(rng):

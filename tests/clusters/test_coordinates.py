@@ -1,4 +1,4 @@
-"""Coordinates in which samples are typical or not, and how many samples they take."""
+"""Coordinates for typicality, and how many samples they need."""
 
 import numpy as np
 import pytest

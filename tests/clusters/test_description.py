@@ -1,4 +1,4 @@
-"""Clusters of a table described by all of its columns."""
+"""Descriptions of clusters by all columns of a table."""
 
 import numpy as np
 import pandas as pd

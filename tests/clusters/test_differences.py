@@ -1,4 +1,4 @@
-"""What tells a cluster from the rest: hand values, words, and names that differ."""
+"""Differences between a cluster and the rest: values by hand, words, and unique names."""
 
 import numpy as np
 import pandas as pd
@@ -119,7 +119,7 @@ def test_information_is_that_of_a_fair_division():
 def test_evidence_is_the_logarithm_of_smoothed_shares():
     column = column_of(["a"] * 8 + ["b"] * 2 + ["a"] * 2 + ["b"] * 8)
     (logs,) = row_evidence([column], np.repeat([0, 1], 10), 2)
-    np.testing.assert_allclose(np.exp(logs[0, :2]), [8.5 / 11, 2.5 / 11])  # half a row of each value added
+    np.testing.assert_allclose(np.exp(logs[0, :2]), [8.5 / 11, 2.5 / 11])  # half a row is added to each value
     assert np.isfinite(logs).all()
 
 

@@ -62,7 +62,7 @@ def test_scipy_reads_it_and_agrees():
     distinct = linkage.copy()
     distinct[:, 2] = np.arange(29)  # `fcluster` needs distinct heights
     for n_clusters in (2, 5, 29):
-        # Not by "maxclust", which in scipy 1.14 may give fewer.
+        # Not with "maxclust", which may return fewer clusters in scipy 1.14.
         theirs = scipy_hierarchy.fcluster(distinct, 29.5 - n_clusters, "distance")
         pairs = set(zip(cut(linkage, n_clusters).tolist(), theirs.tolist(), strict=True))
         assert len(pairs) == n_clusters == len(set(theirs))

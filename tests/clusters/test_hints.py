@@ -1,4 +1,4 @@
-"""What is known about rows: checks, closure, assignments, weights."""
+"""Hints about rows: checks, closure, assignments, weights."""
 
 import numpy as np
 import pytest
@@ -66,12 +66,12 @@ def test_more_classes_than_clusters_are_refused():
 def test_rows_are_assigned_at_the_least_cost_that_is_allowed():
     cost = np.array([[0.0, 1.0, 9.0], [0.0, 5.0, 9.0], [0.0, 0.5, 9.0], [0.0, 2.0, 3.0]])
     assert_array_equal(make_hints(4, known=[-1, 2, -1, -1]).assign(cost), [0, 2, 0, 0])
-    # 0 and 2 move together, since that costs 1.5, less than 5 for row 1
+    # rows 0 and 2 move together, because that costs 1.5, less than 5 for row 1
     apart = make_hints(4, must_link=[[0, 2]], cannot_link=[[1, 2]])
     assert_array_equal(apart.assign(cost), [1, 0, 1, 0])
-    # three that must all differ
+    # three rows that must all differ
     assert sorted(make_hints(4, cannot_link=[[0, 1], [1, 2], [0, 2]]).assign(cost)[:3]) == [0, 1, 2]
-    # of two known rows none moves; where no cluster is left, the pair stays as it is
+    # neither of two known rows moves; if no cluster is left, the pair stays together
     assert_array_equal(make_hints(4, known=[0, 1, -1, -1], cannot_link=[[0, 1]]).assign(cost), [0, 1, 0, 0])
     assert_array_equal(make_hints(3, cannot_link=[[0, 1], [1, 2], [0, 2]]).assign(cost[:3, :1]), [0, 0, 0])
 
@@ -116,7 +116,7 @@ def test_clusters_get_the_numbers_of_the_classes_that_they_hold():
 
 def test_states_of_one_class_are_merged_first_and_of_two_classes_last():
     joint = np.full((4, 4), 1.0 / 16.0)
-    joint[0, 1] = joint[1, 0] = 0.2  # the closest pair, but of two classes
+    joint[0, 1] = joint[1, 0] = 0.2  # the closest pair, but with two classes
     joint /= joint.sum()
     merging = merge_states(joint, np.array([0, 1, -1, 0]))
     assert_array_equal(merging.pairs[0], [0, 3])

@@ -1,4 +1,4 @@
-"""What costs too much for many rows is done on a sample of them, or on what is near."""
+"""Expensive steps use a sample of many rows, or only neighbours."""
 
 import numpy as np
 import torch

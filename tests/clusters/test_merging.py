@@ -1,4 +1,4 @@
-"""The merging of states against a slow loop and hand values."""
+"""Merging of states, compared with a slow loop and values by hand."""
 
 import numpy as np
 import pytest
@@ -60,7 +60,7 @@ def test_clusters_are_numbered_by_their_first_state():
 
 
 def test_the_largest_jump_is_looked_for_up_to_the_largest_number_of_clusters_and_no_further():
-    """Jumps of 2, 3, 4, 5 at K = 2, 3, 4, 5: each number that may be taken is better than all before it."""
+    """The jumps are 2, 3, 4, 5 at K = 2, 3, 4, 5, so each allowed number is better than all before it."""
     pairs = np.array([[0, 5], [0, 4], [0, 3], [0, 2], [0, 1]])
     merging = Merging(pairs, np.array([120.0, 24.0, 6.0, 2.0, 1.0]))
     assert_allclose(merging.jumps(), [2.0, 3.0, 4.0, 5.0])
@@ -68,7 +68,7 @@ def test_the_largest_jump_is_looked_for_up_to_the_largest_number_of_clusters_and
 
 
 def test_a_small_cluster_is_as_good_as_a_large_one():
-    """Two large states that touch a little are merged after a small and a tiny one that touch much."""
+    """Two large states that touch a little are merged after a small and a tiny state that touch a lot."""
     joint = np.array([[0.46, 0.02, 0, 0], [0.02, 0.46, 0, 0], [0, 0, 0.015, 0.005], [0, 0, 0.005, 0.015]])
     merging = merge_states(joint)
     assert merging.pairs[:2].tolist() == [[2, 3], [0, 1]]
@@ -77,7 +77,7 @@ def test_a_small_cluster_is_as_good_as_a_large_one():
 
 def test_a_state_without_mass_goes_first():
     used = [np.full((3, 3), -7.0) for _ in range(8)]
-    del used  # so that memory of this size which nothing is written to does not hold a large number by chance
+    del used  # so unused memory of this size does not contain a large number by chance
     joint = np.zeros((3, 3))
     joint[0, 0] = joint[2, 2] = 0.5
     merging = merge_states(joint)

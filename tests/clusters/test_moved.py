@@ -1,4 +1,4 @@
-"""Images moved a little, and what a network is trained to make of them."""
+"""Images moved a little, and training with them."""
 
 import math
 
@@ -48,7 +48,7 @@ def test_the_number_of_versions_is_bounded_by_the_pixels_and_never_zero():
 
 
 def test_the_worst_step_starts_from_one_of_the_versions():
-    """With a radius of 0 the change is the divergence of p(z|version) from p(z|x): 0 where versions are x itself."""
+    """With a radius of 0, the change is the divergence of p(z|version) from p(z|x), which is 0 if versions equal x."""
     torch.manual_seed(0)
     network = nn.Linear(3, 4)
     x, nowhere = torch.randn(50, 3), torch.zeros(50)
@@ -58,7 +58,7 @@ def test_the_worst_step_starts_from_one_of_the_versions():
     far = torch.stack([x, x + 1.0], dim=1)
     change = step(network, (x, nowhere, far))["change"].item()
     whole = step(network, (x, nowhere, far[:, 1:]))["change"].item()
-    assert 0.2 * whole < change < 0.8 * whole  # about half of the samples get the second
+    assert 0.2 * whole < change < 0.8 * whole  # about half of the samples get the second version
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_images_are_moved_and_rows_are_not(monkeypatch, settings, shape, expecte
 
 
 def test_states_of_images_are_merged_by_their_moved_versions(monkeypatch):
-    """States that hold versions of one image belong together, however far apart the nearest images are."""
+    """States that contain versions of one image belong together, even if the nearest images are far apart."""
     digits = nb.datasets.load("digits").train.images[:60] / np.float32(255)
     n_versions_seen = []
     inner = fit.versions_joint
@@ -116,9 +116,9 @@ def test_the_target_of_clusters_of_images_is_the_sizes_of_their_states(monkeypat
     monkeypatch.setattr(fit, "versions_joint", watched_joint)
     monkeypatch.setattr(fit, "train_states", watched_train)
     clusterer = nb.InformationClusterer(3, **QUICK).fit(digits)
-    assert targets[0] is None  # small states are to be equally large
+    assert targets[0] is None  # small states should have equal sizes
     sizes = joints[0].sum(axis=1) @ clusterer.module_.membership.numpy()
     assert sizes.max() > NEARLY_EQUAL * sizes.min()
     assert_allclose(np.sort(targets[1].numpy()), np.sort(sizes), rtol=1e-4)
     nb.InformationClusterer(3, objective=nb.MIM(1.0), **QUICK).fit(digits)
-    assert targets[2:] == [None, None]  # the caller's objective is left as it is
+    assert targets[2:] == [None, None]  # the caller's objective is unchanged

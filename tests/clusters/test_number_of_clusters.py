@@ -1,4 +1,4 @@
-"""How many clusters rows have."""
+"""The number of clusters that is found in rows."""
 
 import numpy as np
 import pytest
@@ -42,7 +42,7 @@ KINDS = {
     "uniform": lambda rng: rng.uniform(size=(150, 2)),
     "exponential": lambda rng: rng.exponential(size=(150, 3)),
     "heavy tails": lambda rng: rng.standard_t(4, size=(150, 2)),
-    "codes": lambda rng: rng.randint(3, size=(150, 4)).astype(float),  # gaps between codes are no valleys
+    "codes": lambda rng: rng.randint(3, size=(150, 4)).astype(float),  # gaps between codes are not valleys
 }
 
 
@@ -54,7 +54,7 @@ def test_rows_without_a_valley_are_one_cluster(kind):
 
 
 def test_p_values_of_rows_without_a_valley_are_large_however_many_dimensions_found_it():
-    """Rows that find a band see a valley in it where there are many dimensions; the held-out ones do not."""
+    """In many dimensions, the rows that find a band see a valley in it, but held-out rows do not."""
     draws = [np.random.RandomState(seed).standard_normal((60, 20)) for seed in range(12)]
     p = [held_out_valley(x, np.random.RandomState(0), level=0.0).p_value for x in draws]
     assert np.median(p) > 0.3

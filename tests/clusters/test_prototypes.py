@@ -1,4 +1,4 @@
-"""Prototypes lie in the midst of their cluster, borderline rows between two."""
+"""Prototypes lie in the middle of their cluster, and borderline rows between two clusters."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""Sparse rows of many columns as dense ones of few."""
+"""Sparse rows of many columns, reduced to dense rows of few columns."""
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,7 +16,7 @@ def test_rows_of_low_rank_lose_nothing():
     rng = np.random.RandomState(0)
     rows = sparse_rows(5, rng)
     reduction = fit_reduction(rows, np.arange(80), 20, rng).numpy()
-    assert reduction.shape == (60, 5)  # vectors of singular values that are rounding are left out
+    assert reduction.shape == (60, 5)  # singular vectors that are only rounding are left out
     assert_allclose(rows @ reduction @ reduction.T, rows.toarray(), atol=1e-9)
 
 

@@ -1,4 +1,4 @@
-"""Rules of at most three conditions: the right one where it is known, readable thresholds, bounded cost."""
+"""Rules of at most three conditions: the known rule is found, thresholds are readable, the cost is bounded."""
 
 import numpy as np
 import pandas as pd

@@ -27,7 +27,7 @@ def test_a_boolean_is_all_rounding_and_a_measurement_has_none(rng):
 
 def test_a_direction_along_which_all_clusters_are_wide_is_made_narrow(rng):
     X = rng.standard_normal((600, 8)) * np.r_[10.0, np.ones(7)]
-    X[300:, 1] += 8.0  # two clusters, next to each other across a narrow direction
+    X[300:, 1] += 8.0  # two clusters next to each other along a narrow direction
     space = space_of(X, rng)
     y = np.repeat([0, 1], 300)
 
@@ -60,7 +60,7 @@ def test_standardised_categories_do_not_outweigh_numbers(rng):
 def test_a_mixture_finds_gaussians_and_does_not_collapse_on_codes(rng, kind):
     y = np.repeat([0, 1], 300)
     X = rng.standard_normal((600, 2)) + 4.0 * y[:, None]
-    X = np.column_stack([X, rng.uniform(size=600) < 0.02])  # a rare code, in which a cluster could be thin as nothing
+    X = np.column_stack([X, rng.uniform(size=600) < 0.02])  # a rare code, in which a cluster could have no extent
     space = space_of(X, rng)
     start = torch.from_numpy(np.where(rng.uniform(size=600) < 0.1, 1 - y, y))
     p = fit_mixture(space.points, start, 2, kind, space.floor)

@@ -1,4 +1,4 @@
-"""Typicality: hand values, the conformal promise, and rows that are few, equal, far away or not finite."""
+"""Typicality: values by hand, the conformal guarantee, and rows that are few, equal, far away or not finite."""
 
 from dataclasses import replace
 
@@ -21,7 +21,7 @@ def fitted(n=400, d=3, seed=0):
 
 
 def slow_scores(typicality, points):
-    """s(x) by loops over the reference, as the module's equation has it."""
+    """Compute s(x) with loops over the reference rows, from the equation of the module."""
     reference = typicality.reference.astype(np.float64)
     k = module.N_NEIGHBORS
 
@@ -48,7 +48,7 @@ def test_a_p_value_counts_the_calibration_rows_that_lie_at_least_as_far_out():
     points = np.random.RandomState(1).normal(size=(5, 3))
     scores = typicality.scores_of(points)
     typicality = replace(typicality, scores=np.sort([scores[0] - 1.0, scores[0], scores[0], scores[0] + 1.0]))
-    assert typicality.p_values(points)[0] == 4 / 5  # ties count, and the row itself
+    assert typicality.p_values(points)[0] == 4 / 5  # ties count, and so does the row itself
     assert_allclose(typicality.p_values(points), [(1 + (typicality.scores >= s).sum()) / 5 for s in scores])
 
 
@@ -66,7 +66,7 @@ def test_at_most_a_share_a_of_ordinary_rows_has_a_typicality_of_a_or_less(kind):
         rates.append([(p_values <= a).mean() for a in (0.05, 0.2, 0.5)])
     mean, error = np.mean(rates, axis=0), np.std(rates, axis=0) / np.sqrt(len(rates))
     assert (mean <= np.array([0.05, 0.2, 0.5]) + 3.0 * error).all()
-    if kind != "ties":  # and nearly that share where scores do not tie
+    if kind != "ties":  # and almost that share if scores do not tie
         assert (mean >= np.array([0.05, 0.2, 0.5]) - 0.02 - 3.0 * error).all()
 
 
@@ -120,7 +120,7 @@ def test_a_row_off_a_dense_cluster_is_less_typical_than_one_in_the_flank_of_a_wi
     rows = np.array([[0.45, 0.45], [21.5, 21.5]])
     off_dense, in_flank = fit(points, np.random.RandomState(1)).scores_of(rows)
     assert off_dense > in_flank
-    monkeypatch.setattr(module, "LOCAL", 0.0)  # by the distance alone it would be the other way round
+    monkeypatch.setattr(module, "LOCAL", 0.0)  # by distance only, the order would be reversed
     off_dense, in_flank = fit(points, np.random.RandomState(1)).scores_of(rows)
     assert off_dense < in_flank
 
@@ -148,7 +148,7 @@ def test_a_training_row_is_not_its_own_neighbour():
     rng = np.random.RandomState(0)
     points = rng.normal(size=(800, 4))
     p_values = fit(points, rng).p_values(points)
-    assert abs((p_values <= 0.1).mean() - 0.1) < 0.03  # 0.07 less were each row 0 away from itself
+    assert abs((p_values <= 0.1).mean() - 0.1) < 0.03  # 0.07 less if each row had distance 0 from itself
 
 
 def test_rejection_is_up_to_and_including_the_level():

@@ -1,4 +1,4 @@
-"""Small files in the true formats of the image data sets, written byte by byte from their descriptions."""
+"""Small files in the original formats of the image data sets, written byte by byte from their descriptions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def idx_bytes(array: np.ndarray) -> bytes:
 
 
 def cifar_bytes(images: np.ndarray, *labels: np.ndarray) -> bytes:
-    """images (n, 32, 32, 3); per record the labels, then all red, all green, all blue, row by row."""
+    """Write images (n, 32, 32, 3): each record has the labels, then all red, all green and all blue, row by row."""
     records = b""
     for i, image in enumerate(images):
         records += bytes(int(label[i]) for label in labels)
@@ -39,7 +39,7 @@ def cifar_bytes(images: np.ndarray, *labels: np.ndarray) -> bytes:
 
 
 def stl_bytes(images: np.ndarray) -> bytes:
-    """images (n, 96, 96, 3); per image all red, all green, all blue, column by column."""
+    """Write images (n, 96, 96, 3): each image has all red, all green and all blue, column by column."""
     data = b""
     for image in images:
         for channel in range(3):
@@ -82,7 +82,7 @@ def write_idx_files(folder: Path, *, packed: bool = False, seed: int = 0) -> dic
 
 
 def small_entry(name: str, **changes: object) -> Entry:
-    """The entry of a data set with 20 + 10 images of which no SHA-256 is known, and no way to the network."""
+    """The entry of a data set with 20 + 10 images without a known SHA-256, and without network access."""
     entry = find_entry(name)
     parts = {"train": Part(N_TRAIN), "test": Part(N_TEST)}
     settings = {"parts": parts, "addresses": ("https://127.0.0.1:1/",), "packages": (), "installed": (), **changes}

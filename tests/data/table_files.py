@@ -1,4 +1,4 @@
-"""Files of tables, for tests."""
+"""Table files for tests."""
 
 import io
 

@@ -1,4 +1,4 @@
-"""Which kind a column has, and why."""
+"""The kind of a column, and the reason."""
 
 import numpy as np
 import pandas as pd

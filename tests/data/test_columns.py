@@ -1,4 +1,4 @@
-"""What the values of a column say about it."""
+"""Properties of the values of a column."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def draw(seed=0):
         (draw().permutation(N), "counts the rows"),
         (draw().standard_normal(N), None),
         (draw().randint(0, 100, N), None),  # rounded, such as an age
-        (np.cumsum(draw().uniform(size=N)), None),  # grows with the rows, but is no id
+        (np.cumsum(draw().uniform(size=N)), None),  # grows with the rows, but is not an id
         (draw().choice(100 * N, N, replace=False), None),  # an amount in cents
     ],
 )
@@ -36,7 +36,7 @@ def test_gaps_between_the_values_of_a_column_mean_something_or_not(values, reaso
 def test_the_edges_of_few():
     twenty = np.repeat(np.arange(20.0), 5)
     assert why_not_continuous(twenty) == "few values"
-    assert why_not_continuous(twenty[:-1]) is None  # fewer than five rows for each
+    assert why_not_continuous(twenty[:-1]) is None  # fewer than five rows per value
     assert why_not_continuous(np.repeat(np.arange(21.0), 5)) is None
     assert why_not_continuous(np.array([0.0, 1.0])) is None  # two rows
     assert why_not_continuous(np.array([0.0, 1.0, 1.0])) == "two values"
@@ -78,7 +78,7 @@ def test_a_share_is_asked_for_where_all_other_values_differ():
 def test_the_edges_of_rounding():
     halves = np.repeat(np.arange(50.0), 2)
     assert rounding(halves[:, None]).tolist() == [1.0]
-    assert rounding(np.r_[halves, 50.0][:, None]).tolist() == [0.0]  # more than half of them differ
+    assert rounding(np.r_[halves, 50.0][:, None]).tolist() == [0.0]  # more than half of the values differ
     assert rounding(np.array([0.0, 0.0, 3.0, 3.0])[:, None]).tolist() == [3.0]
 
 

@@ -1,4 +1,4 @@
-"""The cache of decoded arrays: written whole or not at all, verified, made again when damaged."""
+"""The cache of decoded arrays: complete or absent, verified, and rebuilt after damage."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def filled(tmp_path: Path) -> Path:
     write_idx_files(tmp_path)
     load_entry(MNIST, tmp_path, offline=True)
     for path in tmp_path.glob("*ubyte"):
-        path.unlink()  # from here on, all comes from the cache
+        path.unlink()  # now everything comes from the cache
     return tmp_path
 
 
@@ -109,7 +109,7 @@ def test_fresh_passes_over_the_cache(tmp_path: Path) -> None:
     np.testing.assert_array_equal(load_entry(MNIST, tmp_path).train.images, data.train.images)
 
 
-# what is there
+# the existing files
 
 
 def test_the_inventory_knows_what_is_there_and_check_reads_it_again(tmp_path: Path) -> None:

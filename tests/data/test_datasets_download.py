@@ -1,4 +1,4 @@
-"""Downloading: https only, limits on size and time, whole files or none; and the bar that comes late."""
+"""Downloads: https only, limits on size and time, complete files or none, and a progress bar that appears late."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ URL = "https://example.invalid/file.gz"
 
 
 class Answer(io.BytesIO):
-    """What an opener gives, with any claim of its length."""
+    """A response of an opener, which may claim any length."""
 
     def __init__(self, content: bytes, length: str | None = None) -> None:
         super().__init__(content)

@@ -1,4 +1,4 @@
-"""Loading by name: the order of the sources, verification, the cache, and what is said when nothing can be had."""
+"""Loading by name: the order of the sources, verification, the cache, and the error if nothing is available."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MNIST = small_entry("mnist")
 
 
 def cifar_members(prefix: str = "cifar-10-batches-bin/") -> tuple[dict[str, bytes], np.ndarray, np.ndarray]:
-    """Five batches of four images and a test batch of ten."""
+    """Write five batches of four images and a test batch of ten."""
     rng = np.random.default_rng(3)
     images = rng.integers(0, 256, (N_TRAIN + N_TEST, 32, 32, 3), np.uint8)
     labels = np.arange(N_TRAIN + N_TEST) % 10
@@ -142,7 +142,7 @@ def test_the_root_comes_from_the_argument_then_the_variable_then_the_system(
 
 
 def test_files_of_another_data_set_are_passed_over(tmp_path: Path) -> None:
-    """The files of MNIST and Fashion-MNIST have the same names; SHA-256 tells them apart."""
+    """The files of MNIST and Fashion-MNIST have the same names; SHA-256 distinguishes them."""
     write_idx_files(tmp_path / "mnist", seed=1)
     right = write_idx_files(tmp_path, seed=2)
     data = load_entry(with_digests(MNIST, right), tmp_path, offline=True)
@@ -181,7 +181,7 @@ def test_without_a_digest_the_structure_is_checked(tmp_path: Path, parts: dict[s
         load_entry(replace(MNIST, parts=parts), tmp_path, offline=True)
 
 
-# nothing can be had
+# nothing is available
 
 
 def test_the_error_says_what_was_tried_and_what_to_put_where(tmp_path: Path) -> None:
@@ -218,7 +218,7 @@ def test_a_part_of_the_files_is_told(tmp_path: Path) -> None:
         load_entry(MNIST, tmp_path, offline=True)
 
 
-# packages, with clients that answer from the disk
+# packages, with clients that read from the disk
 
 
 def fake_client(folder: Path, name: str, script: str) -> None:

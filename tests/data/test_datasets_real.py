@@ -1,4 +1,4 @@
-"""The real data sets: fetched over the network, or from the cache; run by `make test-slow`."""
+"""The real data sets, downloaded or from the cache; `make test-slow` runs this."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from neuralbayes.data.verify import check_digests
 
 pytestmark = pytest.mark.slow
 
-# Published for the official files: of MNIST and Fashion-MNIST unpacked, of CIFAR-10 as in its binary version.
+# Published for the official files: unpacked for MNIST and Fashion-MNIST, in the binary version for CIFAR-10.
 IDX_SHA256 = {
     "mnist": (
         "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
@@ -62,7 +62,7 @@ def cifar_files() -> dict[str, bytes]:
 
 
 def _records(images: np.ndarray, labels: np.ndarray) -> bytes:
-    """As `cifar_bytes`, for many images."""
+    """Like `cifar_bytes`, for many images."""
     assert cifar_bytes(images[:2], labels[:2]) == _fast(images[:2], labels[:2])
     return _fast(images, labels)
 
@@ -83,7 +83,7 @@ def test_written_back_in_the_binary_version_cifar10_is_the_official_files() -> N
 def test_the_archive_of_the_official_files_gives_the_same_data(tmp_path: Path) -> None:
     members = {f"cifar-10-batches-bin/{name}": content for name, content in cifar_files().items()}
     (tmp_path / "cifar-10-binary.tar.gz").write_bytes(tar_bytes({**members, "cifar-10-batches-bin/readme.html": b"x"}))
-    data = datasets.load("cifar10", root=tmp_path, offline=True)  # compared with SHA-256 on the way
+    data = datasets.load("cifar10", root=tmp_path, offline=True)  # loading compares SHA-256
     assert data.source.endswith("cifar-10-binary.tar.gz")
 
 

@@ -1,4 +1,4 @@
-"""How many bytes pictures take while they are decoded."""
+"""Memory of pictures during decoding."""
 
 import threading
 from pathlib import Path
@@ -48,5 +48,5 @@ def test_more_than_there_is_waits_for_all_others_only() -> None:
     budget = Budget(100)
     with pytest.raises(KeyError), budget.take(10**9):
         raise KeyError
-    with budget.take(100):  # the error gave it back
+    with budget.take(100):  # released after the error
         pass

@@ -1,4 +1,4 @@
-"""Images as people have them in Python."""
+"""Images from Python objects of many kinds."""
 
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ def paths(tmp_path: Path) -> list[Path]:
 
 
 class Pairs(Dataset[Any]):
-    """A data set of PyTorch whose items are an image and its class."""
+    """A PyTorch data set whose items are an image and its class."""
 
     def __init__(self, images: Any) -> None:
         self.images = images

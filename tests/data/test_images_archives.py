@@ -1,4 +1,4 @@
-"""Archives of strangers: hostile ones are refused whole, damaged ones named, and nothing is written to the disk."""
+"""Untrusted archives: hostile ones are refused, damaged ones named, and nothing is written to the disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays of images on the disk: mapped, never unpickled; and sources, which give the same however they are stored."""
+"""Arrays of images on disk: mapped, never unpickled; sources return the same images for any storage."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ IMAGES = np.random.default_rng(0).integers(0, 256, (12, 9, 7, 3), np.uint8)
 
 
 class Unpickled:
-    """An object whose unpickling would be noticed."""
+    """An object that shows when it is unpickled."""
 
     def __reduce__(self) -> tuple[object, tuple[str]]:
         return pytest.fail, ("something was unpickled",)

@@ -1,4 +1,4 @@
-"""Folders of pictures: every mode and size that people have, broken files listed, links and bombs refused."""
+"""Folders of pictures: all common modes and sizes, a list of broken files, no links and no bombs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def claim_png(width: int, height: int) -> bytes:
 
 @pytest.fixture
 def mixed(tmp_path: Path) -> tuple[Path, dict[str, str]]:
-    """Forty files, and what must be said of those that cannot be read."""
+    """Forty files, and the expected message for each that cannot be read."""
     folder = tmp_path / "mixed"
     folder.mkdir()
     for i in range(14):
@@ -81,7 +81,7 @@ def test_a_mixed_folder_is_read_and_what_cannot_be_is_listed(
 ) -> None:
     folder, bad = mixed
     source = FolderSource(folder, memory_limit=memory_limit)
-    assert source.shape == (32, 32, 3)  # the commonest size; colours, since some have them
+    assert source.shape == (32, 32, 3)  # the most common size; in colour, because some pictures are
     assert len(source) == 37
     assert {path.name for path, _ in source.skipped} == set(bad)
     for path, reason in source.skipped:
@@ -146,7 +146,7 @@ def test_few_large_pictures_are_decoded_at_a_time(tmp_path: Path, monkeypatch: p
     for i in range(12):
         picture(size=(40, 40), seed=i).save(tmp_path / f"{i:02}.png")
     plain = FolderSource(tmp_path).read(np.arange(12))
-    monkeypatch.setattr("neuralbayes.data.pictures.DECODING", Budget(8 * 40 * 40))  # room for one of them
+    monkeypatch.setattr("neuralbayes.data.pictures.DECODING", Budget(8 * 40 * 40))  # room for one picture
     at_work, most = [], []
 
     def counted(image: Image.Image, *rest: object) -> np.ndarray:
@@ -178,8 +178,8 @@ def test_other_sizes_are_averaged_and_cut_in_the_middle(tmp_path: Path) -> None:
     Image.fromarray(pixels).save(tmp_path / "a.png")
     image = FolderSource(tmp_path, size=3).read([0])[0, :, :, 0]
     assert image.shape == (3, 3)
-    assert abs(int(image[1, 1]) - 210) <= 1  # nearest-neighbour scaling gives 200 or 220
-    assert (image > 205).all()  # nothing of the black sides
+    assert abs(int(image[1, 1]) - 210) <= 1  # nearest-neighbour scaling would give 200 or 220
+    assert (image > 205).all()  # without the black sides
 
 
 def test_transparent_parts_become_white(tmp_path: Path) -> None:
@@ -213,7 +213,7 @@ def test_the_turn_of_the_camera_is_undone(tmp_path: Path) -> None:
     pixels = np.zeros((8, 16, 3), np.uint8)
     pixels[:, :8] = 255  # white on the left
     exif = Image.Exif()
-    exif[0x0112] = 6  # to be turned by 90 degrees clockwise: the left becomes the top
+    exif[0x0112] = 6  # turned by 90 degrees clockwise, so the left becomes the top
     Image.fromarray(pixels).save(tmp_path / "a.jpg", exif=exif, quality=100)
     assert picture_header(tmp_path / "a.jpg") == ((16, 8), 3)
     image = read_picture(tmp_path / "a.jpg", (16, 8), 3)

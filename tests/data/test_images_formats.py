@@ -1,4 +1,4 @@
-"""The readers of the official formats, on files written byte by byte from the formats' descriptions."""
+"""Readers of the official formats, on files written byte by byte from the descriptions of the formats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`nb.load_images` of what is at hand already: a list of paths, an array, a tensor, a source."""
+"""`nb.load_images` on a list of paths, an array, a tensor and a source."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_list_of_paths_keeps_its_order_and_says_its_files(paths: list[Path]) -
 
 def test_pictures_of_other_sizes_are_fitted(paths: list[Path]) -> None:
     Image.fromarray(IMAGES[0, :, :4]).save(paths[0])
-    assert nb.load_images(paths).shape == (8, 10, 3)  # the commonest
+    assert nb.load_images(paths).shape == (8, 10, 3)  # the most common size
     assert nb.load_images(tuple(paths), size=4, channels=1).read([0, 5]).shape == (2, 4, 4, 1)
 
 

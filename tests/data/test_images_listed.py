@@ -1,4 +1,4 @@
-"""Blocks of images as they are sent to another process: the same images, by their files or as an array."""
+"""Blocks of images for another process: the same images, as files or as an array."""
 
 import pickle
 
@@ -29,7 +29,7 @@ def test_a_block_holds_the_images_of_its_rows(folder, sent, by_file):
     with pytest.raises(IndexError):
         block.read([3])
     if sent:
-        assert (len(pickle.dumps(block)) < 22 * 22 * 3) == by_file  # the paths alone
+        assert (len(pickle.dumps(block)) < 22 * 22 * 3) == by_file  # only the paths
         assert isinstance(block, ListedSource) == by_file
 
 

@@ -1,4 +1,4 @@
-"""One function for every kind of images: a name, a folder, a file of arrays."""
+"""One function for all kinds of images: a name, a folder, a file of arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Normalisation against numpy in float64, and its way to the disk and back."""
+"""Normalisation compared with numpy in float64, and saved and loaded."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_per_channel_takes_images_of_any_size() -> None:
 
 
 def correlated(n: int = 400, side: int = 24) -> np.ndarray:
-    """Smooth coloured noise, in which neighbouring pixels and channels are much alike."""
+    """Smooth coloured noise, in which neighbouring pixels and channels are similar."""
     rng = np.random.default_rng(1)
     spectrum = np.fft.fft2(rng.normal(size=(n, side, side, 3)), axes=(1, 2))
     frequency = np.hypot(*np.meshgrid(np.fft.fftfreq(side), np.fft.fftfreq(side)))

@@ -1,4 +1,4 @@
-"""Blank pictures, and those that nearly repeat another one."""
+"""Blank pictures and near-duplicates."""
 
 import io
 
@@ -10,7 +10,7 @@ from neuralbayes.data.oddities import Oddities, Thumbnails
 
 
 def scene(seed: int, side: int = 120) -> Image.Image:
-    """A picture with large and small structure, unlike those of other seeds."""
+    """A picture with large and small structure, different for each seed."""
     rng = np.random.default_rng(seed)
     cells = [Image.fromarray(rng.integers(0, 256, (n, n, 3), np.uint8)).resize((side, side)) for n in (5, 30)]
     return Image.blend(*cells, 0.25)

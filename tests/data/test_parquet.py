@@ -1,4 +1,4 @@
-"""Parquet files of a few kilobytes that would unpack to gigabytes: refused before that, and by name."""
+"""Parquet files of a few kilobytes that would unpack to gigabytes are refused by name before that happens."""
 
 import numpy as np
 import pandas as pd
@@ -12,13 +12,13 @@ from neuralbayes.data.tables import read_table
 MEGABYTE = 2**20
 N_ROWS = 100
 POOLS: list[pa.MemoryPool] = []
-"""Kept: memory may outlive the test that it was taken in."""
+"""Memory pools, kept here because memory may outlive the test that allocated it."""
 
 LONG = "x" * MEGABYTE
 
 
 def dictionary(n_rows=N_ROWS, first=0):
-    """A long text that is in every row, and in the file once."""
+    """A long text that is in every row, but only once in the file."""
     return pa.DictionaryArray.from_arrays(pa.array([first] + [0] * (n_rows - 1), pa.int32()), [LONG])
 
 
@@ -28,7 +28,7 @@ def write(path, columns, **options):
 
 
 def peak_of_refusing(path, message):
-    """Most bytes that Arrow had at once while a file was refused."""
+    """Peak memory of Arrow while a file was refused."""
     before = pa.default_memory_pool()
     pool = pa.proxy_memory_pool(before)
     POOLS.append(pool)
@@ -68,7 +68,7 @@ def rows(path):
 
 
 def dishonest_footer(path):
-    """Long text that is packed, in a file that says it is short: the headers of its pages know better."""
+    """Long text that is compressed in a file that claims to be short; the headers of its pages have the true size."""
     write(path, {"a": [LONG] * N_ROWS, "b": range(N_ROWS)}, use_dictionary=False)
     claimed = _varint(pq.read_metadata(path).row_group(0).column(0).total_uncompressed_size)
     content = path.read_bytes()
@@ -96,7 +96,7 @@ BOMBS = [
 
 @pytest.fixture
 def limit(monkeypatch):
-    """Bytes that small files may unpack to: less than in truth, to keep the tests small."""
+    """Lower the number of bytes that small files may unpack to, to keep the tests small."""
     monkeypatch.setattr("neuralbayes.data.parquet.MAX_PACKED_BYTES", 64 * MEGABYTE)
     return 64 * MEGABYTE
 

@@ -1,4 +1,4 @@
-"""Names of files in tables: any bytes, and never a formula."""
+"""File names in tables: any bytes, and never a formula."""
 
 import os
 

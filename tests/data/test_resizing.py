@@ -1,4 +1,4 @@
-"""Pictures scaled as pretrained networks want them."""
+"""Pictures resized for pretrained networks."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from neuralbayes.data.resizing import NetworkResizing, cover
 
 
 def gradient(width: int, height: int) -> Image.Image:
-    """A picture whose grey value is the column, and in colour the row too."""
+    """A picture whose red is the column, whose green is the row, and whose blue is their sum."""
     columns, rows = np.meshgrid(np.arange(width), np.arange(height))
     return Image.fromarray(np.stack([columns, rows, columns + rows], axis=2).astype(np.uint8))
 
@@ -18,7 +18,7 @@ def gradient(width: int, height: int) -> Image.Image:
     ("given", "scaled", "size", "left", "top"),
     [
         ((40, 20), (20, 20), (20, 20), 10, 0),
-        ((20, 41), (20, 20), (16, 16), 2, 12),  # round(12.5) is 12, as torchvision has it
+        ((20, 41), (20, 20), (16, 16), 2, 12),  # round(12.5) is 12, as in torchvision
         ((30, 20), (20, 20), (16, 12), 9, 2),
     ],
 )

@@ -1,4 +1,4 @@
-"""Pictures sorted by cluster: every file once, whole or not at all, nothing replaced."""
+"""Pictures sorted by cluster: every file once, complete or absent, nothing replaced."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Decoded images on disk."""
+"""Decoded images in a temporary file."""
 
 import pickle
 from pathlib import Path

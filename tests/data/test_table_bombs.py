@@ -1,4 +1,4 @@
-"""Files of tables that unpack to far more than they seem to hold are refused before they do."""
+"""Table files that would unpack to far more than their size are refused before they do."""
 
 import bz2
 import gzip

@@ -1,4 +1,4 @@
-"""What is written beside the columns of a table, which come out as they went in."""
+"""Columns that are written next to the original columns of a table, which stay unchanged."""
 
 import numpy as np
 import pandas as pd

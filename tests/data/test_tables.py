@@ -67,7 +67,7 @@ def test_columns_that_are_not_numbers_are_carried_along_with_a_reason(tmp_path):
 
 
 def test_a_column_that_only_counts_the_rows_is_no_feature_unless_chosen(tmp_path):
-    pd.DataFrame({"a": np.arange(12) ** 2}).to_csv(tmp_path / "t.csv")  # pandas writes its index along
+    pd.DataFrame({"a": np.arange(12) ** 2}).to_csv(tmp_path / "t.csv")  # pandas also writes its index
     assert read_table(tmp_path / "t.csv").feature_names == ["a"]
     assert read_table(tmp_path / "t.csv").ignored == {"Unnamed: 0": "counts the rows"}
     assert read_table(tmp_path / "t.csv", columns=["Unnamed: 0", "a"]).X.shape == (12, 2)

@@ -1,4 +1,4 @@
-"""Files as people have them, and broken ones: each is read cell by cell, or refused with the right reason."""
+"""Typical and broken files: each is read cell by cell, or refused with the right reason."""
 
 import bz2
 import gzip

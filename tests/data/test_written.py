@@ -1,4 +1,4 @@
-"""Columns that the library wrote are no features when a table is read again, in whatever format it comes back."""
+"""Columns that the library wrote are not used as features when a table is read again, in any format."""
 
 import json
 
@@ -17,7 +17,7 @@ FEATURES = ["f_0", "f_1", "f_2"]
 
 
 class _Encoder:
-    """Three numbers of each image, as an encoder gives them."""
+    """Three numbers for each image, as from an encoder."""
 
     def features(self, source, state, max_size):
         images = source.read(np.arange(len(source)))
@@ -26,7 +26,7 @@ class _Encoder:
 
 @pytest.fixture
 def embedded(tmp_path):
-    """What `neuralbayes embed` writes of twelve images with classes and paths."""
+    """The output of `neuralbayes embed` for twelve images with classes and paths."""
     images = np.random.default_rng(0).integers(0, 256, (12, 4, 4, 1), dtype=np.uint8)
     path = tmp_path / "features.parquet"
     names = [f"{i}.png" for i in range(12)]
@@ -68,7 +68,7 @@ def test_labels_and_probabilities_of_an_earlier_labelling_are_no_features(tmp_pa
     first = tmp_path / f"data{suffix}"
     write_table(first, {"height": rng.normal(size=30), "weight": rng.normal(size=30)})
     p = proba(30)
-    for number in range(3):  # a labelling of the labelled table, and once more
+    for number in range(3):  # label the labelled table, and then again
         again = tmp_path / f"labels{number}{suffix}"
         write_table(again, {"label": p.argmax(axis=1), "p": p}, beside=read_table(first).source)
         first = again
@@ -106,8 +106,8 @@ def test_a_table_of_labelled_images_holds_no_feature_but_what_was_added(tmp_path
 @pytest.mark.parametrize(
     "columns",
     [
-        {"label": [0, 1, 5], "x": [1.0, 2.0, 4.0]},  # nothing says whose label that is
-        {"p_0": [0.2, 0.3, 0.9], "p_1": [0.2, 0.3, 0.9]},  # do not add up to 1
+        {"label": [0, 1, 5], "x": [1.0, 2.0, 4.0]},  # the owner of this label is unknown
+        {"p_0": [0.2, 0.3, 0.9], "p_1": [0.2, 0.3, 0.9]},  # these do not add up to 1
         {"p_0": [1.2, 0.3, 0.9], "p_1": [-0.2, 0.7, 0.1]},
         {"p_0": [1.0, 1.0, 1.0], "x": [1.0, 2.0, 4.0]},
         {"p_0": ["a", "b", "c"], "p_1": [1.0, 1.0, 1.0]},

@@ -1,4 +1,4 @@
-"""Finished blocks of a result: kept, never mixed with those of another job, and nothing else is touched."""
+"""Finished blocks of a result: kept, never mixed with blocks of another job, and nothing else is touched."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def filled(folder, **changes):
 
 
 def interrupted(folder):
-    """A job that Ctrl-C ended after two blocks."""
+    """A job that Ctrl-C interrupted after two blocks."""
 
     def piece(i):
         if i == 2:

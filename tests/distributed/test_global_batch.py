@@ -1,4 +1,4 @@
-"""Steps on the batch of three processes: their gradients, also of who has no sample, and the loop that checks them."""
+"""Steps on the batch of three processes: gradients, also of a process without samples, and the loop's checks."""
 
 import copy
 from collections.abc import Callable
@@ -29,7 +29,7 @@ if not dist.is_available() or not dist.is_gloo_available():
     pytest.skip("this torch has no gloo", allow_module_level=True)
 
 WORLD = 3
-SIZES = (7, 2)  # of a batch: in the second, one of three processes has no sample
+SIZES = (7, 2)  # batch sizes; in the second batch, one of three processes has no sample
 
 
 def normed_mlp() -> nn.Module:
@@ -66,7 +66,7 @@ CASES: dict[str, Case] = {
 
 
 def result(name: str, n: int, rank: int = 0, world: int = 1) -> dict[str, Tensor]:
-    """Gradients, buffers and metrics, these times the share of the batch, of a step on a share of `n` samples."""
+    """Gradients, buffers and metrics of a step on a share of `n` samples; metrics are multiplied by the share."""
     make, step, data = CASES[name]
     torch.manual_seed(0)
     network, batch = make().double(), data(n)
@@ -123,7 +123,7 @@ STEPS = {
 
 
 def trained(step: Callable[..., Any], fabric: Fabric, batches: Batches) -> str:
-    """Which error a training of three steps ends with on this process, and at which step."""
+    """The error that a training of three steps ends with on this process, and its step."""
     torch.manual_seed(0)
     x = torch.randn(9, 2)
     network = nn.Sequential(nn.Linear(2, 2))
@@ -138,7 +138,7 @@ def trained(step: Callable[..., Any], fabric: Fabric, batches: Batches) -> str:
 
 
 def order(fabric: Fabric) -> list[list[int]]:
-    """Which samples this process sees where every process brings batches in an order of its own."""
+    """The samples that this process sees if every process has batches in its own order."""
     seen: list[list[int]] = []
 
     def fetch(indices: Tensor) -> Tensor:
@@ -186,7 +186,7 @@ def ranks(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
 def test_a_step_has_the_gradient_and_the_statistics_of_the_whole_batch(
     name: str, n: int, ranks: list[dict[str, Any]]
 ) -> None:
-    """The noise for Deep InfoMax's prior, and all other noise, is drawn for the whole batch."""
+    """Noise for the prior of Deep InfoMax, and all other noise, is drawn for the whole batch."""
     expected = result(name, n)
     assert any(tensor.abs().max() > 1e-3 for key, tensor in expected.items() if "gradient" in key)
     for found in (rank[f"{name}, {n}"] for rank in ranks):
@@ -196,13 +196,13 @@ def test_a_step_has_the_gradient_and_the_statistics_of_the_whole_batch(
                 torch.testing.assert_close(
                     found[key], tensor, rtol=1e-9, atol=1e-10, msg=lambda text, key=key: f"{key}: {text}"
                 )
-    for key in (key for key in expected if "metric" in key):  # the loop takes the mean over the samples of all
+    for key in (key for key in expected if "metric" in key):  # the loop averages over all samples
         assert float(sum(rank[f"{name}, {n}"][key] for rank in ranks)) == pytest.approx(float(expected[key]), rel=1e-9)
 
 
 @pytest.mark.parametrize("name", ["local", "one bit off", "exchanged", "without gradient"])
 def test_gradients_that_differ_between_processes_end_training_on_all(name: str, ranks: list[dict[str, Any]]) -> None:
-    """Before the first update, and with the way out."""
+    """The error comes before the first update and says what to do."""
     for rank in ranks:
         assert "`step` must leave the gradient of the batch of all 3 processes" in rank[name]
         assert "neuralbayes.backward" in rank[name]

@@ -1,4 +1,4 @@
-"""Which process this is, as launchers say it in the environment."""
+"""The rank of this process, from the environment variables of launchers."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from neuralbayes.distributed.processes import default_fabric
         ({}, Share(0, 1)),
         ({"RANK": "3", "WORLD_SIZE": "4"}, Share(3, 4)),
         ({"SLURM_PROCID": "63", "SLURM_STEP_NUM_TASKS": "64"}, Share(63, 64)),
-        # torchrun inside a step of Slurm: one task a node, several processes
+        # torchrun inside a step of Slurm: one task per node, several processes
         ({"RANK": "5", "WORLD_SIZE": "8", "SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "2"}, Share(5, 8)),
         # a batch script that starts one process itself
         ({"SLURM_PROCID": "0", "SLURM_NTASKS": "64"}, Share(0, 1)),

@@ -1,4 +1,4 @@
-"""Tensors of which each of two processes holds a shard: whole again, sharded again, loaded."""
+"""Tensors that two processes hold shards of: gathered, sharded again, loaded."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def network() -> nn.Linear:
 
 
 def optimizer_of(layer: nn.Module) -> torch.optim.Optimizer:
-    """After one step on a gradient that every process has."""
+    """The state after one step on a gradient that every process has."""
     optimizer = torch.optim.Adam(layer.parameters(), lr=0.5)
     layer(torch.ones(1, 2)).sum().backward()
     optimizer.step()
@@ -61,7 +61,7 @@ def in_one_of_two(rank: int) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def ranks(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    """What the two processes found."""
+    """The results of the two processes."""
     return results_of_ranks(
         made_once(tmp_path_factory, "sharding", lambda folder: results_of_group(folder, in_one_of_two, 2))
     )
@@ -107,7 +107,7 @@ def test_whole_weights_are_loaded_into_a_sharded_network(ranks: list[dict[str, A
 
 @needs_gloo
 def test_the_state_of_an_optimiser_is_sharded_as_its_parameters_are(ranks: list[dict[str, Any]]) -> None:
-    """The moments, that is; the count of steps stays whole."""
+    """This concerns the moments; the number of steps is not sharded."""
     expected = optimizer_of(network())
     moment = expected.state_dict()["state"][0]["exp_avg"]
     for found, rows in zip(ranks, (slice(0, 2), slice(2, 3)), strict=True):

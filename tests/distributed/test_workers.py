@@ -1,4 +1,4 @@
-"""Blocks over Dask workers: each once, a killed worker's share by the others, few on their way, errors in words."""
+"""Blocks on Dask workers: each is computed once, also if a worker is killed; few are in transit; errors are clear."""
 
 import os
 import signal
@@ -24,7 +24,7 @@ def scaled(model, piece):
 
 
 def fatal(model, piece):
-    """Kill the process that computes block 3: the first one, or each."""
+    """Kill the process that computes block 3: only the first one, or each."""
     block, mark = piece
     if block == 3 and (mark is None or not Path(mark).exists()):
         if mark is not None:

@@ -1,4 +1,4 @@
-"""Every Python block of the README and the documentation runs, and prints what it says, so that it stays true."""
+"""Every Python block of the README and the documentation runs and prints what its comments say."""
 
 import ast
 import re
@@ -22,7 +22,7 @@ def blocks(text: str) -> list[tuple[int, str]]:
 
 
 def statements(line: int, code: str) -> Iterator[tuple[ast.stmt, str]]:
-    """The statements of a block, numbered as in the page, each with the comment that ends its last line."""
+    """The statements of a block, numbered as in the page, each with the comment at the end of its last line."""
     rows = code.splitlines()
     for node in ast.parse(code).body:
         found = re.search(r"  # (.*)$", rows[(node.end_lineno or 1) - 1])

@@ -1,4 +1,4 @@
-"""docs/command-line.md says what the commands say of themselves."""
+"""docs/command-line.md agrees with the help of the commands."""
 
 import re
 from pathlib import Path

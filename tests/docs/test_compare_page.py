@@ -1,4 +1,4 @@
-"""What docs/compare.md says of the peers agrees with the numbers in results/labeling."""
+"""Statements about the peers in docs/compare.md agree with the numbers in results/labeling."""
 
 import json
 import statistics
@@ -29,13 +29,13 @@ def by_set(method: str, key: str) -> dict[str, dict[int, float]]:
 
 
 def ties(method: str) -> set[str]:
-    """Sets on which a method is as accurate as ours in every seed that it ran on."""
+    """Sets on which a method is as accurate as ours with every seed that it ran on."""
     ours, theirs = by_set("ours", "accuracy"), by_set(method, "accuracy")
     return {name for name, found in theirs.items() if all(ours[name][seed] == value for seed, value in found.items())}
 
 
 def ratio(method: str, key: str) -> float:
-    """The median over sets and seeds of the time of a method against ours on the same points."""
+    """Median ratio of the time of a method to ours on the same points, over sets and seeds."""
     ours, theirs = by_set("ours", key), by_set(method, key)
     return statistics.median(
         value / ours[name][seed] for name, found in theirs.items() for seed, value in found.items()

@@ -1,4 +1,4 @@
-"""The examples of the gallery compile, say what one sees, and use public names only; `make docs` runs them."""
+"""The examples of the gallery compile, explain what they show, and use only public names; `make docs` runs them."""
 
 import ast
 import re
@@ -12,7 +12,7 @@ REFERENCE = set((DOCS / "api.md").read_text(encoding="utf-8").split())
 
 
 def public_names_used(tree: ast.Module) -> set[str]:
-    """What an example takes from the library, by the name that the reference has: "MIM", "plot.StatesDisplay"."""
+    """Names that an example uses from the library, as in the reference: "MIM", "plot.StatesDisplay"."""
     used = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "neuralbayes":

@@ -1,6 +1,6 @@
 """Links between pages lead somewhere: to a file, a page of the gallery, a heading, a function.
 
-`make docs` checks more of it, in minutes; this in a second.
+`make docs` checks more, but takes minutes; this takes a second.
 """
 
 import re
@@ -34,14 +34,14 @@ def links(page: Path) -> list[str]:
 
 @cache
 def anchors(page: Path) -> set[str]:
-    """Names of the headings of a page, as GitHub and MyST make them, and its own labels."""
+    """Anchors of the headings of a page, as GitHub and MyST make them, and its own labels."""
     headings = re.findall(r"^#{1,3} (.+)$", prose(page), re.MULTILINE)
     slugs = {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
     return slugs | set(re.findall(r"^\(([\w-]+)\)=$", prose(page), re.MULTILINE))
 
 
 def source(target: Path) -> Path:
-    """What is in the repository behind a page that is made when the documentation is: that of an example."""
+    """The source file of a page that is generated with the documentation: an example."""
     if DOCS / "examples" not in target.parents:
         return target
     inside = target.relative_to(DOCS / "examples")

@@ -1,4 +1,4 @@
-"""The checker of English finds awkward phrases in pages and docstrings, and there are none left."""
+"""The checker of English finds awkward phrases in pages and docstrings, and no file has any."""
 
 import runpy
 from pathlib import Path

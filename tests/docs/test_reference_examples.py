@@ -1,4 +1,4 @@
-"""Everything in the reference has an example in its docstring; the tests of `src` run them all."""
+"""Everything in the reference has an example in its docstring; the doctests of `src` run them all."""
 
 import re
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""Data frames of pandas and polars go into fit as they are."""
+"""`fit` takes data frames of pandas and polars."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""describe(): what tells each cluster from the rest, with the data and without."""
+"""describe(): differences between each cluster and the rest, with and without the data."""
 
 import numpy as np
 import pandas as pd

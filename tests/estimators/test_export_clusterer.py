@@ -1,4 +1,4 @@
-"""Clusterers as programs for other languages, from raw samples to probabilities and typicality."""
+"""Export of clusterers for other languages, from raw samples to probabilities and typicality."""
 
 import json
 from pathlib import Path
@@ -60,7 +60,7 @@ def test_a_program_says_what_the_clusterer_says(clusterers, name, to, tmp_path):
             one = 1 / (1 + len(clusterer.typical_scores_))
             np.testing.assert_allclose(found[2], clusterer.typicality(some), atol=1.01 * one)
             assert (np.abs(found[2] - clusterer.typicality(some)) < 1e-5).mean() > 0.9
-    if name == "embeddings":  # what is like none that was fitted is atypical to the program, too
+    if name == "embeddings":  # samples unlike all training samples are atypical in the exported program, too
         far = X[:3] + 1e6
         np.testing.assert_allclose(outputs(path, to, far)[2], clusterer.typicality(far), atol=1e-6)
     if to == "onnx":

@@ -1,4 +1,4 @@
-"""Clusters by features in the place of what they are features of, of one network or of several."""
+"""Clusters of features instead of the samples, from one network or several."""
 
 import numpy as np
 import pytest

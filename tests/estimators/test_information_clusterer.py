@@ -1,4 +1,4 @@
-"""Clusters that may touch, of images and of rows."""
+"""Clusters of images and rows that may touch."""
 
 import itertools
 import warnings
@@ -74,7 +74,7 @@ def first_weights(network):
 
 
 def watch_training(monkeypatch, *, before=lambda *_: None, after=lambda *_: None):
-    """Look at each training of states or clusters, before it and at what it returned."""
+    """Watch each training of states or clusters: its input and its result."""
     inner = fit.train_states
 
     def watched(network, fetch, radius, options, versions):
@@ -158,7 +158,7 @@ def test_images_of_all_kinds_are_the_same_images(digits, clusterer):
 
 @pytest.mark.parametrize("own", [False, True])
 def test_the_seed_alone_decides(digits, own):
-    """Whatever the state of torch's generator, which is left as it was."""
+    """The result does not depend on the state of torch's generator, which stays unchanged."""
     network = convolution() if own else "mlp"
     found = []
     for state, seed in ((1, 0), (2, 0), (1, 7)):
@@ -235,7 +235,7 @@ def test_rows_that_touch_get_clusters():
 
 
 def test_several_starts_are_judged_by_the_objective(digits, monkeypatch):
-    """By that of their clusters; the best is neither the first nor the last."""
+    """The objective of the clusters decides; the best start is neither the first nor the last."""
     ends = []
     watch_training(monkeypatch, after=lambda network, trained: ends.append((trained.objective, first_weights(network))))
     for seed in range(30):

@@ -1,4 +1,4 @@
-"""scikit-learn's own checks, with sparse rows among them."""
+"""scikit-learn's own checks, including sparse rows."""
 
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks

@@ -1,4 +1,4 @@
-"""Memory-mapped, half-precision and sparse rows, and rows whose directions alone matter."""
+"""Memory-mapped, half-precision and sparse rows, and rows of which only the direction matters."""
 
 import tracemalloc
 
@@ -28,7 +28,7 @@ def of_rows(rows):
 
 @pytest.fixture(scope="module")
 def words():
-    """Sparse rows of 300 columns, of which each group uses 40."""
+    """Sparse rows of 300 columns; each cluster uses 40 of them."""
     rng = np.random.RandomState(0)
     dense = rng.poisson(0.03, (180, 300)).astype(float)
     for k in range(3):
@@ -108,7 +108,7 @@ def test_lengths_do_not_matter_to_the_cosine(rows, tmp_path):
     new = rows + 0.01
     assert_allclose(plain.typicality(lengths * new), plain.typicality(new))
     assert adjusted_rand_score(LABELS, plain.labels_) == 1.0
-    plain.set_params(metric="euclidean")  # of a next fit
+    plain.set_params(metric="euclidean")  # for the next fit
     plain.save(tmp_path / "model")
     again = nb.load(tmp_path / "model")
     assert again.effective_metric_ == "cosine"

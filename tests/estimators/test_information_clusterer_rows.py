@@ -1,4 +1,4 @@
-"""Rows, which start from the consensus of simple methods."""
+"""Clustering of rows, which starts from a consensus of simple methods."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ import neuralbayes as nb
 
 RNG = np.random.RandomState(0)
 Y = np.repeat([0, 1, 2], [150, 100, 50])
-X = RNG.standard_normal((300, 4)) @ np.diag([6.0, 1.0, 1.0, 1.0])  # wide along the first column, whatever the cluster
+X = RNG.standard_normal((300, 4)) @ np.diag([6.0, 1.0, 1.0, 1.0])  # wide along the first column in every cluster
 X[:, 1:3] += np.array([[0.0, 0.0], [6.0, 0.0], [0.0, 6.0]])[Y]
 
 
@@ -38,7 +38,7 @@ def test_the_module_gives_what_the_clusterer_gives(clusterer):
 
 
 def test_probabilities_are_no_surer_than_the_votes():
-    """Two Gaussians that overlap: the simple methods disagree about rows between them."""
+    """Two overlapping Gaussians: the simple methods disagree about rows between them."""
     rows = np.random.RandomState(1).standard_normal((600, 2)) + np.repeat([[0.0, 0.0], [2.5, 0.0]], 300, axis=0)
     fitted = nb.InformationClusterer(2, max_iter=80, n_hidden=32, random_state=0).fit(rows)
     between = np.abs(rows[:, 0] - 1.25) < 0.2

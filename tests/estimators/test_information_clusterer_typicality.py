@@ -1,4 +1,4 @@
-"""Samples that are like none of those fitted, and other numbers of clusters without a new fit."""
+"""Samples unlike the training samples, and other numbers of clusters without a new fit."""
 
 import hashlib
 import json
@@ -34,7 +34,7 @@ def clusterer():
 
 
 def rejections(n, share, m):
-    """What 9,998 of 10,000 fits stay within: with m calibration rows the number is beta-binomial, whatever the rows."""
+    """Bound that holds in 9,998 of 10,000 fits: with m calibration rows, the number is beta-binomial for any data."""
     rank = np.floor(share * (m + 1))
     return betabinom(n, rank, m + 1 - rank).ppf([1e-4, 1 - 1e-4])
 
@@ -87,7 +87,7 @@ def test_rows_of_one_length_are_compared_by_angle_and_another_length_is_atypical
     assert embedded.typical_reference_.shape == (600, 21)
     assert embedded.predict(np.stack([14.0 * X[0], -7.0 * X[0]]), reject=0.01).tolist() == [-1, -1]
     assert clusterer.typical_length_ == 0.0
-    far_origin = nb.InformationClusterer(3, **QUICK).fit(rows(800, 0) + 1e6)  # lengths differ little, rows do too
+    far_origin = nb.InformationClusterer(3, **QUICK).fit(rows(800, 0) + 1e6)  # lengths differ little, and so do rows
     assert far_origin.typical_length_ == 0.0
 
 
@@ -96,7 +96,7 @@ def test_images_have_typicalities_that_come_back_from_a_folder(digits, tmp_path,
     def network():
         return nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.MaxPool2d(2)) if own else "mlp"
 
-    images = np.random.RandomState(0).permutation(digits.images)  # they are in the order of their writers
+    images = np.random.RandomState(0).permutation(digits.images)  # the digits are sorted by writer
     clusterer = nb.InformationClusterer(4, network=network(), **QUICK).fit(images[:800])
     noise = np.random.RandomState(0).randint(256, size=(9, 8, 8)).astype(np.uint8)
     assert (clusterer.predict(noise, reject=0.01) == -1).all()

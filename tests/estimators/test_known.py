@@ -62,7 +62,7 @@ def test_auto_has_room_for_all_known_classes(blobs):
     known = np.full(len(y), -1)
     known[[0, 1]] = 0, 5
     assert nb.InformationClusterer("auto", **QUICK).fit(X, known=known).n_clusters_ >= 6
-    known[2] = 44  # more than the 40 states that "auto" has otherwise
+    known[2] = 44  # more than the 40 states that "auto" would use
     many = nb.InformationClusterer("auto", start="states", **QUICK).fit(X, known=known)
     assert many.n_clusters_ >= 45
     with pytest.raises(ValueError, match="`n_states` must be at least 45"):
@@ -73,7 +73,7 @@ def test_auto_has_room_for_all_known_classes(blobs):
 
 def test_a_few_labels_of_overlapping_classes_help():
     rng = np.random.RandomState(0)
-    # What stands out are halves by the second column; the classes are halves by the first.
+    # The visible clusters are halves along the second column; the classes are halves along the first.
     X = rng.normal(size=(400, 2)) * [1.0, 0.5] + rng.choice([-2.0, 2.0], size=(400, 1)) * [0.0, 1.0]
     y = (X[:, 0] > 0).astype(int)
     known = few_of_each(y, 20)
@@ -137,7 +137,7 @@ def test_a_sample_of_weight_five_counts_as_five(blobs):
 
 def test_auto_goes_by_the_weights(blobs):
     X, y = blobs
-    weight = np.where(y < 2, 1.0, 1e-3)  # two blobs are all but absent
+    weight = np.where(y < 2, 1.0, 1e-3)  # two blobs are almost absent
     assert nb.InformationClusterer("auto", **QUICK).fit(X).n_clusters_ == 4
     assert nb.InformationClusterer("auto", **QUICK).fit(X, sample_weight=weight).n_clusters_ == 2
 

@@ -1,4 +1,4 @@
-"""What a data scientist expects of ManifoldLabeler."""
+"""Behaviour of ManifoldLabeler for users."""
 
 import math
 import pickle
@@ -23,7 +23,7 @@ LOG_2 = math.log(2)
 
 
 def wrong_points(y, labels):
-    """Points whose label is not that of most points of their manifold, states and manifolds matched one to one."""
+    """Number of points whose label differs from the majority of their manifold, after a one-to-one matching."""
     return sum(len(y[labels == k]) - np.bincount(y[labels == k], minlength=1).max() for k in np.unique(labels)) + (
         len(y) if len(np.unique(labels)) != len(np.unique(y)) else 0
     )

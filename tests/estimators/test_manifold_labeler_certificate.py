@@ -1,4 +1,4 @@
-"""Certificates that would be false: what looks disjoint without being so."""
+"""Data that look disjoint but are not must not be certified."""
 
 import warnings
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 
 
 def beside(column, n=300, seed=0):
-    """Three Gaussian columns that form one piece, and another."""
+    """Three Gaussian columns that form one piece, and another column."""
     rng = np.random.RandomState(seed)
     return np.column_stack([rng.standard_normal((n, 3)), column(n, rng)])
 
@@ -89,7 +89,7 @@ def test_outliers_of_heavy_tails_are_no_manifold(seed):
 
 
 def test_too_few_neighbours_certify_nothing():
-    """With two neighbours any data falls apart, Gaussian data of the same size as well."""
+    """With two neighbours, any data fall apart, including Gaussian data of the same size."""
     X = np.random.RandomState(0).standard_normal((300, 2))
     labeler = ManifoldLabeler(2, n_neighbors=2, random_state=0).fit(X)
     assert not labeler.disjoint_.any()

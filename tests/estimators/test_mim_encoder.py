@@ -1,4 +1,4 @@
-"""What a data scientist expects of MIMEncoder."""
+"""Behaviour of MIMEncoder for users."""
 
 import pickle
 
@@ -29,7 +29,7 @@ def fitted():
 
 
 def probe(features, y, n_labels=10, repeats=5):
-    """Mean test accuracy of a linear classifier with `n_labels` labels of each class."""
+    """Mean test accuracy of a linear classifier with `n_labels` labels per class."""
     scores = []
     for seed in range(repeats):
         rng = np.random.default_rng(seed)
@@ -85,7 +85,7 @@ def test_more_smoothness_makes_features_vary_less():
 
 
 def test_beta_means_the_same_for_any_number_of_columns():
-    """Copies of the columns add nothing: a row is longer, and its step is."""
+    """Copies of the columns add nothing: rows become longer, and so do their steps."""
     information = [
         nb.MIMEncoder((64,), beta=2.0, max_epochs=60, learning_rate=0.01, random_state=0).fit(rows).mutual_information_
         for rows in (X, np.tile(X, 6))
@@ -110,7 +110,7 @@ def test_the_network_takes_rows_normalised_by_the_training_rows(fitted):
 
 
 def test_batch_statistics_are_those_of_the_final_weights():
-    """After a single step, running averages would still be those of nothing."""
+    """After a single step, running averages would still be at their initial values."""
     encoder = nb.MIMEncoder(hidden=(16,), max_epochs=1, random_state=0).fit(X)
     linear, norm = encoder.module_[0], encoder.module_[1]
     before = linear(torch.from_numpy((X - encoder.mean_) / encoder.std_).float())

@@ -1,4 +1,4 @@
-"""MIMEncoder on images: the convolutional encoder behind the same interface."""
+"""MIMEncoder on images: a convolutional encoder with the same interface."""
 
 import math
 import pickle
@@ -17,7 +17,7 @@ X = np.random.default_rng(0).normal(size=(30, 2))
 
 
 def images(n=12, shape=(24, 22, 3), seed=0):
-    """Patches of one colour each with some noise."""
+    """Patches, each of one colour with some noise."""
     rng = np.random.default_rng(seed)
     patches = rng.integers(0, 255, (n, 2, 2, shape[2])).repeat(shape[0] // 2, 1).repeat(shape[1] // 2, 2)
     return np.clip(patches + rng.normal(0, 10, patches.shape), 0, 255).astype(np.uint8)

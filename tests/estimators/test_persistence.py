@@ -1,4 +1,4 @@
-"""Saved estimators: whole, safe, and clear about what is wrong."""
+"""Saved estimators: complete, safe, and with clear errors."""
 
 import hashlib
 import json
@@ -145,7 +145,7 @@ def with_attributes(folder, **changes):
 
 
 def with_weights(folder, change):
-    """The model with other tensors, and the checksum that fits."""
+    """The model with other tensors, and a matching checksum."""
     path = folder / description(folder)["weights"]
     tensors, _ = read_tensors(path)
     change(tensors)
@@ -265,7 +265,7 @@ def test_a_model_that_was_fitted_with_an_objective_is_loaded_without_it(tmp_path
     fitted = make(2, objective=nb.MIM(1.0), n_hidden=8, random_state=0).fit(BLOBS)
     fitted.save(tmp_path / "model")
     loaded = nb.load(tmp_path / "model")
-    assert "MIM" in loaded.objective  # in words: only training needs it
+    assert "MIM" in loaded.objective  # as text, because only training needs it
     assert_array_equal(loaded.predict_proba(BLOBS), fitted.predict_proba(BLOBS))
 
 
@@ -284,7 +284,7 @@ def test_a_network_of_ones_own_may_hold_infinity_but_no_nan(tmp_path):
 
 @pytest.mark.parametrize("make", [nb.ManifoldLabeler, partial(nb.InformationClusterer, max_iter=4)])
 def test_a_refit_forgets_all_that_the_earlier_fit_found(make):
-    """What is there afterwards is what a new estimator has."""
+    """Afterwards, it has the same attributes as a new estimator."""
     clusterer = make("auto", n_hidden=8, random_state=0).fit(pd.DataFrame(BLOBS, columns=["a", "b"]))
     clusterer.set_params(n_clusters=2).fit(BLOBS)
     new = make(2, n_hidden=8, random_state=0).fit(BLOBS)

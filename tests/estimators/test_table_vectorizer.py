@@ -115,7 +115,7 @@ def test_missing_cells_are_what_the_others_foretell() -> None:
     holes = frame.copy()
     holes.loc[::5, "b"] = np.nan
     filled = nb.TableVectorizer().fit_transform(holes)
-    assert np.abs(filled[::5, 1] - whole[::5, 1]).mean() < 0.2  # the mean would be 0.8 away
+    assert np.abs(filled[::5, 1] - whole[::5, 1]).mean() < 0.2  # the mean would differ by 0.8
     assert np.isfinite(filled).all()
 
 

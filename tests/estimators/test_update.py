@@ -147,9 +147,9 @@ def test_more_rows_than_chance_would_make_atypical_are_noticed():
     ordinary = (np.arange(1000) + 0.5) / 1000
     assert not more_than_chance(ordinary, 500)
     assert more_than_chance(np.r_[ordinary, np.full(60, 0.002)], 500)
-    assert not more_than_chance(np.full(5, 0.01), 500)  # too few for a group
-    assert not more_than_chance(np.full(100, 0.2), 10)  # 10 calibration rows cannot tell 1 in 20
-    # The farthest of 19 calibration rows may by chance have 1 in 10 rows beyond it; that of 999 cannot.
+    assert not more_than_chance(np.full(5, 0.01), 500)  # too few for a cluster
+    assert not more_than_chance(np.full(100, 0.2), 10)  # 10 calibration rows cannot detect 1 in 20
+    # By chance, 1 in 10 rows may be beyond the farthest of 19 calibration rows; with 999 rows, this cannot happen.
     some = np.r_[ordinary[::5], np.full(15, 0.001)]
     assert not more_than_chance(some, 19)
     assert more_than_chance(some, 999)

@@ -63,7 +63,7 @@ def test_a_state_that_is_too_long_is_averaged_over_windows_that_cover_all_of_it(
     state = torch.rand(2, 5, 3, 7)
     flat = flat_state(state, max_size)
     assert flat.shape[1] <= max(max_size, 5)
-    state[:, :, -1, -1] += 100.0  # the last row and column count too
+    state[:, :, -1, -1] += 100.0  # the last row and column count, too
     assert (flat_state(state, max_size) - flat).abs().sum() > 1.0
     assert torch.equal(flat_state(state, 105), state.flatten(1))
 

@@ -1,4 +1,4 @@
-"""What all trainings of encoders share: settings, results, augmentation, random numbers, normalisation."""
+"""Common parts of all trainings of encoders: settings, results, augmentation, random numbers, normalisation."""
 
 import json
 import random
@@ -33,7 +33,7 @@ CONFIG = Config(batch_size=8, epochs=2, encoder="tiny", seed=4)
 
 
 def half_seconds() -> mock.Mock:
-    """A clock that is half a second later whenever one looks."""
+    """A clock that moves by half a second at each call."""
     return mock.Mock(perf_counter=mock.Mock(side_effect=np.arange(0.0, 99.0, 0.5).tolist()))
 
 
@@ -106,7 +106,7 @@ def test_result_json_tells_how_it_went(tmp_path: Path) -> None:
 
 
 def test_images_per_second_count_what_was_seen(tmp_path: Path) -> None:
-    """Twenty images in each of two epochs of batches of eight, and no fewer because the last batch is smaller."""
+    """Count twenty images in each of two epochs of batches of eight, although the last batch is smaller."""
     with mock.patch.object(training_config, "time", half_seconds()):
         train_encoder(IMAGES, CONFIG, learner_of(CONFIG), out=tmp_path)
     result = json.loads((tmp_path / "result.json").read_text())
@@ -135,7 +135,7 @@ def test_a_run_that_ends_early_says_so(tmp_path: Path) -> None:
 
 
 def test_an_image_is_mirrored_or_shifted_by_hand() -> None:
-    """Width 8: shifts by -1, 0 or 1, edges repeated. The first is shifted down and right, the second mirrored."""
+    """Width 8: shifts by -1, 0 or 1, edges repeated. The first image is shifted down and right, the second mirrored."""
     batch = np.arange(128, dtype=np.uint8).reshape(2, 8, 8, 1)
     draws = [np.array([0, 1]), np.array([[0, 0], [1, 1]])]
     with mock.patch.object(np.random, "randint", side_effect=draws) as randint:
@@ -149,7 +149,7 @@ def test_an_image_is_mirrored_or_shifted_by_hand() -> None:
 
 def test_shifts_reach_an_eighth_of_the_width_to_all_sides_and_half_are_mirrored() -> None:
     picture = np.zeros((1, 16, 16, 3), np.uint8)
-    picture[0, 8, 7] = 255  # a single point, off the middle
+    picture[0, 8, 7] = 255  # a single point away from the middle
     np.random.seed(0)  # noqa: NPY002
     found = encoder_training._augmented(np.repeat(picture, 2000, axis=0))
     assert found.shape == (2000, 16, 16, 3)
@@ -157,7 +157,7 @@ def test_shifts_reach_an_eighth_of_the_width_to_all_sides_and_half_are_mirrored(
     rows, columns = zip(*(np.argwhere(image[..., 0] == 255)[0] for image in found), strict=True)
     assert set(rows) == {6, 7, 8, 9, 10}
     assert set(columns) == {5, 6, 7, 8, 9, 10}  # 7 by up to 2, or in the mirror 8 by up to 2
-    for column in (5, 10):  # one of five shifts takes an image there, and its mirror image never
+    for column in (5, 10):  # one of five shifts moves an image there, but never its mirror image
         assert np.mean(np.array(columns) == column) == pytest.approx(0.1, abs=0.03)
 
 
@@ -197,7 +197,7 @@ def test_training_leaves_the_generators_of_the_caller_and_takes_nothing_from_the
 
 
 def test_the_normalisation_is_that_of_rank_zero() -> None:
-    """Each reads its share; all take the one that is broadcast, to the last bit."""
+    """Each process reads its share; all use the one that is broadcast, to the last bit."""
     theirs = Normalization("channel", np.full((1, 1, 1), 0.25), np.ones((1, 1, 1)))
     fabric = mock.Mock(global_rank=1, world_size=2, is_global_zero=False, device=torch.device("cpu"))
     fabric.broadcast = mock.Mock(return_value=theirs)
@@ -210,7 +210,7 @@ def test_the_normalisation_is_that_of_rank_zero() -> None:
 
 
 def test_labels_follow_their_images() -> None:
-    """The step sees, beside each image, what `per_image` has for it."""
+    """The step gets each image together with its value in `per_image`."""
     seen: list[tuple[float, int]] = []
     marks = torch.arange(20)
     images = np.zeros((20, 24, 24, 1), np.uint8)

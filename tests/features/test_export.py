@@ -1,4 +1,4 @@
-"""Encoders as files for other programs."""
+"""Export of encoders for other programs."""
 
 import numpy as np
 import pytest
@@ -55,7 +55,7 @@ def test_an_exported_network_gives_the_features_of_any_number_of_images(encoder,
         else:
             found = torch.export.load(path).module()(torch.from_numpy(images(n))).detach().numpy()
         np.testing.assert_allclose(found, encoder.features(ArraySource(images(n)), state), atol=1e-4)
-    assert [p.name for p in tmp_path.iterdir()] == ["encoder.bin"]  # nothing beside it
+    assert [p.name for p in tmp_path.iterdir()] == ["encoder.bin"]  # no other file next to it
 
 
 def test_a_network_that_differs_is_not_written(encoder, tmp_path, monkeypatch):

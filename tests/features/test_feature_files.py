@@ -1,4 +1,4 @@
-"""Features of images as files: the same in each format, in the order of the images, whole or not at all."""
+"""Files of image features: the same in each format, in the order of the images, complete or absent."""
 
 import numpy as np
 import pandas as pd

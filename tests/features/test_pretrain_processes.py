@@ -1,4 +1,4 @@
-"""`pretrain` over processes: as one process, on two nodes, after one of them was killed."""
+"""`pretrain` on several processes: like one process, on two nodes, and after one process was killed."""
 
 import json
 import os
@@ -44,7 +44,7 @@ class KillRank1(Callback):
 
 
 def trained(what: str, out: str, rank: int = 0) -> dict[str, Tensor]:
-    """What one of the processes does, and the weights that it ends with."""
+    """Run one of the processes, and return its final weights."""
     torch.set_num_threads(1)
     fabric = default_fabric(shard=what == "shard")
     callbacks = [KillRank1()] if what == "kill" else []
@@ -54,7 +54,7 @@ def trained(what: str, out: str, rank: int = 0) -> dict[str, Tensor]:
 
 
 def images() -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """28 of them: the last batch of an epoch has four."""
+    """28 images: the last batch of an epoch has four."""
     return np.random.default_rng(0).integers(0, 256, (28, 24, 24, 1), dtype=np.uint8)
 
 
@@ -71,7 +71,7 @@ def environment() -> dict[str, str]:
 
 
 def slurm(rank: int, out: Path, port: int) -> None:
-    """A task of a job of two, as srun starts it: nobody watches over the other."""
+    """A task of a job of two, as srun starts it: no process watches the other."""
     os.environ |= {
         "SLURM_NTASKS": "2",
         "SLURM_NTASKS_PER_NODE": "2",
@@ -100,7 +100,7 @@ def lines(run: Path) -> list[dict[str, float]]:
 
 
 def assert_equal_to(encoder: ImageEncoder, run: Path) -> None:
-    """Weights and statistics after all updates, but for rounding: Adam makes it larger where a gradient is nearly 0."""
+    """Weights and statistics after all updates agree up to rounding, which Adam enlarges if a gradient is nearly 0."""
     ours = ImageEncoder.load(run).state_dict()
     for name, weight in encoder.state_dict().items():
         torch.testing.assert_close(ours[name], weight, rtol=1e-5, atol=1e-4)

@@ -1,4 +1,4 @@
-"""Pretrained networks by name, and features that are computed once."""
+"""Pretrained networks by name, and features that are computed only once."""
 
 import sys
 from pathlib import Path
@@ -21,7 +21,7 @@ def small_network() -> nn.Module:
 
 
 def fake_timm(monkeypatch: pytest.MonkeyPatch) -> nn.Module:
-    """A module of timm's interface, without its weights."""
+    """A module with the interface of timm, without weights."""
     network = small_network()
     without_classes(network)
     config = {
@@ -116,7 +116,7 @@ def test_features_are_checked(result: np.ndarray) -> None:
 
 
 class Counting:
-    """Features of texts that remembers what it was asked for."""
+    """Features of texts that remember their inputs."""
 
     def __init__(self, identity: str = "one") -> None:
         self.asked: list[str] = []

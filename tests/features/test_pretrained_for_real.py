@@ -1,4 +1,4 @@
-"""Pictures reach a network of timm or torchvision as these libraries would give them to it."""
+"""Pictures are preprocessed exactly as timm and torchvision would do it."""
 
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ SIZES = ((640, 427), (427, 640), (300, 300), (501, 167), (97, 61), (224, 224), (
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Pictures of many sizes, larger and smaller than a network takes them."""
+    """Pictures of many sizes, larger and smaller than the input of the network."""
     rng = np.random.default_rng(0)
     (tmp_path / "pictures").mkdir()
     for i, (width, height) in enumerate(SIZES):

@@ -1,4 +1,4 @@
-"""nb.pretrain: it learns, it resumes bit for bit, it refuses what it cannot do."""
+"""nb.pretrain: it learns, it resumes bit for bit, and it refuses invalid input."""
 
 import json
 import random
@@ -33,7 +33,7 @@ STEPS = 8  # 64 images, two epochs of four batches
 
 
 def images(n=64, shape=(22, 22, 1), seed=0):
-    """Bars and blobs on noise: something to be found."""
+    """Bars and blobs on noise, as something to learn."""
     rng = np.random.default_rng(seed)
     pictures = rng.integers(0, 60, (n, *shape))
     for picture in pictures:
@@ -192,7 +192,7 @@ def test_the_callers_random_numbers_are_left_alone(unbroken):
 
     seed()
     expected = draws()
-    for out in (None, unbroken):  # fresh, and resumed from a checkpoint, which sets all generators
+    for out in (None, unbroken):  # new, and resumed from a checkpoint, which sets all generators
         seed()
         pretrain(images(), replace(CONFIG, epochs=1) if out is None else CONFIG, out=out)
         assert draws() == expected
@@ -216,8 +216,8 @@ def test_patience_ends_a_run_that_gets_no_better_also_an_interrupted_one(tmp_pat
     assert "loss did not improve on" in said["stop_reason"]
     assert said["steps"] < 40
     losses = [line["loss"] for line in read_metrics(whole / "metrics.jsonl")]
-    assert min(losses[:-2]) < min(losses[-2:])  # a step is an epoch here
-    with pytest.raises(RuntimeError):  # within the epochs that are counted
+    assert min(losses[:-2]) < min(losses[-2:])  # here, a step is an epoch
+    with pytest.raises(RuntimeError):  # within the epochs that count
         pretrain(images(32), config, out=broken, callbacks=[Break(said["steps"], RuntimeError(), after=False)])
     pretrain(images(32), config, out=broken)
     assert weights(broken) == weights(whole)
@@ -237,7 +237,7 @@ def test_images_that_do_not_differ_are_a_collapse_that_is_named(tmp_path, monkey
         pretrain(blank, replace(CONFIG, augment=False, epochs=5), out=tmp_path)
     said = result(tmp_path)["warnings"]
     assert [message.split()[0] for message in said] == list(STATES)
-    pretrain(blank, replace(CONFIG, augment=False, epochs=5), out=tmp_path)  # it has ended, and warns no more
+    pretrain(blank, replace(CONFIG, augment=False, epochs=5), out=tmp_path)  # the run has ended, so it warns no more
     assert result(tmp_path)["warnings"] == said
 
 
@@ -293,7 +293,7 @@ pretrain(images(32), replace(config, precision="float32"), out=out / "float32")
 
 @pytest.mark.slow
 def test_a_run_in_bfloat16_goes_on_as_if_nothing_had_happened(tmp_path, request):
-    """In a child process, which a processor without bfloat16 may kill."""
+    """Run in a child process, which a processor without bfloat16 may kill."""
     words = [sys.executable, "-c", IN_CHILD, str(request.path.parent), str(tmp_path)]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode < 0:

@@ -1,4 +1,4 @@
-"""`backward` inside the caller's autocast, as the training loop calls it: half precision for the network alone."""
+"""`backward` inside the caller's autocast, as in the training loop: half precision only for the network."""
 
 import copy
 
@@ -28,7 +28,7 @@ def _bfloat16_works() -> None:
 
 
 class InFloat32(nn.Module):
-    """A network that leaves autocast for itself: what is lost then is lost outside of it."""
+    """A network that computes in float32 inside autocast, so any loss of precision comes from elsewhere."""
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ class InFloat32(nn.Module):
 
 
 class ByProducts(Objective):
-    """Terms written with matrix products, which autocast would make in half precision."""
+    """Terms with matrix products, which autocast would compute in half precision."""
 
     def sample_term(self, p_zx: Tensor, p_z: Tensor) -> Tensor:
         return p_zx @ p_z.log()
@@ -113,7 +113,7 @@ def test_every_pass_of_the_network_is_in_the_callers_autocast(recompute: bool) -
     network[0].register_forward_hook(lambda _module, _inputs, output: seen.append(output.dtype))
     with bfloat16():
         nb.backward(DML(), network, x, microbatch_size=10, smoothness=Smoothness(fraction=0.5), recompute=recompute)
-    assert len(seen) == (8 if recompute else 6)  # twice p(z), clean, perturbed, and perturbed again
+    assert len(seen) == (8 if recompute else 6)  # twice for p(z), clean, perturbed, and perturbed again
     assert set(seen) == {torch.bfloat16}
 
 
@@ -121,7 +121,7 @@ def test_every_pass_of_the_network_is_in_the_callers_autocast(recompute: bool) -
 @every_objective
 @any_microbatch
 def test_gradient_is_as_good_as_that_of_plain_autograd(name: str, size: int | None) -> None:
-    """Forward in bfloat16, the rest in float32: what rounding in the network costs, and no more."""
+    """Forward in bfloat16, the rest in float32: only rounding in the network matters."""
     network, x = mlp(dtype=torch.float32), points(100, torch.float32)
     _, exact = whole_batch(OBJECTIVES[name](), copy.deepcopy(network).double(), x.double())
     with bfloat16():
@@ -147,7 +147,7 @@ def test_several_outputs_in_half_precision(as_dict: bool) -> None:
 
 @pytest.mark.usefixtures("_bfloat16_works")
 def test_hidden_states_of_one_pass_with_part_of_the_batch_perturbed() -> None:
-    """R_c of the last state alone, under batch normalisation with the statistics of the whole micro-batch."""
+    """R_c of the last state only, with batch normalisation by the statistics of the whole micro-batch."""
 
     def gradient(enabled: bool) -> tuple[float, Tensor]:
         torch.manual_seed(1)

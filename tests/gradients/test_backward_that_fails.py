@@ -1,4 +1,4 @@
-"""A call of `backward` that fails leaves nothing behind: gradients, buffers and running averages are as they were."""
+"""A call of `backward` that fails changes nothing: gradients, buffers and running averages stay as before."""
 
 from collections.abc import Callable
 
@@ -31,7 +31,7 @@ def snapshot(module: nn.Module) -> dict[str, Tensor]:
 
 
 def check_untouched(network: nn.Module, there: bool, call: Callable[[], object], error: type[BaseException]) -> None:
-    """Run a call that fails; gradients must be the same objects with the same values, buffers the same values."""
+    """Run a call that fails; gradients must be the same objects with the same values, and buffers unchanged."""
     for p in network.parameters():
         p.grad = torch.full_like(p, 0.5) if there else None
     before, state = [p.grad for p in network.parameters()], snapshot(network)
@@ -52,7 +52,7 @@ def check_untouched(network: nn.Module, there: bool, call: Callable[[], object],
     [("exact", 1), ("exact", 3), ("exact", 5), ("exact", 6), ("minibatch", 1), ("minibatch", 3), ("running", 3)],
 )
 def test_in_a_pass_of_the_network(there: bool, marginal: str, n: int) -> None:
-    """Of three micro-batches: in the pass for p(z), or when one or two have left their gradients."""
+    """With three micro-batches, it fails in the pass for p(z), or after one or two have added their gradients."""
     network = batch_norm_network()
     fail = FailsAt(n, RuntimeError)
     network[3].register_forward_pre_hook(lambda *_: fail())
@@ -67,7 +67,7 @@ def test_in_a_pass_of_the_network(there: bool, marginal: str, n: int) -> None:
 @every_error
 @with_and_without_gradients
 def test_in_the_backward_pass(error: type[BaseException], there: bool) -> None:
-    """When half of the parameters have the gradient of the second micro-batch."""
+    """It fails when half of the parameters have the gradient of the second micro-batch."""
     network = batch_norm_network()
     fail = FailsAt(2, error)
     network[1].weight.register_hook(lambda gradient: fail())
@@ -124,7 +124,7 @@ def test_in_the_objective(there: bool, n: int) -> None:
 
 @pytest.mark.parametrize("marginal", ["exact", "minibatch", "running"])
 def test_a_batch_that_is_no_number_does_not_reach_the_running_statistics(marginal: str) -> None:
-    """Whoever leaves out a bad batch can go on."""
+    """A caller that skips a bad batch can continue."""
     network, x = batch_norm_network(), points(20)
     x[3, 2] = torch.nan
     state = snapshot(network)
@@ -151,11 +151,11 @@ def test_a_running_average_is_what_it_was(n_before: int) -> None:
     assert int(running.get_buffer("n_updates_0")) == n_before + 3
 
 
-# Where nothing fails
+# Without failure
 
 
 def test_gradients_that_were_there_stay_the_same_tensors() -> None:
-    """An optimiser or a communication hook may hold them."""
+    """An optimiser or a communication hook may hold the gradient tensors."""
     network, x = mlp(), points(30)
     _, gradient = whole_batch(DML(), network, x)
     for p in network.parameters():

@@ -24,7 +24,7 @@ any_microbatch = pytest.mark.parametrize("size", [1, 7, 50])
 
 @pytest.fixture(params=["kept", "recomputed"])
 def posteriors(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Posteriors small enough to be kept between passes, or none."""
+    """Test with posteriors that are kept between passes, and without."""
     if request.param == "recomputed":
         monkeypatch.setattr(gradients, "KEPT_BYTES", 0)
     return str(request.param)
@@ -34,7 +34,7 @@ def posteriors(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 @any_microbatch
 @pytest.mark.usefixtures("posteriors")
 def test_microbatches_give_the_gradient_of_the_whole_batch(name: str, size: int) -> None:
-    """In float64, to 1e-10; 7 does not divide 100."""
+    """Agrees to 1e-10 in float64; 7 does not divide 100."""
     objective, network, x = OBJECTIVES[name](), mlp(), points(100)
     value, gradient = whole_batch(objective, network, x)
     loss = nb.backward(objective, network, x, microbatch_size=size, marginal="exact")
@@ -46,7 +46,7 @@ def test_microbatches_give_the_gradient_of_the_whole_batch(name: str, size: int)
 @every_objective
 @any_microbatch
 def test_exact_gradient_in_float32(name: str, size: int) -> None:
-    """To 1e-5 of the gradient's length."""
+    """Agrees to 1e-5 of the length of the gradient."""
     objective, network, x = OBJECTIVES[name](), mlp(dtype=torch.float32), points(100, torch.float32)
     value, gradient = whole_batch(objective, network, x)
     loss = nb.backward(objective, network, x, microbatch_size=size)
@@ -55,7 +55,7 @@ def test_exact_gradient_in_float32(name: str, size: int) -> None:
 
 
 def test_micro_batches_without_their_prior_would_fail_this_test() -> None:
-    """The gradient accumulation of the paper is not the gradient of the batch: the tests above can fail."""
+    """The gradient accumulation of the paper differs from the gradient of the batch, so the tests above can fail."""
     network, x = mlp(), points(100)
     _, gradient = whole_batch(DML(), network, x)
     nb.backward(DML(), network, x, microbatch_size=7, marginal="minibatch")
@@ -87,7 +87,7 @@ def test_one_objective_is_averaged_over_the_outputs(name: str) -> None:
 @every_objective
 @pytest.mark.parametrize("size", [1, 7, None])
 def test_exact_gradient_of_weighted_samples(name: str, size: int | None) -> None:
-    """Weights need not sum to 1; samples of weight 0 count for nothing, even a micro-batch full of them."""
+    """Weights need not sum to 1; samples of weight 0 do not count, not even a whole micro-batch of them."""
     network, x = mlp(), points(40)
     weight = 5.0 * torch.rand(40, dtype=torch.float64)
     weight[10:20] = 0.0
@@ -141,7 +141,7 @@ def test_every_micro_batch_is_shown_to_the_monitor_once_in_order() -> None:
 @pytest.mark.parametrize("marginal", ["exact", "minibatch", "running"])
 @pytest.mark.parametrize("bias", [-1e4, 1e4, -69.0])
 def test_gradient_is_finite_where_a_state_is_dead_or_has_everything(name: str, marginal: str, bias: float) -> None:
-    """A prior of 0, 1 and 1e-30 in the float32 of training."""
+    """Priors of 0, 1 and 1e-30 in float32, as in training."""
     network, x = mlp(dtype=torch.float32), points(20, torch.float32)
     with torch.no_grad():
         network[-1].bias[0] = bias
@@ -162,11 +162,11 @@ def test_descent_lowers_the_objective() -> None:
                 p -= 0.5 * p.grad
     assert losses[-1] < losses[0] - 0.3
     information = float(nb.mutual_information(network(x).detach(), from_logits=True))
-    assert losses[-1] == pytest.approx(-information, abs=0.05)  # one step behind
+    assert losses[-1] == pytest.approx(-information, abs=0.05)  # the last loss is one step behind
 
 
 def test_bfloat16_logits_are_worked_on_in_float32() -> None:
-    """A network that ends in bfloat16, as under autocast (elementwise, since products may be missing on a CPU)."""
+    """A network that ends in bfloat16, as under autocast (elementwise, because products may be missing on a CPU)."""
 
     class Scale(nn.Module):
         def __init__(self) -> None:
@@ -185,7 +185,7 @@ def test_bfloat16_logits_are_worked_on_in_float32() -> None:
 
 
 def test_a_network_inside_distributed_data_parallel_is_taken_out_of_it() -> None:
-    """Its own averaging over processes would count twice; here it has not been set up, and fails if it is called."""
+    """DDP's own averaging over processes would count twice. It is not set up here, so it would fail if called."""
     network = mlp()
     wrapped = nn.parallel.DistributedDataParallel.__new__(nn.parallel.DistributedDataParallel)
     nn.Module.__init__(wrapped)
@@ -198,7 +198,7 @@ def test_a_network_inside_distributed_data_parallel_is_taken_out_of_it() -> None
 
 
 def test_samples_may_be_numbers() -> None:
-    """A batch of indices, as that of an embedding, has one dimension."""
+    """A batch of indices, as for an embedding, has one dimension."""
     torch.manual_seed(1)
     network, batch = nn.Embedding(6, 3).double(), torch.tensor([0, 1, 2, 3, 4, 5, 0, 2])
     nb.backward(DML(), network, batch, microbatch_size=3)

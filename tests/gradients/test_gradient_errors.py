@@ -1,4 +1,4 @@
-"""Bad input to `backward`: an error that names the argument, what it must be and what it got."""
+"""Bad input to `backward`: the error names the argument, what it must be and what it got."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ with_and_without_pieces = pytest.mark.parametrize("size", [None, 2])
 
 
 class Returns(nn.Module):
-    """Returns what it was made with, in as many samples as it was given."""
+    """Returns a given output, with as many samples as its input."""
 
     def __init__(self, value: object) -> None:
         super().__init__()
@@ -67,7 +67,7 @@ def test_a_network_that_returns_no_tensors(junk: object) -> None:
 
 
 class Recurrent(nn.Module):
-    """What torch's recurrent networks return, as it is."""
+    """Returns the output of torch's recurrent networks unchanged."""
 
     def __init__(self, make: type[nn.GRU] | type[nn.LSTM]) -> None:
         super().__init__()
@@ -80,7 +80,7 @@ class Recurrent(nn.Module):
 @every_marginal
 @with_and_without_pieces
 def test_a_gru_whose_hidden_state_has_layers_before_samples(marginal: str, size: int | None) -> None:
-    """The error names the shapes that came, and how many samples there were."""
+    """The error names the shapes of the outputs and the number of samples."""
     n = 6 if size is None else 2
     network, batch = Recurrent(nn.GRU), torch.randn(6, 5, 3)
     got = rf"n_samples = {n}, got tuple of \({n}, 5, 4\), \(3, {n}, 4\)"

@@ -33,17 +33,17 @@ class Encoder(nn.Module):
 
 
 def peaks(objective: nb.Objective) -> tuple[int, int]:
-    """Kilobytes for the gradient in pieces, and for that of the whole batch."""
+    """Kilobytes for the gradient in pieces, and for the gradient of the whole batch."""
     torch.set_num_threads(1)
     network, x = Encoder(), torch.randn(BATCH, 3, 32, 32)
-    nb.backward(objective, network, x[:4], microbatch_size=2)  # what is loaded and allocated once
+    nb.backward(objective, network, x[:4], microbatch_size=2)  # loads and allocates everything that is needed once
     pieces = peak_of(lambda: nb.backward(objective, network, x, microbatch_size=BATCH // 8))
     return pieces, pieces + peak_of(lambda: nb.backward(objective, network, x))
 
 
 @pytest.mark.parametrize("objective", [nb.MIM(), nb.DML()], ids=["MIM", "DML"])
 def test_an_eighth_of_the_batch_needs_under_a_quarter_of_the_memory(objective: nb.Objective) -> None:
-    """In a process of its own, since the peak of one never falls."""
+    """Run in a new process, because the peak of a process never falls."""
     pieces, whole = in_child(peaks, objective)
-    assert whole > 20_000  # kilobytes: there is something to compare
+    assert whole > 20_000  # kilobytes: enough to compare
     assert pieces < whole / 4

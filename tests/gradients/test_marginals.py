@@ -1,4 +1,4 @@
-"""`marginal="minibatch"` and `"running"`: which p(z) each micro-batch sees."""
+"""`marginal="minibatch"` and `"running"`: the p(z) that each micro-batch uses."""
 
 import pytest
 import torch
@@ -12,7 +12,7 @@ every_objective = pytest.mark.parametrize("name", OBJECTIVES)
 
 
 def with_prior_of_value(objective: Objective, network: nn.Module, x: Tensor, p_z: Tensor) -> tuple[float, Tensor]:
-    """The objective where p(z) has the value `p_z` and the derivative of the batch's own mean."""
+    """The objective with the value `p_z` for p(z) and the derivative of the batch mean."""
     network.zero_grad()
     p_zx = network(x).softmax(1)
     own = p_zx.mean(0)
@@ -29,7 +29,7 @@ def with_prior_of_value(objective: Objective, network: nn.Module, x: Tensor, p_z
 
 @every_objective
 def test_minibatch_is_the_mean_over_microbatches(name: str) -> None:
-    """Section 3.2: gradients are computed on each MBS samples, accumulated and averaged; here weighted by size."""
+    """Section 3.2: gradients are computed on each MBS samples, accumulated and averaged; here, weighted by size."""
     objective, network, x = OBJECTIVES[name](), mlp(), points(100)
     pieces = x.tensor_split(15)  # 7 or 6 samples
     assert {len(piece) for piece in pieces} == {6, 7}
@@ -41,7 +41,7 @@ def test_minibatch_is_the_mean_over_microbatches(name: str) -> None:
 
 
 def test_minibatch_of_weighted_samples() -> None:
-    """Micro-batches count with the weight of their samples; one without weight does not count at all."""
+    """Micro-batches count with the weight of their samples; one without weight does not count."""
     network, x = mlp(), points(21)
     weight = torch.rand(21, dtype=torch.float64)
     weight[7:14] = 0.0
@@ -130,7 +130,7 @@ def test_other_marginals_leave_the_running_prior_alone(marginal: str) -> None:
 
 
 def test_a_batch_of_nan_leaves_the_running_prior_as_it_was() -> None:
-    """Whoever skips a bad batch and goes on must not find NaN in every later one."""
+    """A caller that skips a bad batch and continues must not find NaN in every later one."""
     objective, network = DML(), mlp()
     nb.backward(objective, network, points(20), marginal="running")
     before = objective.running_prior.get_buffer("p_z_0").clone()

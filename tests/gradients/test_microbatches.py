@@ -1,4 +1,4 @@
-"""A batch in pieces, each with its share of the weight, the same number of pieces on every process."""
+"""Division of a batch into pieces, each with its share of the weight, and the same number on every process."""
 
 import pytest
 import torch
@@ -10,7 +10,7 @@ from neuralbayes.gradients.microbatches import Microbatch, microbatches
 
 
 class OneOfTwo(Processes):
-    """A process whose only peer brings `others` samples with a weight of 1 each, and the same in every sum."""
+    """A process whose only peer has `others` samples with a weight of 1 each, and the same value in every sum."""
 
     def __init__(self, others: int) -> None:
         self.size = 2
@@ -38,7 +38,7 @@ def split(
 @pytest.mark.parametrize(
     ("n", "size", "sizes"),
     [
-        (10, 4, [4, 3, 3]),  # as even as can be, none larger than asked for
+        (10, 4, [4, 3, 3]),  # as even as possible, none larger than requested
         (10, 5, [5, 5]),
         (10, 9, [5, 5]),
         (10, 10, [10]),
@@ -97,7 +97,7 @@ def test_seeds_come_from_the_global_generator_one_for_each_piece() -> None:
 
 
 def test_weights_sum_to_1_over_all_processes() -> None:
-    """Three samples here and five there: an eighth each."""
+    """Three samples here and five there, so each counts an eighth."""
     (piece,) = split(3, None, processes=OneOfTwo(5))
     assert piece.weight.tolist() == [0.125] * 3
 
@@ -142,7 +142,7 @@ def test_one_process_sums_nothing() -> None:
 
 
 def test_many_tensors_are_summed_in_few_messages() -> None:
-    """In their order and shapes; a message is of one dtype."""
+    """In their order and shapes; a message has one dtype."""
     processes = OneOfTwo(10)
     tensors = [
         torch.arange(6.0).reshape(2, 3),
@@ -162,7 +162,7 @@ def test_many_tensors_are_summed_in_few_messages() -> None:
         ([2, 2], [4]),  # just fits
         ([2, 3], [2, 3]),
         ([1, 1, 1, 1, 1], [4, 1]),
-        ([9, 1, 1], [9, 2]),  # larger than a message: one of its own
+        ([9, 1, 1], [9, 2]),  # larger than a message, so sent alone
         ([1, 9], [1, 9]),
         ([], []),
     ],

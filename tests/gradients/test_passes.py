@@ -1,4 +1,4 @@
-"""What happens to one micro-batch: outputs too large for one piece, slopes by hand, and how many passes there are."""
+"""Passes over one micro-batch: outputs too large for one piece, slopes by hand, and the number of passes."""
 
 import math
 
@@ -18,7 +18,7 @@ LOG2 = math.log(2.0)
 
 
 class Wide(nn.Module):
-    """Logits of 3 states at 3,000 positions, 72 kB a sample in double; as they come, or with the states last."""
+    """Logits of 3 states at 3,000 positions, 72 kB per sample in double; contiguous, or with the states last."""
 
     def __init__(self, channels_last: bool) -> None:
         super().__init__()
@@ -68,7 +68,7 @@ def test_pieces_of_any_size_give_the_same(part_bytes: int, monkeypatch: pytest.M
     value, gradient = one.gradient()
     entropy = 0.5 * (2 * LOG2 - 0.75 * math.log(3.0)) + 0.25 * LOG2
     assert value.item() == pytest.approx(0.5 * entropy, abs=1e-9)
-    # In the first logit: factor * weight * p1 p2 [log(p2 / p1) + G1 - G2]; in the second one the opposite.
+    # In the first logit: factor * weight * p1 p2 [log(p2 / p1) + G1 - G2]; in the second logit, the negative.
     first = 0.5 * 0.5 * (3 / 16) * (math.log(3.0) + 4.0)
     second = 0.5 * 0.25 * (1 / 4) * 4.0
     assert gradient[:, 0].tolist() == pytest.approx([first, second, 0.0], abs=1e-9)
@@ -113,7 +113,7 @@ def test_slopes_are_made_also_where_gradients_are_off() -> None:
 
 @pytest.mark.parametrize("marginal", ["exact", "minibatch"])
 def test_backward_works_where_gradients_are_off_outside_of_the_network(marginal: str) -> None:
-    """A network may turn them on for itself, as the training step of an evaluation loop does."""
+    """A network may turn gradients on itself, like the training step of an evaluation loop."""
 
     class Switched(nn.Module):
         def __init__(self) -> None:
@@ -149,7 +149,7 @@ def counted(network: nn.Module) -> list[bool]:
         (DML, "exact", None, 0, [True]),
         (MIM, "minibatch", 5, 0, [True] * 2),
         (DML, "running", 5, 0, [True] * 2),
-        (MIM, "exact", 5, 0, [False] * 2 + [True] * 2),  # p(z) does not enter its terms of samples
+        (MIM, "exact", 5, 0, [False] * 2 + [True] * 2),  # its sample terms do not depend on p(z)
         (DML, "exact", 5, 320, [False] * 2 + [True] * 2),  # ten samples of four states in double are just kept
         (DML, "exact", 5, 319, [False] * 4 + [True] * 2),
     ],
@@ -170,7 +170,7 @@ def test_the_network_is_called_no_more_often_than_needed(
 
 
 def test_posteriors_are_not_kept_where_nothing_needs_them_again() -> None:
-    """That of MIM is a pass that throws away what it saw."""
+    """For MIM, the pass for p(z) discards its posteriors."""
     run_of = {}
     for objective in (MIM(), DML()):
         network = mlp()
@@ -199,7 +199,7 @@ class Products(nn.Module):
 
 
 def test_large_products_are_kept_and_small_ones_made_again() -> None:
-    """From 256 multiplications per number on; the gradient is the same."""
+    """Products with at least 256 multiplications per number are kept; the gradient is the same."""
     torch.manual_seed(1)
     network, x = Products(), torch.randn(6, 256, dtype=torch.float64)
     network(x).sum().backward()
@@ -224,7 +224,7 @@ def test_large_products_are_kept_and_small_ones_made_again() -> None:
 
 @pytest.mark.parametrize("of", ["logits", lambda outputs: outputs["b"]], ids=["last", "function"])
 def test_smoothness_of_named_outputs(of: str) -> None:
-    """F(x) = 2x under two names: R_c is 4, and its gradient comes through the one that is looked at."""
+    """F(x) = 2x is one of two named outputs: R_c is 4, and its gradient only passes through that output."""
 
     class Named(nn.Module):
         def __init__(self) -> None:
@@ -247,7 +247,7 @@ def test_smoothness_of_named_outputs(of: str) -> None:
 
 
 class Beside(nn.Module):
-    """What comes in, which nothing trains, and a layer of it."""
+    """Returns its input, which is not trained, and a layer of it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -279,7 +279,7 @@ def test_the_perturbed_pass_makes_no_state_that_is_not_looked_at(of: str, expect
 
 @pytest.mark.parametrize(("channels", "policy"), [(28, "PREFER_RECOMPUTE"), (29, "MUST_SAVE")])
 def test_a_convolution_is_kept_from_256_multiplications_for_a_number_on(channels: int, policy: str) -> None:
-    """A kernel of 3 x 3 on 28 channels has 252 of them, one on 29 has 261."""
+    """A kernel of 3 x 3 on 28 channels has 252 multiplications, and one on 29 channels has 261."""
     x, weight = torch.zeros(1, channels, 5, 5), torch.zeros(2, channels, 3, 3)
     assert passes._policy(None, torch.ops.aten.convolution.default, x, weight).name == policy
 

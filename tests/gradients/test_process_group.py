@@ -1,4 +1,4 @@
-"""Over a process group every rank ends with the gradient of the global batch, however it is split."""
+"""In a process group, every rank gets the gradient of the global batch, for any split."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,11 +24,11 @@ SHARDS: dict[str, tuple[int, ...]] = {
     "uneven": (22, 14),
     "two-samples": (34, 2),  # fewer than there are micro-batches
     "one-is-empty": (0, 36),
-    "dealt": (2,),  # every second sample, as the training loop does it
+    "dealt": (2,),  # every second sample, as in the training loop
     "four": (11, 1, 0, 24),
     "four-dealt": (4,),
 }
-"""How many samples each process has, or over how many they are dealt in turn."""
+"""The number of samples of each process, or the number of processes that get samples in turn."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ CASES = [
     *[(Call(name, extra="weighted"), "uneven") for name in OBJECTIVES],
     *[(Call(name, extra="ddp"), "uneven") for name in OBJECTIVES],
     *[(Call(name, "running", None), "uneven") for name in OBJECTIVES],
-    # Batch normalisation sees all processes: one micro-batch of them all, or pieces that are the same samples.
+    # Batch normalisation sees all processes: one micro-batch of all samples, or pieces with the same samples.
     *[(Call(name, "exact", None, extra=extra), shard) for name in OBJECTIVES for extra in NORMED for shard in UNEVEN],
     *[(Call(name, marginal, 6, extra="norm"), "dealt") for name in OBJECTIVES for marginal in ("exact", "minibatch")],
     *[(Call(name, "exact", None, torch.float32, "norm"), "uneven") for name in OBJECTIVES],
@@ -71,7 +71,7 @@ FOUR = [
 
 
 def data(dtype: torch.dtype) -> Tensor:
-    """Two groups of points one after the other, so that each rank sees a prior that is not that of the batch."""
+    """Two clusters of points one after the other, so the prior of each rank differs from that of the batch."""
     torch.manual_seed(4)
     x = torch.randn(N, 5, dtype=torch.float64)
     x[: N // 2, 0] += 3.0
@@ -103,14 +103,14 @@ def one_direction(x: Tensor, n_directions: int, center: bool, generator: Any, co
 
 
 def halves(shard: str) -> Tensor:
-    """The first halves of all shards, and then the others."""
+    """The first halves of all shards, then the second halves."""
     parts = [torch.arange(N)[rows_of(rank, shard)] for rank in range(2)]
     firsts = [part[: len(part) // 2] for part in parts]
     return torch.cat([*firsts, *(part[len(part) // 2 :] for part in parts)])
 
 
 def run(case: Call, rows: slice, shard: str) -> tuple[float, Tensor]:
-    """Loss and gradient of the rows that this process has, and what batch normalisation remembers."""
+    """Loss and gradient for the rows of this process, and the statistics of batch normalisation."""
     network: nn.Module = normed(case.dtype) if "norm" in case.extra else mlp(dtype=case.dtype)
     alone = not dist.is_initialized()
     if case.extra == "ddp" and not alone:
@@ -127,7 +127,7 @@ def run(case: Call, rows: slice, shard: str) -> tuple[float, Tensor]:
     if "norm" in case.extra and size is not None and not alone:
         size //= dist.get_world_size()
     with (
-        # Perturbations that do not depend on who has a sample: the same step for all.
+        # The perturbations do not depend on which process has a sample: all have the same step.
         mock.patch("torch.randn", lambda *shape, **kind: torch.ones(*shape, dtype=kind.get("dtype"))),
         mock.patch("torch.randperm", lambda n, **kind: halves(shard) if alone else torch.arange(n)),
         mock.patch("neuralbayes.objectives.smoothness.span_directions", one_direction),
@@ -152,11 +152,11 @@ def on_one_process(call: Call, shard: str) -> tuple[float, Tensor]:
     return run(call, slice(0, N), shard)
 
 
-# What a process of the group does; results go to the tests through files
+# Functions that the processes of the group run; results reach the tests through files
 
 
 def kept_gradients(rows: slice) -> tuple[float, Tensor]:
-    """`backward` where every parameter has a gradient of 1 already; 1 where it is still the same tensor."""
+    """Call `backward` when every parameter has a gradient of 1; returns 1 if it is still the same tensor."""
     network = mlp()
     for p in network.parameters():
         p.grad = torch.ones_like(p)
@@ -167,7 +167,7 @@ def kept_gradients(rows: slice) -> tuple[float, Tensor]:
 
 
 def failed(rows: slice) -> tuple[float, Tensor]:
-    """Gradients and running statistics after an error in the pass that makes gradients."""
+    """Gradients and running statistics after an error in the pass that computes gradients."""
     network = normed(torch.float64)
     for p in network.parameters():
         p.grad = torch.ones_like(p)
@@ -186,7 +186,7 @@ def failed(rows: slice) -> tuple[float, Tensor]:
 
 
 def stretched(rows: slice) -> tuple[float, Tensor]:
-    """F(x) = 3x, whose R_c is 9 whatever the directions."""
+    """F(x) = 3x, whose R_c is 9 for any directions."""
     network = nn.Linear(5, 5, bias=False).double()
     with torch.no_grad():
         network.weight.copy_(3.0 * torch.eye(5))
@@ -196,7 +196,7 @@ def stretched(rows: slice) -> tuple[float, Tensor]:
 
 
 def own_prior(rows: slice) -> tuple[float, Tensor]:
-    """What each rank would contribute with a prior of its own."""
+    """The gradient of each rank with its own prior."""
     x = data(torch.float64)[rows]
     network = mlp()
     DML()(network(x)).backward()
@@ -204,7 +204,7 @@ def own_prior(rows: slice) -> tuple[float, Tensor]:
 
 
 class Switched(nn.Module):
-    """Another layer for samples of the one kind than for those of the other, and one that is frozen."""
+    """Uses another layer for samples of one kind than for the other kind, and has a frozen layer."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -219,9 +219,10 @@ class Switched(nn.Module):
 
 
 def switched(rows: slice) -> tuple[float, Tensor]:
-    """`backward` where each process trains a layer that the other does not use; 1 where the frozen one has no gradient.
+    """Call `backward` when each process trains a layer that the other does not use.
 
-    The groups of points stand one after the other: a process, or a half of the batch on one process, has one of them.
+    The clusters of points come one after the other, so a process, or half of the batch on one process, has one of them.
+    Returns 1 if the frozen layer has no gradient, and the gradients.
     """
     network = Switched()
     half = slice(N // 2) if rows.start == 0 else slice(N // 2, N)
@@ -253,7 +254,7 @@ Results = list[dict[str, tuple[float, Tensor]]]
 
 @pytest.fixture(scope="module")
 def ranks(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    """What two processes got in every case."""
+    """The results of two processes in every case."""
     return results_of_ranks(
         made_once(tmp_path_factory, "two-ranks", lambda folder: results_of_group(folder, in_one_of_two, 2))
     )
@@ -271,7 +272,7 @@ def four_ranks(tmp_path_factory: pytest.TempPathFactory) -> Results:
 def test_every_rank_ends_with_the_gradient_of_the_global_batch(
     name: str, group: str, cases: list[tuple[Call, str]], request: pytest.FixtureRequest
 ) -> None:
-    """To 1e-10 in float64 and 1e-6 in float32, for every split, marginal, micro-batch size and kind of network."""
+    """Agrees to 1e-10 in float64 and 1e-6 in float32, for every split, marginal, micro-batch size and network."""
     wrong = []
     ranks: Results = request.getfixturevalue(group)
     for call, shard in (case for case in cases if case[0].objective == name):
@@ -285,7 +286,7 @@ def test_every_rank_ends_with_the_gradient_of_the_global_batch(
 
 
 def test_a_prior_of_each_ranks_own_would_be_seen(ranks: Results) -> None:
-    """The average of what each rank gets from its own p(z) is another gradient: the test above can fail."""
+    """The average of gradients with each rank's own p(z) is a different gradient, so the test above can fail."""
     _, gradient = on_one_process(Call("dml"), "uneven")
     averaged = sum(results["own prior"][1] for results in ranks)
     assert relative_error(averaged, gradient) > 0.1
@@ -306,7 +307,7 @@ def test_a_layer_that_one_process_alone_uses_gets_its_gradient_everywhere(ranks:
 
 
 def test_a_call_that_fails_on_every_rank_leaves_gradients_and_statistics_alone(ranks: Results) -> None:
-    """Of 22 and 14 samples in pieces of up to 7: four pieces for p(z), and the second one of the next pass fails."""
+    """With 22 and 14 samples in pieces of up to 7, p(z) has four pieces, and the second one of the next pass fails."""
     untouched = normed(torch.float64)
     state = [torch.ones_like(p) for p in untouched.parameters()] + [b.double() for b in untouched.buffers()]
     expected = torch.cat([t.flatten() for t in state]).detach()
@@ -316,12 +317,12 @@ def test_a_call_that_fails_on_every_rank_leaves_gradients_and_statistics_alone(r
 
 
 def test_smoothness_is_a_mean_over_the_samples_of_all_processes(ranks: Results) -> None:
-    """2 * 9 above the objective alone, on both ranks."""
+    """The loss is 2 * 9 above the objective, on both ranks."""
     alone = float(MIM()(3.0 * data(torch.float64)))
     assert [results["stretched"][0] for results in ranks] == pytest.approx([alone + 18.0] * 2, rel=1e-9)
 
 
 def test_ranks_agree_to_the_last_bit(ranks: Results) -> None:
-    """So that their parameters never drift apart."""
+    """Their parameters therefore never diverge."""
     for case in CASES:
         assert torch.equal(ranks[0][str(case)][1], ranks[1][str(case)][1])

@@ -125,12 +125,12 @@ def peak(recompute: bool) -> int:
 @pytest.mark.skipif(not STATUS.exists(), reason="the peak of a process is read from Linux's /proc")
 def test_the_memory_is_less_than_two_thirds() -> None:
     kept, recomputed = in_child(peak, False), in_child(peak, True)
-    assert kept > 30_000  # there is something to compare
+    assert kept > 30_000  # enough to compare
     assert recomputed < 2 / 3 * kept
 
 
 class Calls(nn.Module):
-    """How often a network is called."""
+    """Count the calls of a network."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Calling a network again and finding it the same: buffers, random numbers, batch statistics."""
+"""Calling a network again in the same state: buffers, random numbers, batch statistics."""
 
 from collections.abc import Callable
 
@@ -29,14 +29,14 @@ def test_frozen_buffers_end_as_they_began_and_move_inside() -> None:
 
 
 def test_frozen_buffers_are_put_back_after_an_error() -> None:
-    network = nn.Sequential(nn.BatchNorm1d(3), nn.Linear(2, 1))  # the linear map wants two features
+    network = nn.Sequential(nn.BatchNorm1d(3), nn.Linear(2, 1))  # the linear layer needs two features
     with pytest.raises(RuntimeError, match="shapes cannot be multiplied"), frozen_buffers(network):
         network(torch.randn(4, 3))
     assert int(network[0].num_batches_tracked) == 0
 
 
 def test_frozen_buffers_do_not_break_a_graph_that_waits_for_its_backward_pass() -> None:
-    """In evaluation mode the running statistics are part of the graph."""
+    """In evaluation mode, the running statistics are part of the graph."""
     network = nn.BatchNorm1d(3).eval()
     loss = network(torch.randn(4, 3)).square().sum()
     with frozen_buffers(network):
@@ -98,7 +98,7 @@ def test_other_seeds_draw_other_numbers() -> None:
     ],
 )
 def test_seeded_says_whether_random_numbers_were_drawn(draw: Callable[[], Tensor], expected: bool) -> None:
-    torch.randn(3)  # an odd number of normals: the generator keeps one back
+    torch.randn(3)  # an odd number of normals, so the generator keeps one
     with seeded(7, CPU) as drawn:
         assert not drawn()
         draw()
@@ -131,7 +131,7 @@ def test_given_its_own_statistics_a_network_computes_the_same(affine: bool) -> N
 
 
 def test_given_statistics_normalise_each_sample_as_in_its_batch() -> None:
-    """One sample alone gets what it got among the others, where its own statistics would make it 0."""
+    """A single sample gets the same output as in its batch, although its own statistics would make it 0."""
     network, x = nn.Sequential(nn.BatchNorm1d(3)).double(), torch.randn(6, 3, dtype=torch.float64)
     with recorded_statistics(network) as statistics:
         expected = network(x)
@@ -196,7 +196,7 @@ def test_a_batch_normalisation_without_running_statistics_is_recorded_in_evaluat
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["autocast", "whole network"])
 def test_statistics_of_half_precision_are_float32(dtype: torch.dtype) -> None:
-    """Autocast leaves the weights in float32 where the input is bfloat16; a whole network may be bfloat16 too."""
+    """Autocast keeps the weights in float32 if the input is bfloat16; a whole network may be bfloat16, too."""
     network, x = nn.Sequential(nn.BatchNorm1d(3)).to(dtype), (torch.randn(50, 3) + 3.0).bfloat16().requires_grad_()
     with recorded_statistics(network) as statistics:
         expected = network(x)

@@ -1,4 +1,4 @@
-"""Networks that draw random numbers or remember: every pass over a micro-batch has to find them the same."""
+"""Networks that draw random numbers or have memory: every pass over a micro-batch must find them in the same state."""
 
 import copy
 
@@ -25,7 +25,7 @@ SIZE = 7
 
 
 class RecordedDropout(nn.Module):
-    """Dropout that remembers its masks, or applies the one given."""
+    """Dropout that remembers its masks, or applies a given mask."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ REMEMBERING = [batch_norm_network, spectral_norm_network, CountInPlace]
 
 
 def piece_by_piece(objective: Objective, network: nn.Module, x: Tensor) -> tuple[float, Tensor]:
-    """The whole batch's gradient where the network sees one micro-batch after the other, once."""
+    """The gradient of the whole batch if the network sees the micro-batches one after the other, once."""
     network.zero_grad()
     pieces = x.tensor_split(-(-len(x) // SIZE))
     value = objective(torch.cat([network(piece) for piece in pieces]))
@@ -70,7 +70,7 @@ def outputs_of_each_pass(network: nn.Module) -> list[Tensor]:
 @every_objective
 @pytest.mark.parametrize("kept_bytes", [2**26, 0], ids=["kept", "recomputed"])
 def test_dropout_is_the_same_in_every_pass(name: str, kept_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The gradient is that of the whole batch under one set of masks, which the last pass drew."""
+    """The gradient is that of the whole batch under one set of masks, from the last pass."""
     monkeypatch.setattr(gradients, "KEPT_BYTES", kept_bytes)
     network, x = dropout_network(), points(50)
     dropout = network[1]
@@ -114,7 +114,7 @@ def test_same_seed_same_gradient_and_the_next_call_another() -> None:
 
 
 def test_the_global_generator_advances_by_the_call_not_by_the_network() -> None:
-    """Random numbers after the call do not depend on how much dropout drew, and are not those before it."""
+    """Random numbers after the call do not depend on how many dropout drew, and differ from those before it."""
     after = []
     for network in (mlp(), dropout_network()):
         torch.manual_seed(5)
@@ -127,7 +127,7 @@ def test_the_global_generator_advances_by_the_call_not_by_the_network() -> None:
     assert not torch.equal(after[0], untouched)
 
 
-# Networks that remember
+# Networks with memory
 
 
 @every_objective
@@ -136,7 +136,7 @@ def test_the_global_generator_advances_by_the_call_not_by_the_network() -> None:
 def test_gradient_is_that_of_one_pass_piece_by_piece(
     name: str, make: type[nn.Module], kept_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Exact in what each micro-batch saw: its batch statistics, its power iteration."""
+    """Exact for what each micro-batch saw: its batch statistics, its power iteration."""
     monkeypatch.setattr(gradients, "KEPT_BYTES", kept_bytes)
     network, x = make(), points(50)
     value, gradient = piece_by_piece(OBJECTIVES[name](), copy.deepcopy(network), x)
@@ -165,8 +165,8 @@ def test_every_pass_sees_the_same_outputs(
 def test_buffers_move_once_for_each_micro_batch(
     make: type[nn.Module], marginal: str, fraction: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Running statistics, counters and power iterations end where one plain pass over the data leaves them."""
-    monkeypatch.setattr(gradients, "KEPT_BYTES", 0)  # three passes where p(z) enters the sample term
+    """Running statistics, counters and power iterations end as after one plain pass over the data."""
+    monkeypatch.setattr(gradients, "KEPT_BYTES", 0)  # three passes if the sample term depends on p(z)
     network, x = make(), points(50)
     expected = copy.deepcopy(network)
     for piece in x.tensor_split(-(-50 // SIZE)):

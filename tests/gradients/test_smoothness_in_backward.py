@@ -1,4 +1,4 @@
-"""`backward(..., smoothness=...)`: beta * R_c on each micro-batch, on the network that the clean pass saw."""
+"""`backward(..., smoothness=...)`: beta * R_c on each micro-batch, with the network of the clean pass."""
 
 import copy
 
@@ -24,7 +24,7 @@ from neuralbayes.objectives.weighted import Outputs
 
 
 class Recorded(Smoothness):
-    """Remembers the state of the generator before each use, so that the same numbers can be drawn again."""
+    """Remember the state of the generator before each use, so the same numbers can be drawn again."""
 
     states: list[Tensor]
 
@@ -36,7 +36,7 @@ class Recorded(Smoothness):
 
 
 def penalty(network: nn.Module, x: Tensor, scale: float, fraction: float, beta: float = 1.0) -> float:
-    """beta * R_c as `backward` reports it: the loss with it less the loss without."""
+    """beta * R_c as `backward` reports it: the difference of the losses with and without."""
     losses = []
     for R_c in (Smoothness(beta, "logits", scale, fraction), None):
         torch.manual_seed(11)
@@ -50,7 +50,7 @@ def penalty(network: nn.Module, x: Tensor, scale: float, fraction: float, beta: 
 @pytest.mark.parametrize("marginal", ["exact", "minibatch", "running"])
 @pytest.mark.parametrize("fraction", [1.0, 0.5])
 def test_value_and_gradient_are_the_weighted_sum_over_micro_batches(marginal: str, fraction: float) -> None:
-    """R_c is a mean over samples: micro-batches count with the weight of theirs."""
+    """R_c is a mean over samples, so micro-batches count with the weight of their samples."""
     network, x = mlp(), points(20)
     weight = torch.rand(20, dtype=torch.float64)
     options = {"microbatch_size": 7, "sample_weight": weight}
@@ -77,7 +77,7 @@ def test_value_and_gradient_are_the_weighted_sum_over_micro_batches(marginal: st
 @pytest.mark.parametrize("fraction", [1.0, 0.5])
 @pytest.mark.parametrize("make", [mlp, batch_norm_network])
 def test_gradient_is_that_of_finite_differences(make: type[nn.Module], fraction: float) -> None:
-    """Through both branches and, with a fraction, through the batch statistics that the perturbed samples are given."""
+    """The gradient passes through both branches and, with a fraction, through the statistics of perturbed samples."""
     network, x = make(), points(20)
     R_c = Smoothness(beta=2.0, of="logits", fraction=fraction)
 
@@ -129,7 +129,7 @@ def test_a_micro_batch_without_weight_has_no_smoothness() -> None:
     assert bool(torch.isfinite(grads(network)).all())
 
 
-# The network that the clean pass saw: R_c stays bounded as the step goes to 0 only if both branches share it
+# The network of the clean pass: R_c only stays bounded for small steps if both branches share it
 
 
 @pytest.mark.parametrize("fraction", [1.0, 0.5])
@@ -146,7 +146,7 @@ def test_a_micro_batch_without_weight_has_no_smoothness() -> None:
     ],
 )
 def test_smoothness_has_a_limit_as_the_step_goes_to_0(make: type[nn.Module], fraction: float) -> None:
-    """With other dropout, other statistics or moved buffers R_c would grow as 1 / zeta^2, here a millionfold."""
+    """With other dropout, other statistics or changed buffers, R_c would grow as 1 / zeta^2, here a million times."""
     if fraction < 1.0 and make is plain_dropout_network:
         pytest.skip("refused, see below")
     network, x = make(), points(40)
@@ -155,7 +155,7 @@ def test_smoothness_has_a_limit_as_the_step_goes_to_0(make: type[nn.Module], fra
 
 
 class Drawing(nn.Module):
-    """A network that draws random numbers in one of many ways."""
+    """A network that draws random numbers in one of several ways."""
 
     def __init__(self, way: str) -> None:
         super().__init__()
@@ -182,7 +182,7 @@ class Drawing(nn.Module):
 @pytest.mark.parametrize("way", ["module", "function", "attention", "rrelu", "noise", "choice"])
 @pytest.mark.parametrize("size", [None, 7])
 def test_a_part_of_the_batch_is_refused_where_the_network_draws_random_numbers(way: str, size: int | None) -> None:
-    """The part would have masks of its own, and R_c would measure the difference between masks."""
+    """The part would have its own masks, and R_c would measure the difference between masks."""
     network = Drawing(way)
     with pytest.raises(ValueError, match=r"`smoothness\.fraction` must be 1 .* random numbers.* dropout.* got 0\.5"):
         nb.backward(DML(), network, points(40), microbatch_size=size, smoothness=Smoothness(fraction=0.5))
@@ -218,7 +218,7 @@ def test_modules_are_left_as_they_were() -> None:
 
 
 def test_modules_are_left_as_they_were_after_an_error() -> None:
-    """The perturbed pass fails: it is the one with three samples."""
+    """The perturbed pass, which has three samples, fails."""
     network, x = batch_norm_network(), points(6)
 
     def fail(_module: nn.Module, inputs: tuple[Tensor, ...]) -> None:

@@ -1,6 +1,6 @@
-"""Two processes with the same samples do what one does: every mean is the same, and every sum is shared.
+"""Two processes with the same samples give the same result as one: every mean is the same, and every sum is shared.
 
-The second process is imagined: each sum that is asked for is doubled. Real ones are in `test_process_group.py`.
+The second process is simulated: each sum is doubled. `test_process_group.py` uses real processes.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ GROUP = object()
 
 @pytest.fixture
 def messages(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The groups that messages went to, or whose size was asked for."""
+    """The process groups of all messages and of all queries of the size."""
     sent: list[Any] = []
 
     def all_reduce(tensor: Tensor, op: Any = dist.ReduceOp.SUM, group: Any = None) -> None:
@@ -100,7 +100,7 @@ def test_a_parameter_that_takes_no_part_has_a_gradient_of_0_on_each(messages: li
 
 
 class Calls(nn.Module):
-    """How often a network is called."""
+    """Count the calls of a network."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -116,7 +116,7 @@ class Calls(nn.Module):
 def test_a_piece_without_weight_is_perturbed_only_where_others_may_wait_for_its_statistics(
     n_processes: int, request: pytest.FixtureRequest
 ) -> None:
-    """Two pieces of seven samples, the first without weight: two clean passes, and one or two perturbed ones."""
+    """Two pieces of seven samples, the first without weight: two clean passes, and one or two perturbed passes."""
     if n_processes == 2:
         request.getfixturevalue("messages")
     network, weight = Calls(), torch.cat([torch.zeros(7), torch.ones(7)])
@@ -153,7 +153,7 @@ def test_statistics_of_one_process_are_recorded_for_a_part_of_its_batch_where_th
 
 
 def test_the_perturbed_pass_shares_its_statistics_too(messages: list[Any]) -> None:
-    """Each pass through two batch normalisations sends as many messages: clean alone, or clean and perturbed."""
+    """Each pass through two batch normalisations sends as many messages: only clean, or clean and perturbed."""
     sent = []
     for smoothness in (None, Smoothness()):
         messages.clear()
@@ -165,7 +165,7 @@ def test_the_perturbed_pass_shares_its_statistics_too(messages: list[Any]) -> No
 
 
 def test_a_piece_that_fills_up_takes_no_part_in_statistics(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two samples here and three there, one at a time: the third piece is there for the sums alone."""
+    """Two samples here and three there, one at a time: the third piece only takes part in the sums."""
 
     def all_reduce(tensor: Tensor, op: Any = dist.ReduceOp.SUM, group: Any = None) -> None:
         tensor.fill_(3) if op == dist.ReduceOp.MAX else tensor.mul_(2)
@@ -185,7 +185,7 @@ def test_a_piece_that_fills_up_takes_no_part_in_statistics(monkeypatch: pytest.M
 
 
 def test_gradients_of_shards_are_scaled_and_the_others_summed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """FSDP2 has averaged those of shards, which are here all that have one dimension, over the five processes."""
+    """FSDP2 has averaged the gradients of shards, here all with one dimension, over the five processes."""
 
     class Five(Processes):
         size = 5

@@ -1,4 +1,4 @@
-"""Training, clustering and embedding on a device that is not the CPU: all lies there, and numbers are the CPU's."""
+"""Training, clustering and embedding on a device other than the CPU: all tensors are there, with the same numbers."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -42,7 +42,7 @@ class TwoOutputs(nn.Module):
 
 
 def fabric_on(device: torch.device) -> Any:
-    """What the trainers want to know of a launched Fabric with one process."""
+    """A stand-in for a launched Fabric with one process."""
 
     def to_device(value: Any) -> Any:
         if isinstance(value, nn.Module):
@@ -59,7 +59,7 @@ def fabric_on(device: torch.device) -> Any:
 
 @contextmanager
 def trained_on(device: torch.device) -> Iterator[None]:
-    """All that trains takes this device."""
+    """Make everything that trains use this device."""
     places = (
         "training.loop",
         "training.config",
@@ -81,7 +81,7 @@ def trained_on(device: torch.device) -> Iterator[None]:
 
 @contextmanager
 def computed_on(device: torch.device, network: nn.Module) -> Iterator[None]:
-    """Inside, samples pass through `network`, or through copies of it, and lie on `device` as they do."""
+    """Inside, check that samples pass through `network` or its copies, and are on `device` like the network."""
     seen: set[str] = set()
     hook = network.register_forward_pre_hook(lambda _, inputs: seen.add(inputs[0].device.type))
     with hook:
@@ -238,7 +238,7 @@ def done(name: str, device: torch.device) -> Result:
 
 
 def mistakes(device: torch.device) -> dict[str, Callable[[], Any]]:
-    """What the tests are there to find."""
+    """Mistakes that the tests should find."""
     x = torch.ones(4, 2, device=device)
     batch = GlobalBatch(nn.Linear(2, 3).to(device), x, Processes(None))
     return {
@@ -271,7 +271,7 @@ def allowed(device: torch.device) -> list[bool]:
 
 
 def elsewhere(path: Path) -> None:
-    """In a process of its own: all work on the other device, and what it says of mistakes."""
+    """All work on the other device, in a new process, and its messages about mistakes."""
     torch.set_num_threads(1)
     device = other_device()
     results: dict[str, Any] = {"allowed": allowed(device), "mistakes": {}}
@@ -282,7 +282,7 @@ def elsewhere(path: Path) -> None:
         except Exception as error:
             part[name] = f"{type(error).__name__}: {error}"
     torch.save(results, path)
-    os._exit(0)  # torch's threads for a device in Python do not end in order
+    os._exit(0)  # the threads of torch for a Python device do not end in order
 
 
 @pytest.fixture(scope="module")
@@ -305,7 +305,7 @@ def test_it_works_elsewhere_with_the_numbers_of_the_cpu(name: str, found: dict[s
     expected = done(name, torch.device("cpu"))
     assert ours.keys() == expected.keys()
     for key, tensor in expected.items():
-        torch.testing.assert_close(ours[key], tensor, rtol=1e-3, atol=1e-3)  # Adam enlarges what is rounding
+        torch.testing.assert_close(ours[key], tensor, rtol=1e-3, atol=1e-3)  # Adam enlarges rounding errors
 
 
 def test_tensors_on_two_devices_are_found(found: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""A disk that is full, or that nobody may write on: an error that names the path, and nothing lost."""
+"""A full or read-only disk: an error that names the path, and nothing lost."""
 
 import errno
 import os
@@ -26,7 +26,7 @@ CONFIG = nb.PretrainConfig(encoder="tiny", batch_size=16, microbatch_size=16, ep
 
 @contextmanager
 def no_file_longer_than(n_bytes):
-    """Let the system refuse to write more, as it would on a full disk."""
+    """Make the system refuse to write more, as on a full disk."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, hard))
     try:
@@ -66,7 +66,7 @@ def test_a_writer_that_runs_out_of_room_names_the_file_and_leaves_the_old_one(na
     assert caught.value.filename == str(path)
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == [name]
-    WRITERS[name](path, encoder)  # with room again
+    WRITERS[name](path, encoder)  # with free space
     assert path.stat().st_size > 1000
 
 

@@ -1,4 +1,4 @@
-"""Folders of strangers: no symbolic link in a run or a model leads what is written, cleaned or deleted elsewhere."""
+"""Untrusted folders: symbolic links in a run or a model never redirect what is written, cleaned up or deleted."""
 
 import os
 
@@ -40,7 +40,7 @@ def run(folder, callbacks=()):
 
 @pytest.fixture
 def victim(tmp_path):
-    """A folder outside, with the names that runs and models clean up."""
+    """A folder outside, with the names of files that runs and models clean up."""
     folder = tmp_path / "victim"
     (folder / "checkpoints").mkdir(parents=True)
     for name in ("step-000000001.safetensors", ".step-1.x.tmp.safetensors", ".a.x.tmp.json", "weights-0.safetensors"):

@@ -1,4 +1,4 @@
-"""The record of `make mutants` keeps what docs/guarantees.md promises of it."""
+"""The record of `make mutants` agrees with docs/guarantees.md."""
 
 import json
 import re
@@ -29,7 +29,7 @@ def test_the_core_is_in_the_record(core: str) -> None:
 
 def test_every_objective_is_in_the_record() -> None:
     objectives = (ROOT / "src" / "neuralbayes" / "objectives").glob("[a-z]*.py")
-    formulas = {str(path.relative_to(ROOT)) for path in objectives if path.name != "reference.py"}  # which has names
+    formulas = {str(path.relative_to(ROOT)) for path in objectives if path.name != "reference.py"}  # it only has names
     assert formulas <= set(FILES)
 
 

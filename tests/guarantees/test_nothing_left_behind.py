@@ -1,4 +1,4 @@
-"""A process that works on and on holds no more than one that has just begun."""
+"""A process that works for a long time holds no more than one that has just started."""
 
 import gc
 import os
@@ -33,7 +33,7 @@ def test_reading_tensors_keeps_nothing(tmp_path):
     before = held()
     for _ in range(TIMES):
         read_tensors(path)
-    assert held() - before < TIMES  # a leak of one object a tensor would be 20 a time
+    assert held() - before < TIMES  # a leak of one object per tensor would be 20 each time
 
 
 @needs_proc
@@ -47,13 +47,13 @@ def test_fitting_saving_and_loading_keep_no_file_open(tmp_path):
                 parts["use"](make(seed).fit(parts["ROWS"]), tmp_path / f"{seed}-{make(seed).__class__.__name__}")
             gc.collect()
             found.add(len(os.listdir("/proc/self/fd")))
-    assert len(found) <= 2  # what the first fit opens for good, and no more
+    assert len(found) <= 2  # only what the first fit opens permanently
 
 
 def test_a_leak_is_told_from_noise():
     slope = runpy.run_path(str(SCRIPT))["slope"]
     rng = np.random.default_rng(0)
-    noise = np.repeat(rng.normal(size=20), 4)  # neighbours are alike
+    noise = np.repeat(rng.normal(size=20), 4)  # neighbouring counts are correlated
     _, low, high = slope(noise, 100)
     assert low < 0 < high
     leak, low, high = slope(noise + 2.0 * 100 * np.arange(80), 100)

@@ -1,4 +1,4 @@
-"""What only POSIX systems have is not needed: the library works where it is missing, as on Windows."""
+"""The library works without features that only POSIX systems have, as on Windows."""
 
 import json
 import os
@@ -31,7 +31,7 @@ def refusing(real):
 for name in ("replace", "rename", "unlink", "remove"):
     setattr(os, name, refusing(getattr(os, name)))
 """
-"""What makes files as hard to replace as Windows has them, where Linux tells which are open."""
+"""Code that makes files as hard to replace as on Windows, if Linux shows which are open."""
 
 SCRIPT = """
 import sys
@@ -80,11 +80,11 @@ def test_fits_without_what_windows_does_not_have(tmp_path):
         "commands": [0] * 6,
     }
     result = json.loads((tmp_path / "run" / "result.json").read_text())
-    assert "peak_memory_mb" not in result  # nobody says how much it was
+    assert "peak_memory_mb" not in result  # the size is unknown
     assert result["steps"] == 2
     written = [path.relative_to(tmp_path) for path in tmp_path.rglob("*")]
     assert [path for path in written if not is_name_on_windows(path.name)] == []
-    assert len({str(path).casefold() for path in written}) == len(written)  # two that differ in case only are one file
+    assert len({str(path).casefold() for path in written}) == len(written)  # case does not count
 
 
 def is_name_on_windows(name):
@@ -99,11 +99,11 @@ def test_what_windows_takes_as_a_name():
 
 
 FORKS = r"os\.fork|set_start_method|multiprocessing\.(Process|Pool)\b|ProcessPoolExecutor\(|get_context\((?!\"spawn\")"
-"""What starts a process by a fork, or by whatever the system prefers."""
+"""Code that starts processes by a fork, or by the default of the system."""
 
 
 def test_processes_are_started_alike_on_all_systems():
-    """Spawned, as Windows and macOS do it: what a worker needs that only a fork would hand on is missed here too."""
+    """Spawned, as on Windows and macOS: fails if a worker needs something that only a fork passes on."""
     sources = Path(nb.__file__).parent.rglob("*.py")
     assert [path for path in sources if re.search(FORKS, path.read_text(encoding="utf-8"))] == []
     assert re.search(FORKS, 'multiprocessing.get_context("fork")')

@@ -1,4 +1,4 @@
-"""What may happen to a run from outside: its data vanish, the clock jumps, somebody starts another in its folder."""
+"""Trouble from outside during a run: its data vanish, the clock jumps, another run starts in its folder."""
 
 import ast
 import errno
@@ -26,7 +26,7 @@ WALL_CLOCK = {"time", "time_ns", "now", "utcnow", "today", "localtime", "gmtime"
 
 
 class At(Callback):
-    """Do something after a step."""
+    """Call a function after a given step."""
 
     def __init__(self, step, action):
         self.step, self.action = step, action
@@ -56,7 +56,7 @@ def assert_same(run, unbroken):
 def test_a_folder_of_pictures_that_vanishes_is_named_and_the_run_goes_on_when_it_is_back(
     images, unbroken, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(Spool, "has_room", lambda n_bytes: False)  # neither memory nor disk keep what was decoded
+    monkeypatch.setattr(Spool, "has_room", lambda n_bytes: False)  # neither memory nor disk keeps decoded images
     folder, away, run = tmp_path / "pictures", tmp_path / "away", tmp_path / "run"
     folder.mkdir()
     for number, image in enumerate(images):
@@ -107,7 +107,7 @@ def test_a_clock_that_jumps_by_days_changes_nothing(images, unbroken, tmp_path, 
 
 
 def test_nothing_in_the_library_asks_what_time_of_day_it_is():
-    """Durations come from clocks that do not jump, and parts are told by change."""
+    """Durations come from clocks that do not jump, and changes are detected without the time of day."""
     for path in SOURCE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):

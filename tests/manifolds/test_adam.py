@@ -1,4 +1,4 @@
-"""Adam without an optimiser of torch: the same bits."""
+"""Adam without an optimiser of torch gives the same bits."""
 
 import subprocess
 import sys

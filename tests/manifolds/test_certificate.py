@@ -1,4 +1,4 @@
-"""Columns whose values have gaps by nature, and what is left without them."""
+"""Columns whose values naturally have gaps, and the result without them."""
 
 import numpy as np
 import pytest
@@ -49,14 +49,14 @@ def test_a_column_tells_apart_as_many_intervals_as_a_small_tree_has_leaves():
 
 
 def test_labels_count_the_same_whatever_their_number_of_rows():
-    """A value that the frequent label has ten times as often still tells the rare one."""
+    """A value that the frequent label has ten times as often still identifies the rare label."""
     labels = np.repeat([0, 1], [1000, 20])
     column = np.repeat([0.0, 1.0, 1.0], [900, 100, 20])
     assert tells_apart(column, labels) == pytest.approx((0.9 + 1.0) / 2)
 
 
 def test_each_label_has_its_own_rows():
-    """Of three labels the column tells the first alone; a small tree gives the others to one of the two."""
+    """The column identifies only the first of three labels; a small tree assigns the others to one of the two."""
     labels = np.repeat([0, 1, 2], [10, 20, 30])
     assert tells_apart((labels == 0).astype(float), labels) == pytest.approx(2.0 / 3.0)
 

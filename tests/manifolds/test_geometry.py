@@ -1,4 +1,4 @@
-"""The sample that a fit looks at."""
+"""The sample of rows that a fit uses."""
 
 import numpy as np
 import pytest

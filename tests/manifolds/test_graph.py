@@ -1,4 +1,4 @@
-"""The neighbourhood graph and the walk on it."""
+"""The neighbourhood graph and the random walk on it."""
 
 import numpy as np
 import pytest
@@ -22,14 +22,14 @@ def test_the_graph_is_symmetric_and_weighs_between_0_and_1(graph):
 
 
 def test_an_edge_weighs_by_its_length_and_the_nearer_reach_of_its_ends():
-    """Points 0, 1, 3 on a line, k = 2: reaches 3, 2, 3."""
+    """Points 0, 1, 3 on a line with k = 2: the distances to the second neighbour are 3, 2, 3."""
     graph = NeighborGraph(np.array([[0.0], [1.0], [3.0]]), 2)
     assert_allclose(graph.weight.toarray()[0], [0, np.exp(-2 * (1 / 2) ** 2), np.exp(-2 * (3 / 3) ** 2)])
     assert graph.spacing == 3.0
 
 
 def test_a_walk_is_the_average_over_geometrically_many_steps(graph):
-    """Sum over t of (1 - stop)^t stop P^t, slowly."""
+    """Sum over t of (1 - stop)^t stop P^t, as a slow loop."""
     length = 5.0
     continues = length / (length + 1.0)
     transition = graph.weight.toarray() / graph.degree[:, None]

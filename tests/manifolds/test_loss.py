@@ -1,4 +1,4 @@
-"""The loss of several starts together, and its gradient written out."""
+"""The loss of several starts together, and its explicit gradient."""
 
 import pytest
 import torch
@@ -51,7 +51,7 @@ def test_an_objective_of_ones_own_is_not_taken_for_dml():
 
 @pytest.mark.parametrize("n_states", [2, 4])
 def test_what_little_is_left_of_the_gradient_of_certain_rows_is_not_lost_to_rounding(n_states):
-    """Rows that are certain in float32 move by what float64 says, to a few digits."""
+    """Rows that are certain in float32 move as in float64, up to a few digits."""
     logits = 25.0 * torch.eye(n_states, dtype=torch.float64).repeat(1, 5)
     exact, rounded = (dml_gradient(logits.to(dtype).softmax(dim=0)) for dtype in (torch.float64, torch.float32))
     assert 0.0 < exact.abs().max() < 1e-8

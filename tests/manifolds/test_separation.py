@@ -1,4 +1,4 @@
-"""How far apart states stay along a walk between neighbours."""
+"""Separation of states along a walk between neighbours."""
 
 from types import SimpleNamespace
 
@@ -33,7 +33,7 @@ def two_blobs(rng, n=200, apart=20.0):
 
 
 class Walk:
-    """A walk that ends where `ends` says, by default where it starts, on a graph with 15 neighbours."""
+    """A walk with given ends, by default at its starts, on a graph with 15 neighbours."""
 
     graph = SimpleNamespace(n_neighbors=15)
 
@@ -67,7 +67,7 @@ def test_disjoint_states_are_log_2_apart_and_halves_of_one_blob_are_not(rng):
 
 
 def test_separation_is_that_of_the_posterior_where_the_walk_stops(rng):
-    """JS of each state against the rest, by its definition, on p(z|x) averaged by the walk."""
+    """JS of each state and the rest, by its definition, on p(z|x) averaged by the walk."""
     X, _ = two_blobs(rng, apart=3.0)
     p_zx = rng.dirichlet(np.ones(3), len(X))
     walk = walk_between(X, 15)
@@ -93,7 +93,7 @@ def test_outliers_are_joined_to_what_is_nearest(rng):
     after, _ = connected_components(settled(RandomWalk(graph, WALK_LENGTH), X).graph.weight)
     assert after == 1
     outliers = np.eye(2)[(np.arange(300) < 6).astype(int)]
-    assert separation(RandomWalk(graph, WALK_LENGTH), outliers).max() > 0.9 * LOG_2  # they vouch for themselves
+    assert separation(RandomWalk(graph, WALK_LENGTH), outliers).max() > 0.9 * LOG_2  # outliers only support each other
     assert separation(walk_between(X, 15), outliers).max() < 0.1 * LOG_2
 
 
@@ -159,7 +159,7 @@ def test_what_a_walk_makes_below_0_and_above_1_is_no_probability():
     ],
 )
 def test_a_state_of_hardly_any_rows_is_not_apart(n, rows, alive):
-    """A twentieth of its share of the rows, or a neighbourhood of them, makes a state."""
+    """A twentieth of its share of the rows, or as many rows as a neighbourhood, makes a state."""
     p_zx = np.eye(3)[np.arange(n) % 2]
     n_rows = int(np.ceil(rows))
     p_zx[:n_rows] = np.eye(3)[2]
@@ -169,7 +169,7 @@ def test_a_state_of_hardly_any_rows_is_not_apart(n, rows, alive):
 
 
 def test_only_the_rows_judged_count():
-    """Of 40 rows the last 20 are shared; the first 20, of which each state has ten, are not."""
+    """The last 20 of 40 rows are shared. The first 20 are not: each state has ten of them."""
     p_zx = np.concatenate([np.repeat(np.eye(2), 10, axis=0), np.full((20, 2), 0.5)])
     assert_allclose(separation(Walk(), p_zx, np.arange(20)), np.log(2.0))
     assert_allclose(separation(Walk(), p_zx, np.arange(20, 40)), 0.0, atol=1e-12)
@@ -195,13 +195,13 @@ def test_the_null_has_the_size_and_the_covariance_of_the_points(rng, monkeypatch
 
 
 def test_a_component_as_large_as_a_neighbourhood_and_its_middle_stands(rng):
-    """With k = 10 neighbours, eleven points far away are a component of their own, ten are outliers."""
+    """With k = 10 neighbours, eleven distant points are a component, and ten are outliers."""
     for n_away, components in ((10, 1), (11, 2)):
         X = np.concatenate([0.1 * rng.standard_normal((200, 2)), 50.0 + 0.1 * rng.uniform(size=(n_away, 2))])
         X[200:] = 50.0 + 0.01 * np.column_stack([np.cos(np.arange(n_away)), np.sin(np.arange(n_away))])
         graph = NeighborGraph(X, 10)
         graph.weight = graph.weight.tolil()
-        for i in range(n_away):  # all of them joined to each other, and to nobody else
+        for i in range(n_away):  # all joined to each other, and to no other point
             graph.weight[200 + i, :] = 0.0
             graph.weight[:, 200 + i] = 0.0
         for i in range(n_away):

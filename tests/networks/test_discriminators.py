@@ -1,4 +1,4 @@
-"""Discriminators: scores of all pairs are those of each pair alone."""
+"""Discriminators: scores of all pairs equal the scores of each pair."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Weights from a file into a module that has shapes but no memory yet."""
+"""Loading weights from a file into a module that has shapes but no memory yet."""
 
 import pytest
 import torch

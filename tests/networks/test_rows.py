@@ -1,4 +1,4 @@
-"""What rows pass first: a reduction, and unit length."""
+"""Preprocessing of rows: a reduction, and unit length."""
 
 import torch
 from torch.testing import assert_close

@@ -23,7 +23,7 @@ def random_logits(*shape: int, seed: int = 0) -> Tensor:
 
 
 def authors_dml(logits: Tensor, epsilon: float = 0.0) -> Tensor:
-    """Theorem 3 with log(1 + quotient) as in Eq. 13; the mean over samples and states, and no factor 1/2."""
+    """Theorem 3 with log(1 + quotient) as in Eq. 13; the mean over samples and states, without the factor 1/2."""
     L = logits.softmax(dim=1)
     E = L.mean(dim=0, keepdim=True)
     f = L / E + epsilon
@@ -38,7 +38,7 @@ def posterior_entropy(logits: Tensor) -> Tensor:
 
 
 def authors_mim_v1(logits: Tensor, alpha: float) -> Tensor:
-    """Eq. 5, its second term with the coefficient 1 + alpha and no gradient through the logarithm."""
+    """Eq. 5: the second term has the coefficient 1 + alpha and no gradient through the logarithm."""
     E = logits.softmax(dim=1).mean(dim=0)
     return posterior_entropy(logits) + (1 + alpha) * (E * E.detach().log()).sum(dim=0).mean()
 
@@ -56,7 +56,7 @@ def authors_mim_v2(logits: Tensor, alpha: float) -> Tensor:
 
 
 def assert_equal(ours: Callable[[Tensor], Tensor], theirs: Callable[[Tensor], Tensor], logits: Tensor) -> None:
-    """In value and in gradient."""
+    """Assert equal values and gradients."""
     values = ours(logits), theirs(logits)
     torch.testing.assert_close(*values, rtol=0, atol=TOLERANCE)
     gradients = [torch.autograd.grad(value, logits)[0] for value in values]
@@ -94,7 +94,7 @@ def test_their_uniform_prior_is_ours() -> None:
 
 
 def test_their_objective_over_layers_and_scales_is_ours() -> None:
-    """Eqs. 14 and 15: the mean over four hidden states and the same pooled by 2, from the weights' point of view."""
+    """Eqs. 14 and 15: the mean over four hidden states and the same pooled by 2, by the gradients of the weights."""
     torch.manual_seed(0)
     encoder = convolutional_encoder((4, 5, 6, 7), in_channels=1).double()
     network = HiddenStates(encoder, ["relu1", "relu2", "relu3", "relu4"], scales=(1, 2))
@@ -109,7 +109,7 @@ def test_their_objective_over_layers_and_scales_is_ours() -> None:
 
 
 def test_their_smoothness_is_ours() -> None:
-    """R_c: v in {0, 1}, X centred, one zeta a batch; they divide by the squared length of the step that was taken."""
+    """R_c: v in {0, 1}, X centred, one zeta per batch; the authors divide by the squared length of the actual step."""
     x = random_logits(30, 5, seed=1).detach()
     weight = random_logits(5, 3, seed=2)
 

@@ -1,4 +1,4 @@
-"""What is not given is what the documentation says: the paper's numbers."""
+"""Default values equal the documented ones: the numbers of the paper."""
 
 import pytest
 import torch

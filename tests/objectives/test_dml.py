@@ -20,7 +20,7 @@ def random_logits(*shape: int) -> Tensor:
 
 
 def equation_13(L: Tensor) -> Tensor:
-    """The paper's binary objective as it is written, without epsilon and R_c."""
+    """The binary objective as written in the paper, without epsilon and R_c."""
     f_1 = L / L.mean()
     f_0 = (1 - L) / (1 - L.mean())
     return 0.5 * (f_1 * torch.log(1 + f_0 / f_1)).mean() + 0.5 * (f_0 * torch.log(1 + f_1 / f_0)).mean()
@@ -57,7 +57,7 @@ def test_loss_is_between_0_and_log_2(values: object) -> None:
 
 
 def test_a_dead_state_counts_as_one_that_is_no_divergence_away() -> None:
-    """JS of nothing is 0, so that an unused state costs log 2 / K: K states are worth using."""
+    """JS of an empty state is 0, so an unused state costs log 2 / K, and it pays to use K states."""
     two = random_logits(9, 2)
     three = torch.cat([two, torch.full((9, 1), -1e4, dtype=torch.float64)], dim=1)
     assert float(DML()(three)) == pytest.approx((2 * float(DML()(two)) + LOG2) / 3, abs=1e-12)
@@ -93,14 +93,14 @@ def test_theorem_2_labels_by_manifold_attain_the_optimum() -> None:
 def test_theorem_2_a_continuous_cut_through_a_manifold_is_worse_than_one_between(slope: float, inside: float) -> None:
     """Continuity makes L take values inside (0, 1) on the manifold that it cuts, where F(x) < 0.
 
-    Of the labels of one steepness, that is; all are steep enough to change within the gap, which is 2 wide.
+    This compares labels of equal steepness. All are steep enough to change within the gap, which has width 2.
     """
     assert soft_cut(inside, slope) > soft_cut(0.0, slope)
     assert soft_cut(inside, slope) > 1e-3
 
 
 def test_theorem_2_continuous_labels_reach_the_optimum_only_between_the_manifolds() -> None:
-    """As L gets steeper the cut in the gap goes to 0 exponentially, one through a manifold only as 1/slope."""
+    """As L gets steeper, the loss of a cut in the gap falls exponentially, and through a manifold only as 1/slope."""
     assert soft_cut(0.0, 60.0) < 1e-20
     assert soft_cut(1.5, 60.0) > 0.3 * soft_cut(1.5, 20.0) > 1e-3
 
@@ -119,7 +119,7 @@ def test_prior_collapse_is_the_worst_that_can_be_done() -> None:
 
 
 def test_descent_from_a_poor_cut_finds_the_gap() -> None:
-    """Theorem 2 by gradient: a cut that starts inside S_1 is moved into the gap between the manifolds."""
+    """Theorem 2 by gradient descent: a cut that starts inside S_1 moves into the gap between the manifolds."""
     at = torch.tensor(-1.5, dtype=torch.float64, requires_grad=True)
     for _ in range(200):
         logit = 4.0 * (LINE - at)
@@ -132,7 +132,7 @@ def test_descent_from_a_poor_cut_finds_the_gap() -> None:
 
 
 def partition(*sizes: int) -> Tensor:
-    """Logits of sharp states that hold so many samples each."""
+    """Logits of sharp states with given numbers of samples."""
     return (
         40.0
         * torch.eye(len(sizes), dtype=torch.float64)[torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))]

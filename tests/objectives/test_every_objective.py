@@ -1,4 +1,4 @@
-"""What has to hold for every objective, the paper's and a user's: one suite over them all."""
+"""Properties that must hold for every objective, those of the paper and of users: one suite for all."""
 
 import math
 
@@ -40,7 +40,7 @@ def test_value_by_hand(case: Case) -> None:
 @every_objective
 @with_and_without_space
 def test_value_equals_the_slow_loop(case: Case, spatial: tuple[int, ...]) -> None:
-    """Eqs. 5, 7, 13 and the user's own, from loops over Python floats."""
+    """Eqs. 5, 7, 13 and the objectives of users, computed by loops over Python floats."""
     logits = random_logits(spatial=spatial)
     p_zx = torch.softmax(logits, dim=1)
     slow = paper.average_over_positions(case.loop, p_zx)
@@ -49,7 +49,7 @@ def test_value_equals_the_slow_loop(case: Case, spatial: tuple[int, ...]) -> Non
 
 @every_objective
 def test_names_of_the_states_do_not_matter(case: Case) -> None:
-    """A target prior names states, so that it is permuted along."""
+    """A target prior belongs to states, so it is permuted as well."""
     logits, order = random_logits(), [2, 0, 1]
     permuted = case.permuted(order) if case.permuted else case.objective()
     assert float(permuted(logits[:, order])) == pytest.approx(float(case.objective()(logits)), abs=1e-12)
@@ -88,7 +88,7 @@ def test_gradient_in_weighted_samples_is_that_of_finite_differences(case: Case) 
     assert torch.autograd.gradcheck(lambda x: case.objective()(x, weight), (logits,))
 
 
-# The edge: a state that died, one that took everything, logits beyond what exp can hold
+# Edge cases: an empty state, a state with all samples, logits beyond the range of exp
 
 
 def collapsed_logits(name: str, n: int, n_states: int, dtype: torch.dtype) -> Tensor:
@@ -124,7 +124,7 @@ def test_value_and_gradient_are_finite_at_the_edge(case: Case, dtype: torch.dtyp
 @every_float
 @pytest.mark.parametrize("p", [0.0, 1.0, 1e-30])
 def test_derivatives_in_both_arguments_are_finite_at_the_edge(case: Case, dtype: torch.dtype, p: float) -> None:
-    """What `backward` needs: d phi / d p(z|x), d phi / d p(z) and psi'(p(z)), where softmax hides nothing."""
+    """Derivatives that `backward` needs: d phi / d p(z|x), d phi / d p(z) and psi'(p(z)), not hidden by a softmax."""
     p_z = torch.tensor([p, (1 - p) / 2, (1 - p) / 2], dtype=dtype, requires_grad=True)
     p_zx = interior(p_z.detach()).expand(4, K).clone().requires_grad_()
     value = case.objective().per_sample(p_zx, p_z).sum() + case.objective().of_prior(p_z)
@@ -135,7 +135,7 @@ def test_derivatives_in_both_arguments_are_finite_at_the_edge(case: Case, dtype:
 
 @every_objective
 def test_a_certain_sample_of_a_state_that_the_prior_calls_dead_stays_finite(case: Case) -> None:
-    """With a running prior, p(z|x) can be 1 where p(z) is 0: the ratio must not overflow float32."""
+    """With a running prior, p(z|x) can be 1 if p(z) is 0: the ratio must not overflow float32."""
     p_zx = interior(torch.tensor([[1.0, 0.0, 0.0]])).requires_grad_()
     p_z = torch.tensor([0.0, 0.0, 1.0], requires_grad=True)
     value = case.objective().per_sample(p_zx, p_z).sum()
@@ -146,7 +146,7 @@ def test_a_certain_sample_of_a_state_that_the_prior_calls_dead_stays_finite(case
 
 @every_float
 def test_terms_get_probabilities_strictly_inside_0_and_1(dtype: torch.dtype) -> None:
-    """The promise to whoever writes an objective: log p, log(1 - p) and 1/p are finite."""
+    """Guarantee for authors of objectives: log p, log(1 - p) and 1/p are finite."""
     prior = interior(torch.tensor([0.0, 1e-30, 0.5, 1.0], dtype=dtype))
     posterior = interior_posterior(torch.tensor([[1e4, -1e4], [0.0, 0.0]], dtype=dtype))
     for p in (prior, posterior):

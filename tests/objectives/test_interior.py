@@ -1,4 +1,4 @@
-"""Probabilities inside (0, 1): moved by no more than they are rounded by."""
+"""Probabilities inside (0, 1): changed by no more than rounding."""
 
 import math
 

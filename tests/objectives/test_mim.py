@@ -24,7 +24,7 @@ def equation_3(p_zx: Tensor) -> Tensor:
 
 
 def equation_4(p_zx: Tensor) -> Tensor:
-    """<.> stops the gradient at the whole logarithm, E_x[L] in it too."""
+    """<.> stops the gradient at the whole logarithm, including the E_x[L] in it."""
     return -(p_zx * torch.log(p_zx / p_zx.mean(0)).detach()).sum(1).mean()
 
 
@@ -42,7 +42,7 @@ def test_theorem_1_the_stopped_gradient_is_the_gradient(n_states: int) -> None:
 
 
 def test_theorem_1_is_special_to_the_mutual_information() -> None:
-    """Appendix A: in other objectives the gradient through E_x[L] is not 0; that of DML needs it."""
+    """Appendix A: for other objectives, the gradient through E_x[L] is not 0; DML needs it."""
     logits = random_logits(30, 5).requires_grad_()
     p_zx = logits.softmax(1)
     (full,) = torch.autograd.grad(nb.DML()(logits), logits)
@@ -115,7 +115,7 @@ def test_prior_terms_by_their_minimum() -> None:
 
 
 def pull_from_collapse(version: int, rest: float) -> float:
-    """|d R_p / d theta| where E = softmax(theta) and all but `rest` of the mass is on one of four states."""
+    """|d R_p / d theta| for E = softmax(theta), with all but `rest` of the mass on one of four states."""
     p_z = torch.tensor([1 - rest, rest / 3, rest / 3, rest / 3], dtype=torch.float64)
     theta = p_z.log().requires_grad_()
     (slope,) = torch.autograd.grad(MIM(0.0, version).prior_term(theta.softmax(0)), theta)
@@ -123,7 +123,7 @@ def pull_from_collapse(version: int, rest: float) -> float:
 
 
 def test_version_2_pulls_where_version_1_lets_go() -> None:
-    """Appendix C.1: as E_k -> 1, the gradient of version 1 goes to 0 and that of version 2 does not."""
+    """Appendix C.1: as E_k -> 1, the gradient of version 1 goes to 0, and that of version 2 does not."""
     near, nearer = 1e-3, 1e-9
     assert pull_from_collapse(1, nearer) < 1e-4 * pull_from_collapse(1, near)
     assert pull_from_collapse(2, nearer) > 0.99 * pull_from_collapse(2, near)
@@ -131,11 +131,11 @@ def test_version_2_pulls_where_version_1_lets_go() -> None:
 
 
 def test_slope_of_version_2_in_the_full_state_grows_as_the_inverse_of_what_is_left() -> None:
-    """Appendix C.1, last equation: the k-th term tends to 1/c with c = 1 - E_k (times (K - 1)/K); version 1's to 0."""
+    """Appendix C.1, last equation: the k-th term tends to 1/c with c = 1 - E_k (times (K - 1)/K), in version 1 to 0."""
     for c in (1e-3, 1e-6):
         p_z = torch.tensor([1 - c, c], dtype=torch.float64, requires_grad=True)
         (v2,) = torch.autograd.grad(MIM(0.0, 2).prior_term(p_z), p_z)
-        # Along the simplex E_1 rises as E_2 falls: (K - 1)/K from log(1 - E_1) and 1/K from log E_2, twice for K = 2.
+        # Along the simplex, E_1 rises as E_2 falls: (K - 1)/K from log(1 - E_1) and 1/K from log E_2, twice for K = 2.
         assert float(v2[0] - v2[1]) == pytest.approx(1 / c, rel=2 * c)
         (v1,) = torch.autograd.grad(MIM(0.0, 1).prior_term(p_z), p_z)
         assert float(v1[0]) - 1 == pytest.approx(0.0, abs=2 * c)  # log E_k, after the constant that softmax removes
@@ -148,7 +148,7 @@ def test_version_2_is_exact_where_1_minus_p_is_rounded_to_0_in_float32() -> None
 
 
 def test_version_2_brings_back_a_state_below_the_floor() -> None:
-    """The least probability told from 0 is 1e-19 in float32; a state at 1e-26 is still pulled up, not forgotten."""
+    """In float32, the smallest probability that differs from 0 is 1e-19; a state at 1e-26 is still pulled up."""
     logits = torch.zeros(4, 3)
     logits[:, 0] = -60.0
     logits.requires_grad_()
@@ -209,7 +209,7 @@ def test_an_unknown_version_is_refused() -> None:
 
 
 def test_the_term_of_a_sample_has_the_gradient_of_the_entropy_in_each_probability() -> None:
-    """-(log p + 1), which the softmax before it does not tell from -log p."""
+    """-(log p + 1), which has the same effect as -log p before a softmax."""
     p_zx = random_logits(4, 3).softmax(dim=1).requires_grad_()
     (gradient,) = torch.autograd.grad(MIM().sample_term(p_zx, p_zx.mean(0)).sum(), p_zx)
     torch.testing.assert_close(gradient, -(p_zx.detach().log() + 1), rtol=0, atol=1e-12)

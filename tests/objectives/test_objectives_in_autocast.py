@@ -1,4 +1,4 @@
-"""Objectives, R_c and virtual adversarial smoothness inside autocast: the same numbers as outside of it."""
+"""Objectives, R_c and virtual adversarial smoothness inside autocast: the same numbers as outside."""
 
 from collections.abc import Callable
 
@@ -16,7 +16,7 @@ def rows(*shape: int) -> Tensor:
 
 
 def in_and_out(compute: Callable[[], Tensor]) -> tuple[Tensor, Tensor]:
-    """What a function gives inside autocast, and outside of it, with the same random numbers."""
+    """The results of a function inside and outside autocast, with the same random numbers."""
     found = []
     for enabled in (True, False):
         torch.manual_seed(5)
@@ -28,7 +28,7 @@ def in_and_out(compute: Callable[[], Tensor]) -> tuple[Tensor, Tensor]:
 @every_objective
 @pytest.mark.parametrize("shape", [(50, 3), (50, 3, 4)], ids=["vector", "positions"])
 def test_value_and_gradient_of_an_objective(case: Case, shape: tuple[int, ...]) -> None:
-    """The backward pass inside autocast too, as a step of the training loop has it."""
+    """The backward pass is inside autocast, too, as in a step of the training loop."""
     logits = rows(*shape)
 
     def compute() -> Tensor:
@@ -43,7 +43,7 @@ def test_value_and_gradient_of_an_objective(case: Case, shape: tuple[int, ...]) 
 
 
 class ByProducts(Objective):
-    """Terms written with matrix products, which autocast would make in half precision."""
+    """Terms with matrix products, which autocast would compute in half precision."""
 
     def sample_term(self, p_zx: Tensor, p_z: Tensor) -> Tensor:
         return p_zx @ p_z.log()
@@ -59,7 +59,7 @@ def test_terms_of_a_users_objective_are_made_outside_of_autocast() -> None:
 
 
 def kept_in_float32(x: Tensor) -> Tensor:
-    """No matrix product, and hence nothing that autocast touches."""
+    """Without a matrix product, so autocast changes nothing."""
     return torch.stack([x.sum(1).tanh(), x.square().sum(1), x[:, 0]], dim=1)
 
 
@@ -93,7 +93,7 @@ def test_the_function_is_called_in_the_callers_autocast(compute: Callable[..., T
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_divergence_of_logits_in_half_precision_is_float32(dtype: torch.dtype) -> None:
-    """The softmax of half a dozen digits, not of two."""
+    """The softmax has six digits, not two."""
     logits, others = rows(20, 4).to(dtype), (rows(20, 4) + 0.1 * rows(20, 4).flip(0)).to(dtype)
     expected = divergence(logits.double(), others.double())
     ours = divergence(logits, others)
@@ -102,7 +102,7 @@ def test_divergence_of_logits_in_half_precision_is_float32(dtype: torch.dtype) -
 
 
 def test_difference_of_outputs_in_half_precision_is_float32() -> None:
-    """F(x) = 3x in bfloat16: R_c from the outputs as they are, its sum not rounded once more."""
+    """F(x) = 3x in bfloat16: R_c is computed from these outputs, and its sum is not rounded again."""
     x = rows(20, 6).bfloat16().float()
     with torch.autocast("cpu", torch.bfloat16):
         R_c = smoothness(lambda x: (3.0 * x).bfloat16(), x, scale=10.0)

@@ -1,4 +1,4 @@
-"""Objectives by name, and what is recorded of them."""
+"""Objectives by name, and their records."""
 
 from pathlib import Path
 

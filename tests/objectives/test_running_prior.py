@@ -9,7 +9,7 @@ from neuralbayes import DML, RunningPrior
 
 
 def test_average_is_the_weighted_mean_of_all_batches() -> None:
-    """a_t = (1 - m) / (1 - m^t) makes E the mean with weights m^(t - s), from the first batch on."""
+    """a_t = (1 - m) / (1 - m^t) makes E the mean with weights m^(t - s), starting with the first batch."""
     batches = torch.rand(6, 4, dtype=torch.float64)
     running = RunningPrior(momentum=0.7)
     for t in range(1, 7):
@@ -70,7 +70,7 @@ def test_a_momentum_that_never_learns_or_never_settles_is_refused(momentum: floa
 
 
 def test_the_average_is_kept_without_gaps_whatever_the_layout_of_the_prior() -> None:
-    """A prior of a network in channels_last has its states next to each other."""
+    """The prior of a network in channels_last has its states next to each other in memory."""
     p_z = torch.rand(2, 2, 3).movedim(-1, 0)
     running = RunningPrior()
     assert torch.equal(running.update(0, p_z), p_z)

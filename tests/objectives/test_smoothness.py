@@ -19,7 +19,7 @@ def random_batch(*shape: int) -> Tensor:
 
 
 class Recorder:
-    """F(x) = 3x, and what it was called with."""
+    """F(x) = 3x, and its inputs."""
 
     def __init__(self) -> None:
         self.inputs: list[Tensor] = []
@@ -33,7 +33,7 @@ class Recorder:
 
 
 def test_a_map_that_stretches_every_direction_alike() -> None:
-    """||3x - 3(x + zeta d)||^2 / zeta^2 = 9 for unit d, whatever zeta and d."""
+    """||3x - 3(x + zeta d)||^2 / zeta^2 = 9 for unit d, for any zeta and d."""
     value = smoothness(lambda x: 3.0 * x, random_batch(8, 5))
     assert value.item() == pytest.approx(9.0, rel=1e-9)
 
@@ -54,7 +54,7 @@ def test_a_linear_map_costs_the_mean_square_of_its_stretches() -> None:
 
 
 def test_directions_outside_the_span_of_the_data_cost_nothing() -> None:
-    """Eq. 12: the last two coordinates are 0 in every sample, so that F may be as steep there as it likes."""
+    """Eq. 12: the last two coordinates are 0 in every sample, so F may have any slope there."""
     x = random_batch(8, 5)
     x[:, 3:] = 0.0
     assert smoothness(lambda x: 1e6 * x[:, 3:], x).item() == 0.0
@@ -139,7 +139,7 @@ def test_one_step_length_for_the_batch_or_one_for_each_sample(zeta: str) -> None
 
 
 def test_step_lengths_have_the_scale_asked_for() -> None:
-    """zeta ~ N(0, scale^2): the root mean square over 400 draws is within 10 %, signs are both."""
+    """zeta ~ N(0, scale^2): the root mean square over 400 draws is within 10 %, with both signs."""
     record, x = Recorder(), torch.ones(400, 1, dtype=torch.float64)
     smoothness(record, x, scale=0.5, zeta="sample")
     steps = record.inputs[1] - x
@@ -148,7 +148,7 @@ def test_step_lengths_have_the_scale_asked_for() -> None:
 
 
 def test_steps_stay_away_from_0() -> None:
-    """Of 8000 normal numbers some 6 are below 1/1000; without the bound their differences would be rounding."""
+    """About 6 of 8000 normal numbers are below 1/1000; without the bound, their differences would be rounding."""
     lengths = []
     for seed in range(4):
         record, x = Recorder(), torch.ones(2000, 1, dtype=torch.float64)
@@ -182,7 +182,7 @@ def test_only_a_fraction_is_perturbed(fraction: float, n_perturbed: int) -> None
 
 
 def test_a_fraction_is_unbiased() -> None:
-    """F(x) = x^2 on the line with tiny steps: each sample's term is 4 x_i^2, and only the choice is random."""
+    """F(x) = x^2 on the line with tiny steps: the term of each sample is 4 x_i^2, and only the choice is random."""
     x = torch.tensor([[1.0], [2.0], [3.0], [4.0], [5.0]], dtype=torch.float64)
     g = generator()
     values = [smoothness(torch.square, x, 1e-7, fraction=0.4, generator=g).item() for _ in range(400)]
@@ -212,7 +212,7 @@ def test_weights_are_those_of_a_mean() -> None:
 
 @pytest.mark.parametrize("fraction", [1.0, 0.5])
 def test_gradient_passes_through_both_branches(fraction: float) -> None:
-    """Against finite differences in the weights, from the same random numbers each time."""
+    """Compared with finite differences in the weights, with the same random numbers each time."""
     x = random_batch(6, 3)
     W = random_batch(3, 2).requires_grad_()
 

@@ -1,4 +1,4 @@
-"""beta * R_c on what a network returns, and the options of both forms."""
+"""beta * R_c on the outputs of a network, and the options of both forms."""
 
 import math
 
@@ -32,7 +32,7 @@ class Two(nn.Module):
     ids=["pooled", "logits", "posterior", "callable"],
 )
 def test_what_is_kept_smooth_of_the_last_output(of: str, F: object) -> None:
-    """Appendix B pools the last hidden state, section 4.2 takes L(x), the authors' DML the logits."""
+    """Appendix B pools the last hidden state, section 4.2 uses L(x), and the authors' DML uses the logits."""
     x = random_batch(6, 3, 2, 2)
     options = {"scale": 0.2, "fraction": 0.5, "zeta": "sample", "center": True, "coefficients": "binary"}
     torch.manual_seed(3)
@@ -115,7 +115,7 @@ def test_any_weight_that_is_not_negative_is_taken(beta: float) -> None:
 
 
 def test_weights_of_samples_reach_the_sum() -> None:
-    """A map that stretches the first sample only, in which all the weight is."""
+    """A map that stretches only the first sample, which has all the weight."""
     x = torch.eye(4, dtype=torch.float64)
     stretch = torch.tensor([3.0, 0.0, 0.0, 0.0], dtype=torch.float64)[:, None]
     value = Smoothness(of="logits")(lambda batch: stretch * batch, x, sample_weight=torch.tensor([1.0, 0.0, 0.0, 0.0]))

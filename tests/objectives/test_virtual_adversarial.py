@@ -23,7 +23,7 @@ def test_the_divergence_is_the_loop_over_states():
 
 
 def test_the_direction_is_the_first_eigenvector_of_the_hessian():
-    """On logits W x the Hessian of the divergence at x is W' (diag p - p p') W."""
+    """For logits W x, the Hessian of the divergence at x is W' (diag p - p p') W."""
     weight, function = linear(5, 6)
     x = torch.randn(4, 6, dtype=torch.float64)
     r = adversarial_perturbation(function, x, 1.0, n_iterations=200, step=1e-4)
@@ -96,7 +96,7 @@ def test_the_value_is_the_mean_divergence_with_the_clean_output_held_fixed():
     (slope,) = torch.autograd.grad(value, network.weight)
     (expected,) = torch.autograd.grad(divergence(target, network(x + r)).mean(), network.weight)
     torch.testing.assert_close(slope, expected)
-    assert network.weight.grad is None  # looking for the direction leaves nothing on the parameters
+    assert network.weight.grad is None  # the search for the direction leaves no gradients on the parameters
 
 
 def test_the_gradient_is_that_of_finite_differences_at_a_fixed_perturbation():
@@ -122,7 +122,7 @@ def test_a_wrong_parameter_is_named(settings, message):
 
 
 class Recorder:
-    """A function, and what it was called with."""
+    """A function that records its inputs."""
 
     def __init__(self, function):
         self.function = function
@@ -161,7 +161,7 @@ def test_the_search_starts_with_a_small_step_from_the_samples_in_a_random_direct
 
 
 def test_a_sharp_softmax_has_a_direction_beside_one_that_is_not():
-    """The gradients of the two samples differ by 26 powers of ten, and the square of the smaller one is 0."""
+    """The gradients of the two samples differ by a factor of 1e26, and the square of the smaller one is 0."""
     r = adversarial_perturbation(
         lambda x: torch.cat([torch.zeros_like(x), -x], dim=1), torch.tensor([[0.0], [60.0]]), 1.0
     )

@@ -1,4 +1,4 @@
-"""Several outputs of one network: appendix B's sum over hidden states and scales."""
+"""Several outputs of one network: the sum over hidden states and scales of appendix B."""
 
 import math
 
@@ -93,7 +93,7 @@ def test_tensors_are_taken_whatever_follows_their_samples() -> None:
 
 
 def test_what_a_network_returned_is_named_down_to_its_shapes() -> None:
-    """A recurrent network returns its outputs and, beside them, its last states."""
+    """A recurrent network returns its outputs and, in addition, its last states."""
     outputs = (torch.zeros(6, 4), (torch.zeros(1, 6, 4), None))
     with pytest.raises(TypeError, match=r"got tuple of \(6, 4\), tuple of \(1, 6, 4\), NoneType"):
         as_list(outputs)
@@ -109,5 +109,5 @@ def test_a_sum_keeps_running_averages_of_its_own() -> None:
 
 
 def test_a_vector_says_how_many_samples_there_are():
-    """Several outputs of one dimension each, such as energies, have as many samples as the first."""
+    """Several outputs with one dimension each, such as energies, have as many samples as the first one."""
     assert [len(t) for t in as_list([torch.zeros(5), torch.zeros(5)])] == [5, 5]

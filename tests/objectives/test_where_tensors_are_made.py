@@ -1,4 +1,4 @@
-"""Each tensor that an objective makes lies on the device of its inputs, and has their type."""
+"""Each tensor that an objective creates has the device and the type of its inputs."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ FACTORIES = (torch.randn, torch.randperm, torch.full, torch.zeros, torch.as_tens
 
 
 class Factories(TorchFunctionMode):
-    """Notes the device and the type that tensors are asked to have."""
+    """Record the requested device and type of new tensors."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -28,7 +28,7 @@ class Factories(TorchFunctionMode):
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_a_uniform_target_is_made_where_the_prior_is(version: int) -> None:
-    """Tensors of the meta device have no values, and cannot be added to those of another."""
+    """Tensors of the meta device have no values, and cannot be added to tensors of another device."""
     p_z = torch.empty(4, 3, 3, device="meta", dtype=torch.float64)
     value = MIM(version=version).prior_term(p_z)
     assert (value.device.type, value.dtype, value.shape) == ("meta", torch.float64, (3, 3))

@@ -1,4 +1,4 @@
-"""What the dendrogram draws: branches, colours, leaves."""
+"""Elements of the dendrogram: branches, colours, leaves."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Each display draws what it was given, into axes that are given or new."""
+"""Each display draws its data, into given axes or new ones."""
 
 import math
 

@@ -69,7 +69,7 @@ def test_more_features_are_drawn_by_their_principal_components():
     plane = POINTS * [5.0, 1.0]
     ax = plot_labels(plane @ directions.T + 7.0, LABELS)
     found = drawn(ax)
-    # The plane is found, so that all distances from the centre are kept.
+    # The plane is found, so all distances from the centre are kept.
     expected = np.linalg.norm(plane - plane.mean(axis=0), axis=1)
     np.testing.assert_allclose(np.sort(np.linalg.norm(found, axis=1)), np.sort(expected), atol=1e-6)
     assert found[:, 0].var() > found[:, 1].var()
@@ -85,7 +85,7 @@ def test_features_of_different_units_are_drawn_as_a_standardised_fit_saw_them():
     other_units = plot_labels(rows * [7.0, 0.1, 1e-3], LABELS, standardize=True)
     np.testing.assert_allclose(np.abs(drawn(other_units)), np.abs(drawn(ax)), atol=1e-9)
     assert np.abs(drawn(plot_labels(rows, LABELS))).max() > 1e6
-    two = plot_labels(rows[:, 1:], LABELS, standardize=True)  # axes of their own keep their units
+    two = plot_labels(rows[:, 1:], LABELS, standardize=True)  # separate axes keep their units
     assert np.abs(drawn(two)).max() > 1e6
     constant = plot_labels(np.column_stack([rows, np.full(60, 3.0)]), LABELS, standardize=True)
     assert np.isfinite(drawn(constant)).all()

@@ -1,4 +1,4 @@
-"""A test part for images that come without one: every class in both parts, the same for the same seed."""
+"""A test part for images without one: every class in both parts, and the same for the same seed."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Probes of two parts: heads, protocols, what is computed once."""
+"""Probes of two parts: heads, protocols, and caching."""
 
 import json
 
@@ -25,7 +25,7 @@ def rows(n, seed=0, noise=0.7, n_classes=3):
 
 
 def pictures(n, seed=0):
-    """Bright on the left or on the right."""
+    """Make pictures that are bright on the left or on the right."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 2, n)
     x = rng.integers(0, 100, (n, *SHAPE), dtype=np.uint8)
@@ -41,7 +41,7 @@ def encoder():
 
 
 class Counting(ArraySource):
-    """Counts how often it is asked for images."""
+    """Count the requests for images."""
 
     reads = 0
 
@@ -108,7 +108,7 @@ def test_curves_are_of_the_images_that_choose_the_epoch():
 
 
 def test_no_test_image_takes_part_in_training_or_in_choosing_the_epoch():
-    """Under the honest protocol the classifier is the same whatever the other test images are."""
+    """Under the validation protocol, the classifier does not depend on the test images."""
     x, y = rows(200, seed=1, noise=2.0)
     for head in ("linear", "mlp"):
         whole = probe_parts(rows(300), (x, y), head=head, max_epochs=6, seeds=2)

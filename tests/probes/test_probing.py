@@ -1,4 +1,4 @@
-"""nb.probe: any encoder, labels as they come, and a test part of its own."""
+"""nb.probe: any encoder, labels of any kind, and a given test part."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ def rows(n: int = 200, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 
 def images(n: int = 40) -> tuple[np.ndarray, np.ndarray]:
-    """Bright on the left or on the right."""
+    """Make pictures that are bright on the left or on the right."""
     y = np.arange(n) % 2
     x = np.random.default_rng(0).integers(0, 60, (n, 22, 22, 1), dtype=np.uint8)
     for i, side in enumerate(y):

@@ -1,4 +1,4 @@
-"""The page of the demo, without a browser: what it says, that it needs nothing, and that it is the same each time."""
+"""The page of the demo, without a browser: its content, that it needs nothing, and that it is reproducible."""
 
 import base64
 import re

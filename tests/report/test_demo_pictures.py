@@ -1,4 +1,4 @@
-"""The pictures of the demo: what is drawn is what was given."""
+"""The pictures of the demo show the given data."""
 
 import numpy as np
 import pytest
@@ -68,7 +68,7 @@ def test_the_map_fades_away_from_the_points():
     corner = np.array([[-2.9, -2.9]])
     (ax,) = draw_manifolds([panel(points=corner, labels=np.zeros(1, np.int64))]).axes
     opacity = ax.images[0].get_array()[..., 3]
-    assert opacity[0, 0] == PALE  # the first row is the bottom one
+    assert opacity[0, 0] == PALE  # the first row is at the bottom
     assert opacity[-1, -1] == 0.0
 
 

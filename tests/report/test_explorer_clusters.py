@@ -1,4 +1,4 @@
-"""The explorer of clusters of images, and of rows that touch."""
+"""The explorer of clusters of images, and of rows that may touch."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The page of a table explains its clusters: cards, heat map, rows with reasons, and what was tried."""
+"""The page of a table explains its clusters: cards, heat map, rows with reasons, and the numbers that were tried."""
 
 import base64
 

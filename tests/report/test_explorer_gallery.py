@@ -1,4 +1,4 @@
-"""Clusters of pictures and of texts, shown by their members."""
+"""Clusters of pictures and texts, shown by their members."""
 
 import numpy as np
 import pytest
@@ -46,7 +46,7 @@ def test_clusters_of_texts_are_named_by_their_words_and_shown_by_different_texts
     )
     first, second = found.cards
     assert (first.size, first.share, first.separation) == (3, 0.5, pytest.approx(61))
-    assert [one.text for one in first.typical] == ["reset my password", "password lost"]  # not twice the same
+    assert [one.text for one in first.typical] == ["reset my password", "password lost"]  # no duplicates
     assert second.borderline[0].text == "parcel or password"
     assert second.borderline[0].second == found.names[0]
     assert second.classes == [("post", pytest.approx(2 / 3)), ("access", pytest.approx(1 / 3))]

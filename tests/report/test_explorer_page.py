@@ -1,4 +1,4 @@
-"""The page of a run and of a model, without a browser: what is in it, that names are text, and what is refused."""
+"""The page of a run and of a model, without a browser: its content, names as text, and errors."""
 
 import base64
 import re
@@ -44,7 +44,7 @@ def model_page(folder):
 
 
 def refused(capsys, *words):
-    """What the command says when it ends with an error of the user's."""
+    """The message of the command if it ends with a user error."""
     assert main(["report", *map(str, words)]) == 2
     return " ".join(capsys.readouterr().err.split())
 

@@ -1,4 +1,4 @@
-"""The parts that a page is made of: samples, places on the map, sheets of thumbnails, words, commands."""
+"""The parts of a page: samples, places on the map, sheets of thumbnails, words, commands."""
 
 import base64
 import io

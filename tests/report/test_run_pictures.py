@@ -37,9 +37,9 @@ def test_filters_are_scaled_one_by_one_and_the_loudest_comes_first(channels):
     weight[2, :, 1, 1] = 5.0
     wall = FiltersDisplay(weight).plot().ax_.images[0].get_array()
     assert wall[:3, :3].shape == (3, 3, 3)
-    np.testing.assert_allclose(wall[1, 1], 1.0)  # the largest weight of the loudest filter
-    np.testing.assert_allclose(wall[0, 4], 0.0)  # the negative one of the faint filter is black all the same
-    np.testing.assert_allclose(wall[0, 0], 0.5)  # zero is grey, in a silent filter too
+    np.testing.assert_allclose(wall[1, 1], 1.0)  # the largest weight of the strongest filter
+    np.testing.assert_allclose(wall[0, 4], 0.0)  # the negative weight of the weak filter is black all the same
+    np.testing.assert_allclose(wall[0, 0], 0.5)  # zero is grey, even in a filter of zeros
 
 
 def test_many_filters_are_cut_to_the_loudest():

@@ -1,4 +1,4 @@
-"""`neuralbayes reproduce all --scale smoke`, with worker processes: what it leaves, interrupted and not."""
+"""`neuralbayes reproduce all --scale smoke` with worker processes: its files, with and without interruption."""
 
 import json
 import signal
@@ -25,14 +25,14 @@ def _places(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory, _places):
-    """Everything, run once by one seed; `record` beside it has a copy of the numbers."""
+    """Everything, run once with one seed; `record` next to it has a copy of the numbers."""
     out = tmp_path_factory.mktemp("all")
     assert main(["reproduce", "all", "--out", str(out), "--record", str(out / "record"), *ONE, "--quiet"]) == 0
     return out
 
 
 def tables(out, name):
-    """The tables and claims of an experiment, without the line that tells the time it took."""
+    """The tables and claims of an experiment, without the line about the time it took."""
     lines = (out / name / "smoke.md").read_text(encoding="utf-8").splitlines()
     return [line for line in lines if "hours" not in line]
 

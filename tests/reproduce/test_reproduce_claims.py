@@ -1,4 +1,4 @@
-"""What tables and claims make of results that are made up."""
+"""Tables and claims from made-up results."""
 
 import pytest
 from reproduce_cases import (
@@ -42,7 +42,7 @@ def test_small_minibatches_hurt_and_the_exact_prior_mends_it():
     table, published = table_batch.tables(results)
     assert table.head == ("mini-batch, p(z)", "batch 50", "batch 100")
     assert table.rows[0] == ("10, minibatch", "20.0 ± 0.2 (25.0 ± 0.2)", "30.0 ± 0.2 (35.0 ± 0.2)")
-    assert table.rows[5][1] == table.rows[3][1]  # one mini-batch a batch: its p(z) is the exact one
+    assert table.rows[5][1] == table.rows[3][1]  # one mini-batch per batch, so its p(z) is exact
     assert published.rows[1] == ("100", "N/A", "67.97", "66.41", "78.12", "78.91")
     assert len(table_batch.draw(results).axes) == 2
 

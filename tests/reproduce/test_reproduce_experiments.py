@@ -1,4 +1,4 @@
-"""Experiments as data: their runs, hashes and published numbers; what a run leaves in its folder."""
+"""Experiments as data: their runs, hashes and published numbers, and the files of a run."""
 
 import json
 from dataclasses import dataclass, replace
@@ -35,7 +35,7 @@ class Sum(Run):
 
 
 def adding(calls):
-    """The experiment of such runs, and a list of what was run."""
+    """The experiment of such runs, and a list of the runs done."""
 
     def run_one(run, folder):
         calls.append(run)
@@ -98,7 +98,7 @@ def test_an_unknown_experiment_is_refused():
 
 
 def test_what_the_paper_measured_are_multiples_of_one_in_128():
-    """But what it quotes from others: a slip in copying a number would show here."""
+    """Except for quoted numbers: a mistake in copying a number would show here."""
     measured = [value for row in table_batch.PAPER.values() for value in row.values()]
     measured += [v for (key, _), row in classification.PAPER.items() if key != "infomax" for v in row.values()]
     measured += [*ablation.PAPER.values(), *mnist_dml.PAPER.values()]

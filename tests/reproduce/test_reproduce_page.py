@@ -61,7 +61,7 @@ def test_the_page_has_each_claim_in_a_line_and_says_what_was_not_run(recorded, t
     assert "CIFAR-10 (table 2)" not in rest
     assert "| Neural Bayes-MIM, last layer | 82.81 | 65.0 ± 0.2 | 60.0 ± 0.2 |" in rest
     assert "21 of 40 runs" in rest
-    # 21 runs of two layers and 21 of one, of which three random encoders are the same
+    # 21 runs of two layers and 21 of one; three random encoders are the same
     assert "Over 60 probes, the accuracy under the paper's protocol is +5.0 ± 0.0 points above" in rest
     assert str(tmp_path) not in text
     pictures = {path.name for path in (out / "pictures").iterdir()}

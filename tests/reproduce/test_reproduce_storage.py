@@ -1,4 +1,4 @@
-"""`neuralbayes reproduce --storage`: several commands, each run done once, whoever is killed."""
+"""`neuralbayes reproduce --storage`: several commands do each run once, even if some are killed."""
 
 import os
 import signal
@@ -32,7 +32,7 @@ def storage(tmp_path):
 
 
 def started(storage, out):
-    """Another command on the same storage, as on another machine."""
+    """Start another command on the same storage, as on another machine."""
     words = [*WORDS, "--storage", storage, "--out", str(out)]
     return subprocess.Popen(
         [sys.executable, "-m", "neuralbayes", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -40,7 +40,7 @@ def started(storage, out):
 
 
 def attempts(storage):
-    """For each run, how the attempts at it ended; trials that were made twice are left out."""
+    """The outcome of each attempt at each run; trials that were made twice are left out."""
     ended = {run.key: [] for run in RUNS}
     with Queue(storage, "neuralbayes reproduce mnist-dml --scale smoke --seeds 1").open() as study:
         for trial in study.get_trials():
@@ -83,7 +83,7 @@ def test_what_is_finished_in_the_folder_is_told_and_not_repeated(storage, tmp_pa
 @pytest.mark.slow
 @pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGTERM])
 def test_in_a_common_folder_a_run_goes_on_where_a_killed_command_was(storage, tmp_path, signum):
-    """Its worker saves and puts the run back, also when nobody is left to ask for it."""
+    """The worker saves the run and puts it back, even if no command asks for it."""
     out = tmp_path / "out"
     killed = started(storage, out)
     deadline = time.monotonic() + 120

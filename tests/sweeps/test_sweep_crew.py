@@ -1,4 +1,4 @@
-"""Worker processes and who watches them, with jobs that take no time."""
+"""Worker processes and their supervision, with jobs that take no time."""
 
 import os
 import signal
@@ -95,7 +95,7 @@ def test_a_command_that_is_ended_leaves_no_worker_and_puts_back_what_it_had_begu
         break
     with queue.open() as study:
         waiting = [trial.user_attrs["job"] for trial in study.get_trials() if trial.state == TrialState.WAITING]
-    assert sorted(waiting) == list(LABELS)  # at once: no heartbeat has to be missed
+    assert sorted(waiting) == list(LABELS)  # at once, without waiting for a missed heartbeat
 
 
 def test_so_many_workers_as_there_are_cores(monkeypatch):

@@ -1,4 +1,4 @@
-"""Jobs in a database: each done once, whoever is killed; two studies on one database stand for two machines."""
+"""Jobs in a database: each is done once, even after kills; two studies on one database stand for two machines."""
 
 import threading
 import time
@@ -40,7 +40,7 @@ def states(study, job):
 
 
 def take(study):
-    """Let a waiting job run whose process is never heard of again."""
+    """Start a waiting job whose process never reports again."""
     trial = next(trial for trial in study.get_trials() if trial.state == TrialState.WAITING)
     assert study._storage.set_trial_state_values(trial._trial_id, TrialState.RUNNING)
     study._storage.record_heartbeat(trial._trial_id)
@@ -48,7 +48,7 @@ def take(study):
 
 
 def test_each_job_is_done_once_and_all_know_every_result(queue):
-    """By four processes, here threads, that begin at the same moment: all see that the jobs are missing."""
+    """Four processes, here threads, start at the same moment and all see that the jobs are missing."""
     barrier, done, problems = threading.Barrier(4), [], []
 
     def do(job, trial):
@@ -97,7 +97,7 @@ def test_a_job_whose_heartbeats_stop_is_taken_up_once(queue, study):
 
 
 def test_a_job_whose_heartbeats_go_on_is_left_alone(queue, study, monkeypatch):
-    """Also when it takes far longer than the time after which a silent one is taken up."""
+    """This also holds if it takes far longer than the time after which a silent job is taken over."""
     monkeypatch.setattr(worker, "INTERVAL", 0.2)
     add(study, ["a"])
     done = []
@@ -117,7 +117,7 @@ def test_a_job_whose_heartbeats_go_on_is_left_alone(queue, study, monkeypatch):
 
 
 def test_a_result_that_comes_when_another_process_has_the_job_is_dropped(queue, study):
-    """A machine that slept; both get the same result, and it counts once."""
+    """A machine that slept: both get the same result, and it counts once."""
     add(study, ["a"])
     runs = []
 
@@ -216,7 +216,7 @@ def test_what_is_no_storage_is_refused(tmp_path, storage, message):
 
 
 def test_sqlite_lets_one_of_two_that_read_at_the_same_time_take_a_job(queue, study, monkeypatch):
-    """Optuna reads a trial, and then writes it: between the two another process must not get in."""
+    """Optuna reads a trial and then writes it: no other process may interfere between the two."""
     add(study, ["a"])
     with ExitStack() as opened:
         storages = [opened.enter_context(queue.open())._storage._backend for _ in range(2)]

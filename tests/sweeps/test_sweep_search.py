@@ -1,4 +1,4 @@
-"""A search of the settings of `pretrain`: its trials, its folder, going on with it."""
+"""A search of the settings of `pretrain`: its trials, its folder, and how it continues."""
 
 import json
 from dataclasses import replace
@@ -31,7 +31,7 @@ def _short_probes(monkeypatch):
 
 @pytest.fixture(scope="module")
 def pictures(tmp_path_factory):
-    """Labelled bars with a test part that nobody may look at: its labels are nonsense."""
+    """Labelled bars with a test part that must not be used: its labels are nonsense."""
     path = tmp_path_factory.mktemp("pictures") / "bars.npz"
     x, y = bars(60)
     np.savez(path, train_images=x, train_labels=y, test_images=x[:2], test_labels=np.array([7, 9]))
@@ -40,7 +40,7 @@ def pictures(tmp_path_factory):
 
 @pytest.fixture
 def run(pictures, tmp_path):
-    """Does a trial in the folder ``trial``, unless told otherwise."""
+    """Run a trial in the folder ``trial``, unless told otherwise."""
 
     def run(folder="trial", metric="probe", objective=None, report=None, **settings):
         return run_trial(pictures, replace(QUICK, **settings), metric, tmp_path / folder, objective, report)
@@ -55,7 +55,7 @@ def plan(pictures, *words, **options):
 
 @pytest.fixture
 def inside(monkeypatch):
-    """Let this process do the trials, one after the other, as a worker would."""
+    """Run the trials in this process, one after the other, like a worker."""
 
     def do_jobs(queue, labels, do, **options):
         with queue.open() as study:
@@ -147,7 +147,7 @@ def test_settings_that_are_drawn_twice_are_trained_once(pictures, tmp_path, insi
 
 
 def test_a_trial_that_falls_behind_the_median_is_ended(pictures, tmp_path, inside, monkeypatch):
-    """After five trials, which Optuna's pruner waits for: here each is worth less than the one before."""
+    """After five trials, which Optuna's pruner waits for; here, each is worse than the one before."""
     worth = iter(range(100, 0, -1))
     few = replace(pictures, limit=20)
     source = few.load().source

@@ -1,4 +1,4 @@
-"""What `--search` and `--set` mean, and what they refuse."""
+"""The meaning of `--search` and `--set`, and their errors."""
 
 import re
 

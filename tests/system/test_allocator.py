@@ -1,4 +1,4 @@
-"""Free memory is given back to the system."""
+"""Free memory is returned to the system."""
 
 import sys
 from collections.abc import Iterator

@@ -87,7 +87,7 @@ def test_the_same_number_inside_autocast(name: str, shape: tuple[int, ...]) -> N
 @pytest.mark.parametrize("shape", [(6, 3), (6, 3, 2, 2)])
 @pytest.mark.parametrize("last", [False, True], ids=["contiguous", "channels_last"])
 def test_weighted_sum_has_the_right_gradients(shape: tuple[int, ...], last: bool) -> None:
-    """First and second, in values and weights."""
+    """First and second derivatives, in values and weights."""
     weight = torch.rand(6, dtype=torch.float64, requires_grad=True)
     values = torch.randn(shape, dtype=torch.float64)
     if last:
@@ -108,7 +108,7 @@ def test_weighted_sum_by_hand() -> None:
 
 
 def test_the_backward_pass_of_a_weighted_sum_leaves_autocast_too() -> None:
-    """0.1 has no short binary form: a product in bfloat16 would show."""
+    """0.1 has no short binary form, so a product in bfloat16 would differ."""
     values = torch.ones(2, 2, requires_grad=True)
     with torch.autocast("cpu", torch.bfloat16):
         weighted_sum(torch.tensor([0.1, 0.3]), values).backward(torch.tensor([0.7, 1.0]))

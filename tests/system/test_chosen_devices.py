@@ -1,4 +1,4 @@
-"""Which device is taken, and that a network which computes elsewhere stays where it is."""
+"""The choice of the device, and networks that stay on the device where they compute."""
 
 from pathlib import Path
 

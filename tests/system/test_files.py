@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Files that are complete or absent."""
 
 import json
 import os
@@ -60,7 +60,7 @@ def test_an_error_leaves_no_file_where_there_was_none(tmp_path: Path) -> None:
 
 
 def test_the_temporary_file_is_beside_its_place_and_of_its_format(tmp_path: Path) -> None:
-    """Beside it, so that the rename is atomic; with its suffix, since matplotlib and pandas go by it."""
+    """In the same folder, so the rename is atomic; with the same suffix, because matplotlib and pandas use it."""
     with atomic_write(tmp_path / "picture.png") as temporary:
         assert temporary.parent == tmp_path
         assert temporary.suffix == ".png"
@@ -90,7 +90,7 @@ def test_permissions_are_those_of_an_ordinary_file(tmp_path: Path, exists: bool)
     ordinary = tmp_path / "ordinary"
     ordinary.touch()
     assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE(ordinary.stat().st_mode) == 0o640
-    assert os.umask(0o027) == 0o027  # left as it was
+    assert os.umask(0o027) == 0o027  # unchanged
 
 
 # JSON
@@ -133,7 +133,7 @@ def test_a_missing_json_file_is_named(tmp_path: Path) -> None:
 def test_a_json_file_that_is_too_large_is_refused_before_it_is_read(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     with open(path, "wb") as file:
-        file.truncate(6 * 2**30)  # which takes no room on the disk
+        file.truncate(6 * 2**30)  # takes no space on the disk
     tracemalloc.start()
     with pytest.raises(ValueError, match=rf"config\.json must have at most {MAX_JSON_BYTES} bytes"):
         read_json(path)

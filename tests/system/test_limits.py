@@ -1,4 +1,4 @@
-"""Limits of control groups, as containers and batch systems set them."""
+"""Limits of control groups, as set by containers and batch systems."""
 
 from neuralbayes.system.limits import cpu_quota, memory_limit
 

@@ -1,4 +1,4 @@
-"""Every trainer over two processes: both end with the same bits, and with what one process ends with."""
+"""Every trainer on two processes: both end with the same bits, and with the same result as one process."""
 
 import os
 from collections.abc import Callable
@@ -21,7 +21,7 @@ if not dist.is_available() or not dist.is_gloo_available():
     pytest.skip("this torch has no gloo", allow_module_level=True)
 
 IMAGES, LABELS = bars(30)
-COMMON = {"encoder": "tiny", "batch_size": 8, "epochs": 3, "learning_rate": 1e-4}  # 12 steps, the last of an epoch of 6
+COMMON = {"encoder": "tiny", "batch_size": 8, "epochs": 3, "learning_rate": 1e-4}  # 12 steps; the last has 6 images
 Result = dict[str, Tensor]
 
 
@@ -34,7 +34,7 @@ def rows() -> Any:
 
 
 def clusters(X: Any, **settings: Any) -> Result:
-    """Twenty-four steps in all, of batches with an odd number of samples, and what they end in."""
+    """Train twenty-four steps on batches with an odd number of samples, and return the result."""
     quick = {"n_clusters": 3, "max_iter": 24, "n_hidden": 16, "n_neighbors": 5, "random_state": 0}
     with in_double():
         labeler = nb.InformationClusterer(**quick | settings).fit(X)
@@ -45,7 +45,7 @@ def clusters(X: Any, **settings: Any) -> Result:
 
 
 def unseeded_clusters() -> Result:
-    """Processes whose global generators differ, and a network of one's own that does too."""
+    """Processes whose global generators differ, and a custom network that differs too."""
     seed = int(os.environ.get("RANK", 0))
     np.random.seed(seed)  # noqa: NPY002  what `random_state=None` draws from
     torch.manual_seed(seed)
@@ -53,7 +53,7 @@ def unseeded_clusters() -> Result:
 
 
 def precise_on_rank_zero(wanted: str) -> str:
-    """What a machine of many kinds of processors would measure."""
+    """Measurements of a machine with different processors."""
     return "float32" if os.environ.get("RANK", "0") == "0" else "bfloat16"
 
 
@@ -91,7 +91,7 @@ def fixed_noise(*shape: int, **kind: Any) -> Tensor:
 
 
 def encoder_of(method: Callable[..., Any], data: Any, config: Any) -> Result:
-    """An encoder draws perturbations on each process from a generator of its own, as `pretrain` does: not here."""
+    """On each process, an encoder draws perturbations from its own generator, as in `pretrain`, but not here."""
     prepare = ImageEncoder.prepare
     with (
         in_double(),
@@ -128,7 +128,7 @@ DIVIDED: dict[str, Callable[[], Result]] = {
     "clusters on unequal processors": clusters_on_unequal_processors,
     "features on unequal processors": features_on_unequal_processors,
 }
-"""Where the processes have to agree on what each would have done in a way of its own."""
+"""Cases in which the processes must agree although each would decide differently."""
 
 
 def all_results(rank: int) -> dict[str, Result]:
@@ -137,7 +137,7 @@ def all_results(rank: int) -> dict[str, Result]:
 
 @pytest.fixture(scope="module")
 def ranks(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Result]]:
-    """What both processes ended with."""
+    """The results of both processes."""
     return results_of_ranks(
         made_once(tmp_path_factory, "trainers", lambda folder: results_of_launched(folder, all_results))
     )
@@ -153,7 +153,7 @@ def test_processes_end_with_the_same_bits(name: str, ranks: list[dict[str, Resul
 
 @pytest.mark.parametrize("name", TRAINERS)
 def test_two_processes_end_with_what_one_ends_with(name: str, ranks: list[dict[str, Result]]) -> None:
-    """To rounding, after a dozen updates and more."""
+    """Agree up to rounding, after a dozen or more updates."""
     alone, together = TRAINERS[name](), ranks[0][name]
     assert alone.keys() == together.keys()
     for key, tensor in alone.items():

@@ -21,7 +21,7 @@ def test_order_depends_on_seed_and_epoch_only():
     assert not torch.equal(first, second)
     assert not torch.equal(Batches(50, 50, seed=4).indices(0), Batches(50, 50, seed=3).indices(0))
     torch.manual_seed(99)
-    # Asked for out of order, of a new object, after other draws: the same batches.
+    # Requested out of order, from a new object, after other draws: the same batches.
     again = Batches(50, 10, seed=3)
     for step in (7, 2, 9, 0):
         assert torch.equal(again.indices(step), batches.indices(step))
@@ -50,7 +50,7 @@ def test_shares_partition_the_batch_evenly(n_in_batch, world_size):
 
 
 def test_pieces_of_the_shares_make_up_pieces_of_the_batch():
-    """A micro-batch of two processes has the samples that it has in one."""
+    """A micro-batch of two processes has the same samples as in one."""
     indices = torch.randperm(12)
     pieces = [share(indices, rank, 2).tensor_split(3) for rank in range(2)]
     for i, piece in enumerate(indices.tensor_split(3)):

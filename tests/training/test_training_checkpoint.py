@@ -120,7 +120,7 @@ def test_a_damaged_newest_one_falls_back_with_a_warning_and_gives_way(tmp_path):
     damage(files(tmp_path)[-1])
     with pytest.warns(RuntimeWarning, match=r"step-000000002.safetensors is damaged.*going back to .*step-000000001"):
         assert load_checkpoint(tmp_path)["step"] == 1
-    # Had the damaged one stayed among the last two, a whole one would have been deleted for it.
+    # If the damaged checkpoint counted among the last two, an intact one would have been deleted.
     save_checkpoint(tmp_path, 1, {"step": torch.tensor(1)})
     assert [path.name for path in files(tmp_path)] == ["step-000000001.safetensors"]
 
@@ -145,7 +145,7 @@ def test_random_generators_go_on_from_a_saved_state(tmp_path):
         return random.gauss(0, 1), np.random.standard_normal(3).tolist(), torch.randn(3).tolist()  # noqa: NPY002
 
     cpu = torch.device("cpu")
-    draw()  # leaves half a pair of Gaussians behind in Python and NumPy
+    draw()  # leaves half a pair of Gaussians in the generators of Python and NumPy
     path = save_checkpoint(tmp_path, 1, get_rng_state(cpu))
     expected = draw()
     set_rng_state(read_checkpoint(path), cpu)

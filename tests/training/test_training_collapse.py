@@ -10,7 +10,7 @@ GOOD = {"loss": 1.0, "mi/a": 0.5, "dead/a": 0.1, "mi/b": 0.5, "dead/b": 0.0}
 
 
 def steps(guard, *metrics):
-    """Messages of the warnings that these metrics, one dictionary a step, give rise to."""
+    """Messages of the warnings caused by these metrics, one dictionary per step."""
     network = nn.Linear(1, 1)
     state = TrainingState(network, torch.optim.SGD(network.parameters()), steps_per_epoch=1, total_steps=100)
     with warnings.catch_warnings(record=True) as caught:

@@ -1,4 +1,4 @@
-"""Settings of a training: what config.json keeps of them, and a training that follows them."""
+"""Settings of a training: their record in config.json, and a training that follows them."""
 
 import json
 from pathlib import Path
@@ -63,7 +63,7 @@ def test_patience_looks_at_what_the_config_monitors() -> None:
         config = Watching(batch_size=4, epochs=9, patience=2)
         return int(train_in_folder(network, step, fetch, 4, config, None)["steps"])
 
-    assert (run("max"), run("min")) == (9, 3)  # rising scores get ever better, or never better than the first
+    assert (run("max"), run("min")) == (9, 3)  # rising scores always improve, or never improve on the first
 
 
 @pytest.mark.parametrize(("n", "steps"), [(9, 1), (10, 2), (1, 1), (8, 1)])

@@ -1,4 +1,4 @@
-"""The folder of a run: one process trains in it, and finds it tidy."""
+"""The folder of a run: one process trains in it, and leftovers are removed."""
 
 import subprocess
 import sys
@@ -36,7 +36,7 @@ def run(folder, callbacks=()):
 
 
 class SecondRun(Callback):
-    """Starts another run in the same folder while this one goes on."""
+    """Start another run in the same folder during this one."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -77,7 +77,7 @@ def test_the_batch_of_a_loss_that_is_not_a_number_is_kept(tmp_path):
 
 
 def test_a_run_that_is_killed_again_and_again_ends_as_if_it_had_not_been():
-    """Five times here; `python benchmarks/guarantees/crashes.py` does it fifty times."""
+    """Five kills here; `python benchmarks/guarantees/crashes.py` does fifty."""
     command = [sys.executable, "-W", "error", str(ROOT / "benchmarks" / "guarantees" / "crashes.py"), "--kills", "5"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""Inference in blocks: every sample once and in order, whatever the blocks."""
+"""Inference in blocks: every sample once and in order, for any block size."""
 
 import numpy as np
 import pytest

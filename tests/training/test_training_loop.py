@@ -20,11 +20,11 @@ from neuralbayes.training import (
 )
 
 X = torch.linspace(-1, 1, 20).reshape(20, 1)
-BATCHES = Batches(20, 6, seed=5)  # 4 steps an epoch, the last of 2 samples
+BATCHES = Batches(20, 6, seed=5)  # 4 steps per epoch, the last with 2 samples
 
 
 class KilledError(Exception):
-    """What no code expects, like a power cut."""
+    """An error that no code expects, like a power cut."""
 
 
 class KillAt(Callback):
@@ -37,7 +37,7 @@ class KillAt(Callback):
 
 
 class Running(nn.Module):
-    """State beside the network that every step changes."""
+    """State outside the network that every step changes."""
 
     def __init__(self):
         super().__init__()
@@ -134,7 +134,7 @@ def test_a_killed_run_ends_like_an_unbroken_one(tmp_path, unbroken, kills):
     for kill in kills:
         with pytest.raises(KilledError):
             Experiment(tmp_path).train(callbacks=[KillAt(kill)])
-        torch.rand(kill)  # a new process has drawn other numbers
+        torch.rand(kill)  # a new process would have drawn other numbers
     last = Experiment(tmp_path)
     state = last.train()
     assert_same_end(last, unbroken)
@@ -198,7 +198,7 @@ def test_damage_to_both_checkpoints_is_an_error(tmp_path):
 
 
 class PoisonedAt(Experiment):
-    """NaN comes out of step `poisoned`, and into the statistics of batch normalisation too."""
+    """NaN appears in step `poisoned`, also in the statistics of batch normalisation."""
 
     def __init__(self, run_dir, poisoned):
         super().__init__(run_dir)
@@ -253,7 +253,7 @@ def test_a_run_that_diverged_can_go_on_with_a_smaller_rate(tmp_path):
 
 
 class Score(Callback):
-    """A validation score that gets better for two epochs."""
+    """A validation score that improves for two epochs."""
 
     def on_epoch_end(self, state, metrics):
         assert metrics["size"] == 5.0  # the mean over the epoch: (6 + 6 + 6 + 2) / 4
@@ -264,7 +264,7 @@ def test_early_stopping_on_the_score_of_another_callback(tmp_path):
     def callbacks():
         return [Score(), EarlyStopping("score", mode="max", patience=2)]
 
-    with pytest.raises(KilledError):  # in the third epoch: what early stopping has seen is in the checkpoint
+    with pytest.raises(KilledError):  # in the third epoch: the checkpoint contains the state of early stopping
         Experiment(tmp_path).train(max_epochs=9, callbacks=[*callbacks(), KillAt(11)])
     state = Experiment(tmp_path).train(max_epochs=9, callbacks=callbacks())
     assert state.epoch == 4

@@ -1,4 +1,4 @@
-"""bfloat16 is never tried in this process: where the processor lacks it, the tests would end with it."""
+"""bfloat16 is never tried in this process: a processor without it would kill the tests."""
 
 import sys
 from concurrent.futures.process import BrokenProcessPool
@@ -82,7 +82,7 @@ class Watched(nb.MIM):
 
 
 def gradients_of_both():
-    """Of a network, and of it in bfloat16: types of its output and in the objective, p(z), losses and gradients."""
+    """Types of outputs and in the objective, p(z), losses and gradients, of a network and of its bfloat16 version."""
     assert measure(1) > 0
     torch.manual_seed(0)
     layer = nn.Linear(30, 1000)

@@ -1,4 +1,4 @@
-"""Training over two processes: killed, signalled, resumed, and equal to one process."""
+"""Training on two processes: killed, signalled, resumed, and equal to one process."""
 
 import os
 import signal
@@ -46,7 +46,7 @@ def shared_step(network, batch):
 
 def trained(fabric, folder, callbacks=()):
     torch.manual_seed(fabric.global_rank)
-    network = nn.Linear(1, 1)  # differs between the ranks until the loop has shared it
+    network = nn.Linear(1, 1)  # differs between the ranks until the loop shares it
     optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
     options = {"fetch": lambda i: X[i], "optimizer": optimizer, "fabric": fabric, "callbacks": callbacks}
     options |= {"max_epochs": 3, "checkpoint_every": 3, "log_every": 1, "run_dir": folder}
@@ -85,5 +85,5 @@ def test_two_processes_train_as_one(tmp_path):
     state = train(network, step, BATCHES, fetch=lambda i: X[i], optimizer=optimizer, max_epochs=3, log_every=1)
     weight, bias, history = ranks[0]["unbroken"]
     assert (weight, bias) == pytest.approx((network.weight.item(), network.bias.item()), abs=1e-5)
-    # Means over the shares of a batch, weighted by their sizes, are the mean over the batch.
+    # Means over the shares of a batch, weighted by their sizes, equal the mean over the batch.
     assert [r["mean"] for r in history] == pytest.approx([r["mean"] for r in state.history], abs=1e-6)

@@ -1,4 +1,4 @@
-"""The global generators: seeded inside, as before outside."""
+"""The global generators: seeded inside, unchanged outside."""
 
 import random
 from typing import Any

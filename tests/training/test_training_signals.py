@@ -9,7 +9,7 @@ from neuralbayes.training.signals import deferred_signals
 
 @pytest.fixture
 def unharmed():
-    """Handlers that raise nothing, so that a failing test does not end pytest."""
+    """Handlers that raise nothing, so a failing test does not end pytest."""
     received = []
     earlier = {
         s: signal.signal(s, lambda signum, frame: received.append(signum)) for s in (signal.SIGINT, signal.SIGTERM)

@@ -17,7 +17,7 @@ class KillAt(Callback):
 
 
 def run(folder, *callbacks):
-    """Three epochs of four steps, a line every second step, a checkpoint every third."""
+    """Three epochs of four steps, a line every second step, a checkpoint every third step."""
     torch.manual_seed(0)
     network = nn.Linear(1, 1)
 
@@ -65,7 +65,7 @@ def test_steps_that_a_resumed_run_does_again_are_shown_once(tmp_path, killed_at)
         run(tmp_path, KillAt(killed_at))
     for file in tmp_path.glob(
         "tensorboard/*"
-    ):  # files are read in the order of their names, which begin with the second
+    ):  # files are read in the order of their names, which start with the time in seconds
         file.rename(file.with_name("events.out.tfevents.0000000001"))
     run(tmp_path)
     assert [step for step, _ in scalars(tmp_path)["loss"]] == [2, 4, 6, 8, 10, 12]
