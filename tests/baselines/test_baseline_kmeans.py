@@ -86,5 +86,5 @@ def test_a_wrong_setting_is_named(settings, message):
 
 def test_features_and_an_encoder_contradict_each_other():
     encoder = random(bars(8)[0], RandomConfig(encoder="tiny"))
-    with pytest.raises(ValueError, match="`data` must be images where an encoder is given"):
+    with pytest.raises(ValueError, match="`data` must be images if an encoder is given"):
         kmeans(np.zeros((8, 3)), 2, encoder=encoder)

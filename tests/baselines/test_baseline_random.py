@@ -51,5 +51,5 @@ def test_a_wrong_setting_is_named(settings, message):
 
 def test_a_folder_of_another_encoder_is_refused(tmp_path):
     random(IMAGES, RandomConfig(encoder="tiny"), out=tmp_path)
-    with pytest.raises(ValueError, match="other: batch_norm"):
+    with pytest.raises(ValueError, match="different: batch_norm"):
         random(IMAGES, RandomConfig(encoder="tiny", batch_norm=False), out=tmp_path)

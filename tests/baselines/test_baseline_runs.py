@@ -88,7 +88,7 @@ def test_the_folder_holds_the_encoder_and_how_it_went(name, runs):
 @every_method
 def test_a_folder_of_another_config_or_another_method_is_refused(name, runs):
     method, data, config = METHODS[name]
-    with pytest.raises(ValueError, match=r"another config \(other: epochs, seed\)"):
+    with pytest.raises(ValueError, match=r"another config \(different: epochs, seed\)"):
         method(data, replace(config, epochs=9, seed=9), out=runs[name])
     other = next(folder for key, folder in runs.items() if key != name)
     with pytest.raises(ValueError, match=r"another config \(.*method"):

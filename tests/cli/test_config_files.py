@@ -98,10 +98,10 @@ def test_a_file_is_forgotten_after_its_command(given, file, capsys):
             "out = run",
             "a.toml is not valid TOML, in which text needs quotes: Invalid value (at line 1, column 7).",
         ),
-        ("a.yaml", "epochs: 1\nepochs: 2", "a.yaml is not valid YAML: the key 'epochs' is there twice."),
-        ("a.yaml", "- 1", "a.yaml must hold keys and values, got a list."),
+        ("a.yaml", "epochs: 1\nepochs: 2", "a.yaml is not valid YAML: the key 'epochs' appears twice."),
+        ("a.yaml", "- 1", "a.yaml must contain keys and values, got a list."),
         ("a.yaml", "out: !!python/name:os.system", "a.yaml is not valid YAML: could not determine a constructor"),
-        ("a.yaml", "epochs: &a [*a]", "a.yaml is not valid YAML: *aliases are not read: write the value out."),
+        ("a.yaml", "epochs: &a [*a]", "a.yaml is not valid YAML: *aliases are not supported: write the value out."),
         ("a.yaml", "a: {", "a.yaml is not valid YAML: while parsing"),
         ("a.json", "{}", "--config must be a file that ends in .toml, .yaml, .yml, got a.json."),
         ("a.toml", None, "a.toml: no such file or directory."),
@@ -122,7 +122,7 @@ def test_a_file_cannot_name_code_to_run(given, file, capsys, tmp_path, name):
     mine.write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
     line = f"objective = '{mine}:Mine'" if name == "run.toml" else f"objective: {mine}:Mine"
     assert main(["pretrain", "digits", "--out", "run", "--config", file(line, name)]) == 2
-    assert "would run code; give it on the command line, by --objective" in err(capsys)
+    assert "would run code; give it on the command line, with --objective" in err(capsys)
     assert not (tmp_path / "ran").exists()
     assert main(["config", "pretrain"]) == 0
     assert "objective" not in [line.partition(" ")[0].strip("#") for line in capsys.readouterr().out.splitlines()]

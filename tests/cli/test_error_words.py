@@ -44,7 +44,7 @@ def folder(tmp_path, monkeypatch):
         ("pretrain cifar10 --out r --encoder smal", 'Did you mean "small"?'),
         ("pretrain cifar10 --out r --epochs 2.5", "--epochs must be a whole number, got '2.5'."),
         ("pretrain cifar11 --out r", "Did you mean cifar10?"),
-        ("pretrain empty --out r", "empty must hold pictures"),
+        ("pretrain empty --out r", "empty must contain readable pictures"),
         ("demo more", "`neuralbayes demo` does not accept 'more'."),
         ("label word.csv", "word.csv does not exist. Did you mean words.csv?"),
         ("label empty/wrds.csv", "empty/wrds.csv does not exist. Check the spelling and the folder you are in."),

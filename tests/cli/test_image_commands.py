@@ -173,7 +173,7 @@ def test_the_same_command_goes_on_and_ends_the_same(capsys, data, run, tmp_path,
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--alpha", "3"], "another config (other: alpha)"),
+        (["--alpha", "3"], "another config (different: alpha)"),
         (["--limit", "20"], "a run on other images (limit was None)"),
         (["--size", "30"], "a run on other images (size was None)"),
     ],
@@ -193,7 +193,7 @@ def test_what_a_killed_process_left_does_not_hinder_the_next(tmp_path):
 def test_a_folder_of_other_things_is_not_written_to(capsys, data, tmp_path):
     (tmp_path / "thesis.txt").write_text("x")
     assert main(["pretrain", str(data), *TINY, "--out", str(tmp_path)]) == 2
-    assert "holds other files than a run" in said(capsys)[1]
+    assert "contains files that are not a run" in said(capsys)[1]
 
 
 @pytest.mark.usefixtures("no_pictures")
@@ -204,7 +204,7 @@ def test_a_folder_of_other_things_is_not_written_to(capsys, data, tmp_path):
         (["--limit", "0"], "--limit must be at least 1"),
         (["--learning-rate", "0"], "`learning_rate` must be positive"),
         (["--patience", "0"], "`patience` must be at least 1, got 0"),
-        (["--precision", "bfloat16"], "`precision` must be 'float32' or 'auto' where beta is not 0"),
+        (["--precision", "bfloat16"], "`precision` must be 'float32' or 'auto' if beta is not 0"),
         (["--size", "16"], "at least 22x22 pixels"),
         (["--encoder", "huge"], "--encoder"),
         (["--split", "unlabeled"], "must hold one of the arrays"),
@@ -254,7 +254,7 @@ def test_warnings_and_an_early_end_are_told_in_words(capsys, tmp_path, monkeypat
     words = ["pretrain", str(tmp_path / "blank.npy"), *TINY[:-1], "40", "--patience", "5", "--learning-rate", "1e-9"]
     assert main([*words, "--out", str(tmp_path / "r"), *["--quiet"] * quiet]) == 0
     out, err = said(capsys)
-    assert ("warning: relu1 has said less than 0.01 nats" in err) != quiet
+    assert ("warning: relu1 has carried less than 0.01 nats" in err) != quiet
     assert ("ended early: loss did not improve" in out) != quiet
     assert ".py" not in err
 
@@ -369,7 +369,7 @@ def test_probe_keeps_its_numbers_when_a_picture_cannot_be_drawn(capsys, run, mon
 def test_probe_asks_for_data_where_the_run_has_none(capsys, run, tmp_path):
     ImageEncoder.load(run).save(tmp_path / "bare")
     assert main(["probe", str(tmp_path / "bare")]) == 2
-    assert "name labelled ones by --data" in said(capsys)[1]
+    assert "give labelled images with --data" in said(capsys)[1]
 
 
 def test_embed_writes_one_row_an_image(capsys, run, data, tmp_path):
@@ -407,7 +407,7 @@ def test_export_says_how_far_it_is_from_the_original(capsys, run, tmp_path):
     assert main(["export", str(run), "--to", "torch", "--out", str(out)]) == 0
     text = said(capsys)[0]
     assert "(n, 22, 22, 1)" in text
-    assert "off the original by at most" in text
+    assert "differs from the original by at most" in text
     assert out.is_file()
     assert main(["export", str(run), "--to", "torch", "--out", str(tmp_path / "encoder.onnx")]) == 2
     assert "--out must end in .pt2 for --to torch" in said(capsys)[1]
@@ -455,6 +455,6 @@ def test_pretrain_by_an_objective_of_ones_own(capsys, data, tmp_path):
     assert json.loads((tmp_path / "r" / "result.json").read_text())["config"]["objective"] == "mine.Chi()"
     for other in (["--objective", str(tmp_path / "mine.py:half")], []):
         assert main([*words, *other]) == 2
-        assert "holds a run with another config (other: objective)" in " ".join(capsys.readouterr().err.split())
+        assert "holds a run with another config (different: objective)" in " ".join(capsys.readouterr().err.split())
     assert main([*words, "--objective", str(tmp_path / "none.py:Chi")]) == 2
     assert "`objective` must be in a file that exists" in " ".join(capsys.readouterr().err.split())

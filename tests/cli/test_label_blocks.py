@@ -211,7 +211,7 @@ def test_a_model_without_names_needs_columns_for_a_folder(capsys, tmp_path):
     ManifoldLabeler(2, n_init=2, max_iter=20, random_state=0).fit(points(300)).save(tmp_path / "plain")
     words = ["label", str(parquet_folder(tmp_path / "rows")), "--model", str(tmp_path / "plain"), "--no-picture"]
     assert main(words) == 2
-    assert "needs --columns, for the model knows no names" in said(capsys)[1]
+    assert "needs --columns, because the model has no column names" in said(capsys)[1]
     assert main([*words, "--columns", "a,b", "--quiet"]) == 0
 
 

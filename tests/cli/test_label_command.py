@@ -221,7 +221,7 @@ def test_a_folder_of_other_things_is_not_made_a_model(table, capsys):
     folder.mkdir()
     (folder / "chapter1.txt").write_text("...")
     assert main(["label", str(table), "--save", str(folder), "--force"]) == 2
-    assert "thesis holds other files than a model" in said(capsys)[1]
+    assert "thesis contains files that are not a model" in said(capsys)[1]
 
 
 def test_a_saved_model_labels_new_rows_by_the_names_of_its_columns(table, capsys):

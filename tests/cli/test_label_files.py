@@ -65,7 +65,7 @@ def test_a_packed_file_is_written_packed_beside_it(tmp_path, rows):
     ("options", "message"),
     [
         (["--sep", "ab"], "--sep must be a single mark"),
-        (["--encoding", "utf-8"], "is not utf-8 text: line 1 holds other bytes; give its encoding by --encoding"),
+        (["--encoding", "utf-8"], "is not utf-8 text: line 1 holds other bytes; give its encoding with --encoding"),
         (["--sep", ","], "row 1 (line 2) has 3 cells, but the header has 1"),
         (["--sheet", "2"], "--sheet names a sheet of an .xlsx file, but"),
         (["--out", "-", "--json"], "--json prints to standard output, where the table goes"),

@@ -102,7 +102,7 @@ def test_groups_that_touch_are_found_by_all_columns(tmp_path: Path, capsys: pyte
     new = tmp_path / "new.parquet"
     frame[frame.columns[::-1]].assign(Embarked="Z").to_parquet(new)
     again = label(capsys, new, "--model", model)
-    assert any("'Embarked': 200 cells hold values that were not there in the fit" in note for note in again["notes"])
+    assert any("'Embarked': 200 cells" in note for note in again["notes"])
     frame[frame.columns[::-1]].to_parquet(new)
     for out in ("a.parquet", "b.csv"):  # in blocks, and in memory
         again = label(capsys, new, "--model", model, "--out", tmp_path / out)
@@ -113,7 +113,7 @@ def test_groups_that_touch_are_found_by_all_columns(tmp_path: Path, capsys: pyte
     assert main(["label", str(tmp_path / "bad.csv"), "--model", str(model)]) == 2
     error = " ".join(capsys.readouterr().err.split())
     assert "has no column 'Age'" in error
-    assert "with empty cells where nothing is known" in error
+    assert "with empty cells" in error
 
 
 @pytest.mark.parametrize("missing", ["impute", "mask", "drop"])

@@ -187,7 +187,7 @@ def test_the_command_that_label_proposes_makes_the_page(capsys):
     [
         ([], "was fitted to features: add --features network.py:texts"),
         (["--features", "network.py:texts"], "needs --text COLUMN"),
-        (["--text", "body", "--features", "network.py:other"], "got another network by --features"),
+        (["--text", "body", "--features", "network.py:other"], "but --features is another network"),
         (["--text", "words", "--features", "network.py:texts"], "has no column 'words'"),
         (["--text", "body", "--features", "gone.npy"], "must be a .npy file that exists"),
         ([*BY_TEXTS, "--limit", "3"], "--limit is for images"),

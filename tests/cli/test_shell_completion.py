@@ -80,4 +80,4 @@ def test_an_unknown_shell_is_asked_for(monkeypatch, capsys):
 
     monkeypatch.setattr(cyclopts.completion, "detect_shell", unknown)
     assert main(["--install-completion"]) == 2
-    assert "--shell must be given, one of bash, zsh, fish, powershell" in capsys.readouterr().err
+    assert "choose one with --shell: bash, zsh, fish, powershell" in capsys.readouterr().err

@@ -76,7 +76,7 @@ def test_labels_that_the_library_wrote_are_no_features() -> None:
 def test_columns_are_counted_in_one_line() -> None:
     columns = [Column("a", "number", ""), Column("b", "category", ""), Column("c", "category", "")]
     assert in_words(columns) == "3 columns: 1 number, 2 categories"
-    assert in_words([Column("a", "constant", "")]) == "1 column: none of use; 1 left out: 1 constant"
+    assert in_words([Column("a", "constant", "")]) == "1 column: none usable; 1 left out: 1 constant"
 
 
 def test_cells_mean_the_same_however_they_are_stored() -> None:

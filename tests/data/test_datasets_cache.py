@@ -70,7 +70,7 @@ def test_a_damaged_cache_is_made_again(tmp_path: Path, damage: str) -> None:
         path.unlink()
     else:
         np.save(path, np.zeros((3, 3)))
-    with pytest.warns(UserWarning, match="the cache of mnist is damaged and is made again"):
+    with pytest.warns(UserWarning, match="the cache of mnist is damaged"):
         data = load_entry(MNIST, tmp_path, offline=True)
     np.testing.assert_array_equal(data.test.images[..., 0], grey_arrays()["test_images"])
     load_entry(MNIST, tmp_path, offline=True)  # without a warning

@@ -86,7 +86,7 @@ def test_a_path_twice_is_two_images(paths: list[Path]) -> None:
 
 def test_a_path_that_is_no_picture_is_named(paths: list[Path]) -> None:
     paths[2].write_bytes(b"no picture")
-    with pytest.raises(ValueError, match=r"2\.png: it is none of PNG"):
+    with pytest.raises(ValueError, match=r"2\.png: it is not one of PNG"):
         images_given(paths)
 
 

@@ -58,7 +58,7 @@ def mixed(tmp_path: Path) -> tuple[Path, dict[str, str]]:
     bad = {
         "f-broken.png": "OSError",
         "f-empty.png": "the file is empty",
-        "f-text.png": "it is none of PNG, JPEG, BMP",
+        "f-text.png": "it is not one of PNG, JPEG, BMP",
         "f-bomb.png": "pixels",
         "f-drawing.svg": ".svg files are not read",
     }
@@ -253,7 +253,7 @@ def test_one_sub_folder_or_stray_pictures_are_no_classes_unless_asked_for(tmp_pa
     picture().save(tmp_path / "stray.png")
     assert FolderSource(tmp_path).labels is None
     (tmp_path / "only" / "x.png").write_bytes(b"nobody looks at it")
-    with pytest.raises(ValueError, match=r"stray\.png does not"):
+    with pytest.raises(ValueError, match=r"stray\.png is not"):
         FolderSource(tmp_path, class_folders=True)
 
 
@@ -288,7 +288,7 @@ def test_links_out_of_the_folder_and_pipes_are_not_followed(tmp_path: Path) -> N
         "e-circle": "it is a link to a folder",
         "f-broken.png": "it is a broken link",
         "g-loop.png": "it is a broken link",
-        "h-pipe.png": "it is not a plain file",
+        "h-pipe.png": "it is not a regular file",
     }
 
 
@@ -307,7 +307,7 @@ def test_a_large_run_length_coded_bmp_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_a_readable_picture_says_what_it_found(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="must hold pictures"):
+    with pytest.raises(ValueError, match="must contain readable pictures"):
         FolderSource(tmp_path)
     for i in range(7):
         (tmp_path / f"{i}.png").write_bytes(b"")

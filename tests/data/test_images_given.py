@@ -47,7 +47,7 @@ def test_the_check_is_asked_before_anything_is_decoded(paths: list[Path]) -> Non
 @pytest.mark.parametrize("spoil", [Path.unlink, lambda path: path.write_bytes(b"half")], ids=["gone", "damaged"])
 def test_a_file_that_cannot_be_read_is_an_error_for_rows_must_stay_in_step(paths: list[Path], spoil) -> None:
     spoil(paths[2])
-    with pytest.raises(ValueError, match=r"`paths` must be pictures .* that can be read; .*2\.png: "):
+    with pytest.raises(ValueError, match=r"`paths` must be readable pictures .*; .*2\.png: "):
         nb.load_images(paths)
 
 
@@ -83,7 +83,7 @@ def test_they_go_into_an_estimator(paths: list[Path]) -> None:
     ("data", "error", "message"),
     [
         ([], TypeError, "`images` must be a folder, paths, PIL images, arrays, tensors"),
-        (["a.png", IMAGES[1]], TypeError, "`data` must be all paths where it begins with one, got ndarray"),
+        (["a.png", IMAGES[1]], TypeError, "`data` must contain only paths if it starts with one, got ndarray"),
         (IMAGES.astype(np.int64), TypeError, "`array` must be of uint8"),
         (IMAGES[0, 0], ValueError, r"`array` must have shape \(n, H, W\)"),
         (3, TypeError, "`images` must be a folder, paths, PIL images, arrays, tensors"),

@@ -182,7 +182,7 @@ def test_an_archive_that_unpacks_to_more_than_the_memory_holds_is_refused(tmp_pa
     monkeypatch.setattr("neuralbayes.data.table_formats.MAX_PACKED_BYTES", 1000)
     path = tmp_path / "t.npz"
     np.savez_compressed(path, X=np.zeros((500, 2)))
-    with pytest.raises(ValueError, match=r"'X' unpacks to 8128 bytes, more than 1000; store it by numpy\.savez"):
+    with pytest.raises(ValueError, match=r"'X' unpacks to 8128 bytes, more than 1000; store it with numpy\.savez"):
         read_table(path)
     np.savez(path, X=np.zeros((500, 2)))
     assert read_table(path).X.shape == (500, 2)

@@ -237,15 +237,15 @@ BROKEN = {
     "old.xlsx": (b"\xd0\xcf\x11\xe0" * 99, "is an old or encrypted Excel file; save it as"),
     "archive.xlsx": (npz(X=np.zeros(3)), "is an archive without a workbook"),
     "cut.xlsx": (workbook([["a"], [1]])[:2000], "is not a valid Excel file"),
-    "no-cells.xlsx": (workbook([]), "is empty: the sheet has no cells; choose another by `sheet`"),
+    "no-cells.xlsx": (workbook([]), "is empty: the sheet has no cells; choose another with `sheet`"),
     "cut.arrow": (arrow({"a": np.random.default_rng(0).normal(size=999)})[:4000], "is not a valid Arrow file"),
     "nested.arrow": (arrow({"a": [[1, 2], [3]]}), "column 'a' .* must hold single values"),
     "list.jsonl": (b'{"a": [1, 2]}\n', "column 'a' .* must hold single values"),
-    "kinds.jsonl": (b'{"a": 1}\n\n{"a": "x"}\n', "column 'a' .* holds 'x' in line 3, and another kind of value before"),
+    "kinds.jsonl": (b'{"a": 1}\n\n{"a": "x"}\n', "column 'a' .* holds 'x' in line 3, but another kind of value before"),
     "broken.jsonl": (b'{"a": 1}\n{"a": \n', "line 2 is not a JSON object"),
     "deep.jsonl": (b'{"a":' * 5000 + b"1" + b"}" * 5000, "line 1 is not a JSON object"),
     "array.jsonl": (b"[1, 2]\n", "line 1 must hold a JSON object, got list"),
-    "twice.parquet.gz": (gzip.compress(parquet(PLAIN)), "packed twice"),
+    "twice.parquet.gz": (gzip.compress(parquet(PLAIN)), "compressed twice"),
 }
 
 

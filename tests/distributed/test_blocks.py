@@ -84,12 +84,12 @@ def test_a_damaged_job_begins_anew(tmp_path, job):
 def test_other_files_are_neither_used_nor_deleted(tmp_path):
     blocks = filled(tmp_path)
     (blocks.folder / "notes.txt").write_text("mine")
-    with pytest.raises(ValueError, match=r"holds other files: notes\.txt"):
+    with pytest.raises(ValueError, match=r"must only contain blocks .* got notes\.txt"):
         begin(tmp_path)
     blocks.remove()
     assert [path.name for path in blocks.folder.iterdir()] == ["notes.txt"]
     (tmp_path / "file.npy.parts").touch()
-    with pytest.raises(NotADirectoryError, match=r"file\.npy\.parts is a file"):
+    with pytest.raises(NotADirectoryError, match=r"file\.npy\.parts must be a folder"):
         Blocks.begin(tmp_path / "file.npy", {}, SIZES, force=True)
 
 
@@ -101,7 +101,7 @@ def test_a_block_of_another_shape_is_refused(tmp_path):
 def test_a_block_that_vanishes_is_missed(tmp_path):
     blocks = filled(tmp_path)
     min(blocks.folder.glob("block-*")).unlink()
-    with pytest.raises(FileNotFoundError, match=r"block-00000.* is gone"):
+    with pytest.raises(FileNotFoundError, match=r"block-00000.* is missing"):
         list(blocks)
 
 

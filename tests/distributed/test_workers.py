@@ -66,7 +66,7 @@ def test_the_blocks_of_a_killed_worker_are_computed_by_another(tmp_path):
 
 @pytest.mark.slow
 def test_a_block_that_kills_every_worker_ends_the_command():
-    with pytest.raises(ChildProcessError, match="block 3 has ended every worker that tried it"):
+    with pytest.raises(ChildProcessError, match="block 3 has crashed every worker that tried it"):
         list(Workers(2).map(fatal, 1, lambda i: (i, None), [3]))
 
 

@@ -93,7 +93,7 @@ def test_a_finished_run_is_not_trained_again(unbroken):
 
 def test_another_config_in_the_same_folder_is_refused_and_named(unbroken):
     before = (unbroken / "config.json").read_bytes()
-    with pytest.raises(ValueError, match=r"another config \(other: alpha, scales\)"):
+    with pytest.raises(ValueError, match=r"another config \(different: alpha, scales\)"):
         pretrain(images(), replace(CONFIG, alpha=9.0, scales=(1,)), out=unbroken)
     assert (unbroken / "config.json").read_bytes() == before
 
@@ -116,7 +116,7 @@ def test_other_images_in_the_same_folder_are_refused(unbroken):
         ({"learning_rate": 0.0}, "`learning_rate` must be positive"),
         ({"patience": 0}, "`patience` must be at least 1, got 0"),
         ({"precision": "float16"}, "`precision` must be one of float32, bfloat16, auto, got 'float16'"),
-        ({"precision": "bfloat16"}, r"`precision` must be 'float32' or 'auto' where beta is not 0, got .* beta 4.0"),
+        ({"precision": "bfloat16"}, r"`precision` must be 'float32' or 'auto' if beta is not 0, got .* beta 4.0"),
         ({"alpha": float("nan")}, "alpha"),
         ({"beta": -1.0}, "beta"),
         ({"smooth_fraction": 2.0}, "fraction"),
@@ -233,7 +233,7 @@ def test_a_run_with_all_its_epochs_says_so_and_has_no_warnings(unbroken):
 def test_images_that_do_not_differ_are_a_collapse_that_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(pretraining, "WarnOnCollapse", partial(WarnOnCollapse, steps=3))
     blank = np.zeros((16, 22, 22, 1), np.uint8)
-    with pytest.warns(UserWarning, match=r"relu\d has said less than 0.01 nats .* Try a larger alpha"):
+    with pytest.warns(UserWarning, match=r"relu\d has carried less than 0.01 nats .* Try a larger alpha"):
         pretrain(blank, replace(CONFIG, augment=False, epochs=5), out=tmp_path)
     said = result(tmp_path)["warnings"]
     assert [message.split()[0] for message in said] == list(STATES)

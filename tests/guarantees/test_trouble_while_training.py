@@ -127,5 +127,5 @@ def test_a_second_command_in_the_folder_of_a_run_is_refused_in_one_paragraph(ima
     said = capsys.readouterr().err
     assert codes == [2]
     assert re.fullmatch(r"error: [^\n]+\n", said)
-    assert f"got {run}, where one does right now: wait until it ends, or take another folder" in said
+    assert f"got {run}, where one does right now: wait until it ends, or choose another folder" in said
     assert_same(run, unbroken)

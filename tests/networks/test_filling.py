@@ -55,7 +55,7 @@ def test_weights_lie_in_memory_as_the_module_has_them() -> None:
     [
         ("0.weight", None, r"'0\.weight' is missing"),
         ("1.num_batches_tracked", None, r"'1\.num_batches_tracked' is missing"),
-        ("2.weight", torch.ones(1), r"'2\.weight' is no weight of this network"),
+        ("2.weight", torch.ones(1), r"'2\.weight' is not a weight of this network"),
         (
             "0.bias",
             torch.ones(4),

@@ -188,7 +188,7 @@ def test_target_prior_travels_with_the_state() -> None:
 
 @pytest.mark.parametrize("target", [[0.5, 0.6], [1.0, 0.0], [0.5, -0.5, 1.0], [[0.5, 0.5]], [0.5, math.nan]], ids=str)
 def test_a_target_that_is_no_distribution_is_refused(target: list[float]) -> None:
-    with pytest.raises(ValueError, match="`target_prior` must be positive numbers, one a state, that sum to 1, got"):
+    with pytest.raises(ValueError, match="`target_prior` must be positive numbers, one per state, that sum to 1, got"):
         MIM(target_prior=target)
 
 

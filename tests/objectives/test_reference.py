@@ -65,7 +65,7 @@ def test_a_name_of_a_module() -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("Nothing", "must name what .* defines"),
+        ("Nothing", "must be defined in .*Nothing"),
         ("Needy", "must be a class that takes no arguments, or an instance"),
         ("Settings", "must be a neuralbayes.Objective, got .*, a Settings"),
         ("number", "must be a neuralbayes.Objective, got .*, a int"),

@@ -273,7 +273,7 @@ def test_data_that_cannot_be_probed_are_refused(train, test, message):
 
 
 def test_features_and_an_encoder_contradict_each_other(encoder):
-    with pytest.raises(ValueError, match="`train` must be images where an encoder is given"):
+    with pytest.raises(ValueError, match="`train` must be images if an encoder is given"):
         probe_parts(rows(20), rows(10), encoder=encoder)
 
 

@@ -245,7 +245,7 @@ def test_data_that_do_not_fit_are_refused(folder, tmp_path, capsys):
     assert (
         main(["report", str(tmp_path / "run"), str(folder / "bars.npz"), *FAST, "--out", str(tmp_path / "p.html")]) == 0
     )
-    assert "nothing is known about how it was trained" in Page(tmp_path / "p.html").text
+    assert "no record of its training" in Page(tmp_path / "p.html").text
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,7 @@ def test_who_is_not_on_the_map_stands_where_the_nearest_does(monkeypatch):
 def test_posteriors_that_say_nothing_have_a_map_all_the_same(shape):
     places = posterior_places(np.full(shape, 1 / shape[1]), "tsne")
     assert np.isfinite(places.points).all()
-    assert "all alike" in places.caption
+    assert "all posteriors are equal" in places.caption
 
 
 @pytest.mark.parametrize("shape", [(28, 28, 1), (32, 32, 3), (20, 31, 3)])

@@ -44,7 +44,7 @@ def test_filters_are_scaled_one_by_one_and_the_loudest_comes_first(channels):
 
 def test_many_filters_are_cut_to_the_loudest():
     display = FiltersDisplay(np.random.default_rng(0).normal(size=(300, 3, 3, 3))).plot()
-    assert "the 200 loudest of 300" in display.ax_.get_title(loc="left")
+    assert "the 200 strongest of 300" in display.ax_.get_title(loc="left")
     with pytest.raises(ValueError, match="must have shape"):
         FiltersDisplay(np.zeros((3, 3)))
 

@@ -43,7 +43,7 @@ def test_all_jobs_are_done_by_a_worker_that_trains_alone(queue, tmp_path, monkey
 def test_a_worker_that_is_killed_is_replaced_and_its_job_done(queue, tmp_path, capsys):
     now = run(queue, tmp_path, "die once", labels={"a": "job a"}, verbose=True)
     assert list(now.results) == ["a"]
-    assert "a worker died with exit code -9 in the job 'job a'; there is a new one" in capsys.readouterr().err
+    assert "a worker died with exit code -9 in the job 'job a'; a new one was started" in capsys.readouterr().err
 
 
 def test_a_job_that_kills_its_workers_has_failed_and_the_others_are_done(queue, tmp_path):
@@ -54,7 +54,7 @@ def test_a_job_that_kills_its_workers_has_failed_and_the_others_are_done(queue, 
 
 def test_a_machine_on_which_no_worker_lives_gives_up(queue, tmp_path, monkeypatch):
     monkeypatch.setattr("neuralbayes.sweeps.crew.serve", die)
-    with pytest.raises(ChildProcessError, match=r"a worker died with exit code 7, as 2 did before it; try fewer"):
+    with pytest.raises(ChildProcessError, match=r"a worker died with exit code 7, like 2 before it; try fewer"):
         run(queue, tmp_path)
     with queue.open() as study:
         assert standing(study, LABELS).left == 3

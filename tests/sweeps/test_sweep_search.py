@@ -178,7 +178,7 @@ def test_a_trial_that_fails_is_named_with_its_settings(pictures, tmp_path, insid
 
 def test_another_search_in_the_same_folder_and_what_cannot_be_judged_are_refused(pictures, tmp_path, inside):
     search(plan(pictures), tmp_path / "sweep", trials=1, workers=1)
-    with pytest.raises(ValueError, match=r"holds another sweep \(other: metric, space\); take another folder"):
+    with pytest.raises(ValueError, match=r"holds another sweep \(different: metric, space\)"):
         search(plan(pictures, "beta=0,1", metric="information"), tmp_path / "sweep", trials=1, workers=1)
     np.save(tmp_path / "plain.npy", bars(20)[0])
     unlabelled = Pictures(str(tmp_path / "plain.npy"))
@@ -203,7 +203,7 @@ def test_another_objective_is_another_search(pictures, tmp_path):
     recorded = json.loads((tmp_path / "sweep" / "sweep.json").read_text())["settings"]["objective"]
     assert recorded == "neuralbayes.objectives.mim.MIM(alpha=0.5, version=2)"
     mine.write_text(mine.read_text().replace("0.5", "0.6"))
-    with pytest.raises(ValueError, match=r"holds another sweep \(other: objective\)"):
+    with pytest.raises(ValueError, match=r"holds another sweep \(different: objective\)"):
         search(plan(pictures, **options), tmp_path / "sweep", trials=1, workers=1)
 
 

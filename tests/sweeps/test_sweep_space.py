@@ -67,7 +67,7 @@ def test_a_number_that_was_drawn_is_one_that_a_person_can_type():
         ("augment=yes,no", "`augment` must be true or false, got 'yes'"),
         ("scales=1,1-2", "`scales` must be whole numbers with + between them, such as 1+2, got '1-2'"),
         ("patience=1,x", "`patience` must be a whole number or none, got 'x'"),
-        ("precision=float32,bfloat16", "`precision` must be 'float32' or 'auto' where beta is not 0"),
+        ("precision=float32,bfloat16", "`precision` must be 'float32' or 'auto' if beta is not 0"),
     ],
 )
 def test_what_is_no_search_is_refused(search, message):

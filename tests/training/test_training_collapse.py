@@ -24,7 +24,7 @@ def steps(guard, *metrics):
 @pytest.mark.parametrize(
     ("bad", "words"),
     [
-        ({"mi/a": 0.009}, "a has said less than 0.01 nats about its input for 3 steps, up to step 3"),
+        ({"mi/a": 0.009}, "a has carried less than 0.01 nats about its input for 3 steps, up to step 3"),
         ({"dead/a": 0.95}, "more than 90% of the states of a have been dead for 3 steps, up to step 3"),
     ],
 )

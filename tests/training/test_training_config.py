@@ -27,14 +27,14 @@ def test_the_config_is_written_once_and_found_again(tmp_path: Path) -> None:
 
 def test_a_folder_with_another_config_is_left_alone_and_what_differs_is_named(tmp_path: Path) -> None:
     open_run(tmp_path, "test", SETTINGS)
-    with pytest.raises(ValueError, match=r"`out` .*other: batch_size, seed\)"):
+    with pytest.raises(ValueError, match=r"`out` .*different: batch_size, seed\)"):
         open_run(tmp_path, "test", SETTINGS | {"batch_size": 9, "seed": 5})
     assert json.loads((tmp_path / "config.json").read_text())["batch_size"] == 8
 
-    with pytest.raises(ValueError, match=r"other: method\)"):
+    with pytest.raises(ValueError, match=r"different: method\)"):
         open_run(tmp_path, "other", SETTINGS)
     (tmp_path / "config.json").write_text("[]")
-    with pytest.raises(ValueError, match=r"other: .*batch_size"):
+    with pytest.raises(ValueError, match=r"different: .*batch_size"):
         open_run(tmp_path, "test", SETTINGS)
 
 
@@ -42,7 +42,7 @@ def test_a_config_with_a_key_more_is_another_one(tmp_path: Path) -> None:
     open_run(tmp_path, "test", SETTINGS)
     path = tmp_path / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"extra": 1}))
-    with pytest.raises(ValueError, match=r"other: extra\)"):
+    with pytest.raises(ValueError, match=r"different: extra\)"):
         open_run(tmp_path, "test", SETTINGS)
 
 

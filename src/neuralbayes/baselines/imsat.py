@@ -129,7 +129,7 @@ class ImsatRowsConfig(TrainingConfig, ImsatTerms):
         TrainingConfig.__post_init__(self)
         ImsatTerms.__post_init__(self)
         if not self.hidden or min(self.hidden) < 1:
-            raise ValueError(f"`hidden` must be positive integers, one a layer, got {self.hidden!r}")
+            raise ValueError(f"`hidden` must be positive integers, one per layer, got {self.hidden!r}")
 
 
 class RowsClusterer(RowsEncoder):

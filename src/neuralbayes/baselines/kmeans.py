@@ -120,7 +120,7 @@ def kmeans(
 def _features(data: Points, encoder: ImageEncoder | None, state: str) -> NDArray[Any]:
     if isinstance(data, np.ndarray) and data.ndim == 2:
         if encoder is not None:
-            raise ValueError(f"`data` must be images where an encoder is given, got features of shape {data.shape}")
+            raise ValueError(f"`data` must be images if an encoder is given, got features of shape {data.shape}")
         return data
     source = as_source(data)
     return pixels(source) if encoder is None else encoder.features(source, state)

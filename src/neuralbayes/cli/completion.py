@@ -19,7 +19,7 @@ neuralbayes.
 
 LOADED_BY = {
     "bash": "`source {}`",
-    "zsh": "`compinit`, once it lies in a folder of fpath under the name _neuralbayes",
+    "zsh": "`compinit`, if it is in a folder of fpath and named _neuralbayes",
     "fish": "`source {}`",
     "powershell": "`. {}`",
 }
@@ -51,7 +51,9 @@ def install_completion(
         try:
             shell = detect_shell()
         except ShellDetectionError as error:
-            raise ValueError(f"--shell must be given, one of {', '.join(LOADED_BY)}: this one is not known") from error
+            raise ValueError(
+                f"the current shell is unknown; choose one with --shell: {', '.join(LOADED_BY)}"
+            ) from error
     script = root.install_completion(shell=shell, output=out, add_to_startup=out is None)
     when = "in every new shell" if out is None else f"after {LOADED_BY[shell].format(script)}"
     print(f"{script}: the tab key completes neuralbayes in {shell} {when}")

@@ -43,7 +43,7 @@ def config(command: Annotated[Command, Parameter(show_choices=True)], /) -> None
 
     arguments = root[command].assemble_argument_collection(parse_docstring=True)
     lines = [
-        f"# What `neuralbayes {command} --config FILE` can be told. An option counts when its # is taken away.",
+        f"# Options of `neuralbayes {command} --config FILE`. Remove the # in front of an option to use it.",
         *(line for argument in arguments if key_of(argument) != RUN for line in ("", *_entry(argument))),
     ]
     print("\n".join(lines))

@@ -29,7 +29,7 @@ def options_from(path: Path) -> Callable[[App, tuple[str, ...], ArgumentCollecti
             if argument is None:
                 raise UnknownOptionError(token=Token(keyword=str(key), source=str(path)), argument_collection=arguments)
             if key == RUN:
-                raise CycloptsError(msg=f"{key} in {path} would run code; give it on the command line, by --{RUN}")
+                raise CycloptsError(msg=f"{key} in {path} would run code; give it on the command line, with --{RUN}")
             kind = Kind.of(argument.hint)
             if isinstance(value, dict) or (isinstance(value, list) and not kind.many):
                 raise CycloptsError(msg=f"{key} in {path} must be {kind.words()}, got a {type(value).__name__}")
@@ -61,7 +61,7 @@ def read_config(path: Path) -> dict[str, Any]:
         kind = "TOML, in which text needs quotes" if reader is _read_toml else "YAML"
         raise CycloptsError(msg=f"{path} is not valid {kind}: {error}") from error
     if not isinstance(content, dict):
-        raise CycloptsError(msg=f"{path} must hold keys and values, got a {type(content).__name__}")
+        raise CycloptsError(msg=f"{path} must contain keys and values, got a {type(content).__name__}")
     return content
 
 
@@ -73,19 +73,19 @@ def _read_yaml(text: str) -> Any:
     try:
         yaml = import_module("yaml")
     except ImportError as error:
-        raise ImportError("a config file in YAML needs PyYAML, one in TOML does not", name="yaml") from error
+        raise ImportError("a config file in YAML needs PyYAML; TOML needs nothing", name="yaml") from error
 
     class Loader(yaml.SafeLoader):  # type: ignore[misc, name-defined]
         def compose_node(self, parent: Any, index: Any) -> Any:
             if self.check_event(yaml.AliasEvent):  # a few of them can expand to more than fits into memory
-                raise ValueError("*aliases are not read: write the value out")
+                raise ValueError("*aliases are not supported: write the value out")
             return super().compose_node(parent, index)
 
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:
             keys = [key.value for key, _ in node.value]
             if len(keys) > len(set(map(str, keys))):
                 again = next(key for key in keys if keys.count(key) > 1)
-                raise ValueError(f"the key {again!r} is there twice")
+                raise ValueError(f"the key {again!r} appears twice")
             return super().construct_mapping(node, deep)
 
     try:

@@ -138,12 +138,12 @@ def _devices() -> str:
     kind = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
     if kind is None:
         card = shutil.which("nvidia-smi") is not None
-        return "the processor alone" + ("; there is nvidia-smi, but this torch cannot use CUDA" if card else "")
+        return "only the CPU" + ("; nvidia-smi exists, but this torch cannot use CUDA" if card else "")
     devices = [f"{kind.type}:{index}" for index in range(torch.accelerator.device_count())]
     for device in devices:
         x = torch.ones(64, 64, device=device)
         if float((x @ x).sum()) != 64.0**3:
-            raise ArithmeticError(f"a product on {device} comes out wrong")
+            raise ArithmeticError(f"a matrix product on {device} is wrong")
     return ", ".join(f"{one} {torch.cuda.get_device_name(one)}" if kind.type == "cuda" else one for one in devices)
 
 

@@ -78,7 +78,7 @@ def _export_encoder(run: Path, out: Path, to: Literal["onnx", "torch"], state: s
     encoder = load_encoder(run)
     difference = export_encoder(encoder, out, to, state=state)
     shape = ", ".join(map(str, encoder.shape))
-    return f"bytes of shape (n, {shape}) to {state}; off the original by at most {difference:.1g}"
+    return f"bytes of shape (n, {shape}) to {state}; differs from the original by at most {difference:.1g}"
 
 
 def _export_model(folder: Path, out: Path, to: Literal["onnx", "torch"]) -> str:
@@ -90,4 +90,5 @@ def _export_model(folder: Path, out: Path, to: Literal["onnx", "torch"]) -> str:
     difference = neuralbayes.export_clusterer(model, out, to)
     shape = ", ".join(map(str, model.image_shape_ or [model.n_features_in_]))
     kind = "float64 rows" if model.image_shape_ is None else "bytes"
-    return f"{kind} of shape (n, {shape}) to {model.n_clusters_} clusters; off the original by at most {difference:.1g}"
+    mapping = f"{kind} of shape (n, {shape}) to {model.n_clusters_} clusters"
+    return f"{mapping}; differs from the original by at most {difference:.1g}"

@@ -132,5 +132,5 @@ def load_fitting_features(model: Path, features: str | None, network: Pretrained
     if name and features is None:
         raise ValueError(f"{model} was fitted to features: add --features {shlex.quote(name)}")
     if network is not None and name and identity != network.identity:
-        raise ValueError(f"{model} was fitted to features of {name}, got another network by --features")
+        raise ValueError(f"{model} was fitted to features of {name}, but --features is another network")
     return estimator

@@ -239,7 +239,7 @@ def label(
     of_columns |= {"--method manifolds": "manifolds" if method == "manifolds" else None}
     for option, value in of_columns.items() if by_features else ():
         if value is not None:
-            raise ValueError(f"{option} is for columns of a table, but --text and --features take their place")
+            raise ValueError(f"{option} is for columns of a table, but --text and --features replace them")
     names = None if columns is None else next(csv.reader([columns]))  # quotes allow commas in names
     kinds = kinds_said(as_ or [])
     from neuralbayes.data.table_formats import check_format
@@ -303,7 +303,7 @@ def _sorting(file: Path, folder: Path | None, copy: bool) -> Sorting | None:
             raise ValueError("--copy is for --sort-into, which is not given")
         return None
     if not file.is_dir():
-        raise ValueError(f"--sort-into is for a folder of pictures, but {file} is none")
+        raise ValueError(f"--sort-into is for a folder of pictures, but {file} is not a folder")
     from neuralbayes.data.sorted_folders import check_sorted
 
     check_sorted(folder, file)

@@ -72,12 +72,12 @@ class ImagesSummary:
                 f"{100 * line.separation / math.log(2):.0f} %",
             )
         stdout.print(grid)
-        stdout.print("Separation: 100 % where no neighbour of an image is in another cluster.")
+        stdout.print("Separation: 100 % if no neighbour of an image is in another cluster.")
         if self.agreement is not None:
             a = self.agreement
             text = f"{100 * a.accuracy:.2f} % match the classes (NMI {a.nmi:.3f}, ARI {a.ari:.3f})"
             stdout.print(
-                Text(f"{text}, which nothing but this line used", style="bold green"), soft_wrap=not stdout.is_terminal
+                Text(f"{text}; training did not use the classes", style="bold green"), soft_wrap=not stdout.is_terminal
             )
         written = {"labels": self.out, "picture": self.picture, "model": self.model, "skipped": self.skipped_list}
         written |= {"sorted": self.sorted_into}

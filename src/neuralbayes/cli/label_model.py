@@ -206,7 +206,7 @@ def _opened(order: ModelOrder) -> Opened:
             raise ValueError(f"{order.model} was trained on the columns {shortened(trained_on)}; leave --columns out")
         names = trained_on
     if order.file.is_dir() and (names is None or order.out.suffix.lower() != ".parquet"):
-        what = "--columns, for the model knows no names" if names is None else "an --out that ends in .parquet"
+        what = "--columns, because the model has no column names" if names is None else "an --out that ends in .parquet"
         raise ValueError(f"{order.file} is a folder of Parquet files, which needs {what}")
     try:
         if names and order.out.suffix.lower() == ".parquet" and _is_parquet(order.file):
@@ -228,7 +228,7 @@ def _opened(order: ModelOrder) -> Opened:
     except ValueError as error:
         if trained_on is None:
             raise
-        hint = "; add what is missing, with empty cells where nothing is known" if "has no column" in str(error) else ""
+        hint = "; add missing columns, if necessary with empty cells" if "has no column" in str(error) else ""
         raise ValueError(f"{error} ({order.model} was trained on the columns {shortened(trained_on)}{hint})") from error
     if vectorizer is None and table.X.shape[1] != estimator.n_features_in_:
         raise ValueError(

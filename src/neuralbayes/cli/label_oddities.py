@@ -43,5 +43,5 @@ def odd_images(images: Images, limit: int | None, kept_in: Path) -> str | None:
         writer.writerows(lines)
     blank, repeats = len(found.blank), len(found.repeats)
     words = [f"{blank:,} blank {'picture' if blank == 1 else 'pictures'}"] if blank else []
-    words += [f"{repeats:,} that nearly {'repeats' if repeats == 1 else 'repeat'} another one"] if repeats else []
-    return f"Among the pictures {'is' if blank + repeats == 1 else 'are'} {' and '.join(words)}: {kept_in}"
+    words += [f"{repeats:,} near-{'duplicate' if repeats == 1 else 'duplicates'}"] if repeats else []
+    return f"Found {' and '.join(words)}: {kept_in}"

@@ -92,7 +92,7 @@ def opened_rows(file: Path, reading: dict[str, Any], names: list[str] | None, tr
     if not source.named:
         if not (training.kinds or training.missing) and all_finite(source.data):
             table = table_of_array(source, names)
-            columns = [Column(name, "number", "an array has numbers") for name in table.feature_names]
+            columns = [Column(name, "number", "a column of an array") for name in table.feature_names]
             columns += [Column(name, "ignored", reason) for name, reason in table.ignored.items()]
             return OpenedRows(source, columns, training, table)
         source = replace(source, data=source.frame)

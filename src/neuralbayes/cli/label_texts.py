@@ -111,7 +111,7 @@ class OpenedTexts:
             return features_of_file(Path(str(self.features)), self.n_rows, f"rows of {self.source.path}")
         n_missing = int(self.source.frame[self.text].isna().sum())
         if n_missing:
-            warnings.warn(f"{n_missing:,} rows have no text; they are labelled as empty ones.", stacklevel=2)
+            warnings.warn(f"{n_missing:,} rows have no text; they are labelled like empty texts.", stacklevel=2)
         return text_features(self.network, texts_of(self.source, self.text), self.kept, verbose=self.verbose)
 
     def _vectorizer(self) -> dict[str, Any]:
@@ -177,7 +177,7 @@ def text_network(features: str | None, text: str | None) -> PretrainedNetwork | 
             raise FileNotFoundError(f"--features must be a .npy file that exists, or a network, got {features!r}")
         return None
     if text is None:
-        raise ValueError(f"--features {features} needs --text COLUMN, the texts that it is to see")
+        raise ValueError(f"--features {features} needs --text COLUMN, the column with the texts")
     from neuralbayes.features.pretrained import pretrained_network
 
     return pretrained_network(features, "texts")

@@ -57,7 +57,7 @@ def check_model_folder(folder: Path, *, option: str, force: bool) -> None:
             from neuralbayes.estimators.persistence import may_hold_model
 
             if not may_hold_model(folder):
-                raise ValueError(f"{folder} holds other files than a model; choose a folder of its own with {option}")
+                raise ValueError(f"{folder} contains files that are not a model; choose another folder with {option}")
         elif not force:
             raise _exists(folder, option)
     _check_parent(folder)

@@ -145,7 +145,7 @@ def _data(run: Path, data: str | None) -> tuple[str, bool]:
     """The data for the probe, and whether they are those of the pretraining."""
     remembered = DataChoice.of(run)
     if data is None and remembered is None:
-        raise ValueError(f"{run} does not say which images it was trained on; name labelled ones by --data")
+        raise ValueError(f"{run} does not say which images it was trained on; give labelled images with --data")
     own = remembered is not None and (data is None or data_name(data) == remembered.data)
     return (remembered.data if own and remembered is not None else data_name(str(data))), own
 

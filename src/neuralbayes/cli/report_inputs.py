@@ -212,7 +212,7 @@ def _open_run(folder: Path, asked: Asked) -> ImageInput:
 
     for option, value in {"--features": asked.features, "--size": asked.size}.items():
         if value is not None:
-            raise ValueError(f"{option} is for models, but {folder} is a run, which has features of its own")
+            raise ValueError(f"{option} is for models, but {folder} is a run, which has its own features")
     for option, value in (
         {"--labels": asked.labels, "--text": asked.text} | {f"--{name}": value for name, value in asked.reading.items()}
     ).items():
@@ -221,7 +221,9 @@ def _open_run(folder: Path, asked: Asked) -> ImageInput:
     encoder = load_encoder(folder).to(torch_device())
     choice = DataChoice.of(folder)
     if asked.data is None and choice is None:
-        raise ValueError(f"{folder} does not say which images it was trained on; name some after it")
+        raise ValueError(
+            f"{folder} does not say which images it was trained on; add their folder or file to the command"
+        )
     own = choice is not None and (asked.data is None or data_name(asked.data) == choice.data)
     data = choice.data if own and choice is not None else data_name(str(asked.data))
     split = asked.split or (choice.split if own and choice is not None else "train")

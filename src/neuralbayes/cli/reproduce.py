@@ -184,7 +184,7 @@ def _list(jobs: list[Job], out: Path, console: Console, *, runs: bool) -> None:
             own = [run for wanted_by, run in jobs if wanted_by == name]
             done = sum(run.finished(out) for run in own)
             table.add_row(name, str(len(own)), str(done), load_experiment(name).title)
-        table.caption = "a run that several look at is counted once"
+        table.caption = "a run that several experiments use is counted once"
     console.print(table)
 
 

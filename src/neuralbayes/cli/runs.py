@@ -53,11 +53,11 @@ class DataChoice:
         # Hidden files are the lock and partial files of a killed process.
         there = {path.name for path in run.iterdir() if path.name[0] != "."} if run.is_dir() else set()
         if not begun and there - {DATA_FILE, SKIPPED_FILE}:
-            raise ValueError(f"{run} holds other files than a run; choose a folder of its own by --out")
+            raise ValueError(f"{run} contains files that are not a run; choose another folder with --out")
         earlier = DataChoice.of(run) if begun else None
         if earlier is not None and earlier != self:
             was = [f"{name} was {value!r}" for name, value in asdict(earlier).items() if getattr(self, name) != value]
-            raise ValueError(f"{run} holds a run on other images ({', '.join(was)}); choose another folder by --out")
+            raise ValueError(f"{run} holds a run on other images ({', '.join(was)}); choose another folder with --out")
         write_json(run / DATA_FILE, asdict(self))
 
     @classmethod

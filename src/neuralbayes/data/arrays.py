@@ -94,7 +94,7 @@ def _read_member(path: Path, member: zipfile.ZipInfo, stream: BinaryIO) -> NDArr
     if n_bytes > MAX_PACKED_BYTES:
         raise ValueError(
             f"it unpacks to {n_bytes} bytes, more than {MAX_PACKED_BYTES}; "
-            "store it by numpy.savez, which does not pack, or as .npy"
+            "store it with numpy.savez, which does not compress, or as .npy"
         )
     return np.frombuffer(stream.read(n_bytes), dtype).reshape(shape, order="F" if fortran else "C")
 
@@ -107,7 +107,7 @@ def _header(stream: BinaryIO) -> tuple[tuple[int, ...], np.dtype[np.generic], bo
     elif version == (2, 0):
         shape, fortran, dtype = npy.read_array_header_2_0(stream)
     else:
-        raise ValueError(f"version {version} of the format is not read")
+        raise ValueError(f"version {version} of the format is not supported")
     if any(side < 0 for side in shape):
         raise ValueError(f"its shape must not be negative, got {shape}")
     if dtype.hasobject:

@@ -128,7 +128,7 @@ def check_kinds(frame: pd.DataFrame, kinds: Mapping[str, str] | None) -> dict[st
     for name, kind in (kinds or {}).items():
         if name not in there:
             shown = ", ".join(map(repr, there[:12])) + (", ..." if len(there) > 12 else "")
-            raise ValueError(f"there is no column {name!r} to be a {kind}; the columns are {shown}")
+            raise ValueError(f"there is no column {name!r} to use as {kind}; the columns are {shown}")
         if kind not in OVERRULES:
             raise ValueError(f"the kind of column {name!r} must be one of {', '.join(OVERRULES)}, got {kind!r}")
     return dict(kinds or {})
@@ -149,7 +149,7 @@ def in_words(columns: list[Column]) -> str:
         return ", ".join(f"{kinds.count(kind)} {_plural(kind, kinds.count(kind))}" for kind in distinct)
 
     used, left_out = ([column for column in columns if column.used is which] for which in (True, False))
-    words = f"{len(columns)} {'column' if len(columns) == 1 else 'columns'}: {counted(used) or 'none of use'}"
+    words = f"{len(columns)} {'column' if len(columns) == 1 else 'columns'}: {counted(used) or 'none usable'}"
     return words + (f"; {len(left_out)} left out: {counted(left_out)}" if left_out else "")
 
 
@@ -161,7 +161,7 @@ def _kind(name: str, values: pd.Series[Any], missing: float) -> tuple[str, str]:
     """The kind of a column and the reason for it."""
     present = values[~as_missing(values)]
     if not len(present):
-        return "empty", "no cell is filled"
+        return "empty", "all cells are empty"
     if missing >= EMPTY:
         return "empty", f"{100 * missing:.0f} % of its cells are missing"
     if present.dtype.kind == "M":
@@ -192,7 +192,7 @@ def _kind_of_numbers(name: str, numbers: np.ndarray[Any, Any], *, stored: bool) 
     if whole and len(numbers) >= 10 and why_not_continuous(numbers) == "counts the rows":
         return "id", "counts the rows"
     if whole and len(numbers) >= 50 and (np.diff(numbers) == 1).mean() > COUNTED:
-        return "id", "counts the rows, beginning again"
+        return "id", "counts the rows, starting again"
     words = f"{distinct} values" if distinct <= LEVELS else f"such as {numbers[0]:g} and {numbers[-1]:g}"
     return "number", words + (", stored as text" if stored else "")
 
@@ -216,7 +216,7 @@ def _kind_of_words(name: str, words: pd.Series[Any], *, categorical: bool) -> tu
         return "id", f"{distinct:,} values in {n:,} rows: hardly any repeats"
     if counts.iloc[:LEVELS].sum() < 0.2 * n:
         return "id", f"{distinct:,} values, none of them common"
-    return "category", f"{distinct:,} values" + (f", the {LEVELS} commonest used" if distinct > LEVELS else "")
+    return "category", f"{distinct:,} values" + (f", the {LEVELS} most common used" if distinct > LEVELS else "")
 
 
 def _coded(present: pd.Series[Any]) -> bool:

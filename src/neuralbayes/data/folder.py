@@ -126,7 +126,7 @@ class FilesSource(ListedSource):
                     yield path, result
 
     def _pass_over(self, path: Path, reason: str) -> None:
-        raise ValueError(f"`paths` must be pictures ({IN_WORDS}) that can be read; {path}: {reason}")
+        raise ValueError(f"`paths` must be readable pictures ({IN_WORDS}); {path}: {reason}")
 
     def _require(self, paths: Iterable[Path]) -> None:
         if not any(True for _ in paths):
@@ -205,8 +205,8 @@ class FolderSource(FilesSource):
         reasons = "".join(f"\n  {path}: {reason}" for path, reason in self.skipped[:5])
         more = f"\n  and {len(self.skipped) - 5} more" if len(self.skipped) > 5 else ""
         raise ValueError(
-            f"{self._folder} must hold pictures ({IN_WORDS}) that can be read, and holds none"
-            + (f"; passed over:{reasons}{more}" if reasons else "")
+            f"{self._folder} must contain readable pictures ({IN_WORDS}), but has none"
+            + (f"; skipped:{reasons}{more}" if reasons else "")
         )
 
     @staticmethod
@@ -216,7 +216,7 @@ class FolderSource(FilesSource):
         classes = [class_of(path, folder) for path in paths]
         if None in classes:
             stray = paths[classes.index(None)]
-            raise ValueError(f"every picture must lie in a class folder for class_folders=True; {stray} does not")
+            raise ValueError(f"every picture must be in a class folder for class_folders=True; {stray} is not")
         number = {name: k for k, name in enumerate(class_names)}
         return np.array([number[name] for name in classes if name is not None], np.int64)
 

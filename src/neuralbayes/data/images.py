@@ -172,7 +172,7 @@ def labeled_splits(data: str | Path) -> dict[str, bool]:
 def _check_paths(data: Sequence[object]) -> list[Path]:
     other = next((path for path in data if not isinstance(path, str | Path)), None)
     if other is not None:
-        raise TypeError(f"`data` must be all paths where it begins with one, got {type(other).__name__}")
+        raise TypeError(f"`data` must contain only paths if it starts with one, got {type(other).__name__}")
     return [Path(path).expanduser() for path in data if isinstance(path, str | Path)]
 
 

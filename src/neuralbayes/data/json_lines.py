@@ -138,7 +138,7 @@ class _Column:
                 "column of each of its parts"
             )
         return RefusedError(
-            f"{shown} holds {value!r} in line {line}, and another kind of value before; write all of its values as "
+            f"{shown} holds {value!r} in line {line}, but another kind of value before; write all of its values as "
             "text, or all as numbers"
         )
 

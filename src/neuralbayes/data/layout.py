@@ -48,7 +48,7 @@ class Layout:
                     parts[name] = self.read(name, stream)
             missing = [name for name in self.files if name not in parts]
             if missing:
-                raise ValueError(f"it must hold {', '.join(self.files)}, and lacks {', '.join(missing)}")
+                raise ValueError(f"it must contain {', '.join(self.files)}, but lacks {', '.join(missing)}")
             return self.assemble(parts)
 
     def from_files(self, paths: Mapping[str, Path], count: Callable[[int], None]) -> Arrays:

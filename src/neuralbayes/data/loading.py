@@ -64,14 +64,14 @@ def load_entry(
             check_structure(arrays, entry.parts, entry.shape, len(entry.class_names))
             return _dataset(entry, arrays, manifest.source)
         except ValueError as error:
-            warnings.warn(f"the cache of {entry.name} is damaged and is made again: {error}", stacklevel=3)
+            warnings.warn(f"the cache of {entry.name} is damaged and will be rebuilt: {error}", stacklevel=3)
     arrays, digests, source = obtain(entry, folder, offline, progress)
     try:
         write_cache(decoded, arrays, digests, source)
     except OSError as error:
         warnings.warn(
             f"{entry.name} was read but cannot be stored in {decoded} ({error}), so the next load reads it again; "
-            f"name a folder that can be written by root= or ${VARIABLE}",
+            f"choose a folder that can be written with root= or ${VARIABLE}",
             stacklevel=3,
         )
     return _dataset(entry, arrays, source)

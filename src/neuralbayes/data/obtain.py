@@ -15,7 +15,7 @@ from neuralbayes.data.progress import late_bar
 from neuralbayes.data.verify import check_digests, check_structure
 
 PACKED_OVERHEAD = 2**20  # gzip slightly enlarges incompressible data
-PICKLE = "it is the Python version, a pickle, and reading a pickle runs the code in it; not read"
+PICKLE = "it is the Python version, a pickle, which is not read because reading a pickle runs the code in it"
 
 
 def obtain(entry: Entry, folder: Path, offline: bool, progress: bool) -> tuple[Arrays, dict[str, str], str]:
@@ -128,5 +128,5 @@ def _advice(entry: Entry, folder: Path, failures: list[str], offline: bool) -> s
     else:
         lines += [f"Put these files, packed (.gz) or not, into {place}:", f"{files}"]
         lines += [f"(from {entry.addresses[0]}, described at {entry.page})."]
-    lines += [f"Another folder is named by root=, by --root on the command line, or by ${VARIABLE}."]
+    lines += [f"To use another folder, set root=, --root on the command line, or ${VARIABLE}."]
     return "\n".join(lines)

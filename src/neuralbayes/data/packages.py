@@ -102,7 +102,7 @@ def _run(command: Sequence[str], folder: Path, description: str, progress: bool)
                 timeout=TIMEOUT,
             )
     except subprocess.TimeoutExpired as error:
-        raise OSError(f"{description} did not end in {TIMEOUT:.0f} seconds") from error
+        raise OSError(f"{description} did not finish in {TIMEOUT:.0f} seconds") from error
     if done.returncode:
         said = (done.stderr or done.stdout).strip().splitlines()
         raise OSError(f"{description} failed ({said[0] if said else f'exit code {done.returncode}'})")
@@ -111,5 +111,5 @@ def _run(command: Sequence[str], folder: Path, description: str, progress: bool)
 def _only(folder: Path, pattern: str) -> Path:
     found = sorted(folder.glob(pattern))
     if len(found) != 1:
-        raise OSError(f"the client left {len(found)} files {pattern} where one was expected")
+        raise OSError(f"the client left {len(found)} files {pattern}, but one was expected")
     return found[0]

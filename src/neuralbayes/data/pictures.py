@@ -160,7 +160,7 @@ def _open(path: Path) -> Iterator[Image.Image]:
     with open(descriptor, "rb") as file:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise PictureError("it is not a plain file")
+            raise PictureError("it is not a regular file")
         if status.st_size == 0:
             raise PictureError("the file is empty")
         if status.st_size > MAX_FILE_BYTES:
@@ -201,7 +201,7 @@ def _reason(error: BaseException) -> PictureError:
     if isinstance(error, PictureError):
         return error
     if isinstance(error, UnidentifiedImageError):
-        return PictureError(f"it is none of {IN_WORDS}")
+        return PictureError(f"it is not one of {IN_WORDS}")
     if isinstance(error, Image.DecompressionBombError):
         return PictureError(f"it unpacks to more than {MAX_PIXELS} pixels")
     return PictureError(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)

@@ -73,7 +73,7 @@ class ArraySource:
         if array.dtype != np.uint8 and array.dtype.kind != "f":
             raise TypeError(
                 f"`array` must be of uint8, or of floating point in [0, 1], got {array.dtype}; "
-                "integers from 0 to 255 are converted by array.astype(numpy.uint8)"
+                "convert integers from 0 to 255 with array.astype(numpy.uint8)"
             )
         if array.ndim not in (3, 4) or 0 in array.shape:
             raise ValueError(f"`array` must have shape (n, H, W), (n, H, W, C) or (n, C, H, W), got {array.shape}")
@@ -250,7 +250,7 @@ def _is_channels_first(shape: tuple[int, ...], channels_first: bool | None) -> b
         return True
     raise ValueError(
         f"`array` must have 1 or 3 channels on its second or last axis, got shape {shape}; "
-        "say which axis they are on by channels_first"
+        "set channels_first to say which axis it is"
     )
 
 

@@ -60,7 +60,7 @@ def read_stl_labels(stream: BinaryIO) -> NDArray[np.int64]:
     """Read a file of labels, bytes from 1 to 10, as 0 to 9."""
     labels = np.frombuffer(stream.read(), np.uint8).astype(np.int64)
     if not len(labels) or labels.min() < 1 or labels.max() > 10:
-        raise ValueError("its labels must be bytes from 1 to 10, and are not")
+        raise ValueError("its labels must be bytes from 1 to 10, but are not")
     return labels - 1
 
 

@@ -52,11 +52,11 @@ def table_suffix(path: str | Path) -> str:
     if suffix not in SUFFIXES:
         got = f"{suffix}{kind}" or "no suffix"
         raise ValueError(
-            f"{path} must end in one of {', '.join(SUFFIXES)}, behind which text may have one of {', '.join(PACKED)}, "
-            f"got {got!r}"
+            f"{path} must end in one of {', '.join(SUFFIXES)}, and after that, for compressed text, in one of "
+            f"{', '.join(PACKED)}, got {got!r}"
         )
     if kind and suffix not in SEPARATORS and suffix not in JSON_SUFFIXES:
-        raise ValueError(f"{path} is packed twice; unpack it: only text is read as {kind}")
+        raise ValueError(f"{path} is compressed twice; unpack it, because only text may end in {kind}")
     return suffix
 
 
@@ -166,8 +166,8 @@ def _check_unpacked(archive: zipfile.ZipFile, key: str) -> None:
         named = member.filename.removesuffix(".npy") == key
         if named and member.compress_type != zipfile.ZIP_STORED and member.file_size > MAX_PACKED_BYTES:
             raise ValueError(
-                f"{key!r} unpacks to {member.file_size} bytes, more than {MAX_PACKED_BYTES}; store it by numpy.savez, "
-                "which does not pack, or as .npy"
+                f"{key!r} unpacks to {member.file_size} bytes, more than {MAX_PACKED_BYTES}; store it with "
+                "numpy.savez, which does not compress, or as .npy"
             )
 
 

@@ -210,6 +210,6 @@ def _check_memory(path: Path) -> None:
     size, free = path.stat().st_size, free_memory()
     if free is not None and size > free:
         raise MemoryError(
-            f"{path} has {size / 2**30:.1f} GB, and {free / 2**30:.1f} GB of memory are free; take a part of its rows, "
-            "or write it as Parquet and label it with a saved model, which reads it piece by piece"
+            f"{path} has {size / 2**30:.1f} GB, and {free / 2**30:.1f} GB of memory are free; use part of its rows, or "
+            "write it as Parquet and label it with a saved model, which reads it in blocks"
         )

@@ -222,7 +222,7 @@ def read_text(
     except UnicodeDecodeError as error:
         line = undecodable_line(path, found)
         where = error.reason if line is None else f"line {line} holds other bytes"
-        raise ValueError(f"{path} is not {found} text: {where}; give its encoding by `encoding`") from error
+        raise ValueError(f"{path} is not {found} text: {where}; give its encoding with `encoding`") from error
     columns = dict(zip(cells.column_names, cells.columns, strict=True))
     del cells
     frame, mark = frame_of_cells(columns, decimal, file.dialect.separator, as_text)
@@ -268,8 +268,8 @@ def _check_widths(file: TextFile) -> None:
             by = {"\t": "tabs", " ": "blanks"}.get(mark, repr(mark))
             raise ValueError(
                 f"{file.path}: row {row} (line {line}) has {len(cells)} {'cell' if len(cells) == 1 else 'cells'}, but "
-                f"the {first} has {width}, separated by {by}; put cells that hold the separator into quotes, or give "
-                "another separator by `sep`"
+                f"the {first} has {width}, separated by {by}; put cells that contain the separator into quotes, or "
+                "choose another separator with `sep`"
             )
 
 

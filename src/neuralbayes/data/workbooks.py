@@ -199,7 +199,7 @@ def _frame(path: Path, rows: list[tuple[Any, ...]], as_text: frozenset[str]) -> 
 
     used = [i for i, row in enumerate(rows) if any(value is not None for value in row)]
     if not used:
-        raise RefusedError(f"{path} is empty: the sheet has no cells; choose another by `sheet`")
+        raise RefusedError(f"{path} is empty: the sheet has no cells; choose another with `sheet`")
     rows = rows[used[0] : used[-1] + 1]
     width = max(map(len, rows))
     columns = [[row[j] if j < len(row) else None for row in rows] for j in range(width)]

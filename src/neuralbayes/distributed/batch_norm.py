@@ -65,7 +65,7 @@ def shared_statistics(
         module._check_input_dim(x)  # type: ignore[no-untyped-call]
         mean, variance, count = _Moments.apply(x, total, present)  # type: ignore[no-untyped-call]
         if float(count) < 2:
-            raise ValueError(f"batch normalisation needs more than one value a channel, got shape {tuple(x.shape)}")
+            raise ValueError(f"batch normalisation needs more than one value per channel, got shape {tuple(x.shape)}")
         statistics.setdefault(module, []).append((mean, variance))
         if module.training:
             _update_running(module, mean.detach(), variance.detach() * (count / (count - 1)))

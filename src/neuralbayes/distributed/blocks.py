@@ -70,10 +70,10 @@ class Blocks:
         """
         folder = inside(out.parent, f"{out.name}.parts")
         if folder.exists() and not folder.is_dir():
-            raise NotADirectoryError(f"{folder} is a file, where blocks of the result would go; remove or rename it")
+            raise NotADirectoryError(f"{folder} must be a folder for blocks of the result, but is a file; rename it")
         for path in folder.iterdir() if folder.is_dir() else ():
             if not OURS.fullmatch(inside(folder, path.name).name):
-                raise ValueError(f"{folder}, where blocks of the result would go, holds other files: {path.name}")
+                raise ValueError(f"{folder} must only contain blocks of the result, got {path.name}; move or rename it")
         libraries = {name: version(name) for name in ("neuralbayes", "torch")}  # other versions may round differently
         job = {**job, "rows": sum(sizes), "blocks": digest(map(str, sizes)), **libraries}
         blocks = cls(
@@ -123,7 +123,9 @@ class Blocks:
         for i in range(len(self.sizes)):
             array = self._read(i)
             if array is None:
-                raise FileNotFoundError(f"{self._path(i)} is gone, where a finished block was kept")
+                raise FileNotFoundError(
+                    f"{self._path(i)} is missing, although this block was finished; run the same command again"
+                )
             yield np.array(array)
 
     def remove(self) -> None:

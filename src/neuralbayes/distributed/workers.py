@@ -66,8 +66,8 @@ class Workers:
         world = launched_share().world
         if world > 1:
             raise ValueError(
-                f"this is one of {world} processes that a launcher has started, but one alone shares out the rows: "
-                "start it once, with --workers N or with --scheduler ADDRESS"
+                f"this is one of {world} processes that a launcher has started, but a single process distributes the "
+                "rows: start it once, with --workers N or with --scheduler ADDRESS"
             )
         if self.n != 1 and self.scheduler is not None:
             raise ValueError(
@@ -171,11 +171,11 @@ def _computed(
                 array: NDArray[Any] = future.result()
             except KilledWorker as error:
                 raise ChildProcessError(
-                    f"block {i} has ended every worker that tried it, perhaps for want of memory; what is finished is "
-                    "kept; run the same command to continue"
+                    f"block {i} has crashed every worker that tried it, perhaps because memory ran out; finished "
+                    "blocks are kept; run the same command to continue"
                 ) from error
             except CancelledError as error:
-                raise ConnectionError(f"the Dask scheduler is gone ({error}); what is finished is kept") from error
+                raise ConnectionError(f"the Dask scheduler is gone ({error}); finished blocks are kept") from error
             yield i, array
 
 

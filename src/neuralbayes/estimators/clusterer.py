@@ -169,7 +169,7 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
                 names = vectorizer.get_feature_names_out().tolist()
             return summary_frame(summary, self.labels_, names, with_means=vectorizer is None)
         if self.image_shape_ is not None:
-            raise ValueError("`X` must be None, since images have no columns to tell clusters apart by")
+            raise ValueError("`X` must be None for images, which have no columns to describe clusters by")
         frame = named_frame(self, X)
         labels, p_zx = self._labels_of(frame)
         return describe_clusters(frame, labels, self.n_clusters_, p_zx=p_zx, fitted=column_names(self)).to_frame()

@@ -56,7 +56,7 @@ def _checked(spaces: Any) -> list[Array]:
     for number, array in enumerate(arrays):
         if array.ndim != 2 or len(array) != len(arrays[0]):
             raise ValueError(
-                f"`features[{number}]` must have shape ({len(arrays[0])}, n_features), as the first has rows, got "
-                f"{array.shape}"
+                f"`features[{number}]` must have shape ({len(arrays[0])}, n_features), with as many rows as the first, "
+                f"got {array.shape}"
             )
     return arrays

@@ -139,10 +139,10 @@ class SavedEstimator(BaseEstimator):  # type: ignore[misc]
         for name in {**attributes, **cls._fitted}:
             if name not in attributes or name not in checks:
                 raise ValueError(
-                    f"{name!r} is {'missing' if name in checks else f'no fitted attribute of {cls.__name__}'}"
+                    f"{name!r} is {'missing' if name in checks else f'not a fitted attribute of {cls.__name__}'}"
                 )
             if not checks[name](attributes[name]):
-                raise ValueError(f"{name!r} does not hold what it must")
+                raise ValueError(f"{name!r} has an invalid value")
             setattr(estimator, name, attributes[name])
         estimator._check_fitted(state)
         check_finite(tensors, own="module_.network.body." if network is not None else None)

@@ -164,7 +164,7 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         encoded, _ = self._encode(frame.iloc[:: max(1, len(frame) // FILL_ROWS)])
         self.fill_ = GaussianFill.fit(encoded)
         if not used:
-            warnings.warn(f"No column tells rows apart ({in_words(self.columns_)}).", stacklevel=2)
+            warnings.warn(f"No column distinguishes the rows ({in_words(self.columns_)}).", stacklevel=2)
         return self
 
     def transform(self, X: Any) -> NDArray[np.float32]:
@@ -228,8 +228,8 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if absent:
             more = f", and {len(absent) - 1} more" if absent[1:] else ""
             raise ValueError(
-                f"column {absent[0]!r} is missing{more}, by which rows are compared. Add it, with empty cells where "
-                f"nothing is known; the columns here are {', '.join(map(repr, list(there)[:12]))}"
+                f"column {absent[0]!r} is missing{more}, but was used in the fit. Add it, if necessary with empty "
+                f"cells; the columns here are {', '.join(map(repr, list(there)[:12]))}"
             )
         return frame[[there[name] for name in self.encoders_]].set_axis(list(self.encoders_), axis=1)
 

@@ -87,7 +87,7 @@ class Encoder:
 
     def complaint(self, column: str, n_odd: int, odd: str) -> str:
         """A message about unexpected cells."""
-        cells = f"{n_odd:,} cells hold no {self.kind}, such as {odd}" if n_odd > 1 else f"{odd} is no {self.kind}"
+        cells = f"{n_odd:,} cells are not a {self.kind}, such as {odd}" if n_odd > 1 else f"{odd} is not a {self.kind}"
         return f"Column {column!r}: {cells}; counted as missing."
 
 
@@ -184,7 +184,7 @@ class CategoryEncoder(Encoder):
 
     def complaint(self, column: str, n_odd: int, odd: str) -> str:
         cells = f"{n_odd:,} cells hold values that were" if n_odd > 1 else "one cell holds a value that was"
-        return f"Column {column!r}: {cells} not there in the fit, such as {odd}; counted as none of the known ones."
+        return f"Column {column!r}: {cells} not in the fit, such as {odd}; counted as unknown."
 
     @property
     def _binary(self) -> bool:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 WATCHED = 256
 """Images for measuring information and dead states during training."""
 
-ADVICE = "Try a larger alpha, a smaller beta or a smaller learning rate, and look whether the images differ at all."
+ADVICE = "Try a larger alpha, a smaller beta or a smaller learning rate, and check that the images differ."
 """Hint for a collapsed layer."""
 
 
@@ -110,7 +110,7 @@ class PretrainConfig(EncoderConfig):
         check_choice(self, "precision", ("float32", "bfloat16", "auto"))
         if self.precision == "bfloat16" and self.beta > 0:
             raise ValueError(
-                f"`precision` must be 'float32' or 'auto' where beta is not 0, got 'bfloat16' with beta {self.beta!r}: "
+                f"`precision` must be 'float32' or 'auto' if beta is not 0, got 'bfloat16' with beta {self.beta!r}: "
                 "R_c is a small difference of two passes, which bfloat16 rounds away"
             )
 

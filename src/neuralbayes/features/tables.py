@@ -74,7 +74,7 @@ class RowsConfig:
 
     def __post_init__(self) -> None:
         if not self.hidden or not all(isinstance(n, Integral) and n >= 2 for n in self.hidden):
-            raise ValueError(f"`hidden` must be integers of at least 2, one a layer, got {self.hidden!r}")
+            raise ValueError(f"`hidden` must be integers of at least 2, one per layer, got {self.hidden!r}")
 
 
 @dataclass(frozen=True, eq=False)

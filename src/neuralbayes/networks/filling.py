@@ -60,7 +60,7 @@ def fill(module: nn.Module, weights: Mapping[str, Tensor]) -> None:
     expected = module.state_dict()
     for name in {**expected, **weights}:
         if name not in weights or name not in expected:
-            raise ValueError(f"{name!r} is {'missing' if name in expected else 'no weight of this network'}")
+            raise ValueError(f"{name!r} is {'missing' if name in expected else 'not a weight of this network'}")
         want, got = expected[name], weights[name]
         if (want.dtype, want.shape) != (got.dtype, got.shape):
             raise ValueError(

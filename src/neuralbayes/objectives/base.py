@@ -159,4 +159,4 @@ def _bounds(dtype: torch.dtype) -> tuple[float, float]:
 def check_finite(p_z: Tensor) -> None:
     """Raise if a prior shows that the logits were NaN or infinite (checking the logits would cost a pass)."""
     if not bool(torch.isfinite(p_z.detach().sum())):
-        raise ValueError("`logits` must be finite, got NaN or infinity; look at the input and the learning rate")
+        raise ValueError("`logits` must be finite, got NaN or infinity; check the input and the learning rate")

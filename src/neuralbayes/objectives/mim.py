@@ -155,5 +155,7 @@ def mim_loss(
 def _checked_target(target_prior: Sequence[float] | Tensor) -> Tensor:
     target = torch.as_tensor(target_prior, dtype=torch.float64)
     if target.ndim != 1 or not bool((target > 0).all()) or not abs(float(target.sum()) - 1.0) < 1e-6:
-        raise ValueError(f"`target_prior` must be positive numbers, one a state, that sum to 1, got {target.tolist()}")
+        raise ValueError(
+            f"`target_prior` must be positive numbers, one per state, that sum to 1, got {target.tolist()}"
+        )
     return target / target.sum()

@@ -73,7 +73,7 @@ def as_list(outputs: Outputs, n_samples: int | None = None) -> list[Tensor]:
         number = "" if n_samples is None else f" with n_samples = {n_samples}"
         raise (ValueError if tensors_only else TypeError)(
             "`network` must return a tensor of logits, or a sequence or mapping of them, each of shape (n_samples, "
-            f"n_states, *spatial){number}, got {_described(outputs)}; put a module around it that returns logits alone"
+            f"n_states, *spatial){number}, got {_described(outputs)}; wrap it in a module that only returns logits"
         )
     return tensors
 

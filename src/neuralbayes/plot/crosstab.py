@@ -94,7 +94,7 @@ class CrosstabDisplay(Display):
         names = [str(k) for k in order]
         display = cls(counts[:, order], row_names=class_names, column_names=names, normalize="columns")
         few = len(order) <= MAX_NUMBERS
-        label = "state" if few else f"{len(order)} states, by the class that they hold most of"
+        label = "state" if few else f"{len(order)} states, ordered by their most common class"
         return display.plot(ax=ax, row_label="class", column_label=label, of="the samples of a state")
 
     def plot(

@@ -66,7 +66,7 @@ class FiltersDisplay(Display):
     def caption(self) -> str:
         """Description of the picture."""
         n = len(self.tiles)
-        shown = f"the {n} loudest of {self.n_filters}" if n < self.n_filters else f"{n}"
+        shown = f"the {n} strongest of {self.n_filters}" if n < self.n_filters else f"{n}"
         return f"{shown} filters of the first layer, each scaled to its largest weight"
 
     def wall(self, *, clear: bool = False) -> NDArray[np.float64]:

@@ -61,7 +61,7 @@ class InformationDisplay(Display):
             raise FileNotFoundError(f"`folder` must hold a finished pretraining with its result.json, got {folder}")
         layers = read_json(path).get("layers")
         if not layers:
-            raise ValueError(f"{path} says nothing of the information of layers")
+            raise ValueError(f"{path} does not contain the information of the layers")
         return cls(
             {name: layer["information"] for name, layer in layers.items()},
             {name: layer["bound"] for name, layer in layers.items()},

@@ -45,7 +45,7 @@ def labeled_features(
     y = checked_labels(labels, len(rows), name)
     if isinstance(rows, np.ndarray):
         if encoder is not None:
-            raise ValueError(f"`{name}` must be images where an encoder is given, got features of shape {rows.shape}")
+            raise ValueError(f"`{name}` must be images if an encoder is given, got features of shape {rows.shape}")
         return LabeledFeatures(_checked_features(rows, name), y, 0.0)
     if encoder is None:
         start = time.perf_counter()

@@ -81,9 +81,9 @@ def do_jobs(
                     how += "" if problems.empty() else f" ({problems.get()})"
                     deaths += 1
                     if deaths == STRIKES:
-                        raise ChildProcessError(f"{how}, as {STRIKES - 1} did before it; try fewer --workers")
+                        raise ChildProcessError(f"{how}, like {STRIKES - 1} before it; try fewer --workers")
                     if verbose:
-                        print(f"{how}; there is a new one", file=sys.stderr, flush=True)
+                        print(f"{how}; a new one was started", file=sys.stderr, flush=True)
                 now = standing(study, labels)
                 while display.completed < len(labels) - now.left:
                     display.advance(metrics=metrics(now))

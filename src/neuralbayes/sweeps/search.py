@@ -191,7 +191,7 @@ def _check_folder(out: Path, settings: Mapping[str, Any]) -> None:
     earlier = read_json(out / SWEEP_FILE)
     known = earlier.get("settings", {}) if isinstance(earlier, dict) else {}
     if changed := sorted(name for name in settings if known.get(name) != settings[name]):
-        raise ValueError(f"{out} holds another sweep (other: {', '.join(changed)}); take another folder")
+        raise ValueError(f"{out} holds another sweep (different: {', '.join(changed)}); choose another folder")
 
 
 def _chosen(space: Space, drawn: Mapping[str, Any]) -> dict[str, Any]:

@@ -30,7 +30,7 @@ def named_object(reference: str, what: str) -> Any:
         raise ValueError(f"`{what}` must be written as file.py:name or package.module:name, got {reference!r}")
     module = _module(place, what)
     if not hasattr(module, name):
-        raise ValueError(f"`{what}` must name what {place} defines, got {reference!r}")
+        raise ValueError(f"`{what}` must be defined in {place}, got {reference!r}")
     return getattr(module, name)
 
 

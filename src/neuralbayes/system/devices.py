@@ -78,7 +78,7 @@ def named_device(device: str) -> str:
     if kind in ("cuda", "mps") and int(number or 0) >= n_devices:
         raise ValueError(
             f"`device` must be one that PyTorch finds here, got {device!r} with {n_devices} of this kind; "
-            "'auto' takes the best one there is"
+            "'auto' chooses the best one available"
         )
     return _AUTO.get() if device == "auto" else device
 

@@ -94,7 +94,7 @@ def inside(folder: str | Path, *names: str) -> Path:
     for name in names:
         path /= name
         if path.is_symlink():
-            reason = "is a symbolic link, which could lead out of its folder: remove it, or take another folder"
+            reason = "is a symbolic link, which could lead out of its folder: remove it, or choose another folder"
             raise OSError(errno.ELOOP, reason, str(path))
     return path
 

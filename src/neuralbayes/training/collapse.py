@@ -62,7 +62,7 @@ class WarnOnCollapse(Callback):
         for name, value in metrics.items():
             kind, _, layer = name.partition("/")
             if kind == "mi" and value < self.min_information:
-                found = f"{layer} has said less than {self.min_information:g} nats about its input"
+                found = f"{layer} has carried less than {self.min_information:g} nats about its input"
             elif kind == "dead" and value > self.max_dead:
                 found = f"more than {self.max_dead:.0%} of the states of {layer} have been dead"
             else:

@@ -164,7 +164,7 @@ def open_run(folder: Path, method: str, settings: Mapping[str, Any]) -> None:
             known = there if isinstance(there, dict) else {}
             changed = sorted(k for k in wanted | known if known.get(k) != wanted.get(k))
             raise ValueError(
-                f"`out` holds a run with another config (other: {', '.join(changed)}); take another folder"
+                f"`out` holds a run with another config (different: {', '.join(changed)}); choose another folder"
             )
     else:
         write_json(path, wanted)

@@ -227,7 +227,7 @@ def _agreed_batches(fabric: Fabric, batches: Batches) -> Batches:
     """The batches of rank 0. Processes may have different seeds, but must have the same samples."""
     of_ranks = gather(fabric, batches)
     if len({replace(of_rank, seed=0) for of_rank in of_ranks}) > 1:
-        raise ValueError(f"`batches` must be the same on every process but for their seed, got {of_ranks}")
+        raise ValueError(f"`batches` must be the same on every process except for their seed, got {of_ranks}")
     return of_ranks[0]
 
 

@@ -102,7 +102,7 @@ def read_metrics(path: str | Path) -> list[dict[str, float]]:
         try:
             values = json.loads(line)
             if not isinstance(values, dict) or not isinstance(values.get("step"), int):
-                raise ValueError("no object with a step")
+                raise ValueError("not an object with a step")
             for value in values.values():
                 if not isinstance(value, float | None) and not (isinstance(value, int) and abs(value) < 2**63):
                     raise ValueError("a value that is not a number")

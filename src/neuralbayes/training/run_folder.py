@@ -180,12 +180,12 @@ class Run:
         except Timeout as error:
             raise BlockingIOError(
                 f"`run_dir` must be a folder that no other process trains in, got {run_dir}, where one does right now: "
-                "wait until it ends, or take another folder"
+                "wait until it ends, or choose another folder"
             ) from error
         except OSError as error:
             if error.errno == errno.ELOOP:  # which names the link
                 raise
-            reason = f"`run_dir` must be a folder that can be written, got one that cannot ({error.strerror or error})"
+            reason = f"`run_dir` must be a folder that can be written, but it cannot ({error.strerror or error})"
             raise OSError(error.errno, reason, str(run_dir)) from error
 
     def _load(self, saved: Mapping[str, Any]) -> None:

@@ -52,7 +52,7 @@ def posterior_places(p_zx: NDArray[Any], method: Method) -> Places:
     """
     roots = np.sqrt(np.asarray(p_zx, dtype=np.float64))  # their Euclidean distance is the Hellinger distance
     what = "the square roots of p(z|x)" if method == "pca" else "p(z|x)"
-    return _mapped(roots, method, what, "samples", "their posteriors are all alike")
+    return _mapped(roots, method, what, "samples", "all posteriors are equal")
 
 
 def feature_places(points: NDArray[Any], method: Method, what: str, noun: str) -> Places:
@@ -63,7 +63,7 @@ def feature_places(points: NDArray[Any], method: Method, what: str, noun: str) -
     >>> feature_places(np.eye(3)[[0, 0, 1, 2]], "pca", "the features", "text").caption
     'PCA of the features of 4 texts'
     """
-    return _mapped(np.asarray(points, dtype=np.float64), method, what, f"{noun}s", "all are alike")
+    return _mapped(np.asarray(points, dtype=np.float64), method, what, f"{noun}s", "all features are equal")
 
 
 def _mapped(rows: NDArray[np.float64], method: Method, what: str, noun: str, alike: str) -> Places:
@@ -88,7 +88,7 @@ def _mapped(rows: NDArray[np.float64], method: Method, what: str, noun: str, ali
 
     tsne = TSNE(perplexity=min(30.0, (len(drawn) - 1) / 3), init="pca", max_iter=ITERATIONS, random_state=0)
     points = np.asarray(tsne.fit_transform(components), dtype=np.float64)
-    return _placed(points, rows, mapped, ("", ""), f"t-SNE of {what} of {part}: only nearness has a meaning")
+    return _placed(points, rows, mapped, ("", ""), f"t-SNE of {what} of {part}: only neighbourhoods are meaningful")
 
 
 def _placed(

@@ -143,7 +143,7 @@ def image_model_side(folder: Path, estimator: MIMEncoder, samples: Samples, **op
         facts=[("data", samples.data), ("method", "MIMEncoder"), ("epochs", f"{estimator.n_iter_:,}")],
         settings=[(name, str(value)) for name, value in estimator.get_params().items()],
         command=repr(estimator),
-        command_note="In Python: a model does not keep the images, nor the time and memory that it took.",
+        command_note="This is Python. A model does not keep its images, and does not record time and memory.",
         training=[*side.training, *loss_pictures(estimator)],
     )
 
@@ -190,12 +190,12 @@ def _facts(record: RunRecord, samples: Samples) -> list[tuple[str, str]]:
 
 def _command_note(record: RunRecord) -> str:
     if not record.config:
-        return "The folder holds an encoder alone: nothing is known about how it was trained."
+        return "The folder contains only an encoder, and no record of its training."
     if record.config.get("method") != "mim":
         return f"Trained by the method {record.config.get('method')!r}, which no single command runs."
     if record.data is None:
         return "The folder does not say which images were used; name them in place of DATA."
-    return "A finished run is left as it is: give another folder by --out to run it again."
+    return "A finished run is not changed. To run it again, choose another folder with --out."
 
 
 def _notes(folder: Path, record: RunRecord, samples: Samples, own_data: bool) -> list[str]:
@@ -206,7 +206,9 @@ def _notes(folder: Path, record: RunRecord, samples: Samples, own_data: bool) ->
         notes.append("The run stopped early, because the loss no longer improved.")
     if (folder / "skipped.txt").is_file():
         lines = (folder / "skipped.txt").read_text(encoding="utf-8", errors="replace").splitlines()
-        notes.append(f"Skipped, since they could not be read: {len(lines):,} files, named in the run's skipped.txt.")
+        notes.append(
+            f"Files that could not be read and were skipped: {len(lines):,}, listed in skipped.txt of the run."
+        )
     return notes
 
 
