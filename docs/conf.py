@@ -20,17 +20,17 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
     "sphinx.ext.viewcode",
-    "sphinx-mathjax-offline",  # formulas without a network
+    "sphinx-mathjax-offline",  # formulas without internet access
     "sphinx_gallery.gen_gallery",
 ]
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3
 autosummary_generate = True
-autodoc_typehints = "none"  # the docstrings have them, in words
+autodoc_typehints = "none"  # the docstrings contain them
 autodoc_inherit_docstrings = False
 templates_path = ["templates"]
 numpydoc_show_class_members = False
-nitpicky = True  # a reference that leads nowhere is an error
+nitpicky = True  # broken references are errors
 exclude_patterns = ["_build", "gallery"]
 html_theme = "furo"
 html_title = "neuralbayes"
@@ -55,12 +55,12 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "show_signature": False,
     "download_all_examples": False,
-    "min_reported_time": 10_000,  # how long an example takes says more of the machine than of it
+    "min_reported_time": 10_000,  # the time of an example depends on the machine
     "write_computation_times": False,
 }
 
 # Docstrings are written for readers of the code: (n, *spatial) and labels_ without the backslashes that
-# reStructuredText wants. They are added here, after numpydoc (500), outside of literals, strong text and examples.
+# reStructuredText needs. They are added here, after numpydoc (500), outside literals, strong text and examples.
 KEPT_OR_SPECIAL = re.compile(r"``.+?``|`[^`]+`|\*\*.+?\*\*|\*(?=(?:spatial|features|rest)\b)|\b\w+_(?!\w)")
 
 

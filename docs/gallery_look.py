@@ -1,4 +1,4 @@
-"""How the pictures of the gallery look: that of `neuralbayes.plot`, for everything that an example draws itself."""
+"""Style of the gallery: pictures that examples draw themselves look like those of `neuralbayes.plot`."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#55
 
 
 def reset_pictures(gallery_conf: Any, fname: str) -> None:
-    """Called by sphinx-gallery before each example."""
+    """Set the style; sphinx-gallery calls this before each example."""
     rcParams.update(
         {
             "figure.constrained_layout.use": True,

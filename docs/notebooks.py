@@ -13,11 +13,11 @@ from sphinx_gallery.py_source_parser import split_code_and_text_blocks
 
 DOCS = Path(__file__).parent
 NOTEBOOKS = {"tutorials/wine.ipynb": "gallery/tutorials/plot_wine.py"}
-"""Each notebook, and the example that it is made from."""
+"""Notebooks, and the example that each is made from."""
 
 
 def notebook_text(example: str) -> str:
-    """The notebook of an example, as JSON without outputs."""
+    """Make the notebook of an example, as JSON without outputs."""
     path = DOCS / example
     _, blocks = split_code_and_text_blocks(str(path))
     notebook: dict[str, Any] = jupyter_notebook(blocks, dict(DEFAULT_GALLERY_CONF), str(path.parent))

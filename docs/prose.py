@@ -24,7 +24,7 @@ LONG = 30
 """Number of words above which a sentence counts as long in a measurement."""
 
 
-CODE_FOLDERS = ("src/neuralbayes", "benchmarks", "tests")
+CODE_FOLDERS = ("src/neuralbayes", "benchmarks", "fuzz", "tests")
 """Folders whose docstrings are checked."""
 
 INSTEAD = {

@@ -1,4 +1,4 @@
-"""What the library itself writes, small, to start mutating from: models, encoders, checkpoints, runs, records."""
+"""Small files that the library itself writes, as seeds for mutations: models, encoders, checkpoints, runs, records."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from neuralbayes.training.checkpoint import FORMAT, _digest, _pack
 
 
 def compact(*documents: Any) -> list[bytes]:
-    """Each as one line of JSON."""
+    """Each document as one line of JSON."""
     return [json.dumps(document).encode() for document in documents]
 
 
 def _folder(save: Callable[[Path], Any]) -> dict[str, bytes]:
-    """What is in the folder that a model is saved to."""
+    """The files of a saved model, by name."""
     with tempfile.TemporaryDirectory() as folder:
         save(Path(folder) / "saved")
         return {path.name: path.read_bytes() for path in (Path(folder) / "saved").iterdir()}
@@ -38,7 +38,7 @@ def header_of(file: bytes) -> bytes:
 
 
 def with_header(file: bytes, header: bytes) -> bytes:
-    """A safetensors file with the numbers of another."""
+    """A safetensors file with another header and the same numbers."""
     return len(header).to_bytes(8, "little") + header + file[8 + int.from_bytes(file[:8], "little") :]
 
 
@@ -62,7 +62,7 @@ TREE = _pack(STATE, "", {})
 
 
 def checkpoint(tree: str) -> bytes:
-    """A checkpoint with that tree and the checksum that fits."""
+    """A checkpoint with a given tree and the matching checksum."""
     tensors: dict[str, torch.Tensor] = {}
     _pack(STATE, "", tensors)
     return save(tensors, {"format": FORMAT, "tree": tree, "sha256": _digest(tensors, tree)})

@@ -1,8 +1,8 @@
-"""Feed every reader of files with mutated ones: no crash, no hang, no more memory than a limit, documented errors only.
+"""Feed mutated files to every reader: no crash, no hang, limited memory, and only documented errors.
 
-Each reader runs in a process of its own under Atheris, which mutates whole files towards code that was not reached
-before. `python fuzz/fuzz.py csv parquet --inputs 1000` tries two readers; `--record FILE` keeps the figures. An input
-that breaks a reader is kept in fuzz/found/; when the reader is mended it moves to fuzz/corpus/, which is tried first.
+Each reader runs in its own process under Atheris, which mutates files towards code that was not reached before. `python
+fuzz/fuzz.py csv parquet --inputs 1000` tries two readers, and `--record FILE` saves the figures. An input that breaks a
+reader is saved in fuzz/found/. After the reader is fixed, move the input to fuzz/corpus/, which is tried first.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ SECONDS, MEGABYTES = 5, 1024
 HERE = Path(__file__).parent
 CORPUS, FOUND = HERE / "corpus", HERE / "found"
 PARSERS = ["neuralbayes", "PIL", "zipfile", "tarfile", "gzip", "json", "tomllib", "yaml", "numpy.lib"]
-"""What is written in Python: the code that is to be reached."""
+"""Packages written in Python whose code the fuzzer should reach."""
 
 
 def fuzz(name: str, n_inputs: int, folder: Path) -> None:
-    """In a process of its own: hand mutated files to a reader, and count what it says."""
+    """Feed mutated files to a reader, and count the outcomes; runs in its own process."""
     import atheris
     from cyclopts import CycloptsError
     from mutations import mutate_json
@@ -67,7 +67,7 @@ def fuzz(name: str, n_inputs: int, folder: Path) -> None:
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
             figures = {"slowest_ms": round(1000 * slowest), "peak_megabytes": peak}
             (folder / "counts.json").write_text(json.dumps(counts | figures))
-            os._exit(0)  # the alarm of the fuzzer would ring while torch is taken down
+            os._exit(0)  # the timeout of the fuzzer would fire while torch shuts down
 
     options = [
         f"-timeout={SECONDS}",
@@ -83,7 +83,7 @@ def fuzz(name: str, n_inputs: int, folder: Path) -> None:
 
 
 def start(name: str, n_inputs: int, folder: Path) -> int:
-    """Begin to fuzz a reader in a copy of this process; its number."""
+    """Start to fuzz a reader in a fork of this process; returns its id."""
     process = os.fork()
     if process:
         return process
@@ -98,7 +98,7 @@ def start(name: str, n_inputs: int, folder: Path) -> int:
 
 
 def outcome(name: str, folder: Path, seconds: float) -> dict[str, Any]:
-    """What came of it; a bad input is kept."""
+    """The outcome of fuzzing a reader; a bad input is saved."""
     log = (folder / "log").read_text(errors="replace")
     counts = json.loads((folder / "counts.json").read_text()) if (folder / "counts.json").exists() else {}
     code = [int(number) for number in re.findall(r"^#\d+\s+(?:INITED|NEW|REDUCE|pulse)\s+cov: (\d+)", log, re.M)]
@@ -116,7 +116,7 @@ def outcome(name: str, folder: Path, seconds: float) -> dict[str, Any]:
 
 
 def run(names: list[str], n_inputs: int, workers: int) -> Iterator[dict[str, Any]]:
-    """Fuzz readers, so many at a time; what came of each as it ends."""
+    """Fuzz readers, `workers` at a time; yields the outcome of each when it ends."""
     memory = Path("/dev/shm")
     waiting, running = list(names), {}
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as temporary:
@@ -139,16 +139,14 @@ def _earlier(name: str) -> list[Path]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("readers", nargs="*", help="names; all by default")
+    parser.add_argument("readers", nargs="*", help="names of readers; all by default")
     parser.add_argument("--inputs", type=int, default=200_000)
-    parser.add_argument("--workers", type=int, default=1, help="readers at a time")
+    parser.add_argument("--workers", type=int, default=1, help="number of readers at a time")
     parser.add_argument("--record", type=Path)
-    parser.add_argument(
-        "--resume", action="store_true", help="leave out readers that the record has with as many inputs"
-    )
+    parser.add_argument("--resume", action="store_true", help="skip readers that are in the record with as many inputs")
     arguments = parser.parse_args()
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "ARROW_IO_THREADS"):
-        os.environ[variable] = "1"  # a copy of a process has none of its threads
+        os.environ[variable] = "1"  # a fork has none of the threads
     import atheris
 
     # Atheris names every module that it instruments.
@@ -160,7 +158,7 @@ def main() -> None:
 
     unknown = set(arguments.readers) - set(READERS)
     if unknown:
-        parser.error(f"no reader {', '.join(sorted(unknown))}; there are {', '.join(READERS)}")
+        parser.error(f"unknown readers: {', '.join(sorted(unknown))}; choose from {', '.join(READERS)}")
     rows: list[dict[str, Any]] = []
     if arguments.record is not None and arguments.record.exists():
         rows = json.loads(arguments.record.read_text())["readers"]
@@ -178,7 +176,7 @@ def main() -> None:
             f"{found['slowest_ms']} ms, {found['peak_megabytes']} MB, {found['seconds']} s",
             flush=True,
         )
-        if arguments.record is not None:  # as they come
+        if arguments.record is not None:  # after each reader
             rows = [row for row in rows if row["reader"] != name] + [found]
             rows.sort(key=lambda row: [*READERS].index(row["reader"]))
             limits = {"seconds": SECONDS, "megabytes": MEGABYTES}

@@ -1,4 +1,4 @@
-"""Mutations that keep a file whole enough to get past its first check: JSON stays JSON, lengths and checksums true."""
+"""Mutations that keep a file valid enough to pass the first check: JSON stays JSON, lengths and checksums match."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ VALUES: tuple[Any, ...] = (
 
 
 def mutate_json(seeds: Sequence[bytes], data: bytes, max_size: int, seed: int) -> bytes:
-    """A file of JSON, one document a line, with other values in it; now and then with other bytes.
+    """Change values in a file of JSON, one document per line; now and then, change bytes.
 
     Parameters
     ----------
     seeds : sequence of bytes
-        What is mutated in place of `data` that is no longer JSON, more often than not.
+        Mutated instead of `data` in most cases if `data` is no longer JSON.
     data : bytes
     max_size, seed : int
-        As Atheris gives them to a mutator.
+        Arguments that Atheris passes to a mutator.
     """
     import atheris
 
@@ -57,7 +57,7 @@ def _change(tree: list[Any], rng: random.Random) -> None:
             container.append(container[key])
         case 2:
             other, name = rng.choice(places)
-            container[key] = json.loads(json.dumps(other[name]))  # a copy: a tree must not hold itself
+            container[key] = json.loads(json.dumps(other[name]))  # a copy, because a tree must not contain itself
         case 3 if isinstance(container, dict):
             container[rng.choice(("x", "", *container))] = container.pop(key)
         case _:
@@ -75,7 +75,7 @@ def _places(tree: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def png_sealed(data: bytes) -> bytes:
-    """A PNG whose checksums are right; anything else as it is."""
+    """Correct the checksums of a PNG; leave anything else unchanged."""
     if data[:8] != b"\x89PNG\r\n\x1a\n":
         return data
     sealed, at = bytearray(data[:8]), 8

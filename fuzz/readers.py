@@ -1,7 +1,7 @@
-"""Every reader of files that may come from strangers: how to call it, and inputs to start mutating from.
+"""Every reader of untrusted files: how to call it, and seeds for mutations.
 
-A reader takes a path. What it may raise is in its documentation: ValueError for a file that is damaged, foreign or
-dangerous, OSError for one that cannot be read, CycloptsError for a config file.
+A reader takes a path. It may only raise documented errors: ValueError for a file that is damaged, foreign or dangerous,
+OSError for a file that cannot be read, and CycloptsError for a config file.
 """
 
 from __future__ import annotations
@@ -71,16 +71,16 @@ class Reader:
     ----------
     suffix : str
     read : callable
-        Of the path of a file with that suffix.
+        Takes the path of a file with that suffix.
     seeds : list of bytes
-        Inputs to begin with.
+        Inputs to start from.
     sealed : callable
-        From an input to the bytes of the file: what makes lengths and checksums true again, so that more than the
-        first check is tried.
+        Maps an input to the bytes of the file, and corrects lengths and checksums so that more than the first check is
+        tested.
     json : bool
-        Whether inputs are JSON, in which values are mutated and not only bytes.
+        Whether inputs are JSON. Then values are mutated, not only bytes.
     longest : int
-        Bytes of an input.
+        Maximum number of bytes of an input.
     """
 
     suffix: str
@@ -92,13 +92,13 @@ class Reader:
 
 
 def _written_back(path: Path) -> None:
-    """Read a table, and write its cells beside new ones."""
+    """Read a table, and write its cells next to new ones."""
     source = read_source(path)
     write_table(path.with_name(f"out-{path.name}"), {"label": np.zeros(len(source.frame), int)}, beside=source)
 
 
 def _stream(read: Callable[[Any], Any]) -> Callable[[Path], Any]:
-    """A reader of streams, as the named data sets are read."""
+    """A reader of streams, as for named data sets."""
 
     def call(path: Path) -> Any:
         with named_damage(path.name), open_file(path, 2**20) as stream:
@@ -112,7 +112,7 @@ def _tar(stream: Any) -> list[bytes]:
 
 
 def _in_folder(name: str, others: dict[str, bytes], load: Callable[[Path], Any]) -> Callable[[Path], Any]:
-    """A reader of a folder, one file of which is the input."""
+    """A reader of a folder in which one file is the input."""
 
     def read(path: Path) -> Any:
         folder = path.parent / "folder"
@@ -127,7 +127,7 @@ def _in_folder(name: str, others: dict[str, bytes], load: Callable[[Path], Any])
 
 
 def _model_with(weights: bytes, folder: Path) -> Any:
-    """The labeler in `folder` with weights whose checksum fits."""
+    """Load the labeler in `folder` with given weights and the matching checksum."""
     description = json.loads(LABELER["model.json"])
     (folder / description["weights"]).write_bytes(weights)
     description["sha256"] = hashlib.sha256(weights).hexdigest()
@@ -144,11 +144,11 @@ def _config(path: Path) -> None:
     options_from(path)(app, ("pretrain",), PRETRAIN)
 
 
-blocks.version = cache(blocks.version)  # it looks through all that is installed
+blocks.version = cache(blocks.version)  # it searches all installed packages
 
 
 def _begin(path: Path) -> Any:
-    """Begin a job where `path` says which one was begun before."""
+    """Start a job when `path` describes an earlier one."""
     job = path.parent / "out.npy.parts" / blocks.JOB
     job.parent.mkdir(exist_ok=True)
     path.replace(job)
@@ -162,7 +162,7 @@ def _job() -> list[bytes]:
 
 
 def _report(folder: Path) -> Any:
-    """What a report says of a run, without its pictures."""
+    """The text of a report on a run, without its pictures."""
     record = explored.RunRecord.read(folder)
     DataChoice.of(folder)
     samples: Any = SimpleNamespace(data="digits, train")
@@ -176,7 +176,7 @@ def _report(folder: Path) -> Any:
 
 
 def _run(path: Path) -> Any:
-    """A report of the run whose files the input holds by name; where it is no JSON, one of them is the input."""
+    """Report on a run whose files are in the input by name; if it is not JSON, the input replaces one of the files."""
     folder = path.parent / "run"
     folder.mkdir(exist_ok=True)
     data = path.read_bytes()

@@ -1,4 +1,4 @@
-"""Whole files of the formats that other programs write, small, to start mutating from."""
+"""Small valid files in formats that other programs write, as seeds for mutations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from PIL import Image
 
 
 def written(write: Callable[[Path], Any], suffix: str) -> bytes:
-    """What a writer of files writes."""
+    """The bytes that a function writes to a file."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"seed{suffix}"
         write(path)

@@ -45,7 +45,7 @@ class WarnOnCollapse(Callback):
     ...     for _ in range(2):
     ...         guard.on_step_end(state, {"mi/relu1": 0.002, "mi/relu2": 1.4})
     >>> guard.messages
-    {'relu1': 'relu1 has said less than 0.01 nats about its input for 2 steps, up to step 7: ... Try a larger alpha.'}
+    {'relu1': 'relu1 has carried less than 0.01 nats about its input for 2 steps, up to step 7: ... a larger alpha.'}
     """
 
     def __init__(
