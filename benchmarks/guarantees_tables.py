@@ -20,7 +20,7 @@ def crashes_table() -> str:
     rows = [[moments[where], n] for where, n in sorted(result["where"].items(), key=lambda item: -item[1])]
     same = "the same, bit for bit" if result["same_weights"] else "DIFFERENT"
     lines = "the same, byte for byte" if result["same_metrics"] else "DIFFERENT"
-    rows += [["weights in the end", same], ["metrics.jsonl", lines], ["left behind", len(result["left_behind"])]]
+    rows += [["final weights", same], ["metrics.jsonl", lines], ["left behind", len(result["left_behind"])]]
     return table(["killed", f"of {result['kills']} times"], rows) + "\n"
 
 
@@ -30,11 +30,11 @@ def disks_table() -> str:
         [
             f"`{row['command']}`",
             *(", ".join(row[trouble]["wrong"]) or "error, nothing lost" for trouble in ("full", "read-only")),
-            "goes on" if row["goes_on"] else "FAILS",
+            "succeeds" if row["goes_on"] else "FAILS",
         ]
         for row in read_result("guarantees/disks.json")["writers"]
     ]
-    return table(["command", "full", "read-only", "with room again"], rows, left=4) + "\n"
+    return table(["command", "full", "read-only", "with free space"], rows, left=4) + "\n"
 
 
 def soak_table() -> str:
@@ -51,9 +51,9 @@ def soak_table() -> str:
     }
     rows = [[words[fault], n["rounds"], n["ended by it"]] for fault, n in result["faults"].items()]
     lost = len(result["wrong"])
-    rows += [["files lost, changed or cut short, errors without words", lost, ""]]
+    rows += [["files lost, changed or truncated, errors without a message", lost, ""]]
     head = f"{result['commands']} commands in {result['minutes']:.0f} minutes"
-    return table([head, "times", "ended by it"], rows) + "\n"
+    return table([head, "times", "command ended"], rows) + "\n"
 
 
 def fuzz_table() -> str:
@@ -95,7 +95,7 @@ def estimators_table() -> str:
         errors = [text.removeprefix("error: ") for text in outcomes.values() if text.startswith("error: ")]
         cells = ["refused" if text.startswith("error: ") else text for text in outcomes.values()]
         rows.append([kind, *cells, errors[0] if errors else ""])
-    return table(["", *(f"`{name}`" for name in names), "in these words"], rows, left=len(names) + 2) + "\n"
+    return table(["", *(f"`{name}`" for name in names), "error message"], rows, left=len(names) + 2) + "\n"
 
 
 def determinism_table() -> str:
@@ -111,7 +111,7 @@ def determinism_table() -> str:
         ]
         for row in read_result("guarantees/determinism.json")["results"]
     ]
-    heads = ["", "again", "in a new process", "other hashes", "interrupted", "two threads, difference"]
+    heads = ["", "again", "in a new process", "other hash seed", "interrupted", "difference with two threads"]
     return table(heads, rows, left=5) + "\n"
 
 
@@ -123,7 +123,10 @@ def leaks_table() -> str:
         if isinstance(row, dict):
             slope = f"{row['a_fit']:+.4f} ({row['low']:+.4f} to {row['high']:+.4f})"
             rows.append([name, f"{row['first']:,.0f}", f"{row['last']:,.0f}", slope])
-    return table(["", "after the warm-up", f"after {result['fits']:,} fits", "more with each fit (95 %)"], rows) + "\n"
+    return (
+        table(["", "after the warm-up", f"after {result['fits']:,} fits", "growth per fit (95 % interval)"], rows)
+        + "\n"
+    )
 
 
 def mutants_table() -> str:
@@ -144,4 +147,4 @@ def equivalent_table() -> str:
             key = (place, survivor["equivalent"] or "NOT KNOWN")
             groups[key] = groups.get(key, 0) + 1
     rows = [[f"`{place}`", n, why] for (place, why), n in groups.items()]
-    return table(["function", "changes", "why nothing depends on them"], rows) + "\n"
+    return table(["function", "changes", "why they change nothing"], rows) + "\n"

@@ -68,12 +68,13 @@ def caption(results: Results) -> str:
     start = f"The paper's recipe is best after {images:,.0f} images, with {best:.1f} %"
     reached = ours[ours[:, 1] >= best]
     if not len(reached):
-        return f"{start}; ours ends below it, with {ours[-1, 1]:.1f} % after {ours[-1, 0]:,.0f}."
+        return f"{start}. Ours stays below it and ends with {ours[-1, 1]:.1f} % after {ours[-1, 0]:,.0f} images."
     first = reached[0]
     return (
-        f"{start}. Ours is past it after {first[0]:,.0f}, with {first[1]:.1f} %: {images / first[0]:.0f} times fewer "
-        f"images, {seconds / first[2]:.0f} times less processor time. At its end it has {ours[-1, 1]:.1f} %; "
-        f"before training, with its normalisation, it had {ours[0, 1]:.1f}, and the paper's {paper[0, 1]:.1f}."
+        f"{start}. Ours exceeds it after {first[0]:,.0f} images, with {first[1]:.1f} %. These are "
+        f"{images / first[0]:.0f} times fewer images and {seconds / first[2]:.0f} times less processor time. Ours ends "
+        f"with {ours[-1, 1]:.1f} %. Before training, the encoder has {ours[0, 1]:.1f} % with our normalisation and "
+        f"{paper[0, 1]:.1f} % with the paper's."
     )
 
 

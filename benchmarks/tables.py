@@ -296,9 +296,9 @@ def assumptions_table() -> str:
     a = result["assumed"]
     rows = {
         "$b$": f"{a['images_per_gpu']} images on each card",
-        "$F$": f"{a['flops_per_image'] / 1e9:.1f} billion operations an image: the paper's encoder, clean and "
+        "$F$": f"{a['flops_per_image'] / 1e9:.1f} billion operations per image: the paper's encoder, clean and "
         "perturbed, forward and backward",
-        "$R$": f"{a['gpu_flops'] / 1e12:.0f} TFLOPS that a card really does",
+        "$R$": f"{a['gpu_flops'] / 1e12:.0f} TFLOPS achieved by a card",
         "$S$": f"{sum(result['traffic'].values()) / 1e6:.1f} MB, the table above; a ring sends them twice",
         "$W$": f"{a['gpu_link'] / 1e9:.0f} GB/s between the {a['gpus_per_node']} cards of a node, "
         f"{a['node_link'] / 1e9:.0f} GB/s for each card between nodes",
@@ -312,7 +312,7 @@ def assumptions_table() -> str:
 def model_table() -> str:
     """Table of the model for up to 1,024 GPUs."""
     lines = [
-        "| cards | step | of it messages | images/s | a billion images |",
+        "| cards | step | share of messages | images/s | a billion images |",
         "| ---: | ---: | ---: | ---: | ---: |",
     ]
     for row in read_result("processes.json")["model"]:
