@@ -41,7 +41,7 @@ def known_table(results: Results) -> str:
     for method in results.names("few_labels", "method"):
         of_method = [record for record in results.records["few_labels"] if record["method"] == method]
         found = [[record["ari"] for record in of_method if record["labels"] == n] for n in numbers]
-        name = {"without": f"{OURS}, not told", "with labels": f"**{OURS}, told**"}.get(method, method)
+        name = {"without": f"{OURS}, without labels", "with labels": f"**{OURS}, with labels**"}.get(method, method)
         rows.append([name, *(f"{np.mean(values):.3f}" for values in found)])
     return table(["", *(f"{n} per class" for n in numbers)], rows)
 

@@ -11,7 +11,7 @@ LABELS = {"a": "job a", "b": "job b", "c": "job c"}
 
 @dataclass(frozen=True)
 class Do:
-    """The work of a worker: cause the trouble of the job, then report its place."""
+    """The work of a worker: note its process id, cause the trouble of the job, then return a result."""
 
     folder: Path
     trouble: str = ""

@@ -91,7 +91,7 @@ def fixed_noise(*shape: int, **kind: Any) -> Tensor:
 
 
 def encoder_of(method: Callable[..., Any], data: Any, config: Any) -> Result:
-    """On each process, an encoder draws perturbations from its own generator, as in `pretrain`, but not here."""
+    """Train an encoder with fixed perturbations, which `pretrain` draws from a separate generator on each process."""
     prepare = ImageEncoder.prepare
     with (
         in_double(),
