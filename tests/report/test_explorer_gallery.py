@@ -76,6 +76,18 @@ def test_many_clusters_of_pictures_get_fewer_pictures_each():
     assert found.sentence.startswith(f"{k} clusters in {10 * k} images, the largest of 10, the smallest of 10. Poor:")
 
 
+def test_near_duplicates_of_a_picture_are_shown_once():
+    rng = np.random.default_rng(0)
+    scenes = rng.integers(0, 250, (3, 9, 9, 3), dtype=np.uint8).repeat(4, axis=1).repeat(4, axis=2)
+    pictures = scenes[[0, 0, 0, 1, 0, 2]] + rng.integers(0, 5, (6, 36, 36, 3), dtype=np.uint8)
+    samples = Samples("photos", "image", 6, np.arange(6), pictures=pictures, names=[f"{i}.png" for i in range(6)])
+    found = members_gallery(samples, a_layer(np.tile([0.9, 0.1], (6, 1)), PLACES, [0.9, 0.9]))
+    shown = [one.place for one in found.cards[0].typical]
+    assert len(shown) == 3
+    assert {0 if place in (0, 1, 2, 4) else place for place in shown} == {0, 3, 5}
+    assert len(found.cards[0].borderline) == 3
+
+
 def test_one_cluster_has_no_verdict(texts):
     samples, _ = texts
     found = members_gallery(samples, a_layer(np.ones((6, 1)), PLACES, [np.nan]))

@@ -62,17 +62,17 @@ class ImagesSummary:
         seen = f"of {self.size[0]}x{self.size[1]} pixels" if self.features is None else f"by {self.features}"
         stdout.print(Text(f"{self.input}: {self.images:,} images {seen}", style="bold"), soft_wrap=True)
         grid = Grid(box=box.SIMPLE_HEAD)
-        for heading in ("cluster", "images", "share", "separation"):
+        for heading in ("cluster", "images", "share", "separation (0-100)"):
             grid.add_column(heading, justify="right")
         for line in self.clusters:
             grid.add_row(
                 Text(str(line.cluster), style=f"bold {state_color(line.cluster)}"),
                 f"{line.images:,}",
                 f"{100 * line.share:.1f} %",
-                f"{100 * line.separation / math.log(2):.0f} %",
+                f"{100 * line.separation / math.log(2):.0f}",
             )
         stdout.print(grid)
-        stdout.print("Separation: 100 % if no neighbour of an image is in another cluster.")
+        stdout.print("The separation is 100 if no neighbour of an image is in another cluster.")
         if self.agreement is not None:
             a = self.agreement
             text = f"{100 * a.accuracy:.2f} % match the classes (NMI {a.nmi:.3f}, ARI {a.ari:.3f})"

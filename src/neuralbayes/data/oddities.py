@@ -8,6 +8,7 @@ mirror images are not found.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -59,8 +60,7 @@ class Thumbnails:
 
     def add(self, image: NDArray[np.uint8]) -> None:
         """Add an image, uint8 of shape (H, W, C)."""
-        picture = Image.fromarray(image[..., 0] if image.shape[2] == 1 else image).convert("RGB")
-        self.grids.append(np.asarray(picture.resize((SIDE, SIDE), Image.Resampling.BOX)))
+        self.grids.append(_grid(image))
         pixels = image.reshape(-1, image.shape[2])
         self.spreads.append(float(pixels[:: max(1, len(pixels) // SOME_PIXELS)].std(axis=0).max()))
 
@@ -74,6 +74,43 @@ class Thumbnails:
         first = _first_alike(_bits(grids), grids.reshape(len(rows), -1).astype(np.float32))
         repeats = {int(rows[i]): int(rows[j]) for i, j in enumerate(first) if j < i}
         return Oddities(np.flatnonzero(blank).tolist(), repeats)
+
+
+def distinct(pictures: NDArray[np.uint8], rows: Sequence[int], n: int) -> list[int]:
+    """Return the first `n` of the rows whose pictures are not near-duplicates of an earlier one.
+
+    Parameters
+    ----------
+    pictures : ndarray of uint8 and shape (n_pictures, H, W, C)
+    rows : sequence of int
+        Indices of pictures.
+    n : int
+
+    Examples
+    --------
+    >>> pictures = np.random.default_rng(0).integers(0, 255, (3, 32, 32, 1), np.uint8)
+    >>> pictures[1] = pictures[0] // 4 * 4
+    >>> distinct(pictures, [0, 1, 2], 2)
+    [0, 2]
+    """
+    found: list[int] = []
+    bits, colors = np.empty((0, 2 * (SIDE - 1) ** 2), bool), np.empty((0, 3 * SIDE**2), np.float32)
+    for i in rows:
+        grid = _grid(pictures[i])[None]
+        these, color = _bits(grid), grid.reshape(1, -1).astype(np.float32)
+        alike = ((bits != these).sum(axis=1) <= MAX_BITS) & (np.abs(colors - color).mean(axis=1) <= MAX_COLOR)
+        if not alike.any():
+            found.append(i)
+            bits, colors = np.concatenate([bits, these]), np.concatenate([colors, color])
+        if len(found) == n:
+            break
+    return found
+
+
+def _grid(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Mean colours of the cells of an image: (H, W, C) -> (9, 9, 3)."""
+    picture = Image.fromarray(image[..., 0] if image.shape[2] == 1 else image).convert("RGB")
+    return np.asarray(picture.resize((SIDE, SIDE), Image.Resampling.BOX))
 
 
 def _bits(grids: NDArray[np.uint8]) -> NDArray[np.bool_]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from neuralbayes.bayes import LOG_2
 from neuralbayes.clusters.prototypes import borderline_members, rank_members
 from neuralbayes.clusters.words import cluster_words, text_names
+from neuralbayes.data.oddities import distinct
 from neuralbayes.plot.crosstab import crosstab
 from neuralbayes.report.explorer.figures import thumbnails
 from neuralbayes.report.explorer.samples import Samples
@@ -28,6 +29,9 @@ N_TEXTS = 5
 
 N_PICTURES, N_PICTURES_OF_MANY = 12, 8
 """Number of typical pictures per cluster; the second number applies to more than FIRST clusters."""
+
+COMPARED = 20
+"""Maximum number of pictures to compare for each one that is shown."""
 
 BUDGET = 600_000
 """Maximum size of all pictures in bytes."""
@@ -115,10 +119,10 @@ def members_gallery(samples: Samples, layer: Layer, sizes: NDArray[np.integer] |
     runner_up = np.argsort(-p_zx, axis=1, kind="stable")[:, min(1, k - 1)]
     n_typical = N_TEXTS if texts is not None else N_PICTURES if k <= FIRST else N_PICTURES_OF_MANY
     typical = [
-        _different(rows.tolist(), texts, n_typical) for rows in rank_members(np.asarray(layer.points), labels, k)
+        _different(rows.tolist(), samples, n_typical) for rows in rank_members(np.asarray(layer.points), labels, k)
     ]
     borderline = [
-        _different(rows.tolist(), texts, max(N_TEXTS, n_typical // 2))
+        _different(rows.tolist(), samples, max(N_TEXTS, n_typical // 2))
         for rows in borderline_members(p_zx, labels, 4 * n_typical)
     ]
     needed = sorted({i for rows in (*typical, *borderline) for i in rows})
@@ -170,13 +174,13 @@ def shortened(text: str) -> str:
     return line if len(line) <= LETTERS else f"{line[: LETTERS - 1].rstrip()}…"
 
 
-def _different(rows: Sequence[int], texts: Sequence[str] | None, n: int) -> list[int]:
-    """The first `n` rows with different texts."""
-    if texts is None:
-        return list(rows[:n])
+def _different(rows: Sequence[int], samples: Samples, n: int) -> list[int]:
+    """The first `n` rows with different texts, or with pictures that are not near-duplicates."""
+    if samples.texts is None:
+        return [] if samples.pictures is None else distinct(samples.pictures, rows[: COMPARED * n], n)
     found: dict[str, int] = {}
     for i in rows:
-        found.setdefault(texts[i].strip().lower(), i)
+        found.setdefault(samples.texts[i].strip().lower(), i)
         if len(found) == n:
             break
     return list(found.values())
