@@ -29,7 +29,7 @@ def features_table() -> str:
                 seconds(statistics.mean(record["processor_seconds"] for record in found)),
             ]
         rows.append([f"**{method}**" if method == OURS else method, *cells])
-    heads = [head for name in names for head in (f"{name}, % right", "AMI", "clusters", "processor s")]
+    heads = [head for name in names for head in (f"{name}, accuracy %", "AMI", "clusters", "processor s")]
     return table(["", *heads], rows) + "\n"
 
 
