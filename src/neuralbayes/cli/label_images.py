@@ -47,7 +47,7 @@ SHOWN = 20
 """Images per row of the contact sheet."""
 
 RANKED = 200
-"""Random images of a cluster, from which the most and least typical are shown."""
+"""Random images of a cluster, from which the most and least typical are shown, without near-duplicates."""
 
 SHEET_SIDE = 128
 """Maximum side length of an image in the contact sheet, in pixels."""
@@ -229,26 +229,30 @@ def _draw(path: Path, estimator: Any, X: Any, labels: NDArray[Any], source: Imag
     import numpy as np
 
     from neuralbayes.clusters.prototypes import some
+    from neuralbayes.data.oddities import distinct
     from neuralbayes.data.sources import CHANNELS, FittedSource, SubsetSource
     from neuralbayes.estimators.clusterer import tensor_of
     from neuralbayes.plot import MembersDisplay, save_picture
-    from neuralbayes.plot.members import from_typical_to_odd
+    from neuralbayes.plot.members import evenly, from_typical_to_odd
     from neuralbayes.plot.style import literal
 
     rng = np.random.default_rng(0)
     counts = np.bincount(labels)
     drawn = np.concatenate([some(np.flatnonzero(labels == k), RANKED, rng) for k in range(len(counts))])
     points = estimator.module_.normalize(tensor_of(X, drawn)).flatten(1).numpy()
-    members = [drawn[rows] for rows in from_typical_to_odd(points, labels[drawn], SHOWN)]
+    height, width, channels = source.shape
+    reduction = max(height, width) / SHEET_SIDE
+    if reduction > 1 and channels in CHANNELS:
+        source = FittedSource(source, (math.ceil(height / reduction), math.ceil(width / reduction)), channels)
+    members = []
+    for rows in from_typical_to_odd(points, labels[drawn], RANKED):
+        different = np.array(distinct(source.read(drawn[rows]), range(len(rows)), len(rows)), np.intp)
+        members.append(drawn[rows[different[evenly(len(different), SHOWN)]]])
     shown = [k for k in range(len(members)) if len(members[k])]
     of_images = estimator.image_shape_ is not None
     typicality = [
         100.0 * estimator.typicality(SubsetSource(X, members[k]) if of_images else X[members[k]]) for k in shown
     ]
-    height, width, channels = source.shape
-    reduction = max(height, width) / SHEET_SIDE
-    if reduction > 1 and channels in CHANNELS:
-        source = FittedSource(source, (math.ceil(height / reduction), math.ceil(width / reduction)), channels)
     display = MembersDisplay(
         [source.read(members[k]) for k in shown],
         [f"{k}: {counts[k]:,}" for k in shown],

@@ -109,7 +109,8 @@ def distinct(pictures: NDArray[np.uint8], rows: Sequence[int], n: int) -> list[i
 
 def _grid(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Mean colours of the cells of an image: (H, W, C) -> (9, 9, 3)."""
-    picture = Image.fromarray(image[..., 0] if image.shape[2] == 1 else image).convert("RGB")
+    pixels = image if image.shape[2] == 3 else image.mean(axis=2).astype(np.uint8)
+    picture = Image.fromarray(pixels).convert("RGB")
     return np.asarray(picture.resize((SIDE, SIDE), Image.Resampling.BOX))
 
 

@@ -57,11 +57,19 @@ def from_typical_to_odd(points: NDArray[Any], labels: NDArray[np.integer], n: in
     >>> from_typical_to_odd(np.array([[0.0], [1.0], [2.0], [9.0], [50.0]]), np.array([0, 0, 0, 0, 1]), 2)
     [array([1, 3]), array([4])]
     """
-    chosen = []
-    for members in rank_members(points, labels, int(labels.max(initial=-1)) + 1):
-        places = np.linspace(0, len(members) - 1, min(n, len(members))) if len(members) else np.empty(0)
-        chosen.append(members[places.astype(np.intp)])
-    return chosen
+    ranked = rank_members(points, labels, int(labels.max(initial=-1)) + 1)
+    return [members[evenly(len(members), n)] for members in ranked]
+
+
+def evenly(length: int, n: int) -> NDArray[np.intp]:
+    """Return at most `n` indices, evenly spaced from 0 to length - 1.
+
+    Examples
+    --------
+    >>> evenly(10, 4), evenly(2, 4), evenly(0, 4)
+    (array([0, 3, 6, 9]), array([0, 1]), array([], dtype=int64))
+    """
+    return np.linspace(0, max(0, length - 1), min(n, length)).astype(np.intp)
 
 
 def borderline(p_zx: NDArray[Any], n: int) -> list[NDArray[np.intp]]:
