@@ -64,9 +64,9 @@ def here(tmp_path, monkeypatch):
         (tmp_path / "photos" / folder).mkdir(parents=True)
     rng = np.random.default_rng(0)
     for i in range(30):
-        color = rng.integers(0, 40, 3) + (200 * np.eye(3)[i % 2]).astype(int)
+        colors = rng.integers(0, 40, (6, 6, 3)) + (200 * np.eye(3)[i % 2]).astype(int)
         path = tmp_path / "photos" / ("green" if i % 2 else "red") / f"{i:02}.png"
-        Image.new("RGB", (60, 40 + i), tuple(color.tolist())).save(path)
+        Image.fromarray(colors.astype(np.uint8)).resize((60, 40 + i)).save(path)
     return tmp_path
 
 
