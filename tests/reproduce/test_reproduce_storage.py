@@ -54,6 +54,7 @@ def tables(out):
     return [line for line in lines if "hours" not in line]
 
 
+@pytest.mark.slow
 def test_two_commands_do_each_run_once_and_both_have_all_tables(storage, tmp_path):
     other = started(storage, tmp_path / "other")
     assert main([*WORDS, "--storage", storage, "--out", str(tmp_path / "one"), "--quiet"]) == 0
