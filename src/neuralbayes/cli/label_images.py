@@ -47,7 +47,10 @@ SHOWN = 20
 """Images per row of the contact sheet."""
 
 RANKED = 200
-"""Random images of a cluster, from which the most and least typical are shown, without near-duplicates."""
+"""Random images of a cluster, from which the most and least typical are shown."""
+
+COMPARED = 60
+"""Maximum number of images per cluster to look for near-duplicates in, which are shown once."""
 
 SHEET_SIDE = 128
 """Maximum side length of an image in the contact sheet, in pixels."""
@@ -245,7 +248,7 @@ def _draw(path: Path, estimator: Any, X: Any, labels: NDArray[Any], source: Imag
     if reduction > 1 and channels in CHANNELS:
         source = FittedSource(source, (math.ceil(height / reduction), math.ceil(width / reduction)), channels)
     members = []
-    for rows in from_typical_to_odd(points, labels[drawn], RANKED):
+    for rows in from_typical_to_odd(points, labels[drawn], COMPARED):
         different = np.array(distinct(source.read(drawn[rows]), range(len(rows)), len(rows)), np.intp)
         members.append(drawn[rows[different[evenly(len(different), SHOWN)]]])
     shown = [k for k in range(len(members)) if len(members[k])]
