@@ -33,8 +33,8 @@ def real_sections() -> list[str]:
         "## Number of clusters",
         'The table shows which number `n_clusters="auto"` finds, and in brackets for how many seeds. The rows were '
         "shuffled for each seed. Their order does not matter, but another sample of rows may give another number. The "
-        "number of classes is not always the right answer: a class may consist of several clusters, or none. The number "
-        "of searches was chosen among five variants on these sets.",
+        "number of classes is not always the right answer: a class may consist of several clusters, or none. The "
+        "number of searches was chosen among five variants on these sets.",
         auto_table(results),
         one_cluster(results),
         "## Sentences",
