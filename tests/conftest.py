@@ -63,7 +63,7 @@ def scheduler() -> Iterator[str]:
         text=True,
         env=os.environ
         | {"PYTHONPATH": os.pathsep.join(sys.path)}  # with the folders of the tests
-        | {"OMP_NUM_THREADS": str(torch.get_num_threads())},  # convolutions round by the number of threads
+        | {"OMP_NUM_THREADS": str(torch.get_num_threads())},  # their number affects the rounding of convolutions
     ) as process:
         assert process.stdout is not None
         yield process.stdout.readline().strip()

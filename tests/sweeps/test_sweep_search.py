@@ -202,7 +202,7 @@ def test_another_objective_is_another_search(pictures, tmp_path):
     assert found.state == "finished"
     recorded = json.loads((tmp_path / "sweep" / "sweep.json").read_text())["settings"]["objective"]
     assert recorded == "neuralbayes.objectives.mim.MIM(alpha=0.5, version=2)"
-    mine.write_text(mine.read_text().replace("0.5", "0.625"))  # another size: bytecode is valid for a second
+    mine.write_text(mine.read_text().replace("0.5", "0.625"))  # another size, so cached bytecode is not used
     with pytest.raises(ValueError, match=r"holds another sweep \(different: objective\)"):
         search(plan(pictures, **options), tmp_path / "sweep", trials=1, workers=1)
 

@@ -141,7 +141,7 @@ def rounding_variance(rows: NDArray[np.floating]) -> NDArray[np.float64]:
 
 
 def metric_of_neighbors(points: Tensor, floor: Tensor, weight: NDArray[np.float64] | None = None) -> Tensor:
-    """Find neighbours and return their :func:`noise_metric`, twice: the new metric gives better neighbours.
+    """Compute the :func:`noise_metric` of nearest neighbours, then again with the neighbours in this metric.
 
     Parameters
     ----------
@@ -156,8 +156,8 @@ def metric_of_neighbors(points: Tensor, floor: Tensor, weight: NDArray[np.float6
     Tensor of shape (n_dimensions, n_dimensions)
     """
     metric = torch.eye(points.shape[1])
+    n_near = min(N_NEAR, len(points) - 1)
     for _ in range(2):
-        n_near = min(N_NEAR, len(points) - 1)
         _, near = nearest_neighbors((points @ metric).numpy(), n_near, n_queries=NOISE_ROWS)
         first = None if weight is None else torch.from_numpy(weight[: len(near)])
         metric = noise_metric(points, torch.from_numpy(near), floor, weight=first)
