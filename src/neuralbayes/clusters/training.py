@@ -33,7 +33,7 @@ SAMPLES_PER_STATE = 100
 
 BATCH_SIZE = 250
 
-NEARLY_EQUAL = 1.5
+NEARLY_EQUAL = 3.0
 """Largest ratio of cluster sizes that count as equal."""
 
 

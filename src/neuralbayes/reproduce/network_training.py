@@ -20,6 +20,9 @@ from neuralbayes.training.inference import in_blocks
 PIECE = 2000
 """Rows per forward pass through a trained network."""
 
+IMAGES = 4
+"""Dimensions of a batch of images."""
+
 
 @dataclass(frozen=True)
 class NetworkConfig(TrainingConfig):
@@ -66,6 +69,8 @@ def train_network(
         Folder of the training. An interrupted training resumes from it.
     callbacks : sequence of Callback
     """
+    if x.ndim == IMAGES:
+        network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     fit(
         objective,
         network,
