@@ -114,7 +114,7 @@ def test_the_target_of_clusters_of_images_is_the_sizes_of_their_states(monkeypat
 
     monkeypatch.setattr(fit, "versions_joint", watched_joint)
     monkeypatch.setattr(fit, "train_states", watched_train)
-    monkeypatch.setattr(training, "NEARLY_EQUAL", 1.0)
+    monkeypatch.setattr(training, "SIMILAR", 1.0)
     clusterer = nb.InformationClusterer(3, **QUICK).fit(digits)
     assert targets[:3] == [None] * 3  # small states should have equal sizes
     sizes = joints[0].sum(axis=1) @ clusterer.module_.membership.numpy()
