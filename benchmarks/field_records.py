@@ -14,8 +14,8 @@ TRIED, TRIED_COMMAND = "tried", "python benchmarks/tried.py"
 OTHER_SETS = ("MNIST 1:10", "Fashion-MNIST", "iris", "wine", "breast cancer", "digits")
 """Other data sets in the results of tried.py, which are used only to compare merging rules."""
 OURS = "InformationClusterer"
-BY_AFFINITY = "InformationClusterer, merged by affinity"
-"""Records of images before states were merged by information and together with those of other networks."""
+BY_INFORMATION = "InformationClusterer, merged by information"
+"""A variant that was left out: the states of three networks are merged so that the least information is lost."""
 NOT_MEASURED = "-"
 
 

@@ -4,13 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from neuralbayes.clusters.merging import (
-    Merging,
-    merge_for_information,
-    merge_states,
-    neighbor_joint,
-    versions_joint,
-)
+from neuralbayes.clusters.merging import Merging, merge_states, neighbor_joint, versions_joint
 
 
 def random_joint(n_states, seed=0):
@@ -49,48 +43,6 @@ def test_each_step_merges_the_pair_that_is_oftenest_neighbours_against_chance(se
         assert_allclose(ratio, ratios[kept, merged], rtol=1e-12)
         groups[kept] += groups.pop(merged)
     assert len(groups) == 1
-
-
-def mutual_information(joint):
-    """I(z; z') in a double loop."""
-    mass = joint.sum(axis=1)
-    return sum(
-        joint[i, j] * np.log(joint[i, j] / (mass[i] * mass[j]))
-        for i in range(len(joint))
-        for j in range(len(joint))
-        if joint[i, j] > 0
-    )
-
-
-@pytest.mark.parametrize(("seed", "empty"), [(0, False), (1, False), (2, True)])
-def test_each_step_merges_the_pair_that_loses_the_least_information(seed, empty):
-    joint = random_joint(8, seed)
-    if empty:
-        joint[3] = joint[:, 3] = 0.0
-        joint /= joint.sum()
-    groups = [[k] for k in range(8)]
-
-    def information(groups):
-        member = np.array([[float(k in group) for k in range(8)] for group in groups])
-        return mutual_information(member @ joint @ member.T)
-
-    while len(groups) > 2:
-        pairs = [(a, b) for b in range(len(groups)) for a in range(b)]
-        candidates = [[g for i, g in enumerate(groups) if i not in (a, b)] + [groups[a] + groups[b]] for a, b in pairs]
-        groups = max(candidates, key=information)
-        found = merge_for_information(joint, len(groups))
-        assert {frozenset(np.flatnonzero(found == k).tolist()) for k in range(len(groups))} == {
-            frozenset(group) for group in groups
-        }
-
-
-def test_known_kinds_come_first_when_information_decides():
-    joint = random_joint(6)
-    kinds = np.array([0, 1, 1, -1, 0, -1])
-    clusters = merge_for_information(joint, 2, kinds)
-    assert clusters[0] == clusters[4] != clusters[1] == clusters[2]
-    assert_array_equal(merge_for_information(joint, 6), range(6))
-    assert_array_equal(merge_for_information(joint, 1, kinds), np.zeros(6))
 
 
 def test_clusters_are_numbered_by_their_first_state():

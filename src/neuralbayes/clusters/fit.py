@@ -9,9 +9,7 @@
    With one state per cluster, the objective ends in poor local optima, where one state holds halves of two kinds and
    another kind has two states. Small states are pure, and larger kinds get more of them.
 3. Merge states that hold versions of the same images, or, without versions, neighbours of each other; see
-   :mod:`neuralbayes.clusters.merging`. For images, two more networks are trained for half as many steps, and the states
-   of all three are merged together. A network divides a cluster into states almost at random, and which of them are
-   then merged depends on it; three networks agree better.
+   :mod:`neuralbayes.clusters.merging`.
 4. Continue training with the same objective over clusters: p(cluster|x) is the sum of p(z|x) over its states. From this
    start it finds a good optimum. If images were moved and the sizes of the merged clusters differ much, these sizes
    become the target of p(z): a uniform p(z) would split large clusters and join small ones.
@@ -19,7 +17,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -32,14 +30,7 @@ from torch import Tensor, nn
 
 from neuralbayes.bayes import js_divergence, posterior
 from neuralbayes.clusters.hints import least_number, numbered, state_kinds
-from neuralbayes.clusters.merging import (
-    Merging,
-    mean_of_neighbors,
-    merge_for_information,
-    merge_states,
-    neighbor_joint,
-    versions_joint,
-)
+from neuralbayes.clusters.merging import Merging, mean_of_neighbors, merge_states, neighbor_joint, versions_joint
 from neuralbayes.clusters.moved import moved, n_versions
 from neuralbayes.clusters.points import BLOCK, Array, Read, blocks, span
 from neuralbayes.clusters.training import (
@@ -57,12 +48,6 @@ from neuralbayes.neighbors import nearest_neighbors
 from neuralbayes.networks.states import MergedStates, StateNetwork
 from neuralbayes.system.devices import device_of, torch_device, working_copy
 from neuralbayes.training.precision import InBfloat16, choose_precision
-
-N_COMPANIONS = 2
-"""Number of further networks whose states are merged together with those of the network."""
-
-MOST_MERGED = 500
-"""Largest number of states to merge by information, which takes some ten seconds."""
 
 LARGE = 1e11
 """Multiplications in a fit above which it pays to spend seconds on measuring whether bfloat16 is faster."""
@@ -156,43 +141,30 @@ def fit_clusters(
             torch.manual_seed(int(rng.randint(2**31 - 1)))
             yield
 
-    def joint_of(*networks: nn.Module) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """p(z, z') of the states of all networks, and the mass of each known class in each state."""
-        p_zx = _posteriors(networks, fetch, len(chosen))
+    def merged(network: nn.Module) -> tuple[NDArray[np.float64], Merging, NDArray[np.float64]]:
+        p_zx = _posteriors(network, fetch, len(chosen))
         if versions is None:
             joint = neighbor_joint(p_zx, neighbors, hints.weight)
         else:
             several = (
-                _posteriors(networks, partial(_version, versions, i), len(chosen)) for i in range(versions.shape[1])
+                _posteriors(network, partial(_version, versions, i), len(chosen)) for i in range(versions.shape[1])
             )
             joint = versions_joint(p_zx, several, hints.weight)
-        return joint, hints.masses(p_zx)
-
-    def trained_states(steps: ClusterOptions) -> tuple[nn.Module, nn.Module, Trained]:
-        with seeded():
-            network = state_network(body, fetch, points.shape[1], options)
-            called = InBfloat16(network) if half else network
-            return network, called, train_states(called, fetch, radius, steps, versions)
+        of_classes = hints.masses(p_zx)
+        return joint, merge_states(joint, state_kinds(of_classes)), of_classes
 
     starts = []
     for _ in range(options.n_init):
-        network, called, trained = trained_states(for_states)
-        joint, of_classes = rank_zero_result(fabric, partial(joint_of, network))
-        merging = merge_states(joint, state_kinds(of_classes))
+        with seeded():
+            network = state_network(body, fetch, points.shape[1], options)
+            called = InBfloat16(network) if half else network
+            trained = train_states(called, fetch, radius, for_states, versions)
+        joint, merging, of_classes = rank_zero_result(fabric, partial(merged, network))
         starts.append(_Start(network, called, joint, merging, of_classes, trained))
     if options.n_clusters is None:  # losses with different numbers of clusters cannot be compared
         starts = [min(starts, key=_objective)]
-    by_ratio = starts[0].merging
-    n_clusters = options.n_clusters or by_ratio.standing_out(options.max_clusters)
+    n_clusters = options.n_clusters or starts[0].merging.standing_out(options.max_clusters)
     n_clusters = max(n_clusters, least_number(hints, None))
-    if merges and versions is not None and 1 < n_clusters < options.n_states <= MOST_MERGED:
-        n_companions = min(N_COMPANIONS, MOST_MERGED // options.n_states - 1)
-        shorter = replace(for_states, max_iter=max(1, for_states.max_iter // 2))
-        companions = [trained_states(shorter)[0] for _ in range(n_companions)]
-        for start in starts:
-            joint, of_classes = rank_zero_result(fabric, partial(joint_of, start.network, *companions))
-            clusters = merge_for_information(joint, n_clusters, state_kinds(of_classes))[: options.n_states]
-            start.merging = merge_states(start.joint, clusters)
     if for_clusters.max_iter and n_clusters > 1:
         for start in starts:
             membership = start.membership(n_clusters)
@@ -208,17 +180,15 @@ def fit_clusters(
     weight = hints.weight
 
     def separated() -> NDArray[np.float64]:
-        return separation_of(
-            _posteriors([MergedStates(best.network, membership)], fetch, len(chosen)), neighbors, weight
-        )
+        return separation_of(_posteriors(MergedStates(best.network, membership), fetch, len(chosen)), neighbors, weight)
 
     selection: dict[str, list[float]] = {}
     if options.n_clusters is None:
         tried = range(2, min(options.max_clusters, options.n_states - 1) + 1)
         selection = {
             "n_clusters": list(tried),
-            "ratio": [float(by_ratio.ratios[-(n - 1)]) for n in tried],
-            "jump": [float(by_ratio.jumps()[n - 2]) for n in tried],
+            "ratio": [float(best.merging.ratios[-(n - 1)]) for n in tried],
+            "jump": [float(best.merging.jumps()[n - 2]) for n in tried],
         }
     return Clusters(
         StateNetwork(frame.center, frame.basis, best.network, membership),
@@ -284,14 +254,10 @@ def _objective(start: _Start) -> float:
     return start.trained.objective
 
 
-def _posteriors(networks: Sequence[nn.Module], fetch: Fetch, n_samples: int) -> Array:
-    """p(z|x) of all samples, a block at a time, divided by the number of networks: (n_samples, total n_states)."""
-    networks = [working_copy(network, torch_device()) for network in networks]
-    place = device_of(networks[0])
+def _posteriors(network: nn.Module, fetch: Fetch, n_samples: int) -> Array:
+    """p(z|x) of all samples, a block at a time: (n_samples, n_states)."""
+    network = working_copy(network, torch_device())
+    place = device_of(network)
     with torch.no_grad():
         parts = (torch.arange(start, min(start + BLOCK, n_samples)) for start in range(0, n_samples, BLOCK))
-        p_zx = []
-        for part in parts:
-            x = fetch(part).to(place)
-            p_zx.append(torch.cat([posterior(network(x)) for network in networks], dim=1).cpu())
-        return (torch.cat(p_zx) / len(networks)).numpy()
+        return torch.cat([posterior(network(fetch(part).to(place))).cpu() for part in parts]).numpy()

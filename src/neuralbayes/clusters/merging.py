@@ -1,17 +1,12 @@
 r"""Merge small states into few clusters if they are neighbours more often than by chance.
 
-The states of a point x and a neighbour x' have the joint distribution :math:`p(z, z') = E[L(x) L(x')^T]`. Each step of
-:func:`merge_states` merges the two clusters with the largest ratio
+The states of a point x and a neighbour x' have the joint distribution :math:`p(z, z') = E[L(x) L(x')^T]`. For images,
+x' is x itself, moved a little (:mod:`neuralbayes.clusters.moved`): it shows the same thing, while the nearest image
+may show another. Each step merges the two clusters with the largest ratio
 
 .. math:: \frac{p(z, z')}{p(z) \, p(z')}.
 
 Because it is a ratio, it does not favour large clusters over small ones.
-
-For images, x' is x itself, moved a little (:mod:`neuralbayes.clusters.moved`): it shows the same thing, while the
-nearest image may show another. The states of several networks are merged together: networks differ in how they divide
-a cluster into states, and agree on the gaps between clusters. Each step of :func:`merge_for_information` merges the two
-clusters that lose the least of :math:`I(z; z')`. Clusters become more equal in size than with the ratio, which splits
-off small groups of odd images from large clusters.
 """
 
 from __future__ import annotations
@@ -22,7 +17,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import xlogy
 
 Array = NDArray[np.float64]
 
@@ -178,98 +172,20 @@ def merge_states(joint: Array, kinds: NDArray[np.integer] | None = None) -> Merg
         chance = np.outer(mass, mass)
         # A state without mass has no neighbours: merge it first, with any other.
         ratio = np.divide(joint, chance, out=np.full_like(joint, np.inf), where=chance > 0.0)
-        kept, merged = _largest(ratio, alive, kind)
+        upper = np.triu(np.outer(alive, alive), 1)
+        ratio[~upper] = -1.0
+        for first in _by_kind(kind) if kinds is not None else ():
+            if (first & upper).any():
+                upper &= first
+                break
+        kept, merged = np.unravel_index(np.argmax(np.where(upper, ratio, -1.0)), ratio.shape)
         kind[kept] = max(kind[kept], kind[merged])
         pairs.append((kept, merged))
         ratios.append(ratio[kept, merged] if chance[kept, merged] > 0.0 else 1.0)
-        _join(joint, kept, merged)
-        alive[merged] = False
+        joint[kept] += joint[merged]
+        joint[:, kept] += joint[:, merged]
+        joint[merged], joint[:, merged], alive[merged] = 0.0, 0.0, False
     return Merging(np.array(pairs, dtype=np.int64).reshape(-1, 2), np.array(ratios))
-
-
-def merge_for_information(joint: Array, n_clusters: int, kinds: NDArray[np.integer] | None = None) -> NDArray[np.int64]:
-    """Merge the two clusters that lose the least information I(z; z'), until `n_clusters` are left.
-
-    Takes time proportional to the cube of the number of states.
-
-    Parameters
-    ----------
-    joint : ndarray of shape (n_states, n_states)
-        p(z, z'), as returned by :func:`versions_joint`.
-    n_clusters : int
-    kinds : ndarray of shape (n_states,), optional
-        As in :func:`merge_states`.
-
-    Returns
-    -------
-    ndarray of shape (n_states,)
-        Cluster of each state, numbered from 0.
-
-    Examples
-    --------
-    A fifth of state 2 moves to state 1, and a fifth of state 0. State 2 is rare, so it says little about z'.
-
-    >>> joint = np.array([[0.38, 0.1, 0.0], [0.1, 0.372, 0.008], [0.0, 0.008, 0.032]])
-    >>> merge_for_information(joint, 2), merge_states(joint).clusters(2)
-    (array([0, 1, 1]), array([0, 0, 1]))
-    """
-    joint = joint.astype(np.float64)
-    kind = np.full(len(joint), -1) if kinds is None else kinds.astype(np.int64)
-    cluster = name = np.arange(len(joint))
-    merged_rows = sum(map(_merged_column, joint.T), start=np.zeros_like(joint))  # (a, b): sum over c of h(J_ac + J_bc)
-    for _ in range(len(joint) - n_clusters):
-        kept, merged = _largest(-_information_lost(joint, merged_rows), np.ones(len(joint), bool), kind)
-        cluster = np.where(cluster == name[merged], name[kept], cluster)
-        kind[kept] = max(kind[kept], kind[merged])
-        merged_rows -= _merged_column(joint[:, kept]) + _merged_column(joint[:, merged])
-        _join(joint, kept, merged)
-        merged_rows += _merged_column(joint[:, kept])
-        merged_rows[kept] = merged_rows[:, kept] = _xlogx(joint[kept] + joint).sum(axis=1)
-        left = np.arange(len(joint)) != merged
-        joint, merged_rows = joint[np.ix_(left, left)], merged_rows[np.ix_(left, left)]
-        kind, name = kind[left], name[left]
-    return np.unique(cluster, return_inverse=True)[1]
-
-
-def _information_lost(joint: Array, merged_rows: Array) -> Array:
-    """I(z; z') lost by merging each pair: 2 (decrease of H(z)) - (decrease of H(z, z')), (n_states, n_states)."""
-    terms, mass = _xlogx(joint), joint.sum(axis=1)
-    own, of_row, of_mass = np.diag(joint), terms.sum(axis=1), _xlogx(mass)
-    # Entries of the rows and columns of the pair, before and after; a corner would be counted twice.
-    before = 2.0 * np.add.outer(of_row, of_row) - np.add.outer(np.diag(terms), np.diag(terms)) - 2.0 * terms
-    outside = merged_rows - _xlogx(own[:, None] + joint) - _xlogx(joint + own)
-    after = 2.0 * outside + _xlogx(np.add.outer(own, own) + 2.0 * joint)
-    of_states = _xlogx(np.add.outer(mass, mass)) - np.add.outer(of_mass, of_mass)
-    lost: Array = 2.0 * of_states - (after - before)
-    return lost
-
-
-def _merged_column(column: Array) -> Array:
-    """x log x of the sums of all pairs of entries: (n,) -> (n, n)."""
-    return _xlogx(np.add.outer(column, column))
-
-
-def _xlogx(x: Array) -> Array:
-    values: Array = xlogy(x, x)
-    return values
-
-
-def _join(joint: Array, kept: int, merged: int) -> None:
-    """Add a row and a column to others in place, and set them to 0."""
-    joint[kept] += joint[merged]
-    joint[:, kept] += joint[:, merged]
-    joint[merged], joint[:, merged] = 0.0, 0.0
-
-
-def _largest(score: Array, alive: NDArray[np.bool_], kind: NDArray[np.int64]) -> tuple[int, int]:
-    """The pair of clusters with the largest score, of the same kind if there are any, of different kinds last."""
-    allowed = np.triu(np.outer(alive, alive), 1)
-    for first in _by_kind(kind) if (kind >= 0).any() else ():
-        if (first & allowed).any():
-            allowed = allowed & first
-            break
-    kept, merged = np.unravel_index(np.argmax(np.where(allowed, score, -np.inf)), score.shape)
-    return int(kept), int(merged)
 
 
 def _by_kind(kind: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

@@ -33,8 +33,8 @@ SAMPLES_PER_STATE = 100
 
 BATCH_SIZE = 250
 
-SIMILAR = 3.0
-"""Largest ratio of cluster sizes that count as similar."""
+NEARLY_EQUAL = 1.5
+"""Largest ratio of cluster sizes that count as equal."""
 
 
 @dataclass(frozen=True)
@@ -134,10 +134,10 @@ def default_objective(options: ClusterOptions, sizes: Tensor | None = None) -> O
 
 
 def target_sizes(sizes: Tensor) -> Tensor | None:
-    """Sizes of merged states (n_clusters,) as a target for p(z), or None if they are similar.
+    """Sizes of merged states (n_clusters,) as a target for p(z), or None if they are nearly equal.
 
-    If sizes are similar, a uniform p(z) is the better target, since it corrects samples that merging left in a wrong
-    cluster. If they are not, it splits large clusters and joins small ones.
+    If sizes are nearly equal, a uniform p(z) is the better target, since it corrects samples that merging left in a
+    wrong cluster. If they are not, it splits large clusters and joins small ones.
 
     Examples
     --------
@@ -145,7 +145,7 @@ def target_sizes(sizes: Tensor) -> Tensor | None:
     >>> target_sizes(torch.tensor([0.70, 0.20, 0.10]))
     tensor([0.7000, 0.2000, 0.1000])
     """
-    return None if sizes.max() <= SIMILAR * sizes.min() else sizes
+    return None if sizes.max() <= NEARLY_EQUAL * sizes.min() else sizes
 
 
 def state_mlp(n_dimensions: int, n_hidden: int, n_states: int) -> nn.Sequential:

@@ -43,8 +43,8 @@ class InformationClusterer(UpdatableClusterer):
 
     - Rows start from the consensus of several mixtures and a neighbour graph, in units of the noise between neighbours.
     - Images start from several states per cluster. With "mlp", p(z|x) must also be robust to small rotations, scalings,
-      shears and shifts; states of three networks that share images transformed in this way are merged, and the merged
-      clusters are trained. If such transformations matter, as for the hands of a clock, pass the pixels as rows with
+      shears and shifts; states that share images transformed in this way are merged, and the merged clusters are
+      trained. If such transformations matter, as for the hands of a clock, pass the pixels as rows with
       ``start="states"``, which merges states that are often neighbours.
 
     The cost is dominated by the `max_iter` training steps and hardly depends on the number of samples. To certify that
@@ -64,8 +64,7 @@ class InformationClusterer(UpdatableClusterer):
     objective : Objective, optional
         The objective to minimise, in addition to the adversarial smoothness. By default :class:`neuralbayes.MIM`,
         version 1, with alpha = 3. The target of p(z) is the cluster sizes of the consensus; if images are
-        transformed, those of the merged states if the largest is more than three times as large as the smallest; and
-        otherwise uniform.
+        transformed, those of the merged states, unless these are nearly equal; and otherwise uniform.
     n_init : int, default=1
         Number of networks to train. The one with the lowest loss is kept. From states with "auto", only the training of
         the states is repeated.
@@ -81,8 +80,7 @@ class InformationClusterer(UpdatableClusterer):
     max_iter : int, optional
         Number of training steps. From a consensus, the default is 16 epochs, limited to between 360 and 600 steps, a
         quarter of which fit the network to the consensus. From states, it is 100 epochs, limited to between 2000 and
-        6000 steps, half of which train the states. Images have two more networks, each trained for half as many steps
-        as the states.
+        6000 steps, half of which train the states.
     max_samples : int, default=60000
         Number of random samples that the network is trained on. All samples are labelled.
     max_clusters : int, optional
