@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import pytest
 import torch
 
+from neuralbayes.networks.encoders import labeling_network
 from neuralbayes.objectives import DML
 from neuralbayes.reproduce import (
     NAMES,
@@ -14,12 +15,14 @@ from neuralbayes.reproduce import (
     labeling_runs,
     load_experiment,
     mnist_dml,
+    network_training,
     table_batch,
 )
 from neuralbayes.reproduce import fig_ablation as ablation
 from neuralbayes.reproduce import table_classification as classification
 from neuralbayes.reproduce.experiment import SCALES, TRAINING, Record, Run, perform
 from neuralbayes.reproduce.images import Source, present
+from neuralbayes.training.rng import seeded_globally
 
 
 @dataclass(frozen=True)
@@ -174,3 +177,17 @@ def test_a_source_is_a_part_of_a_data_set(monkeypatch, tmp_path):
     assert len(Source("mnist", "train", 70_000)) == 60_000
     made_up = Source("cifar10").made_up(8)
     assert (len(made_up), made_up.source.shape) == (8, (32, 32, 3))
+
+
+def test_images_are_trained_with_channels_last_in_memory_and_give_the_same_network():
+    x = torch.randn(12, 1, 24, 24, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    config = network_training.NetworkConfig(6, epochs=1, microbatch_size=6)
+    trained = []
+    for dimensions in (network_training.IMAGES, None):
+        with pytest.MonkeyPatch.context() as patch, seeded_globally(0):
+            patch.setattr(network_training, "IMAGES", dimensions)
+            trained.append(network_training.train_network(labeling_network(width=0.2).double(), DML(), x, config))
+    fast, slow = trained
+    assert fast[0].conv2.weight.is_contiguous(memory_format=torch.channels_last)
+    assert not slow[0].conv2.weight.is_contiguous(memory_format=torch.channels_last)
+    torch.testing.assert_close(network_training.outputs(fast, x), network_training.outputs(slow, x), atol=1e-7, rtol=0)
