@@ -203,7 +203,7 @@ def imbalance_sentence(results: Results) -> str:
 
 
 def left_out(results: Results) -> str:
-    """What another rule for merging images gains and loses."""
+    """Describe what another rule for merging images gains and loses."""
     names = ("Fashion-MNIST", "MNIST 1:10", "MNIST")
     found = []
     for name in names:
