@@ -214,8 +214,8 @@ def left_out(results: Results) -> str:
         "- **No rule for merging images is the best on all sets.** We also trained two more networks for half as many "
         "steps, and merged the states of all three so that the least information is lost about the states of "
         f"transformed images. Clusters become more equal in size. The accuracy was {found[0]}, {found[1]} and "
-        f"{found[2]}, in {times[0] / times[1]:.1f} times the time. This was left out because it may lose rare classes, "
-        "and because it is less reliable on MNIST."
+        f"{found[2]}. It takes {times[0] / times[1]:.1f} times as long. This was left out because it may lose rare "
+        "classes, and because it is less reliable on MNIST."
     )
 
 
