@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from neuralbayes.clusters.merging import Merging, merge_states, neighbor_joint, versions_joint
+from neuralbayes.clusters.merging import (
+    MARGIN,
+    Merging,
+    VersionsMerging,
+    merge_states,
+    merge_versions,
+    neighbor_joint,
+    versions_joint,
+)
 
 
 def random_joint(n_states, seed=0):
@@ -43,6 +51,76 @@ def test_each_step_merges_the_pair_that_is_oftenest_neighbours_against_chance(se
         assert_allclose(ratio, ratios[kept, merged], rtol=1e-12)
         groups[kept] += groups.pop(merged)
     assert len(groups) == 1
+
+
+def entropy_minus_variation(joint):
+    """H(z) - H(z|z') - H(z'|z) in a double loop."""
+    n_states = len(joint)
+    p_z = [sum(joint[i]) for i in range(n_states)]
+    entropy = -sum(p * np.log(p) for p in p_z if p > 0)
+    conditional = -sum(
+        joint[i, j] * np.log(joint[i, j] / p_z[j]) for i in range(n_states) for j in range(n_states) if joint[i, j] > 0
+    )
+    return entropy - 2 * conditional
+
+
+@pytest.mark.parametrize(("seed", "empty"), [(0, False), (1, False), (2, True)])
+def test_states_of_images_are_merged_so_that_entropy_minus_variation_decreases_the_least(seed, empty):
+    joint = random_joint(8, seed)
+    if empty:
+        joint[3] = joint[:, 3] = 0.0
+        joint /= joint.sum()
+    merging = merge_versions(joint)
+    groups = {k: [k] for k in range(8)}
+
+    def value(groups):
+        member = np.array([[float(k in group) for k in range(8)] for group in groups.values()])
+        return entropy_minus_variation(member @ joint @ member.T)
+
+    for (kept, merged), ratio in zip(merging.pairs.tolist(), merging.ratios, strict=True):
+        assert_allclose(merging.information[len(groups) - 1], value(groups), atol=1e-12)
+        candidates = {
+            (a, b): {k: groups[k] + groups[b] if k == a else groups[k] for k in groups if k != b}
+            for a in groups
+            for b in groups
+            if a < b
+        }
+        assert_allclose(value(candidates[kept, merged]), max(map(value, candidates.values())), atol=1e-12)
+        mass = {k: sum(joint[i].sum() for i in groups[k]) for k in (kept, merged)}
+        between = sum(joint[i, j] for i in groups[kept] for j in groups[merged])
+        assert_allclose(ratio, between / (mass[kept] * mass[merged]) if mass[kept] * mass[merged] > 0 else 1.0)
+        groups = candidates[kept, merged]
+    assert merging.information[0] == pytest.approx(0.0, abs=1e-12)
+
+
+def test_a_few_odd_images_get_no_cluster_of_their_own():
+    """Two clusters, each of two states that share images, and a state with a thousandth of the images."""
+    halves = np.kron(np.eye(2), [[0.2, 0.0499], [0.0499, 0.2]])
+    joint = np.zeros((5, 5))
+    joint[:4, :4] = halves
+    joint[4, 4], joint[0, 4], joint[4, 0] = 0.0008, 0.0001, 0.0001
+    joint /= joint.sum()
+    assert_array_equal(merge_versions(joint).clusters(2), [0, 0, 1, 1, 0])
+
+
+def test_known_kinds_come_first_when_images_are_merged():
+    kinds = np.array([0, 1, 1, -1, 0, -1])
+    clusters = merge_versions(random_joint(6), kinds).clusters(2)
+    assert clusters[0] == clusters[4] != clusters[1] == clusters[2]
+
+
+def test_the_number_of_clusters_of_images_is_the_smallest_that_is_nearly_the_best():
+    best = 2.0
+    information = np.array([0.0, 1.0, best * (1 - 1.1 * MARGIN), best * (1 - 0.9 * MARGIN), best, 1.9, 2.5])
+    merging = VersionsMerging(np.array([[0, k] for k in range(6, 0, -1)]), np.ones(6), information)
+    assert merging.most_clusters == 7
+    assert merging.standing_out(6) == 4
+    assert merging.standing_out(7) == 7
+    assert merging.standing_out(3) == 3
+    assert merging.standing_out(1) == 1
+    assert merging.selection(3) == {"n_clusters": [2, 3], "information": information[1:3].tolist()}
+    falling = VersionsMerging(merging.pairs[-2:], np.ones(2), np.array([0.0, -0.5, -0.8]))
+    assert falling.standing_out(3) == 2
 
 
 def test_clusters_are_numbered_by_their_first_state():
@@ -87,8 +165,9 @@ def test_a_state_without_mass_goes_first():
     assert clusters[0] != clusters[2]
 
 
-def test_one_state_is_one_cluster():
-    merging = merge_states(np.ones((1, 1)))
+@pytest.mark.parametrize("merge", [merge_states, merge_versions])
+def test_one_state_is_one_cluster(merge):
+    merging = merge(np.ones((1, 1)))
     assert_array_equal(merging.clusters(1), [0])
     assert (merging.pairs.shape, merging.pairs.dtype) == ((0, 2), np.int64)
     assert len(merging.jumps()) == 0

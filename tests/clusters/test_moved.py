@@ -10,6 +10,7 @@ from torch import nn
 
 import neuralbayes as nb
 from neuralbayes.clusters import fit
+from neuralbayes.clusters.merging import VersionsMerging
 from neuralbayes.clusters.moved import ANGLE, N_MOVED, SHIFT, SLANT, STRETCH, _affine_maps, moved, n_versions
 from neuralbayes.clusters.smooth_step import smooth_step
 from neuralbayes.clusters.training import NEARLY_EQUAL
@@ -122,3 +123,21 @@ def test_the_target_of_clusters_of_images_is_the_sizes_of_their_states(monkeypat
     assert_allclose(np.sort(targets[1].numpy()), np.sort(sizes), rtol=1e-4)
     nb.InformationClusterer(3, objective=nb.MIM(1.0), **QUICK).fit(digits)
     assert targets[2:] == [None, None]  # the caller's objective is unchanged
+
+
+@pytest.mark.parametrize(("n_clusters", "many", "by_information"), [(2, 500, True), (9, 500, False), (2, 11, False)])
+def test_states_are_merged_by_ratio_if_information_does_not_support_as_many_clusters(
+    monkeypatch, n_clusters, many, by_information
+):
+    digits = nb.datasets.load("digits").train.images[:60] / np.float32(255)
+    blocks = np.kron(np.eye(3), np.full((4, 4), 1 / 48))  # three clusters of four states that are all alike
+    monkeypatch.setattr(fit, "versions_joint", lambda *_: blocks)
+    monkeypatch.setattr(fit, "MANY_STATES", many)
+    rule, made = ("merge_versions", "merge_states")[not by_information], []
+    inner = getattr(fit, rule)
+    monkeypatch.setattr(fit, rule, lambda *arguments: made.append(inner(*arguments)) or made[-1])
+    clusterer = nb.InformationClusterer(n_clusters, n_states=12, **QUICK).fit(digits)
+    membership = clusterer.module_.membership.numpy()
+    expected = np.eye(n_clusters)[made[-1].clusters(n_clusters)]
+    assert_array_equal(membership @ membership.T, expected @ expected.T)
+    assert isinstance(made[-1], VersionsMerging) == by_information

@@ -12,6 +12,7 @@ from torch import nn
 
 import neuralbayes as nb
 from neuralbayes.clusters import fit
+from neuralbayes.clusters.merging import MARGIN
 from neuralbayes.data import toys
 from neuralbayes.data.sources import ArraySource
 from neuralbayes.networks.states import MergedStates
@@ -213,10 +214,20 @@ def test_load_says_when_a_network_is_missing_or_too_many(digits, tmp_path):
         nb.load(tmp_path / "mlp", network=convolution())
 
 
-def test_auto_takes_the_number_that_stands_out(digits):
+def test_auto_takes_the_smallest_number_that_is_nearly_the_best_for_images(digits):
     clusterer = nb.InformationClusterer("auto", max_clusters=12, max_iter=60, n_hidden=32, random_state=0).fit(
         digits.images
     )
+    information = np.array(clusterer.selection_["information"])
+    assert clusterer.selection_["n_clusters"] == list(range(2, 13))
+    nearly = information >= information.max() - MARGIN * abs(information.max())
+    assert clusterer.n_clusters_ == np.flatnonzero(nearly)[0] + 2
+
+
+def test_auto_takes_the_number_at_the_largest_drop_for_states_of_rows(digits):
+    clusterer = nb.InformationClusterer(
+        "auto", start="states", max_clusters=12, max_iter=60, n_hidden=32, random_state=0
+    ).fit(digits.images.reshape(len(digits.images), -1))
     jumps = clusterer.selection_["jump"]
     assert clusterer.selection_["n_clusters"] == list(range(2, 13))
     assert clusterer.n_clusters_ == clusterer.selection_["n_clusters"][int(np.argmax(jumps))]

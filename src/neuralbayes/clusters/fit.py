@@ -9,7 +9,8 @@
    With one state per cluster, the objective ends in poor local optima, where one state holds halves of two kinds and
    another kind has two states. Small states are pure, and larger kinds get more of them.
 3. Merge states that hold versions of the same images, or, without versions, neighbours of each other; see
-   :mod:`neuralbayes.clusters.merging`.
+   :mod:`neuralbayes.clusters.merging`. Versions count as neighbours, too, if there are very many states, or if more
+   clusters are asked for than have reliable images.
 4. Continue training with the same objective over clusters: p(cluster|x) is the sum of p(z|x) over its states. From this
    start it finds a good optimum. If images were moved and the sizes of the merged clusters differ much, these sizes
    become the target of p(z): a uniform p(z) would split large clusters and join small ones.
@@ -30,7 +31,14 @@ from torch import Tensor, nn
 
 from neuralbayes.bayes import js_divergence, posterior
 from neuralbayes.clusters.hints import least_number, numbered, state_kinds
-from neuralbayes.clusters.merging import Merging, mean_of_neighbors, merge_states, neighbor_joint, versions_joint
+from neuralbayes.clusters.merging import (
+    Merging,
+    mean_of_neighbors,
+    merge_states,
+    merge_versions,
+    neighbor_joint,
+    versions_joint,
+)
 from neuralbayes.clusters.moved import moved, n_versions
 from neuralbayes.clusters.points import BLOCK, Array, Read, blocks, span
 from neuralbayes.clusters.training import (
@@ -48,6 +56,9 @@ from neuralbayes.neighbors import nearest_neighbors
 from neuralbayes.networks.states import MergedStates, StateNetwork
 from neuralbayes.system.devices import device_of, torch_device, working_copy
 from neuralbayes.training.precision import InBfloat16, choose_precision
+
+MANY_STATES = 500
+"""Number of states above which merging by information would take longer than half a minute."""
 
 LARGE = 1e11
 """Multiplications in a fit above which it pays to spend seconds on measuring whether bfloat16 is faster."""
@@ -79,8 +90,8 @@ def fit_clusters(
 ) -> Clusters:
     """Train small states from `n_init` starts, merge them, train the clusters, and keep the start with the lowest loss.
 
-    If the number of clusters is not given, keep the states with the lowest loss, and take the number at the largest
-    drop in neighbour affinity.
+    If the number of clusters is not given, keep the states with the lowest loss, and take the number from how they were
+    merged.
 
     Parameters
     ----------
@@ -151,7 +162,12 @@ def fit_clusters(
             )
             joint = versions_joint(p_zx, several, hints.weight)
         of_classes = hints.masses(p_zx)
-        return joint, merge_states(joint, state_kinds(of_classes)), of_classes
+        kinds = state_kinds(of_classes)
+        if versions is not None and len(joint) <= MANY_STATES:
+            by_information = merge_versions(joint, kinds)
+            if (options.n_clusters or 1) <= by_information.most_clusters:
+                return joint, by_information, of_classes
+        return joint, merge_states(joint, kinds), of_classes
 
     starts = []
     for _ in range(options.n_init):
@@ -182,14 +198,6 @@ def fit_clusters(
     def separated() -> NDArray[np.float64]:
         return separation_of(_posteriors(MergedStates(best.network, membership), fetch, len(chosen)), neighbors, weight)
 
-    selection: dict[str, list[float]] = {}
-    if options.n_clusters is None:
-        tried = range(2, min(options.max_clusters, options.n_states - 1) + 1)
-        selection = {
-            "n_clusters": list(tried),
-            "ratio": [float(best.merging.ratios[-(n - 1)]) for n in tried],
-            "jump": [float(best.merging.jumps()[n - 2]) for n in tried],
-        }
     return Clusters(
         StateNetwork(frame.center, frame.basis, best.network, membership),
         n_dimensions=points.shape[1],
@@ -201,7 +209,7 @@ def fit_clusters(
         n_iter=best.trained.n_iter,
         n_iter_start=for_states.max_iter,
         n_hidden=options.n_hidden,
-        selection=selection,
+        selection=best.merging.selection(options.max_clusters) if options.n_clusters is None else {},
     )
 
 

@@ -13,6 +13,7 @@ HEADS = {
     "stability": "agreement of resamples",
     "ratio": "neighbour affinity",
     "jump": "jump",
+    "information": "H - V, nats",
     "rows": "rows divided by the valley",
     "p_value": "p-value of the valley",
 }
@@ -23,6 +24,8 @@ NOTES = {
     "and that are found again in resamples (adjusted Rand index of at least 0.9).",
     "ratio": "Neighbour affinity says how often the two clusters that would be merged next are neighbours, compared "
     "with chance. The result is the number of clusters at the largest drop (jump).",
+    "information": "H is the entropy of the clusters. V, the variation of information, measures how many images leave "
+    "their cluster when they are moved a little. The result is the smallest number within 2% of the largest H - V.",
     "p_value": "A valley is a band of low density between two clusters. The p-value says how likely it is to "
     "see such a valley if there is only one cluster.",
 }
