@@ -43,9 +43,9 @@ class InformationClusterer(UpdatableClusterer):
 
     - Rows start from the consensus of several mixtures and a neighbour graph, in units of the noise between neighbours.
     - Images start from several states per cluster. With "mlp", p(z|x) must also be robust to small rotations, scalings,
-      shears and shifts; states that share images transformed in this way are merged, and the merged clusters are
-      trained. If such transformations matter, as for the hands of a clock, pass the pixels as rows with
-      ``start="states"``, which merges states that are often neighbours.
+      shears and shifts; states are merged so that few images change their cluster when transformed in this way, and the
+      merged clusters are trained. If such transformations matter, as for the hands of a clock, pass the pixels as rows
+      with ``start="states"``, which merges states that are often neighbours.
 
     The cost is dominated by the `max_iter` training steps and hardly depends on the number of samples. To certify that
     clusters are disjoint, use :class:`neuralbayes.ManifoldLabeler`.
@@ -54,7 +54,9 @@ class InformationClusterer(UpdatableClusterer):
     ----------
     n_clusters : int or "auto", default="auto"
         Number of clusters. For rows, "auto" splits them wherever held-out rows confirm a valley of low density. For
-        images, it uses the number of clusters at the largest drop in affinity between merges.
+        images, it maximises the entropy of the clusters minus the information that is lost when images are transformed,
+        and uses the smallest number within 2 % of the maximum. From states without transformations, it uses the number
+        at the largest drop in affinity between merges.
     start : {"auto", "consensus", "states"}, default="auto"
         How the training starts. "auto" is "consensus" for rows and "states" for images.
     network : "mlp" or torch.nn.Module, default="mlp"
@@ -136,8 +138,9 @@ class InformationClusterer(UpdatableClusterer):
         Number of steps for the start.
     selection_ : dict of lists
         Only with ``n_clusters="auto"``. From a consensus: the number of "rows" that each valley divides, and its
-        "p_value". From states: "n_clusters", the affinity "ratio" of the two clusters that would be merged next
-        compared with chance, and the "jump" from the previous merge.
+        "p_value". From transformed images: "n_clusters" and the "information" H - V in nats, entropy minus variation
+        of information. From other states: "n_clusters", the affinity "ratio" of the two clusters that would be merged
+        next compared with chance, and the "jump" from the previous merge.
     module_ : torch.nn.Module
         The network. It maps rows (n, n_features), or images (n, C, H, W) in [0, 1], to logits (n, n_clusters_).
     typical_center_, typical_scale_, typical_reference_, typical_spacing_, typical_floor_, typical_scores_
