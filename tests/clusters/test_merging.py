@@ -85,7 +85,10 @@ def test_states_of_images_are_merged_so_that_entropy_minus_variation_decreases_t
             for b in groups
             if a < b
         }
-        assert_allclose(value(candidates[kept, merged]), max(map(value, candidates.values())), atol=1e-12)
+        if empty and len(groups) == 8:
+            assert 3 in (kept, merged)
+        else:
+            assert_allclose(value(candidates[kept, merged]), max(map(value, candidates.values())), atol=1e-12)
         mass = {k: sum(joint[i].sum() for i in groups[k]) for k in (kept, merged)}
         between = sum(joint[i, j] for i in groups[kept] for j in groups[merged])
         assert_allclose(ratio, between / (mass[kept] * mass[merged]) if mass[kept] * mass[merged] > 0 else 1.0)
@@ -153,12 +156,13 @@ def test_a_small_cluster_is_as_good_as_a_large_one():
     assert_allclose(merging.ratios[:2], [0.005 / 0.02**2, 0.02 / 0.48**2])
 
 
-def test_a_state_without_mass_goes_first():
+@pytest.mark.parametrize("merge", [merge_states, merge_versions])
+def test_a_state_without_mass_goes_first(merge):
     used = [np.full((3, 3), -7.0) for _ in range(8)]
     del used  # so unused memory of this size does not contain a large number by chance
     joint = np.zeros((3, 3))
     joint[0, 0] = joint[2, 2] = 0.5
-    merging = merge_states(joint)
+    merging = merge(joint)
     assert 1 in merging.pairs[0]
     assert_allclose(merging.ratios, [1.0, 0.0])
     clusters = merging.clusters(2)

@@ -286,15 +286,17 @@ def _information(joint: Array) -> float:
 
 
 def _decrease(joint: Array, sums: Array) -> Array:
-    """Decrease of H(z) - V(z, z') = 3 H(z) - 2 H(z, z') if each pair of clusters is merged: (n, n)."""
+    """Decrease of H(z) - V(z, z') = 3 H(z) - 2 H(z, z') if each pair of clusters is merged: (n, n).
+
+    It is 0 for a state without mass. To merge such a state first, minus infinity is returned.
+    """
     terms, mass, own = _h(joint), joint.sum(axis=1), np.diag(joint)
     of_rows, of_own, of_mass = terms.sum(axis=1), np.diag(terms), _h(mass)
     # -H(z, z') over the rows and columns of a pair, without counting their four crossings twice
     before = 2.0 * np.add.outer(of_rows, of_rows) - np.add.outer(of_own, of_own) - 2.0 * terms
     after = 2.0 * (sums - _h(own[:, None] + joint) - _h(joint + own)) + _h(np.add.outer(own, own) + 2.0 * joint)
     of_states = _h(np.add.outer(mass, mass)) - np.add.outer(of_mass, of_mass)
-    decrease: Array = 3.0 * of_states - 2.0 * (after - before)
-    return decrease
+    return np.where(np.outer(mass, mass) > 0.0, 3.0 * of_states - 2.0 * (after - before), -np.inf)
 
 
 def _h(x: Array) -> Array:
