@@ -9,8 +9,8 @@
    With one state per cluster, the objective ends in poor local optima, where one state holds halves of two kinds and
    another kind has two states. Small states are pure, and larger kinds get more of them.
 3. Merge states that hold versions of the same images, or, without versions, neighbours of each other; see
-   :mod:`neuralbayes.clusters.merging`. Versions count as neighbours, too, if there are very many states, or if more
-   clusters are asked for than have reliable images.
+   :mod:`neuralbayes.clusters.merging`. With very many states, or more clusters than H(z) - V(z, z') supports, states
+   of images are merged by the ratio, as those of neighbours are.
 4. Continue training with the same objective over clusters: p(cluster|x) is the sum of p(z|x) over its states. From this
    start it finds a good optimum. If images were moved and the sizes of the merged clusters differ much, these sizes
    become the target of p(z): a uniform p(z) would split large clusters and join small ones.

@@ -178,14 +178,14 @@ class VersionsMerging(Merging):
 
     @property
     def most_clusters(self) -> int:
-        """Number of clusters with the largest H(z) - V(z, z'). More of them are odd images that are cheap to keep."""
+        """Number of clusters with the largest H(z) - V(z, z'). Further clusters would hold a few odd images each."""
         return int(np.argmax(self.information)) + 1
 
     def standing_out(self, max_clusters: int) -> int:
         """The smallest number, from 2 to `max_clusters`, with nearly the largest H(z) - V(z, z'); 1 if there is none.
 
-        H - V increases up to the number of clusters that images do not leave when they are moved. It then stays about
-        the same for a while, so its maximum is an accident.
+        H - V increases up to the number of clusters that images rarely leave when they are moved. It then hardly
+        changes for a while, so the position of its maximum is partly chance.
         """
         tried = self.information[1:max_clusters]
         return int(np.argmax(tried >= tried.max() - MARGIN * abs(tried.max()))) + 2 if len(tried) else 1
