@@ -58,7 +58,7 @@ from neuralbayes.system.devices import device_of, torch_device, working_copy
 from neuralbayes.training.precision import InBfloat16, choose_precision
 
 MANY_STATES = 500
-"""Number of states above which merging by information would take longer than half a minute."""
+"""Number of states above which merging by information would take longer than some ten seconds."""
 
 LARGE = 1e11
 """Multiplications in a fit above which it pays to spend seconds on measuring whether bfloat16 is faster."""

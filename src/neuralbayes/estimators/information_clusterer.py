@@ -54,9 +54,9 @@ class InformationClusterer(UpdatableClusterer):
     ----------
     n_clusters : int or "auto", default="auto"
         Number of clusters. For rows, "auto" splits them wherever held-out rows confirm a valley of low density. For
-        images, it maximises the entropy of the clusters minus the information that is lost when images are transformed,
-        and uses the smallest number within 2 % of the maximum. From states without transformations, it uses the number
-        at the largest drop in affinity between merges.
+        images, it maximises the entropy of the clusters minus the variation of information between images and their
+        transformed versions, and uses the smallest number within 2 % of the maximum. From states without
+        transformations, it uses the number at the largest drop in affinity between merges.
     start : {"auto", "consensus", "states"}, default="auto"
         How the training starts. "auto" is "consensus" for rows and "states" for images.
     network : "mlp" or torch.nn.Module, default="mlp"
