@@ -29,8 +29,8 @@ def image_states_sections() -> list[str]:
         states_table(results),
         "The rule was chosen on training images of digits, small MNIST, MNIST, MNIST 1:10 and Fashion-MNIST, with both "
         "accuracy and agreement in view. We compared nine weights of V with p(z|x), and a few with the most probable "
-        "states instead. So the accuracies above are not those of new data, and on one set the agreement is lower than with "
-        "the ratio. The margin of 2 % was chosen among five by the numbers found.",
+        "states instead. So the accuracies above are not those of new data, and on one set the agreement is lower than "
+        "with the ratio. The margin of 2 % was chosen among five by the numbers found.",
     ]
 
 
