@@ -285,6 +285,6 @@ READERS = {
     "parts": Reader(".json", _begin, _job(), json=True),
     "run": Reader(".json", _run, compact(RUN), json=True),
     "records": Reader(
-        ".json", lambda path: section("table-classification", Recorded.read(path)), compact(RECORD), json=True
+        ".json", lambda path: section("table-classification", [Recorded.read(path)]), compact(RECORD), json=True
     ),
 }

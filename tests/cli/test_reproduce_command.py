@@ -1,10 +1,12 @@
 """`neuralbayes reproduce` before it runs anything: lists, estimates, errors."""
 
 import pytest
+from reproduce_cases import digits
 
 from neuralbayes.cli import main, reproduce
 from neuralbayes.distributed.launch import n_cores, n_threads
 from neuralbayes.reproduce import NAMES, load_experiment
+from neuralbayes.reproduce.experiment import Record
 from neuralbayes.reproduce.records import Recorded
 
 
@@ -83,11 +85,14 @@ def test_workers_share_the_cores(monkeypatch):
     assert [n_threads(workers) for workers in (1, 3, 8)] == [2, 2, 1]
 
 
-def test_recorded_runs_are_finished_and_survive_a_partial_command(capsys, tmp_path, monkeypatch):
+def test_recorded_runs_are_finished_and_survive_a_partial_command(tmp_path, monkeypatch):
     """Results recorded by another machine count, and `--only` does not drop other runs from the record."""
-    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr("neuralbayes.sweeps.crew.serve", None)  # no run is performed
     record, first, second = tmp_path / "record", tmp_path / "first", tmp_path / "second"
     words = ["reproduce", "mnist-dml", "--seeds", "1", "--workers", "1", "--quiet", "--record", str(record), "--only"]
+    for out, kind in ((first, "random"), (second, "logits")):
+        (run,) = (run for run in load_experiment("mnist-dml").runs("smoke", 1) if run.kind == kind)
+        Record(run.settings, digits(kind, 0.5).values, {"seconds": 1.0}).store(run, out)
     assert main([*words, "*random*", "--out", str(first)]) == 0
     before = Recorded.read(record / "mnist-dml" / "smoke.json").records
     assert [run.settings["kind"] for run in before] == ["random"]

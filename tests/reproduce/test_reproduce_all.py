@@ -89,7 +89,8 @@ def test_the_page_is_made_of_the_record_alone(whole, tmp_path, capsys):
 
 @pytest.mark.slow
 def test_interrupted_it_keeps_what_is_done_and_goes_on_to_the_same_table(whole, tmp_path, capsys):
-    words = ["reproduce", "table-classification", "--out", str(tmp_path), *ONE]
+    record = tmp_path / "record"
+    words = ["reproduce", "table-classification", "--out", str(tmp_path), "--record", str(record), *ONE]
     process = subprocess.Popen(
         [sys.executable, "-m", "neuralbayes", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -103,6 +104,7 @@ def test_interrupted_it_keeps_what_is_done_and_goes_on_to_the_same_table(whole, 
     kept = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*/*/result.json")}
     assert set(done) <= set(kept)
     assert len(kept) < 7
+    assert len(Recorded.read(record / "table-classification" / "smoke.json").records) == len(kept)
     assert main([*words, "--quiet"]) == 0
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
     assert tables(tmp_path, "table-classification") == tables(whole, "table-classification")

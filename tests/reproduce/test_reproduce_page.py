@@ -4,12 +4,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from reproduce_cases import ablation_results, authors_manifold, classification_results
+from reproduce_cases import ablation_results, authors_manifold, classification_results, digits
 
 from neuralbayes.cli import main
 from neuralbayes.report.results_page import Claim, Power, Section, Table, write_results_page
+from neuralbayes.reproduce import load_experiment
+from neuralbayes.reproduce.experiment import Record
 from neuralbayes.reproduce.page import decide_section, section
-from neuralbayes.reproduce.records import Recorded, read_results
+from neuralbayes.reproduce.records import Recorded, read_results, seeds_of
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results" / "reproduce"
@@ -23,13 +25,80 @@ def recorded():
 
 def test_what_is_written_is_read_again(recorded, tmp_path):
     recorded.write(tmp_path)
-    assert read_results(tmp_path) == {"table-classification": recorded}
+    assert read_results(tmp_path) == {"table-classification": [recorded]}
 
 
 def test_the_largest_scale_counts(recorded, tmp_path):
     for scale in ("paper", "smoke", "laptop"):
         replace(recorded, scale=scale).write(tmp_path)
-    assert read_results(tmp_path)["table-classification"].scale == "paper"
+    assert [one.scale for one in read_results(tmp_path)["table-classification"]] == ["paper"]
+
+
+@pytest.mark.parametrize(("asked", "recorded_seeds", "kept"), [(1, 2, None), (1, 3, 3), (4, 3, 4), (None, 1, None)])
+def test_fewer_seeds_do_not_remove_results_from_the_record(asked, recorded_seeds, kept, tmp_path):
+    name = "mnist-dml"
+    records = [Record(run.settings, {}, {}) for run in load_experiment(name).runs("smoke", recorded_seeds)]
+    stale = Record({**records[0].settings, "epochs": 77}, {}, {})
+    Recorded(name, "smoke", "", len(records), [*records, stale]).write(tmp_path)
+    assert seeds_of(tmp_path, name, "smoke", asked) == kept
+    assert seeds_of(tmp_path / "none", name, "smoke", asked) == asked
+
+
+def test_a_record_of_more_seeds_is_kept_and_copied_back(tmp_path, monkeypatch):
+    monkeypatch.setattr("neuralbayes.sweeps.crew.serve", None)  # no run is performed
+    runs = load_experiment("mnist-dml").runs("smoke", 3)
+    recorded = Recorded(
+        "mnist-dml",
+        "smoke",
+        "neuralbayes reproduce mnist-dml --scale smoke --seeds 3",
+        len(runs),
+        [Record(run.settings, digits(run.kind, 0.5).values, {"seconds": 1.0}) for run in runs],
+    )
+    path = recorded.write(tmp_path / "record")
+    before = path.read_bytes()
+    words = ["reproduce", "mnist-dml", "--seeds", "1", "--out", str(tmp_path / "out"), "--record", str(path.parents[1])]
+    assert main([*words, "--quiet"]) == 0
+    assert path.read_bytes() == before
+    assert len(Recorded.read(tmp_path / "out" / "mnist-dml" / "smoke.json").records) == len(runs) // 3
+
+
+def test_sizes_that_the_table_tells_apart_stand_on_one_page(tmp_path):
+    def full(kind, accuracy, seed=0):
+        record = digits(kind, accuracy, seed, largest=0.2, objective=0.1)
+        size = {"width": 1.0, "epochs": 60, "batch_size": 5000}
+        return replace(record, settings=record.settings | size, about={"seconds": 36.0})
+
+    small = [
+        replace(digits(kind, accuracy + seed / 100, seed), about={"seconds": 3600.0})
+        for kind, accuracy in (("random", 0.4), ("logits", 0.6))
+        for seed in range(2)
+    ]
+    merged = replace(digits("merged", 0.99), about={"seconds": 36.0})
+    for scale, records in {
+        "smoke": small,
+        "laptop": [*small, merged],
+        "paper": [merged, full("random", 0.5), full("logits", 0.9)],
+    }.items():
+        Recorded("mnist-dml", scale, f"neuralbayes reproduce mnist-dml --scale {scale}", 5, records).write(tmp_path)
+    (recorded,) = read_results(tmp_path).values()
+    assert [one.scale for one in recorded] == ["laptop", "paper"]
+    found = section("mnist-dml", recorded)
+    assert found.scope == (
+        "Scale `laptop`, 5 runs, 4.0 hours of computation. Scale `paper`, 3 of 5 runs, 0.0 hours of computation."
+    )
+    assert found.command.splitlines()[1].endswith("--scale paper")
+    assert [row[0] for row in found.tables[0].rows] == [
+        "random network",
+        "random network, full width",
+        "paper's network, R_c on logits",
+        "paper's network, R_c on logits, full width, 720 updates",
+        "states merged, DML() times 10",
+    ]
+    reached, _, beaten = found.claims
+    assert reached.verdict == "not seen at this scale"
+    assert reached.numbers.endswith("of the 1,080 updates of appendix H at full width, 720 were run")
+    assert beaten.verdict == "holds"  # with two seeds each; the single pair at full width has no interval
+    assert "random network, full width 50.0 % (softmax) and 40.0 % (logits)" in beaten.numbers
 
 
 def test_a_folder_without_results_and_a_foreign_file_are_refused(tmp_path, capsys):
@@ -93,17 +162,17 @@ def test_claims_that_are_not_sure_are_listed_with_the_runs_and_hours_that_they_w
     unsure = Claim("Unsure.", "table 2", "undecided", "", Power(10, 40))
     others = [Claim("Sure.", "table 2", "holds", ""), Claim("Unknown.", "table 2", "undecided", "")]
     written = Section("table-classification", "T", "", [unsure, *others])
-    (table,) = decide_section([written], {"table-classification": recorded}).tables
+    (table,) = decide_section([written], {"table-classification": [recorded]}).tables
     assert table.rows == [("Unsure", "undecided", "10", "40", "15.0")]
-    assert decide_section([replace(written, claims=others)], {"table-classification": recorded}) is None
+    assert decide_section([replace(written, claims=others)], {"table-classification": [recorded]}) is None
 
 
 def test_below_the_papers_scale_nothing_is_said_not_to_hold_unless_the_authors_setting_was_run(recorded):
     results = classification_results(mim=0.2)
     for scale, verdict in (("laptop", "not seen at this scale"), ("paper", "does not hold here")):
-        found = section("table-classification", replace(recorded, scale=scale, records=results))
+        found = section("table-classification", [replace(recorded, scale=scale, records=results)])
         assert found.claims[0].verdict == verdict
-    claims = section("fig-manifolds", Recorded("fig-manifolds", "laptop", "", 1, [bare_circle()])).claims
+    claims = section("fig-manifolds", [Recorded("fig-manifolds", "laptop", "", 1, [bare_circle()])]).claims
     assert claims[0].verdict == "does not hold here"
 
 

@@ -96,7 +96,7 @@ def reproduce(
         Folder for the runs, tables and pictures.
     record
         Folder for a copy of the results, from which `neuralbayes report` writes the results page. Runs whose results it
-        already holds are not repeated.
+        already holds are not repeated, and results of more seeds stay in it.
     only
         Only do runs whose name matches, such as '*beta=0*'. --list shows the names.
     list_
@@ -116,9 +116,7 @@ def reproduce(
     jobs = _jobs(names, scale, seeds, only)
     console = Console(highlight=False)
     if record is not None:
-        from neuralbayes.reproduce.records import restore_results
-
-        restore_results(record, scale, [run for _, run in _jobs(names, scale, seeds, None)], out)
+        _restore(names, scale, seeds, out, record)
     if list_:
         _list(jobs, out, console, runs=len(names) == 1)
         return
@@ -142,6 +140,8 @@ def reproduce(
             done = sum(run.finished(out) for run in runs)
             kept = f"{done} of {len(runs)} runs are finished; run the same command to continue"
             Console(stderr=True, highlight=False).print(kept, soft_wrap=True)
+        if record is not None:
+            _record(names, scale, seeds, out, record)
         raise
     _finish(names, scale, seeds, out, record, console, quiet)
     if failed:
@@ -235,11 +235,33 @@ def _finish(
         if not recorded.records:
             continue
         recorded.write(out)
-        if record is not None:
-            recorded.write(record)
         section = write_section(recorded, out)
         if not quiet:
             _print(section, recorded.path(out).with_suffix(".md"), console)
+    if record is not None:
+        _record(names, scale, seeds, out, record)
+
+
+def _restore(names: tuple[str, ...], scale: Scale, seeds: int | None, out: Path, record: Path) -> None:
+    """Copy what the record holds to the folders of the runs."""
+    from neuralbayes.reproduce import load_experiment
+    from neuralbayes.reproduce.records import restore_results, seeds_of
+
+    runs = [run for name in names for run in load_experiment(name).runs(scale, seeds_of(record, name, scale, seeds))]
+    restore_results(record, scale, runs, out)
+
+
+def _record(names: tuple[str, ...], scale: Scale, seeds: int | None, out: Path, record: Path) -> None:
+    """Write the results of all finished runs to the record."""
+    from neuralbayes.reproduce import load_experiment
+    from neuralbayes.reproduce.records import Recorded, seeds_of
+
+    for name in names:
+        n = seeds_of(record, name, scale, seeds)
+        runs = load_experiment(name).runs(scale, n)
+        recorded = Recorded.collect(name, scale, _command(name, scale, n), runs, out)
+        if recorded.records:
+            recorded.write(record)
 
 
 def _print(section: Section, page: Path, console: Console) -> None:

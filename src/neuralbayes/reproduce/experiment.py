@@ -151,6 +151,9 @@ class Experiment:
     tables, draw, claims : callable
         Tables, picture and verdicts on the paper's claims, from all or some of the results.
     more_pictures : tuple of MorePicture
+    tells_sizes_apart : bool
+        Whether networks of different sizes get rows of their own. If so, the results page shows the scales "laptop" and
+        "paper" together.
     """
 
     name: str
@@ -163,6 +166,7 @@ class Experiment:
     draw: Callable[[Results], Figure]
     claims: Callable[[Results], list[Claim]]
     more_pictures: tuple[MorePicture, ...] = ()
+    tells_sizes_apart: bool = False
 
 
 def perform(experiment: Experiment, run: Run, out: Path) -> None:

@@ -14,7 +14,7 @@ from neuralbayes.report.results_page import Claim, Picture, Section, Table, writ
 from neuralbayes.reproduce import NAMES, load_experiment
 from neuralbayes.reproduce.experiment import Experiment, Record, Scale
 from neuralbayes.reproduce.protocols import optimism, pairs
-from neuralbayes.reproduce.records import Recorded, read_results
+from neuralbayes.reproduce.records import Recorded, all_records, read_results
 from neuralbayes.reproduce.table_classification import NAME as CLASSIFICATION
 from neuralbayes.reproduce.table_classification import missing_data
 from neuralbayes.system.files import atomic_write
@@ -60,10 +60,10 @@ SCOPES: dict[Scale, str] = {
 }
 
 
-def section(name: str, recorded: Recorded | None) -> Section:
-    """The section of an experiment; without results, it says that the experiment was not run."""
+def section(name: str, recorded: Sequence[Recorded]) -> Section:
+    """The section of an experiment, from its results at one or more scales; without any, it says so."""
     experiment = load_experiment(name)
-    if recorded is None or not recorded.records:
+    if not all_records(recorded):
         return Section(name, experiment.title, experiment.about, experiment.claims([]), scope="Not run.")
     try:
         return _measured(experiment, recorded)
@@ -71,13 +71,11 @@ def section(name: str, recorded: Recorded | None) -> Section:
         raise ValueError(f"the results of {name} are damaged, or not of this version ({error!r})") from error
 
 
-def _measured(experiment: Experiment, recorded: Recorded) -> Section:
-    records = recorded.records
+def _measured(experiment: Experiment, recorded: Sequence[Recorded]) -> Section:
+    records = all_records(recorded)
     claims = experiment.claims(records)
-    if recorded.scale != "paper":
+    if any(one.scale != "paper" for one in recorded):
         claims = [_at_this_scale(claim) for claim in claims]
-    hours = sum(record.about["seconds"] for record in records) / 3600
-    done = f"{len(records)} of {recorded.n_runs} runs" if len(records) < recorded.n_runs else f"{len(records)} runs"
     return Section(
         experiment.name,
         experiment.title,
@@ -92,9 +90,17 @@ def _measured(experiment: Experiment, recorded: Recorded) -> Section:
                 if more.has_data(records)
             ),
         ],
-        command=recorded.command,
-        scope=f"Scale `{recorded.scale}`, {done}, {hours:.1f} hours of computation.",
+        command="\n".join(one.command for one in recorded),
+        scope=" ".join(map(_scope, recorded)),
     )
+
+
+def _scope(recorded: Recorded) -> str:
+    """How much was run at a scale."""
+    n = len(recorded.records)
+    hours = sum(record.about["seconds"] for record in recorded.records) / 3600
+    runs = f"{n} of {recorded.n_runs} runs" if n < recorded.n_runs else f"{n} runs"
+    return f"Scale `{recorded.scale}`, {runs}, {hours:.1f} hours of computation."
 
 
 def _at_this_scale(claim: Claim) -> Claim:
@@ -104,14 +110,14 @@ def _at_this_scale(claim: Claim) -> Claim:
     return claim
 
 
-def decide_section(sections: Sequence[Section], results: Mapping[str, Recorded]) -> Section | None:
+def decide_section(sections: Sequence[Section], results: Mapping[str, Sequence[Recorded]]) -> Section | None:
     """How many runs it would take to settle the open claims; None if there are none."""
     rows = []
     for one in sections:
         for claim in one.claims:
             if claim.power is None or claim.verdict not in ("undecided", "not seen at this scale"):
                 continue
-            records = results[one.name].records
+            records = all_records(results[one.name])
             hours = sum(record.about["seconds"] for record in records) / len(records) / 3600
             more = claim.power.needed - claim.power.runs
             rows.append(
@@ -129,13 +135,13 @@ def decide_section(sections: Sequence[Section], results: Mapping[str, Recorded])
     return Section("decide", "Runs needed to settle the open claims", DECIDE, tables=[Table("Open claims", head, rows)])
 
 
-def protocols_section(results: Mapping[str, Recorded]) -> Section | None:
+def protocols_section(results: Mapping[str, Sequence[Recorded]]) -> Section | None:
     """The difference between the two protocols over all runs, each counted once; None if nothing was probed."""
     seen: set[str] = set()
     found = {}
     for name, recorded in results.items():
         new: list[Record] = []
-        for record in recorded.records:
+        for record in all_records(recorded):
             key = json.dumps(record.settings, sort_keys=True)
             if key not in seen:
                 seen.add(key)
@@ -165,13 +171,13 @@ def protocols_section(results: Mapping[str, Recorded]) -> Section | None:
 def write_page(folder: Path, out: Path) -> list[Path]:
     """Write results.md and its pictures into `out` from the results in `folder`; return what was written."""
     results = read_results(folder)
-    sections = [section(name, results.get(name)) for name in NAMES]
+    sections = [section(name, results.get(name, ())) for name in NAMES]
     protocols = protocols_section(results)
-    classified = results[CLASSIFICATION].records if CLASSIFICATION in results else []
+    classified = all_records(results.get(CLASSIFICATION, ()))
     missing = [f"{title} (table 2): the data set was not available" for title in missing_data(classified)]
     missing += [f"{one.title} (`neuralbayes reproduce {one.name}`)" for one in sections if not one.command]
     decide = decide_section(sections, results)
-    used = {recorded.scale for recorded in results.values()}
+    used = {one.scale for recorded in results.values() for one in recorded}
     scopes = [text for scale, text in SCOPES.items() if scale in used]
     reading = Section("reading", "How to read the numbers", "\n\n".join([READING, *scopes]))
     return write_results_page(
@@ -184,7 +190,7 @@ def write_page(folder: Path, out: Path) -> list[Path]:
 
 def write_section(recorded: Recorded, folder: Path) -> Section:
     """Write the page and the pictures of one experiment next to its record in `folder`."""
-    written = section(recorded.experiment, recorded)
+    written = section(recorded.experiment, [recorded])
     page = recorded.path(folder).with_suffix(".md")
     # The first picture is named after the scale; the others add their own name.
     names = [f"{page.stem}{picture.name.removeprefix(recorded.experiment)}.png" for picture in written.pictures]

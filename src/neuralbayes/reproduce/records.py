@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from neuralbayes.reproduce import NAMES
+from neuralbayes.reproduce import NAMES, load_experiment
 from neuralbayes.reproduce.experiment import SCALES, Record, Run, Scale
 from neuralbayes.system.files import atomic_write, json_hash, read_json
 
@@ -65,17 +65,26 @@ class Recorded:
             raise ValueError(f"{path} does not hold the results of an experiment ({error!r})") from error
 
 
-def read_results(folder: Path) -> dict[str, Recorded]:
-    """The results in a folder by experiment, each at the largest scale that was run."""
+def read_results(folder: Path) -> dict[str, list[Recorded]]:
+    """The results in a folder by experiment, at the largest scale that was run.
+
+    An experiment that tells sizes apart also gets those of smaller scales, except "smoke".
+    """
     found = {}
     for name in NAMES:
-        for scale in SCALES:
-            path = folder / name / f"{scale}.json"
-            if path.is_file():
-                found[name] = Recorded.read(path)
+        paths = {scale: path for scale in SCALES if (path := folder / name / f"{scale}.json").is_file()}
+        if paths:
+            together = [scale for scale in paths if scale != "smoke"] if load_experiment(name).tells_sizes_apart else []
+            found[name] = [Recorded.read(paths[scale]) for scale in together or list(paths)[-1:]]
     if not found:
         raise FileNotFoundError(f"{folder} holds no results; `neuralbayes reproduce NAME --record {folder}` makes some")
     return found
+
+
+def all_records(recorded: Iterable[Recorded]) -> list[Record]:
+    """The records of several scales; a run that belongs to two of them counts once."""
+    every = [record for one in recorded for record in one.records]
+    return list({json_hash(record.settings): record for record in every}.values())
 
 
 def restore_results(folder: Path, scale: Scale, runs: Iterable[Run], out: Path) -> None:
@@ -97,3 +106,16 @@ def restore_results(folder: Path, scale: Scale, runs: Iterable[Run], out: Path) 
             run = by_key.get(json_hash(record.settings))
             if run is not None:
                 record.store(run, out)
+
+
+def seeds_of(folder: Path, name: str, scale: Scale, seeds: int | None) -> int | None:
+    """The number of seeds of a record: the one asked for, or more if the record in `folder` already has more."""
+    path = folder / name / f"{scale}.json"
+    records = Recorded.read(path).records if path.is_file() else []
+    if not records:
+        return seeds
+    known = {json_hash(record.settings) for record in records}
+    most: int = 1 + max(record.settings["seed"] for record in records)
+    runs = load_experiment(name).runs
+    choices: tuple[int | None, ...] = (seeds, None, most)
+    return max(choices, key=lambda n: len(known & {run.key for run in runs(scale, n)}))

@@ -81,15 +81,22 @@ class Estimate:
         )
 
     def text(self, digits: int = 1, factor: float = 100.0, sign: bool = False) -> str:
-        """Format as "54.1 ± 1.2"; by default in percent.
+        """Format as "54.1 ± 1.2"; by default in percent. One more digit if it shows whether the interval contains 0.
 
         Examples
         --------
         >>> Estimate(0.541, 0.012).text(), Estimate(0.02).text(sign=True), Estimate(3.0).text(2, 1)
         ('54.1 ± 1.2', '+2.0', '3.00')
+        >>> Estimate(0.0051, 0.0049).text()
+        '0.51 ± 0.49'
         """
         mean = f"{factor * self.mean:{'+' if sign else ''}.{digits}f}"
-        return mean if self.half is None else f"{mean} ± {factor * self.half:.{digits}f}"
+        if self.half is None:
+            return mean
+        half = f"{factor * self.half:.{digits}f}"
+        if mean.lstrip("+-") == half and float(half) > 0:
+            return f"{factor * self.mean:{'+' if sign else ''}.{digits + 1}f} ± {factor * self.half:.{digits + 1}f}"
+        return f"{mean} ± {half}"
 
 
 def estimate(values: Sequence[float]) -> Estimate:
