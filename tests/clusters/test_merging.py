@@ -20,17 +20,19 @@ def random_joint(n_states, seed=0):
     return (joint + joint.T) / (2 * joint.sum())
 
 
-def test_the_joint_is_the_mean_over_pairs_of_neighbours():
+@pytest.mark.parametrize("weight", [None, np.arange(9.0)])
+def test_the_joint_is_the_mean_over_pairs_of_neighbours(weight):
     rng = np.random.default_rng(1)
     p_zx = rng.dirichlet(np.ones(4), size=9)
     neighbors = rng.integers(0, 9, size=(9, 3))
+    share = np.full(9, 1 / 9) if weight is None else weight / weight.sum()
     joint = np.zeros((4, 4))
     for i in range(9):
         for j in neighbors[i]:
             for k in range(4):
                 for m in range(4):
-                    joint[k, m] += (p_zx[i, k] * p_zx[j, m] + p_zx[j, k] * p_zx[i, m]) / (2 * 9 * 3)
-    found = neighbor_joint(p_zx, neighbors)
+                    joint[k, m] += share[i] * (p_zx[i, k] * p_zx[j, m] + p_zx[j, k] * p_zx[i, m]) / (2 * 3)
+    found = neighbor_joint(p_zx, neighbors, weight)
     assert_allclose(found, joint, atol=1e-14)
     assert_allclose(found.sum(), 1.0)
 
@@ -106,10 +108,23 @@ def test_a_few_odd_images_get_no_cluster_of_their_own():
     assert_array_equal(merge_versions(joint).clusters(2), [0, 0, 1, 1, 0])
 
 
-def test_known_kinds_come_first_when_images_are_merged():
+@pytest.mark.parametrize("merge", [merge_states, merge_versions])
+def test_states_of_one_kind_are_merged_first_and_those_of_different_kinds_last(merge):
     kinds = np.array([0, 1, 1, -1, 0, -1])
-    clusters = merge_versions(random_joint(6), kinds).clusters(2)
+    merging = merge(random_joint(6), kinds)
+    assert {tuple(pair) for pair in merging.pairs[:2]} == {(0, 4), (1, 2)}
+    clusters = merging.clusters(2)
     assert clusters[0] == clusters[4] != clusters[1] == clusters[2]
+    assert_array_equal(merging.clusters(1), 0)  # no pair is merged twice
+    one_of_each = merge(random_joint(4), np.array([0, -1, -1, 1])).clusters(2)
+    assert one_of_each[0] != one_of_each[3]
+
+
+@pytest.mark.parametrize("merge", [merge_states, merge_versions])
+def test_the_kind_0_counts_like_any_other(merge):
+    joint = np.array([[0.2, 0.0, 0.1], [0.0, 0.3, 0.0], [0.1, 0.0, 0.3]])
+    assert tuple(merge(joint).pairs[0]) == (0, 2)
+    assert tuple(merge(joint, np.array([0, 0, -1])).pairs[0]) == (0, 1)
 
 
 def test_the_number_of_clusters_of_images_is_the_smallest_that_is_nearly_the_best():
@@ -124,6 +139,7 @@ def test_the_number_of_clusters_of_images_is_the_smallest_that_is_nearly_the_bes
     assert merging.selection(3) == {"n_clusters": [2, 3], "information": information[1:3].tolist()}
     falling = VersionsMerging(merging.pairs[-2:], np.ones(2), np.array([0.0, -0.5, -0.8]))
     assert falling.standing_out(3) == 2
+    assert VersionsMerging(merging.pairs[-2:], np.ones(2), np.array([0.0, 1.0 - MARGIN, 1.0])).standing_out(3) == 2
 
 
 def test_clusters_are_numbered_by_their_first_state():
