@@ -138,7 +138,7 @@ def test_filters_are_counted_dead_and_memorised():
 def test_harder_sets_are_a_table_of_their_own_and_the_beta_is_chosen_by_labels_or_by_the_objective():
     results = [
         manifold("moons", method, right, objective, beta, seed)
-        for seed in range(2)
+        for seed in range(3)
         for method, right, objective, beta in (
             ("batches", 0.7, 0.1, 0.5),
             ("batches", 0.9, 0.3, 2.0),

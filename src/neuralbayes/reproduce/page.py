@@ -31,7 +31,8 @@ all test images.
 accuracy that the paper measured is a multiple of 1/128.
 
 Published numbers are quoted as published. Our own numbers are means, followed by half the width of their 95 % \
-confidence interval over seeds, or over random draws of the hyper-parameters if the text says so.
+confidence interval over seeds, or over random draws of the hyper-parameters if the text says so. With two seeds, \
+both numbers are given.
 
 Each claim gets a verdict, by the honest protocol:
 

@@ -117,7 +117,17 @@ def estimate(values: Sequence[float]) -> Estimate:
 
 
 def text(values: Sequence[float], digits: int = 1, factor: float = 100.0) -> str:
-    """Format the estimate as a table cell; "-" without values."""
+    """Format the estimate as a table cell: the mean with its interval, both of two values, or "-" without values.
+
+    The interval of two values is so wide that it would say less than the values.
+
+    Examples
+    --------
+    >>> text([0.601, 0.787]), text([0.6, 0.7, 0.8]), text([])
+    ('60.1, 78.7', '70.0 ± 24.8', '-')
+    """
+    if len(values) == 2:
+        return ", ".join(Estimate(value).text(digits, factor) for value in values)
     return estimate(values).text(digits, factor) if values else "-"
 
 
