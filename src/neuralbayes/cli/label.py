@@ -16,7 +16,8 @@ from rich.text import Text
 from neuralbayes.cli.busy import busy
 from neuralbayes.cli.label_columns import kinds_said, show_columns
 from neuralbayes.cli.label_images import Sorting, image_order, label_images
-from neuralbayes.cli.label_model import ModelOrder, label_with_model, write_rows
+from neuralbayes.cli.label_model import DRAWN, ModelOrder, label_with_model, write_rows
+from neuralbayes.cli.label_outliers import check_level, too_few
 from neuralbayes.cli.label_rows import OpenedRows, Training, opened_rows
 from neuralbayes.cli.label_summary import Labeling, label_outputs, next_step, summarize, with_picture
 from neuralbayes.cli.label_texts import OpenedTexts, opened_texts
@@ -32,6 +33,9 @@ picture, and prints what each cluster is.
 For images, the table has their index, path, label and probabilities. The picture is a contact sheet with one row per \
 cluster, from its most typical image to its least typical.
 
+With --reject 0.01, outliers get the label -1, and the table shows the typicality of each row: the share of ordinary \
+rows that lie at least as far out. At most 1 % of ordinary new rows are rejected.
+
 With --model, rows and images are labelled in blocks. Finished blocks are kept next to the output, so an interrupted \
 command continues when you run it again. --workers shares the blocks among processes of this machine, --scheduler \
 among the workers of a Dask cluster. The output does not depend on the number of workers. Parquet files and folders \
@@ -44,6 +48,7 @@ need not fit into memory.
   [cyan]neuralbayes label book.xlsx --sheet Customers --out customers.csv[/cyan]
   [cyan]neuralbayes label data.parquet --columns height,weight --save model/[/cyan]
   [cyan]neuralbayes label new.parquet --model model/ --out labelled.csv[/cyan]
+  [cyan]neuralbayes label new.csv --model model/ --reject 0.01[/cyan]
   [cyan]neuralbayes label large.npy --model model/ --workers 8[/cyan]
   [cyan]neuralbayes label parquet_files/ --model model/ --scheduler tcp://node0:8786[/cyan]
   [cyan]neuralbayes label my_images/ --clusters 10 --save model/[/cyan]
@@ -66,6 +71,7 @@ def label(
     clusters: Annotated[str | None, Parameter(name=["--clusters", "-k"], metavar="N|auto")] = None,
     method: Literal["auto", "manifolds", "information"] = "auto",
     max_clusters: int | None = None,
+    reject: Annotated[float | None, Parameter(metavar="SHARE")] = None,
     out: Annotated[Path | None, Parameter(name=["--out", "-o"])] = None,
     columns: Annotated[str | None, Parameter(metavar="A,B,...")] = None,
     as_: Annotated[list[str] | None, Parameter(name="--as", metavar="COLUMN=KIND")] = None,
@@ -112,6 +118,9 @@ def label(
         information otherwise. Images always use information.
     max_clusters
         The largest number that auto tries: 8 by default, or 20 with --method information.
+    reject
+        Give outliers the label -1: samples whose typicality is at most this share, such as 0.01. It bounds the share of
+        ordinary new samples that are rejected. Tables then use --method information.
     out
         Output file; the suffix determines the format. By default FILE-labels next to FILE, or standard output if FILE
         is standard input. The cells of the input are not changed. A .npy file gets only the labels, a .npz file labels
@@ -194,6 +203,7 @@ def label(
                 raise ValueError(f"{option} is for training a model, but with --model none is trained")
     if picture is not None and no_picture:
         raise ValueError("--picture and --no-picture contradict each other")
+    check_level(reject, method)
     from_stream, to_stream = file == HYPHEN, out == HYPHEN or (file == HYPHEN and out is None)
     if from_stream:
         file = standard_input()
@@ -219,6 +229,7 @@ def label(
             size=size,
             features=features,
             settings=_settings(n_clusters, max_clusters, neighbors, seed),
+            reject=reject,
             model=model,
             save=save,
             out=out,
@@ -247,7 +258,7 @@ def label(
     if not file.is_dir():
         check_format(file)
     table = beside(file, "-labels", ".parquet" if file.is_dir() else None) if out is None else out
-    order = None if model is None else ModelOrder(model, file, names, reading, table)
+    order = None if model is None else ModelOrder(model, file, names, reading, table, reject)
     outputs = label_outputs(table, file, save, picture, draw=not no_picture, force=force)
 
     console = Console(highlight=False, stderr=to_stream)
@@ -256,13 +267,24 @@ def label(
         warnings.simplefilter("always", UserWarning)  # includes ConvergenceWarning
         if order is None or by_features:
             settings = _settings(n_clusters, max_clusters, neighbors, seed)
+            training = Training(
+                method if reject is None else "information", settings, kinds, missing, standardize, reject
+            )
             with busy("reading", enabled=talks):
                 rows: OpenedRows | OpenedTexts = (
                     opened_texts(
-                        file, reading, text, features, out=table, model=model, settings=settings, verbose=talks
+                        file,
+                        reading,
+                        text,
+                        features,
+                        out=table,
+                        model=model,
+                        settings=settings,
+                        reject=reject,
+                        verbose=talks,
                     )
                     if by_features
-                    else opened_rows(file, reading, names, Training(method, settings, kinds, missing, standardize))
+                    else opened_rows(file, reading, names, training)
                 )
             if talks and rows.source.named:
                 show_columns(stream_names(str(file)), rows.n_rows, rows.columns, console)
@@ -271,7 +293,7 @@ def label(
         else:
             with busy("labelling", enabled=talks):
                 labeling = label_with_model(order, crew, force=force)
-    notes = list(dict.fromkeys(str(warning.message) for warning in caught))
+    notes = [*dict.fromkeys(str(warning.message) for warning in caught), *too_few(labeling.estimator, reject)]
 
     if outputs.model is not None:  # first, because it took the time
         labeling.estimator.save(outputs.model)
@@ -283,8 +305,7 @@ def label(
     if to_stream:
         to_standard_output(outputs.table)
     if talks and not labeling.table.named:  # others were shown before
-        n_rows = int(labeling.state_counts().sum())
-        console.print(Text(f"{stream_names(str(file))}: {n_rows:,} rows", style="bold"), soft_wrap=True)
+        console.print(Text(f"{stream_names(str(file))}: {labeling.n_rows:,} rows", style="bold"), soft_wrap=True)
     summary = summarize(labeling, outputs, new_columns, notes)
     if json_:
         Console().out(json.dumps(asdict(summary), indent=2, allow_nan=False), highlight=False)
@@ -341,30 +362,41 @@ def _n_clusters(text: str) -> int | Literal["auto"]:
 
 def _write(path: Path, labeling: Labeling) -> list[str]:
     from neuralbayes.data.table_writing import write_table
+    from neuralbayes.data.written import TYPICALITY
 
     labels, proba = labeling.labels, labeling.proba
+    typical = {} if labeling.typicality is None else {TYPICALITY: labeling.typicality}
     if labeling.rows is not None and labeling.blocks is not None:
         return write_rows(path, labeling, labeling.rows, labeling.blocks)
     match path.suffix.lower():
         case ".npy":
             return write_table(path, {"labels": labels})
         case ".npz":
-            return write_table(path, {"labels": labels, "probabilities": proba})
+            return write_table(path, {"labels": labels, "probabilities": proba} | typical)
         case _:
-            return write_table(path, {"label": labels, "p": proba}, beside=labeling.table.source)
+            return write_table(path, {"label": labels, "p": proba} | typical, beside=labeling.table.source)
 
 
 def _draw(path: Path, labeling: Labeling) -> None:
+    import numpy as np
+
+    from neuralbayes.clusters.prototypes import some
     from neuralbayes.plot import StateMapDisplay, save_picture
 
     table = labeling.table
+    X, labels, proba = table.X, labeling.labels, labeling.proba
+    if (labels < 0).any():  # outliers are far out and would shrink the rest to a point
+        kept = some(np.flatnonzero(labels >= 0), DRAWN, np.random.default_rng(0))
+        if not len(kept):
+            raise ValueError("all rows are outliers")
+        X, labels, proba = X[kept], labels[kept], proba[kept]
     title = Path(stream_names(str(table.path))).name
-    if labeling.counts is not None:
-        title += f": {len(table.X):,} of {labeling.counts.sum():,} rows"
+    if len(X) < labeling.n_rows:
+        title += f": {len(X):,} of {labeling.n_rows:,} rows"
     display = StateMapDisplay(
-        table.X,
-        labeling.labels,
-        proba=labeling.proba,
+        X,
+        labels,
+        proba=proba,
         feature_names=table.feature_names,
         standardize=labeling.scaled,
     ).plot(title=title)

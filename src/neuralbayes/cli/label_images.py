@@ -6,6 +6,7 @@ import json
 import math
 import shlex
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -22,6 +23,7 @@ from neuralbayes.cli.features_option import (
 from neuralbayes.cli.image_size import check_memory, parsed_size
 from neuralbayes.cli.label_images_summary import Cluster, ImagesSummary, agreement
 from neuralbayes.cli.label_oddities import odd_file, odd_images
+from neuralbayes.cli.label_outliers import too_few
 from neuralbayes.cli.label_summary import LabelOutputs, label_outputs, with_picture
 from neuralbayes.cli.outputs import beside
 from neuralbayes.cli.runs import (
@@ -74,6 +76,7 @@ class ImageOrder:
     size: tuple[int, int] | None
     features: ImageFeatures | None
     settings: dict[str, Any]  # parameters of the estimator
+    reject: float | None  # images with at most this typicality are outliers
     model: Path | None
     outputs: LabelOutputs
     sorting: Sorting | None = None
@@ -110,6 +113,7 @@ def image_order(
     size: str | None,
     features: str | None,
     settings: dict[str, Any],
+    reject: float | None,
     model: Path | None,
     save: Path | None,
     out: Path | None,
@@ -128,7 +132,7 @@ def image_order(
     outputs = label_outputs(out, source, save, picture, draw=draw, force=force)
     pixels = parsed_size(size)
     wanted = None if features is None else image_features(features, pixels, features_file(outputs.table))
-    return ImageOrder(name, split, limit, pixels, wanted, settings, model, outputs, sorting)
+    return ImageOrder(name, split, limit, pixels, wanted, settings, reject, model, outputs, sorting)
 
 
 def label_images(
@@ -155,31 +159,33 @@ def label_images(
         estimator = neuralbayes.InformationClusterer(**order.settings, verbose=verbose).fit(X)
         if order.features is not None:
             estimator.features_from_ = features_name(order.features.name, order.features.network)
+    compute = probabilities if order.reject is None else partial(probabilities, typical=True)
     if order.model is None or order.features is not None:
-        p_zx = estimator.predict_proba(X)
+        found = compute(estimator, X)
     else:
         job = {"command": "label", "model": digest([(order.model / "model.json").read_bytes()])}
+        job["typical"] = str(order.reject is not None)
         what = ImageBlocks(order.data, order.split, order.limit, BLOCK, order.outputs.table, job)
-        blocks = image_blocks(what, images, workers, probabilities, estimator, force=force, quiet=not verbose)
-        p_zx = np.concatenate(list(blocks))
+        blocks = image_blocks(what, images, workers, compute, estimator, force=force, quiet=not verbose)
+        found = np.concatenate(list(blocks))
+    labeled = LabeledImages.of(found, estimator.n_clusters_, order.reject)
     if order.outputs.model is not None:  # first, because it took the time
         estimator.save(order.outputs.model)
     paths = image_paths(images, order.limit)
-    _write(order.outputs.table, p_zx, [path_cell(path) for path in paths], _named(classes, images.class_names))
+    _write(order.outputs.table, labeled, [path_cell(path) for path in paths], _named(classes, images.class_names))
     if order.sorting is not None:
         from neuralbayes.data.sorted_folders import sort_files
 
-        labels = p_zx.argmax(axis=1)
-        sort_files(paths, labels, Path(order.data), order.sorting.folder, copy=order.sorting.copy)
+        sort_files(paths, labeled.labels, Path(order.data), order.sorting.folder, copy=order.sorting.copy)
     if blocks is not None:
         blocks.remove()
-    notes = [] if oddities is None else [oddities]
+    notes = [*([] if oddities is None else [oddities]), *too_few(estimator, order.reject)]
     if draw:
         outputs = with_picture(
-            order.outputs, lambda path: _draw(path, estimator, X, p_zx.argmax(axis=1), source, images.name), notes
+            order.outputs, lambda path: _draw(path, estimator, X, labeled.labels, source, images.name), notes
         )
         order = replace(order, outputs=outputs)
-    summary = _summary(order, estimator, p_zx, source.shape, classes, len(images.skipped), notes)
+    summary = _summary(order, estimator, labeled, source.shape, classes, len(images.skipped), notes)
     if output == "json":
         Console().out(json.dumps(asdict(summary), indent=2, allow_nan=False), highlight=False)
     elif output == "text":
@@ -194,10 +200,35 @@ def label_images(
             console.print(Text.assemble((f"{'next':<9}", "dim"), shlex.join(words)), soft_wrap=True)
 
 
-def probabilities(estimator: Any, images: ImageSource) -> NDArray[Any]:
-    """p(z|x) of some images, computed by a worker."""
+def probabilities(estimator: Any, images: Any, typical: bool = False) -> NDArray[Any]:
+    """p(z|x) of some images or features and, to reject outliers, their typicality in a last column."""
+    import numpy as np
+
     p_zx: NDArray[Any] = estimator.predict_proba(images)
-    return p_zx
+    return np.column_stack([p_zx, estimator.typicality(images)]) if typical else p_zx
+
+
+@dataclass(frozen=True)
+class LabeledImages:
+    """Labels (n,), -1 for outliers, their probabilities (n, n_clusters) and, with ``--reject``, typicality (n,)."""
+
+    labels: NDArray[np.int64]
+    p_zx: NDArray[Any]
+    typicality: NDArray[np.float64] | None = None
+
+    @classmethod
+    def of(cls, found: NDArray[Any], n_clusters: int, reject: float | None) -> LabeledImages:
+        """From the columns of `probabilities`."""
+        import numpy as np
+
+        from neuralbayes.clusters.typicality import reject_atypical
+
+        p_zx = found[:, :n_clusters]
+        labels = p_zx.argmax(axis=1)
+        if reject is None:
+            return cls(labels, p_zx)
+        typicality = found[:, n_clusters]
+        return cls(reject_atypical(labels, typicality, reject), p_zx.astype(np.float32), typicality)
 
 
 def _named(classes: NDArray[np.int64] | None, names: tuple[str, ...] | None) -> NDArray[Any] | None:
@@ -209,26 +240,29 @@ def _named(classes: NDArray[np.int64] | None, names: tuple[str, ...] | None) -> 
     return classes if classes is None or names is None else np.array(list(map(path_cell, names)), object)[classes]
 
 
-def _write(path: Path, p_zx: NDArray[Any], names: list[str], classes: NDArray[Any] | None) -> None:
+def _write(path: Path, labeled: LabeledImages, names: list[str], classes: NDArray[Any] | None) -> None:
     import numpy as np
 
     from neuralbayes.data.table_writing import write_table
+    from neuralbayes.data.written import TYPICALITY
 
-    labels = p_zx.argmax(axis=1)
+    labels, p_zx = labeled.labels, labeled.p_zx
+    typical = {} if labeled.typicality is None else {TYPICALITY: labeled.typicality}
     match path.suffix.lower():
         case ".npy":
             write_table(path, {"labels": labels})
         case ".npz":
-            write_table(path, {"labels": labels, "probabilities": p_zx})
+            write_table(path, {"labels": labels, "probabilities": p_zx} | typical)
         case _:
             columns: dict[str, NDArray[Any]] = {"index": np.arange(len(labels))}
             columns |= {"path": np.array(names, dtype=object)} if names else {}
             columns |= {} if classes is None else {"class": classes}
-            write_table(path, columns | {"label": labels, "p": p_zx})
+            write_table(path, columns | {"label": labels, "p": p_zx} | typical)
 
 
 def _draw(path: Path, estimator: Any, X: Any, labels: NDArray[Any], source: ImageSource, title: str) -> None:
-    """Draw a row per cluster, from its most typical image to its least typical; `X` is the clustered data."""
+    """Draw a row per cluster, from its most typical image to its least typical, without outliers; `X` is the clustered
+    data."""
     import numpy as np
 
     from neuralbayes.clusters.prototypes import some
@@ -240,7 +274,9 @@ def _draw(path: Path, estimator: Any, X: Any, labels: NDArray[Any], source: Imag
     from neuralbayes.plot.style import literal
 
     rng = np.random.default_rng(0)
-    counts = np.bincount(labels)
+    counts = np.bincount(labels[labels >= 0])
+    if not len(counts):
+        raise ValueError("all images are outliers")
     drawn = np.concatenate([some(np.flatnonzero(labels == k), RANKED, rng) for k in range(len(counts))])
     points = estimator.module_.normalize(tensor_of(X, drawn)).flatten(1).numpy()
     height, width, channels = source.shape
@@ -271,7 +307,7 @@ def _draw(path: Path, estimator: Any, X: Any, labels: NDArray[Any], source: Imag
 def _summary(
     order: ImageOrder,
     estimator: Any,
-    p_zx: NDArray[Any],
+    labeled: LabeledImages,
     shape: tuple[int, int, int],
     classes: NDArray[np.int64] | None,
     n_skipped: int,
@@ -279,8 +315,9 @@ def _summary(
 ) -> ImagesSummary:
     import numpy as np
 
-    labels = p_zx.argmax(axis=1)
-    counts = np.bincount(labels, minlength=p_zx.shape[1])
+    labels = labeled.labels
+    kept = labels >= 0
+    counts = np.bincount(labels[kept], minlength=labeled.p_zx.shape[1])
     clusters = [Cluster(k, int(n), int(n) / len(labels), float(estimator.separation_[k])) for k, n in enumerate(counts)]
     return ImagesSummary(
         input=data_name(order.data),
@@ -290,7 +327,7 @@ def _summary(
         n_clusters=len(counts),
         clusters=clusters,
         trained=order.model is None,
-        agreement=None if classes is None else agreement(labels, classes),
+        agreement=None if classes is None or not kept.any() else agreement(labels[kept], classes[kept]),
         out=str(order.outputs.table),
         picture=None if order.outputs.picture is None else str(order.outputs.picture),
         model=None if order.outputs.model is None else str(order.outputs.model),
@@ -298,4 +335,5 @@ def _summary(
         skipped_list=str(skipped_file(order.outputs.table)) if n_skipped else None,
         sorted_into=None if order.sorting is None else str(order.sorting.folder),
         notes=notes,
+        rejected=None if labeled.typicality is None else int((~kept).sum()),
     )

@@ -11,6 +11,8 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
+from neuralbayes.cli.label_outliers import rejected_words
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -54,6 +56,7 @@ class ImagesSummary:
     skipped_list: str | None
     sorted_into: str | None
     notes: list[str]
+    rejected: int | None = None  # outliers, with --reject
 
     def print(self, stdout: Console, stderr: Console) -> None:
         """Print the summary to `stdout` and the notes to `stderr`."""
@@ -79,7 +82,8 @@ class ImagesSummary:
             stdout.print(
                 Text(f"{text}; training did not use the classes", style="bold green"), soft_wrap=not stdout.is_terminal
             )
-        written = {"labels": self.out, "picture": self.picture, "model": self.model, "skipped": self.skipped_list}
+        written = {"rejected": rejected_words(self.rejected, self.images, "images"), "labels": self.out}
+        written |= {"picture": self.picture, "model": self.model, "skipped": self.skipped_list}
         written |= {"sorted": self.sorted_into}
         for key, value in written.items():
             if value:

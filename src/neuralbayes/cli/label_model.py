@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from neuralbayes.cli.label_outliers import check_typical, labels_and_typicality
 from neuralbayes.cli.label_summary import Labeling, shortened
 
 if TYPE_CHECKING:
@@ -28,13 +30,14 @@ DRAWN, DRAWN_BLOCKS = 20_000, 20
 
 @dataclass(frozen=True)
 class ModelOrder:
-    """The request: a model, a table, its columns, and the output."""
+    """The request: a model, a table, its columns, the output, and the level of ``--reject``."""
 
     model: Path
     file: Path
     columns: list[str] | None
     reading: dict[str, Any]  # arguments of read_table
     out: Path
+    reject: float | None = None
 
     def begin(self, files: list[Path], sizes: list[int], *, force: bool) -> Blocks:
         """Start the blocks of the labels, or continue them."""
@@ -47,6 +50,7 @@ class ModelOrder:
             "file": stamps(files),
             "columns": self.columns,
             "reading": self.reading,
+            "reject": self.reject,
         }
         return Blocks.begin(self.out, job, sizes, force=force)
 
@@ -58,14 +62,16 @@ def label_with_model(order: ModelOrder, workers: Workers, *, force: bool) -> Lab
     from neuralbayes.distributed.blocks import cut
 
     opened = _opened(order)
+    check_typical(opened.estimator, order.reject)
     estimator, rows, X = opened.estimator, opened.rows, opened.taken(opened.table)
+    compute = label_block if order.reject is None else partial(label_block, reject=order.reject)
     if rows is None:
         parts = cut(len(X), BLOCK_ROWS)
         blocks = order.begin([order.file], [part.stop - part.start for part in parts], force=force)
-        filling = blocks.fill(workers, label_block, estimator, lambda i: opened.noted(X[parts[i]]))
+        filling = blocks.fill(workers, compute, estimator, lambda i: opened.noted(X[parts[i]]))
     else:
         blocks = order.begin(rows.paths, [span.n_rows for span in rows.spans], force=force)
-        filling = blocks.fill(workers, label_block, estimator, lambda i: opened.noted(opened.block(rows, i)))
+        filling = blocks.fill(workers, compute, estimator, lambda i: opened.noted(opened.block(rows, i)))
     for _ in filling:
         pass
     for words in opened.vectorizer.complaints(opened.odd) if opened.vectorizer is not None else ():
@@ -74,15 +80,31 @@ def label_with_model(order: ModelOrder, workers: Workers, *, force: bool) -> Lab
     if rows is not None:
         return _sampled(opened, rows, blocks, few)
     labels, proba = np.empty(len(X), np.int64), np.empty((len(X), few.shape[1]), few.dtype)
+    typicality = None if order.reject is None else np.empty(len(X))
     for part, array in zip(parts, blocks, strict=True):
-        labels[part], proba[part] = array[:, 0], array[:, 1:]
+        labels[part], proba[part] = array[:, 0], array[:, 1 : 1 + few.shape[1]]
+        if typicality is not None:
+            typicality[part] = array[:, -1]
     table, scaled = opened.drawn(opened.table)
     columns = opened.columns(opened.table.source.frame.columns.tolist())
-    return Labeling(estimator, table, labels, proba, trained=False, blocks=blocks, columns=columns, scaled=scaled)
+    return Labeling(
+        estimator,
+        table,
+        labels,
+        proba,
+        trained=False,
+        blocks=blocks,
+        columns=columns,
+        scaled=scaled,
+        typicality=typicality,
+    )
 
 
-def label_block(estimator: Any, X: Any) -> NDArray[Any]:
-    """Labels and probabilities side by side in float64, which represents both exactly: (n, 1 + n_states)."""
+def label_block(estimator: Any, X: Any, reject: float | None = None) -> NDArray[Any]:
+    """Labels, probabilities and, to reject outliers, the typicality, side by side: (n, 1 + n_states) or one more.
+
+    float64 represents all of them exactly.
+    """
     import numpy as np
     from threadpoolctl import threadpool_limits
 
@@ -90,22 +112,29 @@ def label_block(estimator: Any, X: Any) -> NDArray[Any]:
     # counted where the blocks are read.
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        return np.column_stack([estimator.predict(X), estimator.predict_proba(X)]).astype(np.float64, copy=False)
+        labels, typicality = labels_and_typicality(estimator, X, estimator.predict(X), reject)
+        columns = [labels, estimator.predict_proba(X)] + ([] if typicality is None else [typicality])
+        return np.column_stack(columns).astype(np.float64, copy=False)
 
 
 def write_rows(path: Path, labeling: Labeling, rows: ParquetRows, blocks: Blocks) -> list[str]:
     """Write rows that are not in memory with their labels, in blocks; returns the names of the new columns."""
     import numpy as np
 
-    p = [f"p_{k}" for k in range(labeling.proba.shape[1])]
+    from neuralbayes.data.written import TYPICALITY
+
+    n = labeling.proba.shape[1]
+    p = [f"p_{k}" for k in range(n)]
+    typical = [] if labeling.typicality is None else [TYPICALITY]
     new = (
         {
             "label": array[:, 0].astype(np.int64),
-            **dict(zip(p, array[:, 1:].T.astype(labeling.proba.dtype), strict=True)),
+            **dict(zip(p, array[:, 1 : 1 + n].T.astype(labeling.proba.dtype), strict=True)),
+            **dict(zip(typical, array[:, 1 + n :].T, strict=True)),
         }
         for array in blocks
     )
-    return rows.write_beside(path, ["label", *p], new)
+    return rows.write_beside(path, ["label", *p, *typical], new)
 
 
 def with_names(X: NDArray[Any], names: list[str]) -> Any:
@@ -260,15 +289,16 @@ def _sampled(opened: Opened, rows: ParquetRows, blocks: Blocks, like: NDArray[An
 
     n_blocks = len(blocks.sizes)
     chosen = set(np.linspace(0, n_blocks - 1, min(n_blocks, DRAWN_BLOCKS)).astype(int))
-    counts = np.zeros(like.shape[1], np.int64)
+    n = like.shape[1]
+    counts = np.zeros(1 + n, np.int64)
     X, found = [], []
     for i, array in enumerate(blocks):
-        counts += np.bincount(array[:, 0].astype(np.int64), minlength=len(counts))
+        counts += np.bincount(array[:, 0].astype(np.int64) + 1, minlength=len(counts))
         if i in chosen:
             picked = np.unique(np.linspace(0, len(array) - 1, DRAWN // len(chosen)).astype(int))
             X.append(rows.source(i).frame.iloc[picked])
             found.append(array[picked])
-    labels, proba = np.split(np.concatenate(found), [1], axis=1)
+    labels, proba, typicality = np.split(np.concatenate(found), [1, 1 + n], axis=1)
     frame = import_pandas().concat(X, ignore_index=True)
     source = TableSource(rows.path, frame)
     unread = unread_table(source, rows.columns)
@@ -286,4 +316,5 @@ def _sampled(opened: Opened, rows: ParquetRows, blocks: Blocks, like: NDArray[An
         rows=rows,
         columns=opened.columns(list(rows.schema.names)),
         scaled=scaled,
+        typicality=typicality[:, 0] if typicality.size else None,
     )

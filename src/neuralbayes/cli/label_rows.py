@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from neuralbayes.cli.label_columns import chosen_kinds
+from neuralbayes.cli.label_outliers import labels_and_typicality
 from neuralbayes.cli.label_summary import Labeling
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ class Training:
         "drop" fits only rows without missing cells.
     standardize : bool or None
         None means automatic: features of `neuralbayes embed` already share a unit.
+    reject : float or None
+        Rows with at most this typicality get the label -1.
     """
 
     method: Method
@@ -49,6 +52,7 @@ class Training:
     kinds: dict[str, str]
     missing: Missing | None = None
     standardize: bool | None = None
+    reject: float | None = None
 
 
 @dataclass(frozen=True)
@@ -120,7 +124,10 @@ def train_on_array(table: Any, training: Training) -> Labeling:
         estimator = _fitted_if_certified(labeler, X, must=training.method == "manifolds")
     if estimator is None:
         estimator = neuralbayes.InformationClusterer(standardize=scaled, **training.settings).fit(X)
-    return Labeling(estimator, table, estimator.labels_, estimator.predict_proba(X), trained=True, scaled=scaled)
+    labels, typicality = labels_and_typicality(estimator, X, estimator.labels_, training.reject)
+    return Labeling(
+        estimator, table, labels, estimator.predict_proba(X), trained=True, scaled=scaled, typicality=typicality
+    )
 
 
 def train_on_frame(source: TableSource, columns: list[Column], training: Training) -> Labeling:
@@ -135,10 +142,10 @@ def train_on_frame(source: TableSource, columns: list[Column], training: Trainin
         standardize = not (used and feature_columns(frame) >= set(used))
     estimator: Any = None
     if not used:
-        if training.settings["n_clusters"] != "auto":
+        if training.settings["n_clusters"] != "auto" or training.reject is not None:
             raise ValueError(
-                f"all rows of {source.path} are equal in the columns that can be used, so they are one cluster; --as "
-                "COLUMN=KIND uses a column that was left out"
+                f"all rows of {source.path} are equal in the columns that can be used, so they are one cluster without "
+                "outliers; --as COLUMN=KIND uses a column that was left out"
             )
         vectorizer = neuralbayes.TableVectorizer(kinds=training.kinds)
         estimator = neuralbayes.ManifoldLabeler(1, vectorizer=vectorizer).fit(frame)
@@ -156,8 +163,10 @@ def train_on_frame(source: TableSource, columns: list[Column], training: Trainin
         estimator.fit(rows)
     proba = estimator.predict_proba(frame)
     table, scaled = drawn_table(source, estimator.vectorizer_)
-    labels = proba.argmax(axis=1)
-    return Labeling(estimator, table, labels, proba, trained=True, columns=columns, scaled=scaled)
+    labels, typicality = labels_and_typicality(estimator, frame, proba.argmax(axis=1), training.reject)
+    return Labeling(
+        estimator, table, labels, proba, trained=True, columns=columns, scaled=scaled, typicality=typicality
+    )
 
 
 def drawn_table(source: TableSource, vectorizer: Any) -> tuple[Table, bool]:

@@ -14,6 +14,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from neuralbayes.cli.label_columns import column_records
+from neuralbayes.cli.label_outliers import rejected_words
 from neuralbayes.cli.outputs import check_model_folder, check_target
 from neuralbayes.cli.standard_streams import stream_names
 
@@ -41,18 +42,24 @@ class Labeling:
     labels: NDArray[np.integer[Any]]
     proba: NDArray[np.floating[Any]]
     trained: bool  # on this table
-    counts: NDArray[np.int64] | None = None  # rows of each cluster, if the table is a sample
+    counts: NDArray[np.int64] | None = None  # rows with the label -1, 0, 1, ..., if the table is a sample
     blocks: Blocks | None = None  # removed after the labels are written
     rows: ParquetRows | None = None  # source of the sample
     columns: Sequence[Column] = ()  # all columns of the input
     told: list[tuple[str, str]] | None = None  # name and main difference of each cluster, if known
     scaled: bool = False  # whether the picture shows standardised columns
+    typicality: NDArray[np.floating[Any]] | None = None  # with --reject; outliers have the label -1
 
-    def state_counts(self) -> NDArray[np.int64]:
-        """Number of rows of each cluster."""
+    def label_counts(self) -> NDArray[np.int64]:
+        """Number of rows with the label -1, 0, 1, ..."""
         import numpy as np
 
-        return np.bincount(self.labels, minlength=self.proba.shape[1]) if self.counts is None else self.counts
+        return np.bincount(self.labels + 1, minlength=1 + self.proba.shape[1]) if self.counts is None else self.counts
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, with outliers."""
+        return int(self.label_counts().sum())
 
 
 @dataclass(frozen=True)
@@ -135,6 +142,7 @@ class LabelSummary:
     picture: str | None
     model: str | None
     notes: list[str]
+    rejected: int | None = None  # outliers, with --reject
 
     def print(self, stdout: Console, stderr: Console) -> None:
         """Print the summary to `stdout` and the notes to `stderr`."""
@@ -178,6 +186,7 @@ class LabelSummary:
         details = {
             "used": shortened(self.used),
             "left out": "" if self.trained else "; ".join(_by_reason(left_out)),  # already shown in a table
+            "rejected": rejected_words(self.rejected, self.rows, "rows"),
             "labels": f"{self.out} ({names})" if names else self.out,
             "picture": self.picture,
             "model": self.model,
@@ -192,7 +201,7 @@ def summarize(labeling: Labeling, outputs: LabelOutputs, new_columns: list[str],
     certifies = hasattr(labeling.estimator, "disjoint_")
     return LabelSummary(
         input=stream_names(str(table.path)),
-        rows=int(labeling.state_counts().sum()),
+        rows=labeling.n_rows,
         method="manifolds" if certifies else "information",
         n_clusters=len(states),
         disjoint=len(states) > 1 and all(state.disjoint for state in states),
@@ -206,6 +215,7 @@ def summarize(labeling: Labeling, outputs: LabelOutputs, new_columns: list[str],
         picture=None if outputs.picture is None else str(outputs.picture),
         model=None if outputs.model is None else str(outputs.model),
         notes=notes,
+        rejected=None if labeling.typicality is None else int(labeling.label_counts()[0]),
     )
 
 
@@ -231,15 +241,14 @@ def _states(labeling: Labeling) -> list[State]:
     import numpy as np
 
     estimator = labeling.estimator
-    counts = labeling.state_counts()
+    counts, n_rows = labeling.label_counts()[1:], labeling.n_rows
     disjoint = getattr(estimator, "disjoint_", np.zeros(len(counts), bool))  # only ManifoldLabeler certifies
     states = []
     told = _told(labeling)
     for k, (rows, js) in enumerate(zip(counts, estimator.separation_, strict=True)):
         separation = float(js) if np.isfinite(js) else None
         percent = None if separation is None else 100 * separation / math.log(2)
-        share = int(rows) / int(counts.sum())
-        states.append(State(k, int(rows), share, separation, percent, bool(disjoint[k]), *told[k]))
+        states.append(State(k, int(rows), int(rows) / n_rows, separation, percent, bool(disjoint[k]), *told[k]))
     return states
 
 

@@ -15,6 +15,7 @@ from neuralbayes.cli.features_option import (
     is_file,
     load_fitting_features,
 )
+from neuralbayes.cli.label_outliers import labels_and_typicality
 from neuralbayes.cli.label_summary import Labeling
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ class OpenedTexts:
         Folder of a model to label with.
     settings : dict
         Parameters of the clusterer.
+    reject : float or None
+        Rows with at most this typicality get the label -1.
     verbose : bool
     """
 
@@ -53,6 +56,7 @@ class OpenedTexts:
     kept: Path
     model: Path | None
     settings: dict[str, Any]
+    reject: float | None
     verbose: bool
 
     @property
@@ -84,6 +88,7 @@ class OpenedTexts:
             if self.features is not None:
                 estimator.features_from_ = features_name(self.features, self.network)
         proba = estimator.predict_proba(X)
+        labels, typicality = labels_and_typicality(estimator, X, proba.argmax(axis=1), self.reject)
         from neuralbayes.data.tables import Table
 
         points = X if self.features is not None else estimator.vectorizer_.transform(X)
@@ -92,11 +97,12 @@ class OpenedTexts:
         return Labeling(
             estimator,
             Table(self.source, points, names, ignored),
-            proba.argmax(axis=1),
+            labels,
             proba,
             trained=self.model is None,
             columns=self.columns,
-            told=None if self.text is None else self._told(proba),
+            told=None if self.text is None else self._told(labels, proba.shape[1]),
+            typicality=typicality,
         )
 
     def _rows(self) -> tuple[Any, list[str]]:
@@ -122,11 +128,11 @@ class OpenedTexts:
         kinds = {name: "text" if name == self.text else "ignore" for name in map(str, self.source.frame)}
         return {"vectorizer": neuralbayes.TableVectorizer(kinds=kinds)}
 
-    def _told(self, proba: NDArray[Any]) -> list[tuple[str, str]]:
+    def _told(self, labels: NDArray[Any], n_clusters: int) -> list[tuple[str, str]]:
         """A name for each cluster, and its words."""
         from neuralbayes.clusters.words import N_NAMED, cluster_words, text_names
 
-        words = cluster_words(texts_of(self.source, self.text), proba.argmax(axis=1), proba.shape[1])
+        words = cluster_words(texts_of(self.source, self.text), labels, n_clusters)
         others = [f"also {', '.join(own[N_NAMED:])}" if len(own) > N_NAMED else "" for own in words]
         return list(zip(text_names(words), others, strict=True))
 
@@ -140,6 +146,7 @@ def opened_texts(
     out: Path,
     model: Path | None,
     settings: dict[str, Any],
+    reject: float | None,
     verbose: bool,
 ) -> OpenedTexts:
     """Read a table with texts. The network is loaded first, so that a wrong name fails early.
@@ -156,6 +163,7 @@ def opened_texts(
         Output file; features are cached next to it.
     model : Path or None
     settings : dict
+    reject : float or None
     verbose : bool
     """
     from neuralbayes.data.table_sources import read_source
@@ -165,7 +173,7 @@ def opened_texts(
     source = read_source(file, **reading)
     if text is not None:
         chosen_columns(source.path, [str(name) for name in source.frame], [text])
-    return OpenedTexts(source, text, features, network, features_file(out), model, settings, verbose)
+    return OpenedTexts(source, text, features, network, features_file(out), model, settings, reject, verbose)
 
 
 def text_network(features: str | None, text: str | None) -> PretrainedNetwork | None:

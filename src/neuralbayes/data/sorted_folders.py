@@ -32,6 +32,7 @@ def sort_files(
     paths : sequence of Path
         Files below `root`.
     labels : ndarray of int and shape (n,)
+        Clusters; files with the label -1 go to the folder "outliers".
     root : Path
     target : Path
         A new folder, which appears when it is complete.
@@ -58,7 +59,7 @@ def sort_files(
     """
     check_sorted(target, root)
     digits = len(str(int(labels.max(initial=0))))
-    names = {int(k): f"cluster-{int(k):0{digits}d}" for k in np.unique(labels)}
+    names = {int(k): "outliers" if k < 0 else f"cluster-{int(k):0{digits}d}" for k in np.unique(labels)}
     with named_errors(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp"))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Command = Literal["embed", "label"]
 
-INDEX, PATH, CLASS, LABEL, PROBABILITY, FEATURE = "index", "path", "class", "label", "p", "f"
+INDEX, PATH, CLASS, LABEL, PROBABILITY, TYPICALITY, FEATURE = "index", "path", "class", "label", "p", "typicality", "f"
 """Names of columns. Probabilities and features have a number: p_0, f_0."""
 
 MARK = "neuralbayes"  # attribute of a DataFrame, which pandas stores in Parquet files
@@ -115,7 +115,10 @@ def _marked(attributes: Mapping[Any, Any]) -> dict[Command, list[str]]:
 
 
 def _label_blocks(frame: pd.DataFrame, there: set[str]) -> list[str]:
-    """Columns label, p_0, p_1, ..., or label_2, p_0_2, p_1_2, ...: labels with probabilities that sum to 1."""
+    """Columns label, p_0, p_1, ..., or label_2, p_0_2, p_1_2, ...: labels with probabilities that sum to 1.
+
+    A column typicality or typicality_2 belongs to them.
+    """
     found: list[str] = []
     for ending in sorted(match[1] for name in there if (match := re.fullmatch(rf"{PROBABILITY}_0((?:_\d+)?)", name))):
         names: list[str] = []
@@ -123,7 +126,8 @@ def _label_blocks(frame: pd.DataFrame, there: set[str]) -> list[str]:
             names.append(name)
         label = [f"{LABEL}{ending}"] if f"{LABEL}{ending}" in there else []
         if (label or len(names) > 1) and _are_probabilities(frame[names]):
-            found += [*label, *names]
+            typical = [f"{TYPICALITY}{ending}"] if f"{TYPICALITY}{ending}" in there else []
+            found += [*label, *names, *typical]
     return found
 
 

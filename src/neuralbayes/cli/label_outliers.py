@@ -1,0 +1,82 @@
+"""``neuralbayes label --reject``: samples unlike the training samples get the label -1."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+SAMPLES_PER_SCORE = 4
+"""Training samples per calibration score of the typicality."""
+
+
+def check_level(reject: float | None, method: str) -> None:
+    """Raise an error unless the level of ``--reject`` is valid, and suits the method."""
+    if reject is not None and not 0.0 < reject < 1.0:
+        raise ValueError(f"--reject must be between 0 and 1, such as 0.01, got {reject:g}")
+    if reject is not None and method == "manifolds":
+        raise ValueError("--reject needs --method information, because manifolds have no typicality")
+
+
+def check_typical(estimator: Any, reject: float | None) -> None:
+    """Raise an error if outliers are to be rejected by a model that cannot do it."""
+    if reject is not None and not hasattr(estimator, "typicality"):
+        raise ValueError(f"--reject needs a model of --method information, got a {type(estimator).__name__}")
+
+
+def labels_and_typicality(
+    estimator: Any, X: Any, labels: NDArray[Any], reject: float | None
+) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    """Replace the labels of outliers by -1, and return the typicality of all samples; None without ``--reject``.
+
+    Parameters
+    ----------
+    estimator : InformationClusterer
+    X : as in `estimator.predict`
+    labels : ndarray of shape (n,)
+    reject : float or None
+        Largest typicality of an outlier.
+    """
+    if reject is None:
+        return labels, None
+    from neuralbayes.clusters.typicality import reject_atypical
+
+    typicality = estimator.typicality(X)
+    return reject_atypical(labels, typicality, reject), typicality
+
+
+def too_few(estimator: Any, reject: float | None) -> list[str]:
+    """A note if the model saw too few samples to reject any at this level.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> model = SimpleNamespace(typical_scores_=range(50))
+    >>> too_few(model, 0.01)
+    ['--reject 0.01 cannot reject anything: it takes at least 396 training samples, or a level of 0.0197 or more']
+    >>> too_few(model, 0.05), too_few(model, None)
+    ([], [])
+    """
+    smallest = 1.0 / (1 + len(estimator.typical_scores_)) if reject is not None else 0.0
+    if reject is None or reject >= smallest:
+        return []
+    needed = SAMPLES_PER_SCORE * (math.ceil(1.0 / reject) - 1)
+    return [
+        f"--reject {reject:g} cannot reject anything: it takes at least {needed:,} training samples, or a level of "
+        f"{math.ceil(1e4 * smallest) / 1e4:g} or more"
+    ]
+
+
+def rejected_words(rejected: int | None, n: int, what: str) -> str:
+    """How many samples are outliers; empty without ``--reject``.
+
+    Examples
+    --------
+    >>> rejected_words(12, 1000, "rows")
+    '12 of 1,000 rows (1.2 %) are outliers and have the label -1'
+    """
+    if rejected is None:
+        return ""
+    return f"{rejected:,} of {n:,} {what} ({100 * rejected / n:.1f} %) are outliers and have the label -1"
