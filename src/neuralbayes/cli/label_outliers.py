@@ -21,7 +21,7 @@ def check_level(reject: float | None, method: str) -> None:
 
 
 def check_typical(estimator: Any, reject: float | None) -> None:
-    """Raise an error if outliers are to be rejected by a model that cannot do it."""
+    """Raise an error for ``--reject`` with a model that has no typicality."""
     if reject is not None and not hasattr(estimator, "typicality"):
         raise ValueError(f"--reject needs a model of --method information, got a {type(estimator).__name__}")
 
