@@ -10,6 +10,7 @@ from PIL import Image
 import neuralbayes as nb
 from neuralbayes.cli import label_images, label_model, main
 from neuralbayes.data.tables import read_table
+from neuralbayes.plot import StateMapDisplay
 
 OUTLIERS = [3, 11]
 
@@ -86,6 +87,20 @@ def test_a_model_rejects_what_the_estimator_rejects(suffix, model, capsys, monke
     assert summary["rejected"] == (labels == -1).sum() >= 2
     assert [state["rows"] for state in summary["states"]] == [(labels == k).sum() for k in range(2)]
     assert summary["picture"] == "out.png"
+
+
+def test_the_picture_leaves_outliers_out_and_says_so(model, monkeypatch):
+    drawn = []
+    plot = StateMapDisplay.plot
+    monkeypatch.setattr(StateMapDisplay, "plot", lambda self, **how: drawn.append((self, how)) or plot(self, **how))
+    blobs(100).to_csv("new.csv", index=False)
+    for level in ("0.05", "0.0067"):  # the second is just above the smallest typicality
+        assert main(["label", "new.csv", "--model", str(model), "--reject", level, "--force", "--quiet"]) == 0
+        display, how = drawn.pop()
+        n = int((pd.read_csv("new-labels.csv")["label"] == -1).sum())
+        assert how["title"] == f"new.csv, without {n} outliers"
+        assert len(display.points) == 100 - n
+        assert np.abs(display.points).max() < 100
 
 
 def test_nothing_but_outliers_is_labelled_without_a_picture(model, capsys):

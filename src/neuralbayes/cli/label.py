@@ -391,8 +391,11 @@ def _draw(path: Path, labeling: Labeling) -> None:
             raise ValueError("all rows are outliers")
         X, labels, proba = X[kept], labels[kept], proba[kept]
     title = Path(stream_names(str(table.path))).name
-    if len(X) < labeling.n_rows:
+    n_rejected = int(labeling.label_counts()[0])
+    if len(X) < labeling.n_rows - n_rejected:
         title += f": {len(X):,} of {labeling.n_rows:,} rows"
+    if n_rejected:
+        title += f", without {n_rejected:,} {'outlier' if n_rejected == 1 else 'outliers'}"
     display = StateMapDisplay(
         X,
         labels,
