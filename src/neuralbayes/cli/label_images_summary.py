@@ -82,9 +82,9 @@ class ImagesSummary:
             stdout.print(
                 Text(f"{text}; training did not use the classes", style="bold green"), soft_wrap=not stdout.is_terminal
             )
-        written = {"rejected": rejected_words(self.rejected, self.images, "images"), "labels": self.out}
-        written |= {"picture": self.picture, "model": self.model, "skipped": self.skipped_list}
-        written |= {"sorted": self.sorted_into}
+        rejected = rejected_words(self.rejected, self.images, "images")
+        written = {"rejected": rejected, "labels": self.out, "picture": self.picture, "model": self.model}
+        written |= {"skipped": self.skipped_list, "sorted": self.sorted_into}
         for key, value in written.items():
             if value:
                 stdout.print(Text.assemble((f"{key:<9}", "dim"), value), soft_wrap=True)
