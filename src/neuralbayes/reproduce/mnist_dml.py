@@ -117,7 +117,7 @@ def draw(results: Results) -> Figure:
     for network, found in _networks(results).items():
         honest, paper = (interval(accuracies(found, SOFTMAX, protocol)) for protocol in PROTOCOLS)
         rows.append(Row(network.title, honest, paper, network.published))
-    figure = draw_rows(rows, "MNIST, a linear classifier on the softmax of ten outputs: accuracy, %")
+    figure = draw_rows(rows, "linear classifier on the softmax: accuracy, %")
     figure.axes[0].set_xlim(0, 104)  # the interval of two seeds may be wider than all accuracies
     return figure
 
