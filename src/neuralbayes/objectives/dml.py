@@ -46,7 +46,7 @@ class DML(Objective):
     samples in one state and slivers in the others is as good as any other. If the manifolds are far apart and there are
     as many states as manifolds, R_c makes slivers expensive, because they cut through a manifold. If manifolds touch,
     as images of digits do, a sliver at the edge of the data is the cheapest cut, and training ends there: on MNIST with
-    ten states, about four states end with hardly any images (:doc:`/results`). ``DML(alpha=2.0)``
+    ten states, three or four states end with hardly any images (:doc:`/results`). ``DML(alpha=2.0)``
     makes slivers expensive and keeps all ten states. With ``DML(weights="prior")``, slivers gain nothing, but states
     may still end empty. It is best to start with more states than clusters and to merge them, as
     ``InformationClusterer(objective=...)`` does: with its recipe, DML labels MNIST about as well as MIM
