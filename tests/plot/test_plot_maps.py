@@ -60,8 +60,8 @@ def test_different_units_are_not_made_equal():
 
 
 def test_the_legend_gives_the_share_of_each_state_also_of_an_empty_one():
-    assert legend(plot_labels(POINTS, LABELS)) == ["state 0: 16.7 %", "state 1: 33.3 %", "state 2: 50.0 %"]
-    assert legend(plot_labels(POINTS, LABELS, proba=np.full((60, 4), 0.25)))[3] == "state 3: 0.0 %"
+    assert legend(plot_labels(POINTS, LABELS)) == ["cluster 0: 16.7 %", "cluster 1: 33.3 %", "cluster 2: 50.0 %"]
+    assert legend(plot_labels(POINTS, LABELS, proba=np.full((60, 4), 0.25)))[3] == "cluster 3: 0.0 %"
 
 
 def test_more_features_are_drawn_by_their_principal_components():
@@ -108,7 +108,7 @@ def test_of_many_rows_a_part_is_drawn_and_the_picture_says_so():
     assert len(drawn(ax)) == 25
     assert as_set(drawn(ax)) < as_set(POINTS)
     assert "25 of 60 rows" in ax.get_title(loc="left")
-    assert legend(ax)[2] == "state 2: 50.0 %", "shares are those of all rows"
+    assert legend(ax)[2] == "cluster 2: 50.0 %", "shares are those of all rows"
 
 
 def test_points_keep_their_colour_when_a_part_is_drawn():

@@ -57,7 +57,7 @@ class StateMapDisplay(Display):
     >>> import neuralbayes as nb
     >>> display = nb.plot.StateMapDisplay(np.eye(4, 2), [0, 1, 1, 1]).plot(title="four rows")
     >>> [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    ['state 0: 25.0 %', 'state 1: 75.0 %']
+    ['cluster 0: 25.0 %', 'cluster 1: 75.0 %']
     """
 
     def __init__(
@@ -229,7 +229,7 @@ def _scatter(ax: Axes, points: NDArray[np.float64], labels: NDArray[np.intp], al
 
 
 def _legend(ax: Axes, counts: NDArray[np.intp]) -> None:
-    """Draw one legend entry per state with its share of all rows; only the largest if there are too many."""
+    """Draw one legend entry per cluster with its share of all rows; only the largest if there are too many."""
     from matplotlib.lines import Line2D
 
     shown = np.sort(np.argsort(-counts, kind="stable")[:MAX_LEGEND])
@@ -241,7 +241,7 @@ def _legend(ax: Axes, counts: NDArray[np.intp]) -> None:
             marker=MARKERS[k // len(COLORS) % len(MARKERS)],
             color=state_color(int(k)),
             markersize=7,
-            label=f"state {k}: {100 * counts[k] / counts.sum():.1f} %",
+            label=f"cluster {k}: {100 * counts[k] / counts.sum():.1f} %",
         )
         for k in shown
     ]
