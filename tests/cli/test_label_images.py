@@ -242,7 +242,7 @@ def test_a_npz_of_images_is_images_and_one_of_rows_is_a_table(capsys):
         (["--size", "9999"], "got '9999'"),
         (["--size", "32", "--model", "nothing"], "--size is for training a model"),
         (["--out", "labels.doc"], "labels.doc must end in one of"),
-        (["--model", "nothing"], "must hold a saved model"),
+        (["--model", "nothing"], "--model must hold a saved model"),
     ],
 )
 def test_what_cannot_be_is_said_before_anything_is_written(words, message, capsys, tmp_path):

@@ -33,6 +33,9 @@ SMALLER = {
 }
 """Hint for running out of memory."""
 
+OF_LABEL = {"folder": "--model", "n_clusters": "--clusters"}
+"""Options of `neuralbayes label` whose parameters have other names."""
+
 
 @dataclass(frozen=True)
 class Explanation:
@@ -109,10 +112,14 @@ def paragraph(explanation: Explanation) -> Text:
 
 
 def _in_options(text: str, words: Sequence[str]) -> str:
-    """Turn a message about a parameter of a table reader into one about the option of the same name."""
+    """Turn a message about a parameter into one about the option that sets it."""
     if words[:1] not in (["label"], ["report"]):
         return text
-    return re.sub(r"`(columns|keep|key|sheet|sep|decimal|encoding)`", r"--\1", text)
+    text = re.sub(r"`(columns|keep|key|sheet|sep|decimal|encoding)`", r"--\1", text)
+    if words[:1] == ["label"]:
+        for parameter, option in OF_LABEL.items():
+            text = text.replace(f"`{parameter}`", option)
+    return text
 
 
 def _usage_text(error: CycloptsError, text: str) -> str:
