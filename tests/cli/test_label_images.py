@@ -55,11 +55,11 @@ def test_a_folder_gets_a_table_with_paths_a_contact_sheet_and_a_model(folder, ca
 
 
 def test_photographs_are_labelled_in_little_memory(tmp_path):
-    """Label sixteen pictures of 12 megapixels in a new process; at full size, they would take 6 GB."""
+    """Label eight pictures of 12 megapixels in a new process; at full size, they would take 3 GB."""
     pytest.importorskip("resource")
     (tmp_path / "photos").mkdir()
     rng = np.random.default_rng(0)
-    for i in range(16):
+    for i in range(8):
         path = tmp_path / "photos" / f"{i:02}.jpg"
         if i < 2:
             small = Image.fromarray(rng.integers(0, 256, (30, 40, 3), np.uint8))

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path, PureWindowsPath
 
+import pytest
+
 import neuralbayes as nb
 
 HELD = """
@@ -67,6 +69,7 @@ print(json.dumps(found))
 """
 
 
+@pytest.mark.slow
 def test_fits_without_what_windows_does_not_have(tmp_path):
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST")}
     script = (HELD if Path("/proc/self/maps").exists() else "") + SCRIPT

@@ -118,6 +118,7 @@ def test_a_finished_sweep_starts_no_worker(whole, monkeypatch, capsys):
     assert "DML correctly labels MNIST" in out
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_is_named_and_does_not_stop_the_others(tmp_path, capsys):
     runs = load_experiment("mnist-dml").runs("smoke", 1)
     (tmp_path / "mnist-dml").mkdir()
