@@ -29,9 +29,12 @@ HEIGHTS = {3: "bottom", -3: "top", 9: "bottom", -9: "top"}
 def draw_field(results: Results, path: Path) -> None:
     """Plot accuracy against processor time, one panel per set of images, with the best accuracy at each cost."""
     names = [name for name in IMAGES if name in results.names(FIELD, "set")]
-    figure = Figure(figsize=(4.2 * len(names), 4.0), layout="constrained")
+    n_columns = 2 if len(names) == 4 else len(names)
+    n_rows = -(-len(names) // n_columns)
+    figure = Figure(figsize=(4.6 * n_columns, 4.0 * n_rows), layout="constrained")
+    axes = figure.subplots(n_rows, n_columns, squeeze=False)
     panels: list[tuple[Axes, dict[str, Point]]] = []
-    for ax, name in zip(np.atleast_1d(figure.subplots(1, len(names))), names, strict=True):
+    for ax, name in zip(axes.flat, names, strict=True):
         points: dict[str, Point] = {}
         for method in METHODS:
             seconds = cost(results, name, method)
@@ -43,11 +46,13 @@ def draw_field(results: Results, path: Path) -> None:
             ax.plot(seconds, accuracy, "o", color=color, markersize=6)
         ax.set_xscale("log")
         ax.set_title(name, fontsize=10)
-        ax.set_xlabel("processor seconds of a fit")
-        ax.margins(x=0.24, y=0.12)
+        ax.margins(x=0.3, y=0.12)
         _quiet(ax)
         panels.append((ax, points))
-    figure.axes[0].set_ylabel("clustering accuracy on the test set, %")
+    for ax in axes[-1]:
+        ax.set_xlabel("processor seconds of a fit")
+    for ax in axes[:, 0]:
+        ax.set_ylabel("clustering accuracy on the test set, %")
     figure.draw_without_rendering()  # computes the layout of the panels, which places the names
     figure.set_layout_engine("none")
     for ax, points in panels:

@@ -111,6 +111,7 @@ IMAGES: dict[str, Callable[[], Data]] = {
     "MNIST": lambda: _images("mnist"),
     "MNIST 1:10": lambda: _imbalanced("mnist"),
     "Fashion-MNIST": lambda: _images("fashion-mnist"),
+    "Fashion-MNIST 1:10": lambda: _imbalanced("fashion-mnist"),
 }
 TABLES: dict[str, Callable[[], Data]] = {
     "iris": lambda: _table(*datasets.load_iris(return_X_y=True)),

@@ -186,7 +186,12 @@ def real_losses() -> str:
         ]
         if better:
             spread = f"; `{OURS}` has {percent(ours)} % over {len(ours)} seeds" if len(ours) > 1 else ""
-            lines.append(f"- **{name}:** {' and '.join(better)} {'is' if len(better) == 1 else 'are'} better{spread}.")
+            line = f"- **{name}:** {' and '.join(better)} {'is' if len(better) == 1 else 'are'} better{spread}."
+            unequal = {method: values(field, f"{name} 1:10", method) for method in (*better, OURS)}
+            if all(unequal.values()):
+                found = ", ".join(f"{method} {percent(shares)} %" for method, shares in unequal.items())
+                line += f" With classes of unequal size, down to a tenth: {found}."
+            lines.append(line)
     return "\n".join(lines) + "\n"
 
 
