@@ -206,8 +206,8 @@ def imbalance_sentence(results: Results) -> str:
     digits, clothes = "MNIST 1:10", "Fashion-MNIST 1:10"
     seeds = len(values(results, digits, OURS))
     return (
-        "In these versions of MNIST and Fashion-MNIST, each class has fewer images than the one before. The last has a "
-        f"tenth of its images. With {_seeds(seeds)}, `{OURS}` reaches {found(digits, OURS)} on the digits, IMSAT "
+        "In these versions of MNIST and Fashion-MNIST, each class keeps a smaller share of its images than the one "
+        f"before, and the last keeps a tenth. With {_seeds(seeds)}, `{OURS}` reaches {found(digits, OURS)} on the digits, IMSAT "
         f"{found(digits, 'IMSAT')} and k-means {found(digits, 'k-means')}. On the clothes, it reaches "
         f"{found(clothes, OURS)}, IMSAT {found(clothes, 'IMSAT')} and k-means {found(clothes, 'k-means')}. The unequal "
         "clothes were measured after all settings had been chosen.\n\n"
