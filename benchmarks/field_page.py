@@ -207,8 +207,8 @@ def imbalance_sentence(results: Results) -> str:
     seeds = len(values(results, digits, OURS))
     return (
         "In these versions of MNIST and Fashion-MNIST, each class keeps a smaller share of its images than the one "
-        f"before, and the last keeps a tenth. With {_seeds(seeds)}, `{OURS}` reaches {found(digits, OURS)} on the digits, IMSAT "
-        f"{found(digits, 'IMSAT')} and k-means {found(digits, 'k-means')}. On the clothes, it reaches "
+        f"before, and the last keeps a tenth. With {_seeds(seeds)}, `{OURS}` reaches {found(digits, OURS)} on the "
+        f"digits, IMSAT {found(digits, 'IMSAT')} and k-means {found(digits, 'k-means')}. On the clothes, it reaches "
         f"{found(clothes, OURS)}, IMSAT {found(clothes, 'IMSAT')} and k-means {found(clothes, 'k-means')}. The unequal "
         "clothes were measured after all settings had been chosen.\n\n"
         "IMSAT has one state per cluster, and its objective prefers states of equal size. That helps if the classes "
