@@ -187,10 +187,16 @@ def real_losses() -> str:
         if better:
             spread = f"; `{OURS}` has {percent(ours)} % over {len(ours)} seeds" if len(ours) > 1 else ""
             line = f"- **{name}:** {' and '.join(better)} {'is' if len(better) == 1 else 'are'} better{spread}."
-            unequal = {method: values(field, f"{name} 1:10", method) for method in (*better, OURS)}
-            if all(unequal.values()):
-                found = ", ".join(f"{method} {percent(shares)} %" for method, shares in unequal.items())
-                line += f" With classes of unequal size, down to a tenth: {found}."
+            unequal = f"{name} 1:10"
+            ours = values(field, unequal, OURS)
+            shown = [
+                f"{method} {percent(shares)} % ({len(shares)} seed{'s' * (len(shares) > 1)})"
+                for method in field.names(FIELD, "method")
+                if (shares := values(field, unequal, method))
+                and (method in (*better, OURS) or statistics.mean(shares) > statistics.mean(ours))
+            ]
+            if ours:
+                line += f" With classes of unequal size, down to a tenth of the images: {', '.join(shown)}."
             lines.append(line)
     return "\n".join(lines) + "\n"
 

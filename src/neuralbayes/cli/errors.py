@@ -33,9 +33,6 @@ SMALLER = {
 }
 """Hint for running out of memory."""
 
-OF_LABEL = {"folder": "--model", "n_clusters": "--clusters"}
-"""Options of `neuralbayes label` whose parameters have other names."""
-
 
 @dataclass(frozen=True)
 class Explanation:
@@ -116,10 +113,7 @@ def _in_options(text: str, words: Sequence[str]) -> str:
     if words[:1] not in (["label"], ["report"]):
         return text
     text = re.sub(r"`(columns|keep|key|sheet|sep|decimal|encoding)`", r"--\1", text)
-    if words[:1] == ["label"]:
-        for parameter, option in OF_LABEL.items():
-            text = text.replace(f"`{parameter}`", option)
-    return text
+    return text.replace("`folder`", "--model") if words[0] == "label" else text
 
 
 def _usage_text(error: CycloptsError, text: str) -> str:
