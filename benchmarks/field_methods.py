@@ -18,7 +18,7 @@ from torch import Tensor, nn
 import neuralbayes as nb
 from neuralbayes.networks.encoders import mlp
 from neuralbayes.training import Batches, train
-from neuralbayes.training.precision import InBfloat16, choose_precision
+from neuralbayes.system.bfloat16 import InBfloat16, bfloat16_is_faster
 
 Array = NDArray[Any]
 Labels = tuple[Array, Array] | tuple[Array, Array, Callable[[], dict[str, float]]]
@@ -169,7 +169,7 @@ class _Soft(nn.Module):
 
 def _train(network: nn.Module, step: Any, rows: Any, epochs: int, seed: int) -> None:
     n_rows = len(rows[0]) if isinstance(rows, tuple) else len(rows)
-    half = n_rows > 10_000 and choose_precision("auto") == "bfloat16"
+    half = n_rows > 10_000 and bfloat16_is_faster()
     train(
         InBfloat16(network) if half else network,
         step,

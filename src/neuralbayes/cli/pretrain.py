@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from neuralbayes.features.pretraining import PretrainConfig
     from neuralbayes.objectives import Objective, WeightedSum
-    from neuralbayes.training import Callback
 
 EXAMPLES = """DATA is a named data set, a folder of pictures, a .npy or a .npz. If you interrupt a run, the same \
 command continues it and gives the same result.
@@ -71,7 +70,6 @@ def pretrain(
     batch: int | None = None,
     microbatch: int | None = None,
     marginal: Literal["minibatch", "running", "exact"] | None = None,
-    recompute: bool | None = None,
     epochs: int | None = None,
     patience: int | None = None,
     learning_rate: float | None = None,
@@ -79,14 +77,13 @@ def pretrain(
     schedule: Literal["constant", "cosine"] | None = None,
     normalize: Literal["dimension", "channel", "whiten"] | None = None,
     augment: bool | None = None,
-    precision: Literal["float32", "bfloat16", "auto"] | None = None,
+    precision: Literal["32-true", "bf16-mixed"] = "32-true",
     seed: int | None = None,
     device: Annotated[str, Parameter(metavar="NAME")] = "auto",
     split: Literal["train", "test", "unlabeled"] = "train",
     limit: int | None = None,
     size: int | None = None,
     channels: Literal[1, 3] | None = None,
-    shard: Flag = False,
     tensorboard: Flag = False,
     quiet: Flag = False,
 ) -> None:
@@ -121,8 +118,6 @@ def pretrain(
         Images that pass through the network at once.
     marginal
         How p(z) is computed: over the micro-batch, as a running mean, or over the whole batch.
-    recompute
-        Use less memory and a little more time.
     epochs
         Passes over the data.
     patience
@@ -139,7 +134,8 @@ def pretrain(
     augment
         Flip and shift images at random.
     precision
-        Floating-point precision. auto uses bfloat16 if it is faster and beta is 0; the smoothness R_c needs float32.
+        Floating-point precision, in the words of Lightning Fabric. bf16-mixed needs --beta 0: the smoothness R_c would
+        be lost in it.
     seed
         Random seed. The same seed gives the same encoder.
     device
@@ -153,8 +149,6 @@ def pretrain(
         64 pixels on the shorter side, and other images stay as they are.
     channels
         1 for grey, 3 for colour. By default as in the data.
-    shard
-        With several processes, shard the weights among them (FSDP2).
     tensorboard
         Also write the metrics for TensorBoard, into the run folder.
     quiet
@@ -164,7 +158,6 @@ def pretrain(
     from neuralbayes.distributed.processes import default_fabric, rank_zero_result
     from neuralbayes.objectives.reference import named_objective
     from neuralbayes.system.files import inside
-    from neuralbayes.training import TensorBoard
 
     given = {
         "encoder": encoder,
@@ -176,7 +169,6 @@ def pretrain(
         "batch_size": batch,
         "microbatch_size": microbatch,
         "marginal": marginal,
-        "recompute": recompute,
         "epochs": epochs,
         "patience": patience,
         "learning_rate": learning_rate,
@@ -184,13 +176,12 @@ def pretrain(
         "schedule": schedule,
         "normalize": normalize,
         "augment": augment,
-        "precision": precision,
         "seed": seed,
     }
     config = _config(preset, given)
     minimised = None if objective is None else named_objective(objective)
-    callbacks = (TensorBoard(inside(out, "tensorboard")),) if tensorboard else ()
-    fabric = default_fabric(shard=shard, device=device)
+    loggers = [_tensorboard(inside(out, "tensorboard"))] if tensorboard else []
+    fabric = default_fabric(device=device, precision=precision, loggers=loggers)
     quiet = quiet or not fabric.is_global_zero
     with fabric.rank_zero_first(local=True):  # this process downloads missing data
         images = load_images(data, split=split, size=size, channels=channels, progress=not quiet)
@@ -200,7 +191,7 @@ def pretrain(
     if fabric.is_global_zero:
         tell_reduced(images, quiet=quiet)
         tell_skipped(images, kept_in=out / SKIPPED_FILE, quiet=quiet)
-    _train(source, config, minimised, out, callbacks, quiet, fabric)
+    _train(source, config, minimised, out, quiet, fabric)
     if not fabric.is_global_zero:
         return
     drawn = _draw(out)
@@ -226,7 +217,6 @@ def _train(
     config: PretrainConfig,
     objective: Objective | WeightedSum | None,
     out: Path,
-    callbacks: tuple[Callback, ...],
     quiet: bool,
     fabric: Fabric,
 ) -> None:
@@ -242,15 +232,23 @@ def _train(
         with warnings.catch_warnings():
             warnings.simplefilter("always", UserWarning)
             warnings.showwarning = show  # at once, so that users see a collapse early
-            neuralbayes.pretrain(
-                source, config, objective=objective, out=out, callbacks=callbacks, verbose=not quiet, fabric=fabric
-            )
+            neuralbayes.pretrain(source, config, objective=objective, out=out, verbose=not quiet, fabric=fabric)
     except KeyboardInterrupt:
         if not quiet:
             console.print(f"{out} keeps the progress; run the same command to continue.")
         raise
     except FloatingPointError as error:  # training diverged; other settings can fix this
         raise ValueError(f"{error}; in another folder, try a smaller --learning-rate") from error
+
+
+def _tensorboard(folder: Path) -> Any:
+    from importlib.util import find_spec
+
+    if find_spec("tensorboard") is None:
+        raise ImportError("--tensorboard needs tensorboard: pip install 'neuralbayes[track]'")
+    from lightning_fabric.loggers import TensorBoardLogger
+
+    return TensorBoardLogger(folder.parent, name=folder.name, version="")
 
 
 def _draw(out: Path) -> str:

@@ -54,8 +54,8 @@ from neuralbayes.distributed.processes import default_fabric, rank_zero_result
 from neuralbayes.features.tables import SMALL
 from neuralbayes.neighbors import nearest_neighbors
 from neuralbayes.networks.states import MergedStates, StateNetwork
+from neuralbayes.system.bfloat16 import InBfloat16, bfloat16_is_faster
 from neuralbayes.system.devices import device_of, torch_device, working_copy
-from neuralbayes.training.precision import InBfloat16, choose_precision
 
 MANY_STATES = 500
 """Number of states above which merging by information would take longer than some ten seconds."""
@@ -141,7 +141,7 @@ def fit_clusters(
     n_products = options.batch_size * (points.shape[1] + options.n_hidden + options.n_states) * options.n_hidden
     n_threads = 1 if body is None and n_products < SMALL else None
     large = body is None and n_products * options.max_iter > LARGE
-    half = large and rank_zero_result(fabric, lambda: choose_precision("auto")) == "bfloat16"
+    half = large and rank_zero_result(fabric, bfloat16_is_faster)
     merges = options.n_clusters not in (1, options.n_states) or (hints.constrain and options.n_clusters != 1)
     for_clusters = replace(options, max_iter=merges * (options.max_iter // 2))
     for_states = replace(options, max_iter=options.max_iter - for_clusters.max_iter)

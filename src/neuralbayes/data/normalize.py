@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -87,8 +87,6 @@ class Normalization:
         *,
         batch_size: int = 512,
         progress: bool = True,
-        share: tuple[int, int] = (0, 1),
-        total: Callable[[NDArray[np.uint64]], NDArray[np.uint64]] = lambda sums: sums,
     ) -> Normalization:
         """Compute mean and standard deviation of `images` in one pass, with `batch_size` of them in memory.
 
@@ -102,10 +100,6 @@ class Normalization:
         batch_size : int, default=512
         progress : bool, default=True
             Show a progress bar if it takes longer than two seconds.
-        share : tuple of int, default=(0, 1)
-            Rank of this process and number of processes; each reads its part of the images.
-        total : callable, optional
-            Sums values over all processes.
         """
         _check_per(per)
         source = as_source(images)
@@ -114,16 +108,13 @@ class Normalization:
         if not 1 <= batch_size <= 65_536:
             raise ValueError(f"`batch_size` must be from 1 to 65536, got {batch_size}")
         sums = np.zeros((2, *source.shape), np.uint64)  # sums of the values and of their squares
-        rank, n_shares = share
-        first, last = len(source) * rank // n_shares, len(source) * (rank + 1) // n_shares
-        with late_bar("mean and deviation", last - first, enabled=progress) as advance:
-            for start in range(first, last, batch_size):
-                batch = source.read(np.arange(start, min(start + batch_size, last)))
+        with late_bar("mean and deviation", len(source), enabled=progress) as advance:
+            for start in range(0, len(source), batch_size):
+                batch = source.read(np.arange(start, min(start + batch_size, len(source))))
                 sums[0] += batch.sum(axis=0, dtype=np.uint32)  # 65,536 times 255 squared fits into 32 bits
                 wide = batch.astype(np.uint16)
                 sums[1] += np.multiply(wide, wide, out=wide).sum(axis=0, dtype=np.uint32)
                 advance(len(batch))
-        sums = total(sums)
         n = len(source)
         if per != "dimension":
             n *= source.shape[0] * source.shape[1]

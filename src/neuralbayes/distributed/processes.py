@@ -34,15 +34,13 @@ PIECE = 2**18
 """Elements of a gradient read at a time."""
 
 
-def default_fabric(*, shard: bool = False, device: str = "auto") -> Fabric:
+def default_fabric(*, device: str = "auto", precision: Any = "32-true", loggers: Any = ()) -> Fabric:
     """A launched Fabric with all processes of the launcher, or with one on the best device available.
 
     `torchrun`, `fabric run` and Slurm's `srun` set the number of processes in the environment.
 
     Parameters
     ----------
-    shard : bool, default=False
-        Shard the weights over the processes (FSDP2). A single process has nothing to shard.
     device : str, default="auto"
         "cpu", "cuda", "cuda:1" or "mps". "auto" is the device of :func:`computing_on`, or the best one available.
 
@@ -63,11 +61,21 @@ def default_fabric(*, shard: bool = False, device: str = "auto") -> Fabric:
                 "Slurm has started: a launched lightning_fabric.Fabric that spans them"
             )
         # Explicit, since Fabric would take a Slurm batch script for one of many processes.
-        fabric = Fabric(accelerator=accelerator, devices=[int(number)] if number else 1, plugins=LightningEnvironment())
+        devices = [int(number)] if number else 1
+        plugins = LightningEnvironment()
+        fabric = Fabric(
+            accelerator=accelerator, devices=devices, precision=precision, plugins=plugins, loggers=list(loggers)
+        )
     else:
         nodes, per_node = layout
-        strategy = _sharding(nodes * per_node) if shard else "ddp"
-        fabric = Fabric(accelerator=accelerator, strategy=strategy, devices=per_node, num_nodes=nodes)
+        fabric = Fabric(
+            accelerator=accelerator,
+            strategy="ddp",
+            devices=per_node,
+            num_nodes=nodes,
+            precision=precision,
+            loggers=list(loggers),
+        )
         # No more threads than cores: threads that wait for each other are slower than one.
         torch.set_num_threads(min(torch.get_num_threads(), max(1, n_cores() // per_node)))
     if os.environ.get("LT_CLI_USED") != "1":  # `fabric run` has launched it on creation
@@ -161,7 +169,7 @@ def share_weights(fabric: Fabric, network: nn.Module) -> None:
 
 
 def agreed_metrics(
-    fabric: Fabric, metrics: Mapping[str, float], n_samples: int, parameters: Iterable[nn.Parameter]
+    fabric: Fabric, metrics: Mapping[str, float], n_samples: int, parameters: Iterable[nn.Parameter] = ()
 ) -> dict[str, float]:
     """Means of metrics weighted by the samples of each process, after checking that all have the same gradients.
 

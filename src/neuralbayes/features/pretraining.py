@@ -3,31 +3,38 @@
 from __future__ import annotations
 
 import copy
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from neuralbayes.bayes import mutual_information, posterior, prior
-from neuralbayes.data.normalize import Normalization
-from neuralbayes.data.sources import ImageSource
+from neuralbayes.data.normalize import Normalization, Per
+from neuralbayes.data.sources import as_source
 from neuralbayes.distributed.processes import default_fabric, rank_zero_result
-from neuralbayes.features.encoder import STATES, ImageEncoder, is_dead, state_use
-from neuralbayes.features.encoder_training import EncoderConfig, Learner, train_encoder
-from neuralbayes.fitting import objective_step
+from neuralbayes.features.encoder import STATES, WIDTHS, ImageEncoder, is_dead, state_use
 from neuralbayes.gradients.exact import Marginal
 from neuralbayes.networks.hidden import HiddenStates
 from neuralbayes.objectives import MIM, Objective, Smoothness, WeightedSum
 from neuralbayes.objectives.reference import described
-from neuralbayes.system.files import read_json, write_tensors
-from neuralbayes.training import Callback, WarnOnCollapse
-from neuralbayes.training.config import check_choice
+from neuralbayes.system.files import write_json, write_tensors
+from neuralbayes.system.limits import peak_memory
+from neuralbayes.training.batches import batches_for
+from neuralbayes.training.callbacks import Callback, EarlyStopping, StopOnNaN, TrainingState, WarnOnCollapse
+from neuralbayes.training.checks import check_integer
+from neuralbayes.training.fit import objective_step
 from neuralbayes.training.inference import evaluation_mode
-from neuralbayes.training.precision import InBfloat16, Precision, choose_precision
+from neuralbayes.training.loop import train
+from neuralbayes.training.rng import noise_of_each_rank, seeded_globally
+from neuralbayes.training.run_folder import open_run
+from neuralbayes.training.schedule import constant, cosine
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -38,9 +45,17 @@ WATCHED = 256
 ADVICE = "Try a larger alpha, a smaller beta or a smaller learning rate, and check that the images differ."
 """Hint for a collapsed layer."""
 
+CHOICES: dict[str, tuple[Any, ...]] = {
+    "encoder": tuple(WIDTHS),
+    "version": (1, 2),
+    "marginal": ("minibatch", "running", "exact"),
+    "schedule": ("constant", "cosine"),
+    "normalize": ("dimension", "channel", "whiten"),
+}
+
 
 @dataclass(frozen=True)
-class PretrainConfig(EncoderConfig):
+class PretrainConfig:
     """Settings of a run. The defaults are those of the final table of the paper (section 5.1.2).
 
     Attributes
@@ -62,8 +77,6 @@ class PretrainConfig(EncoderConfig):
         Images per update, and per pass through the network, over all processes.
     marginal : {"minibatch", "running", "exact"}
         How p(z) is computed; the paper uses "minibatch".
-    recompute : bool
-        Use less memory and a little more time; see :func:`neuralbayes.backward`.
     epochs : int
     patience : int, optional
         Stop after this many epochs without improvement of the loss, which includes R_c and is averaged over an epoch.
@@ -71,12 +84,9 @@ class PretrainConfig(EncoderConfig):
         Settings of Adam.
     schedule : {"constant", "cosine"}
     normalize : {"dimension", "channel", "whiten"}
+        The paper uses "dimension"; see :class:`neuralbayes.data.normalize.Normalization`.
     augment : bool
         Flip images at random and shift them by up to an eighth of the width. The paper does not.
-    precision : {"float32", "bfloat16", "auto"}
-        Precision of the network; the objective always uses float32. "auto" uses bfloat16 if it works, is faster, and
-        `beta` is 0. R_c is a small difference of two passes, which would be lost in bfloat16. A run keeps its
-        precision when it is continued.
     seed : int
 
     Examples
@@ -87,32 +97,35 @@ class PretrainConfig(EncoderConfig):
     (4000, (1, 2))
     """
 
-    method: ClassVar[str] = "mim"
-
-    batch_size: int = 4000
-    microbatch_size: int = 500
+    encoder: str = "paper"
     alpha: float = 2.0
     beta: float = 4.0
     version: Literal[1, 2] = 2
     scales: tuple[int, ...] = (1, 2)
     noise_scale: float = 0.1
     smooth_fraction: float = 1.0
+    batch_size: int = 4000
+    microbatch_size: int = 500
     marginal: Marginal = "minibatch"
-    recompute: bool = True
-    precision: Literal["float32", "bfloat16", "auto"] = "float32"
+    epochs: int = 100
+    patience: int | None = None
+    learning_rate: float = 1e-3
+    weight_decay: float = 0.0
+    schedule: Literal["constant", "cosine"] = "constant"
+    normalize: Per = "dimension"
+    augment: bool = False
+    seed: int = 0
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.microbatch_size < 1:
-            raise ValueError(f"`microbatch_size` must be at least 1, got {self.microbatch_size!r}")
-        check_choice(self, "version", (1, 2))
-        check_choice(self, "marginal", ("minibatch", "running", "exact"))
-        check_choice(self, "precision", ("float32", "bfloat16", "auto"))
-        if self.precision == "bfloat16" and self.beta > 0:
-            raise ValueError(
-                f"`precision` must be 'float32' or 'auto' if beta is not 0, got 'bfloat16' with beta {self.beta!r}: "
-                "R_c is a small difference of two passes, which bfloat16 rounds away"
-            )
+        for name, known in CHOICES.items():
+            if getattr(self, name) not in known:
+                raise ValueError(f"`{name}` must be one of {', '.join(map(str, known))}, got {getattr(self, name)!r}")
+        for name in ("batch_size", "microbatch_size", "epochs", "patience"):
+            if getattr(self, name) is not None:
+                check_integer(name, getattr(self, name), 1)
+        if not self.learning_rate > 0:
+            raise ValueError(f"`learning_rate` must be positive, got {self.learning_rate!r}")
+        object.__setattr__(self, "scales", tuple(self.scales))
 
 
 PRESETS = {
@@ -127,7 +140,6 @@ PRESETS = {
         batch_size=100,
         microbatch_size=100,
         marginal="running",
-        recompute=False,
         epochs=12,
         learning_rate=1e-2,
         schedule="cosine",
@@ -169,12 +181,14 @@ def pretrain(
     device : str, default="auto"
         "cpu", "cuda", "cuda:1" or "mps". "auto" uses the best one available.
     fabric : lightning_fabric.Fabric, optional
-        A launched Fabric, in place of `device`. By default, all processes started by torchrun, `fabric run` or Slurm,
-        or one. All processes call this function with the same arguments, and rank 0 writes the run folder.
+        A launched Fabric, in place of `device`, for another precision or for loggers. With precision "bf16-mixed",
+        `beta` must be 0. By default, all processes started by torchrun, `fabric run` or Slurm, or one. All processes
+        call this function with the same arguments, and rank 0 writes the run folder.
 
     Returns
     -------
     ImageEncoder
+        In evaluation mode.
 
     Notes
     -----
@@ -192,51 +206,125 @@ def pretrain(
     >>> encoder.features(images).shape
     (40, 80)
     """
-    wanted = _config(config) if epochs is None else replace(_config(config), epochs=epochs)
+    config = _config(config) if epochs is None else replace(_config(config), epochs=epochs)
     fabric = default_fabric(device=device) if fabric is None else fabric
-    config = replace(wanted, precision=rank_zero_result(fabric, lambda: _precision(wanted, out)))
-    recorded = {} if objective is None else {"objective": described(objective)}
+    settings = asdict(config) | {"precision": _precision(fabric, config.beta)}
+    settings |= {} if objective is None else {"objective": described(objective)}
     # Copy, so that a running p(z) does not leak into the next run.
-    minimised = MIM(config.alpha, config.version) if objective is None else copy.deepcopy(objective)
+    objective = MIM(config.alpha, config.version) if objective is None else copy.deepcopy(objective)
+    folder = None if out is None else Path(out)
+    source = as_source(images)
+    guard, clock = WarnOnCollapse(ADVICE), _Clock()
+    stopping = [] if config.patience is None else [EarlyStopping(patience=config.patience)]
 
-    def learner(source: ImageSource, normalization: Normalization) -> Learner[ImageEncoder]:
+    with seeded_globally(config.seed):
+        normalization = rank_zero_result(
+            fabric, lambda: Normalization.fit(source, per=config.normalize, progress=verbose)
+        )
         encoder = ImageEncoder(config.encoder, source.shape, normalization)
-        states = HiddenStates(encoder.network, STATES, config.scales)
+        states = fabric.to_device(HiddenStates(encoder.network, STATES, config.scales))
+        watch = _Watch(states, encoder.prepare(source.read(np.arange(min(WATCHED, len(source))))))
         gradients = objective_step(
-            minimised,
+            objective,
             microbatch_size=config.microbatch_size,
             marginal=config.marginal,
             smoothness=Smoothness(config.beta, scale=config.noise_scale, fraction=config.smooth_fraction),
-            recompute=config.recompute,
         )
-        guard = WarnOnCollapse(ADVICE)
-        watch = _Watch(states, encoder.prepare(source.read(np.arange(min(WATCHED, len(source))))))
+
+        def fetch(indices: Tensor) -> Tensor:
+            batch = source.read(indices.numpy())
+            return encoder.prepare(_augmented(batch) if config.augment else batch)
 
         def step(network: nn.Module, batch: Tensor) -> Mapping[str, float | Tensor]:
             return {**gradients(network, batch), **watch.latest}
 
-        def finish(encoder: ImageEncoder, folder: Path | None) -> dict[str, Any]:
-            if folder is None:
-                return {}
+        if folder is not None:  # only after all settings and images have been checked
+            rank_zero_result(fabric, lambda: open_run(folder, "mim", settings))
+        with noise_of_each_rank(fabric, config.seed):
+            state = train(
+                states,
+                step,
+                batches_for(len(source), config.batch_size, seed=config.seed),
+                fetch=fetch,
+                optimizer=torch.optim.Adam(
+                    states.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay
+                ),
+                schedule=cosine(warmup=0.02) if config.schedule == "cosine" else constant,
+                max_epochs=config.epochs,
+                callbacks=(StopOnNaN(), clock, watch, guard, *callbacks, *stopping),
+                stateful={"objective": objective},
+                run_dir=folder,
+                log_every=20,
+                verbose=verbose,
+                fabric=fabric,
+            )
+        encoder.eval()
+        if folder is not None and fabric.is_global_zero:
             use = state_use(encoder, source)
             write_tensors(folder / "states.safetensors", {name: layer.p_z for name, layer in use.items()}, {})
-            return {
-                "layers": {name: layer.to_dict() for name, layer in use.items()},
-                "warnings": list(guard.messages.values()),
-            }
+            encoder.save(folder)
+            layers = {name: layer.to_dict() for name, layer in use.items()}
+            result = _result(settings, state, clock.seconds, len(source), fabric.world_size)
+            write_json(folder / "result.json", {**result, "layers": layers, "warnings": list(guard.messages.values())})
+    return encoder
 
-        return Learner(
-            encoder,
-            InBfloat16(states) if config.precision == "bfloat16" else states,
-            step,
-            callbacks=(watch, guard),
-            stateful={"objective": minimised},
-            finish=finish,
+
+def _config(config: PretrainConfig | str) -> PretrainConfig:
+    if isinstance(config, PretrainConfig):
+        return config
+    if config not in PRESETS:
+        raise ValueError(f"`config` must be a PretrainConfig or one of {sorted(PRESETS)}, got {config!r}")
+    return PRESETS[config]
+
+
+def _precision(fabric: Fabric, beta: float) -> str:
+    precision = str(fabric.strategy.precision.precision)
+    if precision == "bf16-mixed" and beta > 0:
+        raise ValueError(
+            f"`fabric` must have precision '32-true' if beta is not 0, got 'bf16-mixed' with beta {beta!r}: R_c is a "
+            "small difference of two passes, which bfloat16 rounds away"
         )
+    return precision
 
-    return train_encoder(
-        images, config, learner, out=out, recorded=recorded, callbacks=callbacks, verbose=verbose, fabric=fabric
-    )
+
+def _result(
+    settings: Mapping[str, Any], state: TrainingState, seconds: float, n_images: int, n_processes: int
+) -> dict[str, Any]:
+    """The content of result.json: settings, time, memory and versions."""
+    seen = state.epoch * n_images + state.step % state.steps_per_epoch * settings["batch_size"]
+    return {
+        "method": "mim",
+        "config": dict(settings),
+        **peak_memory(),
+        "versions": {"neuralbayes": version("neuralbayes"), "torch": torch.__version__},
+        "images": n_images,
+        "processes": n_processes,
+        "steps": state.step,
+        "ended": "early stop" if state.step < state.total_steps else "epochs",
+        "stop_reason": state.stop_reason,
+        "seconds": round(seconds, 1),
+        "images_per_second": round(seen / max(seconds, 1e-3), 1),
+        "metrics": state.history[-1] if state.history else {},
+    }
+
+
+class _Clock(Callback):
+    """Seconds of training, including those before an interruption."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._last = time.perf_counter()
+
+    def on_step_end(self, state: TrainingState, metrics: Mapping[str, float]) -> None:
+        now = time.perf_counter()
+        self.seconds += now - self._last
+        self._last = now
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"seconds": self.seconds}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self.seconds, self._last = state["seconds"], time.perf_counter()
 
 
 class _Watch(Callback):
@@ -247,14 +335,14 @@ class _Watch(Callback):
         self._states = states
         self._images = images
 
-    def on_step_end(self, state: Any, metrics: Any) -> None:
+    def on_step_end(self, state: TrainingState, metrics: Mapping[str, float]) -> None:
         if state.step % 20 == 1 or not self.latest:
             self.measure()
 
     def state_dict(self) -> dict[str, Any]:
         return dict(self.latest)
 
-    def load_state_dict(self, state: Any) -> None:
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self.latest = dict(state)
 
     @torch.no_grad()
@@ -268,18 +356,15 @@ class _Watch(Callback):
             self.latest[f"dead/{name}"] = float(is_dead(prior(p_zx).mean(dim=(1, 2))).float().mean())
 
 
-def _config(config: PretrainConfig | str) -> PretrainConfig:
-    if isinstance(config, PretrainConfig):
-        return replace(config, scales=tuple(config.scales))
-    if config not in PRESETS:
-        raise ValueError(f"`config` must be a PretrainConfig or one of {sorted(PRESETS)}, got {config!r}")
-    return PRESETS[config]
-
-
-def _precision(config: PretrainConfig, out: str | Path | None) -> Precision:
-    """Resolve "auto": the precision of the run in `out`, or the best of this machine."""
-    wanted = config.precision
-    if wanted == "auto" and out is not None and (Path(out) / "config.json").is_file():
-        there = read_json(Path(out) / "config.json")
-        wanted = there.get("precision", wanted) if isinstance(there, dict) else wanted
-    return "float32" if wanted == "auto" and config.beta > 0 else choose_precision(wanted)
+def _augmented(batch: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Flip half of the images and shift each by up to an eighth of its width, repeating the edges."""
+    n, height, width, _ = batch.shape
+    reach = width // 8
+    padded = np.pad(batch, ((0, 0), (reach, reach), (reach, reach), (0, 0)), mode="edge")
+    mirrored = np.random.randint(0, 2, (n,))  # noqa: NPY002
+    shifts = np.random.randint(0, 2 * reach + 1, (n, 2))  # noqa: NPY002
+    out = np.empty_like(batch)
+    for i, (dy, dx) in enumerate(shifts.tolist()):
+        image = padded[i, dy : dy + height, dx : dx + width]
+        out[i] = image[:, ::-1] if mirrored[i] else image
+    return out

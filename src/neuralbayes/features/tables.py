@@ -19,11 +19,11 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.optim.swa_utils import update_bn
 
-from neuralbayes.fitting import Fetched, fit
 from neuralbayes.networks.encoders import mlp
 from neuralbayes.networks.hidden import HiddenStates
 from neuralbayes.objectives import MIM, Objective, Smoothness, WeightedSum
 from neuralbayes.training import Batches, Callback, TrainingState, cosine
+from neuralbayes.training.fit import Fetched, fit
 from neuralbayes.training.inference import in_blocks
 
 Array = NDArray[Any]

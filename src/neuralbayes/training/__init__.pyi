@@ -2,14 +2,13 @@ from .batches import Batches as Batches
 from .callbacks import Callback as Callback
 from .callbacks import EarlyStopping as EarlyStopping
 from .callbacks import StopOnNaN as StopOnNaN
+from .callbacks import TrainingState as TrainingState
+from .callbacks import WarnOnCollapse as WarnOnCollapse
 from .checkpoint import load_checkpoint as load_checkpoint
 from .checkpoint import read_checkpoint as read_checkpoint
 from .checkpoint import save_checkpoint as save_checkpoint
-from .collapse import WarnOnCollapse as WarnOnCollapse
 from .loop import train as train
 from .metrics import read_metrics as read_metrics
 from .progress import progress as progress
 from .schedule import constant as constant
 from .schedule import cosine as cosine
-from .state import TrainingState as TrainingState
-from .tensorboard import TensorBoard as TensorBoard

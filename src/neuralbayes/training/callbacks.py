@@ -1,16 +1,70 @@
-"""Callbacks of the training loop, with two guards: `StopOnNaN` and `EarlyStopping`."""
+"""The state of a run, the hooks of the training loop, and three guards: NaN, no improvement, collapse."""
 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import torch
+from torch import nn
+from torch.optim import Optimizer
 
-from neuralbayes.distributed.sharding import gathered
 from neuralbayes.training.checks import check_integer, check_number
-from neuralbayes.training.state import TrainingState
+
+
+@dataclass
+class TrainingState:
+    """The state of a run.
+
+    Attributes
+    ----------
+    network : nn.Module
+    optimizer : Optimizer
+    steps_per_epoch, total_steps : int
+        Planned numbers; a callback may stop the run earlier.
+    step : int
+        Number of updates. A step is also a position in the data; see `Batches`.
+    stop_reason : str or None
+        Why a callback stopped the run before `total_steps`.
+    history : list of dict
+        The lines of metrics.jsonl, including those before a resumption.
+
+    Examples
+    --------
+    >>> network = torch.nn.Linear(2, 3)
+    >>> optimizer = torch.optim.SGD(network.parameters())
+    >>> state = TrainingState(network, optimizer, steps_per_epoch=10, total_steps=50, step=25)
+    >>> state.epoch, state.finished
+    (2, False)
+    >>> state.stop("good enough")
+    >>> state.finished
+    True
+    """
+
+    network: nn.Module
+    optimizer: Optimizer
+    steps_per_epoch: int
+    total_steps: int
+    step: int = 0
+    stop_reason: str | None = None
+    history: list[dict[str, float]] = field(default_factory=list)
+
+    @property
+    def epoch(self) -> int:
+        """Number of completed epochs."""
+        return self.step // self.steps_per_epoch
+
+    @property
+    def finished(self) -> bool:
+        """Whether all steps are done."""
+        return self.step >= self.total_steps or self.stop_reason is not None
+
+    def stop(self, reason: str) -> None:
+        """Stop the run after the current step. A stopped run does not resume."""
+        self.stop_reason = reason
 
 
 class Callback:
@@ -96,9 +150,9 @@ class StopOnNaN(Callback):
     def _bad_gradients(state: TrainingState) -> list[str]:
         gradients = {n: p.grad for n, p in state.network.named_parameters() if p.grad is not None}
         # First one number for all parameters: checking each would wait for the device each time.
-        if gathered(torch.nn.utils.get_total_norm(gradients.values())).isfinite():
+        if torch.nn.utils.get_total_norm(gradients.values()).isfinite():
             return []
-        names = [name for name, gradient in gradients.items() if not gathered(gradient).isfinite().all()]
+        names = [name for name, gradient in gradients.items() if not gradient.isfinite().all()]
         return [f"the gradient of {name!r} is not finite" for name in names] or ["the gradient norm is infinite"]
 
 
@@ -174,3 +228,72 @@ class EarlyStopping(Callback):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self.best, self.n_bad_epochs = state["best"], state["n_bad_epochs"]
+
+
+class WarnOnCollapse(Callback):
+    """Warn once per layer if a layer has collapsed and does not recover.
+
+    It uses two metrics: ``mi/LAYER``, the mutual information in nats, and ``dead/LAYER``, the fraction of states with
+    almost no mass. Layers without these metrics are ignored.
+
+    Parameters
+    ----------
+    advice : str, default=""
+        Last sentence of the warning, with suggestions.
+    steps : int, default=100
+        Number of consecutive steps after which a collapsed layer is reported. Many layers are collapsed at the start.
+    min_information : float, default=0.01
+        Information in nats below which a layer counts as collapsed.
+    max_dead : float in [0, 1], default=0.9
+        Fraction of dead states above which a layer counts as collapsed.
+
+    Attributes
+    ----------
+    messages : dict of str to str
+        The warnings so far, by layer.
+
+    Examples
+    --------
+    >>> network = torch.nn.Linear(2, 3)
+    >>> optimizer = torch.optim.SGD(network.parameters())
+    >>> state = TrainingState(network, optimizer, steps_per_epoch=10, total_steps=50, step=7)
+    >>> guard = WarnOnCollapse("Try a larger alpha.", steps=2)
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     for _ in range(2):
+    ...         guard.on_step_end(state, {"mi/relu1": 0.002, "mi/relu2": 1.4})
+    >>> guard.messages
+    {'relu1': 'relu1 has carried less than 0.01 nats about its input for 2 steps, up to step 7: ... a larger alpha.'}
+    """
+
+    def __init__(
+        self, advice: str = "", *, steps: int = 100, min_information: float = 0.01, max_dead: float = 0.9
+    ) -> None:
+        self.advice = advice
+        self.steps = check_integer("steps", steps, 1)
+        self.min_information = check_number("min_information", min_information, low=0)
+        self.max_dead = check_number("max_dead", max_dead, low=0, high=1)
+        self.messages: dict[str, str] = {}
+        self._bad_steps: dict[str, int] = {}  # consecutive steps, by metric
+
+    def on_step_end(self, state: TrainingState, metrics: Mapping[str, float]) -> None:
+        for name, value in metrics.items():
+            kind, _, layer = name.partition("/")
+            if kind == "mi" and value < self.min_information:
+                found = f"{layer} has carried less than {self.min_information:g} nats about its input"
+            elif kind == "dead" and value > self.max_dead:
+                found = f"more than {self.max_dead:.0%} of the states of {layer} have been dead"
+            else:
+                self._bad_steps.pop(name, None)
+                continue
+            self._bad_steps[name] = self._bad_steps.get(name, 0) + 1
+            if self._bad_steps[name] >= self.steps and layer not in self.messages:
+                message = f"{found} for {self.steps} steps, up to step {state.step}: it has collapsed. {self.advice}"
+                self.messages[layer] = message.strip()
+                warnings.warn(self.messages[layer], stacklevel=2)
+
+    def state_dict(self) -> Mapping[str, Any]:
+        return {"messages": dict(self.messages), "bad_steps": dict(self._bad_steps)}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self.messages, self._bad_steps = dict(state["messages"]), dict(state["bad_steps"])

@@ -1,21 +1,20 @@
-"""Checkpoints: one safetensors file with tensors, JSON for the rest, and a checksum. No pickle."""
+"""Checkpoints: one file of `torch.save` for each, whose name contains its digest, read with ``weights_only=True``."""
 
 from __future__ import annotations
 
 import hashlib
-import json
-import math
+import pickle
 import warnings
 from collections.abc import Mapping
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch.serialization import get_unsafe_globals_in_checkpoint
 
-from neuralbayes.system.files import inside, read_tensors, write_tensors
+from neuralbayes.system.files import atomic_write, inside
 
-FORMAT = "neuralbayes-checkpoint-1"
 FOLDER = "checkpoints"
 KEPT = 2  # the newest, and a fallback in case the newest is damaged
 
@@ -37,20 +36,27 @@ def save_checkpoint(run_dir: str | Path, step: int, state: Mapping[str, Any]) ->
     Examples
     --------
     >>> path = save_checkpoint("run", 100, {"weights": torch.ones(2), "epoch": 3})
-    >>> path.as_posix()
-    'run/checkpoints/step-000000100.safetensors'
+    >>> path.parent.as_posix(), path.name[:15]
+    ('run/checkpoints', 'step-000000100-')
     """
-    path = inside(run_dir, FOLDER, f"step-{step:09d}.safetensors")
-    tensors: dict[str, Tensor] = {}
-    tree = json.dumps(_pack(state, "", tensors), allow_nan=False)
+    buffer = BytesIO()
+    torch.save(dict(state), buffer)
+    buffer.seek(0)
+    if unsafe := get_unsafe_globals_in_checkpoint(buffer):
+        raise TypeError(
+            "a state must be made of tensors, numbers, strings, None, lists, tuples and dictionaries, "
+            f"got {', '.join(unsafe)}"
+        )
+    content = buffer.getvalue()
+    path = inside(run_dir, FOLDER, f"step-{step:09d}-{_digest(content)}.pt")
     try:
-        write_tensors(path, tensors, {"format": FORMAT, "tree": tree, "sha256": _digest(tensors, tree)})
+        with atomic_write(path) as temporary:
+            temporary.write_bytes(content)
     except OSError as error:
         raise OSError(error.errno, f"cannot write the checkpoint ({error.strerror})", str(path)) from error
     # Files of later steps are damaged: the run resumed from an earlier one.
-    files = _newest_first(run_dir)
-    kept = [file for file in files if _step(file) <= step][:KEPT]
-    for file in set(files) - set(kept):
+    kept = [path, *(file for file in _newest_first(run_dir) if _step(file) < step)][:KEPT]
+    for file in set(_newest_first(run_dir)) - set(kept):
         file.unlink()
     return path
 
@@ -87,88 +93,28 @@ def load_checkpoint(run_dir: str | Path) -> dict[str, Any] | None:
 
 
 def read_checkpoint(path: str | Path) -> dict[str, Any]:
-    """Read a checkpoint and verify its checksum. A damaged file raises a ValueError that names it.
-
-    Examples
-    --------
-    >>> path = save_checkpoint("run", 100, {"weights": torch.ones(2), "epoch": 3})
-    >>> read_checkpoint(path)["epoch"]
-    3
-    """
-    tensors, metadata = read_tensors(path)
-    if metadata.get("format") != FORMAT or not {"tree", "sha256"} <= metadata.keys():
-        raise ValueError(f"{path} is not a checkpoint in the format {FORMAT}")
-    if _digest(tensors, metadata["tree"]) != metadata["sha256"]:
-        raise ValueError(f"{path} is damaged: its content does not match its checksum")
+    """Read a checkpoint and verify its digest. A damaged file raises a ValueError that names it."""
+    path = Path(path)
+    content = path.read_bytes()
+    if _digest(content) != path.stem.rpartition("-")[2]:
+        raise ValueError(f"{path} is damaged: its content does not match the digest in its name")
     try:
-        state: dict[str, Any] = _unpack(json.loads(metadata["tree"]), tensors)
-    except (
-        KeyError,
-        TypeError,
-        ValueError,
-        RecursionError,
-    ) as error:  # a checksum does not prove that the content is valid
-        raise ValueError(f"{path} does not hold the state of a run ({error!r})") from error
+        state = torch.load(BytesIO(content), map_location="cpu", weights_only=True)
+    except (RuntimeError, ValueError, EOFError, KeyError, pickle.UnpicklingError) as error:  # a digest proves no format
+        raise ValueError(f"{path} does not hold the state of a run ({error})") from error
+    if not isinstance(state, dict):
+        raise ValueError(f"{path} does not hold the state of a run, but {type(state).__name__}")
     return state
 
 
-def _pack(value: Any, name: str, tensors: dict[str, Tensor]) -> Any:
-    """Copy the tensors of `value` into `tensors`, and return the rest as JSON that refers to them by name.
-
-    Dictionaries keep the order and type of their keys (optimisers number their parameters), and tuples stay tuples, so
-    reading restores exactly what was saved.
-    """
-    if isinstance(value, Tensor):
-        while name in tensors:  # {"a": {"b": ...}, "a/b": ...}
-            name += "'"
-        # Copy: safetensors refuses to write the shared memory of tied weights twice.
-        tensors[name] = value.detach().cpu().clone(memory_format=torch.contiguous_format)
-        return {"tensor": name}
-    if isinstance(value, float) and not math.isfinite(value):
-        return {"float": repr(float(value))}
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    if isinstance(value, Mapping):
-        if not all(isinstance(key, (str, int)) for key in value):
-            raise TypeError(f"the keys of state {name!r} must be strings or integers, got {list(value)}")
-        return {"dict": [[key, _pack(item, f"{name}/{key}".lstrip("/"), tensors)] for key, item in value.items()]}
-    if isinstance(value, (list, tuple)):
-        items = [_pack(item, f"{name}/{index}", tensors) for index, item in enumerate(value)]
-        return {"tuple": items} if isinstance(value, tuple) else items
-    raise TypeError(
-        f"state {name!r} must be made of tensors, numbers, strings, None, lists, tuples and dictionaries, "
-        f"got {type(value).__name__}"
-    )
-
-
-def _unpack(node: Any, tensors: Mapping[str, Tensor]) -> Any:
-    if isinstance(node, list):
-        return [_unpack(item, tensors) for item in node]
-    if not isinstance(node, dict):
-        return node
-    ((kind, content),) = node.items()
-    if kind == "tensor":
-        return tensors[content]
-    if kind == "float":
-        return float(content)
-    if kind == "tuple":
-        return tuple(_unpack(item, tensors) for item in content)
-    return {key: _unpack(item, tensors) for key, item in content}
-
-
-def _digest(tensors: Mapping[str, Tensor], tree: str) -> str:
-    digest = hashlib.sha256(tree.encode())
-    for name in sorted(tensors):
-        tensor = tensors[name]
-        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
-    return digest.hexdigest()
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
 
 
 def _newest_first(run_dir: str | Path) -> list[Path]:
-    found = inside(run_dir, FOLDER).glob("step-*.safetensors")
+    found = inside(run_dir, FOLDER).glob("step-*-*.pt")
     return sorted((inside(run_dir, FOLDER, path.name) for path in found), key=_step, reverse=True)
 
 
 def _step(path: Path) -> int:
-    return int(path.stem.removeprefix("step-"))
+    return int(path.stem.split("-")[1])

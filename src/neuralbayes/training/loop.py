@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
-from dataclasses import replace
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
@@ -23,13 +26,11 @@ from neuralbayes.distributed.processes import (
     lost_peers_explained,
 )
 from neuralbayes.training.batches import Batches
-from neuralbayes.training.callbacks import Callback
+from neuralbayes.training.callbacks import Callback, TrainingState
 from neuralbayes.training.checks import check_integer, check_number
 from neuralbayes.training.progress import progress
 from neuralbayes.training.run_folder import Run, Stateful
-from neuralbayes.training.schedule import Schedule, constant, scheduled
-from neuralbayes.training.signals import deferred_signals
-from neuralbayes.training.state import TrainingState
+from neuralbayes.training.schedule import Schedule, constant
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -101,8 +102,8 @@ def train(
     description : str, default="step"
         Name of a step in the progress.
     fabric : lightning_fabric.Fabric, optional
-        A launched Fabric with precision "32-true" or "bf16-mixed". By default, all processes started by torchrun,
-        `fabric run` or Slurm, or one on the best device available.
+        A launched Fabric with precision "32-true" or "bf16-mixed". Its loggers get every line of metrics. By default,
+        all processes started by torchrun, `fabric run` or Slurm, or one on the best device available.
 
     Returns
     -------
@@ -122,12 +123,10 @@ def train(
     Notes
     -----
     **Several processes.** Each process takes its share of every batch. `step` must compute the gradient of the *global*
-    batch on every process, as `neuralbayes.backward` does; `global_batch` helps with other losses. The loop therefore
-    neither wraps the network in DistributedDataParallel nor averages gradients. It starts all processes from the
-    weights of rank 0 (before FSDP2 shards a network, every process must have the same weights). After each step, it
-    checks that the gradients are bitwise equal; otherwise all processes raise a ValueError before the update. The order
-    of the samples is that of rank 0. Metrics are averaged, weighted by the shares. A share can be empty if the last
-    batch of an epoch is smaller than the number of processes. The loop does not seed random generators: seed each rank
+    batch on every process, as `neuralbayes.backward` does: the loop neither wraps the network in
+    DistributedDataParallel nor averages gradients. All processes start from the weights of rank 0, and the order of the
+    samples is that of rank 0. Metrics are averaged, weighted by the shares. A share can be empty if the last batch of
+    an epoch is smaller than the number of processes. The loop does not seed random generators: seed each rank
     differently for different noise. If a process ends, the others raise ConnectionError as soon as they need it.
 
     **Resuming.** A run that was interrupted, at any step and any number of times, ends with the same weights and
@@ -167,17 +166,20 @@ def train(
 
     state = TrainingState(network, optimizer, len(batches), total_steps)
     run = Run(state, batches, callbacks, stateful or {}, None if run_dir is None else Path(run_dir), fabric)
-    with closing(run), scheduled(optimizer, schedule, total_steps) as set_rate:
+    with closing(run), _rates_restored(optimizer) as rates:
         run.resume()
         shown = verbose and fabric.is_global_zero
         with (
             lost_peers_explained(fabric),
             deferred_signals() as interrupt,
-            progress(total_steps, description=description, completed=state.step, enabled=shown) as display,
+            progress(total_steps, description=description, completed=state.step) if shown else nullcontext() as display,
         ):
             asked_to_end = 0  # agreed by all processes, since a signal may reach only one of them
             while not state.finished and not asked_to_end:
-                set_rate(state.step)
+                # In the middle of a step, so that neither the first nor the last has rate 0.
+                factor = schedule((state.step + 0.5) / total_steps)
+                for group, rate in zip(optimizer.param_groups, rates, strict=True):
+                    group["lr"] = rate * factor
                 indices = batches.indices(state.step)
                 part = share(indices, fabric.global_rank, fabric.world_size)
                 before = run.before_step()
@@ -189,7 +191,7 @@ def train(
                     batch = fabric.to_device(fetch(part))
                     with fabric.autocast():
                         local_metrics = _numbers(step(network, batch), "`step`")
-                    metrics = agreed_metrics(fabric, local_metrics, len(part), parameters)
+                    metrics = agreed_metrics(fabric, local_metrics, len(part))
                     agreed = True
                     for callback in callbacks:
                         callback.on_gradients(state, metrics)
@@ -218,7 +220,8 @@ def train(
                 asked_to_end = largest_over_ranks(fabric, interrupt.signum)
                 if state.finished or asked_to_end or state.step % checkpoint_every == 0:
                     run.save()
-                display.advance(samples=len(indices), metrics=metrics)
+                if display is not None:
+                    display.advance(samples=len(indices), metrics=metrics)
             interrupt.signum = interrupt.signum or asked_to_end
     return state
 
@@ -270,3 +273,59 @@ def _parameters(network: nn.Module, optimizer: Optimizer) -> list[nn.Parameter]:
     if not {id(p) for p in parameters} <= {id(p) for p in network.parameters()}:
         raise ValueError("`optimizer` must hold parameters of `network` only, got others too")
     return parameters
+
+
+@contextmanager
+def _rates_restored(optimizer: Optimizer) -> Iterator[list[float]]:
+    """Yield the learning rates of the parameter groups, and restore them at the end.
+
+    The rate of a step depends on the step alone, so a schedule has no state to save, and a run can be extended.
+    """
+    rates = [group["lr"] for group in optimizer.param_groups]
+    try:
+        yield rates
+    finally:
+        for group, rate in zip(optimizer.param_groups, rates, strict=True):
+            group["lr"] = rate
+
+
+@dataclass
+class Interrupt:
+    """The received signal; 0 if there is none."""
+
+    signum: int = 0
+
+
+@contextmanager
+def deferred_signals() -> Iterator[Interrupt]:
+    """Record SIGINT and SIGTERM, and act on them at the end of the block.
+
+    SIGINT becomes KeyboardInterrupt, and SIGTERM becomes SystemExit(143), as a shell reports it. The first signal
+    restores the earlier handlers, so a second one acts at once. Nothing changes outside the main thread, where Python
+    allows no handlers, and for signals that the process ignores.
+    """
+    interrupt = Interrupt()
+    earlier: dict[signal.Signals, Any] = {}
+
+    def restore() -> None:
+        for signum, handler in earlier.items():
+            signal.signal(signum, handler)
+
+    def note(signum: int, frame: FrameType | None) -> None:
+        interrupt.signum = signum
+        restore()
+
+    if threading.current_thread() is threading.main_thread():
+        for signum in (signal.SIGINT, signal.SIGTERM):
+            handler = signal.getsignal(signum)
+            if handler not in (signal.SIG_IGN, None):  # None: not set by Python, so Python cannot restore it
+                earlier[signum] = handler
+                signal.signal(signum, note)
+    try:
+        yield interrupt
+    finally:
+        restore()
+    if interrupt.signum == signal.SIGINT:
+        raise KeyboardInterrupt
+    if interrupt.signum:
+        raise SystemExit(128 + interrupt.signum)

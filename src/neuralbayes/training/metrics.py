@@ -1,4 +1,4 @@
-"""metrics.jsonl: one line per log interval, with means of the metrics."""
+"""metrics.jsonl: one line per log interval."""
 
 from __future__ import annotations
 
@@ -7,42 +7,8 @@ import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from neuralbayes.system.files import atomic_write, inside, named_errors, read_bounded
-
-
-class Means:
-    """Running means of metrics by name. A metric need not be present in every step.
-
-    Examples
-    --------
-    >>> means = Means()
-    >>> means.add({"loss": 1.0})
-    >>> means.add({"loss": 2.0, "accuracy": 0.5})
-    >>> means.compute()
-    {'loss': 1.5, 'accuracy': 0.5}
-    """
-
-    def __init__(self) -> None:
-        self._sums: dict[str, tuple[float, int]] = {}
-
-    def add(self, metrics: Mapping[str, float]) -> None:
-        for name, value in metrics.items():
-            total, count = self._sums.get(name, (0.0, 0))
-            self._sums[name] = (total + value, count + 1)
-
-    def compute(self) -> dict[str, float]:
-        return {name: total / count for name, (total, count) in self._sums.items()}
-
-    def clear(self) -> None:
-        self._sums.clear()
-
-    def state_dict(self) -> dict[str, Any]:
-        return dict(self._sums)
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        self._sums = dict(state)
 
 
 class MetricsFile:

@@ -12,79 +12,45 @@ from neuralbayes.training.checks import check_integer
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress, TaskID
-    from rich.text import Text
+    from rich.progress import Progress
 
 
 class Display:
-    """Base class: counts steps and samples, and shows nothing."""
+    """Counts steps and samples, and shows them: on a bar of rich, in lines, or not at all."""
 
-    def __init__(self, total: int, completed: int) -> None:
+    def __init__(self, total: int, completed: int = 0, bar: Progress | None = None, line: str = "") -> None:
         self.total = total
         self.completed = completed
+        self._bar = bar
+        self._line = line  # what a line begins with; no lines without it
         self._started_at = completed
-        self._start = time.monotonic()
+        self._start = self._printed = time.monotonic()
         self._samples = 0
-        self._metrics: Mapping[str, float] = {}
 
-    def advance(self, *, samples: int = 0, metrics: Mapping[str, float] | None = None) -> None:
-        """Count a step of `samples` samples and show its `metrics`."""
+    def advance(self, *, samples: int = 0, metrics: Mapping[str, float] | None = None, interval: float = 10.0) -> None:
+        """Count a step of `samples` samples and show its `metrics`; lines are at least `interval` seconds apart."""
         self.completed += 1
         self._samples += samples
-        self._metrics = metrics or {}
-        self._show()
-
-    def _show(self) -> None:
-        """Show the new state."""
-
-    def _summary(self) -> str:
-        """Metrics and throughput since the start of this process, for example "loss 0.51  1200 samples/s".
-
-        Metrics of the same kind are combined: mi/a and mi/b become "mi 0.12 3.4".
-        """
-        kinds: dict[str, list[float]] = {}
-        for name, value in self._metrics.items():
-            kinds.setdefault(name.split("/")[0], []).append(value)
-        parts = [
-            " ".join([kind, *(f"{value:.4g}" if len(values) == 1 else f"{value:.3g}" for value in values)])
-            for kind, values in kinds.items()
-        ]
-        if self._samples:
-            parts.append(f"{self._samples / max(time.monotonic() - self._start, 1e-9):.4g} samples/s")
-        return "  ".join(parts)
-
-
-class _Lines(Display):
-    """Plain lines, at most one every `interval` seconds and one at the end."""
-
-    def __init__(self, total: int, completed: int, description: str, interval: float) -> None:
-        super().__init__(total, completed)
-        self._description = description
-        self._interval = interval
-        self._printed = self._start
-
-    def _show(self) -> None:
         now = time.monotonic()
-        if self.completed < self.total and now - self._printed < self._interval:
-            return
-        self._printed = now
-        per_step = (now - self._start) / (self.completed - self._started_at)
-        left = timedelta(seconds=round(per_step * (self.total - self.completed)))
-        print(f"{self._description} {self.completed}/{self.total}  {self._summary()}  {left} left", flush=True)
+        if self._bar is not None:
+            numbers = self._summary(metrics or {}, now - self._start)
+            self._bar.update(self._bar.task_ids[0], completed=self.completed, numbers=numbers)
+        elif self._line and (self.completed == self.total or now - self._printed >= interval):
+            self._printed = now
+            numbers = self._summary(metrics or {}, now - self._start)
+            per_step = (now - self._start) / (self.completed - self._started_at)
+            left = timedelta(seconds=round(per_step * (self.total - self.completed)))
+            print(f"{self._line} {self.completed}/{self.total}  {numbers}  {left} left", flush=True)
 
-
-class _Bar(Display):
-    """A progress bar of rich, with the numbers on a separate line (two lines in a narrow terminal)."""
-
-    def __init__(self, total: int, completed: int, bar: Progress, task: TaskID, line: Text) -> None:
-        super().__init__(total, completed)
-        self._bar = bar
-        self._task = task
-        self._line = line
-
-    def _show(self) -> None:
-        self._bar.update(self._task, completed=self.completed)
-        self._line.plain = self._summary()
+    def _summary(self, metrics: Mapping[str, float], seconds: float) -> str:
+        """Metrics and throughput: "loss 0.51  1200 samples/s". Metrics of a kind, mi/a and mi/b, share a word."""
+        kinds: dict[str, list[str]] = {}
+        for name, value in metrics.items():
+            kinds.setdefault(name.split("/")[0], []).append(f"{value:.4g}")
+        parts = [" ".join([kind, *values]) for kind, values in kinds.items()]
+        if self._samples:
+            parts.append(f"{self._samples / max(seconds, 1e-9):.4g} samples/s")
+        return "  ".join(parts)
 
 
 @contextmanager
@@ -94,7 +60,6 @@ def progress(
     description: str = "step",
     completed: int = 0,
     enabled: bool = True,
-    interval: float = 10.0,
     console: Console | None = None,
 ) -> Iterator[Display]:
     """Show the progress of `total` steps: yields an object whose ``advance(samples=, metrics=)`` counts one.
@@ -108,10 +73,8 @@ def progress(
         Steps done before an interruption. Throughput and remaining time ignore them.
     enabled : bool, default=True
         Whether to show anything.
-    interval : float, default=10.0
-        Seconds between lines if standard output is not a terminal.
     console : rich.console.Console, optional
-        Console; standard output by default.
+        Console; standard output by default. If it is not a terminal, a line is printed every ten seconds.
 
     Examples
     --------
@@ -127,19 +90,13 @@ def progress(
         return
 
     from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     console = console or Console()
     if not console.is_terminal:
-        yield _Lines(total, completed, description, interval)
+        yield Display(total, completed, line=description)
         return
-
-    from rich.console import Group
-    from rich.live import Live
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-    from rich.text import Text
-
-    bar = Progress("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("left"))
-    task = bar.add_task(description, total=total, completed=completed)
-    line = Text()
-    with Live(Group(bar, line), console=console):
-        yield _Bar(total, completed, bar, task, line)
+    columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("left"))
+    with Progress(*columns, "{task.fields[numbers]}", console=console) as bar:
+        bar.add_task(description, total=total, completed=completed, numbers="")
+        yield Display(total, completed, bar)

@@ -3,27 +3,27 @@
 Content of a run folder, in the order of writing, with the module that writes it:
 
 ==================================== ========================================================= =======================
-config.json                          method and settings; a run with others is refused         training/config.py
+config.json                          method and settings; a run with others is refused         here
 data.json, skipped.txt               which images `neuralbayes pretrain` read, and which not   cli/runs.py
 .lock                                held by the process that trains in the folder             here
 metrics.jsonl                        a line of metrics for every epoch, or more often          training/metrics.py
-checkpoints/step-N.safetensors       the last two, from which a run goes on                    training/checkpoint.py
+checkpoints/step-N-DIGEST.pt         the last two, from which a run goes on                    training/checkpoint.py
 bad-batch-RANK.safetensors           the samples at which a step failed                        here
-tensorboard/                         the metrics for TensorBoard, where asked for              training/tensorboard.py
+tensorboard/                         the metrics for TensorBoard, where asked for              Fabric's logger
 states.safetensors                   p(z) of each layer of the trained encoder                 features/pretraining.py
 encoder.json, encoder.safetensors    the trained encoder; `ImageEncoder.load` reads them       features/encoder.py
-head.safetensors                     the linear layer of a baseline that has one               baselines/headed.py
-result.json                          how it went: settings, time, memory, versions, warnings   training/config.py
+result.json                          how it went: settings, time, memory, versions, warnings   features/pretraining.py
 filters.png, information.png, ...    pictures of a finished pretraining                        report/run.py
 ==================================== ========================================================= =======================
 
-:func:`neuralbayes.fit` writes config.json, metrics.jsonl and checkpoints alone; a trial of a sweep adds trial.json.
+:func:`neuralbayes.fit` writes config.json, metrics.jsonl and checkpoints alone.
 """
 
 from __future__ import annotations
 
 import copy
 import errno
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -33,14 +33,12 @@ from filelock import FileLock, Timeout
 from torch import Tensor, nn
 
 from neuralbayes.distributed.processes import gather, rank_zero_result, share_weights
-from neuralbayes.distributed.sharding import gathered, load_network, load_optimizer
-from neuralbayes.system.files import inside, remove_temporaries, write_tensors
+from neuralbayes.system.files import inside, read_json, remove_temporaries, write_json, write_tensors
 from neuralbayes.training.batches import Batches
-from neuralbayes.training.callbacks import Callback
+from neuralbayes.training.callbacks import Callback, TrainingState
 from neuralbayes.training.checkpoint import FOLDER, load_checkpoint, save_checkpoint
-from neuralbayes.training.metrics import Means, MetricsFile
+from neuralbayes.training.metrics import MetricsFile
 from neuralbayes.training.rng import get_rng_state, set_rng_state
-from neuralbayes.training.state import TrainingState
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -48,6 +46,39 @@ if TYPE_CHECKING:
 METRICS_FILE = "metrics.jsonl"
 LOCK_FILE = ".lock"
 RESERVED = ("step", "epoch", "lr")
+
+
+class Means:
+    """Running means of metrics by name. A metric need not be present in every step.
+
+    Examples
+    --------
+    >>> means = Means()
+    >>> means.add({"loss": 1.0})
+    >>> means.add({"loss": 2.0, "accuracy": 0.5})
+    >>> means.compute()
+    {'loss': 1.5, 'accuracy': 0.5}
+    """
+
+    def __init__(self) -> None:
+        self._sums: dict[str, tuple[float, int]] = {}
+
+    def add(self, metrics: Mapping[str, float]) -> None:
+        for name, value in metrics.items():
+            total, count = self._sums.get(name, (0.0, 0))
+            self._sums[name] = (total + value, count + 1)
+
+    def compute(self) -> dict[str, float]:
+        return {name: total / count for name, (total, count) in self._sums.items()}
+
+    def clear(self) -> None:
+        self._sums.clear()
+
+    def state_dict(self) -> dict[str, Any]:
+        return dict(self._sums)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self._sums = dict(state)
 
 
 class Stateful(Protocol):
@@ -111,6 +142,8 @@ class Run:
         self.interval.clear()
         if self._run_dir is not None and self._fabric.is_global_zero:
             MetricsFile(self._run_dir / METRICS_FILE).append(record)
+        if self._fabric.loggers:
+            self._fabric.log_dict(record, step=state.step)
 
     def before_step(self) -> dict[str, Any] | None:
         """Copy everything that a forward pass changes, for a later checkpoint of the state before it; None without a
@@ -124,7 +157,6 @@ class Run:
         now = before_step or self._changed_by_forward()
         rng = gather(self._fabric, now["rng"])
         state = self.state
-        weights, optimizer = gathered(state.network.state_dict()), gathered(state.optimizer.state_dict())
         if not self._fabric.is_global_zero:
             return
         MetricsFile(self._run_dir / METRICS_FILE).sync()
@@ -132,8 +164,8 @@ class Run:
             "step": state.step,
             "stop_reason": state.stop_reason,
             "batches": self._batches,
-            "network": weights | now["network"],
-            "optimizer": optimizer,
+            "network": state.network.state_dict() | now["network"],
+            "optimizer": state.optimizer.state_dict(),
             "stateful": now["stateful"],
             "callbacks": {name: callback.state_dict() for name, callback in self._callbacks.items()},
             "interval": self.interval.state_dict(),
@@ -199,8 +231,8 @@ class Run:
             for name, weights in saved["network"].items():
                 if name in parameters and weights.isnan().any():
                     raise ValueError(f"the weights {name!r} hold NaN")
-            load_network(self.state.network, saved["network"])
-            load_optimizer(self.state.optimizer, saved["optimizer"])
+            self.state.network.load_state_dict(saved["network"])
+            self.state.optimizer.load_state_dict(saved["optimizer"])
             for name, item in self._stateful.items():
                 item.load_state_dict(saved["stateful"][name])
             for name, callback in self._callbacks.items():
@@ -236,3 +268,19 @@ def _named(callbacks: Sequence[Callback]) -> dict[str, Callback]:
         same = sum(type(other).__name__ == name for other in named.values())
         named[f"{name}-{same}" if same else name] = callback
     return named
+
+
+def open_run(folder: Path, method: str, settings: Mapping[str, Any]) -> None:
+    """Write config.json, or raise if the folder contains a run with another method or other settings."""
+    path = folder / "config.json"
+    wanted = json.loads(json.dumps({"method": method} | dict(settings)))
+    if not path.is_file():
+        write_json(path, wanted)
+        return
+    there = read_json(path)
+    if there != wanted:
+        known = there if isinstance(there, dict) else {}
+        changed = sorted(k for k in wanted | known if known.get(k) != wanted.get(k))
+        raise ValueError(
+            f"`out` holds a run with another config (different: {', '.join(changed)}); choose another folder"
+        )

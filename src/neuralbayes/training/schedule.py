@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-
-from torch.optim import Optimizer
+from collections.abc import Callable
 
 from neuralbayes.training.checks import check_number
 
@@ -58,25 +55,3 @@ def cosine(*, warmup: float = 0.0, final: float = 0.0) -> Schedule:
         return final + (1.0 - final) * 0.5 * (1.0 + math.cos(math.pi * turned))
 
     return factor
-
-
-@contextmanager
-def scheduled(optimizer: Optimizer, schedule: Schedule, total_steps: int) -> Iterator[Callable[[int], None]]:
-    """Yield a function that sets the learning rate of step 0, 1, ...; the original rates are restored at the end.
-
-    The rate depends only on the step, so a schedule has no state to save, and `total_steps` can be extended. Progress
-    is evaluated in the middle of a step, so that neither the first step of a warm-up nor the last step of a decay has
-    rate 0.
-    """
-    base = [group["lr"] for group in optimizer.param_groups]
-
-    def set_rate(step: int) -> None:
-        factor = schedule((step + 0.5) / total_steps)
-        for group, rate in zip(optimizer.param_groups, base, strict=True):
-            group["lr"] = rate * factor
-
-    try:
-        yield set_rate
-    finally:
-        for group, rate in zip(optimizer.param_groups, base, strict=True):
-            group["lr"] = rate

@@ -15,20 +15,18 @@ from torch.optim import Optimizer
 from torch.utils.data import Dataset
 
 from neuralbayes.distributed.processes import default_fabric, n_processes, placed, rank_zero_result
-from neuralbayes.distributed.sharding import any_sharded
 from neuralbayes.gradients.exact import Marginal, backward
 from neuralbayes.objectives.base import Objective
 from neuralbayes.objectives.reference import described
 from neuralbayes.objectives.smoothness import Smoothness
 from neuralbayes.objectives.weighted import WeightedSum
 from neuralbayes.training.batches import batches_for
-from neuralbayes.training.callbacks import Callback, StopOnNaN
+from neuralbayes.training.callbacks import Callback, StopOnNaN, TrainingState
 from neuralbayes.training.checks import check_integer
-from neuralbayes.training.config import open_run
 from neuralbayes.training.loop import train
 from neuralbayes.training.rng import noise_of_each_rank
+from neuralbayes.training.run_folder import open_run
 from neuralbayes.training.schedule import Schedule, constant
-from neuralbayes.training.state import TrainingState
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -59,7 +57,6 @@ def fit(
     microbatch_size: int | None = None,
     marginal: Marginal = "exact",
     smoothness: Smoothness | None = None,
-    recompute: bool = False,
     optimizer: Optimizer | Callable[[Iterable[nn.Parameter]], Optimizer] = torch.optim.Adam,
     schedule: Schedule = constant,
     clip_norm: float | None = None,
@@ -95,8 +92,6 @@ def fit(
         How p(z) is computed: over the batch, as a running mean, or over each micro-batch.
     smoothness : Smoothness, optional
         Added as beta * R_c.
-    recompute : bool, default=False
-        Save memory; see :func:`neuralbayes.backward`.
     optimizer : Optimizer or callable, default=torch.optim.Adam
         An optimiser of the parameters of the network, or a function that creates one from them.
     schedule : callable, default=constant
@@ -145,9 +140,7 @@ def fit(
     >>> round(nb.mutual_information(network(x), from_logits=True).item(), 1)  # log 2 is 0.7
     0.7
     """
-    step = objective_step(
-        objective, microbatch_size=microbatch_size, marginal=marginal, smoothness=smoothness, recompute=recompute
-    )
+    step = objective_step(objective, microbatch_size=microbatch_size, marginal=marginal, smoothness=smoothness)
     if not isinstance(network, nn.Module):
         raise TypeError(f"`network` must be a torch.nn.Module, got {type(network).__name__}")
     samples = _samples(data, network)
@@ -178,9 +171,7 @@ def fit(
             verbose=verbose,
             fabric=fabric,
         )
-    network.eval()
-    if not any_sharded(network):
-        network.to(origin)
+    network.eval().to(origin)
     return state
 
 
@@ -190,7 +181,6 @@ def objective_step(
     microbatch_size: int | None = None,
     marginal: Marginal = "exact",
     smoothness: Smoothness | None = None,
-    recompute: bool = False,
 ) -> Step:
     """A step of :func:`neuralbayes.training.train` for an objective; parameters as in :func:`fit`."""
     if not isinstance(objective, Objective | WeightedSum):
@@ -200,15 +190,7 @@ def objective_step(
 
     def step(network: nn.Module, batch: Tensor) -> dict[str, Tensor]:
         size = None if microbatch_size is None else -(-microbatch_size // n_processes())
-        loss = backward(
-            objective,
-            network,
-            batch,
-            microbatch_size=size,
-            marginal=marginal,
-            smoothness=smoothness,
-            recompute=recompute,
-        )
+        loss = backward(objective, network, batch, microbatch_size=size, marginal=marginal, smoothness=smoothness)
         return {"loss": loss}
 
     return step
