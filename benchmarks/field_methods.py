@@ -17,8 +17,8 @@ from torch import Tensor, nn
 
 import neuralbayes as nb
 from neuralbayes.networks.encoders import mlp
-from neuralbayes.training import Batches, train
 from neuralbayes.system.bfloat16 import InBfloat16, bfloat16_is_faster
+from neuralbayes.training import Batches, train
 
 Array = NDArray[Any]
 Labels = tuple[Array, Array] | tuple[Array, Array, Callable[[], dict[str, float]]]

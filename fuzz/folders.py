@@ -17,7 +17,6 @@ import neuralbayes as nb
 from neuralbayes.data.normalize import Normalization
 from neuralbayes.features.encoder import STATES, ImageEncoder
 from neuralbayes.features.pretraining import PRESETS
-from neuralbayes.training.checkpoint import FORMAT, _digest, _pack
 
 
 def compact(*documents: Any) -> list[bytes]:
@@ -57,17 +56,6 @@ CLUSTERS = _model(nb.InformationClusterer(2, n_hidden=8, max_iter=5, random_stat
 ROWS = _model(nb.MIMEncoder((4, 4), max_epochs=1, random_state=0))
 ENCODER = _encoder()
 TENSORS = save({"a": torch.arange(6.0).reshape(2, 3), "b": torch.tensor([1, 2])}, {"format": "1"})
-STATE = {"step": 3, "network": {"w": torch.ones(2, 2)}, "rng": [(1, torch.arange(3), None)], "loss": float("nan")}
-TREE = _pack(STATE, "", {})
-
-
-def checkpoint(tree: str) -> bytes:
-    """A checkpoint with a given tree and the matching checksum."""
-    tensors: dict[str, torch.Tensor] = {}
-    _pack(STATE, "", tensors)
-    return save(tensors, {"format": FORMAT, "tree": tree, "sha256": _digest(tensors, tree)})
-
-
 LABELER_WEIGHTS = next(content for name, content in LABELER.items() if name != "model.json")
 
 LAYER = {"states": 16, "information": 1.5, "bound": 2.7, "dead": 0}

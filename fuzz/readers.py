@@ -28,8 +28,6 @@ from folders import (
     ROWS,
     RUN,
     TENSORS,
-    TREE,
-    checkpoint,
     compact,
     header_of,
     with_header,
@@ -60,7 +58,6 @@ from neuralbayes.reproduce.page import section
 from neuralbayes.reproduce.records import Recorded
 from neuralbayes.system.files import read_json, read_tensors
 from neuralbayes.training import read_metrics
-from neuralbayes.training.checkpoint import read_checkpoint
 
 
 @dataclass(frozen=True)
@@ -244,14 +241,6 @@ READERS = {
     "tensors": Reader(".safetensors", read_tensors, [TENSORS]),
     "tensor header": Reader(
         ".safetensors", read_tensors, [header_of(TENSORS)], partial(with_header, TENSORS), json=True
-    ),
-    "checkpoint": Reader(".safetensors", read_checkpoint, [checkpoint(json.dumps(TREE))]),
-    "checkpoint tree": Reader(
-        ".safetensors",
-        read_checkpoint,
-        compact(TREE),
-        lambda data: checkpoint(data.decode(errors="replace")),
-        json=True,
     ),
     "labeler": Reader(
         ".json", _in_folder("model.json", LABELER, nb.load), compact(json.loads(LABELER["model.json"])), json=True

@@ -29,8 +29,8 @@ from faults import WRITING, die_while_writing
 from torch import Tensor, nn
 
 import neuralbayes as nb
-from neuralbayes.system.files import read_tensors, write_json
-from neuralbayes.training import Batches, StopOnNaN, cosine, train
+from neuralbayes.system.files import write_json
+from neuralbayes.training import Batches, StopOnNaN, cosine, load_checkpoint, train
 
 N_SAMPLES, BATCH, STEPS_A_KILL = 200, 32, 12
 
@@ -135,11 +135,11 @@ def crash(n_kills: int, folder: Path, seed: int = 0) -> dict[str, Any]:
 
 
 def _digests(run: Path) -> dict[str, str]:
-    """Digests of the last checkpoint and of the metrics."""
-    newest = max((run / "checkpoints").iterdir(), key=lambda path: path.name)
-    _, metadata = read_tensors(newest)
+    """Digests of the weights of the last checkpoint and of the metrics."""
+    weights = (load_checkpoint(run) or {})["network"]
+    content = b"".join(tensor.numpy().tobytes() for tensor in weights.values())
     return {
-        "weights": metadata["sha256"],
+        "weights": hashlib.sha256(content).hexdigest(),
         "metrics": hashlib.sha256((run / "metrics.jsonl").read_bytes()).hexdigest(),
     }
 

@@ -46,7 +46,7 @@ class KillRank1(Callback):
 def trained(what: str, out: str, rank: int = 0) -> dict[str, Tensor]:
     """Run one of the processes, and return its final weights."""
     torch.set_num_threads(1)
-    fabric = default_fabric(shard=what == "shard")
+    fabric = default_fabric()
     callbacks = [KillRank1()] if what == "kill" else []
     weights = dict(pretrain(images(), CONFIG, out=out, callbacks=callbacks, fabric=fabric).state_dict())
     torch.save(weights, Path(out).with_suffix(f".{fabric.global_rank}.pt"))
@@ -115,11 +115,6 @@ def assert_both_equal_to(encoder: ImageEncoder, run: Path) -> None:
 
 def test_two_nodes_do_what_one_process_does(tmp_path: Path, alone: ImageEncoder) -> None:
     results_of_launched(tmp_path, partial(trained, "plain", str(tmp_path / "run")), n_nodes=2)
-    assert_both_equal_to(alone, tmp_path / "run")
-
-
-def test_two_processes_with_sharded_weights_do_what_one_does(tmp_path: Path, alone: ImageEncoder) -> None:
-    results_of_launched(tmp_path, partial(trained, "shard", str(tmp_path / "run")))
     assert_both_equal_to(alone, tmp_path / "run")
 
 

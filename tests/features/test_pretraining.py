@@ -2,8 +2,6 @@
 
 import json
 import random
-import subprocess
-import sys
 from dataclasses import replace
 from functools import partial
 
@@ -13,11 +11,11 @@ import torch
 from image_cases import Break
 
 from neuralbayes.data.sources import ArraySource
+from neuralbayes.distributed.processes import default_fabric
 from neuralbayes.features import pretraining
 from neuralbayes.features.encoder import STATES, ImageEncoder
 from neuralbayes.features.pretraining import PRESETS, PretrainConfig, pretrain
-from neuralbayes.training import WarnOnCollapse, load_checkpoint, precision, read_metrics
-from neuralbayes.training.precision import Trial
+from neuralbayes.training import Callback, WarnOnCollapse, load_checkpoint, read_metrics
 
 CONFIG = PretrainConfig(
     encoder="tiny",
@@ -115,8 +113,6 @@ def test_other_images_in_the_same_folder_are_refused(unbroken):
         ({"batch_size": 0}, "`batch_size` must be at least 1"),
         ({"learning_rate": 0.0}, "`learning_rate` must be positive"),
         ({"patience": 0}, "`patience` must be at least 1, got 0"),
-        ({"precision": "float16"}, "`precision` must be one of float32, bfloat16, auto, got 'float16'"),
-        ({"precision": "bfloat16"}, r"`precision` must be 'float32' or 'auto' if beta is not 0, got .* beta 4.0"),
         ({"alpha": float("nan")}, "alpha"),
         ({"beta": -1.0}, "beta"),
         ({"smooth_fraction": 2.0}, "fraction"),
@@ -227,7 +223,7 @@ def test_patience_ends_a_run_that_gets_no_better_also_an_interrupted_one(tmp_pat
 def test_a_run_with_all_its_epochs_says_so_and_has_no_warnings(unbroken):
     said = result(unbroken)
     assert (said["ended"], said["stop_reason"], said["warnings"]) == ("epochs", None, [])
-    assert said["config"]["precision"] == "float32"
+    assert said["config"]["precision"] == "32-true"
 
 
 def test_images_that_do_not_differ_are_a_collapse_that_is_named(tmp_path, monkeypatch):
@@ -249,58 +245,58 @@ def test_a_run_that_diverges_leaves_a_checkpoint_of_finite_weights(tmp_path):
     assert not (tmp_path / "encoder.json").exists()
 
 
-def test_a_run_keeps_the_precision_that_auto_began_with(tmp_path, monkeypatch):
-    config = replace(CONFIG, beta=0.0, epochs=1, precision="auto")
-    monkeypatch.setattr(precision, "try_bfloat16", lambda: Trial(None, "SIGILL"))
-    with pytest.raises(KeyboardInterrupt):
-        pretrain(images(32), config, out=tmp_path, callbacks=[Break(1, KeyboardInterrupt())])
-    monkeypatch.setattr(precision, "try_bfloat16", lambda: Trial(9.0))  # on another machine
-    pretrain(images(32), config, out=tmp_path)
-    assert result(tmp_path)["config"]["precision"] == "float32"
-
-
-def test_auto_does_not_try_bfloat16_where_it_would_round_r_c_away(tmp_path, monkeypatch):
-    monkeypatch.setattr(precision, "try_bfloat16", None)
-    pretrain(images(16), replace(CONFIG, epochs=1, precision="auto"), out=tmp_path)
-    assert result(tmp_path)["config"]["precision"] == "float32"
-
-
-def test_bfloat16_on_a_machine_without_it_leaves_no_run_behind(tmp_path, monkeypatch):
-    monkeypatch.setattr(precision, "try_bfloat16", lambda: Trial(None, "a test of it ended by SIGILL"))
-    with pytest.raises(ValueError, match=r"`precision` must be .* on this machine, got 'bfloat16', .* SIGILL"):
-        pretrain(images(16), replace(CONFIG, beta=0.0, precision="bfloat16"), out=tmp_path / "run")
+def test_half_precision_is_refused_where_it_would_round_r_c_away(tmp_path):
+    with pytest.raises(ValueError, match="`fabric`"):
+        pretrain(images(16), CONFIG, out=tmp_path / "run", fabric=default_fabric(precision="bf16-mixed"))
     assert not (tmp_path / "run").exists()
 
 
-IN_CHILD = """
-import sys
-from dataclasses import replace
-from pathlib import Path
-sys.path[:0] = [sys.argv[1], str(Path(sys.argv[1]).parent)]  # test_pretraining, image_cases
-from test_pretraining import *
-
-precision.try_bfloat16 = lambda: Trial(9.0)
-out = Path(sys.argv[2])
-config = replace(CONFIG, beta=0.0, precision="auto")
-pretrain(images(32), config, out=out / "whole")
-with pytest.raises(RuntimeError):
-    pretrain(images(32), config, out=out / "broken", callbacks=[Break(3, RuntimeError(), after=False)])
-precision.try_bfloat16 = lambda: Trial(0.1)  # slow where it goes on
-pretrain(images(32), config, out=out / "broken")
-pretrain(images(32), replace(config, precision="float32"), out=out / "float32")
-"""
+def test_a_run_goes_on_in_the_precision_that_it_began_with(tmp_path):
+    config = replace(CONFIG, beta=0.0, epochs=1)
+    with pytest.raises(KeyboardInterrupt):
+        pretrain(images(32), config, out=tmp_path, callbacks=[Break(1, KeyboardInterrupt())])
+    with pytest.raises(ValueError, match="different: precision"):
+        pretrain(images(32), config, out=tmp_path, fabric=default_fabric(precision="bf16-mixed"))
 
 
-@pytest.mark.slow
-def test_a_run_in_bfloat16_goes_on_as_if_nothing_had_happened(tmp_path, request):
-    """Run in a child process, which a processor without bfloat16 may kill."""
-    words = [sys.executable, "-c", IN_CHILD, str(request.path.parent), str(tmp_path)]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    if done.returncode < 0:
-        pytest.skip("bfloat16 does not work on this machine")
-    assert done.returncode == 0, done.stderr
-    assert result(tmp_path / "broken")["config"]["precision"] == "bfloat16"
-    assert weights(tmp_path / "broken") == weights(tmp_path / "whole")
-    assert weights(tmp_path / "float32") != weights(tmp_path / "whole")
-    layers = [result(tmp_path / name)["layers"]["relu4"]["information"] for name in ("whole", "float32")]
-    assert layers[0] == pytest.approx(layers[1], rel=0.05)
+# Results and augmentation
+
+
+class StopAfter(Callback):
+    def __init__(self, step):
+        self.step = step
+
+    def on_step_end(self, state, metrics):
+        if state.step == self.step:
+            state.stop("enough")
+
+
+def test_a_run_that_ends_early_says_so(tmp_path):
+    config = replace(CONFIG, batch_size=8)
+    pretrain(images(20), config, out=tmp_path, callbacks=[StopAfter(4)])
+    said = result(tmp_path)
+    assert (said["steps"], said["ended"], said["stop_reason"]) == (4, "early stop", "enough")
+    assert said["images_per_second"] > 0
+
+
+def test_an_image_is_mirrored_or_shifted_by_hand(monkeypatch):
+    """Width 8: shifts by -1, 0 or 1, edges repeated. The first image is shifted down and right, the second mirrored."""
+    batch = np.arange(128, dtype=np.uint8).reshape(2, 8, 8, 1)
+    draws = iter([np.array([0, 1]), np.array([[0, 0], [1, 1]])])
+    monkeypatch.setattr(np.random, "randint", lambda *bounds: next(draws))
+    first, second = pretraining._augmented(batch)[..., 0]
+    assert first[0].tolist() == first[1].tolist() == [0, 0, 1, 2, 3, 4, 5, 6]
+    assert first[2].tolist() == [8, 8, 9, 10, 11, 12, 13, 14]
+    assert second.tolist() == batch[1, :, ::-1, 0].tolist()
+
+
+def test_shifts_reach_an_eighth_of_the_width_to_all_sides_and_half_are_mirrored():
+    picture = np.zeros((1, 16, 16, 3), np.uint8)
+    picture[0, 8, 7] = 255  # a single point away from the middle
+    np.random.seed(0)  # noqa: NPY002
+    found = pretraining._augmented(np.repeat(picture, 2000, axis=0))
+    rows, columns = zip(*(np.argwhere(image[..., 0] == 255)[0] for image in found), strict=True)
+    assert set(rows) == {6, 7, 8, 9, 10}
+    assert set(columns) == {5, 6, 7, 8, 9, 10}  # 7 by up to 2, or in the mirror 8 by up to 2
+    for column in (5, 10):  # one of five shifts moves an image there, but never its mirror image
+        assert np.mean(np.array(columns) == column) == pytest.approx(0.1, abs=0.03)

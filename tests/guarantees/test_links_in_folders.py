@@ -43,7 +43,7 @@ def victim(tmp_path):
     """A folder outside, with the names of files that runs and models clean up."""
     folder = tmp_path / "victim"
     (folder / "checkpoints").mkdir(parents=True)
-    for name in ("step-000000001.safetensors", ".step-1.x.tmp.safetensors", ".a.x.tmp.json", "weights-0.safetensors"):
+    for name in ("step-000000001-0.pt", ".step-1.x.tmp.pt", ".a.x.tmp.json", "weights-0.safetensors"):
         (folder / name).write_text("years of work")
         (folder / "checkpoints" / name).write_text("years of work")
     (folder / "notes.txt").write_text("years of work")
@@ -58,7 +58,7 @@ LINKS = {
     "checkpoints": "../victim",
     "metrics.jsonl": "../victim/notes.txt",
     ".lock": "../victim/notes.txt",
-    "checkpoints/step-000000009.safetensors": "../../victim/step-000000001.safetensors",
+    "checkpoints/step-000000009-0.pt": "../../victim/step-000000001-0.pt",
 }
 
 

@@ -55,7 +55,7 @@ def test_two_runs_do_not_share_a_folder(tmp_path):
 
 def test_what_a_killed_writer_left_is_removed(tmp_path):
     run(tmp_path)
-    left = [tmp_path / ".metrics.x1.tmp.jsonl", tmp_path / "checkpoints" / ".step-000000002.x2.tmp.safetensors"]
+    left = [tmp_path / ".metrics.x1.tmp.jsonl", tmp_path / "checkpoints" / ".step-000000002-1.x2.tmp.pt"]
     for path in left:
         path.write_bytes(b"half")
     run(tmp_path)

@@ -3,7 +3,8 @@ import math
 import pytest
 
 from neuralbayes.training import read_metrics
-from neuralbayes.training.metrics import Means, MetricsFile
+from neuralbayes.training.metrics import MetricsFile
+from neuralbayes.training.run_folder import Means
 
 
 def test_lines_come_back_with_nan_for_what_json_cannot_say(tmp_path):

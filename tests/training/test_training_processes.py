@@ -11,6 +11,7 @@ from lightning_fabric import Fabric
 from process_cases import results_of_launched, results_of_ranks
 from torch import nn
 
+import neuralbayes as nb
 from neuralbayes.training import Batches, Callback, train
 
 X = torch.linspace(-1, 1, 21).reshape(21, 1)
@@ -57,12 +58,22 @@ def trained(fabric, folder, callbacks=()):
     return network.weight.item(), network.bias.item(), state.history
 
 
+def fitted_weights(fabric=None):
+    """Eight updates by `nb.fit` with micro-batches; the batches of an epoch have 9, 9 and 3 rows."""
+    torch.manual_seed(3)
+    network = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 3)).double()
+    rows = torch.randn(21, 2, dtype=torch.float64)
+    nb.fit(nb.MIM(), network, rows, max_steps=8, batch_size=9, microbatch_size=4, fabric=fabric)
+    return torch.cat([parameter.detach().flatten() for parameter in network.parameters()])
+
+
 def in_one_of_two(folder, rank):
     fabric = Fabric(accelerator="cpu", devices=2, strategy="ddp")
     fabric.launch()
     unbroken = trained(fabric, folder / "unbroken")
     ends = [trained(fabric, folder / "broken", [KillAt()]), trained(fabric, folder / "broken", [SignalToOne()])]
-    return {"unbroken": unbroken, "ends": ends, "resumed": trained(fabric, folder / "broken")}
+    fitted = fitted_weights(fabric)
+    return {"fitted": fitted, "unbroken": unbroken, "ends": ends, "resumed": trained(fabric, folder / "broken")}
 
 
 def test_two_processes_train_as_one(tmp_path):
@@ -72,6 +83,9 @@ def test_two_processes_train_as_one(tmp_path):
     for rank in ranks:
         assert rank["ends"] == ["KilledError", "SystemExit"]  # a signal to one process ends both
         assert rank["resumed"] == rank["unbroken"]
+
+    assert torch.equal(ranks[0]["fitted"], ranks[1]["fitted"])
+    torch.testing.assert_close(ranks[0]["fitted"], fitted_weights(), rtol=0, atol=1e-9)
 
     # The same weights as one process that sees the whole batches, from the start of rank 0.
     torch.manual_seed(0)

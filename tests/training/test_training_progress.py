@@ -6,10 +6,10 @@ from rich.console import Console
 from neuralbayes.training import progress
 
 
-def run(**options):
+def run(interval=10.0, **options):
     with progress(4, description="epoch", **options) as display:
         for step in range(display.completed, 4):
-            display.advance(samples=32, metrics={"loss": 1 / (step + 1)})
+            display.advance(samples=32, metrics={"loss": 1 / (step + 1)}, interval=interval)
 
 
 def test_nothing_is_shown_when_off(capsys):
@@ -31,7 +31,7 @@ def test_metrics_of_one_kind_stand_together(capsys):
     metrics = {"loss": 17.53412, "mi/relu1": 0.122149, "dead/relu1": 0.0, "mi/relu2": 0.0861, "dead/relu2": 0.25}
     with progress(1) as display:
         display.advance(samples=100, metrics=metrics)
-    assert capsys.readouterr().out.startswith("step 1/1  loss 17.53  mi 0.122 0.0861  dead 0 0.25  ")
+    assert capsys.readouterr().out.startswith("step 1/1  loss 17.53  mi 0.1221 0.0861  dead 0 0.25  ")
 
 
 @pytest.mark.parametrize("width", [50, 100])
@@ -44,7 +44,7 @@ def test_a_terminal_of_any_width_shows_all_of_it(width):
     last = " ".join(screen.getvalue().rsplit("step ", 1)[1].split())
     assert "3/9" in last
     assert "left" in last
-    assert "loss 17.53 mi 0.143 0.286 0.429 0.571 dead 0.143 0.286 0.429 0.571" in last
+    assert "loss 17.53 mi 0.1429 0.2857 0.4286 0.5714 dead 0.1429 0.2857 0.4286 0.5714" in last
     assert "samples/s" in last
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from neuralbayes.training.schedule import constant, cosine, scheduled
+from neuralbayes.training import Batches, constant, cosine, train
 
 
 def test_cosine_by_hand():
@@ -26,22 +26,40 @@ def test_cosine_refuses_what_is_not_a_share(arguments):
         cosine(**arguments)
 
 
-def test_rates_follow_the_schedule_per_group_and_come_back():
-    first, second = nn.Linear(1, 1), nn.Linear(1, 1)
-    groups = [{"params": first.parameters(), "lr": 1.0}, {"params": second.parameters(), "lr": 0.1}]
+def rates_of(schedule, n_steps):
+    """Learning rates of two groups at each step of a run, and after it."""
+    network = nn.Sequential(nn.Linear(1, 1), nn.Linear(1, 1))
+    groups = [{"params": network[0].parameters(), "lr": 1.0}, {"params": network[1].parameters(), "lr": 0.1}]
     optimizer = torch.optim.SGD(groups)
-    with scheduled(optimizer, lambda progress: progress, total_steps=4) as set_rate:
-        set_rate(1)
-        assert [group["lr"] for group in optimizer.param_groups] == pytest.approx([0.375, 0.0375])
-    assert [group["lr"] for group in optimizer.param_groups] == [1.0, 0.1]
+    seen = []
+
+    def step(network, batch):
+        seen.append([group["lr"] for group in optimizer.param_groups])
+        network(batch).sum().backward()
+        return {}
+
+    batches = Batches(2, 2)
+    train(
+        network,
+        step,
+        batches,
+        fetch=lambda i: i[:, None].float(),
+        optimizer=optimizer,
+        schedule=schedule,
+        max_steps=n_steps,
+    )
+    return seen, [group["lr"] for group in optimizer.param_groups]
+
+
+def test_rates_follow_the_schedule_per_group_and_come_back():
+    seen, after = rates_of(lambda progress: progress, 4)
+    assert seen[1] == pytest.approx([0.375, 0.0375])
+    assert after == [1.0, 0.1]
 
 
 def test_no_step_of_warmup_and_decay_is_spent_on_a_rate_of_zero():
-    optimizer = torch.optim.SGD(nn.Linear(1, 1).parameters(), lr=1.0)
-    with scheduled(optimizer, cosine(warmup=0.5), total_steps=4) as set_rate:
-        for step in range(4):
-            set_rate(step)
-            assert optimizer.param_groups[0]["lr"] > 0
+    seen, _ = rates_of(cosine(warmup=0.5), 4)
+    assert min(map(min, seen)) > 0
 
 
 def test_constant_is_one():

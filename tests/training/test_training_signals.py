@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from neuralbayes.training.signals import deferred_signals
+from neuralbayes.training.loop import deferred_signals
 
 
 @pytest.fixture

@@ -13,15 +13,19 @@ from neuralbayes.training.checks import check_integer
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
+    from rich.text import Text
 
 
 class Display:
     """Counts steps and samples, and shows them: on a bar of rich, in lines, or not at all."""
 
-    def __init__(self, total: int, completed: int = 0, bar: Progress | None = None, line: str = "") -> None:
+    def __init__(
+        self, total: int, completed: int = 0, bar: Progress | None = None, below: Text | None = None, line: str = ""
+    ) -> None:
         self.total = total
         self.completed = completed
         self._bar = bar
+        self._below = below  # the numbers have a line of their own, for narrow terminals
         self._line = line  # what a line begins with; no lines without it
         self._started_at = completed
         self._start = self._printed = time.monotonic()
@@ -32,9 +36,9 @@ class Display:
         self.completed += 1
         self._samples += samples
         now = time.monotonic()
-        if self._bar is not None:
-            numbers = self._summary(metrics or {}, now - self._start)
-            self._bar.update(self._bar.task_ids[0], completed=self.completed, numbers=numbers)
+        if self._bar is not None and self._below is not None:
+            self._bar.update(self._bar.task_ids[0], completed=self.completed)
+            self._below.plain = self._summary(metrics or {}, now - self._start)
         elif self._line and (self.completed == self.total or now - self._printed >= interval):
             self._printed = now
             numbers = self._summary(metrics or {}, now - self._start)
@@ -89,14 +93,17 @@ def progress(
         yield Display(total, completed)
         return
 
-    from rich.console import Console
+    from rich.console import Console, Group
+    from rich.live import Live
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.text import Text
 
     console = console or Console()
     if not console.is_terminal:
         yield Display(total, completed, line=description)
         return
-    columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("left"))
-    with Progress(*columns, "{task.fields[numbers]}", console=console) as bar:
-        bar.add_task(description, total=total, completed=completed, numbers="")
-        yield Display(total, completed, bar)
+    bar = Progress("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("left"))
+    bar.add_task(description, total=total, completed=completed)
+    below = Text()
+    with Live(Group(bar, below), console=console):
+        yield Display(total, completed, bar, below)
