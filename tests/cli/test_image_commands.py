@@ -122,7 +122,7 @@ def test_settings_override_the_preset(data, tmp_path):
         "--smooth-fraction": "0.5",
         "--schedule": "constant",
         "--patience": "3",
-        "--precision": "auto",
+        "--precision": "32-true",
         "--seed": "7",
     }
     words = [word for option in options.items() for word in option]
@@ -141,7 +141,7 @@ def test_settings_override_the_preset(data, tmp_path):
         "smooth_fraction": 0.5,
         "schedule": "constant",
         "patience": 3,
-        "precision": "float32",  # the choice of auto
+        "precision": "32-true",
         "augment": True,
         "seed": 7,
         "batch_size": 16,
@@ -204,7 +204,7 @@ def test_a_folder_of_other_things_is_not_written_to(capsys, data, tmp_path):
         (["--limit", "0"], "--limit must be at least 1"),
         (["--learning-rate", "0"], "`learning_rate` must be positive"),
         (["--patience", "0"], "`patience` must be at least 1, got 0"),
-        (["--precision", "bfloat16"], "`precision` must be 'float32' or 'auto' if beta is not 0"),
+        (["--precision", "bf16-mixed"], "precision '32-true' if beta is not 0"),
         (["--size", "16"], "at least 22x22 pixels"),
         (["--encoder", "huge"], "--encoder"),
         (["--split", "unlabeled"], "must hold one of the arrays"),
@@ -240,7 +240,7 @@ def test_tensorboard_if_asked(data, tmp_path):
 
 
 def test_tensorboard_without_the_extra_is_said_before_anything_is_done(capsys, data, tmp_path, monkeypatch):
-    monkeypatch.setattr("neuralbayes.training.tensorboard.find_spec", lambda name: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert main(["pretrain", str(data), *TINY, "--tensorboard", "--out", str(tmp_path / "r")]) == 2
     assert "pip install 'neuralbayes[track]'" in said(capsys)[1]
     assert not (tmp_path / "r").exists()
