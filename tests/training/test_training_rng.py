@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from neuralbayes.training.rng import noise_of_each_rank, seeded_globally
+from neuralbayes.training.rng import noise_of_rank, seeded_globally
 
 
 def states() -> tuple[Any, ...]:
@@ -47,16 +47,7 @@ def test_each_process_draws_noise_of_its_own() -> None:
     before = states()
     drawn = []
     for rank in (0, 1, 1):
-        with noise_of_each_rank(mock.Mock(world_size=2, global_rank=rank), seed=3):
+        with noise_of_rank(mock.Mock(world_size=2, global_rank=rank), seed=3):
             drawn.append(torch.rand(2).tolist())
     assert drawn[0] != drawn[1] == drawn[2]
     assert states() == before
-
-
-def test_a_process_alone_draws_on_from_the_callers_generator() -> None:
-    torch.manual_seed(5)
-    expected = torch.rand(4).tolist()
-    torch.manual_seed(5)
-    with noise_of_each_rank(mock.Mock(world_size=1, global_rank=0), seed=3):
-        drawn = torch.rand(2).tolist()
-    assert drawn + torch.rand(2).tolist() == expected

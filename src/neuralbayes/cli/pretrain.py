@@ -246,7 +246,7 @@ def _tensorboard(folder: Path) -> Any:
 
     if find_spec("tensorboard") is None:
         raise ImportError("--tensorboard needs tensorboard: pip install 'neuralbayes[track]'")
-    from lightning_fabric.loggers import TensorBoardLogger
+    from lightning_fabric.loggers.tensorboard import TensorBoardLogger
 
     return TensorBoardLogger(folder.parent, name=folder.name, version="")
 

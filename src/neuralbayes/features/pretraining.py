@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -32,7 +33,7 @@ from neuralbayes.training.checks import check_integer
 from neuralbayes.training.fit import objective_step
 from neuralbayes.training.inference import evaluation_mode
 from neuralbayes.training.loop import train
-from neuralbayes.training.rng import noise_of_each_rank, seeded_globally
+from neuralbayes.training.rng import noise_of_rank, seeded_globally
 from neuralbayes.training.run_folder import open_run
 from neuralbayes.training.schedule import constant, cosine
 
@@ -222,7 +223,8 @@ def pretrain(
             fabric, lambda: Normalization.fit(source, per=config.normalize, progress=verbose)
         )
         encoder = ImageEncoder(config.encoder, source.shape, normalization)
-        states = fabric.to_device(HiddenStates(encoder.network, STATES, config.scales))
+        states = HiddenStates(encoder.network, STATES, config.scales)
+        fabric.to_device(states)
         watch = _Watch(states, encoder.prepare(source.read(np.arange(min(WATCHED, len(source))))))
         gradients = objective_step(
             objective,
@@ -240,7 +242,7 @@ def pretrain(
 
         if folder is not None:  # only after all settings and images have been checked
             rank_zero_result(fabric, lambda: open_run(folder, "mim", settings))
-        with noise_of_each_rank(fabric, config.seed):
+        with noise_of_rank(fabric, config.seed) if fabric.world_size > 1 else nullcontext():
             state = train(
                 states,
                 step,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -24,7 +25,7 @@ from neuralbayes.training.batches import batches_for
 from neuralbayes.training.callbacks import Callback, StopOnNaN, TrainingState
 from neuralbayes.training.checks import check_integer
 from neuralbayes.training.loop import train
-from neuralbayes.training.rng import noise_of_each_rank
+from neuralbayes.training.rng import noise_of_rank
 from neuralbayes.training.run_folder import open_run
 from neuralbayes.training.schedule import Schedule, constant
 
@@ -152,7 +153,8 @@ def fit(
         minimised = {"objective": described(objective), "marginal": marginal}
         minimised |= {} if smoothness is None else {"smoothness": described(smoothness)}
         rank_zero_result(fabric, lambda: open_run(Path(out), "fit", minimised))
-    with noise_of_each_rank(fabric, seed):
+    # A single process keeps its generators.
+    with noise_of_rank(fabric, seed) if fabric.world_size > 1 else nullcontext():
         state = train(
             network,
             step,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -54,11 +54,6 @@ def seeded_globally(seed: int) -> Iterator[None]:
             random.setstate(earlier[1])  # set when resuming
 
 
-@contextmanager
-def noise_of_each_rank(fabric: Fabric, seed: int) -> Iterator[None]:
-    """With several processes, seed each differently from `seed`; a single process keeps its generators."""
-    if fabric.world_size == 1:
-        yield
-    else:
-        with seeded_globally(int(np.random.SeedSequence([seed, fabric.global_rank]).generate_state(1)[0])):
-            yield
+def noise_of_rank(fabric: Fabric, seed: int) -> AbstractContextManager[None]:
+    """Seed the generators of this process, one of several, differently from those of the others."""
+    return seeded_globally(int(np.random.SeedSequence([seed, fabric.global_rank]).generate_state(1)[0]))
