@@ -14,13 +14,11 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.utils.data import Dataset
 
-from neuralbayes.distributed.processes import default_fabric, n_processes, placed, rank_zero_result
-from neuralbayes.distributed.sharding import any_sharded
+from neuralbayes.distributed import default_fabric, n_processes, placed, rank_zero_result
 from neuralbayes.gradients.exact import Marginal, backward
-from neuralbayes.objectives.base import Objective
-from neuralbayes.objectives.reference import described
+from neuralbayes.objectives.base import Objective, WeightedSum
+from neuralbayes.objectives.description import described
 from neuralbayes.objectives.smoothness import Smoothness
-from neuralbayes.objectives.weighted import WeightedSum
 from neuralbayes.training.batches import batches_for
 from neuralbayes.training.callbacks import Callback, StopOnNaN
 from neuralbayes.training.checks import check_integer
@@ -179,8 +177,7 @@ def fit(
             fabric=fabric,
         )
     network.eval()
-    if not any_sharded(network):
-        network.to(origin)
+    network.to(origin)
     return state
 
 

@@ -161,8 +161,8 @@ def pretrain(
         Print errors only.
     """
     from neuralbayes.data.images import load_images
-    from neuralbayes.distributed.processes import default_fabric, rank_zero_result
-    from neuralbayes.objectives.reference import named_objective
+    from neuralbayes.distributed import default_fabric, rank_zero_result
+    from neuralbayes.objectives.description import named_objective
     from neuralbayes.system.files import inside
     from neuralbayes.training import TensorBoard
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,8 +13,7 @@ from torch import Tensor, nn
 
 from neuralbayes.data.normalize import Normalization, Per
 from neuralbayes.data.sources import Images, ImageSource, as_source
-from neuralbayes.distributed.processes import default_fabric, placed, rank_zero_result, share_weights, sum_over_ranks
-from neuralbayes.distributed.sharding import any_sharded, gathered
+from neuralbayes.distributed import default_fabric, placed, rank_zero_result, share_weights, sum_over_ranks
 from neuralbayes.features.encoder import WIDTHS, ImageEncoder
 from neuralbayes.system.files import write_json
 from neuralbayes.training import Callback
@@ -126,7 +124,6 @@ def train_encoder(
     fabric = default_fabric() if fabric is None else fabric
     with seeded_globally(config.seed):
         learner = make_learner(source, _normalization(source, config.normalize, fabric, verbose))
-        whole = copy.deepcopy(learner.encoder)
         learner.network = placed(fabric, learner.network)
 
         def fetch(indices: Tensor) -> Tensor | tuple[Tensor, Tensor]:
@@ -148,11 +145,7 @@ def train_encoder(
                 verbose=verbose,
                 fabric=fabric,
             )
-        encoder = learner.encoder
-        if any_sharded(encoder):
-            whole.load_state_dict(gathered(encoder.state_dict()))
-            encoder = whole
-        encoder.eval()
+        encoder = learner.encoder.eval()
         result |= rank_zero_result(fabric, lambda: learner.finish(encoder, folder))
         share_weights(fabric, encoder)  # `finish` may have selected weights of an earlier step
     if folder is not None and fabric.is_global_zero:

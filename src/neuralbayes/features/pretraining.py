@@ -15,14 +15,14 @@ from torch import Tensor, nn
 from neuralbayes.bayes import mutual_information, posterior, prior
 from neuralbayes.data.normalize import Normalization
 from neuralbayes.data.sources import ImageSource
-from neuralbayes.distributed.processes import default_fabric, rank_zero_result
+from neuralbayes.distributed import default_fabric, rank_zero_result
 from neuralbayes.features.encoder import STATES, ImageEncoder, is_dead, state_use
 from neuralbayes.features.encoder_training import EncoderConfig, Learner, train_encoder
 from neuralbayes.fitting import objective_step
 from neuralbayes.gradients.exact import Marginal
 from neuralbayes.networks.hidden import HiddenStates
 from neuralbayes.objectives import MIM, Objective, Smoothness, WeightedSum
-from neuralbayes.objectives.reference import described
+from neuralbayes.objectives.description import described
 from neuralbayes.system.files import read_json, write_tensors
 from neuralbayes.training import Callback, WarnOnCollapse
 from neuralbayes.training.config import check_choice

@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 import torch
 
-from neuralbayes.distributed.sharding import gathered
 from neuralbayes.training.checks import check_integer, check_number
 from neuralbayes.training.state import TrainingState
 
@@ -96,9 +95,9 @@ class StopOnNaN(Callback):
     def _bad_gradients(state: TrainingState) -> list[str]:
         gradients = {n: p.grad for n, p in state.network.named_parameters() if p.grad is not None}
         # First one number for all parameters: checking each would wait for the device each time.
-        if gathered(torch.nn.utils.get_total_norm(gradients.values())).isfinite():
+        if torch.nn.utils.get_total_norm(gradients.values()).isfinite():
             return []
-        names = [name for name, gradient in gradients.items() if not gathered(gradient).isfinite().all()]
+        names = [name for name, gradient in gradients.items() if not gradient.isfinite().all()]
         return [f"the gradient of {name!r} is not finite" for name in names] or ["the gradient norm is infinite"]
 
 

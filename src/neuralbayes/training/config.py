@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from neuralbayes.distributed.processes import default_fabric, rank_zero_result
+from neuralbayes.distributed import default_fabric, rank_zero_result
 from neuralbayes.system.files import read_json, write_json
 from neuralbayes.system.limits import peak_memory
 from neuralbayes.training.batches import batches_for

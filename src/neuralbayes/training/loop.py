@@ -13,14 +13,14 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from neuralbayes.distributed.dealing import share
-from neuralbayes.distributed.processes import (
+from neuralbayes.distributed import (
     agreed_metrics,
     check_fabric,
     default_fabric,
     gather,
     largest_over_ranks,
     lost_peers_explained,
+    share,
 )
 from neuralbayes.training.batches import Batches
 from neuralbayes.training.callbacks import Callback
@@ -122,11 +122,9 @@ def train(
     Notes
     -----
     **Several processes.** Each process takes its share of every batch. `step` must compute the gradient of the *global*
-    batch on every process, as `neuralbayes.backward` does; `global_batch` helps with other losses. The loop therefore
-    neither wraps the network in DistributedDataParallel nor averages gradients. It starts all processes from the
-    weights of rank 0 (before FSDP2 shards a network, every process must have the same weights). After each step, it
-    checks that the gradients are bitwise equal; otherwise all processes raise a ValueError before the update. The order
-    of the samples is that of rank 0. Metrics are averaged, weighted by the shares. A share can be empty if the last
+    batch on every process, as `neuralbayes.backward` does. The loop therefore neither wraps the network in
+    DistributedDataParallel nor averages gradients. It starts all processes from the weights of rank 0. The order of the
+    samples is that of rank 0. Metrics are averaged, weighted by the shares. A share can be empty if the last
     batch of an epoch is smaller than the number of processes. The loop does not seed random generators: seed each rank
     differently for different noise. If a process ends, the others raise ConnectionError as soon as they need it.
 
@@ -189,7 +187,7 @@ def train(
                     batch = fabric.to_device(fetch(part))
                     with fabric.autocast():
                         local_metrics = _numbers(step(network, batch), "`step`")
-                    metrics = agreed_metrics(fabric, local_metrics, len(part), parameters)
+                    metrics = agreed_metrics(fabric, local_metrics, len(part))
                     agreed = True
                     for callback in callbacks:
                         callback.on_gradients(state, metrics)

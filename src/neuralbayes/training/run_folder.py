@@ -32,8 +32,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from filelock import FileLock, Timeout
 from torch import Tensor, nn
 
-from neuralbayes.distributed.processes import gather, rank_zero_result, share_weights
-from neuralbayes.distributed.sharding import gathered, load_network, load_optimizer
+from neuralbayes.distributed import gather, rank_zero_result, share_weights
 from neuralbayes.system.files import inside, remove_temporaries, write_tensors
 from neuralbayes.training.batches import Batches
 from neuralbayes.training.callbacks import Callback
@@ -124,7 +123,7 @@ class Run:
         now = before_step or self._changed_by_forward()
         rng = gather(self._fabric, now["rng"])
         state = self.state
-        weights, optimizer = gathered(state.network.state_dict()), gathered(state.optimizer.state_dict())
+        weights, optimizer = state.network.state_dict(), state.optimizer.state_dict()
         if not self._fabric.is_global_zero:
             return
         MetricsFile(self._run_dir / METRICS_FILE).sync()
@@ -199,8 +198,8 @@ class Run:
             for name, weights in saved["network"].items():
                 if name in parameters and weights.isnan().any():
                     raise ValueError(f"the weights {name!r} hold NaN")
-            load_network(self.state.network, saved["network"])
-            load_optimizer(self.state.optimizer, saved["optimizer"])
+            self.state.network.load_state_dict(saved["network"])
+            self.state.optimizer.load_state_dict(saved["optimizer"])
             for name, item in self._stateful.items():
                 item.load_state_dict(saved["stateful"][name])
             for name, callback in self._callbacks.items():
