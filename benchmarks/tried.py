@@ -35,9 +35,9 @@ from neuralbayes.clusters import fit, training
 from neuralbayes.clusters.fit import fit_clusters
 from neuralbayes.clusters.smooth_step import Step, smooth_step
 from neuralbayes.clusters.training import ClusterOptions, Fetch, Trained, default_steps, train_states
-from neuralbayes.gradients.replay import frozen_buffers
+from neuralbayes.gradients.passes import frozen_buffers
 from neuralbayes.objectives import DML, MIM, smoothness
-from neuralbayes.objectives.running import RunningPrior
+from neuralbayes.objectives import RunningPrior
 from neuralbayes.objectives.virtual_adversarial import virtual_adversarial
 from neuralbayes.probes.clustering_accuracy import clustering_accuracy
 from neuralbayes.training.progress import progress

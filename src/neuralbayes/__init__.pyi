@@ -27,8 +27,6 @@ from .objectives import Objective as Objective
 from .objectives import RunningPrior as RunningPrior
 from .objectives import Smoothness as Smoothness
 from .objectives import WeightedSum as WeightedSum
-from .objectives import dml_loss as dml_loss
-from .objectives import mim_loss as mim_loss
 from .objectives import smoothness as smoothness
 from .probes import ProbeResult as ProbeResult
 from .probes import probe as probe

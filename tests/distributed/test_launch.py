@@ -3,7 +3,7 @@
 import pytest
 
 from neuralbayes.distributed.launch import Share, launched_share, n_cores, n_threads
-from neuralbayes.distributed.processes import default_fabric
+from neuralbayes.distributed import default_fabric
 
 
 @pytest.mark.parametrize(

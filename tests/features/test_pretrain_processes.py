@@ -19,7 +19,7 @@ from process_cases import child, results_of_launched
 from torch import Tensor
 
 from neuralbayes import PretrainConfig, pretrain
-from neuralbayes.distributed.processes import default_fabric
+from neuralbayes.distributed import default_fabric
 from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.training import Callback, TrainingState
 

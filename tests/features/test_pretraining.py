@@ -11,7 +11,7 @@ import torch
 from image_cases import Break
 
 from neuralbayes.data.sources import ArraySource
-from neuralbayes.distributed.processes import default_fabric
+from neuralbayes.distributed import default_fabric
 from neuralbayes.features import pretraining
 from neuralbayes.features.encoder import STATES, ImageEncoder
 from neuralbayes.features.pretraining import PRESETS, PretrainConfig, pretrain

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 import neuralbayes as nb
-from neuralbayes.objectives.reference import described, named_objective
+from neuralbayes.objectives.description import described, named_objective
 
 SOURCE = """
 from __future__ import annotations

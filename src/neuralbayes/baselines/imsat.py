@@ -18,7 +18,7 @@ from neuralbayes.baselines.headed import HeadedEncoder
 from neuralbayes.clusters.smooth_step import smooth_step
 from neuralbayes.data.normalize import Normalization
 from neuralbayes.data.sources import Images, ImageSource
-from neuralbayes.distributed.processes import default_fabric
+from neuralbayes.distributed import default_fabric
 from neuralbayes.features.encoder_training import EncoderConfig, Learner, train_encoder
 from neuralbayes.features.tables import BLOCK, RowsEncoder, mean_variance_scale
 from neuralbayes.networks.encoders import mlp

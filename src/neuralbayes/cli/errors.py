@@ -26,7 +26,7 @@ PACKAGES = {"yaml": "pyyaml"}
 
 SMALLER = {
     "label": "Use fewer columns or rows, or --model with a .npy or .parquet file, which is read in blocks.",
-    "pretrain": "Use a smaller --microbatch or a smaller --encoder.",
+    "pretrain": "Use a smaller --microbatch, --recompute, or a smaller --encoder.",
     "sweep": "Use fewer --workers or --set microbatch_size=50.",
     "reproduce": "Use fewer --workers.",
     "embed": "Use fewer --workers.",

@@ -70,6 +70,7 @@ def pretrain(
     batch: int | None = None,
     microbatch: int | None = None,
     marginal: Literal["minibatch", "running", "exact"] | None = None,
+    recompute: bool | None = None,
     epochs: int | None = None,
     patience: int | None = None,
     learning_rate: float | None = None,
@@ -118,6 +119,8 @@ def pretrain(
         Images that pass through the network at once.
     marginal
         How p(z) is computed: over the micro-batch, as a running mean, or over the whole batch.
+    recompute
+        Use less memory and more time.
     epochs
         Passes over the data.
     patience
@@ -155,8 +158,8 @@ def pretrain(
         Print errors only.
     """
     from neuralbayes.data.images import load_images
-    from neuralbayes.distributed.processes import default_fabric, rank_zero_result
-    from neuralbayes.objectives.reference import named_objective
+    from neuralbayes.distributed import default_fabric, rank_zero_result
+    from neuralbayes.objectives.description import named_objective
     from neuralbayes.system.files import inside
 
     given = {
@@ -169,6 +172,7 @@ def pretrain(
         "batch_size": batch,
         "microbatch_size": microbatch,
         "marginal": marginal,
+        "recompute": recompute,
         "epochs": epochs,
         "patience": patience,
         "learning_rate": learning_rate,

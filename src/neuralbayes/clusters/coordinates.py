@@ -12,7 +12,6 @@ from torch import Tensor
 
 from neuralbayes.clusters.points import Array, Read, blocks, span
 from neuralbayes.clusters.typicality import Typicality, split_rows
-from neuralbayes.distributed.processes import default_fabric, rank_zero_result
 from neuralbayes.networks.states import StateNetwork
 
 EQUAL = 0.01
@@ -80,7 +79,7 @@ class Coordinates:
 def fit_typicality(
     read: Read, seen: NDArray[np.bool_], network: StateNetwork, n_dimensions: int, rng: np.random.RandomState
 ) -> tuple[Coordinates, Typicality]:
-    """Fit coordinates and typicality to a bounded number of samples; all processes get the result of rank 0.
+    """Fit coordinates and typicality to a bounded number of samples.
 
     Parameters
     ----------
@@ -92,14 +91,10 @@ def fit_typicality(
         Maximum number of principal components.
     rng : RandomState
     """
-
-    def fitted() -> tuple[Coordinates, Typicality]:
-        reference, calibration = split_rows(seen, rng)
-        coordinates = Coordinates.fit(read, reference, network, n_dimensions, rng)
-        near, held_out = (
-            np.concatenate([coordinates(network, x) for x in blocks(read, rows, verbose=False)] or [np.empty((0, 0))])
-            for rows in (reference, calibration)
-        )
-        return coordinates, Typicality.fit(near, held_out.reshape(-1, near.shape[1]))
-
-    return rank_zero_result(default_fabric(), fitted)
+    reference, calibration = split_rows(seen, rng)
+    coordinates = Coordinates.fit(read, reference, network, n_dimensions, rng)
+    near, held_out = (
+        np.concatenate([coordinates(network, x) for x in blocks(read, rows, verbose=False)] or [np.empty((0, 0))])
+        for rows in (reference, calibration)
+    )
+    return coordinates, Typicality.fit(near, held_out.reshape(-1, near.shape[1]))

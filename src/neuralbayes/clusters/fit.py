@@ -50,7 +50,6 @@ from neuralbayes.clusters.training import (
     target_sizes,
     train_states,
 )
-from neuralbayes.distributed.processes import default_fabric, rank_zero_result
 from neuralbayes.features.tables import SMALL
 from neuralbayes.neighbors import nearest_neighbors
 from neuralbayes.networks.states import MergedStates, StateNetwork
@@ -107,17 +106,9 @@ def fit_clusters(
     -------
     Clusters
     """
-    fabric = default_fabric()
-    options = replace(options, verbose=options.verbose and fabric.is_global_zero)
-
-    def sample() -> tuple[NDArray[np.int64], tuple[Tensor, Tensor, Tensor], np.random.RandomState]:
-        chosen = options.hints.draw(n_samples, options.max_samples, rng)
-        weight = options.hints.of(chosen).weight
-        return chosen, span(read, chosen, options.n_dimensions, options.standardize, rng, weight), rng
-
-    # All processes take samples, neighbours and random numbers from rank 0, so they merge in the same way.
-    chosen, (center, scale, components), rng = rank_zero_result(fabric, sample)
+    chosen = options.hints.draw(n_samples, options.max_samples, rng)
     hints = options.hints.of(chosen)
+    center, scale, components = span(read, chosen, options.n_dimensions, options.standardize, rng, hints.weight)
     options = replace(options, hints=hints)
     frame = StateNetwork(center, scale[:, None] * components, nn.Identity(), torch.eye(1))
     parts, moved_parts = [], []
@@ -128,9 +119,7 @@ def fit_clusters(
             moved_parts.append(torch.stack([frame.normalize(moved(x, rng)) for _ in several], dim=1))
     points, versions = torch.cat(parts), torch.cat(moved_parts) if moved_parts else None
     n_neighbors = min(options.n_neighbors, len(points) - 1)
-    distance, neighbors = rank_zero_result(
-        fabric, lambda: nearest_neighbors(points.numpy(), n_neighbors, verbose=options.verbose)
-    )
+    distance, neighbors = nearest_neighbors(points.numpy(), n_neighbors, verbose=options.verbose)
     radius = torch.from_numpy(options.radius * distance[:, -1]).float()
     if body is not None:
         frame = StateNetwork(center, scale, nn.Identity(), torch.eye(1))
@@ -141,7 +130,7 @@ def fit_clusters(
     n_products = options.batch_size * (points.shape[1] + options.n_hidden + options.n_states) * options.n_hidden
     n_threads = 1 if body is None and n_products < SMALL else None
     large = body is None and n_products * options.max_iter > LARGE
-    half = large and rank_zero_result(fabric, bfloat16_is_faster)
+    half = large and bfloat16_is_faster()
     merges = options.n_clusters not in (1, options.n_states) or (hints.constrain and options.n_clusters != 1)
     for_clusters = replace(options, max_iter=merges * (options.max_iter // 2))
     for_states = replace(options, max_iter=options.max_iter - for_clusters.max_iter)
@@ -175,7 +164,7 @@ def fit_clusters(
             network = state_network(body, fetch, points.shape[1], options)
             called = InBfloat16(network) if half else network
             trained = train_states(called, fetch, radius, for_states, versions)
-        joint, merging, of_classes = rank_zero_result(fabric, partial(merged, network))
+        joint, merging, of_classes = merged(network)
         starts.append(_Start(network, called, joint, merging, of_classes, trained))
     if options.n_clusters is None:  # losses with different numbers of clusters cannot be compared
         starts = [min(starts, key=_objective)]
@@ -193,17 +182,16 @@ def fit_clusters(
 
     best = min(starts, key=_objective)
     membership = best.membership(n_clusters)
-    weight = hints.weight
-
-    def separated() -> NDArray[np.float64]:
-        return separation_of(_posteriors(MergedStates(best.network, membership), fetch, len(chosen)), neighbors, weight)
-
+    separation = np.zeros(1)
+    if n_clusters > 1:
+        p_zx = _posteriors(MergedStates(best.network, membership), fetch, len(chosen))
+        separation = separation_of(p_zx, neighbors, hints.weight)
     return Clusters(
         StateNetwork(frame.center, frame.basis, best.network, membership),
         n_dimensions=points.shape[1],
         joint=best.joint,
         merging=best.merging,
-        separation=rank_zero_result(fabric, separated) if n_clusters > 1 else np.zeros(1),
+        separation=separation,
         objective=best.trained.objective,
         loss_curve=best.trained.loss_curve,
         n_iter=best.trained.n_iter,

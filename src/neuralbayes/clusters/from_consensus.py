@@ -32,7 +32,6 @@ from neuralbayes.clusters.space import Space, make_space, thinned
 from neuralbayes.clusters.starts import base_partitions
 from neuralbayes.clusters.taught import taught_votes
 from neuralbayes.clusters.training import ClusterOptions, Trained, state_network, train_from_votes
-from neuralbayes.distributed.processes import default_fabric, rank_zero_result
 from neuralbayes.features.tables import SMALL
 from neuralbayes.networks.states import StateNetwork, WithStates
 from neuralbayes.system.devices import device_of, torch_device, working_copy
@@ -84,11 +83,8 @@ def fit_from_consensus(
     -------
     Clusters
     """
-    fabric = default_fabric()
-    options = replace(options, verbose=options.verbose and fabric.is_global_zero)
     auto = options.n_clusters is None
-
-    def voted() -> tuple[NDArray[np.int64], Space, Tensor, dict[str, list[float]], np.random.RandomState]:
+    with threadpool_limits(1 if n_samples < FEW else None):
         chosen = options.hints.draw(n_samples, options.max_samples, rng)
         hints = options.hints.of(chosen)
         space = make_space(
@@ -106,18 +102,10 @@ def fit_from_consensus(
         if n_clusters is None:
             n_clusters, selection = choose_number(thinned(space, hints), options.max_clusters)
             n_clusters = max(n_clusters, least_number(hints, None))
-        if n_clusters == 1:
-            return chosen, space, torch.ones(len(chosen), 1), selection, rng
-        partitions = base_partitions(space, n_clusters, rng, hints)
-        shares = agree(list(partitions.values()), n_clusters, rng, hints)
-        if len(hints.classes):
-            free = base_partitions(space, n_clusters, rng, Hints(hints.weight))
-            shares = taught_votes(shares, list(free.values()), space, hints)
-        return chosen, space, torch.from_numpy(shares).float(), selection, rng
-
-    with threadpool_limits(1 if n_samples < FEW else None):
-        chosen, space, shares, selection, rng = rank_zero_result(fabric, voted)
-    n_clusters, n_dimensions = shares.shape[1], space.points.shape[1]
+        shares = torch.ones(len(chosen), 1)
+        if n_clusters > 1:
+            shares = _voted(space, n_clusters, rng, hints)
+    n_dimensions = space.points.shape[1]
     batch_size = max(options.batch_size, 4 * n_clusters)
     options = replace(
         options,
@@ -160,9 +148,7 @@ def fit_from_consensus(
     pool = options.hints.pool()
     rows = slice(None) if pool is None else pool
     floor = space.noise.T @ space.floor @ space.noise
-    cooled = rank_zero_result(
-        fabric, lambda: calibrated_temperature(logits[rows], space.denoised[rows], floor, shares[rows])
-    )
+    cooled = calibrated_temperature(logits[rows], space.denoised[rows], floor, shares[rows])
     divide_logits(network, cooled)
     p_zx = (logits / cooled).softmax(dim=1).numpy()
     weight = options.hints.weight
@@ -183,6 +169,16 @@ def fit_from_consensus(
         n_hidden=options.n_hidden,
         selection=selection,
     )
+
+
+def _voted(space: Space, n_clusters: int, rng: np.random.RandomState, hints: Hints) -> Tensor:
+    """Share of the votes for each cluster: (n_rows, n_clusters)."""
+    partitions = base_partitions(space, n_clusters, rng, hints)
+    shares = agree(list(partitions.values()), n_clusters, rng, hints)
+    if len(hints.classes):
+        free = base_partitions(space, n_clusters, rng, Hints(hints.weight))
+        shares = taught_votes(shares, list(free.values()), space, hints)
+    return torch.from_numpy(shares).float()
 
 
 def without_empty(p_zx: NDArray[np.floating], joint: NDArray[np.floating]) -> Tensor:

@@ -10,8 +10,6 @@ from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import randomized_svd
 from torch import Tensor
 
-from neuralbayes.distributed.processes import default_fabric, rank_zero_result
-
 N_ITER = 5
 """Number of power iterations, as in scikit-learn's TruncatedSVD."""
 
@@ -29,8 +27,6 @@ def fit_reduction(
     unit: bool = False,
 ) -> Tensor:
     """Compute the right singular vectors of the rows at the indices `chosen`, which stay sparse.
-
-    All processes get the result of rank 0.
 
     Parameters
     ----------
@@ -58,16 +54,12 @@ def fit_reduction(
             [0.0000],
             [0.8000]], dtype=torch.float64)
     """
-
-    def fitted() -> Tensor:
-        some = rows[chosen].astype(np.float64)
-        if unit:
-            some = normalize(some)
-        if weight is not None:
-            some = (sp.diags_array(np.sqrt(weight[chosen])) @ some).tocsr()
-        _, values, vectors = randomized_svd(some, min(n_components, *some.shape), n_iter=N_ITER, random_state=rng)
-        kept = values > SMALLEST * values[0]
-        kept[0] = True
-        return torch.from_numpy(vectors[kept].T.copy())
-
-    return rank_zero_result(default_fabric(), fitted)
+    some = rows[chosen].astype(np.float64)
+    if unit:
+        some = normalize(some)
+    if weight is not None:
+        some = (sp.diags_array(np.sqrt(weight[chosen])) @ some).tocsr()
+    _, values, vectors = randomized_svd(some, min(n_components, *some.shape), n_iter=N_ITER, random_state=rng)
+    kept = values > SMALLEST * values[0]
+    kept[0] = True
+    return torch.from_numpy(vectors[kept].T.copy())

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from neuralbayes.bayes import conditional_entropy, entropy, prior
 from neuralbayes.clusters.anchors import Held
-from neuralbayes.distributed.global_batch import GlobalBatch, global_batch
-from neuralbayes.gradients.replay import frozen_buffers
+from neuralbayes.gradients.passes import frozen_buffers
 from neuralbayes.objectives import Objective
 from neuralbayes.objectives.base import interior_posterior
 from neuralbayes.objectives.virtual_adversarial import virtual_adversarial
@@ -41,24 +39,21 @@ def smooth_step(
     Returns
     -------
     callable
-        A step with the metrics "loss", "change" (R_VAT) and "mi". With several processes, p(z), the statistics of batch
-        normalisation and the gradient are computed over the batches of all processes.
+        A step with the metrics "loss", "change" (R_VAT) and "mi".
     """
 
     def train_step(network: nn.Module, batch: tuple[Tensor, ...]) -> dict[str, Tensor]:
-        with global_batch(network, batch) as whole:
-            x, radius, *versions = whole.samples
-            logits, of_anchors = (whole(x), None) if held is None else held.beside(whole, x)
-            near = _one_of(versions[0], whole) if versions else x
-            change = _change(whole, network, near, radius, logits, n_iterations, step)
-            p_zx = interior_posterior(logits)
-            p_z = whole.mean(prior(p_zx))
-            of_samples, of_prior = objective.per_sample(p_zx, p_z).mean(), objective.of_prior(p_z)
-            of_this_process = whole.share * (change + weight * of_samples)
-            of_all = weight * of_prior if of_anchors is None else weight * of_prior + of_anchors
-            torch.autograd.backward(of_this_process + of_all / whole.n_processes)
+        x, radius, *versions = batch
+        logits, of_anchors = (network(x), None) if held is None else held.beside(network, x)
+        near = _one_of(versions[0]) if versions else x
+        change = _change(network, near, radius, logits, n_iterations, step)
+        p_zx = interior_posterior(logits)
+        p_z = prior(p_zx)
+        of_samples, of_prior = objective.per_sample(p_zx, p_z).mean(), objective.of_prior(p_z)
+        of_all = weight * of_prior if of_anchors is None else weight * of_prior + of_anchors
+        torch.autograd.backward((change + weight * of_samples) + of_all)
         loss = change + weight * (of_samples + of_prior)
-        h_z, h_zx = entropy(p_z.detach(), dim=0), whole.mean(conditional_entropy(p_zx.detach()))
+        h_z, h_zx = entropy(p_z.detach(), dim=0), conditional_entropy(p_zx.detach())
         return {"loss": loss, "change": change, "mi": (h_z - h_zx).clamp_min(0.0)}
 
     return train_step
@@ -81,37 +76,24 @@ def imitation_step(*, n_iterations: int = 1, step: float = 0.1, held: Held | Non
     """
 
     def train_step(network: nn.Module, batch: tuple[Tensor, ...]) -> dict[str, Tensor]:
-        with global_batch(network, batch) as whole:
-            x, radius, target = whole.samples
-            logits, of_anchors = (whole(x), None) if held is None else held.beside(whole, x)
-            change = _change(whole, network, x, radius, logits, n_iterations, step)
-            loss = change + nn.functional.cross_entropy(logits, target)
-            of_this_process = whole.share * loss
-            if of_anchors is not None:
-                of_this_process = of_this_process + of_anchors / whole.n_processes
-            torch.autograd.backward(of_this_process)
+        x, radius, target = batch
+        logits, of_anchors = (network(x), None) if held is None else held.beside(network, x)
+        change = _change(network, x, radius, logits, n_iterations, step)
+        loss = change + nn.functional.cross_entropy(logits, target)
+        torch.autograd.backward(loss if of_anchors is None else loss + of_anchors)
         return {"loss": loss, "change": change}
 
     return train_step
 
 
-def _one_of(versions: Tensor, whole: GlobalBatch[Any]) -> Tensor:
+def _one_of(versions: Tensor) -> Tensor:
     """Draw one version of each sample at random: (n, n_versions, *features) -> (n, *features)."""
-    uniform = torch.special.ndtr(whole.noise(versions.new_empty(len(versions))))
+    uniform = torch.special.ndtr(torch.randn(len(versions), device=versions.device, dtype=versions.dtype))
     chosen = (uniform * versions.shape[1]).long().clamp_max(versions.shape[1] - 1)
     return versions[torch.arange(len(versions), device=versions.device), chosen]
 
 
-def _change(
-    whole: GlobalBatch[Any],
-    network: nn.Module,
-    x: Tensor,
-    radius: Tensor,
-    logits: Tensor,
-    n_iterations: int,
-    step: float,
-) -> Tensor:
+def _change(network: nn.Module, x: Tensor, radius: Tensor, logits: Tensor, n_iterations: int, step: float) -> Tensor:
     with frozen_buffers(network):  # running statistics come from the unchanged samples only
-        return virtual_adversarial(
-            whole, x, radius, clean=logits, n_iterations=n_iterations, step=step, start=whole.noise(x)
-        )
+        start = torch.randn(x.shape, device=x.device, dtype=x.dtype)
+        return virtual_adversarial(network, x, radius, clean=logits, n_iterations=n_iterations, step=step, start=start)

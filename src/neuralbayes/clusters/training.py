@@ -16,7 +16,7 @@ from neuralbayes.clusters.anchors import Anchors, Held
 from neuralbayes.clusters.hints import NO_HINTS, Hints
 from neuralbayes.clusters.smooth_step import Step, imitation_step, smooth_step
 from neuralbayes.features.tables import even_batches
-from neuralbayes.gradients.replay import frozen_buffers
+from neuralbayes.gradients.passes import frozen_buffers
 from neuralbayes.networks.encoders import mlp
 from neuralbayes.networks.states import MergedStates, WithStates
 from neuralbayes.objectives import MIM, Objective

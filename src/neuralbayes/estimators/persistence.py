@@ -220,7 +220,7 @@ def _fitted_names(estimator: BaseEstimator) -> list[str]:
 def _plain(value: Any) -> Any:
     """Convert a parameter to JSON types, tuples to lists; None if impossible, as for a random generator."""
     if isinstance(value, Objective | WeightedSum):
-        from neuralbayes.objectives.reference import described
+        from neuralbayes.objectives.description import described
 
         return described(value)  # only training needs it: a loaded model only describes it
     if isinstance(value, np.generic):

@@ -19,12 +19,12 @@ from torch import Tensor, nn
 from neuralbayes.bayes import mutual_information, posterior, prior
 from neuralbayes.data.normalize import Normalization, Per
 from neuralbayes.data.sources import as_source
-from neuralbayes.distributed.processes import default_fabric, rank_zero_result
+from neuralbayes.distributed import default_fabric, rank_zero_result
 from neuralbayes.features.encoder import STATES, WIDTHS, ImageEncoder, is_dead, state_use
 from neuralbayes.gradients.exact import Marginal
 from neuralbayes.networks.hidden import HiddenStates
 from neuralbayes.objectives import MIM, Objective, Smoothness, WeightedSum
-from neuralbayes.objectives.reference import described
+from neuralbayes.objectives.description import described
 from neuralbayes.system.files import write_json, write_tensors
 from neuralbayes.system.limits import peak_memory
 from neuralbayes.training.batches import batches_for
@@ -78,6 +78,8 @@ class PretrainConfig:
         Images per update, and per pass through the network, over all processes.
     marginal : {"minibatch", "running", "exact"}
         How p(z) is computed; the paper uses "minibatch".
+    recompute : bool
+        Use less memory and more time; see :func:`neuralbayes.backward`.
     epochs : int
     patience : int, optional
         Stop after this many epochs without improvement of the loss, which includes R_c and is averaged over an epoch.
@@ -108,6 +110,7 @@ class PretrainConfig:
     batch_size: int = 4000
     microbatch_size: int = 500
     marginal: Marginal = "minibatch"
+    recompute: bool = True
     epochs: int = 100
     patience: int | None = None
     learning_rate: float = 1e-3
@@ -141,6 +144,7 @@ PRESETS = {
         batch_size=100,
         microbatch_size=100,
         marginal="running",
+        recompute=False,
         epochs=12,
         learning_rate=1e-2,
         schedule="cosine",
@@ -231,6 +235,7 @@ def pretrain(
             microbatch_size=config.microbatch_size,
             marginal=config.marginal,
             smoothness=Smoothness(config.beta, scale=config.noise_scale, fraction=config.smooth_fraction),
+            recompute=config.recompute,
         )
 
         def fetch(indices: Tensor) -> Tensor:

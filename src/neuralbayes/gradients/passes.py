@@ -1,27 +1,140 @@
-"""The forward and backward pass of a micro-batch: their order, and which activations are kept."""
+"""A micro-batch and the passes over it: how a batch is split, a pass repeated exactly, and a gradient computed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial, reduce
-from typing import Any
+from numbers import Integral
 
 import torch
-from torch import Tensor
-from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
+from torch import Tensor, nn
 
 from neuralbayes.bayes import weighted_sum
-from neuralbayes.gradients.microbatches import Microbatch
-from neuralbayes.objectives.base import Objective, interior_posterior
+from neuralbayes.distributed import Processes
+from neuralbayes.objectives.base import Objective, Outputs, as_list, interior_posterior
 from neuralbayes.objectives.smoothness import Smoothness
-from neuralbayes.objectives.weighted import Outputs, as_list
-
-EXPENSIVE = 256
-"""Multiplications per output element above which activations are kept instead of recomputed."""
-
 
 PART_BYTES = 2**22
-"""Size of the pieces for evaluating the terms of an output."""
+"""Size of the pieces in which the terms of an output are evaluated."""
+
+
+@dataclass
+class Microbatch:
+    x: Tensor
+    weight: Tensor  # (n,), sums to 1 over all micro-batches of all processes
+    seed: int
+    present: bool  # whether it has samples, or only matches the micro-batches of other processes
+
+
+def microbatches(
+    network: nn.Module,
+    batch: Tensor,
+    microbatch_size: int | None,
+    sample_weight: Tensor | None,
+    processes: Processes,
+) -> list[Microbatch]:
+    """Split the batch into micro-batches with weights and seeds, as many on every process."""
+    if not isinstance(network, nn.Module):
+        raise TypeError(
+            "`network` must be a torch.nn.Module, whose buffers and random numbers can be the same in every pass, "
+            f"got {type(network).__name__}"
+        )
+    if not isinstance(batch, Tensor) or batch.ndim < 1:
+        raise TypeError(f"`batch` must be a tensor of shape (n_samples, *features), got {type(batch).__name__}")
+    largest = processes.largest(len(batch), batch.device)
+    if largest == 0:
+        raise ValueError(f"`batch` must have at least one sample, got shape {tuple(batch.shape)}")
+    size = largest if microbatch_size is None else microbatch_size
+    if isinstance(size, bool) or not isinstance(size, Integral) or size < 1:
+        raise ValueError(f"`microbatch_size` must be an integer of at least 1, got {microbatch_size!r}")
+    weight = torch.ones(len(batch), device=batch.device, dtype=_weight_dtype(network, batch))
+    if sample_weight is not None:
+        sample_weight = torch.as_tensor(sample_weight)
+        if sample_weight.shape != weight.shape or not bool((sample_weight >= 0).all()):
+            raise ValueError(
+                f"`sample_weight` must hold {len(batch)} non-negative numbers, got shape {tuple(sample_weight.shape)}"
+            )
+        weight = sample_weight.to(weight)
+    total = processes.sum(weight.sum())
+    if not (bool(torch.isfinite(total)) and float(total) > 0):
+        raise ValueError("`sample_weight` must be finite and have a positive sum")
+    n_chunks = -(-largest // int(size))
+    seeds = torch.randint(2**62, (n_chunks,)).tolist()
+    n = len(batch)
+    if n < n_chunks:
+        # A process with fewer samples takes part in every sum with samples of weight 0, each in its own piece.
+        missing = n_chunks - n
+        batch = torch.cat([batch, batch.new_zeros(missing, *batch.shape[1:])])
+        weight = torch.cat([weight, weight.new_zeros(missing)])
+    pieces = zip(batch.tensor_split(n_chunks), (weight / total).tensor_split(n_chunks), seeds, strict=True)
+    return [Microbatch(x, w, seed, present=i < n) for i, (x, w, seed) in enumerate(pieces)]
+
+
+def _weight_dtype(network: nn.Module, batch: Tensor) -> torch.dtype:
+    """float64 if the network or its input is, so that the gradient is exact in float64; otherwise float32."""
+    double = batch.dtype == torch.float64 or any(p.dtype == torch.float64 for p in network.parameters())
+    return torch.float64 if double else torch.float32
+
+
+class BufferState:
+    """A snapshot of the buffers of networks, such as the running statistics of batch normalisation."""
+
+    def __init__(self, *networks: nn.Module) -> None:
+        self._owners = [(module, dict(module._buffers)) for network in networks for module in network.modules()]
+        self._values = [
+            (tensor, tensor.detach().clone())
+            for _, buffers in self._owners
+            for tensor in buffers.values()
+            if tensor is not None
+        ]
+
+    def restore(self) -> None:
+        """Restore every buffer, including reassigned ones, and remove new ones."""
+        for tensor, value in self._values:
+            # Through `.data`: a graph before its backward pass must not see a new version.
+            tensor.data.copy_(value)
+        for module, buffers in self._owners:
+            for name in module._buffers.keys() - buffers.keys():
+                delattr(module, name)
+            for name, buffer in buffers.items():
+                setattr(module, name, buffer)
+
+
+@contextmanager
+def frozen_buffers(network: nn.Module, at: BufferState | None = None) -> Iterator[None]:
+    """Undo the changes of forward passes inside the block to the buffers; start from those of `at`, if given."""
+    before = BufferState(network)
+    if at is not None:
+        at.restore()
+    try:
+        yield
+    finally:
+        before.restore()
+
+
+@contextmanager
+def seeded(seed: int, device: torch.device) -> Iterator[Callable[[], bool]]:
+    """Draw random numbers, such as dropout masks, from `seed`, and restore the global generators.
+
+    Yields
+    ------
+    callable
+        Returns whether any random numbers have been drawn inside the block, on the CPU or on `device`.
+    """
+    cuda = [device] if device.type == "cuda" else []
+
+    def drawn() -> bool:
+        states = [torch.get_rng_state(), *map(torch.cuda.get_rng_state, cuda)]
+        fresh = [torch.Generator(d).manual_seed(seed).get_state() for d in (torch.device("cpu"), *cuda)]
+        return not all(map(torch.equal, states, fresh))
+
+    with torch.random.fork_rng(devices=cuda):
+        torch.default_generator.manual_seed(seed)  # torch.manual_seed would query every backend
+        if cuda:
+            torch.cuda.manual_seed(seed)
+        yield drawn
 
 
 class Term:
@@ -36,6 +149,8 @@ class Term:
         Detached from its graph.
     weight : Tensor of shape (n_samples,)
         Weights of the samples in the whole batch.
+    part : int
+        Number of samples that are evaluated at a time.
     p_z, slope : Tensor of shape (n_states, *spatial)
         E and G = dJ/dE, set before the backward pass.
     """
@@ -43,11 +158,15 @@ class Term:
     p_z: Tensor
     slope: Tensor
 
-    def __init__(self, factor: float, objective: Objective, output: Tensor, weight: Tensor) -> None:
+    def __init__(
+        self, factor: float, objective: Objective, output: Tensor, weight: Tensor, part_bytes: int = PART_BYTES
+    ) -> None:
         self.factor = factor
         self.objective = objective
         self.output = output.detach()
         self.weight = weight
+        # Samples are independent, and a small piece stays in the processor's cache.
+        self.part = max(1, part_bytes // max(1, self.output[0].nbytes))
 
     def prior(self, weight: Tensor) -> Tensor:
         """Weighted sum of p(z|x) over the samples."""
@@ -61,8 +180,7 @@ class Term:
         """The value of the sample terms, and the gradient of the objective with respect to the output."""
         gradient = torch.empty_like(self.output)
         values = []
-        size = self._part()
-        parts = zip(*(torch.split(t, size) for t in (self.output, self.weight, gradient)), strict=True)
+        parts = zip(*(torch.split(t, self.part) for t in (self.output, self.weight, gradient)), strict=True)
         with torch.enable_grad():
             for output, weight, result in parts:
                 leaf = output.detach().requires_grad_()
@@ -74,13 +192,8 @@ class Term:
         return self.factor * torch.stack(values).sum(), gradient
 
     def _sum(self, weight: Tensor, function: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-        size = self._part()
-        parts = zip(torch.split(self.output, size), torch.split(weight, size), strict=True)
+        parts = zip(torch.split(self.output, self.part), torch.split(weight, self.part), strict=True)
         return reduce(torch.add, (function(interior_posterior(output), w) for output, w in parts))
-
-    def _part(self) -> int:
-        """Number of samples per piece. Samples are independent, and a small piece stays in the processor's cache."""
-        return max(1, PART_BYTES // max(1, self.output[0].nbytes))
 
 
 class Passed:
@@ -185,33 +298,6 @@ def slope(function: Callable[[Tensor], Tensor], p_z: Tensor) -> tuple[Tensor, Te
             return value, torch.zeros_like(p_z)
         (gradient,) = torch.autograd.grad(value, leaf, materialize_grads=True)
     return value.detach(), gradient
-
-
-def lean(function: Callable[[Tensor], Outputs]) -> Callable[[Tensor], Outputs]:
-    """Wrap a function so that its backward pass keeps only expensive results and recomputes the rest."""
-
-    def call(x: Tensor) -> Outputs:
-        result: Outputs = checkpoint(
-            function,
-            x,
-            use_reentrant=False,
-            preserve_rng_state=False,
-            context_fn=partial(create_selective_checkpoint_contexts, _policy),
-        )
-        return result
-
-    return call
-
-
-def _policy(_context: Any, operation: Any, *arguments: Any, **_options: Any) -> CheckpointPolicy:
-    aten = torch.ops.aten
-    if operation is aten.convolution.default:
-        cost = arguments[1].shape[1:].numel()
-    elif operation in (aten.mm.default, aten.bmm.default, aten.addmm.default):
-        cost = arguments[-1].shape[-2]
-    else:
-        cost = 0
-    return CheckpointPolicy.MUST_SAVE if cost >= EXPENSIVE else CheckpointPolicy.PREFER_RECOMPUTE
 
 
 def _cut(outputs: Outputs) -> Outputs:

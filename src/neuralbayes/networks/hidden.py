@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from torch import Tensor, nn
@@ -49,50 +49,55 @@ class HiddenStates(nn.Module):
         self.network = network
         self.names = list(names)
         self.scales = list(scales)
-        self._wanted = self._all = [(name, scale) for scale in scales for name in names]
-        self._last = self._all[-1:]  # of the states that the network has
+        self._order = [(name, scale) for scale in scales for name in names]
 
     def forward(self, x: Tensor) -> dict[str, Tensor]:
-        with self._recorded({name for name, _ in self._wanted}) as states:
-            self.network(x)
-        found = [(name, scale) for name, scale in self._wanted if scale in states[name]]
-        self._last = found[-1:]
-        return {name if scale == 1 else f"{name}/{scale}": states[name][scale] for name, scale in found}
-
-    @contextmanager
-    def _recorded(self, names: Set[str]) -> Iterator[dict[str, dict[int, Tensor]]]:
         states: dict[str, dict[int, Tensor]] = {}
 
         def record(name: str, output: Tensor) -> None:
             # Pool here, not after the network, so that the backward pass reaches the pooling together with the state.
-            larger = [scale for scale in self.scales if scale > 1 and output.ndim == 4]
-            states[name] = {1: output, **{scale: _average_pool(output, scale) for scale in larger}}
+            states[name] = {scale: _average_pool(output, scale) for scale in self._scales_of(output)}
 
+        with self._recorded(record):
+            self.network(x)
+        found = [(name, scale) for name, scale in self._order if scale in states[name]]
+        return {name if scale == 1 else f"{name}/{scale}": states[name][scale] for name, scale in found}
+
+    def last_state(self, x: Tensor) -> Tensor:
+        """The last of the states that a call returns, without keeping the others: (n_samples, channels, *spatial)."""
+        last = (-1, x)
+
+        def record(name: str, output: Tensor) -> None:
+            nonlocal last
+            places = [(self._order.index((name, scale)), scale) for scale in self._scales_of(output)]
+            place, scale = max(places, default=(-1, 1))
+            if place >= last[0]:
+                last = place, _average_pool(output, scale)
+
+        with self._recorded(record):
+            self.network(x)
+        return last[1]
+
+    def _scales_of(self, state: Tensor) -> list[int]:
+        return [scale for scale in self.scales if scale == 1 or state.ndim == 4]
+
+    @contextmanager
+    def _recorded(self, record: Callable[[str, Tensor], None]) -> Iterator[None]:
+        """Call `record` with each hidden state and its name inside the block."""
         modules = dict(self.network.named_modules())
         hooks = [
             modules[name].register_forward_hook(lambda _module, _inputs, output, name=name: record(name, output))
-            for name in names
+            for name in set(self.names)
         ]
         try:
-            yield states
+            yield
         finally:
             for hook in hooks:
                 hook.remove()
 
 
-@contextmanager
-def last_state_only(network: nn.Module) -> Iterator[None]:
-    """Make each :class:`HiddenStates` in `network` return only its last state, and keep no other."""
-    found = [module for module in network.modules() if isinstance(module, HiddenStates)]
-    for module in found:
-        module._wanted = module._last
-    try:
-        yield
-    finally:
-        for module in found:
-            module._wanted = module._all
-
-
 def _average_pool(state: Tensor, scale: int) -> Tensor:
     """P(scale, scale, 0, avg), with windows no larger than the state: (n, C, H, W) -> (n, C, H', W')."""
+    if scale == 1:
+        return state
     return nn.functional.avg_pool2d(state, (min(scale, state.shape[2]), min(scale, state.shape[3])))

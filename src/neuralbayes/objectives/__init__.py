@@ -4,12 +4,10 @@ Subclass `Objective` to define your own. `MIM` and `DML` are the objectives of t
 objectives to several outputs of a network, and `Smoothness` is the regulariser R_c.
 """
 
-from neuralbayes.objectives.base import Objective
-from neuralbayes.objectives.dml import DML, dml_loss
-from neuralbayes.objectives.mim import MIM, mim_loss
-from neuralbayes.objectives.running import RunningPrior
+from neuralbayes.objectives.base import Objective, RunningPrior, WeightedSum
+from neuralbayes.objectives.dml import DML
+from neuralbayes.objectives.mim import MIM
 from neuralbayes.objectives.smoothness import Smoothness, smoothness
-from neuralbayes.objectives.weighted import WeightedSum
 
 __all__ = [
     "DML",
@@ -18,7 +16,5 @@ __all__ = [
     "RunningPrior",
     "Smoothness",
     "WeightedSum",
-    "dml_loss",
-    "mim_loss",
     "smoothness",
 ]

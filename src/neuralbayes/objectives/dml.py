@@ -91,17 +91,3 @@ class DML(Objective):
 
     def extra_repr(self) -> str:
         return f"alpha={self.alpha}, weights={self.weights!r}"
-
-
-def dml_loss(
-    logits: Tensor, sample_weight: Tensor | None = None, *, alpha: float = 0.0, weights: Weights = "equal"
-) -> Tensor:
-    """:class:`DML` as a function of logits of shape (n_samples, n_states, *spatial).
-
-    Examples
-    --------
-    >>> import torch
-    >>> dml_loss(torch.zeros(4, 3))
-    tensor(0.6931)
-    """
-    return DML(alpha, weights)(logits, sample_weight)  # type: ignore[no-any-return]

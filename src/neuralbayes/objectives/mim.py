@@ -135,23 +135,6 @@ class _Entropy(torch.autograd.Function):
         return result
 
 
-def mim_loss(
-    logits: Tensor,
-    alpha: float = 2.0,
-    version: Literal[1, 2] = 2,
-    target_prior: Sequence[float] | Tensor | None = None,
-    sample_weight: Tensor | None = None,
-) -> Tensor:
-    """:class:`MIM` as a function of logits of shape (n_samples, n_states, *spatial).
-
-    Examples
-    --------
-    >>> mim_loss(torch.zeros(4, 2), alpha=0.0, version=1)
-    tensor(0.)
-    """
-    return MIM(alpha, version, target_prior)(logits, sample_weight)  # type: ignore[no-any-return]
-
-
 def _checked_target(target_prior: Sequence[float] | Tensor) -> Tensor:
     target = torch.as_tensor(target_prior, dtype=torch.float64)
     if target.ndim != 1 or not bool((target > 0).all()) or not abs(float(target.sum()) - 1.0) < 1e-6:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from neuralbayes.bayes import normalized_weight, posterior
-from neuralbayes.objectives.weighted import Outputs, as_list
+from neuralbayes.objectives.base import Outputs, as_list
 from neuralbayes.system.autocast import widened, within_autocast, without_autocast
 
 Zeta = Literal["batch", "sample"]

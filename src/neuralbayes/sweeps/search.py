@@ -15,7 +15,7 @@ import optuna
 from neuralbayes.data.sources import Images
 from neuralbayes.features.encoder import MIN_SIDE
 from neuralbayes.features.pretraining import WATCHED, PretrainConfig
-from neuralbayes.objectives.reference import described, named_objective
+from neuralbayes.objectives.description import described, named_objective
 from neuralbayes.sweeps.crew import do_jobs
 from neuralbayes.sweeps.queue import Queue, Standing, standing
 from neuralbayes.sweeps.space import Space
@@ -44,7 +44,7 @@ class Plan:
     prune : bool
         Stop trials that are worse than the median of the others after an epoch.
     objective : str, optional
-        Objective instead of MIM, as in :func:`neuralbayes.objectives.reference.named_objective`.
+        Objective instead of MIM, as in :func:`neuralbayes.objectives.description.named_objective`.
     """
 
     pictures: Pictures

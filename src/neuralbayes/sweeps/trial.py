@@ -18,7 +18,7 @@ from neuralbayes.data.sources import Images, ImageSource, SubsetSource
 from neuralbayes.features.encoder import STATES, ImageEncoder, state_use
 from neuralbayes.features.pretraining import PretrainConfig, pretrain
 from neuralbayes.networks.hidden import HiddenStates
-from neuralbayes.objectives.reference import named_objective
+from neuralbayes.objectives.description import named_objective
 from neuralbayes.probes.features import checked_labels
 from neuralbayes.probes.protocol import probe_parts
 from neuralbayes.system.files import inside, read_json, write_json

@@ -15,12 +15,11 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.utils.data import Dataset
 
-from neuralbayes.distributed.processes import default_fabric, n_processes, placed, rank_zero_result
+from neuralbayes.distributed import default_fabric, n_processes, rank_zero_result
 from neuralbayes.gradients.exact import Marginal, backward
-from neuralbayes.objectives.base import Objective
-from neuralbayes.objectives.reference import described
+from neuralbayes.objectives.base import Objective, WeightedSum
+from neuralbayes.objectives.description import described
 from neuralbayes.objectives.smoothness import Smoothness
-from neuralbayes.objectives.weighted import WeightedSum
 from neuralbayes.training.batches import batches_for
 from neuralbayes.training.callbacks import Callback, StopOnNaN, TrainingState
 from neuralbayes.training.checks import check_integer
@@ -58,6 +57,7 @@ def fit(
     microbatch_size: int | None = None,
     marginal: Marginal = "exact",
     smoothness: Smoothness | None = None,
+    recompute: bool = False,
     optimizer: Optimizer | Callable[[Iterable[nn.Parameter]], Optimizer] = torch.optim.Adam,
     schedule: Schedule = constant,
     clip_norm: float | None = None,
@@ -93,6 +93,8 @@ def fit(
         How p(z) is computed: over the batch, as a running mean, or over each micro-batch.
     smoothness : Smoothness, optional
         Added as beta * R_c.
+    recompute : bool, default=False
+        Save memory; see :func:`neuralbayes.backward`.
     optimizer : Optimizer or callable, default=torch.optim.Adam
         An optimiser of the parameters of the network, or a function that creates one from them.
     schedule : callable, default=constant
@@ -141,14 +143,16 @@ def fit(
     >>> round(nb.mutual_information(network(x), from_logits=True).item(), 1)  # log 2 is 0.7
     0.7
     """
-    step = objective_step(objective, microbatch_size=microbatch_size, marginal=marginal, smoothness=smoothness)
+    step = objective_step(
+        objective, microbatch_size=microbatch_size, marginal=marginal, smoothness=smoothness, recompute=recompute
+    )
     if not isinstance(network, nn.Module):
         raise TypeError(f"`network` must be a torch.nn.Module, got {type(network).__name__}")
     samples = _samples(data, network)
     batches = batches_for(len(samples), batch_size, seed=seed, drop_last=drop_last)
     fabric = default_fabric(device=device) if fabric is None else fabric
     origin = next((parameter.device for parameter in network.parameters()), fabric.device)
-    network = placed(fabric, network)
+    fabric.to_device(network)
     if out is not None:
         minimised = {"objective": described(objective), "marginal": marginal}
         minimised |= {} if smoothness is None else {"smoothness": described(smoothness)}
@@ -183,6 +187,7 @@ def objective_step(
     microbatch_size: int | None = None,
     marginal: Marginal = "exact",
     smoothness: Smoothness | None = None,
+    recompute: bool = False,
 ) -> Step:
     """A step of :func:`neuralbayes.training.train` for an objective; parameters as in :func:`fit`."""
     if not isinstance(objective, Objective | WeightedSum):
@@ -192,7 +197,15 @@ def objective_step(
 
     def step(network: nn.Module, batch: Tensor) -> dict[str, Tensor]:
         size = None if microbatch_size is None else -(-microbatch_size // n_processes())
-        loss = backward(objective, network, batch, microbatch_size=size, marginal=marginal, smoothness=smoothness)
+        loss = backward(
+            objective,
+            network,
+            batch,
+            microbatch_size=size,
+            marginal=marginal,
+            smoothness=smoothness,
+            recompute=recompute,
+        )
         return {"loss": loss}
 
     return step

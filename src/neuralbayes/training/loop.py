@@ -16,8 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from neuralbayes.distributed.dealing import share
-from neuralbayes.distributed.processes import (
+from neuralbayes.distributed import (
     agreed_metrics,
     check_fabric,
     default_fabric,
@@ -181,7 +180,7 @@ def train(
                 for group, rate in zip(optimizer.param_groups, rates, strict=True):
                     group["lr"] = rate * factor
                 indices = batches.indices(state.step)
-                part = share(indices, fabric.global_rank, fabric.world_size)
+                part = indices[fabric.global_rank :: fabric.world_size]  # of this process
                 before = run.before_step()
                 network.train()
                 optimizer.zero_grad()

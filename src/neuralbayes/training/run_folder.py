@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from filelock import FileLock, Timeout
 from torch import Tensor, nn
 
-from neuralbayes.distributed.processes import gather, rank_zero_result, share_weights
+from neuralbayes.distributed import gather, rank_zero_result, share_weights
 from neuralbayes.system.files import inside, read_json, remove_temporaries, write_json, write_tensors
 from neuralbayes.training.batches import Batches
 from neuralbayes.training.callbacks import Callback, TrainingState

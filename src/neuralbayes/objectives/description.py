@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from torch import nn
 
-from neuralbayes.objectives.base import Objective
-from neuralbayes.objectives.weighted import WeightedSum
+from neuralbayes.objectives.base import Objective, WeightedSum
 
 
 def named_objective(reference: str) -> Objective | WeightedSum:

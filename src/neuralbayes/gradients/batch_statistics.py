@@ -1,4 +1,4 @@
-"""Batch normalisation over processes: record the statistics of a batch, share them, or replace them."""
+"""Batch statistics: record those of a batch, share them among processes, or replace them."""
 
 from __future__ import annotations
 

@@ -1,1 +1,0 @@
-"""Several processes: launching, sums, shards and batch normalisation."""
