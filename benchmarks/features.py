@@ -33,7 +33,7 @@ from threadpoolctl import threadpool_limits
 from turtle_objective import turtle
 
 import neuralbayes as nb
-from neuralbayes.probes.clustering_accuracy import clustering_accuracy
+from neuralbayes.clusters.accuracy import clustering_accuracy
 
 ROOT = Path(__file__).parents[1]
 SETS = {"CIFAR-10": ("cifar_features.npy", "cifar_labels.npy"), "CLINC150": ("clinc_emb.npy", "clinc_labels.npy")}

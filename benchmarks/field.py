@@ -31,7 +31,7 @@ from records import Record
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 from threadpoolctl import threadpool_limits
 
-from neuralbayes.probes.clustering_accuracy import clustering_accuracy
+from neuralbayes.clusters.accuracy import clustering_accuracy
 from neuralbayes.training.progress import progress
 
 ROOT = Path(__file__).parents[1]

@@ -106,7 +106,7 @@ def measure(results: Results, name: str, seeds: int) -> None:
                     "set": name,
                     "rule": rule,
                     "seed": seed,
-                    "accuracy": nb.baselines.clustering_accuracy(found, classes),
+                    "accuracy": nb.clustering_accuracy(found, classes),
                     "number": merging.standing_out(MOST_CLUSTERS),
                     "processor_seconds": seconds,
                 }

@@ -35,7 +35,7 @@ from sklearn.neighbors import NearestNeighbors
 
 import neuralbayes as nb
 from neuralbayes.estimators.clusterer import tensor_of
-from neuralbayes.probes.clustering_accuracy import clustering_accuracy
+from neuralbayes.clusters.accuracy import clustering_accuracy
 
 ROOT = Path(__file__).parents[1]
 N_CLUSTERS = 150

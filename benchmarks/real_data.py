@@ -36,7 +36,7 @@ from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_limits
 
 import neuralbayes as nb
-from neuralbayes.probes.clustering_accuracy import clustering_accuracy
+from neuralbayes.clusters.accuracy import clustering_accuracy
 
 ROOT = Path(__file__).parents[1]
 NAMES = (

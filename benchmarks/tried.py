@@ -39,7 +39,7 @@ from neuralbayes.gradients.passes import frozen_buffers
 from neuralbayes.objectives import DML, MIM, smoothness
 from neuralbayes.objectives import RunningPrior
 from neuralbayes.objectives.virtual_adversarial import virtual_adversarial
-from neuralbayes.probes.clustering_accuracy import clustering_accuracy
+from neuralbayes.clusters.accuracy import clustering_accuracy
 from neuralbayes.training.progress import progress
 
 ROOT = Path(__file__).parents[1]

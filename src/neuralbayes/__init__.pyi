@@ -8,6 +8,7 @@ from .bayes import marginal_entropy as marginal_entropy
 from .bayes import mutual_information as mutual_information
 from .bayes import posterior as posterior
 from .bayes import prior as prior
+from .clusters.accuracy import clustering_accuracy as clustering_accuracy
 from .data.images import load_images as load_images
 from .estimators.export import export_clusterer as export_clusterer
 from .estimators.information_clusterer import InformationClusterer as InformationClusterer

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from neuralbayes.baselines import clustering_accuracy
+from neuralbayes.clusters.accuracy import clustering_accuracy
 
 FILE = Path(__file__).parents[2] / "benchmarks" / "turtle_objective.py"
 

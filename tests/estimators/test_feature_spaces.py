@@ -24,7 +24,7 @@ def test_features_take_the_place_of_what_they_are_features_of():
 
 def test_several_spaces_count_the_same(tmp_path):
     found = clusterer().fit(SENTENCES, features=[F, G])
-    assert nb.baselines.clustering_accuracy(found.labels_, CLASSES) > 0.95
+    assert nb.clustering_accuracy(found.labels_, CLASSES) > 0.95
     totals = [
         float((space * scale).var(axis=0).sum()) for space, scale in zip([F, G], found.feature_scales_, strict=True)
     ]

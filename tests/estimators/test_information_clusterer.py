@@ -36,8 +36,8 @@ def convolution():
 
 def test_digits_are_found(digits, clusterer):
     test = nb.datasets.load("digits").test
-    assert nb.baselines.clustering_accuracy(clusterer.labels_, digits.labels) > 0.75
-    assert nb.baselines.clustering_accuracy(clusterer.predict(test.images), test.labels) > 0.7
+    assert nb.clustering_accuracy(clusterer.labels_, digits.labels) > 0.75
+    assert nb.clustering_accuracy(clusterer.predict(test.images), test.labels) > 0.7
 
 
 def test_attributes_of_images_are_consistent(digits, clusterer):
@@ -240,7 +240,7 @@ def test_rows_that_touch_get_clusters():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         clusterer = nb.InformationClusterer(3, max_iter=60, n_hidden=64, random_state=0).fit(X)
-    assert nb.baselines.clustering_accuracy(clusterer.labels_, y) == 1.0
+    assert nb.clustering_accuracy(clusterer.labels_, y) == 1.0
     assert clusterer.image_shape_ is None
     assert clusterer.transform(X.astype(np.float32)).dtype == np.float32
 

@@ -40,7 +40,7 @@ for name, labeler in labelers.items():
 # Compare with the true labels, which the labeler has not seen:
 
 for name, (_, y) in sets.items():
-    right = nb.baselines.clustering_accuracy(labelers[name].labels_, y)
+    right = nb.clustering_accuracy(labelers[name].labels_, y)
     print(f"{name}: {right:.2%} of the points")
 
 # %%

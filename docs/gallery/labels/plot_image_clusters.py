@@ -13,7 +13,7 @@ import neuralbayes as nb
 
 digits = nb.datasets.load("digits").train  # 1,437 of them, 8x8 pixels
 clusterer = nb.InformationClusterer(n_clusters=10, random_state=0).fit(digits.images)
-accuracy = nb.baselines.clustering_accuracy(clusterer.labels_, digits.labels)
+accuracy = nb.clustering_accuracy(clusterer.labels_, digits.labels)
 print(f"{accuracy:.1%} are in the cluster of their digit")
 
 # %%
@@ -33,7 +33,7 @@ plt.show()
 
 few = nb.InformationClusterer(n_clusters=10, n_states=10, random_state=0).fit(digits.images)
 for name, fitted in {"40 states, merged to 10": clusterer, "10 states": few}.items():
-    accuracy = nb.baselines.clustering_accuracy(fitted.labels_, digits.labels)
+    accuracy = nb.clustering_accuracy(fitted.labels_, digits.labels)
     print(f"{name}: {accuracy:.1%}")
 
 # %%

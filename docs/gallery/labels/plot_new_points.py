@@ -26,7 +26,7 @@ model = nb.load(folder)
 # Ten thousand new points from the same spirals:
 
 new, y = make_spirals(10_000, random_state=1)
-print(f"{nb.baselines.clustering_accuracy(model.predict(new), y):.2%} on the right arm")
+print(f"{nb.clustering_accuracy(model.predict(new), y):.2%} on the right arm")
 
 # %%
 # Now try four single points: the centre, one next to an arm, and two far away. A posterior

@@ -74,7 +74,7 @@ for row, (name, (make, k)) in zip(axes, sets.items(), strict=True):
         if name == "one ring":
             words = f"{len(set(labels) - {-1})} parts"
         else:
-            right = nb.baselines.clustering_accuracy(labels[~noise], y[~noise])
+            right = nb.clustering_accuracy(labels[~noise], y[~noise])
             words = f"{np.mean(~noise) * right:.0%}"
         if method == "ManifoldLabeler":
             words += ", certified" if model.disjoint_.all() else ", refused"

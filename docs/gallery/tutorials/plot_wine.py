@@ -52,7 +52,7 @@ print((100 * clusterer.separation_ / np.log(2)).round())
 # The data set also has the grape variety of each wine. The clusters were found without
 # it, so it is a fair check. Your own data has no such column.
 
-accuracy = nb.baselines.clustering_accuracy(labels, data.target)
+accuracy = nb.clustering_accuracy(labels, data.target)
 print(f"{accuracy:.1%} of the wines are in the cluster of their variety")
 
 # %%

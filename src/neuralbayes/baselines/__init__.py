@@ -13,7 +13,7 @@ from neuralbayes.baselines.random import RandomConfig, random
 from neuralbayes.baselines.rotation import RotationConfig, rotation
 from neuralbayes.baselines.supervised import SupervisedConfig, supervised
 from neuralbayes.objectives.virtual_adversarial import virtual_adversarial
-from neuralbayes.probes.clustering_accuracy import clustering_accuracy
+from neuralbayes.clusters.accuracy import clustering_accuracy
 
 __all__ = [
     "HeadedEncoder",

@@ -243,7 +243,7 @@ def imsat_rows(
     >>> from neuralbayes.data.toys import make_blobs
     >>> X, y = make_blobs(300, random_state=0)
     >>> clusterer = nb.baselines.imsat_rows(X, nb.baselines.ImsatRowsConfig(n_clusters=3, hidden=(50,), epochs=20))
-    >>> nb.baselines.clustering_accuracy(clusterer.predict(X), y)
+    >>> nb.clustering_accuracy(clusterer.predict(X), y)
     1.0
     """
     X = np.asarray(X)

@@ -98,7 +98,7 @@ def kmeans(
 
     Examples
     --------
-    >>> from neuralbayes.baselines import clustering_accuracy
+    >>> from neuralbayes.clusters.accuracy import clustering_accuracy
     >>> y = np.arange(90) % 3
     >>> x = np.random.default_rng(0).normal(size=(90, 2)) + 20.0 * np.eye(3)[y, :2]
     >>> clustering_accuracy(kmeans(x, 3).labels, y)

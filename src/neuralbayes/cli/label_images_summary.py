@@ -96,7 +96,7 @@ def agreement(labels: NDArray[Any], classes: NDArray[np.int64]) -> Agreement:
     """Compare labels with classes."""
     from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
-    from neuralbayes.probes.clustering_accuracy import clustering_accuracy
+    from neuralbayes.clusters.accuracy import clustering_accuracy
 
     return Agreement(
         clustering_accuracy(labels, classes),

@@ -185,7 +185,7 @@ class InformationClusterer(UpdatableClusterer):
     >>> from sklearn.datasets import load_wine
     >>> X, y = load_wine(return_X_y=True)
     >>> clusterer = nb.InformationClusterer(3, standardize=True, random_state=0).fit(X)
-    >>> nb.baselines.clustering_accuracy(clusterer.labels_, y) > 0.9
+    >>> nb.clustering_accuracy(clusterer.labels_, y) > 0.9
     True
     >>> clusterer.predict(1000.0 + X[:2], reject=0.05)  # unlike any wine in the table
     array([-1, -1])

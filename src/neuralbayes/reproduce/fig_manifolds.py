@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from neuralbayes.data.published_toys import PUBLISHED
 from neuralbayes.data.toys import PAPER as SETS
-from neuralbayes.probes.clustering_accuracy import clustering_accuracy
+from neuralbayes.clusters.accuracy import clustering_accuracy
 from neuralbayes.report.manifolds import Panel, draw_manifolds
 from neuralbayes.report.results_page import Claim, Table, Verdict
 from neuralbayes.reproduce import harder_manifolds as harder

@@ -20,7 +20,7 @@ from neuralbayes.estimators import InformationClusterer
 from neuralbayes.features.encoder import is_dead
 from neuralbayes.networks.encoders import labeling_network
 from neuralbayes.objectives import DML, Objective
-from neuralbayes.probes.clustering_accuracy import clustering_accuracy
+from neuralbayes.clusters.accuracy import clustering_accuracy
 from neuralbayes.reproduce.experiment import TRAINING, Run, Scale
 from neuralbayes.reproduce.images import Source, labels_of
 from neuralbayes.reproduce.network_training import NetworkConfig, network_seconds, outputs, train_network

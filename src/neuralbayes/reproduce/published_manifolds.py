@@ -18,7 +18,7 @@ from neuralbayes.data.toys import Labels, Points, rotate_into
 from neuralbayes.fitting import fit
 from neuralbayes.networks.encoders import mlp
 from neuralbayes.objectives import DML, Smoothness
-from neuralbayes.probes.clustering_accuracy import clustering_accuracy
+from neuralbayes.clusters.accuracy import clustering_accuracy
 from neuralbayes.report.reproduced import draw_shares
 from neuralbayes.reproduce.experiment import Record, Results, Run, Scale, by
 from neuralbayes.reproduce.network_training import outputs
