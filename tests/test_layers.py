@@ -20,7 +20,6 @@ LAYERS = [
     "plot",  # displays for notebooks and reports
     "estimators",  # scikit-learn classes: validation, fit, predict, save and load; no mathematics
     "baselines",  # other methods with the same interface
-    "sweeps",  # many runs on several processes and machines, and the search of settings for `pretrain`
     "probes",  # evaluation of features and clusters
     "clusters",  # clusters that may touch: states, merging, training
     "manifolds",  # disjoint rows: graph, modes, descent, certificate, choice of K
@@ -28,7 +27,6 @@ LAYERS = [
     "neighbors",  # nearest neighbours
     "datasets",  # the public interface of data
     "data",  # tables, pictures, named data sets, toy data; no training
-    "fitting",  # fit(): train any network with any objective
     "training",  # training loop on Lightning Fabric, run folders, checkpoints, inference in blocks
     "gradients",  # backward(): micro-batches, passes, replay
     "objectives",  # Objective, MIM, DML, smoothness, virtual adversarial; no optimiser, no network

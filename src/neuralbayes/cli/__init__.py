@@ -33,9 +33,6 @@ EXAMPLES = """[bold]Examples[/bold]
   See what it does, on data that needs no download:
   [cyan]neuralbayes demo --out demo[/cyan]
 
-  Check the installation and the training speed:
-  [cyan]neuralbayes doctor[/cyan]
-
   Cluster the rows of a table, and keep the model:
   [cyan]neuralbayes label data.csv --clusters auto --save model/[/cyan]
 
@@ -45,14 +42,8 @@ EXAMPLES = """[bold]Examples[/bold]
   Label new rows with that model:
   [cyan]neuralbayes label new.csv --model model/[/cyan]
 
-  List the image data sets, and which are on this computer:
-  [cyan]neuralbayes data list[/cyan]
-
   Learn features of unlabelled images (a named data set, a folder, or an array):
   [cyan]neuralbayes pretrain my_images/ --out run/[/cyan]
-
-  Search for the settings that learn the best features:
-  [cyan]neuralbayes sweep cifar10 --search alpha=0:10 --out sweep/[/cyan]
 
   Measure how good the features are, compared with pixels:
   [cyan]neuralbayes probe run/ --data cifar10 --baselines[/cyan]
@@ -67,25 +58,18 @@ EXAMPLES = """[bold]Examples[/bold]
   Reproduce a table of the paper:
   [cyan]neuralbayes reproduce table-batch --scale laptop --record results/[/cyan]
 
-  Keep the options of a command in a file:
-  [cyan]neuralbayes config pretrain > run.toml[/cyan]
-  [cyan]neuralbayes pretrain --config run.toml[/cyan]
-
 Use COMMAND --help for the options of a command.
 """
 
 COMMANDS = {
     "First steps": {
         "demo": "Cluster and learn features of sample data, and write a page with the results.",
-        "doctor": "Check the installation, the hardware and the training speed.",
     },
     "Tables": {
         "label": "Cluster the rows of a table, texts or images.",
     },
     "Images": {
-        "data": "List, download and check named data sets.",
         "pretrain": "Learn features of unlabelled images.",
-        "sweep": "Search for the best settings of pretrain.",
         "probe": "Measure how good the features of an encoder are.",
         "embed": "Write the features of images to a file.",
         "export": "Export an encoder or a clusterer to ONNX or torch.export.",
@@ -93,9 +77,6 @@ COMMANDS = {
     "Results": {
         "report": "Write a page that explains a model, a run, or reproduced results.",
         "reproduce": "Reproduce the tables and figures of the paper.",
-    },
-    "Settings": {
-        "config": "Print an example config file.",
     },
 }
 """Commands with their descriptions, in groups, in the order of use."""

@@ -1,1 +1,0 @@
-"""Many runs on several processes and machines: a queue, workers, and the search of settings for `pretrain`."""
