@@ -74,7 +74,6 @@ audit: $(READY)  ## check the locked packages for known vulnerabilities
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/python docs/prose.py
 	$(BIN)/mypy
 
 bench: $(READY)  ## compare the speed with a literal step and with other libraries: minutes
