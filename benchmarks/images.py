@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import neuralbayes as nb
-from neuralbayes.baselines import RandomConfig, random
+from paper.baselines import RandomConfig, random
 from neuralbayes.features.pretraining import PRESETS
 from neuralbayes.system.files import read_json, write_json
 

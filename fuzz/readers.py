@@ -54,8 +54,8 @@ from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.report.explorer import runs as explored
 from neuralbayes.report.explorer.commands import pretrain_command
 from neuralbayes.report.explorer.probed import probe_grid
-from neuralbayes.reproduce.page import section
-from neuralbayes.reproduce.records import Recorded
+from paper.page import section
+from paper.records import Recorded
 from neuralbayes.system.files import read_json, read_tensors
 from neuralbayes.training import read_metrics
 

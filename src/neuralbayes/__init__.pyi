@@ -1,4 +1,3 @@
-from . import baselines as baselines
 from . import datasets as datasets
 from . import plot as plot
 from .bayes import conditional_entropy as conditional_entropy

@@ -162,7 +162,7 @@ def _kind(folder: Path) -> Literal["model", "run", "results"]:
         return "model"
     if (folder / "encoder.json").is_file() or (folder / "config.json").is_file():
         return "run"
-    from neuralbayes.reproduce import NAMES
+    from paper import NAMES
 
     if any(path.is_file() for name in NAMES for path in (folder / name).glob("*.json")):
         return "results"
@@ -173,7 +173,7 @@ def _kind(folder: Path) -> Literal["model", "run", "results"]:
 
 
 def _results_page(folder: Path, out: Path | None, options: dict[str, Any], quiet: bool) -> None:
-    from neuralbayes.reproduce.page import write_page
+    from paper.page import write_page
 
     if options:
         raise ValueError(f"{next(iter(options))} is for a run or a model, but {folder} holds results of reproduce")

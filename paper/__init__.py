@@ -1,0 +1,29 @@
+"""Every table and figure of the paper, one file each; `neuralbayes reproduce` runs them."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from paper.experiment import Experiment
+
+NAMES = (
+    "table-classification",
+    "table-batch",
+    "fig-ablation",
+    "fig-convergence",
+    "fig-v1-v2",
+    "fig-filters",
+    "fig-manifolds",
+    "mnist-dml",
+)
+"""All experiments, in the order of the results page. The file of an experiment has its name, with underscores."""
+
+
+def load_experiment(name: str) -> Experiment:
+    """Load the experiment called `name`."""
+    if name not in NAMES:
+        raise ValueError(f"`name` must be one of {', '.join(NAMES)}, got {name!r}")
+    experiment: Experiment = import_module(f"paper.{name.replace('-', '_')}").EXPERIMENT
+    return experiment
