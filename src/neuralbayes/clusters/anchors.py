@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from neuralbayes.clusters.hints import UNKNOWN, Hints
+from neuralbayes.clusters.known import UNKNOWN, Hints
 
 SHARE = 4
 """Each batch is extended by a quarter of its size in rows with targets, and by as many pairs of each kind."""

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from neuralbayes.clusters.hints import NO_HINTS, Hints
+from neuralbayes.clusters.known import NO_HINTS, Hints
 from neuralbayes.clusters.kmeans import kmeans
 
 Labels = NDArray[np.int64]

@@ -30,7 +30,7 @@ from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
 from neuralbayes.bayes import js_divergence, posterior
-from neuralbayes.clusters.hints import least_number, numbered, state_kinds
+from neuralbayes.clusters.known import least_number, numbered, state_kinds
 from neuralbayes.clusters.merging import (
     Merging,
     mean_of_neighbors,

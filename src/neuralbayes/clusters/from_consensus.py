@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from neuralbayes.clusters.calibration import calibrated_temperature
 from neuralbayes.clusters.consensus import agree
 from neuralbayes.clusters.fit import Clusters, separation_of
-from neuralbayes.clusters.hints import Hints, least_number
+from neuralbayes.clusters.known import Hints, least_number
 from neuralbayes.clusters.merging import merge_states, neighbor_joint
 from neuralbayes.clusters.number_of_clusters import choose_number
 from neuralbayes.clusters.points import BLOCK, Read

@@ -10,7 +10,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from neuralbayes.clusters.hierarchy import cut_as_made
-from neuralbayes.clusters.hints import NO_HINTS, UNKNOWN, Hints, Labels
+from neuralbayes.clusters.known import NO_HINTS, UNKNOWN, Hints, Labels
 
 Array = NDArray[np.floating]
 

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from neuralbayes.clusters.hints import Hints
+from neuralbayes.clusters.known import Hints
 from neuralbayes.clusters.points import Read, blocks, span
 from neuralbayes.neighbors import nearest_neighbors
 

@@ -10,7 +10,7 @@ import scipy.sparse.linalg
 import torch
 from numpy.typing import NDArray
 
-from neuralbayes.clusters.hints import NO_HINTS, Hints
+from neuralbayes.clusters.known import NO_HINTS, Hints
 from neuralbayes.clusters.kmeans import kmeans
 from neuralbayes.clusters.merging import mean_of_neighbors
 from neuralbayes.clusters.mixture import Kind, fit_mixture

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
-from neuralbayes.clusters.hints import UNKNOWN, Hints, Labels
+from neuralbayes.clusters.known import UNKNOWN, Hints, Labels
 from neuralbayes.clusters.space import Space
 
 Array = NDArray[np.float64]

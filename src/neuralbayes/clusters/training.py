@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from neuralbayes.clusters.anchors import Anchors, Held
-from neuralbayes.clusters.hints import NO_HINTS, Hints
+from neuralbayes.clusters.known import NO_HINTS, Hints
 from neuralbayes.clusters.smooth_step import Step, imitation_step, smooth_step
 from neuralbayes.features.tables import even_batches
 from neuralbayes.gradients.passes import frozen_buffers

@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor, nn
 
 from neuralbayes import clusters
-from neuralbayes.clusters.hints import least_number
+from neuralbayes.clusters.known import least_number
 from neuralbayes.estimators.attributes import Check, count, numbers, one_of
 from neuralbayes.estimators.clusterer import Array, Samples, tensor_of
 from neuralbayes.estimators.feature_spaces import features_for, stack_spaces

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import _check_sample_weight
 
-from neuralbayes.clusters.hints import Hints, make_hints
+from neuralbayes.clusters.known import Hints, make_hints
 
 
 def as_hints(

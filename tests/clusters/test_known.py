@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import adjusted_rand_score
 
 from neuralbayes.clusters.consensus import agree, co_association, votes
-from neuralbayes.clusters.hints import Hints, least_number, make_hints, numbered
+from neuralbayes.clusters.known import Hints, least_number, make_hints, numbered
 from neuralbayes.clusters.kmeans import cells, kmeans
 from neuralbayes.clusters.merging import merge_states, neighbor_joint
 from neuralbayes.clusters.mixture import fit_mixture
