@@ -1,17 +1,10 @@
-"""Nearest neighbours, for the whole library.
-
-In few dimensions, trees are fast. For many points in more dimensions, a matrix product in float32 gives all distances,
-and the nearest candidates are measured again in float64. This is faster than scikit-learn's search in float64 and just
-as exact: if rounding might have hidden a neighbour, scikit-learn's search is used.
-"""
+"""Nearest neighbours, for the whole library."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from sklearn.neighbors import KDTree, NearestNeighbors
 
@@ -23,19 +16,7 @@ BLOCK = 4000
 """Points per search."""
 
 FEW_DIMENSIONS = 15
-"""Maximum number of dimensions for which scikit-learn uses trees."""
-
-MANY_POINTS = 10_000
-"""Minimum number of points for matrix products, in more dimensions."""
-
-QUERIES = 256
-"""Queries per matrix product."""
-
-GROUP = 64
-"""Points per block; only the nearest blocks are searched."""
-
-SPARE = 8
-"""Additional candidates that are measured again, since float32 may change their order."""
+"""Maximum number of dimensions for which trees are faster than all distances."""
 
 
 def nearest_neighbors(
@@ -72,9 +53,14 @@ def nearest_neighbors(
     >>> distances.ravel(), neighbors.ravel()
     (array([1., 1., 2.]), array([1, 0, 1]))
     """
-    search = _search(points, n_neighbors)
+    search: Any
+    if points.shape[1] <= FEW_DIMENSIONS and n_neighbors < len(points) // 2:
+        # What NearestNeighbors does here, without checks that take a third of the time for a thousand points.
+        search = KDTree(points, leaf_size=30).query
+    else:
+        search = NearestNeighbors(n_neighbors=n_neighbors).fit(points).kneighbors
     if queries is not None:
-        return search(queries, n_neighbors)
+        return search(queries, n_neighbors)  # type: ignore[no-any-return]
     n_queries = len(points) if n_queries is None else min(n_queries, len(points))
     distances = np.empty((n_queries, n_neighbors), points.dtype)
     neighbors = np.empty((n_queries, n_neighbors), np.int64)
@@ -90,78 +76,3 @@ def nearest_neighbors(
             neighbors[block] = near[~own].reshape(-1, n_neighbors)
             display.advance(samples=len(near))
     return distances, neighbors
-
-
-def _search(points: Array, n_neighbors: int) -> Callable[[Array, int], tuple[Array, NDArray[np.int64]]]:
-    """The fastest exact search among the points: from queries and a number of neighbours to distances and indices."""
-    n, n_dimensions = points.shape
-    if n >= MANY_POINTS and n_dimensions > FEW_DIMENSIONS and n_neighbors <= n // 100:
-        return Products(points).kneighbors
-    if n_dimensions <= FEW_DIMENSIONS and n_neighbors < n // 2:
-        # What NearestNeighbors does here, without checks that take a third of the time for a thousand points.
-        query: Callable[[Array, int], tuple[Array, NDArray[np.int64]]] = KDTree(points, leaf_size=30).query
-        return query
-    index: Any = NearestNeighbors(n_neighbors=n_neighbors).fit(points)
-    return index.kneighbors  # type: ignore[no-any-return]
-
-
-class Products:
-    """Exact search with matrix products in float32.
-
-    Parameters
-    ----------
-    points : ndarray of shape (n_points, n_dimensions)
-
-    Notes
-    -----
-    The squared distance of a query x is :math:`|x|^2 + (|y|^2 - 2 x \\cdot y)`, and a matrix product gives the second
-    part for all points y. The k smallest of n numbers lie in the k blocks with the smallest minima, so only few numbers
-    have to be sorted. The error of a product of d terms is at most about :math:`d \\epsilon (|x| + |y|)^2`: no
-    discarded point can be nearer than the last candidate by more than that.
-    """
-
-    def __init__(self, points: Array) -> None:
-        self._points = torch.from_numpy(np.ascontiguousarray(points))
-        n, n_dimensions = self._points.shape
-        self._center = self._points.mean(dim=0, dtype=torch.float64)
-        centered = (self._points - self._center).float()  # short rows have small errors
-        squares = centered.double().square().sum(dim=1)
-        n_padded = -(-n // GROUP) * GROUP
-        self._table = torch.zeros(n_dimensions + 1, n_padded)
-        self._table[:-1, :n] = centered.T
-        self._table[-1] = torch.inf
-        self._table[-1, :n] = squares
-        self._longest = float(squares.max().sqrt())
-        self._epsilon = (n_dimensions + 4) * torch.finfo(torch.float32).eps
-
-    def kneighbors(self, queries: Array, n_neighbors: int) -> tuple[Array, NDArray[np.int64]]:
-        """Distances in double, ascending, and indices: (n_queries, n_neighbors) each."""
-        distances = np.empty((len(queries), n_neighbors))
-        neighbors = np.empty((len(queries), n_neighbors), np.int64)
-        proven = np.empty(len(queries), bool)
-        for start in range(0, len(queries), QUERIES):
-            block = slice(start, start + QUERIES)
-            some = torch.from_numpy(np.array(queries[block]))
-            distances[block], neighbors[block], proven[block] = self._search(some, n_neighbors)
-        if not proven.all():
-            exact = NearestNeighbors(n_neighbors=n_neighbors).fit(self._points.double().numpy())
-            distances[~proven], neighbors[~proven] = exact.kneighbors(queries[~proven].astype(np.float64))
-        return distances, neighbors
-
-    def _search(self, queries: torch.Tensor, n_neighbors: int) -> tuple[Array, Array, Array]:
-        """Distances, indices, and whether they are certain to be the nearest."""
-        x = (queries - self._center).float()
-        n_candidates = n_neighbors + SPARE
-        partial = torch.cat([-2.0 * x, torch.ones(len(x), 1)], dim=1) @ self._table
-        groups = partial.view(len(x), -1, GROUP).amin(dim=2)
-        nearest = groups.topk(min(n_candidates, groups.shape[1]), dim=1, largest=False, sorted=False).indices
-        inside = (nearest[:, :, None] * GROUP + torch.arange(GROUP)).flatten(1)
-        values, places = partial.gather(1, inside).topk(n_candidates, dim=1, largest=False)
-        candidates = inside.gather(1, places).clamp_max(len(self._points) - 1)
-        squared = (self._points[candidates].double() - queries[:, None].double()).square().sum(dim=2)
-        squared, order = squared.sort(dim=1, stable=True)
-        length = x.double().norm(dim=1)
-        certain = values[:, -1].double() + length.square() - self._epsilon * (length + self._longest).square()
-        proven = squared[:, n_neighbors - 1] <= certain
-        found = candidates.gather(1, order)[:, :n_neighbors]
-        return squared[:, :n_neighbors].sqrt().numpy(), found.numpy(), proven.numpy()

@@ -1,6 +1,6 @@
 r"""Calibrate probabilities without labels, by one temperature that follows from how far clusters overlap.
 
-A network trained to separate clusters is overconfident where they overlap. Dividing its logits by a temperature T
+A posterior that was fitted to separate clusters is overconfident where they overlap. Dividing its logits by a temperature T
 lowers its confidence and changes no label. The labels of neighbours cannot determine T: they come from the same
 partition, so they are mixed only within a neighbourhood of the boundary, however far the clusters overlap. The shape of
 the density can:
@@ -22,11 +22,9 @@ the density can:
 from __future__ import annotations
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
-from scipy.special import expit
-from torch import Tensor, nn
+from scipy.special import expit, logsumexp
 
 Array = NDArray[np.float64]
 
@@ -46,17 +44,17 @@ N_STEPS = 200
 """Maximum number of steps of expectation maximisation."""
 
 
-def calibrated_temperature(logits: Tensor, points: Tensor, floor: Tensor, votes: Tensor) -> float:
+def calibrated_temperature(logits: Array, points: Array, floor: Array, votes: Array) -> float:
     """Find the temperature at which p(z|x) agrees with how far the clusters overlap.
 
     Parameters
     ----------
-    logits : Tensor of shape (n_rows, n_clusters)
-    points : Tensor of shape (n_rows, n_dimensions)
+    logits : ndarray of shape (n_rows, n_clusters)
+    points : ndarray of shape (n_rows, n_dimensions)
         The rows, in the coordinates in which distances are measured.
-    floor : Tensor of shape (n_dimensions, n_dimensions)
+    floor : ndarray of shape (n_dimensions, n_dimensions)
         Covariance of the rounding error of the rows, which is added to the covariance of the clusters.
-    votes : Tensor of shape (n_rows, n_clusters)
+    votes : ndarray of shape (n_rows, n_clusters)
         Target of p(z|x), used if no pair of clusters has enough rows between them.
 
     Returns
@@ -68,17 +66,16 @@ def calibrated_temperature(logits: Tensor, points: Tensor, floor: Tensor, votes:
     --------
     The log-odds of two Gaussians that are 3 standard deviations apart are 3 x; these logits are ten times as large:
 
-    >>> x = torch.randn(4000, 1, generator=torch.manual_seed(0)) + torch.tensor([-1.5, 1.5]).repeat(2000)[:, None]
-    >>> round(calibrated_temperature(15.0 * torch.cat([-x, x], 1), x, torch.zeros(1, 1), torch.ones(4000, 2) / 2))
+    >>> x = np.random.RandomState(0).normal(size=(4000, 1)) + np.tile([-1.5, 1.5], 2000)[:, None]
+    >>> round(calibrated_temperature(15.0 * np.hstack([-x, x]), x, np.zeros((1, 1)), np.full((4000, 2), 0.5)))
     10
     """
     if logits.shape[1] == 1:
         return 1.0
-    gap, posterior = overlaps(logits.double().numpy(), points.double().numpy(), floor.double().numpy())
+    gap, posterior = overlaps(logits, points, floor)
     if not len(gap):
         return temperature(logits, votes)
-    two, target = np.stack([np.zeros_like(gap), gap], axis=1), np.stack([1.0 - posterior, posterior], axis=1)
-    return temperature(torch.from_numpy(two), torch.from_numpy(target))
+    return temperature(np.stack([np.zeros_like(gap), gap], axis=1), np.stack([1.0 - posterior, posterior], axis=1))
 
 
 def overlaps(logits: Array, points: Array, floor: Array) -> tuple[Array, Array]:
@@ -129,22 +126,21 @@ def _log_odds(fitted: Array, is_second: NDArray[np.bool_], floor: Array, rows: A
     return result
 
 
-@torch.no_grad()
-def temperature(logits: Tensor, target: Tensor) -> float:
+def temperature(logits: Array, target: Array) -> float:
     """Find the temperature that minimises the cross-entropy between `target` and the softmax of the divided logits.
 
     Examples
     --------
-    >>> target = torch.tensor([[0.75, 0.25]])
-    >>> round(temperature(10.0 * target.log(), target), 3)
+    >>> target = np.array([[0.75, 0.25]])
+    >>> round(temperature(10.0 * np.log(target), target), 3)
     10.0
     """
     if target.shape[1] == 1:
         return 1.0
-    logits, target = logits.double(), target.double()
 
     def cross_entropy(log_temperature: float) -> float:
-        return float(nn.functional.cross_entropy(logits / np.exp(log_temperature), target))
+        divided = logits / np.exp(log_temperature)
+        return float((logsumexp(divided, axis=1) - (target * divided).sum(axis=1)).mean())
 
     bounds = (-np.log(HOTTEST), np.log(HOTTEST))
     return float(np.exp(minimize_scalar(cross_entropy, bounds=bounds, method="bounded").x))

@@ -1,4 +1,4 @@
-"""k-means that also starts from a hierarchy of small cells, merged by Ward's criterion with their sizes."""
+"""k-means from random starts and, for many clusters, from a hierarchy of small cells, merged by Ward's criterion."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ import warnings
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.cluster.hierarchy import fcluster
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from neuralbayes.clusters.hierarchy import cut_as_made
 from neuralbayes.clusters.known import NO_HINTS, UNKNOWN, Hints, Labels
 
 Array = NDArray[np.floating]
+
+FEW_CLUSTERS = 12
+"""Number of clusters up to which random starts suffice."""
 
 CELLS_PER_CLUSTER = 4
 LEAST_CELLS = 300
@@ -33,32 +36,34 @@ MAX_ROUNDS = 50
 
 
 def kmeans(points: Array, n_clusters: int, rng: np.random.RandomState, hints: Hints = NO_HINTS) -> NDArray[np.int64]:
-    """Labels (n,) of the k-means with the lowest sum of squares, from Ward's clusters and from random starts.
+    """Labels (n,) of the k-means with the lowest sum of squares, from random starts and, if clusters are many, from
+    Ward's.
 
-    With many clusters, Ward's clusters are close to the best of very many random starts. With few clusters, random
-    starts are cheap and find better optima. Labels respect the hints: points of a known class get the cluster of its
-    number.
+    With many clusters, Ward's are close to the best of very many random starts. Labels respect the hints: points of a
+    known class get the cluster of its number. There are fewer labels if there are fewer distinct points.
     """
     weight = hints.weight
-    cell, centers, sizes = cells(points, max(LEAST_CELLS, CELLS_PER_CLUSTER * n_clusters), rng, weight)
-    tree = ward(centers, sizes)
-    merged = cut_as_made(tree, min(n_clusters, len(centers)))
-    start = np.zeros((merged.max() + 1, points.shape[1]))
-    np.add.at(start, merged, centers * sizes[:, None])
-    start /= np.bincount(merged, weights=sizes)[:, None]
-    if len(start) < n_clusters:  # fewer distinct points than clusters
-        return _constrained(points, merged[cell], n_clusters, hints)
     affordable = int(MULTIPLICATIONS / (30 * n_clusters * points.size))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct points than clusters
-        best = KMeans(n_clusters, init=start.astype(points.dtype), n_init=1, max_iter=50).fit(
-            points, sample_weight=weight
-        )
+        fits = []
+        if n_clusters > FEW_CLUSTERS or not affordable:
+            start = _ward_start(points, n_clusters, rng, weight)
+            fits.append(KMeans(len(start), init=start, n_init=1, max_iter=50).fit(points, sample_weight=weight))
         if affordable:
-            n_init = min(N_STARTS, affordable)
-            others = KMeans(n_clusters, n_init=n_init, max_iter=50, random_state=rng).fit(points, sample_weight=weight)
-            best = min(best, others, key=lambda fitted: fitted.inertia_)
+            random = KMeans(n_clusters, n_init=min(N_STARTS, affordable), max_iter=50, random_state=rng)
+            fits.append(random.fit(points, sample_weight=weight))
+    best = min(fits, key=lambda fitted: fitted.inertia_)
     return _constrained(points, np.asarray(best.labels_, dtype=np.int64), n_clusters, hints)
+
+
+def _ward_start(points: Array, n_clusters: int, rng: np.random.RandomState, weight: Array | None) -> Array:
+    """Means of Ward's clusters of small cells: (at most n_clusters, n_dimensions)."""
+    _, centers, sizes = cells(points, max(LEAST_CELLS, CELLS_PER_CLUSTER * n_clusters), rng, weight)
+    merged = fcluster(ward(centers, sizes), min(n_clusters, len(centers)), "maxclust") - 1
+    start = np.zeros((merged.max() + 1, points.shape[1]))
+    np.add.at(start, merged, centers * sizes[:, None])
+    return (start / np.bincount(merged, weights=sizes)[:, None]).astype(points.dtype)
 
 
 def _constrained(points: Array, labels: Labels, n_clusters: int, hints: Hints) -> Labels:
@@ -143,7 +148,7 @@ def ward(centers: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np
     Returns
     -------
     ndarray of shape (n_cells - 1, 4)
-        The two clusters (new ones are numbered from n_cells); sqrt(2 x increase); the number of points.
+        The two clusters (new ones are numbered from n_cells); sqrt(2 x increase); the number of cells.
 
     Examples
     --------
@@ -154,7 +159,7 @@ def ward(centers: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np
     """
     c, n = centers.copy(), sizes.copy()
     m = len(c)
-    names, tree = np.arange(m), np.empty((m - 1, 4))
+    names, leaves, tree = np.arange(m), np.ones(m), np.empty((m - 1, 4))
     squares = np.square(c).sum(axis=1)
     cost = (squares[:, None] + squares - 2.0 * c @ c.T).clip(0.0) * (n[:, None] * n / (n[:, None] + n))
     np.fill_diagonal(cost, np.inf)
@@ -164,9 +169,10 @@ def ward(centers: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np
     for step in range(m - 1):
         i = int(least.argmin())
         i, j = sorted((i, int(nearest[i])))
-        tree[step] = (*sorted((names[i], names[j])), np.sqrt(2.0 * cost[i, j]), n[i] + n[j])
+        tree[step] = (*sorted((names[i], names[j])), np.sqrt(2.0 * cost[i, j]), leaves[i] + leaves[j])
         c[i] = (n[i] * c[i] + n[j] * c[j]) / (n[i] + n[j])
         n[i] += n[j]
+        leaves[i] += leaves[j]
         names[i], alive[j] = m + step, False
         cost[j], cost[:, j], least[j] = np.inf, np.inf, np.inf
         fresh = np.square(c - c[i]).sum(axis=1) * n * n[i] / (n + n[i])

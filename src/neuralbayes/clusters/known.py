@@ -7,12 +7,10 @@ from functools import cached_property
 from numbers import Integral
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
-from torch import Tensor
 
 Labels = NDArray[np.int64]
 Array = NDArray[np.floating]
@@ -91,20 +89,12 @@ class Hints:
             order = order[np.argsort(~np.isin(order, self.rows), kind="stable")]
         return np.sort(order[:at_most])
 
-    def pool(self) -> Tensor | None:
+    def pool(self) -> Labels | None:
         """Row indices, each repeated by its weight in quarters of the mean weight; None if every row counts once."""
         if self.weight is None:
             return None
         edges = np.floor(np.cumsum(self.weight) * POOL + 0.5).astype(np.int64)
-        return torch.from_numpy(np.repeat(np.arange(len(self.weight)), np.diff(edges, prepend=0)))
-
-    def mean(self, values: Tensor) -> Tensor:
-        """Weighted mean over rows: (n_rows, ...) -> (...)."""
-        if self.weight is None:
-            return values.mean(dim=0)
-        weight = torch.from_numpy(self.weight).to(values.dtype)
-        total: Tensor = torch.tensordot(weight, values, dims=1) / weight.sum()
-        return total
+        return np.repeat(np.arange(len(self.weight)), np.diff(edges, prepend=0))
 
     def masses(self, p_zx: Array) -> NDArray[np.float64]:
         """Number of known rows of each class in each state: (n_rows, n_states) -> (n_states, n_classes)."""

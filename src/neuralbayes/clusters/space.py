@@ -1,17 +1,30 @@
-"""The space in which rows are compared: principal components, rounding of columns, and the metric of the noise."""
+"""The space in which rows are compared: scaled columns, principal components, and the metric of the noise.
+
+No scaling of the columns is right for all tables, so rows are divided in four: standardised, with clipped tails, with
+compressed tails, and by ranks. New rows are compared in the clipped one.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from scipy.special import ndtri
+from sklearn.utils.extmath import randomized_svd
 
 from neuralbayes.clusters.known import Hints
-from neuralbayes.clusters.points import Read, blocks, span
 from neuralbayes.neighbors import nearest_neighbors
+
+Array = NDArray[np.float64]
+
+N_DIMENSIONS = 64
+"""Maximum number of columns or principal components. Further directions carry noise."""
+
+CLIP = 2.5
+"""Standard deviations at which the tails of a column are clipped."""
 
 N_NEAR = 5
 """Number of nearest rows whose differences count as noise."""
@@ -26,81 +39,216 @@ SHRINKAGE = 0.3
 """Weight of the identity in the covariance of the noise."""
 
 
-@dataclass(frozen=True)
-class Space:
-    """Rows in two metrics, with neighbours.
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """From rows to the coordinates that p(z|x) is a function of.
 
     Attributes
     ----------
-    center : Tensor of shape (n_features,), double
-    basis : Tensor of shape (n_features, n_dimensions), double
-        Maps centred rows to `points`.
-    factors : Tensor of shape (n_features,), double
-        Factor of each column in `basis`.
-    points : Tensor of shape (n_rows, n_dimensions)
-        Rows in their original metric.
-    floor : Tensor of shape (n_dimensions, n_dimensions)
-        Covariance of the rounding of the columns, a lower bound for the covariance of a cluster.
-    noise : Tensor of shape (n_dimensions, n_dimensions)
-        Maps `points` to `denoised`: ``denoised = points @ noise``.
-    denoised : Tensor of shape (n_rows, n_dimensions)
-        Rows in units of the noise.
-    distances, neighbors : ndarray of shape (n_rows, n_neighbors)
-        Distances to the nearest neighbours in `denoised`, and their indices.
+    center : ndarray of shape (n_features,)
+    basis : ndarray of shape (n_features, n_dimensions)
+        Multiplies the centred rows.
+    lower, upper : ndarray of shape (n_features,)
+        Columns are clipped to this range before they are centred.
+    reduction : ndarray of shape (n_columns, n_features) or None
+        Multiplies sparse rows first.
+    unit : bool
+        Whether rows are divided by their lengths.
     """
 
-    center: Tensor
-    basis: Tensor
-    factors: Tensor
-    points: Tensor
-    floor: Tensor
-    noise: Tensor
-    denoised: Tensor
-    distances: NDArray[np.float32]
-    neighbors: NDArray[np.int64]
+    center: Array
+    basis: Array
+    lower: Array
+    upper: Array
+    reduction: Array | None = None
+    unit: bool = False
+
+    def __post_init__(self) -> None:
+        n = self.center.shape
+        if self.basis.ndim != 2 or not n == self.basis.shape[:1] == self.lower.shape == self.upper.shape:
+            raise ValueError("`basis`, `lower` and `upper` must have a row for each number in `center`")
+        if self.reduction is not None and (self.reduction.ndim != 2 or self.reduction.shape[1:] != n):
+            raise ValueError("`reduction` must have a column for each number in `center`")
+        if not (np.isfinite(self.center).all() and np.isfinite(self.basis).all() and (self.lower <= self.upper).all()):
+            raise ValueError("`center` and `basis` must be finite, and `lower` at most `upper`")
+
+    def __call__(self, rows: Any) -> Array:
+        """Coordinates: (n, n_columns) -> (n, n_dimensions)."""
+        return (np.clip(self.features(rows), self.lower, self.upper) - self.center) @ self.basis
+
+    def features(self, rows: Any) -> Array:
+        """Dense rows, reduced and of unit length if so fitted: (n, n_columns) -> (n, n_features)."""
+        if self.reduction is not None:
+            rows = rows @ self.reduction
+        dense = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=np.float64)
+        if not self.unit:
+            return dense
+        return dense / np.sqrt(np.square(dense).sum(axis=1, keepdims=True)).clip(np.finfo(float).tiny)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The arrays that `from_arrays` takes."""
+        parts = {name: getattr(self, name) for name in ("center", "basis", "lower", "upper")}
+        return parts | ({} if self.reduction is None else {"reduction": self.reduction}) | {"unit": np.array(self.unit)}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> Self:
+        """Restore a frame; raises a ValueError if the arrays do not fit together."""
+        return cls(**{**arrays, "unit": bool(arrays["unit"])})
 
 
-def make_space(
-    read: Read,
-    chosen: NDArray[np.int64],
-    n_dimensions: int,
-    n_neighbors: int,
-    rng: np.random.RandomState,
-    *,
-    standardize: bool = False,
-    verbose: bool = False,
-    weight: NDArray[np.float64] | None = None,
-) -> Space:
-    """Make the space for the rows at the indices `chosen`.
+@dataclass(frozen=True, eq=False)
+class Space:
+    """Rows in two metrics.
+
+    Attributes
+    ----------
+    points : ndarray of shape (n_rows, n_dimensions)
+    floor : ndarray of shape (n_dimensions, n_dimensions)
+        Covariance of the rounding of the columns, a lower bound for the covariance of a cluster.
+    metric : ndarray of shape (n_dimensions, n_dimensions)
+        Maps `points` to `denoised`.
+    """
+
+    points: Array
+    floor: Array
+    metric: Array
+
+    @cached_property
+    def denoised(self) -> Array:
+        """Rows in units of the noise: (n_rows, n_dimensions)."""
+        return self.points @ self.metric
+
+    def of(self, rows: NDArray[Any]) -> Space:
+        """The space with some of its rows."""
+        return replace(self, points=self.points[rows])
+
+
+def scalings(rows: Array, weight: Array | None = None) -> tuple[dict[str, Array], Frame]:
+    """Scale the columns in four ways, to mean 0 and standard deviation 1; constant columns become 0.
+
+    Columns of two values are the same in all four.
 
     Parameters
     ----------
-    read : callable
-        Maps indices to rows (m, n_features).
-    chosen : ndarray of int, ascending
-    n_dimensions : int
-        Maximum number of principal components. Fewer columns are kept as they are, so diagonal covariances make sense.
-    n_neighbors : int
+    rows : ndarray of shape (n_rows, n_columns)
+    weight : ndarray of shape (n_rows,), optional
+
+    Returns
+    -------
+    dict of str to ndarray of shape (n_rows, n_columns)
+        "standard"; "clipped", without what lies beyond 2.5 standard deviations; "compressed", the inverse hyperbolic
+        sine of the distance to the median in units of the quartiles; "ranked", normal scores of the ranks.
+    Frame
+        From rows to "clipped".
+
+    Examples
+    --------
+    >>> scaled, frame = scalings(np.array([[0.0], [1.0], [2.0], [3.0], [1000.0]]))
+    >>> {name: x.ravel().round(1).tolist() for name, x in scaled.items()}["ranked"]
+    [-1.4, -0.6, 0.0, 0.6, 1.4]
+    """
+    standard, mean, deviation = _standardized(rows, weight)
+    several = np.array([len(np.unique(column)) > 2 for column in rows.T])
+    lower = np.where(several, mean - CLIP * deviation, -np.inf)
+    upper = np.where(several, mean + CLIP * deviation, np.inf)
+    clipped, center, spread = _standardized(np.clip(rows, lower, upper), weight)
+    factors = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0.0)
+    compressed, ranked = standard.copy(), standard.copy()
+    for j in np.flatnonzero(several):
+        column = rows[:, j]
+        ranks = mid_ranks(column, weight)
+        order = np.argsort(column, kind="stable")
+        first, median, third = np.interp([0.25, 0.5, 0.75], ranks[order], column[order])
+        quartiles = (third - first) / 1.349
+        compressed[:, j] = np.arcsinh((column - median) / (quartiles if quartiles > 0.1 * deviation[j] else deviation[j]))
+        ranked[:, j] = ndtri(ranks)
+    return {
+        "standard": standard,
+        "clipped": clipped,
+        "compressed": _standardized(compressed, weight)[0],
+        "ranked": _standardized(ranked, weight)[0],
+    }, Frame(center, np.diag(factors), lower, upper)
+
+
+def mid_ranks(column: Array, weight: Array | None = None) -> Array:
+    """Share of the rows below each value, plus half of those equal to it: (n_rows,) -> (n_rows,), in (0, 1).
+
+    Examples
+    --------
+    >>> mid_ranks(np.array([3.0, 1.0, 3.0, 5.0]))
+    array([0.5  , 0.125, 0.5  , 0.875])
+    """
+    _, place = np.unique(column, return_inverse=True)
+    mass = np.bincount(place, weights=weight).astype(np.float64)
+    below = np.cumsum(mass) - mass / 2.0
+    ranks: Array = (below / mass.sum())[place]
+    return ranks
+
+
+def make_space(scaled: Array, rng: np.random.RandomState, weight: Array | None = None) -> Space:
+    """The space of scaled rows, whose columns are independent measurements.
+
+    Parameters
+    ----------
+    scaled : ndarray of shape (n_rows, n_dimensions)
     rng : RandomState
-    standardize, verbose : bool
-    weight : ndarray of shape (len(chosen),), optional
-        Weight of each row; neighbours are found without weights.
+    weight : ndarray of shape (n_rows,), optional
+    """
+    some = scaled[np.sort(rng.permutation(len(scaled))[:ROUNDING_ROWS])]
+    floor = np.diag(rounding_variance(some))
+    return _with_metric(scaled, floor, rng, weight)
+
+
+def projected(space_rows: Array, frame: Frame, rng: np.random.RandomState, weight: Array | None = None) -> tuple[Space, Frame]:
+    """The space of the varying columns of scaled rows or, if they are many, of their principal components.
+
+    Parameters
+    ----------
+    space_rows : ndarray of shape (n_rows, n_columns)
+    frame : Frame
+        From rows to `space_rows`.
+    rng : RandomState
+    weight : ndarray of shape (n_rows,), optional
 
     Returns
     -------
     Space
+    Frame
+        From rows to the points of the space.
     """
-    center, scale, components = span(read, chosen, n_dimensions, standardize, rng, weight)
-    basis = scale.diag() if len(center) <= n_dimensions else scale[:, None] * components
-    points = torch.cat([((x.flatten(1).double() - center) @ basis).float() for x in blocks(read, chosen, verbose)])
-    some = read(np.sort(rng.permutation(chosen)[:ROUNDING_ROWS])).flatten(1).double().numpy()
-    floor = (basis.T @ (torch.from_numpy(rounding_variance(some))[:, None] * basis)).float()
+    basis = principal_axes(space_rows, N_DIMENSIONS, rng, weight)
+    some = space_rows[np.sort(rng.permutation(len(space_rows))[:ROUNDING_ROWS])]
+    floor = (basis.T * rounding_variance(some)) @ basis
+    return _with_metric(space_rows @ basis, floor, rng, weight), replace(frame, basis=frame.basis @ basis)
+
+
+def principal_axes(rows: Array, n_dimensions: int, rng: np.random.RandomState, weight: Array | None = None) -> Array:
+    """Axes (n_columns, d) of the rows, which have mean 0: each varying column, or principal axes if they are more.
+
+    Few columns are kept as they are.
+    """
+    varying = np.flatnonzero(np.ptp(rows, axis=0) > 0.0)
+    if len(varying) <= n_dimensions:
+        return np.eye(rows.shape[1])[:, varying]
+    n_components = min(n_dimensions, len(rows) - 1)
+    weighted = rows if weight is None else rows * np.sqrt(weight)[:, None]
+    axes: Array = randomized_svd(weighted, n_components, random_state=rng)[2].T
+    return axes
+
+
+def _standardized(rows: Array, weight: Array | None) -> tuple[Array, Array, Array]:
+    """Rows with mean 0 and deviation 1, and the means and deviations of the columns."""
+    mean = np.average(rows, axis=0, weights=weight)
+    centered = rows - mean
+    deviation = np.sqrt(np.average(np.square(centered), axis=0, weights=weight))
+    deviation[np.ptp(rows, axis=0) == 0.0] = 0.0
+    return centered / np.where(deviation > 0.0, deviation, 1.0) * (deviation > 0.0), mean, deviation
+
+
+def _with_metric(points: Array, floor: Array, rng: np.random.RandomState, weight: Array | None) -> Space:
     order = rng.permutation(len(points))
     metric = metric_of_neighbors(points[order], floor, weight=None if weight is None else weight[order])
-    denoised = points @ metric
-    n_neighbors = min(n_neighbors, len(points) - 1)
-    distances, neighbors = nearest_neighbors(denoised.numpy(), n_neighbors, verbose=verbose)
-    return Space(center, basis, scale, points, floor, metric, denoised, distances, neighbors)
+    return Space(points, floor, metric)
 
 
 def thinned(space: Space, hints: Hints) -> Space:
@@ -112,14 +260,10 @@ def thinned(space: Space, hints: Hints) -> Space:
         return space
     share = hints.weight / np.quantile(hints.weight, 0.95)
     kept = np.flatnonzero(np.random.RandomState(0).uniform(size=len(share)) < share)  # the same for all seeds
-    if len(kept) == len(share) or len(kept) < 2:
-        return space
-    denoised = space.denoised[kept]
-    distances, neighbors = nearest_neighbors(denoised.numpy(), min(space.neighbors.shape[1], len(kept) - 1))
-    return replace(space, points=space.points[kept], denoised=denoised, distances=distances, neighbors=neighbors)
+    return space if len(kept) == len(share) or len(kept) < 2 else space.of(kept)
 
 
-def rounding_variance(rows: NDArray[np.floating]) -> NDArray[np.float64]:
+def rounding_variance(rows: NDArray[np.floating]) -> Array:
     """Variance of the rounding of each column: (n_rows, n_features) -> (n_features,).
 
     Each value represents the interval up to halfway to its neighbours. A column with two values is all rounding; a
@@ -140,33 +284,36 @@ def rounding_variance(rows: NDArray[np.floating]) -> NDArray[np.float64]:
     return result
 
 
-def metric_of_neighbors(points: Tensor, floor: Tensor, weight: NDArray[np.float64] | None = None) -> Tensor:
+def metric_of_neighbors(points: Array, floor: Array, weight: Array | None = None) -> Array:
     """Compute the :func:`noise_metric` of nearest neighbours, then again with the neighbours in this metric.
 
     Parameters
     ----------
-    points : Tensor of shape (n, n_dimensions), in random order
+    points : ndarray of shape (n, n_dimensions), in random order
         The first `NOISE_ROWS` of them are compared with their neighbours.
-    floor : Tensor of shape (n_dimensions, n_dimensions)
+    floor : ndarray of shape (n_dimensions, n_dimensions)
         Covariance of the rounding.
     weight : ndarray of shape (n,), optional
 
     Returns
     -------
-    Tensor of shape (n_dimensions, n_dimensions)
+    ndarray of shape (n_dimensions, n_dimensions)
     """
-    metric = torch.eye(points.shape[1])
+    metric = np.eye(points.shape[1])
     n_near = min(N_NEAR, len(points) - 1)
     for _ in range(2):
-        _, near = nearest_neighbors((points @ metric).numpy(), n_near, n_queries=NOISE_ROWS)
-        first = None if weight is None else torch.from_numpy(weight[: len(near)])
-        metric = noise_metric(points, torch.from_numpy(near), floor, weight=first)
+        _, near = nearest_neighbors(points @ metric, n_near, n_queries=NOISE_ROWS)
+        metric = noise_metric(points, near, floor, weight=None if weight is None else weight[: len(near)])
     return metric
 
 
 def noise_metric(
-    points: Tensor, neighbors: Tensor, floor: Tensor, shrinkage: float = SHRINKAGE, weight: Tensor | None = None
-) -> Tensor:
+    points: Array,
+    neighbors: NDArray[np.int64],
+    floor: Array,
+    shrinkage: float = SHRINKAGE,
+    weight: Array | None = None,
+) -> Array:
     """Compute a matrix that makes the differences between neighbours equally large in all directions.
 
     The covariance of these differences estimates the covariance within clusters, without knowing the clusters (Art,
@@ -174,30 +321,27 @@ def noise_metric(
 
     Parameters
     ----------
-    points : Tensor of shape (n, n_dimensions)
-    neighbors : Tensor of shape (m, n_neighbors)
+    points : ndarray of shape (n, n_dimensions)
+    neighbors : ndarray of shape (m, n_neighbors)
         Indices of the neighbours of the first m points.
-    floor : Tensor of shape (n_dimensions, n_dimensions)
+    floor : ndarray of shape (n_dimensions, n_dimensions)
         Covariance to add to the covariance of the noise.
     shrinkage : float
         Weight of the identity in the covariance.
-    weight : Tensor of shape (m,), double, optional
+    weight : ndarray of shape (m,), optional
         Weight of the differences of each of the first m points.
 
     Returns
     -------
-    Tensor of shape (n_dimensions, n_dimensions)
+    ndarray of shape (n_dimensions, n_dimensions)
     """
     n_dimensions = points.shape[1]
-    noise = floor.double() * (2 * neighbors.shape[1])
+    share = np.full(len(neighbors), 1.0 / len(neighbors)) if weight is None else weight / weight.sum()
+    noise = floor * (2 * neighbors.shape[1])
     for column in neighbors.T:
-        difference = (points[: len(column)] - points[column]).double()
-        if weight is None:
-            noise = noise + difference.T @ difference / len(column)
-        else:
-            noise = noise + difference.T @ (weight[:, None] * difference) / weight.sum()
-    noise = noise * (n_dimensions / noise.trace().clamp_min(1e-300))
-    noise = (1.0 - shrinkage) * noise + shrinkage * torch.eye(n_dimensions, dtype=torch.double)
-    values, vectors = torch.linalg.eigh(noise)
-    metric: Tensor = (vectors / values.clamp_min(1e-9).sqrt()).float()
+        difference = points[: len(column)] - points[column]
+        noise = noise + (difference.T * share) @ difference
+    noise = noise * (n_dimensions / max(np.trace(noise), 1e-300))
+    values, vectors = np.linalg.eigh((1.0 - shrinkage) * noise + shrinkage * np.eye(n_dimensions))
+    metric: Array = vectors / np.sqrt(values.clip(1e-9))
     return metric

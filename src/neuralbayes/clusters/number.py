@@ -20,13 +20,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from scipy.cluster.hierarchy import linkage
+from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.special import betainc
-from torch import Tensor
 
-from neuralbayes.clusters.hierarchy import cut_as_made
 from neuralbayes.clusters.space import Space, metric_of_neighbors
 
 Array = NDArray[np.float64]
@@ -121,17 +118,17 @@ def choose_number(space: Space, max_clusters: int) -> tuple[int, dict[str, list[
     valleys : dict
         "rows", the number of rows that each valley divides, in descending order, and "p_value" of each valley.
     """
-    spread = space.points.std(dim=0)
+    spread = space.points.std(axis=0)
     kept = spread > 1e-6 * spread.max()  # beyond the rank of the rows, directions are arbitrary
     rows, floor = space.points[:, kept], space.floor[kept][:, kept]
-    order = np.lexsort(rows.T.numpy()[::-1])
+    order = np.lexsort(rows.T[::-1])
     root = _root(SCATTER * floor)
     found: list[tuple[int, list[tuple[int, float]]]] = []
     for seed in range(N_SEARCHES if len(order) <= MOST_ROWS else 1):
         points = rows[np.random.RandomState(seed).permutation(order)]
-        scatter = torch.randn(points.shape, generator=torch.Generator().manual_seed(seed)) @ root
+        scatter = np.random.RandomState(N_SEARCHES + seed).normal(size=points.shape) @ root
         x = (points + scatter) @ metric_of_neighbors(points, floor)
-        labels, cuts = cut_at_valleys(x.double().numpy(), max_clusters)
+        labels, cuts = cut_at_valleys(x, max_clusters)
         found = sorted([*found, (int(labels.max()) + 1, sorted(cuts, reverse=True))])
         if [n for n, _ in found].count(found[len(found) // 2][0]) > N_SEARCHES // 2:
             break  # more searches cannot change the median
@@ -241,8 +238,8 @@ def emptiest_band(x: Array) -> Band | None:
     tree = linkage(x, "ward")
     sides: dict[bytes, Side] = {}
     for n_clusters in range(2, min(N_WARD, len(x) - 1) + 1):
-        labels = cut_as_made(tree, n_clusters)
-        for cluster in range(n_clusters):
+        labels = fcluster(tree, n_clusters, "maxclust") - 1
+        for cluster in range(labels.max() + 1):
             side = (labels == cluster) ^ (labels[0] == cluster)  # a side and its complement are the same
             sides[side.tobytes()] = side
     bands = [band for band in (_band(x, side) for side in sides.values()) if band is not None]
@@ -297,8 +294,7 @@ def _p_value(between: Array | float, hill: Array, share: Array) -> Array:
     return result
 
 
-def _root(covariance: Tensor) -> Tensor:
+def _root(covariance: Array) -> Array:
     """The symmetric square root of a covariance."""
-    values, vectors = torch.linalg.eigh(covariance)
-    root: Tensor = vectors * values.clamp_min(0.0).sqrt() @ vectors.T
-    return root
+    values, vectors = np.linalg.eigh(covariance)
+    return (vectors * np.sqrt(values.clip(0.0))) @ vectors.T
