@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from neuralbayes.clusters.hierarchy import cut_as_made
 from neuralbayes.clusters.known import NO_HINTS, UNKNOWN, Hints, Labels
+from neuralbayes.clusters.merging import cut
 
 Array = NDArray[np.floating]
 
@@ -42,7 +42,7 @@ def kmeans(points: Array, n_clusters: int, rng: np.random.RandomState, hints: Hi
     weight = hints.weight
     cell, centers, sizes = cells(points, max(LEAST_CELLS, CELLS_PER_CLUSTER * n_clusters), rng, weight)
     tree = ward(centers, sizes)
-    merged = cut_as_made(tree, min(n_clusters, len(centers)))
+    merged = cut(tree, min(n_clusters, len(centers)))
     start = np.zeros((merged.max() + 1, points.shape[1]))
     np.add.at(start, merged, centers * sizes[:, None])
     start /= np.bincount(merged, weights=sizes)[:, None]

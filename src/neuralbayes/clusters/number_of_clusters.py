@@ -26,7 +26,7 @@ from scipy.cluster.hierarchy import linkage
 from scipy.special import betainc
 from torch import Tensor
 
-from neuralbayes.clusters.hierarchy import cut_as_made
+from neuralbayes.clusters.merging import cut
 from neuralbayes.clusters.space import Space, metric_of_neighbors
 
 Array = NDArray[np.float64]
@@ -241,7 +241,7 @@ def emptiest_band(x: Array) -> Band | None:
     tree = linkage(x, "ward")
     sides: dict[bytes, Side] = {}
     for n_clusters in range(2, min(N_WARD, len(x) - 1) + 1):
-        labels = cut_as_made(tree, n_clusters)
+        labels = cut(tree, n_clusters)
         for cluster in range(n_clusters):
             side = (labels == cluster) ^ (labels[0] == cluster)  # a side and its complement are the same
             sides[side.tobytes()] = side
