@@ -5,29 +5,30 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from neuralbayes.features.encoder_training import EncoderConfig, Learner, train_encoder
+from neuralbayes.training.config import Step, TrainingConfig, train_in_folder
 from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 from torch import Tensor
 
-from paper.baselines.headed import HeadedEncoder
-from neuralbayes.clusters.smooth_step import smooth_step
+from neuralbayes.clusters.training import smooth_step
 from neuralbayes.data.normalize import Normalization
 from neuralbayes.data.sources import Images, ImageSource
 from neuralbayes.distributed import default_fabric
-from neuralbayes.features.encoder_training import EncoderConfig, Learner, train_encoder
 from neuralbayes.features.tables import BLOCK, RowsEncoder, mean_variance_scale
 from neuralbayes.networks.encoders import mlp
 from neuralbayes.objectives import MIM
 from neuralbayes.system.files import write_json
 from neuralbayes.training import Callback
-from neuralbayes.training.config import Step, TrainingConfig, train_in_folder
 from neuralbayes.training.inference import in_blocks
 from neuralbayes.training.rng import seeded_globally
+from paper.baselines.headed import HeadedEncoder
 
 
 @dataclass(frozen=True)
@@ -290,4 +291,10 @@ def radii(rows: NDArray[np.float32], terms: ImsatTerms) -> Tensor:
 
 def _step(terms: ImsatTerms) -> Step:
     objective = MIM(alpha=terms.prior_weight - 1.0, version=1)
-    return smooth_step(objective, terms.information_weight, n_iterations=terms.n_iterations, step=terms.step)
+    return partial(
+        smooth_step,
+        objective=objective,
+        weight=terms.information_weight,
+        n_iterations=terms.n_iterations,
+        small_step=terms.step,
+    )

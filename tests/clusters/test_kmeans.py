@@ -7,8 +7,8 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
-from neuralbayes.clusters.hierarchy import cut_as_made
 from neuralbayes.clusters.kmeans import cells, kmeans, ward
+from neuralbayes.clusters.merging import cut
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def test_cells_of_one_point_are_merged_as_scipy_merges_points(rng):
     for n_clusters in (1, 2, 7, 60):
         last = np.r_[0.0, expected[:, 2]][60 - n_clusters]  # of the mergings, by height
         labels = fcluster(expected, last, "distance")
-        assert adjusted_rand_score(cut_as_made(tree, n_clusters), labels) == 1.0
+        assert adjusted_rand_score(cut(tree, n_clusters), labels) == 1.0
 
 
 def test_a_cell_counts_as_often_as_it_has_points(rng):

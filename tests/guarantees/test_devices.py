@@ -18,7 +18,7 @@ from torch.utils._pytree import tree_map
 
 import neuralbayes as nb
 from neuralbayes import DML, MIM, RunningPrior, Smoothness, WeightedSum, baselines, training
-from neuralbayes.clusters.smooth_step import smooth_step
+from neuralbayes.clusters.training import smooth_step
 from neuralbayes.data.sources import ArraySource
 from neuralbayes.distributed.global_batch import GlobalBatch
 from neuralbayes.distributed.sums import Processes
@@ -74,7 +74,7 @@ def trained_on(device: torch.device) -> Iterator[None]:
     with ExitStack() as stack:
         for place in places:
             stack.enter_context(mock.patch(f"neuralbayes.{place}.default_fabric", return_value=fabric_on(device)))
-        for place in ("clusters.fit", "clusters.from_consensus", "system.devices", "estimators.mim_encoder"):
+        for place in ("clusters.images", "clusters.from_consensus", "system.devices", "estimators.mim_encoder"):
             stack.enter_context(mock.patch(f"neuralbayes.{place}.torch_device", return_value=device))
         yield
 
@@ -116,7 +116,7 @@ def gradient_of_backward(device: torch.device, **settings: Any) -> Result:
 def virtual_adversarial_step(device: torch.device) -> Result:
     network = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.ReLU(), nn.Linear(6, 3)).to(device)
     batch = torch.randn(9, 4).to(device), torch.rand(9).to(device)
-    metrics = smooth_step(DML(), 0.5, n_iterations=2)(network, batch)
+    metrics = smooth_step(network, batch, objective=DML(), weight=0.5, n_iterations=2, small_step=0.1)
     return gradients(network) | metrics
 
 

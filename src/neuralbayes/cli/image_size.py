@@ -43,11 +43,11 @@ def clustering_bytes(n_images: int, shape: tuple[int, int, int]) -> int:
     >>> round(clustering_bytes(40, (3000, 4000, 3)) / 1e9), round(clustering_bytes(40, (64, 85, 3)) / 1e9, 2)
     (16, 0.02)
     """
+    from neuralbayes.clusters.images import N_DIMENSIONS
     from neuralbayes.clusters.points import BLOCK, SPAN_NUMBERS
-    from neuralbayes.clusters.training import ClusterOptions
 
     n_numbers = math.prod(shape)
     n_spanning = min(n_images, max(2, SPAN_NUMBERS // n_numbers))
-    n_components = min(ClusterOptions.n_dimensions, n_spanning - 1)
+    n_components = min(N_DIMENSIONS, n_spanning - 1)
     # Factors measured on 10 to 2,000 images of 60x80 to 1000x1300 pixels, accurate to 6 %.
     return n_numbers * (9 * min(n_images, BLOCK) + 13 * n_spanning + 13 * n_components + 50)

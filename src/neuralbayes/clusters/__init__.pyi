@@ -1,11 +1,10 @@
 from .coordinates import Coordinates as Coordinates
 from .coordinates import fit_typicality as fit_typicality
-from .fit import fit_clusters as fit_clusters
 from .from_consensus import fit_from_consensus as fit_from_consensus
+from .images import default_states as default_states
+from .images import default_steps as default_steps
+from .images import fit_images as fit_images
 from .new_groups import find_new_groups as find_new_groups
 from .reduction import fit_reduction as fit_reduction
-from .training import ClusterOptions as ClusterOptions
-from .training import default_states as default_states
-from .training import default_steps as default_steps
 from .training import state_mlp as state_mlp
 from .update import update_clusters as update_clusters

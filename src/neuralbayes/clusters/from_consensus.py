@@ -13,7 +13,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -23,17 +23,16 @@ from torch import Tensor, nn
 
 from neuralbayes.clusters.calibration import calibrated_temperature
 from neuralbayes.clusters.consensus import agree
-from neuralbayes.clusters.fit import Clusters, separation_of
 from neuralbayes.clusters.known import Hints, least_number
-from neuralbayes.clusters.merging import merge_states, neighbor_joint
+from neuralbayes.clusters.merging import Merging, merge_states, neighbor_joint, separation
 from neuralbayes.clusters.number_of_clusters import choose_number
 from neuralbayes.clusters.points import BLOCK, Read
 from neuralbayes.clusters.space import Space, make_space, thinned
 from neuralbayes.clusters.starts import base_partitions
 from neuralbayes.clusters.taught import taught_votes
-from neuralbayes.clusters.training import ClusterOptions, Trained, state_network, train_from_votes
-from neuralbayes.features.tables import SMALL
+from neuralbayes.clusters.training import RADIUS, Trained, consensus_width, seeded, state_network, train_from_votes
 from neuralbayes.networks.states import StateNetwork, WithStates
+from neuralbayes.objectives import Objective
 from neuralbayes.system.devices import device_of, torch_device, working_copy
 from neuralbayes.training.inference import in_blocks
 
@@ -41,133 +40,90 @@ FEW = 20_000
 """Number of rows up to which one thread is as fast as several, which would wait for each other."""
 
 
-def consensus_steps(n_samples: int, batch_size: int) -> int:
-    """Default number of training steps: 16 epochs, but at least 360 and at most 600 steps.
+@dataclass(frozen=True, eq=False)
+class RowsFit:
+    """A network with its clusters, how near they are to each other, and how it was trained."""
 
-    Examples
-    --------
-    >>> consensus_steps(150, 250), consensus_steps(7000, 250), consensus_steps(60_000, 600)
-    (360, 448, 600)
-    """
-    return int(np.clip(16 * n_samples // batch_size, 360, 600))
-
-
-def consensus_width(n_dimensions: int, n_clusters: int) -> int:
-    """Default number of units of a hidden layer.
-
-    Examples
-    --------
-    >>> consensus_width(4, 3), consensus_width(64, 150)
-    (128, 300)
-    """
-    return int(np.clip(2 * max(n_dimensions, n_clusters), 128, 512))
+    network: StateNetwork
+    merging: Merging
+    separation: NDArray[np.float64]
+    trained: Trained
+    n_dimensions: int
+    selection: dict[str, list[float]]
 
 
 def fit_from_consensus(
-    read: Read, n_samples: int, body: nn.Module | None, options: ClusterOptions, rng: np.random.RandomState
-) -> Clusters:
-    """Divide the rows by several methods, and train a network on their consensus.
-
-    Parameters
-    ----------
-    read : callable
-    n_samples : int
-    body : nn.Module, optional
-        Your network, which is copied. It takes the normalised rows of `read`. By default an MLP on the rows in units
-        of their noise.
-    options : ClusterOptions
-        0 for `max_iter` or `n_hidden` selects the default.
-    rng : RandomState
-
-    Returns
-    -------
-    Clusters
-    """
-    auto = options.n_clusters is None
+    read: Read,
+    n_samples: int,
+    n_clusters: int | None,
+    *,
+    body: nn.Module | None,
+    n_hidden: int | None,
+    max_iter: int | None,
+    max_samples: int,
+    max_clusters: int,
+    n_neighbors: int,
+    objective: Objective | None,
+    standardize: bool,
+    hints: Hints,
+    rng: np.random.RandomState,
+    verbose: bool,
+) -> RowsFit:
+    """Divide the rows by several methods, and train a network on their consensus."""
+    auto = n_clusters is None
     with threadpool_limits(1 if n_samples < FEW else None):
-        chosen = options.hints.draw(n_samples, options.max_samples, rng)
-        hints = options.hints.of(chosen)
-        space = make_space(
-            read,
-            chosen,
-            options.n_dimensions,
-            options.n_neighbors,
-            rng,
-            standardize=options.standardize,
-            verbose=options.verbose,
-            weight=hints.weight,
-        )
+        chosen = hints.draw(n_samples, max_samples, rng)
+        hints = hints.of(chosen)
+        weight = hints.weight
+        space = make_space(read, chosen, 64, n_neighbors, rng, standardize=standardize, verbose=verbose, weight=weight)
         selection: dict[str, list[float]] = {}
-        n_clusters = options.n_clusters
         if n_clusters is None:
-            n_clusters, selection = choose_number(thinned(space, hints), options.max_clusters)
+            n_clusters, selection = choose_number(thinned(space, hints), max_clusters)
             n_clusters = max(n_clusters, least_number(hints, None))
         shares = torch.ones(len(chosen), 1)
         if n_clusters > 1:
             shares = _voted(space, n_clusters, rng, hints)
     n_dimensions = space.points.shape[1]
-    batch_size = max(options.batch_size, 4 * n_clusters)
-    options = replace(
-        options,
-        n_clusters=n_clusters,
-        n_states=n_clusters,
-        n_hidden=options.n_hidden or consensus_width(n_dimensions, n_clusters),
-        max_iter=options.max_iter or consensus_steps(len(chosen), batch_size),
-        hints=options.hints.of(chosen),
-    )
+    width = n_hidden or consensus_width(n_dimensions, n_clusters)
     frame = StateNetwork(space.center, space.basis @ space.noise.double(), nn.Identity(), torch.eye(n_clusters))
     if body is not None:
         frame = StateNetwork(space.center, space.factors, nn.Identity(), torch.eye(n_clusters))
-    radius = torch.from_numpy(options.radius * space.distances[:, -1]).float()
+    radius = torch.from_numpy(RADIUS * space.distances[:, -1]).float()
 
     def fetch(indices: Tensor) -> Tensor:
         return space.denoised[indices] if body is None else frame.normalize(read(chosen[indices.numpy()]))
 
-    n_products = batch_size * (n_dimensions + options.n_hidden + n_clusters) * options.n_hidden
-    best: tuple[nn.Module, Trained, Trained] | None = None
-    for _ in range(options.n_init):
-        with (
-            torch.random.fork_rng(),
-            threadpool_limits(1 if body is None and n_products < SMALL else None),
-        ):
-            torch.manual_seed(int(rng.randint(2**31 - 1)))
-            network = state_network(body, fetch, n_dimensions, options)
-            if n_clusters > 1:
-                first, second = train_from_votes(network, fetch, radius, shares, options)
-            else:
-                network.eval()
-                first = second = Trained(0.0, [], 0)
-        if best is None or second.objective < best[2].objective:
-            best = network, first, second
-    network, first, second = best  # type: ignore[misc]
+    n_products = max(250, 4 * n_clusters) * (n_dimensions + width + n_clusters) * width
+    with seeded(rng, n_products if body is None else np.inf):
+        network = state_network(body, fetch(torch.arange(2)), n_clusters, width)
+        trained = Trained(0.0, [], 0)
+        if n_clusters > 1:
+            trained = train_from_votes(
+                network, fetch, radius, shares, steps=max_iter, objective=objective, hints=hints, verbose=verbose
+            )
+    network.eval()
     computing = working_copy(network, torch_device())
     place = device_of(computing)
     logits = torch.from_numpy(
         in_blocks(lambda rows: computing(fetch(torch.from_numpy(rows)).to(place)), len(chosen), block=BLOCK)
     )
-    pool = options.hints.pool()
+    pool = hints.pool()
     rows = slice(None) if pool is None else pool
     floor = space.noise.T @ space.floor @ space.noise
     cooled = calibrated_temperature(logits[rows], space.denoised[rows], floor, shares[rows])
     divide_logits(network, cooled)
     p_zx = (logits / cooled).softmax(dim=1).numpy()
-    weight = options.hints.weight
     joint = neighbor_joint(p_zx, space.neighbors, weight)
     membership = torch.eye(n_clusters)
-    if auto and not len(options.hints.classes):
+    if auto and not len(hints.classes):
         membership = without_empty(p_zx, joint)
-    return Clusters(
+    return RowsFit(
         StateNetwork(frame.center, frame.basis, network, membership),
-        n_dimensions=n_dimensions,
-        joint=joint,
-        merging=merge_states(joint),
-        separation=separation_of(p_zx @ membership.numpy(), space.neighbors, weight),
-        objective=second.objective,
-        loss_curve=first.loss_curve + second.loss_curve,
-        n_iter=first.n_iter + second.n_iter,
-        n_iter_start=first.n_iter,
-        n_hidden=options.n_hidden,
-        selection=selection,
+        merge_states(joint),
+        separation(p_zx @ membership.numpy(), space.neighbors, weight),
+        trained,
+        n_dimensions,
+        selection,
     )
 
 

@@ -1,20 +1,24 @@
-r"""Merge small states into few clusters.
+r"""Merge small states into few clusters, and keep the order of the merges as a hierarchy.
 
 The states of a point x and a neighbour x' have the joint distribution :math:`p(z, z') = E[L(x) L(x')^T]`. Each step of
 :func:`merge_states` merges the two clusters with the largest ratio
 
-.. math:: \frac{p(z, z')}{p(z) \, p(z')}.
+.. math:: r = \frac{p(z, z')}{p(z) \, p(z')}.
 
 Because it is a ratio, it does not favour large clusters over small ones.
 
-For images, x' is x itself, moved a little (:mod:`neuralbayes.clusters.moved`): it shows the same thing, while the
-nearest image may show another. Each step of :func:`merge_versions` merges the two clusters that decrease
+For images, x' is x itself, moved a little: it shows the same thing, while the nearest image may show another. Each step
+of :func:`merge_versions` merges the two clusters that decrease
 
 .. math:: H(z) - V(z, z'), \qquad V(z, z') = H(z|z') + H(z'|z) = 2 H(z, z') - H(z) - H(z'),
 
 the least. Few clusters have a small entropy H, and clusters that images leave when they are moved have a large
 variation of information V (Meila 2007, doi:10.1016/j.jmva.2006.11.013). Unlike the ratio, this does not set a few odd
 images apart.
+
+In both hierarchies, the height of a merge is :math:`\log(r_{\max} / \max(r, 0.01))`: how many times less often the two
+clusters are neighbours than the closest pair. Heights never decrease: a merge above a later one, because it created a
+closer pair or because its state has no mass, gets the height of the later one.
 """
 
 from __future__ import annotations
@@ -25,12 +29,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.cluster.hierarchy import is_monotonic, is_valid_linkage
 from scipy.special import xlogy
 
 Array = NDArray[np.float64]
+Labels = NDArray[np.int64]
 
 MARGIN = 0.02
 """Share of the largest H(z) - V(z, z') that fewer clusters may lack."""
+
+APART = 0.01
+"""Lower bound of ratios in heights: differences between pairs that are hardly ever neighbours do not matter."""
 
 
 def neighbor_joint(p_zx: NDArray[np.floating], neighbors: NDArray[np.integer], weight: Array | None = None) -> Array:
@@ -60,26 +69,17 @@ def neighbor_joint(p_zx: NDArray[np.floating], neighbors: NDArray[np.integer], w
     return versions_joint(p_zx, (p_zx[column] for column in neighbors.T), weight)
 
 
-def versions_joint(p_zx: NDArray[np.floating], versions: Iterable[NDArray[np.floating]], weight: Array | None) -> Array:
-    """p(z, z') of the states of a point and another version of it, symmetric.
+def versions_joint(
+    p_zx: NDArray[np.floating], versions: Iterable[NDArray[np.floating]], weight: Array | None = None
+) -> Array:
+    """p(z, z') of the states of a point and another version of it, such as an image moved a little.
 
-    Parameters
-    ----------
-    p_zx : ndarray of shape (n_points, n_states)
-        p(z|x) of each point.
-    versions : iterable of ndarray of shape (n_points, n_states)
-        p(z|x) of one version of each point, such as an image moved a little.
-    weight : ndarray of shape (n_points,), optional
-        Weight of each point.
-
-    Returns
-    -------
-    ndarray of shape (n_states, n_states), with sum 1.
+    `versions` are arrays of the shape of `p_zx`, one at a time; the rest is as in :func:`neighbor_joint`.
 
     Examples
     --------
     >>> p_zx = np.eye(2)[[0, 0, 1, 1]]
-    >>> versions_joint(p_zx, [p_zx, p_zx[[0, 2, 2, 3]]], None)
+    >>> versions_joint(p_zx, [p_zx, p_zx[[0, 2, 2, 3]]])
     array([[0.375 , 0.0625],
            [0.0625, 0.5   ]])
     """
@@ -106,82 +106,60 @@ def mean_of_neighbors(values: NDArray[Any], neighbors: NDArray[np.integer]) -> N
     return mean
 
 
-@dataclass(frozen=True)
+def separation(p_zx: NDArray[np.floating], neighbors: NDArray[np.integer], weight: Array | None = None) -> Array:
+    """Jensen-Shannon divergence between each cluster and the rest, with p(z|x) averaged over the neighbours of x.
+
+    Parameters are those of :func:`neighbor_joint`. Returns nats of shape (n_clusters,), all 0 for a single cluster.
+
+    Examples
+    --------
+    >>> separation(np.eye(2)[[0, 0, 1, 1]], np.array([[1], [0], [3], [2]]))
+    array([0.69314718, 0.69314718])
+    """
+    near = mean_of_neighbors(p_zx, neighbors).astype(np.float64)
+    rest = near.sum(axis=1, keepdims=True) - near
+    share = np.full(len(near), 1.0 / len(near)) if weight is None else weight / weight.sum()
+    mass, of_rest = share @ near, share @ rest
+    divided = (mass > 0.0) & (of_rest > 0.0)
+    f, g = near / np.where(divided, mass, 1.0), rest / np.where(divided, of_rest, 1.0)
+    overlap = 0.5 * share @ ((f + g) * np.log(np.maximum(f + g, 1e-300)) - xlogy(f, f) - xlogy(g, g))  # Theorem 3
+    return np.where(divided, (np.log(2.0) - overlap).clip(0.0, np.log(2.0)), 0.0)
+
+
+@dataclass(frozen=True, eq=False)
 class Merging:
     """The order in which states were merged.
 
     Attributes
     ----------
-    pairs : ndarray of shape (n_states - 1, 2)
-        The two clusters merged in each step, each named by its first state; the result keeps the name of the first.
+    linkage : ndarray of shape (n_states - 1, 4)
+        As :func:`scipy.cluster.hierarchy.linkage` returns it: for each merge the two clusters, the height and the
+        number of states. Merge i creates the cluster n_states + i.
     ratios : ndarray of shape (n_states - 1,)
         p(z, z') / p(z) p(z') of the two; 1 if one of them has no mass.
-    """
-
-    pairs: NDArray[np.int64]
-    ratios: Array
-
-    @property
-    def n_states(self) -> int:
-        """Number of states before merging."""
-        return len(self.pairs) + 1
-
-    def clusters(self, n_clusters: int) -> NDArray[np.int64]:
-        """Cluster of each state, numbered from 0, when `n_clusters` are left: (n_states,)."""
-        if not 1 <= n_clusters <= self.n_states:
-            raise ValueError(f"`n_clusters` must be from 1 to {self.n_states}, got {n_clusters!r}")
-        cluster = np.arange(self.n_states)
-        for kept, merged in self.pairs[: self.n_states - n_clusters]:
-            cluster[cluster == merged] = kept
-        return np.unique(cluster, return_inverse=True)[1]
-
-    def jumps(self) -> Array:
-        """Drop in neighbour affinity when K = 2, 3, ... clusters are left.
-
-        Returns
-        -------
-        ndarray of shape (n_states - 2,)
-            The ratio of the merge to K clusters over the ratio of the merge to K - 1, starting at K = 2. It is large
-            if the data have K clusters.
-        """
-        ratios = np.maximum(self.ratios[::-1], np.finfo(float).eps)
-        return ratios[1:] / ratios[:-1]
-
-    def standing_out(self, max_clusters: int) -> int:
-        """Number of clusters, from 2 to `max_clusters`, at the largest of the `jumps`; 1 if there are no jumps."""
-        jumps = self.jumps()[: max_clusters - 1]
-        return int(np.argmax(jumps)) + 2 if len(jumps) else 1
-
-    def selection(self, max_clusters: int) -> dict[str, list[float]]:
-        """The numbers of clusters that `standing_out` compares, and what it compares them by."""
-        tried = range(2, min(max_clusters, self.n_states - 1) + 1)
-        return {
-            "n_clusters": list(tried),
-            "ratio": [float(self.ratios[-(n - 1)]) for n in tried],
-            "jump": [float(self.jumps()[n - 2]) for n in tried],
-        }
-
-
-@dataclass(frozen=True)
-class VersionsMerging(Merging):
-    """The order in which states of images were merged.
-
-    Attributes
-    ----------
-    pairs, ratios
-        As in :class:`Merging`.
     information : ndarray of shape (n_states,)
         H(z) - V(z, z') in nats, when 1, 2, ... clusters are left.
     """
 
+    linkage: Array
+    ratios: Array
     information: Array
+
+    @property
+    def n_states(self) -> int:
+        """Number of states before merging."""
+        return len(self.linkage) + 1
 
     @property
     def most_clusters(self) -> int:
         """Number of clusters with the largest H(z) - V(z, z'). Further clusters would hold a few odd images each."""
         return int(np.argmax(self.information)) + 1
 
-    def standing_out(self, max_clusters: int) -> int:
+    def clusters(self, n_clusters: int) -> Labels:
+        """Cluster of each state when `n_clusters` are left, as :func:`cut` numbers them."""
+        return cut(self.linkage, n_clusters)
+
+    def nearly_best(self, max_clusters: int) -> int:
         """The smallest number, from 2 to `max_clusters`, with nearly the largest H(z) - V(z, z'); 1 if there is none.
 
         H - V increases up to the number of clusters that images rarely leave when they are moved. It then hardly
@@ -190,10 +168,18 @@ class VersionsMerging(Merging):
         tried = self.information[1:max_clusters]
         return int(np.argmax(tried >= tried.max() - MARGIN * abs(tried.max()))) + 2 if len(tried) else 1
 
-    def selection(self, max_clusters: int) -> dict[str, list[float]]:
-        """The numbers of clusters that `standing_out` compares, and what it compares them by."""
-        tried = range(2, min(max_clusters, self.n_states) + 1)
-        return {"n_clusters": list(tried), "information": [float(self.information[n - 1]) for n in tried]}
+    def jumps(self) -> Array:
+        """Drop in neighbour affinity when K = 2, 3, ... clusters are left: (n_states - 2,).
+
+        It is the ratio of the merge to K clusters over the ratio of the merge to K - 1, large if the data have K.
+        """
+        ratios = np.maximum(self.ratios[::-1], np.finfo(float).eps)
+        return ratios[1:] / ratios[:-1]
+
+    def largest_jump(self, max_clusters: int) -> int:
+        """Number of clusters, from 2 to `max_clusters`, at the largest of the `jumps`; 1 if there are no jumps."""
+        jumps = self.jumps()[: max_clusters - 1]
+        return int(np.argmax(jumps)) + 2 if len(jumps) else 1
 
 
 def merge_states(joint: Array, kinds: NDArray[np.integer] | None = None) -> Merging:
@@ -206,10 +192,6 @@ def merge_states(joint: Array, kinds: NDArray[np.integer] | None = None) -> Merg
     kinds : ndarray of shape (n_states,), optional
         States of the same kind are merged first, states of different kinds last; -1 means unknown.
 
-    Returns
-    -------
-    Merging
-
     Examples
     --------
     States 0 and 1 are neighbours of each other as often as of themselves, and so are 2 and 3. The pairs never meet.
@@ -218,36 +200,11 @@ def merge_states(joint: Array, kinds: NDArray[np.integer] | None = None) -> Merg
     >>> merging.clusters(2), merging.ratios
     (array([0, 0, 1, 1]), array([2., 2., 0.]))
     """
-    joint = joint.astype(np.float64)
-    alive = np.ones(len(joint), bool)
-    kind = np.full(len(joint), -1) if kinds is None else kinds.astype(np.int64)
-    pairs, ratios = [], []
-    for _ in range(len(joint) - 1):
-        ratio = _ratios(joint, without_mass=np.inf)  # a state without mass has no neighbours: merge it first
-        kept, merged = _best_pair(np.where(np.outer(alive, alive), ratio, -np.inf), kind)
-        pairs.append((kept, merged))
-        ratios.append(ratio[kept, merged] if np.isfinite(ratio[kept, merged]) else 1.0)
-        kind[kept] = max(kind[kept], kind[merged])
-        _join(joint, kept, merged)
-        alive[merged] = False
-    return Merging(np.array(pairs, dtype=np.int64).reshape(-1, 2), np.array(ratios))
+    return _merge(joint, kinds, by_information=False)
 
 
-def merge_versions(joint: Array, kinds: NDArray[np.integer] | None = None) -> VersionsMerging:
-    """Merge the two clusters that decrease H(z) - V(z, z') the least, until one is left.
-
-    Takes time proportional to the cube of the number of states.
-
-    Parameters
-    ----------
-    joint : ndarray of shape (n_states, n_states)
-        p(z, z'), as returned by :func:`versions_joint`.
-    kinds : ndarray of shape (n_states,), optional
-        As in :func:`merge_states`.
-
-    Returns
-    -------
-    VersionsMerging
+def merge_versions(joint: Array, kinds: NDArray[np.integer] | None = None) -> Merging:
+    """Merge the two clusters that decrease H(z) - V(z, z') the least, until one is left; as in :func:`merge_states`.
 
     Examples
     --------
@@ -258,26 +215,58 @@ def merge_versions(joint: Array, kinds: NDArray[np.integer] | None = None) -> Ve
     >>> merge_versions(joint).clusters(2), merge_states(joint).clusters(2)
     (array([0, 1, 1]), array([0, 0, 1]))
     """
+    return _merge(joint, kinds, by_information=True)
+
+
+def _merge(joint: Array, kinds: NDArray[np.integer] | None, by_information: bool) -> Merging:
+    n_states = len(joint)
     joint = joint.astype(np.float64)
-    name = np.arange(len(joint))
-    kind = np.full(len(joint), -1) if kinds is None else kinds.astype(np.int64)
-    pairs, ratios, information = [], [], [_information(joint)]
-    sums = sum(map(_of_pairs, joint), start=np.zeros_like(joint))  # (a, b): sum over c of h(J_ac + J_bc)
-    while len(joint) > 1:
-        kept, merged = _best_pair(-_decrease(joint, sums), kind)
-        pairs.append((name[kept], name[merged]))
-        ratios.append(_ratios(joint, without_mass=1.0)[kept, merged])
-        kind[kept] = max(kind[kept], kind[merged])
-        sums -= _of_pairs(joint[kept]) + _of_pairs(joint[merged])
-        _join(joint, kept, merged)
-        sums += _of_pairs(joint[kept])
-        sums[kept] = sums[:, kept] = _h(joint[kept] + joint).sum(axis=1)
-        left = np.arange(len(joint)) != merged
-        joint, sums, kind, name = joint[np.ix_(left, left)], sums[np.ix_(left, left)], kind[left], name[left]
-        information.append(_information(joint))
-    return VersionsMerging(
-        np.array(pairs, dtype=np.int64).reshape(-1, 2), np.array(ratios), np.array(information[::-1])
-    )
+    name, size = np.arange(n_states), np.ones(n_states)
+    kind = np.full(n_states, -1) if kinds is None else kinds.astype(np.int64)
+    linkage, ratios, information = np.zeros((n_states - 1, 4)), np.ones(n_states - 1), np.zeros(n_states)
+    sums = sum(map(_of_pairs, joint), start=np.zeros_like(joint)) if by_information else joint
+    information[-1] = _information(joint)
+    for i in range(n_states - 1):
+        ratio = _ratios(joint)
+        a, b = _best_pair(-_decrease(joint, sums) if by_information else ratio, kind)
+        linkage[i] = min(name[a], name[b]), max(name[a], name[b]), 0.0, size[a] + size[b]
+        if np.isfinite(ratio[a, b]):
+            ratios[i] = ratio[a, b]
+        if by_information:
+            sums = sums - _of_pairs(joint[a]) - _of_pairs(joint[b])
+        joint[a] += joint[b]
+        joint[:, a] += joint[:, b]
+        name[a], size[a], kind[a] = n_states + i, size[a] + size[b], max(kind[a], kind[b])
+        joint[b], joint[:, b] = 0.0, 0.0
+        if by_information:
+            sums += _of_pairs(joint[a])
+            sums[a] = sums[:, a] = _h(joint[a] + joint).sum(axis=1)
+        left = np.arange(len(joint)) != b
+        joint, sums = joint[np.ix_(left, left)], sums[np.ix_(left, left)]
+        name, size, kind = name[left], size[left], kind[left]
+        information[-i - 2] = _information(joint)
+    logarithms = np.log(np.maximum(ratios, APART))
+    linkage[:, 2] = np.minimum.accumulate((logarithms.max(initial=np.log(APART)) - logarithms)[::-1])[::-1]
+    return Merging(linkage, ratios, information)
+
+
+def _best_pair(score: Array, kind: Labels) -> tuple[int, int]:
+    """Return the pair with the largest score, among pairs of the same kind if there are any; different kinds last."""
+    allowed = np.triu(np.ones(score.shape, bool), 1)
+    has = kind >= 0
+    both = np.outer(has, has)
+    for first in (both & (kind[:, None] == kind), ~both):
+        if (first & allowed).any():
+            allowed &= first
+            break
+    a, b = np.unravel_index(np.argmax(np.where(allowed, score, -np.inf)), score.shape)
+    return int(a), int(b)
+
+
+def _ratios(joint: Array) -> Array:
+    """p(z, z') / p(z) p(z') of all pairs, infinite if one of the two has no mass, so that it is merged first."""
+    chance = np.outer(joint.sum(axis=1), joint.sum(axis=1))
+    return np.divide(joint, chance, out=np.full_like(joint, np.inf), where=chance > 0.0)
 
 
 def _information(joint: Array) -> float:
@@ -286,9 +275,9 @@ def _information(joint: Array) -> float:
 
 
 def _decrease(joint: Array, sums: Array) -> Array:
-    """Decrease of H(z) - V(z, z') = 3 H(z) - 2 H(z, z') if each pair of clusters is merged: (n, n).
+    """Decrease of H(z) - V(z, z') if each pair of clusters is merged: (n, n); minus infinity for one without mass.
 
-    It is 0 for a state without mass. To merge such a state first, minus infinity is returned.
+    `sums` has, for each pair of rows a and b, the sum of x log x over the entries of their sum.
     """
     terms, mass, own = _h(joint), joint.sum(axis=1), np.diag(joint)
     of_rows, of_own, of_mass = terms.sum(axis=1), np.diag(terms), _h(mass)
@@ -310,33 +299,30 @@ def _of_pairs(row: Array) -> Array:
     return _h(np.add.outer(row, row))
 
 
-def _ratios(joint: Array, without_mass: float) -> Array:
-    """Return p(z, z') / p(z) p(z') of all pairs, and a constant if one of the two has no mass: (n, n)."""
-    mass = joint.sum(axis=1)
-    chance = np.outer(mass, mass)
-    return np.divide(joint, chance, out=np.full_like(joint, without_mass), where=chance > 0.0)
+def cut(linkage: Array, n_clusters: int) -> Labels:
+    """Cluster of each state when `n_clusters` are left, numbered in the order of their first states: (n_states,).
+
+    Merges are applied in their order, so equal heights do no harm.
+
+    Examples
+    --------
+    >>> linkage = np.array([[1.0, 3.0, 0.0, 2.0], [0.0, 2.0, 1.0, 2.0], [4.0, 5.0, 1.0, 4.0]])
+    >>> cut(linkage, 3), cut(linkage, 2)
+    (array([0, 1, 2, 1]), array([0, 1, 0, 1]))
+    """
+    n_states = len(linkage) + 1
+    if not 1 <= n_clusters <= n_states:
+        raise ValueError(f"`n_clusters` must be from 1 to {n_states}, got {n_clusters!r}")
+    cluster = np.arange(2 * n_states - 1)  # in the numbers of the matrix
+    for i in range(n_states - n_clusters - 1, -1, -1):
+        cluster[linkage[i, :2].astype(np.int64)] = cluster[n_states + i]
+    _, first, inverse = np.unique(cluster[:n_states], return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[inverse]
 
 
-def _join(joint: Array, kept: int, merged: int) -> None:
-    """Add the row and the column of a cluster to those of another in place, and set them to 0."""
-    joint[kept] += joint[merged]
-    joint[:, kept] += joint[:, merged]
-    joint[merged], joint[:, merged] = 0.0, 0.0
-
-
-def _best_pair(score: Array, kind: NDArray[np.int64]) -> tuple[int, int]:
-    """Return the pair with the largest score, among pairs of the same kind if there are any; different kinds last."""
-    allowed = np.triu(score > -np.inf, 1)
-    for first in _by_kind(kind) if (kind >= 0).any() else ():
-        if (first & allowed).any():
-            allowed &= first
-            break
-    kept, merged = np.unravel_index(np.argmax(np.where(allowed, score, -np.inf)), score.shape)
-    return int(kept), int(merged)
-
-
-def _by_kind(kind: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Masks (n_states, n_states) of the pairs to merge first, and of the pairs to merge next."""
-    has = kind >= 0
-    same = (kind[:, None] == kind) & np.outer(has, has)
-    return same, ~np.outer(has, has)
+def check_linkage(linkage: Array) -> None:
+    """Raise an error unless each cluster is created before it is merged, once, and heights never decrease."""
+    if linkage.ndim != 2 or linkage.shape[1] != 4 or not np.isfinite(linkage).all():
+        raise ValueError(f"`linkage` must be finite, of shape (n_states - 1, 4), got shape {linkage.shape}")
+    if len(linkage) and not (is_valid_linkage(linkage) and is_monotonic(linkage)):
+        raise ValueError("`linkage` must merge each cluster once, after it was made, and heights must not decrease")

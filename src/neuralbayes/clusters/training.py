@@ -1,151 +1,392 @@
-"""Train a network to states, and then to the clusters that they were merged into."""
+r"""Train a network to states or clusters under virtual adversarial smoothness.
+
+Every step minimises :math:`R_{VAT} + J`: p(z|x) must not change under the worst small step from x (Miyato et al. 2018),
+and J is 0.1 times an objective (by default MIM, version 1, so this is IMSAT of Hu et al. 2017), or the cross-entropy to
+votes of other methods.
+
+Rows with known clusters and pairs of rows add a loss, whatever J is. A row with a target has the cross-entropy to it.
+Two rows share a cluster with probability :math:`s = \sum_k p(k|x_i) \, p(k|x_j)`. A pair that must share a cluster has
+the loss :math:`-\log s`, and a pair that must not has :math:`-\log(1 - s)` (Hsu et al. 2019, "Multi-class
+classification without multi-class labels").
+"""
 
 from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
-from neuralbayes.clusters.anchors import Anchors, Held
-from neuralbayes.clusters.known import NO_HINTS, Hints
-from neuralbayes.clusters.smooth_step import Step, imitation_step, smooth_step
-from neuralbayes.features.tables import even_batches
+from neuralbayes.bayes import mutual_information, sample_mean
+from neuralbayes.clusters.known import NO_HINTS, UNKNOWN, Hints
+from neuralbayes.features.tables import SMALL, even_batches
 from neuralbayes.gradients.passes import frozen_buffers
 from neuralbayes.networks.encoders import mlp
-from neuralbayes.networks.states import MergedStates, WithStates
+from neuralbayes.networks.states import WithStates
 from neuralbayes.objectives import MIM, Objective
-from neuralbayes.training import Batches, Callback, StopOnNaN, TrainingState, cosine, train
+from neuralbayes.objectives.virtual_adversarial import virtual_adversarial
+from neuralbayes.training import Batches, StopOnNaN, cosine, train
 
 Fetch = Callable[[Tensor], Tensor]
 """Maps indices to samples in the form that the network takes."""
 
-LEAST_STATES, MOST_STATES = 4, 8
-"""Default range of states per cluster. With four, a cluster with a fiftieth of the samples may get no state."""
+Step = Callable[[nn.Module, tuple[Tensor, ...]], dict[str, Tensor]]
+"""A step for :func:`neuralbayes.training.train`."""
 
-SAMPLES_PER_STATE = 100
-"""Number of samples per state, within the range of states per cluster."""
+RADIUS = 0.4
+"""Length of the worst step in units of the distance to the farthest of the neighbours."""
 
-BATCH_SIZE = 250
+SMALL_STEP = 4.0
+"""Length of the trial step that finds the worst direction, in units of the radius."""
 
-NEARLY_EQUAL = 1.5
-"""Largest ratio of cluster sizes that count as equal."""
+INFORMATION, PRIOR = 0.1, 4.0
+"""IMSAT's lambda and mu: the weight of the objective, and the weight of H(z) in the default objective."""
+
+HEAD = 1e-4
+"""Initial scale of the last layer: states are almost equally probable for every sample."""
+
+LEARNING_RATE = 2e-3
+"""Initial learning rate of Adam, which decays to 0 along half a cosine."""
+
+BATCH_SIZE, SAMPLES_PER_CLUSTER = 250, 4
+"""Samples per step, and the least number of samples per cluster."""
+
+SHARE = 4
+"""Each batch is extended by a quarter of its size in rows with targets, and by as many pairs of each kind."""
 
 
 @dataclass(frozen=True)
-class ClusterOptions:
-    """Options of a fit; :class:`neuralbayes.InformationClusterer` documents the options that it shares.
+class Trained:
+    """How a training went.
 
     Attributes
     ----------
-    n_clusters : int or None
-        None chooses the number from the data, up to `max_clusters`.
-    max_iter : int
-        Number of steps, half of them for the states and half for the clusters.
-    n_states, max_clusters, n_init, n_neighbors, n_hidden, max_samples : int
-    standardize, verbose : bool
-    objective : Objective, optional
-        Minimised together with the change under the worst step; by default MIM-v1 with the weight `prior` of H(z).
-    n_dimensions : int
-        Maximum number of principal components. Further directions carry noise, which the worst step would follow.
-    radius : float
-        Length of the worst step in units of the distance to the farthest of the neighbours.
-    small_step : float
-        Length of the trial step that finds the worst direction, in units of the radius.
-    information, prior : float
-        IMSAT's lambda and mu: the weight of the information, and the weight of H(z) in it.
-    head : float
-        Initial scale of the last layer.
-    batch_size : int
-    learning_rate : float
-        Initial learning rate of Adam, which decays to 0 along half a cosine.
-    hints : Hints
-        Hints about the training samples.
+    objective : float
+        Mean loss over the last tenth of the steps.
+    loss_curve : list of float
+        Mean loss of each tenth of the steps, first for the start, then for the clusters.
+    n_iter, n_iter_start : int
+        Number of steps, and how many of them were for the start.
     """
-
-    n_clusters: int | None
-    n_states: int
-    max_iter: int
-    max_clusters: int = 20
-    n_init: int = 1
-    n_neighbors: int = 15
-    n_hidden: int = 512
-    max_samples: int = 60_000
-    standardize: bool = False
-    verbose: bool = False
-    objective: Objective | None = None
-    n_dimensions: int = 64
-    radius: float = 0.4
-    small_step: float = 4.0
-    information: float = 0.1
-    prior: float = 4.0
-    head: float = 1e-4
-    batch_size: int = BATCH_SIZE
-    learning_rate: float = 2e-3
-    hints: Hints = NO_HINTS
-
-
-@dataclass
-class Trained:
-    """Mean loss of a network over the last tenth of the steps, and over each tenth."""
 
     objective: float
     loss_curve: list[float]
     n_iter: int
+    n_iter_start: int = 0
 
     def then(self, other: Trained) -> Trained:
-        """Append another training."""
-        return Trained(other.objective, self.loss_curve + other.loss_curve, self.n_iter + other.n_iter)
+        """This training as the start of another."""
+        return Trained(other.objective, self.loss_curve + other.loss_curve, self.n_iter + other.n_iter, self.n_iter)
 
 
-def default_states(n_clusters: int, n_samples: int) -> int:
-    """Default number of states.
+@dataclass(frozen=True, eq=False)
+class Anchors:
+    """Rows with targets, and pairs of rows, that a network must respect.
 
-    Examples
-    --------
-    >>> default_states(10, 1437), default_states(10, 7000), default_states(10, 60_000)
-    (40, 70, 80)
+    Attributes
+    ----------
+    rows : Tensor of shape (n_anchors,)
+        Indices of rows.
+    target : Tensor of shape (n_anchors, n_clusters)
+        Distributions over the clusters.
+    must, cannot : Tensor of shape (n_pairs, 2)
+        Indices of rows.
     """
-    return int(np.clip(n_samples // SAMPLES_PER_STATE, LEAST_STATES * n_clusters, MOST_STATES * n_clusters))
+
+    rows: Tensor
+    target: Tensor
+    must: Tensor
+    cannot: Tensor
+
+    @classmethod
+    def of(cls, hints: Hints, n_clusters: int, votes: Tensor | None = None) -> Anchors | None:
+        """Collect known rows, links, and votes (n_rows, n_clusters) for all rows; None if the hints are only weights.
+
+        With votes, known rows are repeated until they make up about half of the rows to draw from.
+        """
+        if hints.known is None or hints.group is None or hints.cannot is None:
+            return None
+        rows = np.flatnonzero(hints.known != UNKNOWN)
+        target = torch.eye(n_clusters)[hints.known[rows]]
+        if votes is not None:
+            rows = np.tile(rows, len(votes) // max(1, len(rows)))
+            target = torch.cat([torch.eye(n_clusters)[hints.known[rows]], votes])
+            rows = np.concatenate([rows, np.arange(len(votes))])
+        order = np.argsort(hints.group, kind="stable")
+        order = order[hints.known[order] == UNKNOWN]
+        same = hints.group[order[1:]] == hints.group[order[:-1]]
+        must = np.stack([order[:-1][same], order[1:][same]], axis=1)
+        return cls(torch.from_numpy(rows), target, torch.from_numpy(must), torch.from_numpy(hints.cannot))
+
+    def draw(self, batch_size: int) -> Anchors:
+        """Draw some of the rows and of each kind of pairs at random."""
+        few = max(1, batch_size // SHARE)
+        rows, must, cannot = (torch.randperm(len(every))[:few] for every in (self.rows, self.must, self.cannot))
+        return Anchors(self.rows[rows], self.target[rows], self.must[must], self.cannot[cannot])
+
+    def indices(self) -> Tensor:
+        """Indices of the rows whose logits `loss` takes."""
+        return torch.cat([self.rows, self.must.flatten(), self.cannot.flatten()])
+
+    def loss(self, logits: Tensor) -> Tensor:
+        """Sum of the mean losses of the rows and of each kind of pairs: a scalar."""
+        of_rows, of_must, of_cannot = logits.split([len(self.rows), self.must.numel(), self.cannot.numel()])
+        total = logits.new_zeros(())
+        if len(of_rows):
+            total = total + nn.functional.cross_entropy(of_rows, self.target.to(logits))
+        if len(of_must):
+            total = total - _shared(of_must).clamp_min(1e-6).log().mean()
+        if len(of_cannot):
+            total = total - (1.0 - _shared(of_cannot)).clamp_min(1e-6).log().mean()
+        return total
 
 
-def default_steps(n_samples: int) -> int:
-    """Default number of training steps: a hundred epochs, but at least 2000 and at most 6000 steps.
+def _shared(logits: Tensor) -> Tensor:
+    """Probability that two rows share a cluster: logits of a, b, a, b, ... (2 n_pairs, n_clusters) -> (n_pairs,)."""
+    p_zx = logits.softmax(dim=1)
+    return (p_zx[::2] * p_zx[1::2]).sum(dim=1)
 
-    Examples
-    --------
-    >>> default_steps(1437), default_steps(10_000), default_steps(60_000)
-    (2000, 4000, 6000)
+
+def smooth_step(
+    network: nn.Module,
+    batch: tuple[Tensor, ...],
+    *,
+    objective: Objective,
+    weight: float = INFORMATION,
+    n_iterations: int = 1,
+    small_step: float = SMALL_STEP,
+    fetch: Fetch | None = None,
+    anchors: Anchors | None = None,
+) -> dict[str, Tensor]:
+    r"""Compute the gradient of :math:`R_{VAT} + \text{weight} \cdot J(\text{logits})`, as a step of `train`.
+
+    Parameters
+    ----------
+    network : nn.Module
+    batch : tuple of Tensor
+        x, the length of each worst step (n,), and optionally versions (n, n_versions, *features) of each sample, such
+        as images moved a little. The worst step then starts from one of them, drawn at random.
+    objective : Objective
+        The objective J.
+    weight, n_iterations, small_step
+        The weight of J, and settings of :func:`neuralbayes.objectives.virtual_adversarial.virtual_adversarial`.
+    fetch, anchors : optional
+        Known rows and pairs, whose loss is added, and what maps their indices to samples.
+
+    Returns
+    -------
+    dict of str to Tensor
+        The metrics "loss", without the anchors, "change" (R_VAT) and "mi".
     """
-    return int(np.clip(100 * n_samples // BATCH_SIZE, 2000, 6000))
+    x, radius, *versions = batch
+    logits, of_anchors = _logits(network, x, fetch, anchors)
+    change = _change(network, x, radius, versions, logits, n_iterations, small_step)
+    loss = change + weight * objective(logits)
+    torch.autograd.backward(loss + of_anchors)
+    return {"loss": loss, "change": change, "mi": mutual_information(logits.detach(), from_logits=True)}
 
 
-def default_objective(options: ClusterOptions, sizes: Tensor | None = None) -> Objective:
-    """MIM-v1 with a target p(z) proportional to `sizes` (n_states,), or uniform without them."""
+def imitation_step(
+    network: nn.Module, batch: tuple[Tensor, ...], *, fetch: Fetch | None = None, anchors: Anchors | None = None
+) -> dict[str, Tensor]:
+    r"""Like :func:`smooth_step`, with the cross-entropy to targets (n, n_states), the third of a batch, as J."""
+    x, radius, target, *versions = batch
+    logits, of_anchors = _logits(network, x, fetch, anchors)
+    change = _change(network, x, radius, versions, logits, 1, SMALL_STEP)
+    loss = change + nn.functional.cross_entropy(logits, target)
+    torch.autograd.backward(loss + of_anchors)
+    return {"loss": loss, "change": change}
+
+
+def _logits(network: nn.Module, x: Tensor, fetch: Fetch | None, anchors: Anchors | None) -> tuple[Tensor, Tensor]:
+    """Logits of a batch, and the loss of some anchors; one pass for both, so that they share batch statistics."""
+    if anchors is None or fetch is None:
+        return network(x), x.new_zeros(())
+    some = anchors.draw(len(x))
+    logits = network(torch.cat([x, fetch(some.indices()).to(x)]))
+    return logits[: len(x)], some.loss(logits[len(x) :])
+
+
+def _change(
+    network: nn.Module,
+    x: Tensor,
+    radius: Tensor,
+    versions: list[Tensor],
+    logits: Tensor,
+    n_iterations: int,
+    small_step: float,
+) -> Tensor:
+    near = _one_of(versions[0]) if versions else x
+    with frozen_buffers(network):  # running statistics come from the unchanged samples only
+        start = torch.randn(x.shape, device=x.device, dtype=x.dtype)
+        return virtual_adversarial(
+            network, near, radius, clean=logits, n_iterations=n_iterations, step=small_step, start=start
+        )
+
+
+def _one_of(versions: Tensor) -> Tensor:
+    """Draw one version of each sample at random: (n, n_versions, *features) -> (n, *features)."""
+    uniform = torch.special.ndtr(torch.randn(len(versions), device=versions.device, dtype=versions.dtype))
+    chosen = (uniform * versions.shape[1]).long().clamp_max(versions.shape[1] - 1)
+    return versions[torch.arange(len(versions), device=versions.device), chosen]
+
+
+def train_states(
+    network: nn.Module,
+    fetch: Fetch,
+    radius: Tensor,
+    *,
+    steps: int,
+    objective: Objective | None = None,
+    versions: Tensor | None = None,
+    hints: Hints = NO_HINTS,
+    anchors: Anchors | None = None,
+    verbose: bool = False,
+    description: str = "step of the states",
+) -> Trained:
+    """Train a network with the objective, and leave it in evaluation mode.
+
+    Parameters
+    ----------
+    network : nn.Module
+    fetch : callable
+        Maps indices to inputs of the network.
+    radius : Tensor of shape (n_samples,)
+        Length of the worst step of each sample.
+    steps : int
+    objective : Objective, optional
+        By default MIM, version 1, with a uniform target of p(z) and the weight 4 of H(z).
+    versions : Tensor of shape (n_samples, n_versions, *features), optional
+        Samples moved a little, as inputs of the network.
+    hints : Hints
+        Only the weights are used: samples are drawn in proportion to them.
+    anchors : Anchors, optional
+        Targets and pairs to respect.
+    """
+    step = partial(smooth_step, objective=objective or default_objective(), fetch=fetch, anchors=anchors)
+    tensors = (radius,) if versions is None else (radius, versions)
+    return _train(network, fetch, step, tensors, steps, hints=hints, verbose=verbose, description=description)
+
+
+def train_from_votes(
+    network: nn.Module,
+    fetch: Fetch,
+    radius: Tensor,
+    shares: Tensor | NDArray[np.floating],
+    *,
+    steps: int | None = None,
+    objective: Objective | None = None,
+    versions: Tensor | None = None,
+    hints: Hints = NO_HINTS,
+    anchors: Anchors | None = None,
+    verbose: bool = False,
+) -> Trained:
+    """Train a network on votes for a quarter of the steps, then with the objective; leave it in evaluation mode.
+
+    Parameters
+    ----------
+    network, fetch, radius, versions
+        As in :func:`train_states`.
+    shares : Tensor or ndarray of shape (n_samples, n_clusters)
+        Share of the votes for each cluster.
+    steps : int, optional
+        By default :func:`consensus_steps`.
+    objective : Objective, optional
+        By default MIM, version 1, with the mean of the votes as the target of p(z) and the weight 4 of H(z).
+    hints : Hints
+        Samples are drawn in proportion to their weights.
+    anchors : Anchors, optional
+        Targets and pairs to respect in all steps; by default from the hints.
+    """
+    target = torch.as_tensor(shares, dtype=torch.float32)
+    n_samples, n_clusters = target.shape
+    anchors = anchors or Anchors.of(hints, n_clusters, target)
+    if objective is None:
+        objective = default_objective(sample_mean(target, None if hints.weight is None else torch.tensor(hints.weight)))
+    steps = consensus_steps(n_samples, n_clusters) if steps is None else steps
+    moved = () if versions is None else (versions,)
+    batch_size = max(BATCH_SIZE, SAMPLES_PER_CLUSTER * n_clusters)
+    run = partial(_train, network, fetch, hints=hints, verbose=verbose, batch_size=batch_size)
+    imitate = partial(imitation_step, fetch=fetch, anchors=anchors)
+    improve = partial(smooth_step, objective=objective, fetch=fetch, anchors=anchors)
+    first = run(imitate, (radius, target, *moved), steps // 4, description="step of the start")
+    return first.then(run(improve, (radius, *moved), steps - steps // 4, description="step of the clusters"))
+
+
+def _train(
+    network: nn.Module,
+    fetch: Fetch,
+    step: Step,
+    tensors: tuple[Tensor, ...],
+    steps: int,
+    *,
+    batch_size: int = BATCH_SIZE,
+    hints: Hints,
+    verbose: bool,
+    description: str,
+) -> Trained:
+    """Train on batches of samples and their entries in `tensors`."""
+    if not steps:
+        return Trained(math.nan, [], 0)
+    pool = hints.pool()
+    rows = torch.arange(len(tensors[0])) if pool is None else torch.as_tensor(pool)
+    size = even_batches(len(rows), batch_size)
+    state = train(
+        network,
+        step,
+        Batches(len(rows), size, seed=int(torch.randint(2**31, ())), drop_last=True),
+        fetch=lambda drawn: (fetch(rows[drawn]), *(tensor[rows[drawn]] for tensor in tensors)),
+        optimizer=torch.optim.Adam(network.parameters(), lr=LEARNING_RATE),
+        schedule=cosine(),
+        max_steps=steps,
+        log_every=1,
+        callbacks=(StopOnNaN(),),
+        verbose=verbose,
+        description=description,
+    )
+    network.cpu().eval()
+    losses = [line["loss"] for line in state.history]
+    curve = [float(np.mean(tenth)) for tenth in np.array_split(losses, min(10, len(losses)))]
+    return Trained(curve[-1], curve, state.step)
+
+
+def default_objective(sizes: Tensor | None = None) -> MIM:
+    """MIM, version 1, with a target p(z) proportional to `sizes` (n_states,), or uniform without them."""
     if sizes is not None:
         sizes = sizes.clamp_min(1e-4)
         sizes = sizes / sizes.sum()
-    return MIM(options.prior - 1.0, version=1, target_prior=sizes)
+    return MIM(PRIOR - 1.0, version=1, target_prior=sizes)
 
 
-def target_sizes(sizes: Tensor) -> Tensor | None:
-    """Sizes of merged states (n_clusters,) as a target for p(z), or None if they are nearly equal.
-
-    If sizes are nearly equal, a uniform p(z) is the better target, since it corrects samples that merging left in a
-    wrong cluster. If they are not, it splits large clusters and joins small ones.
+def consensus_steps(n_samples: int, n_clusters: int) -> int:
+    """Default number of steps from votes: 16 epochs, but at least 360 and at most 600 steps.
 
     Examples
     --------
-    >>> target_sizes(torch.tensor([0.26, 0.26, 0.23, 0.25]))
-    >>> target_sizes(torch.tensor([0.70, 0.20, 0.10]))
-    tensor([0.7000, 0.2000, 0.1000])
+    >>> consensus_steps(150, 3), consensus_steps(7000, 10), consensus_steps(60_000, 150)
+    (360, 448, 600)
     """
-    return None if sizes.max() <= NEARLY_EQUAL * sizes.min() else sizes
+    return int(np.clip(16 * n_samples // max(BATCH_SIZE, SAMPLES_PER_CLUSTER * n_clusters), 360, 600))
+
+
+def consensus_width(n_dimensions: int, n_clusters: int) -> int:
+    """Default number of units of a hidden layer.
+
+    Examples
+    --------
+    >>> consensus_width(4, 3), consensus_width(64, 150)
+    (128, 300)
+    """
+    return int(np.clip(2 * max(n_dimensions, n_clusters), 128, 512))
 
 
 def state_mlp(n_dimensions: int, n_hidden: int, n_states: int) -> nn.Sequential:
@@ -153,153 +394,30 @@ def state_mlp(n_dimensions: int, n_hidden: int, n_states: int) -> nn.Sequential:
     return mlp((n_dimensions, n_hidden, n_hidden, n_states), batch_norm=True)
 
 
-def state_network(body: nn.Module | None, fetch: Fetch, n_dimensions: int, options: ClusterOptions) -> nn.Module:
-    """Make a network whose states are almost equally probable for every sample."""
+def state_network(body: nn.Module | None, some: Tensor, n_states: int, n_hidden: int) -> nn.Module:
+    """Make a network whose states are almost equally probable: an MLP, or a copy of the user's own with a linear layer.
+
+    `some` are a few inputs, at least 2.
+    """
     network: nn.Module
     if body is None:
-        network = state_mlp(n_dimensions, options.n_hidden, options.n_states)
+        network = state_mlp(some.shape[1], n_hidden, n_states)
         head: Any = network[-1]
     else:
         body = copy.deepcopy(body).train()
         with torch.no_grad(), frozen_buffers(body):
-            n_features = body(fetch(torch.arange(2))).flatten(1).shape[1]
-        network = WithStates(body, n_features, options.n_states)
+            n_features = body(some).flatten(1).shape[1]
+        network = WithStates(body, n_features, n_states)
         head = network.head
         nn.init.zeros_(head.bias)
     with torch.no_grad():
-        head.weight.mul_(options.head)
+        head.weight.mul_(HEAD)
     return network
 
 
-class _Losses(Callback):
-    """Records the loss of each step."""
-
-    def __init__(self) -> None:
-        self.values: list[float] = []
-
-    def on_step_end(self, state: TrainingState, metrics: Mapping[str, float]) -> None:
-        self.values.append(metrics["loss"])
-
-
-def train_states(
-    network: nn.Module, fetch: Fetch, radius: Tensor, options: ClusterOptions, versions: Tensor | None = None
-) -> Trained:
-    """Train a network to states or clusters, and leave it in evaluation mode.
-
-    Parameters
-    ----------
-    network : nn.Module
-    fetch : callable
-        Maps indices to inputs of the network.
-    radius : Tensor of shape (n_samples,)
-        Length of the worst step of each sample.
-    options : ClusterOptions
-    versions : Tensor of shape (n_samples, n_versions, n_dimensions), optional
-        Samples moved a little, as inputs of the network; the worst step starts from them.
-
-    Returns
-    -------
-    Trained
-    """
-    moved = () if versions is None else (versions,)
-    objective = options.objective or default_objective(options)
-    held = None
-    if isinstance(network, MergedStates):  # single states are too many to have known classes
-        anchors = Anchors.of(options.hints, network.membership.shape[1])
-        held = None if anchors is None else Held(anchors, fetch)
-    return _trained(
-        network,
-        smooth_step(objective, options.information, step=options.small_step, held=held),
-        len(radius),
-        lambda indices: (fetch(indices), radius[indices], *(x[indices] for x in moved)),
-        options,
-        "step of the clusters" if isinstance(network, MergedStates) else "step of the states",
-    )
-
-
-def train_from_votes(
-    network: nn.Module,
-    fetch: Fetch,
-    radius: Tensor,
-    target: Tensor,
-    options: ClusterOptions,
-    anchors: Anchors | None = None,
-) -> tuple[Trained, Trained]:
-    """Train a network on the votes of other methods, then with the objective; leave it in evaluation mode.
-
-    A quarter of the steps train on the votes. By default the target of p(z) is the mean of the votes.
-
-    Parameters
-    ----------
-    network : nn.Module
-    fetch : callable
-        Maps indices to inputs of the network.
-    radius : Tensor of shape (n_samples,)
-        Length of the worst step of each sample.
-    target : Tensor of shape (n_samples, n_clusters)
-        Share of the votes for each cluster.
-    options : ClusterOptions
-    anchors : Anchors, optional
-        Targets and pairs to respect in all steps; by default from the hints.
-
-    Returns
-    -------
-    tuple of two Trained
-        Training on the votes, and with the objective.
-    """
-    n_samples, n_clusters = target.shape
-    anchors = anchors or Anchors.of(options.hints, n_clusters, target)
-    held = None if anchors is None else Held(anchors, fetch)
-    n_first = options.max_iter // 4
-    sized = replace(options, batch_size=max(options.batch_size, 4 * n_clusters))
-    first = _trained(
-        network,
-        imitation_step(step=options.small_step, held=held),
-        n_samples,
-        lambda indices: (fetch(indices), radius[indices], target[indices]),
-        replace(sized, max_iter=n_first),
-        "step of the start",
-    )
-    objective = options.objective or default_objective(options, options.hints.mean(target))
-    second = _trained(
-        network,
-        smooth_step(objective, options.information, step=options.small_step, held=held),
-        n_samples,
-        lambda indices: (fetch(indices), radius[indices]),
-        replace(sized, max_iter=options.max_iter - n_first),
-        "step of the clusters",
-    )
-    return first, second
-
-
-def _trained(
-    network: nn.Module,
-    step: Step,
-    n_samples: int,
-    fetch: Callable[[Tensor], tuple[Tensor, ...]],
-    options: ClusterOptions,
-    description: str,
-) -> Trained:
-    if not options.max_iter:
-        return Trained(math.nan, [], 0)
-    losses = _Losses()
-    pool = options.hints.pool()
-    if pool is not None:
-        n_samples = len(pool)
-    size = even_batches(n_samples, options.batch_size)
-    state = train(
-        network,
-        step,
-        Batches(n_samples, size, seed=int(torch.randint(2**31, ())), drop_last=True),
-        fetch=fetch if pool is None else lambda indices: fetch(pool[indices]),
-        optimizer=torch.optim.Adam(network.parameters(), lr=options.learning_rate),
-        schedule=cosine(),
-        max_steps=options.max_iter,
-        callbacks=(StopOnNaN(), losses),
-        verbose=options.verbose,
-        description=description,
-    )
-    network.cpu().eval()
-    tenths = np.array_split(losses.values, min(10, len(losses.values)))
-    curve = [float(np.mean(tenth)) for tenth in tenths]
-    return Trained(curve[-1], curve, state.step)
+@contextmanager
+def seeded(rng: np.random.RandomState, n_products: float = math.inf) -> Iterator[None]:
+    """Seed torch from `rng` inside the block, and use one thread if a step has few multiplications."""
+    with torch.random.fork_rng(), threadpool_limits(1 if n_products < SMALL else None):
+        torch.manual_seed(int(rng.randint(2**31 - 1)))
+        yield

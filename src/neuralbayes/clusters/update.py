@@ -8,24 +8,21 @@ on old and new rows.
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
-from neuralbayes.clusters.anchors import Anchors
 from neuralbayes.clusters.calibration import temperature
-from neuralbayes.clusters.fit import separation_of
-from neuralbayes.clusters.from_consensus import consensus_steps, divide_logits
-from neuralbayes.clusters.merging import Merging, merge_states, neighbor_joint
+from neuralbayes.clusters.from_consensus import divide_logits
+from neuralbayes.clusters.merging import Merging, merge_states, neighbor_joint, separation
 from neuralbayes.clusters.points import BLOCK
-from neuralbayes.clusters.training import ClusterOptions, Trained, train_from_votes
-from neuralbayes.features.tables import SMALL
+from neuralbayes.clusters.training import RADIUS, Anchors, Trained, seeded, train_from_votes
 from neuralbayes.neighbors import nearest_neighbors
 from neuralbayes.networks.states import MergedStates, StateNetwork
+from neuralbayes.objectives import Objective
 from neuralbayes.training.inference import in_blocks
 
 Array = NDArray[np.floating]
@@ -39,12 +36,21 @@ class Update:
     network: StateNetwork
     merging: Merging
     separation: NDArray[np.float64]
-    first: Trained
-    second: Trained
+    trained: Trained
 
 
 def update_clusters(
-    network: StateNetwork, old: Array, new: Array, groups: Labels, options: ClusterOptions, rng: np.random.RandomState
+    network: StateNetwork,
+    old: Array,
+    new: Array,
+    groups: Labels,
+    *,
+    max_iter: int | None,
+    n_neighbors: int,
+    n_hidden: int,
+    objective: Objective | None,
+    rng: np.random.RandomState,
+    verbose: bool,
 ) -> Update:
     """Train a copy of a network on old and new rows.
 
@@ -56,8 +62,7 @@ def update_clusters(
         Rows, as inputs of the MLP.
     groups : ndarray of shape (n_new,)
         The new group of each new row, or -1 if it is in no new group.
-    options : ClusterOptions
-        0 for `max_iter` selects the default.
+    max_iter, n_neighbors, n_hidden, objective
     rng : RandomState
 
     Returns
@@ -74,22 +79,28 @@ def update_clusters(
     held_rows = torch.from_numpy(np.concatenate([np.arange(n_old), n_old + in_group]))
     nowhere = torch.empty(0, 2, dtype=torch.int64)
     anchors = Anchors(held_rows, target[held_rows], nowhere, nowhere)
-    distances, neighbors = nearest_neighbors(points.numpy(), min(options.n_neighbors, len(points) - 1))
-    radius = torch.from_numpy(options.radius * distances[:, -1]).float()
-    batch_size = max(options.batch_size, 4 * n_clusters)
-    options = replace(options, max_iter=options.max_iter or consensus_steps(len(points), batch_size))
+    distances, neighbors = nearest_neighbors(points.numpy(), min(n_neighbors, len(points) - 1))
+    radius = torch.from_numpy(RADIUS * distances[:, -1]).float()
 
     def fetch(indices: Tensor) -> Tensor:
         return points[indices]
 
-    first = second = Trained(0.0, [], 0)
-    n_products = batch_size * (points.shape[1] + options.n_hidden + n_clusters) * options.n_hidden
+    trained = Trained(0.0, [], 0)
+    n_products = max(250, 4 * n_clusters) * (points.shape[1] + n_hidden + n_clusters) * n_hidden
     if n_clusters > 1:
-        with torch.random.fork_rng(), threadpool_limits(1 if n_products < SMALL else None):
-            torch.manual_seed(int(rng.randint(2**31 - 1)))
+        with seeded(rng, n_products):
             grown.requires_grad_(True)
             clusters = MergedStates(grown.network, grown.membership)
-            first, second = train_from_votes(clusters, fetch, radius, target, options, anchors)
+            trained = train_from_votes(
+                clusters,
+                fetch,
+                radius,
+                target,
+                steps=max_iter,
+                objective=objective,
+                anchors=anchors,
+                verbose=verbose,
+            )
     grown.eval().requires_grad_(False)
     if len(grown.membership) == n_clusters:  # one state per cluster, as from a consensus: restore the calibration
         logits = _logits(grown.network, points) @ grown.membership
@@ -99,9 +110,8 @@ def update_clusters(
     return Update(
         grown,
         merge_states(joint, grown.membership.argmax(dim=1).numpy()),
-        separation_of((p_states @ grown.membership).numpy(), neighbors),
-        first,
-        second,
+        separation((p_states @ grown.membership).numpy(), neighbors),
+        trained,
     )
 
 

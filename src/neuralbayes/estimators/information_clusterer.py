@@ -67,9 +67,6 @@ class InformationClusterer(UpdatableClusterer):
         The objective to minimise, in addition to the adversarial smoothness. By default :class:`neuralbayes.MIM`,
         version 1, with alpha = 3. The target of p(z) is the cluster sizes of the consensus; if images are
         transformed, those of the merged states, unless these are nearly equal; and otherwise uniform.
-    n_init : int, default=1
-        Number of networks to train. The one with the lowest loss is kept. From states with "auto", only the training of
-        the states is repeated.
     n_neighbors : int, default=15
         Number of neighbours that determines the length of adversarial steps and, unless images are transformed, which
         states are merged.
@@ -207,7 +204,6 @@ class InformationClusterer(UpdatableClusterer):
         "network": [StrOptions({"mlp"}), nn.Module],
         "start": [StrOptions({"auto", "consensus", "states"})],
         "objective": [Objective, None],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "n_states": [Interval(Integral, 2, None, closed="left"), None],
         "n_hidden": [Interval(Integral, 1, None, closed="left"), None],
@@ -230,7 +226,6 @@ class InformationClusterer(UpdatableClusterer):
         network: Literal["mlp"] | nn.Module = "mlp",
         start: Literal["auto", "consensus", "states"] = "auto",
         objective: Objective | None = None,
-        n_init: int = 1,
         n_neighbors: int = 15,
         n_states: int | None = None,
         n_hidden: int | None = None,
@@ -249,7 +244,6 @@ class InformationClusterer(UpdatableClusterer):
         self.network = network
         self.start = start
         self.objective = objective
-        self.n_init = n_init
         self.n_neighbors = n_neighbors
         self.n_states = n_states
         self.n_hidden = n_hidden
@@ -329,22 +323,9 @@ class InformationClusterer(UpdatableClusterer):
         voted = self.start == "consensus" or (self.start == "auto" and images is None)
         if voted and self.n_states is not None:
             raise ValueError(f"`n_states` is for start='states', and must be None here, got {self.n_states}")
-        options = clusters.ClusterOptions(
-            n_clusters=n_clusters,
-            n_states=self.n_states or clusters.default_states(n_clusters or max(10, least), len(fitted)),
-            max_clusters=min(self.max_clusters or (200 if voted else 20), len(fitted)),
-            n_init=self.n_init,
-            n_neighbors=self.n_neighbors,
-            n_hidden=self.n_hidden or (0 if voted else 512),
-            max_iter=self.max_iter or (0 if voted else clusters.default_steps(len(fitted))),
-            max_samples=self.max_samples,
-            standardize=self.standardize and not hasattr(self, "vectorizer_"),
-            verbose=bool(self.verbose),
-            objective=self.objective,
-            hints=hints,
-        )
-        if options.n_states < least:
-            raise ValueError(f"`n_states` must be at least {least}, the number of clusters, got {options.n_states}")
+        n_states = self.n_states or clusters.default_states(n_clusters or max(10, least), len(fitted))
+        if not voted and n_states < least:
+            raise ValueError(f"`n_states` must be at least {least}, the number of clusters, got {n_states}")
         body = self.network if isinstance(self.network, nn.Module) else None
         rng = check_random_state(self.random_state)
         seen = np.zeros(len(samples), bool)  # samples for the training of the network
@@ -358,22 +339,41 @@ class InformationClusterer(UpdatableClusterer):
             taken: Tensor = rows(tensor_of(samples, fitted[indices]))
             return taken
 
-        find = clusters.fit_from_consensus if voted else clusters.fit_clusters
-        found = find(read, len(fitted), body, options, rng)
+        settings: dict[str, Any] = {
+            "body": body,
+            "n_hidden": self.n_hidden or (None if voted else 512),
+            "max_iter": self.max_iter,
+            "max_samples": self.max_samples,
+            "max_clusters": min(self.max_clusters or (200 if voted else 20), len(fitted)),
+            "n_neighbors": self.n_neighbors,
+            "objective": self.objective,
+            "standardize": self.standardize and not hasattr(self, "vectorizer_"),
+            "hints": hints,
+            "rng": rng,
+            "verbose": bool(self.verbose),
+        }
+        found: Any
+        if voted:
+            found = clusters.fit_from_consensus(read, len(fitted), n_clusters, **settings)
+        else:
+            found = clusters.fit_images(read, len(fitted), n_clusters, n_states=n_states, **settings)
         found.network.rows = rows
         order = self._keep_merged(
-            found.network, found.merging, samples, options.verbose, weight=weight, named=hints.classes
+            found.network, found.merging, samples, bool(self.verbose), weight=weight, named=hints.classes
         )
         coordinates, typicality = clusters.fit_typicality(
-            lambda indices: tensor_of(samples, fitted[indices]), seen[fitted], found.network, options.n_dimensions, rng
+            lambda indices: tensor_of(samples, fitted[indices]), seen[fitted], found.network, 64, rng
         )
         self._keep_typicality(coordinates, typicality)
         self._keep_reservoir(samples, fitted, weight, rng)
         self.separation_: Array = found.separation[order]
-        self.objective_, self.loss_curve_ = found.objective, found.loss_curve
-        self.n_iter_, self.n_iter_start_ = found.n_iter, found.n_iter_start
-        self.n_hidden_, self.n_dimensions_ = found.n_hidden, found.n_dimensions
+        trained = found.trained
+        self.objective_, self.loss_curve_ = trained.objective, trained.loss_curve
+        self.n_iter_, self.n_iter_start_ = trained.n_iter, trained.n_iter_start
         inner = found.network.network
+        self.n_dimensions_ = found.n_dimensions
+        own = isinstance(inner, WithStates)
+        self.n_hidden_ = (self.n_hidden or 512) if own else inner[0].out_features
         self.n_network_features_ = inner.head.in_features if isinstance(inner, WithStates) else 0
         if n_clusters is None:
             self.selection_ = found.selection

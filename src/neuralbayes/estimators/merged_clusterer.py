@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from neuralbayes.clusters.hierarchy import check_linkage, cut, linkage_from_merges, neighbor_heights
+from neuralbayes.clusters.merging import check_linkage, cut
 from neuralbayes.estimators.attributes import Check, array, count
 from neuralbayes.estimators.clusterer import Samples
 from neuralbayes.estimators.typical_clusterer import TypicalClusterer
@@ -93,7 +93,7 @@ class MergedClusterer(TypicalClusterer):
         return order
 
     def _keep_hierarchy(self, merging: Merging) -> None:
-        self.hierarchy_ = linkage_from_merges(merging.pairs, neighbor_heights(merging.ratios))
+        self.hierarchy_ = merging.linkage
 
     def _check_fitted(self, weights: Mapping[str, Tensor]) -> None:
         super()._check_fitted(weights)

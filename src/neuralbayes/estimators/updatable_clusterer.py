@@ -82,16 +82,18 @@ class UpdatableClusterer(MergedClusterer):
             len(self.typical_scores_),
             at_most=max(0, (self.max_clusters or 200) - self.n_clusters_),
         )
-        options = clusters.ClusterOptions(
-            n_clusters=None,
-            n_states=self.n_states_,
-            max_iter=self.max_iter or 0,
+        found = clusters.update_clusters(
+            self.module_,
+            old,
+            new,
+            groups,
+            max_iter=self.max_iter,
             n_neighbors=self.n_neighbors,
             n_hidden=self.n_hidden_,
-            verbose=bool(self.verbose),
             objective=self.objective,
+            rng=rng,
+            verbose=bool(self.verbose),
         )
-        found = clusters.update_clusters(self.module_, old, new, groups, options, rng)
         self.module_ = found.network
         self.n_states_, self.n_clusters_ = found.network.membership.shape
         p_old, p_new = self._clusters_of(old), self._over_blocks(lambda logits: logits.softmax(dim=1), samples)
@@ -102,8 +104,8 @@ class UpdatableClusterer(MergedClusterer):
         self.prior_ = np.average(means, axis=0, weights=[n_seen, len(new)])
         self._keep_hierarchy(found.merging)
         self.separation_ = found.separation
-        self.objective_, self.loss_curve_ = found.second.objective, found.first.loss_curve + found.second.loss_curve
-        self.n_iter_, self.n_iter_start_ = found.first.n_iter + found.second.n_iter, found.first.n_iter
+        self.objective_, self.loss_curve_ = found.trained.objective, found.trained.loss_curve
+        self.n_iter_, self.n_iter_start_ = found.trained.n_iter, found.trained.n_iter_start
         self.reservoir_ = mixed_reservoir(old, n_seen, new, rng)
         self.n_samples_seen_ = n_seen + len(new)
         coordinates = self.typical_parts()[1]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from neuralbayes.clusters.hierarchy import check_linkage, cut, leaf_order, truncate
+from neuralbayes.clusters.merging import check_linkage, cut
 from neuralbayes.plot.display import Display
 from neuralbayes.plot.style import current_theme, literal, quiet_frame, state_color
 
@@ -43,10 +43,9 @@ class DendrogramDisplay(Display):
 
     Attributes
     ----------
-    linkage : ndarray of shape (n_leaves - 1, 4)
-        The drawn part of the linkage.
+    linkage : ndarray of shape (n_states - 1, 4)
     representatives : ndarray of shape (n_leaves,)
-        The state that represents each leaf.
+        The state that represents each leaf, in the order of the drawing.
     clusters : ndarray of shape (n_leaves,)
         The cluster of each leaf.
     ax_ : matplotlib Axes
@@ -78,13 +77,15 @@ class DendrogramDisplay(Display):
                 raise ValueError(f"`{parameter}` must have a value for each of {n_states} states")
         if images is not None and np.ndim(images) not in (3, 4):
             raise ValueError(f"`images` must have shape (n_states, H, W) or (n_states, H, W, C), got {images.shape}")
-        of_states = cut(whole, n_clusters)
-        self.linkage, leaf = truncate(whole, min(n_states, max(MAX_LEAVES, n_clusters)))
+        self.linkage, self.n_states, self.n_clusters = whole, n_states, n_clusters
+        self._cluster_of_state = cut(whole, n_clusters)
+        leaf = cut(whole, min(n_states, max(MAX_LEAVES, n_clusters)))
         mass = np.ones(n_states) if sizes is None else np.asarray(sizes, dtype=np.float64)
         largest = np.lexsort((-mass, leaf))  # by leaf, the largest state first
-        self.representatives = largest[np.unique(leaf[largest], return_index=True)[1]]
-        self.clusters = of_states[self.representatives]
-        self.n_states, self.n_clusters = n_states, n_clusters
+        of_leaf = largest[np.unique(leaf[largest], return_index=True)[1]]
+        along = leaf[self._state_order()]
+        self.representatives = of_leaf[along[np.sort(np.unique(along, return_index=True)[1])]]
+        self.clusters = self._cluster_of_state[self.representatives]
         self.names = [str(k) if names is None else str(names[k]) for k in self.representatives]
         self.images = None if images is None else np.asarray(images)[self.representatives]
 
@@ -107,8 +108,8 @@ class DendrogramDisplay(Display):
         n_leaves = len(self.clusters)
         upright = self.images is not None  # leaves are side by side
         ax = self._begin(ax, None if upright else (7.2, 1.0 + 0.22 * max(n_leaves, 4)))
-        order = leaf_order(self.linkage)
-        self._draw_tree(ax, order, upright)
+        if n_leaves > 1:
+            self._draw_tree(ax, upright)
         top = 1.05 * (float(self.linkage[-1, 2]) or 1.0) if n_leaves > 1 else 1.0
         quiet_frame(ax)
         ax.grid(visible=False)
@@ -116,12 +117,11 @@ class DendrogramDisplay(Display):
             ax.set(xlim=(-0.6, n_leaves - 0.4), ylim=(0.0, top), xticks=[])
             ax.set_ylabel("height", fontsize=8)
             ax.spines["bottom"].set_visible(False)
-            self._draw_images(ax, self.images[order])
+            self._draw_images(ax, self.images)
         else:
-            shown = [literal(_shortened(self.names[k])) for k in order]
             ax.set(ylim=(n_leaves - 0.4, -0.6), xlim=(top, 0.0))
             ax.yaxis.tick_right()
-            ax.set_yticks(range(n_leaves), shown)
+            ax.set_yticks(range(n_leaves), [literal(_shortened(name)) for name in self.names])
             ax.tick_params(axis="y", length=0)
             ax.spines["left"].set_visible(False)
             ax.set_xlabel("height", fontsize=8)
@@ -131,34 +131,43 @@ class DendrogramDisplay(Display):
         ax.set_title(states + clusters + drawn, loc="left", fontsize=10)
         return self
 
-    def _draw_tree(self, ax: Axes, order: NDArray[np.int64], upright: bool) -> None:
-        from matplotlib.collections import LineCollection
+    def _state_order(self) -> NDArray[np.intp]:
+        """The states in an order in which no two branches cross."""
+        from scipy.cluster.hierarchy import leaves_list
 
-        colors = current_theme()
-        n_leaves = len(order)
-        place, height = np.empty(2 * n_leaves - 1), np.zeros(2 * n_leaves - 1)
-        place[order] = np.arange(n_leaves)
-        cluster = np.r_[self.clusters, np.full(n_leaves - 1, -1)]  # -1: several clusters
-        segments, shades = [], []
-        for i, row in enumerate(self.linkage):
-            node, pair = n_leaves + i, row[:2].astype(np.int64)
-            place[node], height[node] = place[pair].mean(), row[2]
-            within = i < n_leaves - self.n_clusters
-            cluster[node] = cluster[pair[0]] if within else -1
-            (a, b), (low, high) = place[pair], height[pair]
-            across = np.array([[a, low], [a, row[2]], [b, row[2]], [b, high]])
-            legs = (across[:2], across[2:], across[1:3])
-            for leg, owner in zip(legs, (*cluster[pair], cluster[node]), strict=True):
+        return np.asarray(leaves_list(self.linkage) if self.n_states > 1 else [0], dtype=np.intp)
+
+    def _draw_tree(self, ax: Axes, upright: bool) -> None:
+        from matplotlib.collections import LineCollection
+        from scipy.cluster.hierarchy import dendrogram
+
+        n_leaves, above = len(self.clusters), current_theme().line
+        shades = [state_color(int(k)) for k in self._cluster_of_state]  # of each cluster in the linkage
+        for i, (child, *_) in enumerate(self.linkage):
+            shades.append(shades[int(child)] if i < self.n_states - self.n_clusters else above)
+        tree = dendrogram(self.linkage, n_leaves, "lastp", no_plot=True, link_color_func=lambda node: shades[node])
+        shade_at = {(10.0 * i + 5.0, 0.0): state_color(int(k)) for i, k in enumerate(self.clusters)}
+        segments, drawn = [], []
+        for x, height, shade in zip(tree["icoord"], tree["dcoord"], tree["color_list"], strict=True):
+            branch = np.column_stack([(np.array(x) - 5.0) / 10.0, height])
+            own = (
+                shade_at[x[0], height[0]],
+                shade_at[x[3], height[3]],
+                shade,
+            )  # a leg has the colour of what it leads to
+            for leg, of_leg in zip((branch[:2], branch[2:], branch[1:3]), own, strict=True):
                 segments.append(leg if upright else leg[:, ::-1])
-                shades.append(colors.line if owner < 0 else state_color(int(owner)))
-        ax.add_collection(LineCollection(segments, colors=shades, linewidths=1.4, capstyle="round", zorder=2))
-        if 1 < self.n_clusters < n_leaves:
-            level = self.linkage[n_leaves - self.n_clusters - 1 : n_leaves - self.n_clusters + 1, 2].mean()
+                drawn.append(of_leg)
+            shade_at[(x[0] + x[3]) / 2.0, height[1]] = shade
+        ax.add_collection(LineCollection(segments, colors=drawn, linewidths=1.4, capstyle="round", zorder=2))
+        if 1 < self.n_clusters < self.n_states:
+            last = self.n_states - self.n_clusters
+            level = self.linkage[last - 1 : last + 1, 2].mean()
             draw = ax.axhline if upright else ax.axvline
-            draw(float(level), color=colors.muted, linewidth=0.8, linestyle=(0, (4, 4)), zorder=1)
+            draw(float(level), color=current_theme().muted, linewidth=0.8, linestyle=(0, (4, 4)), zorder=1)
 
     def _draw_images(self, ax: Axes, images: NDArray[Any]) -> None:
-        """Draw an image below each leaf, as wide as fits; `images` are in the order of the leaves."""
+        """Draw an image below each leaf, as wide as fits."""
         width = 1.0 / (len(images) + 0.2)  # width of a leaf, in units of the axes
         for i, image in enumerate(images):
             small = ax.inset_axes((width * (i + 0.14), -0.27, width * 0.92, 0.25))

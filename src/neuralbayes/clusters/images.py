@@ -1,0 +1,382 @@
+"""Find clusters of images, and of rows that touch: train many small, informative and smooth states, then merge them.
+
+1. Divide the data by one number, project them on their principal components, and find neighbours there.
+2. Train a network with several states per cluster. The states maximise their information about x, while p(z|x) must not
+   change under the worst small step, whose length is a fraction of the distance to the neighbours
+   (:mod:`~neuralbayes.clusters.training`). The step starts from the image rotated, stretched, slanted and shifted a
+   little. Such an image may be farther away than the neighbours, so the network could not learn from distances that the
+   two are similar. With one state per cluster, the objective ends in poor local optima, where one state holds halves of
+   two kinds and another kind has two states. Small states are pure, and larger kinds get more of them.
+3. Merge states that hold versions of the same images, or, without versions, neighbours of each other
+   (:mod:`~neuralbayes.clusters.merging`). With very many states, or more clusters than H(z) - V(z, z') supports, states
+   of images are merged by the ratio, as those of neighbours are.
+4. Continue training with the same objective over clusters: p(cluster|x) is the sum of p(z|x) over its states. From this
+   start it finds a good optimum. If images were moved and the sizes of the merged clusters differ much, these sizes
+   become the target of p(z): a uniform p(z) would split large clusters and join small ones.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from neuralbayes.bayes import posterior
+from neuralbayes.clusters.known import NO_HINTS, Hints, least_number, numbered, state_kinds
+from neuralbayes.clusters.merging import (
+    Merging,
+    merge_states,
+    merge_versions,
+    neighbor_joint,
+    separation,
+    versions_joint,
+)
+from neuralbayes.clusters.points import BLOCK, Array, Read, blocks, span
+from neuralbayes.clusters.training import (
+    BATCH_SIZE,
+    RADIUS,
+    Anchors,
+    Trained,
+    default_objective,
+    seeded,
+    state_network,
+    train_states,
+)
+from neuralbayes.neighbors import nearest_neighbors
+from neuralbayes.networks.states import MergedStates, StateNetwork
+from neuralbayes.objectives import Objective
+from neuralbayes.system.bfloat16 import InBfloat16, bfloat16_is_faster
+from neuralbayes.system.devices import device_of, torch_device, working_copy
+from neuralbayes.training.inference import in_blocks
+
+N_DIMENSIONS = 64
+"""Maximum number of principal components. Further directions carry noise, which the worst step would follow."""
+
+LEAST_STATES, MOST_STATES = 4, 8
+"""Default range of states per cluster. With four, a cluster with a fiftieth of the samples may get no state."""
+
+SAMPLES_PER_STATE = 100
+"""Number of samples per state, within the range of states per cluster."""
+
+MANY_STATES = 500
+"""Number of states above which merging by information would take longer than some ten seconds."""
+
+NEARLY_EQUAL = 1.5
+"""Largest ratio of cluster sizes that count as equal."""
+
+LARGE = 1e11
+"""Multiplications in a fit above which it pays to spend seconds on measuring whether bfloat16 is faster."""
+
+N_MOVED = 8
+"""Number of moved versions of each image, fewer if images are many or large."""
+
+MOVED_NUMBERS = 2**29
+"""Total number of pixels to move; every image gets at least one version."""
+
+ANGLE = math.radians(8.0)
+STRETCH = 0.08  # largest logarithm of the factor of both sides, and of their ratio
+SLANT = 0.08
+SHIFT = 0.05  # share of the width, and of the height
+
+
+@dataclass(frozen=True, eq=False)
+class ImageFit:
+    """A network with its clusters, how they were merged, and how it was trained.
+
+    Attributes
+    ----------
+    network : StateNetwork
+    merging : Merging
+    separation : ndarray of shape (n_clusters,)
+        Jensen-Shannon divergence between each cluster and the rest, in nats.
+    trained : Trained
+        The start is the training of the states.
+    n_dimensions : int
+        Number of principal components.
+    selection : dict of lists
+        The numbers of clusters that were compared, and by what; empty if the number was given.
+    """
+
+    network: StateNetwork
+    merging: Merging
+    separation: NDArray[np.float64]
+    trained: Trained
+    n_dimensions: int
+    selection: dict[str, list[float]]
+
+
+def fit_images(
+    read: Read,
+    n_samples: int,
+    n_clusters: int | None,
+    *,
+    body: nn.Module | None = None,
+    n_states: int | None = None,
+    n_hidden: int = 512,
+    max_iter: int | None = None,
+    max_samples: int = 60_000,
+    max_clusters: int = 20,
+    n_neighbors: int = 15,
+    objective: Objective | None = None,
+    target_prior: Literal["auto", "uniform"] = "auto",
+    standardize: bool = False,
+    hints: Hints = NO_HINTS,
+    rng: np.random.RandomState,
+    verbose: bool = False,
+) -> ImageFit:
+    """Train small states, merge them, and train the clusters; :class:`neuralbayes.InformationClusterer` says more.
+
+    Parameters
+    ----------
+    read : callable
+        Returns the samples at some indices: (m, C, H, W), or rows (m, n_features).
+    n_samples : int
+    n_clusters : int or None
+        None takes the number, up to `max_clusters`, from how the states were merged.
+    body : nn.Module, optional
+        Your network, which is copied. It takes the normalised samples. By default an MLP on the principal components;
+        images are moved only for this MLP.
+    n_states, max_iter : int, optional
+        By default :func:`default_states` and :func:`default_steps`. Half of the steps are for the states.
+    n_hidden, max_samples, max_clusters, n_neighbors : int
+    objective : Objective, optional
+        Minimised together with the change under the worst step.
+    target_prior : {"auto", "uniform"}
+        "uniform" if you know that all clusters have the same size. "auto" takes the sizes of the merged clusters,
+        unless they are nearly equal.
+    standardize : bool
+        Whether to divide each column of rows by its own standard deviation.
+    hints : Hints
+    rng : RandomState
+    verbose : bool
+    """
+    chosen = hints.draw(n_samples, max_samples, rng)
+    hints = hints.of(chosen)
+    least = least_number(hints, n_clusters)
+    n_states = n_states or default_states(n_clusters or max(10, least), n_samples)
+    data = _prepare(read, chosen, body, n_neighbors, standardize, hints, rng, verbose)
+    merges = n_clusters not in (1, n_states) or (hints.constrain and n_clusters != 1)
+    steps = default_steps(n_samples) if max_iter is None else max_iter
+    later_steps = steps // 2 if merges else 0
+    n_products = math.inf if body is not None else BATCH_SIZE * (data.width + n_hidden + n_states) * n_hidden
+
+    with seeded(rng, n_products):
+        network = state_network(body, data.fetch(torch.arange(2)), n_states, n_hidden)
+        half = body is None and n_products * steps > LARGE and bfloat16_is_faster()
+        called = InBfloat16(network) if half else network
+        trained = train_states(
+            called,
+            data.fetch,
+            data.radius,
+            steps=steps - later_steps,
+            objective=objective,
+            versions=data.versions,
+            hints=hints,
+            verbose=verbose,
+        )
+    p_zx = data.posteriors(network)
+    joint = data.joint(network, p_zx, hints)
+    of_classes = hints.masses(p_zx)
+    merging, by_information = merge_for(joint, n_clusters, data.versions is not None, state_kinds(of_classes))
+    found, selection = n_clusters, {}
+    if found is None:
+        found, selection = choose_number(merging, max_clusters, by_information)
+    found = max(found, least)
+    membership = torch.eye(found)[torch.from_numpy(numbered(merging.clusters(found), found, of_classes))]
+    last = Trained(trained.objective, [], 0)
+    if later_steps and found > 1:
+        if objective is None and data.versions is not None and target_prior == "auto":
+            objective = default_objective(target_sizes(torch.from_numpy(joint.sum(axis=1)).float() @ membership))
+        with seeded(rng, n_products):
+            last = train_states(
+                MergedStates(called, membership),
+                data.fetch,
+                data.radius,
+                steps=later_steps,
+                objective=objective,
+                versions=data.versions,
+                hints=hints,
+                anchors=Anchors.of(hints, found),
+                verbose=verbose,
+                description="step of the clusters",
+            )
+    p_zx = data.posteriors(MergedStates(network, membership)) if found > 1 else np.ones((len(chosen), 1))
+    return ImageFit(
+        StateNetwork(data.frame.center, data.frame.basis, network, membership),
+        merging,
+        separation(p_zx, data.neighbors, hints.weight),
+        trained.then(last),
+        data.width,
+        selection,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Data:
+    """Samples for training: their principal components or, for the user's network, how to read them."""
+
+    points: Tensor  # (n_samples, n_dimensions)
+    versions: Tensor | None  # (n_samples, n_versions, n_dimensions)
+    neighbors: NDArray[np.int64]  # (n_samples, n_neighbors)
+    radius: Tensor  # (n_samples,)
+    frame: StateNetwork  # normalises
+    read: Read | None  # for the user's network
+    chosen: NDArray[np.int64]
+
+    @property
+    def width(self) -> int:
+        return self.points.shape[1]
+
+    def fetch(self, indices: Tensor) -> Tensor:
+        """Inputs of the network."""
+        if self.read is None:
+            return self.points[indices]
+        return self.frame.normalize(self.read(self.chosen[indices.numpy()]))
+
+    def posteriors(self, network: nn.Module, version: int | None = None) -> Array:
+        """p(z|x) of all samples or of one version of them: (n_samples, n_states)."""
+        network = working_copy(network, torch_device())
+        place = device_of(network)
+
+        def of_rows(rows: NDArray[np.int64]) -> Tensor:
+            indices = torch.from_numpy(rows)
+            x = self.fetch(indices) if version is None or self.versions is None else self.versions[indices, version]
+            return posterior(network(x.to(place)))
+
+        return in_blocks(of_rows, len(self.points), block=BLOCK)
+
+    def joint(self, network: nn.Module, p_zx: Array, hints: Hints) -> NDArray[np.float64]:
+        """p(z, z') of the states of an image and its versions, or of a sample and its neighbours."""
+        if self.versions is None:
+            return neighbor_joint(p_zx, self.neighbors, hints.weight)
+        several = (self.posteriors(network, version) for version in range(self.versions.shape[1]))
+        return versions_joint(p_zx, several, hints.weight)
+
+
+def _prepare(
+    read: Read,
+    chosen: NDArray[np.int64],
+    body: nn.Module | None,
+    n_neighbors: int,
+    standardize: bool,
+    hints: Hints,
+    rng: np.random.RandomState,
+    verbose: bool,
+) -> _Data:
+    """Project the samples and their moved versions, and find neighbours."""
+    center, scale, components = span(read, chosen, N_DIMENSIONS, standardize, rng, hints.weight)
+    frame = StateNetwork(center, scale[:, None] * components, nn.Identity(), torch.eye(1))
+    parts, moved_parts = [], []
+    for x in blocks(read, chosen, verbose):
+        parts.append(frame.normalize(x))
+        if x.ndim == 4 and body is None:
+            several = range(n_versions(len(chosen), x[0].numel()))
+            moved_parts.append(torch.stack([frame.normalize(moved(x, rng)) for _ in several], dim=1))
+    points, versions = torch.cat(parts), torch.cat(moved_parts) if moved_parts else None
+    distance, neighbors = nearest_neighbors(points.numpy(), min(n_neighbors, len(points) - 1), verbose=verbose)
+    radius = torch.from_numpy(RADIUS * distance[:, -1]).float()
+    if body is None:
+        return _Data(points, versions, neighbors, radius, frame, None, chosen)
+    own = StateNetwork(center, scale, nn.Identity(), torch.eye(1))
+    return _Data(points, None, neighbors, radius, own, read, chosen)
+
+
+def merge_for(
+    joint: NDArray[np.float64], n_clusters: int | None, moved: bool, kinds: NDArray[np.int64] | None = None
+) -> tuple[Merging, bool]:
+    """Merge states of images by H - V if that supports `n_clusters`, and others by the ratio; returns which it was."""
+    if moved and len(joint) <= MANY_STATES:
+        merging = merge_versions(joint, kinds)
+        if (n_clusters or 1) <= merging.most_clusters:
+            return merging, True
+    return merge_states(joint, kinds), False
+
+
+def choose_number(merging: Merging, max_clusters: int, by_information: bool) -> tuple[int, dict[str, list[float]]]:
+    """Number of clusters, and the numbers that were compared, with H - V or the ratios and jumps that decide."""
+    if by_information:
+        tried = range(2, min(max_clusters, merging.n_states) + 1)
+        information = [float(merging.information[k - 1]) for k in tried]
+        return merging.nearly_best(max_clusters), {"n_clusters": list(tried), "information": information}
+    tried = range(2, min(max_clusters, merging.n_states - 1) + 1)
+    return merging.largest_jump(max_clusters), {
+        "n_clusters": list(tried),
+        "ratio": [float(merging.ratios[1 - k]) for k in tried],
+        "jump": [float(merging.jumps()[k - 2]) for k in tried],
+    }
+
+
+def default_states(n_clusters: int, n_samples: int) -> int:
+    """Default number of states.
+
+    Examples
+    --------
+    >>> default_states(10, 1437), default_states(10, 7000), default_states(10, 60_000)
+    (40, 70, 80)
+    """
+    return int(np.clip(n_samples // SAMPLES_PER_STATE, LEAST_STATES * n_clusters, MOST_STATES * n_clusters))
+
+
+def default_steps(n_samples: int) -> int:
+    """Default number of training steps: a hundred epochs, but at least 2000 and at most 6000 steps.
+
+    Examples
+    --------
+    >>> default_steps(1437), default_steps(10_000), default_steps(60_000)
+    (2000, 4000, 6000)
+    """
+    return int(np.clip(100 * n_samples // BATCH_SIZE, 2000, 6000))
+
+
+def target_sizes(sizes: Tensor) -> Tensor | None:
+    """Sizes of merged states (n_clusters,) as a target for p(z), or None if they are nearly equal.
+
+    If sizes are nearly equal, a uniform p(z) is the better target, since it corrects samples that merging left in a
+    wrong cluster. If they are not, it splits large clusters and joins small ones.
+
+    Examples
+    --------
+    >>> target_sizes(torch.tensor([0.26, 0.26, 0.23, 0.25]))
+    >>> target_sizes(torch.tensor([0.70, 0.20, 0.10]))
+    tensor([0.7000, 0.2000, 0.1000])
+    """
+    return None if sizes.max() <= NEARLY_EQUAL * sizes.min() else sizes
+
+
+def n_versions(n_images: int, n_pixels: int) -> int:
+    """Number of moved versions to make of each image with `n_pixels` numbers (pixels times channels).
+
+    Examples
+    --------
+    >>> n_versions(60_000, 28 * 28), n_versions(60_000, 32 * 32 * 3), n_versions(10_000, 224 * 224 * 3)
+    (8, 2, 1)
+    """
+    return int(np.clip(MOVED_NUMBERS // (n_images * n_pixels), 1, N_MOVED))
+
+
+def moved(images: Tensor, rng: np.random.RandomState) -> Tensor:
+    """Apply a different small affine map to each image (n, C, H, W); outside, the nearest border pixel is repeated.
+
+    Examples
+    --------
+    >>> moved(torch.full((2, 1, 4, 4), 0.5), np.random.RandomState(0)).unique()
+    tensor([0.5000])
+    """
+    maps = torch.from_numpy(_affine_maps(len(images), rng)).to(images.dtype)
+    grid = nn.functional.affine_grid(maps, list(images.shape), align_corners=False)
+    return nn.functional.grid_sample(images, grid, padding_mode="border", align_corners=False)
+
+
+def _affine_maps(n: int, rng: np.random.RandomState) -> NDArray[np.float64]:
+    """Maps from positions in the moved image to positions in the image, from -1 to 1: (n, 2, 3)."""
+    angle, size, aspect, slant, *shift = rng.uniform(-1.0, 1.0, (6, n))
+    turn = np.array([[np.cos(ANGLE * angle), -np.sin(ANGLE * angle)], [np.sin(ANGLE * angle), np.cos(ANGLE * angle)]])
+    width, height = np.exp(STRETCH * (size + aspect / 2)), np.exp(STRETCH * (size - aspect / 2))
+    stretch = np.array([[width, SLANT * slant], [np.zeros(n), height]])
+    linear = np.einsum("ijn,jkn->nik", turn, stretch)
+    return np.concatenate([linear, 2.0 * SHIFT * np.stack(shift, axis=1)[:, :, None]], axis=2)
