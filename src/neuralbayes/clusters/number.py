@@ -1,32 +1,44 @@
-r"""Choose the number of clusters: cut the rows at valleys of the density that held-out rows confirm.
+r"""The number of clusters, and how far two halves of the rows agree about them.
 
-Most rows are used to find a band with few rows between two hills. The test then counts held-out rows: v of them fall
-into the band, which has width h, and k fall onto a hill, which has width w. Under the null hypothesis, the density is
-log-concave. Its projection on any direction is then log-concave as well (Prékopa 1973) and has no valley, so the band
-is at least as dense as the lower hill. A share of at least h / (h + w) of the rows in the band and on that hill then
-falls into the band, and
+**Valleys.** Rows are cut at valleys of the density that held-out rows confirm. Most rows are used to find a band with few
+rows between two hills. The test then counts held-out rows: v of them fall into the band, which has width h, and k fall
+onto a hill, which has width w. Under the null hypothesis, the density is log-concave. Its projection on any direction is
+then log-concave as well (Prékopa 1973) and has no valley, so the band is at least as dense as the lower hill. A share of
+at least h / (h + w) of the rows in the band and on that hill then falls into the band, and
 
 .. math:: P(V \le v), \quad V \sim \mathrm{Binomial}(v + k, h / (h + w)),
 
 is a p-value for that hill. The larger p-value of the two hills counts. The test makes no assumption about the dimension
 or about the method that found the band. Hyperplanes cut a log-concave density into log-concave parts, so the same test
 applies to the rows on each side of a cut, and so on.
+
+**Halves.** Where there are no valleys, rows can still be divided in a way that is found again. Each half of the rows is
+divided on its own, both divisions are extended to all rows, and their adjusted mutual information says how far they
+agree. It is high for structure and for a few segments of a continuum alike, and low for divisions by chance.
 """
 
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.optimize import linear_sum_assignment
 from scipy.special import betainc
+from sklearn.metrics import adjusted_mutual_info_score, silhouette_score
 
+from neuralbayes.clusters.kmeans import kmeans
 from neuralbayes.clusters.space import Space, metric_of_neighbors
 
 Array = NDArray[np.float64]
+Labels = NDArray[np.int64]
+Divide = Callable[[Labels, int], Labels]
+"""Divides the rows at some indices into a number of clusters, and returns the clusters of all rows."""
+
 Side = NDArray[np.bool_]
 
 LEVEL = 0.1
@@ -68,6 +80,15 @@ _inside = (MIDDLES - HALF_WIDTHS > -1e-9) & (MIDDLES + HALF_WIDTHS < 1.0 + 1e-9)
 MIDDLES, HALF_WIDTHS = MIDDLES[_inside], HALF_WIDTHS[_inside]
 """Middles and half-widths of the bands to try, in coordinates with the hills at 0 and 1."""
 
+REPEATABLE = 0.3
+"""Agreement of two halves below which a division is not repeatable at all."""
+
+STRUCTURE = 0.8
+"""Agreement of two halves that at most 3 % of samples without structure exceed, at their best number of clusters."""
+
+SILHOUETTE_ROWS = 1000
+"""Maximum number of rows, drawn at random, for the silhouette."""
+
 SCATTER = 2.0
 """Variance of the noise added to the values, in units of the variance of their rounding. With 1, two categories would
 be two hills."""
@@ -103,8 +124,8 @@ class Band:
         )
 
 
-def choose_number(space: Space, max_clusters: int) -> tuple[int, dict[str, list[float]]]:
-    """Choose the number of clusters.
+def count_valleys(space: Space, max_clusters: int) -> tuple[int, dict[str, list[float]]]:
+    """The number of clusters with valleys between them.
 
     Rows are compared in units of the noise. Values are scattered over the interval that they were rounded from, because
     gaps between codes are not valleys. Rows are sorted first, and the random numbers do not depend on the seed of the
@@ -298,3 +319,91 @@ def _root(covariance: Array) -> Array:
     """The symmetric square root of a covariance."""
     values, vectors = np.linalg.eigh(covariance)
     return (vectors * np.sqrt(values.clip(0.0))) @ vectors.T
+
+
+def halves(divide: Divide, n_rows: int, n_clusters: int, rng: np.random.RandomState) -> tuple[Labels, Labels]:
+    """Clusters of all rows (n_rows,) according to each of two random halves of them."""
+    order = rng.permutation(n_rows)
+    first, second = np.sort(order[: n_rows // 2]), np.sort(order[n_rows // 2 :])
+    return divide(first, n_clusters), divide(second, n_clusters)
+
+
+def agreement(pairs: Sequence[tuple[Labels, Labels]]) -> float:
+    """Mean adjusted mutual information of pairs of partitions, at least 0.
+
+    Examples
+    --------
+    >>> agreement([(np.array([0, 0, 1, 1]), np.array([1, 1, 0, 0]))])
+    1.0
+    """
+    return max(0.0, float(np.mean([adjusted_mutual_info_score(*pair) for pair in pairs])))
+
+
+def agreement_of_clusters(pairs: Sequence[tuple[Labels, Labels]], labels: Labels, n_clusters: int) -> Array:
+    """How far the two partitions of each pair agree about each cluster: (n_clusters,), in [0, 1].
+
+    The clusters of both are matched to `labels`, and their members compared: the number of rows in both, as a share of
+    the rows in either.
+
+    Examples
+    --------
+    >>> halves = np.array([0, 0, 1, 1, 2, 2]), np.array([2, 2, 1, 1, 0, 1])
+    >>> agreement_of_clusters([halves], np.array([0, 0, 1, 1, 2, 2]), 3).round(2)
+    array([1.  , 0.67, 0.5 ])
+    """
+    total = np.zeros(n_clusters)
+    for pair in pairs:
+        first, second = (_matched(partition, labels, n_clusters) for partition in pair)
+        for k in range(n_clusters):
+            in_first, in_second = first == k, second == k
+            total[k] += (in_first & in_second).sum() / max(1, (in_first | in_second).sum())
+    return total / len(pairs)
+
+
+def _matched(partition: Labels, labels: Labels, n_clusters: int) -> Labels:
+    """The partition with the numbers of the clusters in `labels` that it shares most rows with."""
+    n = max(n_clusters, int(partition.max()) + 1)
+    shared = np.zeros((n, n))
+    np.add.at(shared, (partition, labels), 1.0)
+    return np.asarray(linear_sum_assignment(shared, maximize=True)[1][partition], dtype=np.int64)
+
+
+def choose_segments(
+    divide: Divide, n_rows: int, tried: Sequence[int], rng: np.random.RandomState, points: Array | None = None
+) -> tuple[int, dict[str, list[float]]]:
+    """The number of clusters that two halves of the rows agree about most.
+
+    Parameters
+    ----------
+    divide : callable
+    n_rows : int
+    tried : sequence of int
+        Numbers of clusters to compare.
+    rng : RandomState
+    points : ndarray of shape (n_rows, n_dimensions), optional
+        If given, the agreement is multiplied by the silhouette of k-means of these points.
+
+    Returns
+    -------
+    n_clusters : int
+        1 if no division is repeatable: the agreement stays below `REPEATABLE`.
+    selection : dict
+        "n_clusters", their "agreement" and, with points, their "silhouette".
+    """
+    agreements = [agreement([halves(divide, n_rows, k, rng)]) for k in tried]
+    selection = {"n_clusters": [float(k) for k in tried], "agreement": agreements}
+    score = np.array(agreements)
+    if points is not None:
+        few = rng.permutation(n_rows)[:SILHOUETTE_ROWS]
+        silhouettes = [_silhouette(points[few], k, rng) for k in tried]
+        selection["silhouette"] = silhouettes
+        score = score * np.array(silhouettes)
+    if max(agreements, default=0.0) < REPEATABLE:
+        return 1, selection
+    return int(tried[int(np.argmax(score))]), selection
+
+
+def _silhouette(points: Array, n_clusters: int, rng: np.random.RandomState) -> float:
+    labels = kmeans(points, n_clusters, rng)
+    n_found = len(np.unique(labels))
+    return max(0.0, float(silhouette_score(points, labels))) if 1 < n_found < len(points) else 0.0

@@ -1,21 +1,47 @@
 r"""p(z|x) of rows: the softmax of a quadratic function of x, or a network.
 
-Both are a parameterization L(x) of p(z|x) as in the paper, with p(z) = E[L(x)]; they differ in what can be learnt. A
-mixture of Gaussians has a quadratic posterior,
+Both are a parameterization L(x) of p(z|x) as in the paper, with p(z) = E[L(x)]; they differ in what they can learn. The
+posterior of a mixture of Gaussians is quadratic,
 
-.. math:: L_k(x) \propto \exp\left( b_k - \tfrac12 \lVert R_k (x - \mu_k) \rVert^2 \right),
+.. math:: L_k(x) \propto \exp\left( b_k - \tfrac12 \lVert R_k (x - \mu_k) \rVert^2 \right).
 
-which is fitted in milliseconds and saved as three arrays.
+It is fitted in milliseconds, needs no PyTorch, and is saved as three arrays.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+if TYPE_CHECKING:
+    from torch import nn
+
 Array = NDArray[np.float64]
+
+BLOCK = 2000
+"""Rows that pass through a network at once."""
+
+
+class Posterior(Protocol):
+    """What the rest of the library needs to know about p(z|x)."""
+
+    kind: str
+
+    def logits(self, points: Array) -> Array:
+        """Logarithms of p(z|x), up to a constant of each row: (n, n_dimensions) -> (n, n_states)."""
+
+    def divided(self, temperature: float) -> Self:
+        """The same posterior with its logits divided by a temperature."""
+
+    def module(self) -> nn.Module:
+        """The same function as a module of PyTorch."""
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All that is needed to restore it, except the architecture of a network."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,19 +50,99 @@ class Quadratic:
 
     Attributes
     ----------
-    offsets : ndarray of shape (n_clusters,)
-    centers : ndarray of shape (n_clusters, n_dimensions)
-    roots : ndarray of shape (n_clusters, n_dimensions, n_dimensions)
-        Lower triangular.
+    offsets : ndarray of shape (n_states,)
+    centers : ndarray of shape (n_states, n_dimensions)
+    roots : ndarray of shape (n_states, n_dimensions, n_dimensions)
+
+    Examples
+    --------
+    >>> line = Quadratic(np.zeros(2), np.array([[-1.0], [1.0]]), np.ones((2, 1, 1)))
+    >>> line.logits(np.array([[0.0], [3.0]]))
+    array([[-0.5, -0.5],
+           [-8. , -2. ]])
     """
 
     offsets: Array
     centers: Array
     roots: Array
 
-    def logits(self, x: Array) -> Array:
-        """Logarithms of p(z|x), up to a constant of each row: (n, n_dimensions) -> (n, n_clusters)."""
-        result = np.empty((len(x), len(self.offsets)))
+    kind = "quadratic"
+
+    def __post_init__(self) -> None:
+        k, d = self.centers.shape
+        if self.offsets.shape != (k,) or self.roots.shape != (k, d, d):
+            raise ValueError("`offsets`, `centers` and `roots` must be of the same states and dimensions")
+        if not all(np.isfinite(part).all() for part in (self.offsets, self.centers, self.roots)):
+            raise ValueError("`offsets`, `centers` and `roots` must be finite")
+
+    def logits(self, points: Array) -> Array:
+        result = np.empty((len(points), len(self.offsets)))
         for k, (offset, center, root) in enumerate(zip(self.offsets, self.centers, self.roots, strict=True)):
-            result[:, k] = offset - 0.5 * np.square((x - center) @ root.T).sum(axis=1)
+            result[:, k] = offset - 0.5 * np.square((points - center) @ root.T).sum(axis=1)
         return result
+
+    def divided(self, temperature: float) -> Self:
+        return replace(self, offsets=self.offsets / temperature, roots=self.roots / np.sqrt(temperature))
+
+    def module(self) -> nn.Module:
+        from neuralbayes.networks.states import QuadraticStates
+
+        return QuadraticStates(self.offsets, self.centers, self.roots)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return {"offsets": self.offsets, "centers": self.centers, "roots": self.roots}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Restore a posterior; raises a ValueError if the arrays do not fit together."""
+        return cls(arrays["offsets"], arrays["centers"], arrays["roots"])
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """A trained network from coordinates to logits.
+
+    Attributes
+    ----------
+    network : nn.Module
+        In evaluation mode.
+    device : str
+    """
+
+    network: nn.Module
+    device: str = "auto"
+
+    kind = "network"
+
+    def logits(self, points: Array) -> Array:
+        import torch
+
+        from neuralbayes.system.devices import device_of, torch_device, working_copy
+        from neuralbayes.training.inference import in_blocks
+
+        network = working_copy(self.network, torch_device(self.device))
+        place = device_of(network)
+
+        def of_rows(rows: NDArray[np.int64]) -> torch.Tensor:
+            found: torch.Tensor = network(torch.from_numpy(points[rows]).float().to(place)).double()
+            return found
+
+        return in_blocks(of_rows, len(points), block=BLOCK)
+
+    def divided(self, temperature: float) -> Self:
+        import copy
+
+        import torch
+
+        network = copy.deepcopy(self.network)
+        head: Any = network.head if hasattr(network, "head") else network[-1]  # type: ignore[index]
+        with torch.no_grad():
+            for parameter in head.parameters():
+                parameter.div_(temperature)
+        return replace(self, network=network)
+
+    def module(self) -> nn.Module:
+        return self.network
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return {name: tensor.cpu().numpy() for name, tensor in self.network.state_dict().items()}

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from neuralbayes.networks.rows import RowLayer
@@ -104,3 +107,21 @@ def _merged(logits: Tensor, membership: Tensor) -> Tensor:
         return logits.log_softmax(dim=1).index_select(1, membership.argmax(dim=0))
     p_zx: Tensor = logits.softmax(dim=1) @ membership
     return p_zx.clamp_min(torch.finfo(p_zx.dtype).tiny).log()
+
+
+class QuadraticStates(nn.Module):
+    """:class:`neuralbayes.clusters.posterior.Quadratic` as a module: (n, n_dimensions) -> logits (n, n_states)."""
+
+    offsets: Tensor
+    centers: Tensor
+    roots: Tensor
+
+    def __init__(self, offsets: NDArray[Any], centers: NDArray[Any], roots: NDArray[Any]) -> None:
+        super().__init__()
+        for name, value in (("offsets", offsets), ("centers", centers), ("roots", roots)):
+            self.register_buffer(name, torch.from_numpy(value).double())
+
+    def forward(self, x: Tensor) -> Tensor:
+        away = torch.einsum("kij,nkj->nki", self.roots, x.double()[:, None] - self.centers)
+        logits: Tensor = self.offsets - 0.5 * away.square().sum(dim=2)
+        return logits
