@@ -113,7 +113,7 @@ class Fold:
     scores: Array
 
     def __post_init__(self) -> None:
-        n, d = self.spacing.size, self.center.size
+        n, d = self.spacing.size, self.unit.size
         m = self.components.size // max(d, 1)
         shapes = {"center": (d,), "unit": (d,), "components": (d, m), "reference": (n, m + 1 if m else d)}
         for name, shape in {**shapes, "spacing": (n,), "floor": (), "scores": (self.scores.size,)}.items():
