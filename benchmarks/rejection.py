@@ -17,9 +17,9 @@ import argparse
 import platform
 import time
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -147,14 +147,14 @@ def main() -> None:
             from real_data import NAMES, load_table
 
             for name in NAMES:
-                X: Any = load_table(name)[0].astype(np.float64)
+                X = load_table(name)[0].astype(np.float64)
                 key = {"set": name, "n": len(X) - len(X) // 4, "columns": X.shape[1]}
-                measure(results, key, arguments.splits, lambda seed, X=X: held_out(X, seed))
+                measure(results, key, arguments.splits, partial(held_out, X))
         for n in SIZES:
             for kind in ("Gaussian", "skewed", "clustered"):
                 for d in COLUMNS:
                     key = {"set": kind, "n": n, "columns": d}
-                    measure(results, key, arguments.splits, lambda seed, k=kind, n=n, d=d: draw(k, n, d, seed))
+                    measure(results, key, arguments.splits, partial(draw, kind, n, d))
 
 
 if __name__ == "__main__":
