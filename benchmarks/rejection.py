@@ -29,7 +29,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.neighbors import LocalOutlierFactor
 from threadpoolctl import threadpool_limits
 
-from neuralbayes.clusters.conformal import Typicality
+from neuralbayes.clusters.typicality import Typicality
 
 ROOT = Path(__file__).parents[1]
 LEVELS = (0.01, 0.05, 0.1)

@@ -1,4 +1,4 @@
-"""Typicality: values by hand, the conformal guarantee, and rows that are few, equal, far away or not finite."""
+"""Typicality by folds: values by hand, the promise with few rows, and rows that are few, equal or far away."""
 
 from dataclasses import replace
 
@@ -6,187 +6,272 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from neuralbayes.clusters import typicality as module
-from neuralbayes.clusters.typicality import FLOOR, LOCAL, Typicality, reject_atypical, split_rows
+from neuralbayes.clusters.typicality import FLOOR, LOCAL, N_FOLDS, N_NEIGHBORS, Typicality
 
 
-def fit(points, rng):
-    reference, calibration = split_rows(np.ones(len(points), bool), rng)
-    return Typicality.fit(points[reference], points[calibration])
+def normal(n, d=3, seed=0):
+    return np.random.RandomState(seed).normal(size=(n, d))
 
 
-def fitted(n=400, d=3, seed=0):
-    rng = np.random.RandomState(seed)
-    return fit(rng.normal(size=(n, d)), rng)
-
-
-def slow_scores(typicality, points):
+def slow_scores(reference, points):
     """Compute s(x) with loops over the reference rows, from the equation of the module."""
-    reference = typicality.reference.astype(np.float64)
-    k = module.N_NEIGHBORS
+    center, unit = reference.mean(axis=0), reference.std(axis=0)
+    reference, points = (reference - center) / unit, (points - center) / unit
 
     def log_distances(x, others):
-        distance = sorted(np.sqrt(((x - r) ** 2).sum()) for r in others)[:k]
-        return np.log(np.maximum(distance, typicality.floor))
+        return np.log(sorted(np.sqrt(((x - r) ** 2).sum()) for r in others)[:N_NEIGHBORS])
 
     spacing = [log_distances(r, np.delete(reference, j, axis=0)).mean() for j, r in enumerate(reference)]
     scores = []
-    for x in (points - typicality.center) / typicality.scale:
-        near = np.argsort(((x - reference) ** 2).sum(axis=1))[:k]
+    for x in points:
+        near = np.argsort(((x - reference) ** 2).sum(axis=1))[:N_NEIGHBORS]
         scores.append(log_distances(x, reference).mean() - LOCAL * np.mean([spacing[j] for j in near]))
-    return scores
+    return np.array(scores)
 
 
-def test_the_score_is_the_equation_of_the_module():
-    typicality = fitted(n=60)
-    points = np.random.RandomState(1).normal(size=(7, 3)) * 2.0
-    assert_allclose(typicality.scores_of(points), slow_scores(typicality, points), rtol=1e-5)
+def rejected(draw, n, *levels, seeds=40, n_new=200, **options):
+    """Mean shares of ordinary rows with a typicality of at most each level over training sets, and standard errors."""
+    shares = []
+    for seed in range(seeds):
+        rows = draw(np.random.RandomState(seed), n + n_new)
+        fitted = Typicality.fit(rows[:n], random_state=seed, **options)
+        shares.append((fitted.p_values(rows[n:])[:, None] <= levels).mean(axis=0))
+    return np.mean(shares, axis=0), np.std(shares, axis=0) / np.sqrt(seeds)
 
 
-def test_a_p_value_counts_the_calibration_rows_that_lie_at_least_as_far_out():
-    typicality = fitted()
-    points = np.random.RandomState(1).normal(size=(5, 3))
-    scores = typicality.scores_of(points)
-    typicality = replace(typicality, scores=np.sort([scores[0] - 1.0, scores[0], scores[0], scores[0] + 1.0]))
-    assert typicality.p_values(points)[0] == 4 / 5  # ties count, and so does the row itself
-    assert_allclose(typicality.p_values(points), [(1 + (typicality.scores >= s).sum()) / 5 for s in scores])
+def test_the_score_and_the_p_value_are_the_equations_of_the_module():
+    rows, new = normal(60), 2.0 * normal(7, seed=1)
+    fitted = Typicality.fit(rows, random_state=0)
+    order = np.random.RandomState(0).permutation(60)
+    n_beyond = np.zeros(7)
+    for fold, own in zip(fitted.folds, np.array_split(order, N_FOLDS), strict=True):
+        others = np.delete(rows, own, axis=0)
+        scores, calibration = slow_scores(others, new), slow_scores(others, rows[own])
+        assert_allclose(fold.scores_of(new), scores, rtol=1e-5, atol=1e-6)
+        assert_allclose(fold.scores, np.sort(calibration), rtol=1e-5, atol=1e-6)
+        n_beyond += (calibration[:, None] >= scores).sum(axis=0)
+    assert_allclose(fitted.p_values(new), (1 + n_beyond) / 61)
 
 
-@pytest.mark.parametrize("kind", ["gaussian", "heavy", "ties"])
-def test_at_most_a_share_a_of_ordinary_rows_has_a_typicality_of_a_or_less(kind):
-    rates = []
-    for seed in range(40):
-        rng = np.random.RandomState(seed)
-        draw = {
-            "gaussian": lambda n, rng=rng: rng.normal(size=(n, 2)),
-            "heavy": lambda n, rng=rng: rng.standard_cauchy(size=(n, 2)),
-            "ties": lambda n, rng=rng: rng.randint(3, size=(n, 2)).astype(float),
-        }[kind]
-        p_values = fit(draw(400), rng).p_values(draw(500))
-        rates.append([(p_values <= a).mean() for a in (0.05, 0.2, 0.5)])
-    mean, error = np.mean(rates, axis=0), np.std(rates, axis=0) / np.sqrt(len(rates))
-    assert (mean <= np.array([0.05, 0.2, 0.5]) + 3.0 * error).all()
-    if kind != "ties":  # and almost that share if scores do not tie
-        assert (mean >= np.array([0.05, 0.2, 0.5]) - 0.02 - 3.0 * error).all()
+def test_equal_scores_count_as_far_out():
+    fold = Typicality.fit(normal(60), random_state=0).folds[0]
+    new = normal(3, seed=1)
+    score = fold.scores_of(new)[0]
+    single = Typicality((replace(fold, scores=np.array([score - 1.0, score, score, score + 1.0])),))
+    assert single.p_values(new)[0] == 4 / 5
 
 
-def test_calibration_rows_are_not_in_the_reference():
-    points = np.arange(100.0)[:, None]
-    typicality = Typicality.fit(points[30:], points[:30])
-    kept = np.sort(typicality.reference[:, 0] * typicality.scale + typicality.center)
-    assert_allclose(kept, points[30:, 0], atol=1e-4)
-    assert_allclose(typicality.scores, np.sort(typicality.scores_of(points[:30])))
+@pytest.mark.parametrize("d", [2, 30])
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda d: lambda rng, n: rng.normal(size=(n, d)) * np.geomspace(1.0, 100.0, d),
+        lambda d: lambda rng, n: np.exp(rng.normal(size=(n, d))),
+        lambda d: lambda rng, n: rng.randint(3, size=(n, d)).astype(float),
+    ],
+    ids=["gaussian", "skewed", "ties"],
+)
+def test_sixty_rows_reject_no_more_than_promised(draw, d):
+    mean, error = rejected(draw(d), 60, 1 / 61, 0.1)
+    assert (mean <= [1 / 61, 0.1] + 3.0 * error).all()
 
 
-@pytest.mark.parametrize(("n_seen", "first"), [(100, 0), (90, 0), (70, 70), (1, 1)])
-def test_rows_calibrate_that_were_not_trained_on_where_these_are_a_quarter(n_seen, first):
-    reference, calibration = split_rows(np.arange(100) < n_seen, np.random.RandomState(0))
-    assert len(calibration) == 25
-    assert calibration.min() >= first
-    assert_array_equal(np.sort(np.r_[reference, calibration]), np.arange(100))
-    assert n_seen < 100 or len(set(calibration // 25)) == 4  # at random
+def test_few_rows_reject_as_many_as_promised_and_find_outliers():
+    def draw(rng, n):
+        return rng.normal(size=(n, 30))
+
+    mean, error = rejected(draw, 60, 0.1)
+    assert mean >= 0.08 - 3.0 * error
+    rows = normal(60, d=30)
+    assert (Typicality.fit(rows, random_state=0).p_values(normal(50, d=30, seed=1) + 3.0) <= 0.05).mean() > 0.9
 
 
-def test_reference_and_calibration_rows_are_bounded(monkeypatch):
-    monkeypatch.setattr(module, "MAX_REFERENCE", 50)
-    monkeypatch.setattr(module, "MAX_CALIBRATION", 20)
-    reference, calibration = split_rows(np.ones(400, bool), np.random.RandomState(0))
-    assert (len(reference), len(calibration)) == (50, 20)
-    assert not set(reference) & set(calibration)
-    assert fitted().reference.dtype == np.float32
+def test_units_fitted_to_all_rows_break_the_promise_and_units_of_the_folds_repair_it():
+    def draw(rng, n):
+        rows = np.exp(rng.normal(size=(n, 50)))
+        return rows / rows[:60].std(axis=0)
+
+    mean, error = rejected(draw, 60, 0.1, seeds=20, standardize=False)
+    assert mean > 0.1 + 5.0 * error
+    mean, error = rejected(draw, 60, 0.1, seeds=20)
+    assert mean <= 0.1 + 3.0 * error
 
 
-def test_no_rows_have_no_typicality():
-    assert fitted().p_values(np.empty((0, 3))).shape == (0,)
+def test_n_rows_allow_a_level_of_one_in_n_plus_1_and_smaller_ones_are_refused():
+    fitted = Typicality.fit(normal(178), random_state=0)
+    far = np.array([[1e6, 0.0, 0.0]])
+    assert fitted.smallest_level == fitted.p_values(far)[0] == 1 / 179
+    fitted.check_level(0.01)
+    fitted.check_level(1 / 179)
+    with pytest.raises(ValueError, match=r"`reject` must be at least 0.0056"):
+        fitted.check_level(0.0055)
+    fitted.check_level(0.0056)  # the level that the message names
+    for level in (0.0, -0.1, 1.0, np.nan, True, "0.1"):
+        with pytest.raises(ValueError, match="`reject`"):
+            fitted.check_level(level)
 
 
-def test_neither_the_origin_nor_the_scale_of_the_data_matters():
-    points = np.random.RandomState(0).normal(size=(300, 3))
-    new = np.random.RandomState(1).normal(size=(50, 3))
-    here = fit(points, np.random.RandomState(2)).p_values(new)
-    there = fit(1e-3 * points + 1e4, np.random.RandomState(2)).p_values(1e-3 * new + 1e4)
-    assert_allclose(there, here, atol=2 / 76)
+def test_many_rows_have_one_fold_of_a_bounded_size():
+    assert len(Typicality.fit(normal(5000, d=2), random_state=0).folds) == N_FOLDS
+    (fold,) = Typicality.fit(normal(5001, d=2), random_state=0).folds
+    assert (len(fold.reference), len(fold.scores)) == (3751, 1250)
+    (fold,) = Typicality.fit(normal(30_000, d=2), random_state=0).folds
+    assert (len(fold.reference), len(fold.scores)) == (20_000, 5000)
+    (fold,) = Typicality.fit(normal(1000, d=5000), random_state=0).folds  # fewer reference rows, as they are wide
+    assert fold.reference.shape == (750, 5000)
+
+
+def test_wide_rows_are_compared_by_principal_components_and_the_distance_from_them():
+    rng = np.random.RandomState(0)
+    basis = rng.normal(size=(5, 200))
+    rows = rng.normal(size=(2000, 5)) @ basis + 0.01 * rng.normal(size=(2000, 200))
+    fitted = Typicality.fit(rows[:1700], random_state=0, standardize=False)
+    assert fitted.folds[0].reference.shape == (1360, 129)
+    ordinary = rows[1700:]
+    assert abs((fitted.p_values(ordinary) <= 0.1).mean() - 0.1) < 0.06
+    off = ordinary + 30.0 * np.linalg.svd(rows)[2][-1]  # a direction in which no row varies
+    assert (fitted.p_values(off) <= 0.01).all()
+
+
+def test_rows_of_unit_length_are_compared_by_angle_and_another_length_is_atypical():
+    rows = normal(800, d=20) + 8.0 * np.eye(20)[np.random.RandomState(1).randint(3, size=800)]
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    fitted = Typicality.fit(rows[:600].astype(np.float16), random_state=0, standardize=False)
+    assert abs((fitted.p_values(rows[600:]) <= 0.1).mean() - 0.1) < 0.06
+    assert_allclose(fitted.p_values(np.stack([2.0 * rows[0], -rows[0]])), 1 / 601)
+
+
+def test_neither_the_origin_nor_the_units_of_columns_matter():
+    rows, new = normal(300), normal(50, seed=1)
+    here = Typicality.fit(rows, random_state=2).p_values(new)
+    factors = np.array([1e-3, 1.0, 1e6])
+    assert_allclose(
+        Typicality.fit(rows * factors + 1e4, random_state=2).p_values(new * factors + 1e4), here, atol=0.007
+    )
+    here = Typicality.fit(rows, random_state=2, standardize=False).p_values(new)
+    there = Typicality.fit(1e-30 * rows, random_state=2, standardize=False).p_values(1e-30 * new)
+    assert_allclose(there, here, atol=0.007)
+
+
+def test_columns_that_are_not_standardised_keep_their_weight():
+    rows = normal(200, d=2) * [1.0, 1e-3]  # a shift by .01 is small in the units of the second column as given
+    shifted = np.array([[0.0, 0.01]])
+    assert Typicality.fit(rows, random_state=0).p_values(shifted) < 0.01
+    assert Typicality.fit(rows, random_state=0, standardize=np.array([True, False])).p_values(shifted) > 0.2
+
+
+def test_the_random_state_decides_the_folds():
+    rows, new = normal(60), normal(50, seed=1)
+    first, again, other = (Typicality.fit(rows, random_state=seed).p_values(new) for seed in (0, 0, 1))
+    assert_array_equal(first, again)
+    assert (first != other).any()
+
+
+@pytest.mark.parametrize("n", range(2, 11))
+def test_a_handful_of_rows_has_typicalities(n):
+    fitted = Typicality.fit(normal(n, d=4), random_state=0)
+    p_values = fitted.p_values(np.array([[1e6, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]]))
+    assert p_values[0] == fitted.smallest_level == 1 / (n + 1)
+    assert p_values[1] >= p_values[0]
+    with pytest.raises(ValueError, match="`reject`"):
+        fitted.check_level(0.05)
 
 
 @pytest.mark.parametrize("far", [1e3, 1e6, 1e30, 1e300])
 def test_a_row_far_away_is_as_atypical_as_can_be(far):
-    typicality = fitted()
-    assert_allclose(typicality.p_values(np.array([[far, 0.0, -far]])), 1 / 101)
+    for standardize in (True, False):
+        fitted = Typicality.fit(normal(400), random_state=0, standardize=standardize)
+        assert_allclose(fitted.p_values(np.array([[far, 0.0, -far]])), 1 / 401)
 
 
-def test_a_row_off_a_dense_cluster_is_less_typical_than_one_in_the_flank_of_a_wide_one(monkeypatch):
-    rng = np.random.RandomState(0)
-    points = np.r_[rng.normal(size=(500, 2)) * 0.1, rng.normal(size=(500, 2)) * 2.0 + 20.0]
-    rows = np.array([[0.45, 0.45], [21.5, 21.5]])
-    off_dense, in_flank = fit(points, np.random.RandomState(1)).scores_of(rows)
-    assert off_dense > in_flank
-    monkeypatch.setattr(module, "LOCAL", 0.0)  # by distance only, the order would be reversed
-    off_dense, in_flank = fit(points, np.random.RandomState(1)).scores_of(rows)
+def test_a_row_off_a_dense_cluster_is_less_typical_than_one_in_the_flank_of_a_wide_one():
+    rows = np.r_[normal(500, d=2) * 0.1, normal(500, d=2, seed=1) * 2.0 + 20.0]
+    off_dense, in_flank = Typicality.fit(rows, random_state=1).p_values(np.array([[0.45, 0.45], [21.5, 21.5]]))
     assert off_dense < in_flank
 
 
-def test_with_few_rows_nothing_is_rejected():
-    for n in (1, 2, 3, 10):
-        typicality = fitted(n=n)
-        p_values = typicality.p_values(np.array([[1e6, 0.0, 0.0]]))
-        assert_allclose(p_values, 1 / (n // 4 + 1))
-        assert reject_atypical(np.array([0]), p_values, 0.01)[0] == 0
-
-
 def test_equal_rows_and_constant_columns_have_typicalities():
-    rng = np.random.RandomState(0)
-    equal = fit(np.ones((40, 2)), rng)
-    assert_allclose(equal.p_values(np.array([[1.0, 1.0], [1.0, 2.0]])), [1.0, 1 / 11])
-    assert equal.floor == FLOOR
-    points = np.repeat(rng.normal(size=(100, 2)), 4, axis=0)
-    points[:, 1] = 7.0
-    p_values = fit(points.astype(np.float32), rng).p_values(np.array([[0.0, 7.0], [0.0, 9.0], [0.0, 99.0]]))
+    equal = Typicality.fit(np.ones((40, 2)), random_state=0)
+    assert_allclose(equal.p_values(np.array([[1.0, 1.0], [1.0, 2.0]])), [1.0, 1 / 41])
+    assert equal.folds[0].floor == FLOOR
+    rows = np.repeat(normal(100, d=2), 4, axis=0)
+    rows[:, 1] = 7.0
+    p_values = Typicality.fit(rows, random_state=0).p_values(np.array([[0.0, 7.0], [0.0, 9.0], [0.0, 99.0]]))
     assert p_values[0] > 0.1 > p_values[2]
+    assert Typicality.fit(np.zeros((40, 2)), random_state=0).p_values(np.array([[0.0, 1.0]])) == 1 / 41
 
 
-def test_a_training_row_is_not_its_own_neighbour():
-    rng = np.random.RandomState(0)
-    points = rng.normal(size=(800, 4))
-    p_values = fit(points, rng).p_values(points)
-    assert abs((p_values <= 0.1).mean() - 0.1) < 0.03  # 0.07 less if each row had distance 0 from itself
+def test_a_training_row_is_as_typical_as_a_new_one():
+    for n in (800, 6000):  # by folds, and by one fold
+        rows = normal(n, d=4)
+        p_values = Typicality.fit(rows, random_state=0).p_values(rows[:3000])
+        assert abs((p_values <= 0.1).mean() - 0.1) < 0.03  # 0.07 less if each row had distance 0 from itself
 
 
-def test_rejection_is_up_to_and_including_the_level():
-    labels = np.array([4, 5, 6], np.int32)
-    assert reject_atypical(labels, np.array([0.2, 0.1, 0.05]), 0.1).tolist() == [4, -1, -1]
-    assert reject_atypical(labels, np.array([0.2, 0.1, 0.05]), 0.0).tolist() == [4, 5, 6]
-    for level in (-0.1, 1.0, np.nan):
-        with pytest.raises(ValueError, match="`reject` must be at least 0 and below 1"):
-            reject_atypical(labels, np.ones(3), level)
+def test_many_new_rows_are_scored_as_few_are_and_none_have_no_typicality():
+    fitted, new = Typicality.fit(normal(100), random_state=0), normal(4100, seed=1)
+    assert_array_equal(fitted.p_values(new)[1990:2010], fitted.p_values(new[1990:2010]))
+    assert fitted.p_values(new[:0]).shape == (0,)
 
 
 def test_bad_points_are_refused():
-    rng = np.random.RandomState(0)
-    for points in (np.zeros((0, 2)), np.zeros((3, 0)), np.zeros(3)):
-        with pytest.raises(ValueError, match="`reference` must have shape"):
-            Typicality.fit(points, points)
+    for points in (np.zeros((1, 2)), np.zeros((3, 0)), np.zeros(3)):
+        with pytest.raises(ValueError, match="`points`"):
+            Typicality.fit(points)
     with pytest.raises(ValueError, match=r"`points` must have shape \(n_points, 3\), got \(2, 4\)"):
-        fitted().p_values(np.zeros((2, 4)))
+        Typicality.fit(normal(20)).p_values(np.zeros((2, 4)))
     for number in (np.nan, np.inf):
-        with pytest.raises(ValueError, match="must be finite"):
-            fitted().p_values(np.full((1, 3), number))
-        with pytest.raises(ValueError, match="must be finite"):
-            fit(np.full((9, 3), number), rng)
+        with pytest.raises(ValueError, match="`points` must be finite"):
+            Typicality.fit(normal(20)).p_values(np.full((1, 3), number))
+        with pytest.raises(ValueError, match="`points` must be finite"):
+            Typicality.fit(np.full((9, 3), number))
+
+
+@pytest.mark.parametrize("shape", [(60, 3), (1700, 140), (6000, 2)])
+def test_the_arrays_make_the_same_typicality_again(shape):
+    fitted, new = Typicality.fit(normal(*shape), random_state=0), normal(20, d=shape[1], seed=1)
+    arrays = fitted.arrays()
+    assert all(isinstance(part, np.ndarray) for part in arrays.values())
+    assert_array_equal(Typicality.from_arrays(arrays).p_values(new), fitted.p_values(new))
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("name", "change"),
     [
-        ({"reference": np.zeros((0, 3), np.float32)}, "`reference` must have shape"),
-        ({"center": np.zeros(2)}, "must have shapes"),
-        ({"spacing": np.zeros(7)}, "must have shapes"),
-        ({"scores": np.zeros((2, 2))}, "must have shapes"),
-        ({"scores": np.array([1.0, 0.0])}, "must be sorted"),
-        ({"scores": np.array([np.nan])}, "must be finite"),
-        ({"scale": 0.0}, "positive"),
-        ({"floor": -1.0}, "positive"),
+        ("spacing", lambda a: a[:0]),
+        ("reference", lambda a: a[:, :-1]),
+        ("unit", lambda a: a[:-1]),
+        ("center", lambda a: a * np.nan),
+        ("unit", lambda a: 0.0 * a),
+        ("components", lambda a: np.zeros((2, 2))),
+        ("spacing", lambda a: a[:-1]),
+        ("spacing", lambda a: a[0]),
+        ("floor", lambda a: -a),
+        ("floor", lambda a: a[None]),
+        ("scores", lambda a: a[::-1]),
+        ("scores", lambda a: a[:, None]),
+        ("scores", lambda a: a.astype(np.int64)),
+        ("folds", lambda a: None),
     ],
 )
-def test_a_damaged_state_is_refused(changes, message):
-    with pytest.raises(ValueError, match=message):
-        replace(fitted(), **changes)
+def test_a_damaged_part_is_named(name, change):
+    arrays = Typicality.fit(normal(60), random_state=0).arrays()
+    if name == "folds":
+        arrays |= Typicality.fit(normal(10, d=1), random_state=0).arrays()
+        arrays |= {f"1.{key[2:]}": part for key, part in Typicality.fit(normal(60)).arrays().items() if key[0] == "1"}
+    else:
+        arrays[f"1.{name}"] = change(arrays[f"1.{name}"])
+    also = {"spacing": "|`reference`", "unit": "|`center`"}  # two that do not fit each other
+    with pytest.raises(ValueError, match=f"`{name}`" + also.get(name, "")):
+        Typicality.from_arrays(arrays)
+
+
+def test_missing_and_unknown_parts_are_named():
+    arrays = Typicality.fit(normal(60), random_state=0).arrays()
+    with pytest.raises(ValueError, match=r"9\.scores"):
+        Typicality.from_arrays({**arrays, "9.scores": np.zeros(3)})
+    del arrays["2.unit"]
+    with pytest.raises(ValueError, match=r"2\.unit"):
+        Typicality.from_arrays(arrays)
+    with pytest.raises(ValueError, match=r"0\.center"):
+        Typicality.from_arrays({})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral
@@ -11,6 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
 
 Labels = NDArray[np.int64]
 Array = NDArray[np.floating]
@@ -292,3 +296,50 @@ def least_number(hints: Hints, n_clusters: int | None) -> int:
             f"n_clusters to at least {least}, or correct `known`"
         )
     return least
+
+
+COORDINATES = 0.5
+"""Weight of the coordinates, with variance 1 on average, relative to memberships of 0 and 1."""
+
+PENALTY = 3.0
+"""The parameter C of the logistic regression."""
+
+FEW_ROWS = 2.0
+"""Number of known rows per class at which votes and classifier have equal weight."""
+
+
+def taught_votes(
+    shares: NDArray[np.float64],
+    partitions: Sequence[Labels],
+    points: NDArray[np.float64],
+    neighbors: Labels,
+    hints: Hints,
+) -> NDArray[np.float64]:
+    """Mix the votes with the predictions of a classifier if every cluster has known rows; otherwise return the votes.
+
+    Parameters
+    ----------
+    shares : ndarray of shape (n_rows, n_clusters)
+        Votes of partitions that used the hints.
+    partitions : sequence of ndarray of shape (n_rows,)
+        Partitions that did not use the hints. With hints they would be right about known rows, but not about others.
+    points : ndarray of shape (n_rows, n_dimensions)
+    neighbors : ndarray of shape (n_rows, n_neighbors)
+    hints : Hints
+    """
+    n_clusters = shares.shape[1]
+    if hints.known is None or n_clusters < 2 or len(hints.classes) < n_clusters:
+        return shares
+    memberships = [np.eye(n_clusters)[labels] for labels in partitions]
+    features = np.hstack([COORDINATES * points / points.std(), *memberships])
+    rows = np.flatnonzero(hints.known != UNKNOWN)
+    weight = None if hints.weight is None else hints.weight[rows]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        classifier = LogisticRegression(C=PENALTY, max_iter=500).fit(features[rows], hints.known[rows], weight)
+    p_classes = classifier.predict_proba(features)
+    smoothed = (p_classes + np.mean([p_classes[column] for column in neighbors.T], axis=0)) / 2.0
+    trust = len(rows) / (len(rows) + FEW_ROWS * n_clusters)
+    votes: NDArray[np.float64] = (1.0 - trust) * shares + trust * smoothed
+    votes[hints.rows] = shares[hints.rows]
+    return votes

@@ -10,6 +10,7 @@ It is fitted in milliseconds, needs no PyTorch, and is saved as three arrays.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, Self
@@ -36,6 +37,9 @@ class Posterior(Protocol):
 
     def divided(self, temperature: float) -> Self:
         """The same posterior with its logits divided by a temperature."""
+
+    def raised(self, by: Array) -> Self:
+        """The same posterior with a constant (n_states,) added to the logits."""
 
     def module(self) -> nn.Module:
         """The same function as a module of PyTorch."""
@@ -84,6 +88,9 @@ class Quadratic:
     def divided(self, temperature: float) -> Self:
         return replace(self, offsets=self.offsets / temperature, roots=self.roots / np.sqrt(temperature))
 
+    def raised(self, by: Array) -> Self:
+        return replace(self, offsets=self.offsets + by)
+
     def module(self) -> nn.Module:
         from neuralbayes.networks.states import QuadraticStates
 
@@ -130,16 +137,20 @@ class Network:
         return in_blocks(of_rows, len(points), block=BLOCK)
 
     def divided(self, temperature: float) -> Self:
-        import copy
-
-        import torch
-
-        network = copy.deepcopy(self.network)
-        head: Any = network.head if hasattr(network, "head") else network[-1]  # type: ignore[index]
-        with torch.no_grad():
-            for parameter in head.parameters():
-                parameter.div_(temperature)
+        network, head = self._copied()
+        for parameter in head.parameters():
+            parameter.data.div_(temperature)
         return replace(self, network=network)
+
+    def raised(self, by: Array) -> Self:
+        network, head = self._copied()
+        head.bias.data.add_(head.bias.new_tensor(by))
+        return replace(self, network=network)
+
+    def _copied(self) -> tuple[nn.Module, Any]:
+        """A copy of the network, and its last layer."""
+        network: Any = copy.deepcopy(self.network)
+        return network, network.head if hasattr(network, "head") else network[-1]
 
     def module(self) -> nn.Module:
         return self.network

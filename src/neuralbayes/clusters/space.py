@@ -46,7 +46,7 @@ class Frame:
     Attributes
     ----------
     center : ndarray of shape (n_features,)
-    basis : ndarray of shape (n_features, n_dimensions)
+    basis : ndarray of shape (n_features, n_dimensions) or (n_features,)
         Multiplies the centred rows.
     lower, upper : ndarray of shape (n_features,)
         Columns are clipped to this range before they are centred.
@@ -65,7 +65,7 @@ class Frame:
 
     def __post_init__(self) -> None:
         n = self.center.shape
-        if self.basis.ndim != 2 or not n == self.basis.shape[:1] == self.lower.shape == self.upper.shape:
+        if self.basis.ndim not in (1, 2) or not n == self.basis.shape[:1] == self.lower.shape == self.upper.shape:
             raise ValueError("`basis`, `lower` and `upper` must have a row for each number in `center`")
         if self.reduction is not None and (self.reduction.ndim != 2 or self.reduction.shape[1:] != n):
             raise ValueError("`reduction` must have a column for each number in `center`")
@@ -74,7 +74,12 @@ class Frame:
 
     def __call__(self, rows: Any) -> Array:
         """Coordinates: (n, n_columns) -> (n, n_dimensions)."""
-        return (np.clip(self.features(rows), self.lower, self.upper) - self.center) @ self.basis
+        centered = np.clip(self.features(rows), self.lower, self.upper) - self.center
+        return centered @ self.basis if self.basis.ndim == 2 else centered * self.basis
+
+    def then(self, matrix: Array) -> Frame:
+        """The frame followed by a product with a matrix."""
+        return replace(self, basis=self.basis @ matrix)
 
     def features(self, rows: Any) -> Array:
         """Dense rows, reduced and of unit length if so fitted: (n, n_columns) -> (n, n_features)."""
@@ -123,7 +128,7 @@ class Space:
         return replace(self, points=self.points[rows])
 
 
-def scalings(rows: Array, weight: Array | None = None) -> tuple[dict[str, Array], Frame]:
+def scalings(rows: Array, weight: Array | None = None, *, keep_scale: bool = False) -> tuple[dict[str, Array], Frame]:
     """Scale the columns in four ways, to mean 0 and standard deviation 1; constant columns become 0.
 
     Columns of two values are the same in all four.
@@ -132,6 +137,8 @@ def scalings(rows: Array, weight: Array | None = None) -> tuple[dict[str, Array]
     ----------
     rows : ndarray of shape (n_rows, n_columns)
     weight : ndarray of shape (n_rows,), optional
+    keep_scale : bool, default=False
+        Whether columns keep their standard deviations, because these were chosen.
 
     Returns
     -------
@@ -152,7 +159,8 @@ def scalings(rows: Array, weight: Array | None = None) -> tuple[dict[str, Array]
     lower = np.where(several, mean - CLIP * deviation, -np.inf)
     upper = np.where(several, mean + CLIP * deviation, np.inf)
     clipped, center, spread = _standardized(np.clip(rows, lower, upper), weight)
-    factors = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0.0)
+    width = deviation if keep_scale else (deviation > 0.0).astype(np.float64)
+    factors = np.divide(width, spread, out=np.zeros_like(spread), where=spread > 0.0)
     compressed, ranked = standard.copy(), standard.copy()
     for j in np.flatnonzero(several):
         column = rows[:, j]
@@ -163,10 +171,10 @@ def scalings(rows: Array, weight: Array | None = None) -> tuple[dict[str, Array]
         compressed[:, j] = np.arcsinh((column - median) / (quartiles if quartiles > 0.1 * deviation[j] else deviation[j]))
         ranked[:, j] = ndtri(ranks)
     return {
-        "standard": standard,
-        "clipped": clipped,
-        "compressed": _standardized(compressed, weight)[0],
-        "ranked": _standardized(ranked, weight)[0],
+        "standard": standard * width,
+        "clipped": clipped * width,
+        "compressed": _standardized(compressed, weight)[0] * width,
+        "ranked": _standardized(ranked, weight)[0] * width,
     }, Frame(center, np.diag(factors), lower, upper)
 
 
@@ -185,41 +193,29 @@ def mid_ranks(column: Array, weight: Array | None = None) -> Array:
     return ranks
 
 
-def make_space(scaled: Array, rng: np.random.RandomState, weight: Array | None = None) -> Space:
-    """The space of scaled rows, whose columns are independent measurements.
-
-    Parameters
-    ----------
-    scaled : ndarray of shape (n_rows, n_dimensions)
-    rng : RandomState
-    weight : ndarray of shape (n_rows,), optional
-    """
-    some = scaled[np.sort(rng.permutation(len(scaled))[:ROUNDING_ROWS])]
-    floor = np.diag(rounding_variance(some))
-    return _with_metric(scaled, floor, rng, weight)
-
-
-def projected(space_rows: Array, frame: Frame, rng: np.random.RandomState, weight: Array | None = None) -> tuple[Space, Frame]:
+def make_space(scaled: Array, rng: np.random.RandomState, weight: Array | None = None) -> tuple[Space, Array]:
     """The space of the varying columns of scaled rows or, if they are many, of their principal components.
 
     Parameters
     ----------
-    space_rows : ndarray of shape (n_rows, n_columns)
-    frame : Frame
-        From rows to `space_rows`.
+    scaled : ndarray of shape (n_rows, n_columns)
+        With mean 0.
     rng : RandomState
     weight : ndarray of shape (n_rows,), optional
 
     Returns
     -------
     Space
-    Frame
-        From rows to the points of the space.
+    ndarray of shape (n_columns, n_dimensions)
+        From scaled rows to the points of the space.
     """
-    basis = principal_axes(space_rows, N_DIMENSIONS, rng, weight)
-    some = space_rows[np.sort(rng.permutation(len(space_rows))[:ROUNDING_ROWS])]
+    basis = principal_axes(scaled, N_DIMENSIONS, rng, weight)
+    some = scaled[np.sort(rng.permutation(len(scaled))[:ROUNDING_ROWS])]
     floor = (basis.T * rounding_variance(some)) @ basis
-    return _with_metric(space_rows @ basis, floor, rng, weight), replace(frame, basis=frame.basis @ basis)
+    points = scaled @ basis
+    order = rng.permutation(len(points))
+    metric = metric_of_neighbors(points[order], floor, weight=None if weight is None else weight[order])
+    return Space(points, floor, metric), basis
 
 
 def principal_axes(rows: Array, n_dimensions: int, rng: np.random.RandomState, weight: Array | None = None) -> Array:
@@ -243,12 +239,6 @@ def _standardized(rows: Array, weight: Array | None) -> tuple[Array, Array, Arra
     deviation = np.sqrt(np.average(np.square(centered), axis=0, weights=weight))
     deviation[np.ptp(rows, axis=0) == 0.0] = 0.0
     return centered / np.where(deviation > 0.0, deviation, 1.0) * (deviation > 0.0), mean, deviation
-
-
-def _with_metric(points: Array, floor: Array, rng: np.random.RandomState, weight: Array | None) -> Space:
-    order = rng.permutation(len(points))
-    metric = metric_of_neighbors(points[order], floor, weight=None if weight is None else weight[order])
-    return Space(points, floor, metric)
 
 
 def thinned(space: Space, hints: Hints) -> Space:

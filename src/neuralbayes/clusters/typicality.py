@@ -1,33 +1,50 @@
-r"""How typical a row is of the training rows, as a conformal p-value.
+r"""How typical a row is of the training rows, as a conformal p-value that keeps its promise from a few rows on.
 
-The training rows are split at random. One part, the reference, defines the score of a row: how far away its k nearest
-reference rows :math:`r_j` are, on a logarithmic scale and partly relative to their own spacing,
+The training rows are divided at random into folds. For fold f, the rows of the other folds are the reference: they give
+the unit of each column and the score of a row x, which says how far away its k nearest reference rows :math:`r_j` are,
+on a logarithmic scale and partly relative to their own spacing,
 
-.. math:: s(x) = \frac{1}{k} \sum_j \log d(x, r_j) - \frac{w}{k} \sum_j \frac{1}{k} \sum_i \log d(r_j, r_{ji}),
+.. math:: s_f(x) = \frac{1}{k} \sum_j \log d(x, r_j) - \frac{w}{k} \sum_j \frac{1}{k} \sum_i \log d(r_j, r_{ji}),
 
 where :math:`r_{ji}` are the k reference rows nearest to :math:`r_j`. One reference row that equals x is left out: it
-may be x itself, and a training row next to itself would look too typical. The other part calibrates the score: the
-typicality of a row is the share of calibration rows that lie at least as far out, counting the row itself,
+may be x itself, and a training row next to itself would look too typical. Wide rows are compared by the principal
+components of the reference and by how far they lie off them. The typicality of x is the share of rows, among the n
+training rows and x, that lie at least as far out as x by the score of their fold (cross-conformal, Vovk 2015),
 
-.. math:: t(x) = \frac{1 + \#\{i: s(c_i) \ge s(x)\}}{m + 1}.
+.. math:: t(x) = \frac{1}{n + 1} \Big(1 + \sum_f \#\{i \in f: s_f(x_i) \ge s_f(x)\}\Big).
 
-An ordinary row, exchangeable with the m calibration rows, has :math:`P(t(x) \le a) \le a` for every a and for any
-distribution (Vovk et al. 2005; Lei et al. 2018, split conformal prediction), because the score does not depend on the
-calibration rows. This holds for any score; a good one makes outliers less typical.
+Nothing is fitted to the rows that x is compared with: given the reference of a fold, its rows and an ordinary x are
+exchangeable, whatever their distribution. Over training sets and new rows, :math:`P(t(x) \le a)` is therefore
+
+- at most a if only one fold calibrates (split conformal prediction), as with many rows, where it has a quarter of them;
+- at most :math:`2 a + 2 (1 - a) (F - 1) / (n + F)` if F folds do: t is nearly the mean of F valid p-values, and for
+  those P(mean <= a) <= 2 a (Vovk and Wang 2020). The folds hardly disagree about a row, so in practice it is at most a
+  here as well, which ``benchmarks/rejection.py`` measures.
+
+This holds for any score; a good one makes outliers less typical. It does not hold if the rows were changed by something
+that was fitted to all training rows, such as their principal components.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.decomposition import PCA
+from sklearn.utils import check_random_state
 
 from neuralbayes.neighbors import nearest_neighbors
 
 Array = NDArray[np.float64]
+Random = int | np.random.RandomState | None
+
+N_FOLDS = 5
+"""The number of folds F. With 10, twice the work finds hardly more outliers."""
 
 N_NEIGHBORS = 10
 """The number of neighbours k. Means over 10 neighbours find outliers better than the distance to the 5th alone."""
@@ -35,207 +52,265 @@ N_NEIGHBORS = 10
 LOCAL = 0.25
 """The weight w. 0 finds only rows of low density, 1 (as in the local outlier factor) any row off its neighbourhood."""
 
+N_COMPONENTS = 128
+"""Number of principal components of wider rows. On sentences they find more outliers than all 384 columns."""
+
+MIN_REFERENCE = 10 * N_COMPONENTS
+"""Minimum number of reference rows of a fold for principal components. With fewer rows, all columns are better."""
+
 MAX_REFERENCE = 20_000
-"""Maximum number of reference rows. A query computes this many distances; more rows would improve the score little.
-With 384 columns they take 31 MB."""
+"""Maximum number of reference rows of all folds together. A query computes this many distances."""
+
+MAX_NUMBERS = 10_000_000
+"""Maximum number of values of all reference rows together (40 MB), but there are 1,000 rows in any case."""
 
 MAX_CALIBRATION = 5_000
-"""Maximum number of calibration rows. With these, the realised rate at a = 0.1 has a standard deviation of 0.4 points
-between fits."""
+"""Maximum number of calibration rows of a single fold. With these, the realised rate at a = 0.1 has a standard
+deviation of 0.4 points between fits."""
 
 FLOOR = 1e-3
 """Lower bound of distances, in units of the median spacing; the logarithm of a duplicate's distance is infinite."""
 
+CONSTANT = 1e-12
+"""A column is constant if its standard deviation is below this share of its mean; it differs by rounding only."""
+
 FAR = 1e12
 """Limit of coordinates, in standard deviations, so squared distances stay finite in float32."""
 
+LARGEST = 1e100
+"""Larger numbers are clipped, so their squares stay finite in double."""
+
+BLOCK = 2000
+"""Rows that are scored at once."""
+
 
 @dataclass(frozen=True)
-class Typicality:
-    """Reference rows and the scores of calibration rows.
+class Fold:
+    """The reference rows of a fold, which define its score, and the scores of its own rows.
 
     Attributes
     ----------
-    center : ndarray of shape (n_dimensions,)
-        Mean of the reference rows.
-    scale : float
-        Root mean square deviation from the mean, over rows and columns.
-    reference : ndarray of shape (n_reference, n_dimensions), float32
-        Reference rows, centred and divided by `scale`.
+    center, unit : ndarray of shape (n_features,)
+        Mean of each column over the reference rows, and what its differences are divided by.
+    components : ndarray of shape (n_features, n_components)
+        Principal components of the centred rows divided by `unit`; n_components is 0 if all columns are compared.
+    reference : ndarray of shape (n_reference, n_components + 1 or n_features), float32
+        Coordinates of the reference rows.
     spacing : ndarray of shape (n_reference,)
         Mean logarithm of the distances from each reference row to its neighbours among them.
-    floor : float
+    floor : ndarray of shape ()
         Lower bound of distances.
     scores : ndarray of shape (n_calibration,)
-        Sorted scores of the calibration rows.
-
-    Notes
-    -----
-    A p-value cannot be below 1 / (n_calibration + 1). With fewer than 99 calibration rows, that is with fewer than 396
-    training rows, no row has a typicality of 0.01 or less, so nothing is rejected at that level.
-
-    Examples
-    --------
-    >>> rng = np.random.RandomState(0)
-    >>> typicality = Typicality.fit(rng.normal(size=(1500, 3)), rng.normal(size=(500, 3)))
-    >>> typicality.p_values(np.array([[0.0, 0.0, 0.0], [2.0, 2.0, 2.0], [1e6, 0.0, 0.0]])).round(3)
-    array([0.97 , 0.026, 0.002])
+        Sorted scores of the fold's own rows.
     """
 
     center: Array
-    scale: float
+    unit: Array
+    components: Array
     reference: NDArray[np.float32]
     spacing: Array
-    floor: float
+    floor: Array
     scores: Array
 
     def __post_init__(self) -> None:
-        n_reference, n_dimensions = self.reference.shape if self.reference.ndim == 2 else (0, 0)
-        if n_reference < 1:
-            raise ValueError(
-                f"`reference` must have shape (n_reference >= 1, n_dimensions), got {self.reference.shape}"
-            )
-        if self.center.shape != (n_dimensions,) or self.spacing.shape != (n_reference,) or self.scores.ndim != 1:
-            raise ValueError(
-                f"`center`, `spacing` and `scores` must have shapes ({n_dimensions},), ({n_reference},) and "
-                f"(n_calibration,), got {self.center.shape}, {self.spacing.shape} and {self.scores.shape}"
-            )
-        numbers = (self.center, self.reference, self.spacing, self.scores, np.array([self.scale, self.floor]))
-        if not all(np.isfinite(part).all() for part in numbers) or not (self.scale > 0.0 and self.floor > 0.0):
-            raise ValueError("all numbers of a `Typicality` must be finite, and `scale` and `floor` positive")
+        n, d = self.spacing.size, self.unit.size
+        m = self.components.size // max(d, 1)
+        shapes = {"center": (d,), "unit": (d,), "components": (d, m), "reference": (n, m + 1 if m else d)}
+        for name, shape in {**shapes, "spacing": (n,), "floor": (), "scores": (self.scores.size,)}.items():
+            part = getattr(self, name)
+            if part.shape != shape or part.dtype.kind != "f" or not np.isfinite(part).all():
+                raise ValueError(f"`{name}` must be finite and of shape {shape}, got {part.dtype} {part.shape}")
+        if not self.reference.size:
+            raise ValueError("`reference` must have rows and columns")
+        for name in ("unit", "floor"):
+            if not (getattr(self, name) > 0.0).all():
+                raise ValueError(f"`{name}` must be positive")
         if (np.diff(self.scores) < 0.0).any():
             raise ValueError("`scores` must be sorted")
 
     @classmethod
-    def fit(cls, reference: NDArray[Any], calibration: NDArray[Any]) -> Self:
-        """Score the calibration rows against the reference.
-
-        Parameters
-        ----------
-        reference : ndarray of shape (n_reference, n_dimensions)
-            Training rows in coordinates whose Euclidean distances are meaningful: standardised columns, principal
-            components, embeddings of unit length.
-        calibration : ndarray of shape (n_calibration, n_dimensions)
-            Other training rows. The guarantee is exact if the coordinates do not depend on these rows. If the
-            coordinates are a projection fitted to all rows, it holds as far as the projection fits new rows.
-
-        Returns
-        -------
-        Typicality
-        """
-        if reference.ndim != 2 or 0 in reference.shape:
-            raise ValueError(
-                f"`reference` must have shape (n_reference >= 1, n_dimensions >= 1), got {reference.shape}"
-            )
-        rows = _finite(reference)
-        center = rows.mean(axis=0)
-        rows -= center
-        scale = float(np.sqrt(np.square(rows).mean())) or 1.0
-        scaled = (rows / scale).astype(np.float32)
+    def fit(cls, reference: Array, calibration: Array, standardized: NDArray[np.bool_]) -> Self:
+        """Score the calibration rows by the reference rows."""
+        center = reference.mean(axis=0)
+        unit = _units(reference - center, center, standardized)
+        components = np.empty((len(center), 0))
+        if len(center) > N_COMPONENTS and len(reference) >= MIN_REFERENCE:
+            components = PCA(N_COMPONENTS, random_state=0).fit((reference - center) / unit).components_.T
+        scaled = _coordinates(reference, center, unit, components)
+        spacing, floor = np.zeros(len(scaled)), np.array(FLOOR)
         n_neighbors = min(N_NEIGHBORS, len(scaled) - 1)
-        spacing, floor = np.zeros(len(scaled)), FLOOR
         if n_neighbors:
             distance = nearest_neighbors(scaled, n_neighbors)[0].astype(np.float64)
             farthest = distance[:, -1]
-            floor = FLOOR * float(np.median(farthest[farthest > 0.0])) if farthest.any() else FLOOR
+            floor = np.array(FLOOR * np.median(farthest[farthest > 0.0]) if farthest.any() else FLOOR)
             spacing = np.log(distance.clip(floor)).mean(axis=1)
-        unscored = cls(center, scale, scaled, spacing, floor, np.empty(0))
-        return cls(center, scale, scaled, spacing, floor, np.sort(unscored.scores_of(calibration)))
+        fold = cls(center, unit, components, scaled, spacing, floor, np.empty(0))
+        return replace(fold, scores=np.sort(fold.scores_of(calibration)))
 
-    def scores_of(self, points: NDArray[Any]) -> Array:
-        """Score s(x), larger for points farther out: (n_points, n_dimensions) -> (n_points,)."""
-        if points.ndim != 2 or points.shape[1] != len(self.center):
-            raise ValueError(f"`points` must have shape (n_points, {len(self.center)}), got {points.shape}")
-        if not len(points):
-            return np.empty(0)
-        rows = ((_finite(points) - self.center) / self.scale).clip(-FAR, FAR).astype(np.float32)
+    def scores_of(self, points: Array) -> Array:
+        """Score s(x), larger for points farther out: (n_points, n_features) -> (n_points,)."""
+        rows = _coordinates(points, self.center, self.unit, self.components)
         n_neighbors = min(N_NEIGHBORS + 1, len(self.reference))
         distance, near = nearest_neighbors(self.reference, n_neighbors, queries=rows)
         counts = np.ones(near.shape, bool)
         if n_neighbors > 1:  # leave out the row itself, otherwise the last neighbour
-            same = (self.reference[near] == rows[:, None]).all(axis=2)
+            same = distance <= self.floor
+            i, j = np.nonzero(same)
+            same[i, j] = (self.reference[near[i, j]] == rows[i]).all(axis=1)
             counts[np.arange(len(rows)), np.where(same.any(axis=1), same.argmax(axis=1), -1)] = False
         local = np.log(distance.astype(np.float64).clip(self.floor)) - LOCAL * self.spacing[near]
         scores: Array = np.mean(local, axis=1, where=counts)
         return scores
 
-    def p_values(self, points: NDArray[Any]) -> Array:
-        """Typicality of each row; at most a share a of ordinary rows has a typicality of a or less.
+
+@dataclass(frozen=True)
+class Typicality:
+    """Folds of training rows that measure how typical other rows are.
+
+    Attributes
+    ----------
+    folds : tuple of Fold
+
+    Examples
+    --------
+    >>> rng = np.random.RandomState(0)
+    >>> typicality = Typicality.fit(rng.normal(size=(200, 3)), random_state=0)
+    >>> typicality.p_values(np.array([[0.0, 0.0, 0.0], [2.0, 2.0, 2.0], [1e6, 0.0, 0.0]])).round(3)
+    array([0.98 , 0.03 , 0.005])
+    >>> typicality.smallest_level == 1 / 201
+    True
+    """
+
+    folds: tuple[Fold, ...]
+
+    def __post_init__(self) -> None:
+        if not self.folds or len({len(fold.center) for fold in self.folds}) != 1 or not self.n_calibration:
+            raise ValueError("`folds` must have the same columns, and calibration rows")
+
+    @classmethod
+    def fit(
+        cls, points: NDArray[Any], *, random_state: Random = None, standardize: bool | NDArray[np.bool_] = True
+    ) -> Self:
+        """Divide the training rows into folds and score them.
 
         Parameters
         ----------
-        points : ndarray of shape (n_points, n_dimensions)
-            Points in the coordinates of `fit`.
+        points : ndarray of shape (n_points >= 2, n_features)
+            Training rows, changed by nothing that was fitted to all of them. Two changes do no harm: a factor and an
+            offset of each column that is standardised here, and those of single rows, such as to unit length, which
+            compares embeddings by their angles.
+        random_state : int, RandomState or None
+        standardize : bool or ndarray of bool of shape (n_features,), default=True
+            Whether to divide a column by its standard deviation. Use True for columns in different units; False for
+            embeddings, pixels and indicators of categories.
+
+        Returns
+        -------
+        Typicality
+        """
+        if points.ndim != 2 or len(points) < 2 or not points.shape[1]:
+            raise ValueError(f"`points` must have shape (n_points >= 2, n_features >= 1), got {points.shape}")
+        standardized = np.broadcast_to(np.asarray(standardize, bool), points.shape[1:])
+        n, n_reference = len(points), min(MAX_REFERENCE, max(1000, MAX_NUMBERS // points.shape[1]))
+        order = check_random_state(random_state).permutation(n)
+        if n * (N_FOLDS - 1) <= n_reference:
+            own = [np.sort(part) for part in np.array_split(order, min(N_FOLDS, n))]
+            others = [np.setdiff1d(order, part) for part in own]
+        else:
+            n_calibration = min(n // 4, MAX_CALIBRATION)
+            own = [np.sort(order[:n_calibration])]
+            others = [np.sort(order[n_calibration:][:n_reference])]
+        pairs = zip(others, own, strict=True)
+        return cls(tuple(Fold.fit(_finite(points[r]), _finite(points[c]), standardized) for r, c in pairs))
+
+    @property
+    def n_calibration(self) -> int:
+        """Number of rows that a row is compared with."""
+        return sum(len(fold.scores) for fold in self.folds)
+
+    @property
+    def smallest_level(self) -> float:
+        """The smallest p-value, 1 / (n_calibration + 1), and so the smallest level that rejects anything."""
+        return 1.0 / (1.0 + self.n_calibration)
+
+    def p_values(self, points: NDArray[Any]) -> Array:
+        """Typicality of each row; a share a of ordinary rows has a typicality of a or less.
+
+        Parameters
+        ----------
+        points : ndarray of shape (n_points, n_features)
+            Rows like those of `fit`.
 
         Returns
         -------
         ndarray of shape (n_points,)
-            From 1 / (n_calibration + 1) to 1.
+            From `smallest_level` to 1.
         """
-        n_below = np.searchsorted(self.scores, self.scores_of(points), side="left")
-        return np.asarray((1.0 + len(self.scores) - n_below) / (1.0 + len(self.scores)), dtype=np.float64)
+        n_features = len(self.folds[0].center)
+        if points.ndim != 2 or points.shape[1] != n_features:
+            raise ValueError(f"`points` must have shape (n_points, {n_features}), got {points.shape}")
+        result = np.empty(len(points))
+        for start in range(0, len(points), BLOCK):
+            rows = _finite(points[start : start + BLOCK])
+            n_beyond = np.zeros(len(rows), np.int64)
+            for fold in self.folds:
+                n_beyond += len(fold.scores) - np.searchsorted(fold.scores, fold.scores_of(rows), side="left")
+            result[start : start + BLOCK] = (1.0 + n_beyond) / (1.0 + self.n_calibration)
+        return result
+
+    def check_level(self, level: float) -> None:
+        """Raise an error unless rows with a typicality of at most `level` can be rejected."""
+        if isinstance(level, bool) or not isinstance(level, Real) or not self.smallest_level <= level < 1.0:
+            smallest = math.ceil(self.smallest_level * 1e4) / 1e4
+            raise ValueError(
+                f"`reject` must be at least {smallest:g}, the smallest level that {self.n_calibration:,} calibration "
+                f"rows support, and below 1, got {level!r}"
+            )
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All parts, such as "2.scores" for the scores of fold 2."""
+        names = [field.name for field in fields(Fold)]
+        return {f"{number}.{name}": getattr(fold, name) for number, fold in enumerate(self.folds) for name in names}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Make a typicality of its parts; a damaged part raises a ValueError that names it."""
+        names = [field.name for field in fields(Fold)]
+        n_folds = max(1, len(arrays) // len(names))
+        wrong = sorted({f"{number}.{name}" for number in range(n_folds) for name in names} ^ set(arrays))
+        if wrong:
+            raise ValueError(f"parts of typicality are missing or unknown: {wrong}")
+        return cls(tuple(Fold(**{name: arrays[f"{number}.{name}"] for name in names}) for number in range(n_folds)))
 
 
-def split_rows(seen: NDArray[np.bool_], rng: np.random.RandomState) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Split rows at random into reference rows and calibration rows, which are a quarter of all.
+def _coordinates(points: Array, center: Array, unit: Array, components: Array) -> NDArray[np.float32]:
+    """Coordinates whose distances are compared: (n, n_features) -> (n, n_components + 1 or n_features)."""
+    rows = ((points - center) / unit).clip(-FAR, FAR)
+    if components.size:
+        inside = rows @ components
+        off = np.square(rows).sum(axis=1, keepdims=True) - np.square(inside).sum(axis=1, keepdims=True)
+        rows = np.hstack([inside, np.sqrt(off.clip(0.0))])
+    return rows.astype(np.float32)
 
-    Parameters
-    ----------
-    seen : ndarray of bool of shape (n_rows,)
-        Whether the network was trained on a row. Calibration rows are unseen rows if there are enough of them.
-    rng : RandomState
 
-    Returns
-    -------
-    reference, calibration : ndarray of int
-        Indices, ascending, at most `MAX_REFERENCE` and `MAX_CALIBRATION`.
+def _units(centered: Array, center: Array, standardized: NDArray[np.bool_]) -> Array:
+    """The unit of each column: its standard deviation, or 1 where it is not standardised.
 
-    Examples
-    --------
-    >>> split_rows(np.arange(8) < 6, np.random.RandomState(0))
-    (array([0, 1, 2, 3, 4, 5]), array([6, 7]))
+    If none is, one factor for all changes no p-value and keeps squared distances in the range of float32. A constant
+    column has the deviation of n values of which one differs by as much as the constant.
     """
-    order = rng.permutation(len(seen))
-    n_calibration = min(len(seen) // 4, MAX_CALIBRATION)
-    unseen = order[~seen[order]]
-    calibration = (unseen if len(unseen) >= n_calibration else order)[:n_calibration]
-    held_out = np.zeros(len(seen), bool)
-    held_out[calibration] = True
-    return np.sort(order[~held_out[order]][:MAX_REFERENCE]), np.sort(calibration)
-
-
-def check_level(level: float) -> None:
-    """Raise an error unless the level is at least 0 and below 1."""
-    if isinstance(level, bool) or not isinstance(level, Real) or not 0.0 <= level < 1.0:
-        raise ValueError(f"`reject` must be at least 0 and below 1, got {level!r}")
-
-
-def reject_atypical(labels: NDArray[np.integer], p_values: Array, level: float) -> NDArray[np.int64]:
-    """Replace labels by -1 where the typicality is at most `level`.
-
-    Parameters
-    ----------
-    labels : ndarray of shape (n_points,)
-    p_values : ndarray of shape (n_points,)
-    level : float
-        Largest share of ordinary rows to reject, at least 0 (rejects nothing) and below 1.
-
-    Returns
-    -------
-    ndarray of shape (n_points,)
-
-    Examples
-    --------
-    >>> reject_atypical(np.array([3, 1, 2]), np.array([0.5, 0.01, 0.02]), 0.01)
-    array([ 3, -1,  2])
-    """
-    check_level(level)
-    return np.where(p_values <= level, -1, labels).astype(np.int64)
+    if not standardized.any():
+        return np.full(len(center), float(np.sqrt(np.square(centered).mean())) or 1.0)
+    deviation = np.sqrt(np.square(centered).mean(axis=0))
+    size = np.abs(center)
+    constant = deviation <= CONSTANT * size
+    deviation[constant] = np.where(size > 0.0, size, 1.0)[constant] / math.sqrt(len(centered))
+    return np.where(standardized, deviation, 1.0)
 
 
 def _finite(points: NDArray[Any]) -> Array:
-    """Copy to double; raises an error if a number is missing or infinite."""
-    rows: Array = np.array(points, dtype=np.float64)
+    """As double, clipped; raises an error if a number is missing or infinite."""
+    rows = np.asarray(points, dtype=np.float64)
     if not np.isfinite(rows).all():
         raise ValueError("`points` must be finite, got NaN or infinity")
-    return rows
+    return rows.clip(-LARGEST, LARGEST)

@@ -1,143 +1,316 @@
-"""Update clusters with new rows: old clusters keep their numbers and rows, new groups get new numbers.
+"""Update clusters with new rows: old clusters keep their numbers, and new groups get new numbers.
 
-A reservoir, a random sample of all rows so far, represents the old rows. The network must keep its p(z|x) for them. It
-learns which new rows belong to a new group (:mod:`~neuralbayes.clusters.new_groups`), and continues with the objective
-on old and new rows.
+A reservoir, a random sample of all rows so far, represents the old rows, whose p(z|x) is kept. New rows form a new group
+if they are not typical or lie closer together than chance explains, and a valley of low density separates them from the
+old clusters. Then p(z|x) is fitted again to both.
 """
 
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from scipy.special import softmax
+from scipy.stats import betabinom, binom
 
 from neuralbayes.clusters.calibration import temperature
-from neuralbayes.clusters.from_consensus import divide_logits
 from neuralbayes.clusters.merging import Merging, merge_states, neighbor_joint, separation
-from neuralbayes.clusters.points import BLOCK
-from neuralbayes.clusters.training import RADIUS, Anchors, Trained, seeded, train_from_votes
+from neuralbayes.clusters.mixture import maximize
+from neuralbayes.clusters.number import cut_at_valleys, is_between
+from neuralbayes.clusters.posterior import Network, Posterior, Quadratic
 from neuralbayes.neighbors import nearest_neighbors
-from neuralbayes.networks.states import MergedStates, StateNetwork
-from neuralbayes.objectives import Objective
-from neuralbayes.training.inference import in_blocks
+
+if TYPE_CHECKING:
+    from neuralbayes.clusters.training import Trained
+    from neuralbayes.objectives import Objective
 
 Array = NDArray[np.floating]
 Labels = NDArray[np.int64]
 
+MAX_RESERVOIR = 20_000
+"""Maximum number of rows in the reservoir; with 64 numbers each they take 5 MB."""
+
+ATYPICAL = 0.05
+"""Maximum typicality of an atypical row."""
+
+LEVEL = 0.01
+"""Significance level of the test for more atypical rows than chance explains."""
+
+N_NEIGHBORS = 30
+"""Number of neighbours of a row among which new rows are counted."""
+
+RARE = 1e-5
+"""A row is strange if chance puts as many new rows among its neighbours with a probability below this."""
+
+N_CLOSE = 5
+"""Number of nearest rows. Most of them must be strange as well."""
+
+ALONE = 0.1
+"""Maximum number of old rows among the neighbours of an isolated row, as a share of the number expected by chance."""
+
+LEAST_ROWS = 10
+"""Minimum number of strange rows in a new cluster."""
+
+TOUCHES = 0.1
+"""Minimum share of the rows of a new cluster that an old cluster must claim for the two to be compared."""
+
+N_NEAREST = 10
+"""Number of nearest rows that decide whether another row joins a new cluster."""
+
+
+def more_than_chance(p_values: Array, n_calibration: int) -> bool:
+    """Whether more rows are atypical than chance explains.
+
+    The number of rows with a typicality of at most a, among n ordinary rows, has a beta-binomial distribution for any
+    data. The reason is that the share of ordinary rows beyond the k-th largest of m calibration scores has a beta
+    distribution with parameters k and m + 1 - k.
+    """
+    k = int(ATYPICAL * (n_calibration + 1))
+    n_atypical = int((p_values <= ATYPICAL).sum())
+    if not k or n_atypical < LEAST_ROWS:
+        return False
+    return bool(betabinom.sf(n_atypical - 1, len(p_values), k, n_calibration + 1 - k) < LEVEL)
+
+
+def strange_rows(
+    old: Array, new: Array, p_values: Array, n_calibration: int
+) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    """Find the new rows that may belong to a new cluster.
+
+    A row is strange if its neighbours contain far more new rows than chance explains. It is also strange if it is
+    atypical, provided that there are more atypical rows than chance explains. Outliers are left out: most of the
+    nearest rows must be strange as well.
+
+    Returns
+    -------
+    candidates : ndarray of bool of shape (n_new,)
+    old_share : ndarray of shape (n_new,)
+        Share of old rows among the neighbours, divided by the share expected by chance.
+    """
+    points = np.concatenate([new, old]).astype(np.float32)
+    n_neighbors = min(N_NEIGHBORS, len(points) - 1)
+    _, near = nearest_neighbors(points, n_neighbors, n_queries=len(new))
+    share, n_new = (len(new) - 1) / (len(points) - 1), (near < len(new)).sum(axis=1)
+    strange = np.zeros(len(points), bool)
+    strange[: len(new)] = binom.sf(n_new - 1, n_neighbors, share) < RARE
+    if more_than_chance(p_values, n_calibration):
+        strange[: len(new)] |= p_values <= ATYPICAL
+    together: NDArray[np.bool_] = strange[near[:, :N_CLOSE]].mean(axis=1) > 0.5
+    return strange[: len(new)] & together, (1.0 - n_new / n_neighbors) / (1.0 - share)
+
+
+def find_new_groups(
+    old: Array, old_labels: Labels, new: Array, new_labels: Labels, p_values: Array, n_calibration: int, at_most: int
+) -> Labels:
+    """The new cluster of each new row, numbered from 0 by decreasing size, or -1.
+
+    Parameters
+    ----------
+    old, new : ndarray of shape (n_old, n_dimensions), (n_new, n_dimensions)
+        Rows in the coordinates of the network.
+    old_labels, new_labels : ndarray of shape (n_old,), (n_new,)
+        Their current clusters.
+    p_values : ndarray of shape (n_new,)
+        Typicality of the new rows.
+    n_calibration : int
+        Number of rows that calibrated the typicality.
+    at_most : int
+        Maximum number of new clusters.
+
+    Returns
+    -------
+    ndarray of shape (n_new,)
+    """
+    groups = np.full(len(new), -1)
+    strange, old_share = strange_rows(old, new, p_values, n_calibration)
+    candidates = np.flatnonzero(strange)
+    if at_most < 1 or len(candidates) < LEAST_ROWS:
+        return groups
+    x = new[candidates].astype(np.float64)
+    kept: list[Labels] = []
+    for rows in _divided(x, at_most):
+        members = candidates[rows]
+        near = np.bincount(new_labels[members], minlength=int(old_labels.max()) + 1)
+        claimants = np.flatnonzero(near >= TOUCHES * len(members))
+        if len(members) >= LEAST_ROWS and all(_apart(x[rows], old[old_labels == c]) for c in claimants):
+            kept.append(members)
+    if not kept:  # a wide cluster may have no valley around it, but it contains few old rows
+        alone = candidates[old_share[candidates] <= ALONE]
+        kept = [alone] if len(alone) >= LEAST_ROWS and len(alone) > len(candidates) / 2 else []
+    for number, members in enumerate(sorted(kept, key=len, reverse=True)[:at_most]):
+        groups[members] = number
+    return _with_others(old, new, groups) if kept else groups
+
+
+def _divided(x: Array, at_most: int) -> list[Labels]:
+    """Cut the rows at valleys, and return the indices of the rows in each part."""
+    labels, _ = cut_at_valleys(x.astype(np.float64), at_most)
+    return [np.flatnonzero(labels == part) for part in range(int(labels.max()) + 1)]
+
+
+def _apart(group: Array, cluster: Array) -> bool:
+    """Whether a valley lies between a new cluster and an old one."""
+    if not len(cluster):
+        return True
+    side = np.repeat([True, False], [len(group), len(cluster)])
+    return is_between(np.concatenate([group, cluster]).astype(np.float64), side)
+
+
+def _with_others(old: Array, new: Array, groups: Labels) -> Labels:
+    """Add each other new row to the new cluster that most of its nearest rows belong to, if there is one."""
+    free, taken = np.flatnonzero(groups < 0), np.flatnonzero(groups >= 0)
+    known = np.concatenate([new[taken], old]).astype(np.float32)
+    of_known = np.concatenate([groups[taken], np.full(len(old), -1)])
+    if not len(free):
+        return groups
+    _, near = nearest_neighbors(known, min(N_NEAREST, len(known)), queries=new[free].astype(np.float32))
+    result = groups.copy()
+    for group in range(int(groups.max()) + 1):
+        result[free[(of_known[near] == group).mean(axis=1) > 0.5]] = group
+    return result
+
 
 @dataclass(frozen=True, eq=False)
 class Update:
-    """An updated network, with the merges and the separation of its clusters."""
+    """Updated clusters.
 
-    network: StateNetwork
+    Attributes
+    ----------
+    posterior : Posterior
+    membership : ndarray of shape (n_states, n_clusters)
+    merging : Merging
+    separation : ndarray of shape (n_clusters,)
+    trained : Trained or None
+        How the network was trained.
+    """
+
+    posterior: Posterior
+    membership: NDArray[np.float64]
     merging: Merging
     separation: NDArray[np.float64]
-    trained: Trained
+    trained: Trained | None
 
 
 def update_clusters(
-    network: StateNetwork,
+    posterior: Posterior,
+    membership: NDArray[np.float64],
     old: Array,
     new: Array,
     groups: Labels,
     *,
+    floor: NDArray[np.float64],
     max_iter: int | None,
     n_neighbors: int,
-    n_hidden: int,
     objective: Objective | None,
     rng: np.random.RandomState,
     verbose: bool,
 ) -> Update:
-    """Train a copy of a network on old and new rows.
+    """Fit p(z|x) to old and new rows.
 
     Parameters
     ----------
-    network : StateNetwork
-        A network whose inner network is an MLP on coordinates.
+    posterior : Posterior
+    membership : ndarray of shape (n_states, n_clusters)
     old, new : ndarray of shape (n_old, n_dimensions), (n_new, n_dimensions)
-        Rows, as inputs of the MLP.
+        Rows, in the coordinates of `posterior`.
     groups : ndarray of shape (n_new,)
         The new group of each new row, or -1 if it is in no new group.
-    max_iter, n_neighbors, n_hidden, objective
-    rng : RandomState
+    floor : ndarray of shape (n_dimensions, n_dimensions)
+        Covariance of the rounding of the columns.
+    max_iter, n_neighbors, objective, rng, verbose
+        As in :func:`neuralbayes.clusters.rows.fit_rows`.
+    """
+    n_more = int(groups.max(initial=-1)) + 1
+    n_states, n_clusters = membership.shape
+    points = np.concatenate([old, new]).astype(np.float64)
+    target = np.zeros((len(points), n_clusters + n_more))
+    target[:, :n_clusters] = softmax(posterior.logits(points), axis=1) @ membership
+    in_group = len(old) + np.flatnonzero(groups >= 0)
+    target[in_group] = np.eye(n_clusters + n_more)[n_clusters + groups[groups >= 0]]
+    kept = np.concatenate([np.arange(len(old)), in_group])  # rows whose p(z|x) is known
+    grown = np.zeros((n_states + n_more, n_clusters + n_more))
+    grown[:n_states, :n_clusters] = membership
+    grown[n_states:, n_clusters:] = np.eye(n_more)
+    distances, neighbors = nearest_neighbors(points, min(n_neighbors, len(points) - 1))
+    trained = None
+    updated = posterior
+    if isinstance(posterior, Quadratic):
+        updated = maximize(points, target, floor)
+    elif isinstance(posterior, Network) and n_clusters + n_more > 1:
+        updated, trained = _trained(
+            posterior, grown, points, distances[:, -1], target, kept, max_iter, objective, rng, verbose
+        )
+    if len(grown) == grown.shape[1]:  # one state per cluster: restore the calibration
+        updated = updated.divided(temperature(updated.logits(points[kept]) @ grown, target[kept]))
+    p_states = softmax(updated.logits(points), axis=1)
+    joint = neighbor_joint(p_states, neighbors)
+    merging = merge_states(joint, grown.argmax(axis=1))
+    return Update(updated, grown, merging, separation(p_states @ grown, neighbors), trained)
+
+
+def _trained(
+    posterior: Network,
+    membership: NDArray[np.float64],
+    points: NDArray[np.float64],
+    farthest: NDArray[np.float64],
+    target: NDArray[np.float64],
+    kept: Labels,
+    max_iter: int | None,
+    objective: Objective | None,
+    rng: np.random.RandomState,
+    verbose: bool,
+) -> tuple[Network, Trained]:
+    """Continue the training of a network, with more states if `membership` has more."""
+    import torch
+    from torch import nn
+
+    from neuralbayes.clusters import training
+    from neuralbayes.networks.states import MergedStates
+
+    network: Any = copy.deepcopy(posterior.network).requires_grad_(True)
+    head = network[-1]
+    n_more = len(membership) - head.out_features
+    if n_more:
+        wider = nn.Linear(head.in_features, len(membership))
+        with torch.no_grad():
+            wider.weight.zero_()
+            wider.bias.fill_(float(head.bias.min()))
+            wider.weight[:-n_more], wider.bias[:-n_more] = head.weight, head.bias
+        network[-1] = wider
+    inputs, shares = torch.from_numpy(points).float(), torch.from_numpy(target).float()
+    nowhere = torch.empty(0, 2, dtype=torch.int64)
+    anchors = training.Anchors(torch.from_numpy(kept), shares[torch.from_numpy(kept)], nowhere, nowhere)
+    n_hidden = head.in_features
+    n_products = training.BATCH_SIZE * (points.shape[1] + n_hidden + len(membership)) * n_hidden
+    with training.seeded(rng, n_products):
+        trained = training.train_from_votes(
+            MergedStates(network, torch.from_numpy(membership).float()),
+            lambda indices: inputs[indices],
+            torch.from_numpy(training.RADIUS * farthest).float(),
+            shares,
+            steps=max_iter,
+            objective=objective,
+            anchors=anchors,
+            verbose=verbose,
+        )
+    return replace(posterior, network=network.eval().requires_grad_(False)), trained
+
+
+def mixed_reservoir(
+    old: Array, n_seen: int, new: Array, rng: np.random.RandomState, *, at_most: int = MAX_RESERVOIR
+) -> tuple[Labels, Labels]:
+    """Draw a random sample of all rows so far, from a sample of the first `n_seen` rows and the new rows.
 
     Returns
     -------
-    Update
+    tuple of two ndarrays of int
+        Indices into `old` and into `new`.
     """
-    grown = _grown(network, int(groups.max(initial=-1)) + 1)
-    n_clusters = grown.membership.shape[1]
-    points = torch.from_numpy(np.concatenate([old, new]).astype(np.float32))
-    target = torch.zeros(len(points), n_clusters)
-    target[:, : network.membership.shape[1]] = _cluster_posteriors(network, points)
-    n_old, in_group = len(old), np.flatnonzero(groups >= 0)
-    target[n_old + in_group] = torch.eye(n_clusters)[groups[in_group] + network.membership.shape[1]]
-    held_rows = torch.from_numpy(np.concatenate([np.arange(n_old), n_old + in_group]))
-    nowhere = torch.empty(0, 2, dtype=torch.int64)
-    anchors = Anchors(held_rows, target[held_rows], nowhere, nowhere)
-    distances, neighbors = nearest_neighbors(points.numpy(), min(n_neighbors, len(points) - 1))
-    radius = torch.from_numpy(RADIUS * distances[:, -1]).float()
-
-    def fetch(indices: Tensor) -> Tensor:
-        return points[indices]
-
-    trained = Trained(0.0, [], 0)
-    n_products = max(250, 4 * n_clusters) * (points.shape[1] + n_hidden + n_clusters) * n_hidden
-    if n_clusters > 1:
-        with seeded(rng, n_products):
-            grown.requires_grad_(True)
-            clusters = MergedStates(grown.network, grown.membership)
-            trained = train_from_votes(
-                clusters,
-                fetch,
-                radius,
-                target,
-                steps=max_iter,
-                objective=objective,
-                anchors=anchors,
-                verbose=verbose,
-            )
-    grown.eval().requires_grad_(False)
-    if len(grown.membership) == n_clusters:  # one state per cluster, as from a consensus: restore the calibration
-        logits = _logits(grown.network, points) @ grown.membership
-        divide_logits(grown.network, temperature(logits[held_rows], target[held_rows]))
-    p_states = _logits(grown.network, points).softmax(dim=1)
-    joint = neighbor_joint(p_states.numpy(), neighbors)
-    return Update(
-        grown,
-        merge_states(joint, grown.membership.argmax(dim=1).numpy()),
-        separation((p_states @ grown.membership).numpy(), neighbors),
-        trained,
-    )
-
-
-@torch.no_grad()
-def _grown(network: StateNetwork, n_more: int) -> StateNetwork:
-    """Copy a network and add clusters, each with one untrained state."""
-    grown = copy.deepcopy(network)
-    if not n_more:
-        return grown
-    head = grown.network[-1]  # type: ignore[index]
-    n_states, n_clusters = grown.membership.shape
-    wider = nn.Linear(head.in_features, n_states + n_more)
-    wider.weight.zero_()
-    wider.bias.fill_(float(head.bias.min()))
-    wider.weight[:n_states], wider.bias[:n_states] = head.weight, head.bias
-    grown.network[-1] = wider  # type: ignore[operator]
-    membership = torch.zeros(n_states + n_more, n_clusters + n_more)
-    membership[:n_states, :n_clusters] = grown.membership
-    membership[n_states:, n_clusters:] = torch.eye(n_more)
-    grown.membership = membership
-    return grown
-
-
-def _logits(network: nn.Module, points: Tensor) -> Tensor:
-    return torch.from_numpy(in_blocks(lambda rows: network(points[torch.from_numpy(rows)]), len(points), block=BLOCK))
-
-
-def _cluster_posteriors(network: StateNetwork, points: Tensor) -> Tensor:
-    return _logits(network.network, points).softmax(dim=1) @ network.membership
+    if len(old) + len(new) <= at_most:
+        return np.arange(len(old)), np.arange(len(new))
+    share_new = len(new) / (n_seen + len(new))
+    n_new = int(np.clip(rng.binomial(at_most, share_new), at_most - len(old), len(new)))
+    return rng.permutation(len(old))[: at_most - n_new], rng.permutation(len(new))[:n_new]

@@ -93,15 +93,19 @@ def spectral_coordinates(near: Labels, n_clusters: int) -> NDArray[np.float32]:
 
 def agree(
     partitions: Sequence[Labels], n_clusters: int, rng: np.random.RandomState, hints: Hints = NO_HINTS
-) -> Array:
-    """Share of the partitions that put each row into each cluster of their consensus: (n_rows, n_clusters).
+) -> tuple[Labels, Array]:
+    """The consensus of the partitions (n_rows,), and the share of them that put each row into each of its clusters.
 
-    Rows with hints give their whole vote to the cluster that the hints allow.
+    The consensus is the cluster with the largest share; the clusters are those of the spectral co-association, which
+    also decides between equal shares. Rows with hints give their whole vote to the cluster that the hints allow.
     """
-    consensus = kmeans(co_association(partitions, n_clusters, hints.weight), n_clusters, rng, hints)
-    shares = matched_shares(partitions, consensus, n_clusters, hints.weight)
+    together = kmeans(co_association(partitions, n_clusters, hints.weight), n_clusters, rng, hints)
+    shares = matched_shares(partitions, together, n_clusters, hints.weight)
     shares[hints.rows] = np.eye(n_clusters)[hints.assign(-shares)[hints.rows]]
-    return shares
+    consensus = (shares + 1e-3 * np.eye(n_clusters)[together]).argmax(axis=1)
+    for k in np.setdiff1d(together, consensus):  # no cluster may vanish
+        consensus[together == k] = k
+    return consensus, shares
 
 
 def co_association(partitions: Sequence[Labels], n_dimensions: int, weight: Array | None = None) -> Array:
