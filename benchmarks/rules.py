@@ -31,8 +31,8 @@ from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_limits
 
 import neuralbayes as nb
-from neuralbayes.clusters.cells import as_columns
-from neuralbayes.clusters.rules import find_rules
+from neuralbayes.explain.columns import as_columns
+from neuralbayes.explain.rules import find_rules
 
 METHOD = "rules"
 HELD_OUT = "rules, held out"

@@ -265,7 +265,7 @@ def _draw(path: Path, estimator: Any, X: Any, labels: NDArray[Any], source: Imag
     data."""
     import numpy as np
 
-    from neuralbayes.clusters.prototypes import some
+    from neuralbayes.explain.prototypes import some
     from neuralbayes.data.oddities import distinct
     from neuralbayes.data.sources import CHANNELS, FittedSource, SubsetSource
     from neuralbayes.estimators.clusterer import tensor_of

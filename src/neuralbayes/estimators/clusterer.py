@@ -141,11 +141,11 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         Returns
         -------
         DataFrame
-            One row per cluster: a proposed "name", the "size" and "share", the "differences" from the rest (the most
-            informative first), and the "prototypes", which are the most typical rows. With `X`, also a "rule" of at
-            most three conditions with its "precision" and "recall", and the "borderline" rows, whose second most
-            probable cluster is close. Rows are identified by the index of the frame, a column of ids or names, or their
-            number.
+            One row per cluster: the "size" and "share", the "differences" from the rest (the most informative first)
+            and the "typical" rows. With `X`, also a "name", the "claims" that it makes with the shares of rows of which
+            they are true, a "rule" of at most three conditions with its "precision" and "recall", and the "borderline"
+            rows, whose second most probable cluster is close. Rows are identified by the index of the frame, a column of
+            ids or names, or their number.
 
         Examples
         --------
@@ -156,9 +156,9 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         >>> clusterer.describe(flowers).set_index("name").loc["low petal width", "rule"]
         'petal length (cm) ≤ 2'
         """
-        from neuralbayes.clusters.description import describe_clusters
-        from neuralbayes.clusters.summary import Summary, summary_frame
         from neuralbayes.estimators.frames import column_names, named_frame
+        from neuralbayes.explain.description import describe
+        from neuralbayes.explain.summary import Summary, summary_frame
 
         check_is_fitted(self)
         if X is None:
@@ -172,7 +172,7 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
             raise ValueError("`X` must be None for images, which have no columns to describe clusters by")
         frame = named_frame(self, X)
         labels, p_zx = self._labels_of(frame)
-        return describe_clusters(frame, labels, self.n_clusters_, p_zx=p_zx, fitted=column_names(self)).to_frame()
+        return describe(frame, labels, n_clusters=self.n_clusters_, proba=p_zx, fitted=column_names(self)).to_frame()
 
     def _labels_of(self, frame: pd.DataFrame) -> tuple[NDArray[np.int64], Array | None]:
         """Labels and probabilities of rows with the fitted columns, or the labels of the fitted rows."""
@@ -231,7 +231,7 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
 
     def _summarize(self, samples: Samples) -> None:
         """Keep what `describe` needs; for images and sparse rows, only the prototypes."""
-        from neuralbayes.clusters.summary import summarize
+        from neuralbayes.explain.summary import summarize
 
         has_columns = isinstance(samples, np.ndarray)
 
@@ -243,7 +243,7 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
 
         summary = summarize(read, points, self.labels_, self.n_clusters_, self.n_features_in_)
         self.cluster_means_, self.column_scale_ = summary.means, summary.scale
-        self.prototypes_ = summary.prototypes
+        self.prototypes_ = summary.typical
 
     def _samples(self, X: Rows) -> Samples:
         """Convert `X` to samples of the fitted kind."""

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from neuralbayes.clusters.cells import Column
-from neuralbayes.clusters.description import ClusterDescription, Description, describe_clusters
-from neuralbayes.clusters.differences import standardized
-from neuralbayes.clusters.evidence import column_information, row_evidence
-from neuralbayes.clusters.numerals import as_date, short_number
+from neuralbayes.explain.columns import Column, standardized
+from neuralbayes.explain.description import ClusterDescription, Description, describe
+from neuralbayes.explain.information import column_information, row_evidence
+from neuralbayes.explain.numerals import as_date, short_number
 from neuralbayes.report.explorer.side import Grid
 
 if TYPE_CHECKING:
@@ -120,7 +119,7 @@ def described(
     """
     k = p_zx.shape[1]
     labels = p_zx.argmax(axis=1)
-    found = describe_clusters(frame, labels, k, p_zx=p_zx, fitted=fitted, left_out=left_out)
+    found = describe(frame, labels, n_clusters=k, proba=p_zx, fitted=fitted, left_out=left_out)
     counts = np.bincount(labels, minlength=k) if sizes is None else sizes
     names = found.row_names or [f"row {i:,}" for i in index]
     columns = _telling(found, labels, k)
@@ -176,7 +175,7 @@ def _card(
         "" if rule is None else str(rule),
         0.0 if rule is None else rule.precision,
         0.0 if rule is None else rule.recall,
-        rows(cluster.prototypes, "Typical rows"),
+        rows(cluster.typical, "Typical rows"),
         rows(cluster.borderline, "Borderline rows"),
     )
 
