@@ -6,7 +6,13 @@ import pytest
 from neuralbayes.explain.phrases import fold, key_phrases, phrase_names
 
 TOPICS = [
-    ["please top up my phone", "How do I top up?", "topped up but no credit", "Can you top up 10 euros", "top-up failed"],
+    [
+        "please top up my phone",
+        "How do I top up?",
+        "topped up but no credit",
+        "Can you top up 10 euros",
+        "top-up failed",
+    ],
     ["I lost my credit card", "my credit card is lost", "Lost credit cards", "a lost credit card", "credit card lost!"],
     ["flights to Paris", "book a flight to Paris", "a cheap flight", "When is the flight to Paris?", "Paris flights"],
 ]
@@ -59,7 +65,16 @@ def test_a_phrase_is_not_repeated_in_other_words():
 
 
 def test_a_text_without_end_is_read_in_part():
-    texts = ["red car " * 100_000, "red car", "red cars", "a red car", "blue boat", "blue boats", "my blue boat", "boat"]
+    texts = [
+        "red car " * 100_000,
+        "red car",
+        "red cars",
+        "a red car",
+        "blue boat",
+        "blue boats",
+        "my blue boat",
+        "boat",
+    ]
     assert len(key_phrases(texts, np.repeat([0, 1], 4), 2)) == 2
 
 

@@ -75,7 +75,9 @@ def test_every_condition_of_a_rule_must_hold(table):
     assert "at least" not in str(rule)
     np.testing.assert_array_equal(
         rule.holds(as_columns(table)),
-        np.all([c.holds(column) for c in rule.conditions for column in as_columns(table) if column.name == c.column], 0),
+        np.all(
+            [c.holds(column) for c in rule.conditions for column in as_columns(table) if column.name == c.column], 0
+        ),
     )
 
 

@@ -41,8 +41,7 @@ def test_clusters_of_texts_are_named_by_their_words_and_shown_by_different_texts
     found = members_gallery(*texts)
     assert found.names == ["reset my password", "parcel"]
     assert found.sentence == (
-        "2 clusters in 6 texts: reset my password (50 %); parcel (50 %). "
-        "They may touch: separation 61 to 89 of 100."
+        "2 clusters in 6 texts: reset my password (50 %); parcel (50 %). They may touch: separation 61 to 89 of 100."
     )
     first, second = found.cards
     assert (first.size, first.share, first.separation) == (3, 0.5, pytest.approx(61))

@@ -67,7 +67,9 @@ class Condition:
             return f"{self.column} is not missing"
         show = as_date if self.kind == "date" else as_number
         if self.low is None or self.high is None:
-            return f"{self.column} ≤ {show(self.high)}" if self.high is not None else f"{self.column} > {show(self.low)}"
+            return (
+                f"{self.column} ≤ {show(self.high)}" if self.high is not None else f"{self.column} > {show(self.low)}"
+            )
         return f"{show(self.low)} < {self.column} ≤ {show(self.high)}"
 
 
@@ -93,7 +95,9 @@ def condition_of(column: Column, allowed: Mask, there: Mask) -> Condition:
     if not named and allowed[n]:
         return Condition(column.name, "category", missing=True)
     if len(others) < len(named):
-        return Condition(column.name, "category", values=others, excluded=True, missing=bool(allowed[n] or not there[n]))
+        return Condition(
+            column.name, "category", values=others, excluded=True, missing=bool(allowed[n] or not there[n])
+        )
     return Condition(column.name, "category", values=named, missing=bool(allowed[n] and there[n]))
 
 

@@ -244,7 +244,11 @@ class Tally:
 
 
 def _tally(
-    parts: Sequence[Part], columns: Sequence[Column], labels: NDArray[np.integer], n_clusters: int, rows: NDArray[np.intp]
+    parts: Sequence[Part],
+    columns: Sequence[Column],
+    labels: NDArray[np.integer],
+    n_clusters: int,
+    rows: NDArray[np.intp],
 ) -> Tally:
     hits = np.zeros((n_clusters + 1, len(parts)), np.int64)
     for j in {part.column for part in parts}:
@@ -254,9 +258,7 @@ def _tally(
     return Tally(hits, np.bincount(np.where(labels[rows] < 0, n_clusters, labels[rows]), minlength=n_clusters + 1))
 
 
-def _chosen(
-    told: NDArray[np.float64], parts: Sequence[Part], columns: Sequence[Column], members: Mask
-) -> list[int]:
+def _chosen(told: NDArray[np.float64], parts: Sequence[Part], columns: Sequence[Column], members: Mask) -> list[int]:
     """The most informative part about a cluster, then those that tell most together with it, one of each column."""
     candidates: list[int] = []
     for j in np.argsort(-told, kind="stable")[: np.count_nonzero(told)].tolist():

@@ -65,7 +65,9 @@ STOP = frozenset(
 )
 """Words that neither begin nor end a phrase."""
 
-PARTICLES = frozenset("across against along around away back between during down how in off on out over through under until up".split())
+PARTICLES = frozenset(
+    "across against along around away back between during down how in off on out over through under until up".split()
+)
 """Words that may end a phrase, as in "top up", but neither begin one nor stand alone."""
 
 TOKEN = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
