@@ -35,7 +35,7 @@ def test_every_cluster_has_size_name_words_rule_and_rows(table):
     assert found["name"].is_unique
     assert found.loc[0, "name"] == "lower spend"
     assert found.loc[2, "name"] == "Bonn"
-    assert "since missing in 47 % (rest 0 %)" in found.loc[1, "differences"]
+    assert "more often since missing (" in found.loc[1, "differences"]
     assert found.loc[2, "rule"] == "city is Bonn"
     assert found["precision"].min() > 0.9
     assert found["recall"].min() > 0.9
@@ -55,14 +55,14 @@ def test_rules_are_made_of_the_fitted_columns_and_differences_of_all(table):
     frame, labels = table
     found = describe(frame, labels, fitted=["spend"])
     assert {c.column for cluster in found.clusters for c in cluster.rule.conditions} == {"spend"}
-    assert found.clusters[2].differences[0].column == "city"
+    assert found.clusters[2].differences[0].condition.column == "city"
 
 
 def test_what_the_library_wrote_and_what_is_left_out_explains_nothing(table):
     frame, labels = table
     frame = frame.assign(label=labels, p_0=0.2, p_1=0.3, p_2=0.5)
     found = describe(frame, labels, left_out=["city"])
-    used = {one.column for cluster in found.clusters for one in cluster.differences}
+    used = {one.condition.column for cluster in found.clusters for one in cluster.differences}
     assert used == {"spend", "since"}
 
 

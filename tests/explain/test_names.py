@@ -4,13 +4,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from neuralbayes.explain.claims import MOST, check_claims
 from neuralbayes.explain.columns import as_columns
-from neuralbayes.explain.names import FEW, MOST, NOTHING, TOO_FEW, name_clusters, numbered, plain_name
+from neuralbayes.explain.names import FEW, NOTHING, TOO_FEW, name_clusters, numbered
 
 
 def named(frame, labels, n_clusters=None):
     labels = np.asarray(labels)
-    return name_clusters(as_columns(pd.DataFrame(frame)), labels, n_clusters or int(labels.max()) + 1)
+    columns = as_columns(pd.DataFrame(frame))
+    return name_clusters(check_claims(columns, labels, n_clusters or int(labels.max()) + 1))
 
 
 def names_of(frame, labels, n_clusters=None):
@@ -70,7 +72,7 @@ def test_values_categories_and_missing_cells_are_claims():
             "age": np.where(labels == 3, np.nan, rng.normal(40, 5, 400)),
         }
     )
-    assert names_of(frame, labels) == ["Bonn", "children 0", "active", "no age"]
+    assert names_of(frame, labels) == ["Bonn", "children 0", "active", "age missing"]
 
 
 def test_dates_are_early_and_late():
@@ -111,7 +113,7 @@ def test_claims_hold_on_rows_that_nobody_has_seen():
     frame = pd.DataFrame(centers[labels] + rng.normal(size=(3000, 12)))
     columns = as_columns(frame)
     seen = np.arange(3000) < 1500
-    found = name_clusters(as_columns(frame[seen]), labels[seen], 8)
+    found = named(frame[seen], labels[seen])
     assert len({name for name, _ in found}) == 8
     for k, (_, claims) in enumerate(found):
         assert claims
@@ -141,11 +143,3 @@ def test_few_rows_no_rows_and_all_rows_are_called_so():
 
 def test_numbers_are_added_until_all_names_differ():
     assert numbered(["a", "a (2)", "a"]) == ["a", "a (2)", "a (3)"]
-
-
-@pytest.mark.parametrize(
-    ("column", "name"),
-    [("bill_length_mm", "bill length"), ("GDP", "GDP"), ("kg", "kg"), ("petal length (cm)", "petal length")],
-)
-def test_columns_as_one_would_say_them(column, name):
-    assert plain_name(column) == name

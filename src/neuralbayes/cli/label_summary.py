@@ -262,7 +262,7 @@ def _told(labeling: Labeling) -> list[tuple[str, str]]:
     from neuralbayes.explain.description import describe
 
     found = describe(labeling.table.frame, labeling.labels, n_clusters=n).clusters
-    return [(one.name, one.differences[0].words if one.differences else "") for one in found]
+    return [(one.name, str(one.differences[0]) if one.differences else "") for one in found]
 
 
 def _verdict(states: list[State], *, certifies: bool, equal: bool) -> str:

@@ -1,4 +1,4 @@
-"""Columns of a table for explanations: the cells of numbers, dates and categories in bins, missing cells in the last."""
+"""Columns of a table for explanations: cells of numbers, dates and categories in bins, missing cells in the last."""
 
 from __future__ import annotations
 
@@ -98,15 +98,15 @@ def as_columns(frame: pd.DataFrame) -> list[Column]:
 
 def _without_huge_integers(frame: pd.DataFrame) -> pd.DataFrame:
     """The frame with integers that overflow a float as text."""
-
-    def huge(cell: Any) -> bool:
-        return isinstance(cell, int) and cell.bit_length() > LARGEST_INTEGER
-
     for i, dtype in enumerate(frame.dtypes):
-        if dtype == object and any(map(huge, frame.iloc[:, i])):
+        if dtype.kind == "O" and any(map(_huge, frame.iloc[:, i])):
             frame = frame.copy(deep=False)
-            frame.isetitem(i, frame.iloc[:, i].map(lambda cell: str(cell) if huge(cell) else cell))
+            frame.isetitem(i, [str(cell) if _huge(cell) else cell for cell in frame.iloc[:, i]])
     return frame
+
+
+def _huge(cell: Any) -> bool:
+    return isinstance(cell, int) and cell.bit_length() > LARGEST_INTEGER
 
 
 def _column(name: str, kind: str, cells: pd.Series[Any]) -> Column:

@@ -63,14 +63,11 @@ class Condition:
             return f"{self.column} is {'not ' if self.excluded else ''}{_either(listed)}"
         if self.missing:
             return f"{self.column} is missing"
-        if self.low is None and self.high is None:
-            return f"{self.column} is not missing"
         show = as_date if self.kind == "date" else as_number
-        if self.low is None or self.high is None:
-            return (
-                f"{self.column} ≤ {show(self.high)}" if self.high is not None else f"{self.column} > {show(self.low)}"
-            )
-        return f"{show(self.low)} < {self.column} ≤ {show(self.high)}"
+        if self.high is None:
+            return f"{self.column} > {show(self.low)}" if self.low is not None else f"{self.column} is not missing"
+        low = "" if self.low is None else f"{show(self.low)} < "
+        return f"{low}{self.column} ≤ {show(self.high)}"
 
 
 def condition_of(column: Column, allowed: Mask, there: Mask) -> Condition:
@@ -94,11 +91,9 @@ def condition_of(column: Column, allowed: Mask, there: Mask) -> Condition:
     others = tuple(column.levels[i] for i in range(n) if not allowed[i] and there[i])
     if not named and allowed[n]:
         return Condition(column.name, "category", missing=True)
-    if len(others) < len(named):
-        return Condition(
-            column.name, "category", values=others, excluded=True, missing=bool(allowed[n] or not there[n])
-        )
-    return Condition(column.name, "category", values=named, missing=bool(allowed[n] and there[n]))
+    excluded = len(others) < len(named)
+    missing = bool(allowed[n]) or not there[n] if excluded else bool(allowed[n] and there[n])
+    return Condition(column.name, "category", values=others if excluded else named, excluded=excluded, missing=missing)
 
 
 def rounder(value: float, column: Column) -> Iterator[float]:

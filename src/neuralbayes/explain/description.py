@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from neuralbayes.data.frames import as_frame
 from neuralbayes.data.written import written_columns
+from neuralbayes.explain.claims import Claim, check_claims, differences
 from neuralbayes.explain.columns import Column, as_columns, row_names
-from neuralbayes.explain.differences import Difference, differences
-from neuralbayes.explain.names import Claim, name_clusters
+from neuralbayes.explain.names import name_clusters
 from neuralbayes.explain.phrases import key_phrases, phrase_names
 from neuralbayes.explain.prototypes import MAX_RANKED, borderline_members, points_of, rank_members, some
 from neuralbayes.explain.rules import Rule, find_rules
@@ -47,8 +47,8 @@ class ClusterDescription:
         Number of rows.
     share : float
         Share of all rows.
-    differences : list of Difference
-        Differences from the rest, the most informative first.
+    differences : list of Claim
+        Differences from the rest in all columns, one for each, the most informative first.
     rule : Rule or None
         None if the cluster has no rows or all rows, or if no column varies.
     typical, borderline : ndarray of int
@@ -60,7 +60,7 @@ class ClusterDescription:
     claims: list[Claim]
     size: int
     share: float
-    differences: list[Difference]
+    differences: list[Claim]
     rule: Rule | None
     typical: NDArray[np.intp]
     borderline: NDArray[np.intp]
@@ -100,9 +100,6 @@ class Description:
         """Return a data frame with one row per cluster."""
         import pandas as pd
 
-        def named(rows: NDArray[np.intp]) -> list[Any]:
-            return rows.tolist() if self.row_names is None else [self.row_names[i] for i in rows]
-
         records = [
             {
                 "cluster": found.cluster,
@@ -110,16 +107,19 @@ class Description:
                 "size": found.size,
                 "share": found.share,
                 "claims": "; ".join(map(str, found.claims)),
-                "differences": "; ".join(one.words for one in found.differences),
+                "differences": "; ".join(map(str, found.differences)),
                 "rule": "" if found.rule is None else str(found.rule),
                 "precision": found.precision,
                 "recall": found.recall,
-                "typical": named(found.typical),
-                "borderline": named(found.borderline),
+                "typical": self._named(found.typical),
+                "borderline": self._named(found.borderline),
             }
             for found in self.clusters
         ]
-        return pd.DataFrame(records).set_index("cluster")
+        return pd.DataFrame(records).set_index("cluster") if records else pd.DataFrame()
+
+    def _named(self, rows: NDArray[np.intp]) -> list[Any]:
+        return rows.tolist() if self.row_names is None else [self.row_names[i] for i in rows]
 
 
 def describe(
@@ -187,8 +187,13 @@ def describe(
     skipped = set(left_out) if frame is None else {*written_columns(frame), *left_out}
     columns = [column for column in found if column.name not in skipped]
 
-    names, claims = _names(columns, own, k, None if texts is None else [texts[i] for i in rows], random_state)
-    told = differences(columns, own, k)
+    checked = check_claims(columns, own, k, random_state=random_state)
+    if texts is None:
+        named = name_clusters(checked, random_state=random_state)
+    else:
+        phrases = key_phrases([texts[i] for i in rows], own, k, random_state=random_state)
+        named = list(zip(phrase_names(phrases), phrases, strict=True))
+    told = differences(checked, N_DIFFERENCES)
     rules = find_rules(
         [column for column in columns if column.name in fitted] or columns, own, k, random_state=random_state
     )
@@ -201,11 +206,11 @@ def describe(
     clusters = [
         ClusterDescription(
             cluster=i,
-            name=names[i],
-            claims=claims[i],
+            name=named[i][0],
+            claims=named[i][1],
             size=int(sizes[i]),
             share=float(sizes[i] / max(1, n_rows)),
-            differences=told[i][:N_DIFFERENCES],
+            differences=told[i],
             rule=rules[i],
             typical=rows[drawn[typical[i][:N_ROWS]]],
             borderline=rows[close[i]],
@@ -213,18 +218,3 @@ def describe(
         for i in range(k)
     ]
     return Description(clusters, columns, rows, None if frame is None else row_names(frame, found))
-
-
-def _names(
-    columns: Sequence[Column],
-    labels: NDArray[np.int64],
-    n_clusters: int,
-    texts: Sequence[str] | None,
-    random_state: int,
-) -> tuple[list[str], list[list[Claim]]]:
-    """Names and claims of all clusters, from key phrases if there are texts, otherwise from the columns."""
-    if texts is not None:
-        phrases = key_phrases(texts, labels, n_clusters, random_state=random_state)
-        return phrase_names(phrases), phrases
-    named = name_clusters(columns, labels, n_clusters, random_state=random_state)
-    return [name for name, _ in named], [claims for _, claims in named]

@@ -78,11 +78,9 @@ def membership_information(hits: NDArray[Any], others: NDArray[Any]) -> Array:
     return np.asarray(np.where(significant, np.maximum(0.0, found - freedom / (2.0 * n)), 0.0))
 
 
-def column_information(
-    column: Column, labels: NDArray[np.integer], n_clusters: int, *, with_missing: bool = True
-) -> Array:
+def column_information(column: Column, labels: NDArray[np.integer], n_clusters: int) -> Array:
     """Information of a column about membership in each cluster, in nats: (n_clusters,)."""
-    counts = coarse_counts(column, labels, n_clusters)[:, : None if with_missing else -1]
+    counts = coarse_counts(column, labels, n_clusters)
     return membership_information(counts[:-1], counts.sum(axis=0) - counts[:-1])
 
 

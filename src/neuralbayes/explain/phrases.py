@@ -1,8 +1,8 @@
 r"""Key phrases of clusters of texts: one to three words by class-based TF-IDF, written as people wrote them.
 
-The score of a phrase is :math:`f_{wk} \log(1 + \bar n / n_w)`, where :math:`f_{wk}` is the share of the texts of cluster
-k that contain it, :math:`n_w` the number of all texts that do, and :math:`\bar n` the mean number of texts of a cluster: TF-IDF
-with clusters as documents (Grootendorst 2022). Inflections are folded, so "cards" and "card" are one phrase.
+The score of a phrase is :math:`f_{wk} \log(1 + \bar n / n_w)`, where :math:`f_{wk}` is the share of the texts of
+cluster k that contain it, :math:`n_w` the number of all texts that do, and :math:`\bar n` the mean number of texts of a
+cluster: TF-IDF with clusters as documents (Grootendorst 2022). Inflections are folded: "cards" and "card" are one.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from neuralbayes.explain.names import Claim, half_of_each, numbered
+from neuralbayes.explain.claims import Claim, half_of_each
+from neuralbayes.explain.names import numbered
 from neuralbayes.explain.prototypes import some
 
 if TYPE_CHECKING:
@@ -43,7 +45,7 @@ LONGER = 0.5
 """A longer phrase replaces a shorter one within it if it is in at least this share of its texts in the cluster."""
 
 FIXED = 0.65
-"""A phrase may end in a particle if it is in at least this share of the texts with the word: "top up", not "hotel in"."""
+"""A phrase may end in a particle if it is in this share of the texts with its first word: "top up", not "hotel in"."""
 
 LIFT = 2.0
 """Minimum ratio of the shares of texts with a phrase, inside the cluster and outside."""
@@ -51,26 +53,25 @@ LIFT = 2.0
 RARE, RAREST = 0.3, 0.05
 """Minimum share of texts with a further phrase in a name, relative to the most common phrase, and in all."""
 
-STOP = frozenset(
-    "a about actually after again all also am an and another any anything are as at b be because been before being both but by c "
-    "can can't cannot could couldn't d did didn't do does doesn't doing don't done each else ever every for from get "
-    "getting gets give go going gonna got had has hasn't have haven't having he her here hers him his hi hello hey how's i "
-    "i'd i'll i'm i've if im into is isn't it it's its itself just kind know let let's like ll m made make makes "
-    "making many may me might mine more most much must my myself need needed needs no nor not now of ok okay one only "
-    "or other our ours own please possible put quite rather re really s same say see shall she should so some "
-    "something still such sure t take tell than thank thanks that that's the their them then there these they thing "
-    "things this those to too try trying use used using ve very wanna want wanted wants was wasn't we were what what's "
-    "whats when where where's which while who whom whose why will with won't would yes yet you you'd you'll you're your "
-    "yours yourself".split()
-)
+STOP = """
+a about actually after again all also am an and another any anything are as at b be because been before being both but
+by c can can't cannot could couldn't d did didn't do does doesn't doing don't done each else ever every for from get
+getting gets give go going gonna got had has hasn't have haven't having he her here hers him his hi hello hey how's i
+i'd i'll i'm i've if im into is isn't it it's its itself just kind know let let's like ll m made make makes making
+many may me might mine more most much must my myself need needed needs no nor not now of ok okay one only or other our
+ours own please possible put quite rather re really s same say see shall she should so some something still such sure
+t take tell than thank thanks that that's the their them then there these they thing things this those to too try
+trying use used using ve very wanna want wanted wants was wasn't we were what what's whats when where where's which
+while who whom whose why will with won't would yes yet you you'd you'll you're your yours yourself
+"""
+STOP_WORDS = frozenset(STOP.split())
 """Words that neither begin nor end a phrase."""
 
-PARTICLES = frozenset(
-    "across against along around away back between during down how in off on out over through under until up".split()
-)
+PARTICLES = {"across", "against", "along", "around", "away", "back", "between", "during", "down", "how", "in"}
+PARTICLES |= {"off", "on", "out", "over", "through", "under", "until", "up"}
 """Words that may end a phrase, as in "top up", but neither begin one nor stand alone."""
 
-TOKEN = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+TOKEN = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*")
 JOINT = re.compile(r"[ \-/]{1,2}")
 """What may stand between two words of a phrase."""
 
@@ -163,13 +164,14 @@ def fold(word: str) -> str:
     >>> [fold(word) for word in ("cards", "Cancelled", "cancel", "charging", "charge", "replies", "reply", "bus")]
     ['card', 'cancel', 'cancel', 'charg', 'charg', 'repli', 'repli', 'bus']
     """
-    word = word.lower().replace("’", "'").removesuffix("'s")
+    word = word.lower().replace("\u2019", "'").removesuffix("'s")
     if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
         word = word[:-1]
     for ending in ("ing", "ed"):
         stem = word.removesuffix(ending)
         if stem != word and len(stem) > 2 and re.search("[aeiouy]", stem) and not word.endswith("eed"):
-            word = stem[:-1] if stem[-1] == stem[-2] and stem[-1] not in "aeioulsz" or stem.endswith("ell") else stem
+            doubled = stem[-1] == stem[-2] and (stem[-1] not in "aeioulsz" or stem.endswith("ell"))
+            word = stem[:-1] if doubled else stem
             break
     if len(word) > 3:
         word = word.removesuffix("e")
@@ -179,10 +181,10 @@ def fold(word: str) -> str:
 def _phrases(text: str) -> Iterator[tuple[str, str]]:
     """The phrases of a text: the key of each, with inflections folded, and the phrase as it is written."""
     tokens = [match for _, match in zip(range(MAX_TOKENS), TOKEN.finditer(text), strict=False)]
-    words = [token[0].lower().replace("’", "'") for token in tokens]
+    words = [token[0].lower().replace("\u2019", "'") for token in tokens]
     stems = [fold(word) for word in words]
-    free = [word in STOP or word in PARTICLES or word.isdigit() or len(word) < 2 for word in words]
-    joined = [JOINT.fullmatch(text, a.end(), b.start()) is not None for a, b in zip(tokens, tokens[1:], strict=False)]
+    free = [word in STOP_WORDS or word in PARTICLES or word.isdigit() or len(word) < 2 for word in words]
+    joined = [JOINT.fullmatch(text, a.end(), b.start()) is not None for a, b in pairwise(tokens)]
     for i, first in enumerate(tokens):
         if free[i]:
             continue
@@ -225,7 +227,7 @@ def _chosen(score: NDArray[np.float64], share: NDArray[np.float64], numbers: dic
     for key, j in best.items():
         longer = [other for other, i in best.items() if f" {key} " in f" {other} " and share[i] >= LONGER * share[j]]
         longest = max(longer, key=lambda other: (len(other.split()), share[best[other]]))
-        stems = set(longest.split()) - STOP - PARTICLES
+        stems = set(longest.split()) - STOP_WORDS - PARTICLES
         if len(found) < n and 2 * len(stems & said) < len(stems):
             found.append(best[longest])
             said |= stems

@@ -61,7 +61,7 @@ class Rule:
     def holds(self, columns: Sequence[Column]) -> Mask:
         """Which rows satisfy the rule."""
         by_name = {column.name: column for column in columns}
-        return np.logical_and.reduce([condition.holds(by_name[condition.column]) for condition in self.conditions])
+        return np.asarray(np.all([condition.holds(by_name[condition.column]) for condition in self.conditions], axis=0))
 
 
 @dataclass(frozen=True, eq=False)

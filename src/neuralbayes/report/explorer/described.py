@@ -156,7 +156,7 @@ def _sentence(cards: Sequence[Card], verdict: str) -> str:
 def _card(
     cluster: ClusterDescription, size: int, total: int, cells: Sequence[tuple[Column, list[str]]], names: Sequence[str]
 ) -> Card:
-    telling = [one.column for one in cluster.differences]
+    telling = [one.condition.column for one in cluster.differences if one.condition is not None]
     order = sorted(
         range(len(cells)), key=lambda j: telling.index(cells[j][0].name) if cells[j][0].name in telling else 99
     )
@@ -171,7 +171,7 @@ def _card(
         cluster.name,
         size,
         size / max(1, total),
-        [one.words.replace(" sd)", "\N{NO-BREAK SPACE}sd)") for one in cluster.differences],
+        [str(one) for one in cluster.differences],
         "" if rule is None else str(rule),
         0.0 if rule is None else rule.precision,
         0.0 if rule is None else rule.recall,
