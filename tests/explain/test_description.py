@@ -92,6 +92,16 @@ def test_labels_must_fit_the_rows(table, labels):
         describe(table[0], labels)
 
 
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [("proba", np.zeros((450, 2))), ("points", np.zeros((3, 2))), ("labels", np.zeros(450)), ("texts", ["a"] * 3)],
+)
+def test_arrays_must_fit_the_rows(table, name, given):
+    frame, labels = table
+    with pytest.raises((ValueError, TypeError), match=f"`{name}`"):
+        describe(frame, **{"labels": labels, name: given})
+
+
 def test_there_must_be_a_table_or_texts():
     with pytest.raises(ValueError, match="`table`"):
         describe(None, [0, 1])
@@ -118,6 +128,7 @@ def test_texts_name_clusters_and_points_find_typical_texts():
     assert [cluster.name.split(",")[0] for cluster in found.clusters] == ["password", "parcel"]
     assert [len(cluster.typical) for cluster in found.clusters] == [5, 5]
     assert found.clusters[0].rule is None
+    assert describe(None, labels, texts=[None, np.nan, *texts[2:]]).clusters[1].name == found.clusters[1].name
     assert found.to_frame()["claims"].str.contains("password").tolist() == [True, False]
 
 

@@ -153,7 +153,7 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         >>> from sklearn.datasets import load_iris
         >>> flowers = load_iris(as_frame=True).data
         >>> clusterer = nb.InformationClusterer(3, random_state=0).fit(flowers)
-        >>> clusterer.describe(flowers).set_index("name").loc["low petal width", "rule"]
+        >>> clusterer.describe(flowers).set_index("name").loc["low petal length", "rule"]
         'petal length (cm) ≤ 2'
         """
         from neuralbayes.data.table_formats import import_pandas

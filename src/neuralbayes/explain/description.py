@@ -151,7 +151,7 @@ def describe(
     points : ndarray of shape (n_rows, n_dimensions), optional
         Coordinates of the rows, for the typical rows. By default the standardised columns.
     texts : sequence of str, optional
-        A text for each row. Clusters are then named by their key phrases.
+        A text for each row, None where it is missing. Clusters are then named by their key phrases.
     fitted : collection of str
         The columns that clusters were fitted to. Rules use these columns if the table has any, otherwise all.
     left_out : collection of str
@@ -169,7 +169,10 @@ def describe(
     lower mass; 30; mass ≤ 5
     higher mass; 30; mass > 5
     """
-    every = np.asarray(labels).astype(np.int64)
+    every = np.asarray(labels)
+    if every.dtype.kind not in "iub" and every.size:
+        raise TypeError(f"`labels` must be integers, got {every.dtype}")
+    every = every.astype(np.int64)
     if table is None and texts is None:
         raise ValueError("`table` must be a data frame or an array unless `texts` are given, got None")
     frame = None if table is None else as_frame(table)
@@ -179,6 +182,10 @@ def describe(
     k = int(every.max(initial=-1)) + 1 if n_clusters is None else n_clusters
     if not ((every >= -1) & (every < k)).all():
         raise ValueError(f"`labels` must be from -1 to {k - 1}, got {every.min()} to {every.max()}")
+    if proba is not None and proba.shape != (n_rows, k):
+        raise ValueError(f"`proba` must have shape ({n_rows}, {k}), got {proba.shape}")
+    if points is not None and points.shape[:1] != (n_rows,):
+        raise ValueError(f"`points` must have shape ({n_rows}, n_dimensions), got {points.shape}")
 
     rng = np.random.default_rng(random_state)
     rows = some(np.arange(n_rows), max_rows, rng)
@@ -191,7 +198,8 @@ def describe(
     if texts is None:
         named = name_clusters(checked, random_state=random_state)
     else:
-        phrases = key_phrases([texts[i] for i in rows], own, k, random_state=random_state)
+        read = [texts[i] if isinstance(texts[i], str) else "" for i in rows]
+        phrases = key_phrases(read, own, k, random_state=random_state)
         named = list(zip(phrase_names(phrases), phrases, strict=True))
     told = differences(checked, N_DIFFERENCES)
     rules = find_rules(
