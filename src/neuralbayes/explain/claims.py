@@ -142,7 +142,7 @@ class Tally:
 
 @dataclass(frozen=True, eq=False)
 class Checked:
-    """All parts of all columns, tallied on the rows that choose claims and on those that check them."""
+    """All parts of all columns, tallied on the rows that choose claims and on the rows that check them."""
 
     columns: Sequence[Column]
     labels: NDArray[np.integer]

@@ -151,7 +151,7 @@ def describe(
     points : ndarray of shape (n_rows, n_dimensions), optional
         Coordinates of the rows, for the typical rows. By default the standardised columns.
     texts : sequence of str, optional
-        A text for each row, None where it is missing. Clusters are then named by their key phrases.
+        A text for each row; anything but a string counts as missing. Clusters are then named by their key phrases.
     fitted : collection of str
         The columns that clusters were fitted to. Rules use these columns if the table has any, otherwise all.
     left_out : collection of str

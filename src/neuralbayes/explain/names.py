@@ -63,7 +63,7 @@ def name_clusters(checked: Checked, *, random_state: int = 0) -> list[tuple[str,
 
 
 def numbered(names: Sequence[str]) -> list[str]:
-    """The names, with a number after those that were there before.
+    """The names, with a number after names that were there before.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def numbered(names: Sequence[str]) -> list[str]:
 
 
 def _chosen(told: NDArray[np.float64], parts: Sequence[Part], columns: Sequence[Column], members: Mask) -> list[int]:
-    """The most informative part about a cluster, then those that tell most together with it."""
+    """The most informative part about a cluster, then the parts that tell most together with it."""
     candidates = strongest(told, parts, N_CONSIDERED)
     if not candidates:
         return []
