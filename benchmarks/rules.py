@@ -1,8 +1,9 @@
-"""Compare short rules for the clusters of real tables with trees, by the F1 of each rule.
+"""Compare short rules for the clusters of real tables with trees, by the F1 of each rule, and check names.
 
 The tables are the thirteen of `benchmarks/real_data.py`, with the clusters of InformationClusterer for the number of
 classes. Our rules have at most three conditions on the raw columns and are scored on all rows. "Held out" means that
-rules are found on a random half of the rows and scored on the other half. Trees get the same columns as the clusterer:
+rules are found on a random half of the rows and scored on the other half. A claim in a name is true on the other half
+if more members than other rows fulfil it there. Trees get the same columns as the clusterer:
 
 - GemClus's Kauri of depth 3 with the clusters as its kernel. We score its best leaf, which is a rule of at most three
   thresholds, and the best of its clusters, which consist of one or more leaves.
@@ -31,11 +32,14 @@ from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_limits
 
 import neuralbayes as nb
-from neuralbayes.clusters.cells import as_columns
-from neuralbayes.clusters.rules import find_rules
+from neuralbayes.explain.claims import check_claims
+from neuralbayes.explain.columns import as_columns
+from neuralbayes.explain.names import name_clusters
+from neuralbayes.explain.rules import find_rules
 
 METHOD = "rules"
 HELD_OUT = "rules, held out"
+TRUE = "true claims, held out"
 
 
 def raw_table(name: str) -> pd.DataFrame:
@@ -65,6 +69,23 @@ def held_out(frame: pd.DataFrame, labels: NDArray[np.integer], k: int) -> list[f
     return [
         0.0 if rule is None else float(f1_score(labels[judged] == i, rule.holds(there))) for i, rule in enumerate(rules)
     ]
+
+
+def true_claims(frame: pd.DataFrame, labels: NDArray[np.integer], k: int) -> list[bool]:
+    """Whether each claim of the names that one half of the rows gives is true of the other half."""
+    columns = as_columns(frame)
+    order = np.random.RandomState(0).permutation(len(labels))
+    found, judged = order[::2], order[1::2]
+    names = name_clusters(check_claims([column.take(found) for column in columns], labels[found], k))
+    there = {column.name: column.take(judged) for column in columns}
+    true = []
+    for i, (_, claims) in enumerate(names):
+        members = labels[judged] == i
+        for condition in (claim.condition for claim in claims):
+            assert condition is not None  # only phrases of texts have none
+            holds = condition.holds(there[condition.column])
+            true.append(bool(holds[members].mean() > holds[~members].mean()))
+    return true
 
 
 def kauri(X: Array, labels: NDArray[np.integer], k: int) -> tuple[list[float], list[float]]:
@@ -106,6 +127,7 @@ def main() -> None:
             found = {
                 METHOD: ours,
                 HELD_OUT: held_out(frame, labels, k),
+                TRUE: true_claims(frame, labels, k),
                 "Kauri, best leaf": leaf,
                 "Kauri, leaves together": cluster,
                 "decision trees, best leaf": best_leaves(X, labels, k),

@@ -56,8 +56,8 @@ def test_the_sentence_says_what_was_found(explained):
 
 def test_cards_hold_all_columns_and_rules_the_fitted_ones(explained):
     card = explained.cards[0]
-    assert card.words[0] == "island always Dream (rest 0 %)"
-    assert card.rule.startswith("mass ≤ 3.")
+    assert card.words[0] == "island: Dream (100 %, others 0 %)"
+    assert card.rule == "mass ≤ 4"
     assert card.precision == 1.0
     assert card.recall > 0.95
     assert set(card.typical.head) == {"", "mass", "length", "island", "tag"}

@@ -39,10 +39,9 @@ def texts():
 
 def test_clusters_of_texts_are_named_by_their_words_and_shown_by_different_texts(texts):
     found = members_gallery(*texts)
-    assert found.names == ["reset, password, lost", "parcel, gone, late"]
+    assert found.names == ["reset my password", "parcel"]
     assert found.sentence == (
-        "2 clusters in 6 texts: reset, password, lost (50 %); parcel, gone, late (50 %). "
-        "They may touch: separation 61 to 89 of 100."
+        "2 clusters in 6 texts: reset my password (50 %); parcel (50 %). They may touch: separation 61 to 89 of 100."
     )
     first, second = found.cards
     assert (first.size, first.share, first.separation) == (3, 0.5, pytest.approx(61))

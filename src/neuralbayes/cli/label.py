@@ -380,7 +380,7 @@ def _write(path: Path, labeling: Labeling) -> list[str]:
 def _draw(path: Path, labeling: Labeling) -> None:
     import numpy as np
 
-    from neuralbayes.clusters.prototypes import some
+    from neuralbayes.explain.prototypes import some
     from neuralbayes.plot import StateMapDisplay, save_picture
 
     table = labeling.table

@@ -265,10 +265,10 @@ def _draw(path: Path, estimator: Any, X: Any, labels: NDArray[Any], source: Imag
     data."""
     import numpy as np
 
-    from neuralbayes.clusters.prototypes import some
     from neuralbayes.data.oddities import distinct
     from neuralbayes.data.sources import CHANNELS, FittedSource, SubsetSource
     from neuralbayes.estimators.clusterer import tensor_of
+    from neuralbayes.explain.prototypes import some
     from neuralbayes.plot import MembersDisplay, save_picture
     from neuralbayes.plot.members import evenly, from_typical_to_odd
     from neuralbayes.plot.style import literal

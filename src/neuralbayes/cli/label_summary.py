@@ -259,9 +259,10 @@ def _told(labeling: Labeling) -> list[tuple[str, str]]:
         return labeling.told
     if n < 2:
         return [("", "")] * n
-    from neuralbayes.clusters.description import name_clusters
+    from neuralbayes.explain.description import describe
 
-    return name_clusters(labeling.table.frame, labeling.labels, n)
+    found = describe(labeling.table.frame, labeling.labels, n_clusters=n).clusters
+    return [(one.name, str(one.differences[0]) if one.differences else "") for one in found]
 
 
 def _verdict(states: list[State], *, certifies: bool, equal: bool) -> str:

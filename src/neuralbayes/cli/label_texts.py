@@ -130,11 +130,14 @@ class OpenedTexts:
 
     def _told(self, labels: NDArray[Any], n_clusters: int) -> list[tuple[str, str]]:
         """A name for each cluster, and its words."""
-        from neuralbayes.clusters.words import N_NAMED, cluster_words, text_names
+        from neuralbayes.explain.phrases import key_phrases, phrase_names
 
-        words = cluster_words(texts_of(self.source, self.text), labels, n_clusters)
-        others = [f"also {', '.join(own[N_NAMED:])}" if len(own) > N_NAMED else "" for own in words]
-        return list(zip(text_names(words), others, strict=True))
+        phrases = key_phrases(texts_of(self.source, self.text), labels, n_clusters)
+        told = []
+        for name, own in zip(phrase_names(phrases), phrases, strict=True):
+            others = [claim.words for claim in own if claim.words not in name]
+            told.append((name, f"also {', '.join(others)}" if others else ""))
+        return told
 
 
 def opened_texts(

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 Samples = Array | SparseRows | ImageSource
 
+TYPICAL_OF, N_TYPICAL = 10_000, 5
+"""Maximum number of rows, drawn at random, to find typical rows among, and number of these per cluster."""
+
 
 class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, SavedEstimator):  # type: ignore[misc]
     """A clusterer whose `module_` returns the logits of p(z|x), one per cluster.
@@ -59,8 +62,6 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         "n_hidden_": count,
         "image_shape_": shape_or_none,
         "n_features_in_": count,
-        "cluster_means_": array("f", 2),
-        "column_scale_": array("f", 1),
         "prototypes_": array("i", 2),
     }
     _fitted_sometimes: ClassVar[dict[str, Check]] = {
@@ -135,17 +136,16 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         X : DataFrame or array-like of shape (n_samples, n_columns), optional
             The fitted rows or new rows, with any columns (numbers, text, booleans, dates, missing cells), including
             columns that were not fitted. If the fitted columns are missing, the rows must be the fitted rows in the
-            same order. Without `X`, the description uses the means of the fitted columns, which `fit` has kept. For
-            images, nothing else is available.
+            same order. Without `X`, and for images, only what `fit` has kept is known.
 
         Returns
         -------
         DataFrame
-            One row per cluster: a proposed "name", the "size" and "share", the "differences" from the rest (the most
-            informative first), and the "prototypes", which are the most typical rows. With `X`, also a "rule" of at
-            most three conditions with its "precision" and "recall", and the "borderline" rows, whose second most
-            probable cluster is close. Rows are identified by the index of the frame, a column of ids or names, or their
-            number.
+            One row per cluster: the "size", the "share" and the "typical" rows. With `X`, also a "name", the "claims"
+            that it makes with the shares of rows of which they are true, all "differences" from the rest (the most
+            informative first), a "rule" of at most three conditions with its "precision" and "recall", and the
+            "borderline" rows, whose second most probable cluster is close. Rows are identified by the index of the
+            frame, a column of ids or names, or their number.
 
         Examples
         --------
@@ -153,26 +153,27 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         >>> from sklearn.datasets import load_iris
         >>> flowers = load_iris(as_frame=True).data
         >>> clusterer = nb.InformationClusterer(3, random_state=0).fit(flowers)
-        >>> clusterer.describe(flowers).set_index("name").loc["low petal width", "rule"]
+        >>> clusterer.describe(flowers).set_index("name").loc["low petal length", "rule"]
         'petal length (cm) ≤ 2'
         """
-        from neuralbayes.clusters.description import describe_clusters
-        from neuralbayes.clusters.summary import Summary, summary_frame
+        from neuralbayes.data.table_formats import import_pandas
         from neuralbayes.estimators.frames import column_names, named_frame
+        from neuralbayes.explain.description import describe
 
         check_is_fitted(self)
         if X is None:
-            summary = Summary(self.cluster_means_, self.column_scale_, self.prototypes_)
-            names = column_names(self) if len(self.column_scale_) else None
-            vectorizer = getattr(self, "vectorizer_", None)
-            if names is not None and vectorizer is not None:
-                names = vectorizer.get_feature_names_out().tolist()
-            return summary_frame(summary, self.labels_, names, with_means=vectorizer is None)
+            pandas = import_pandas()
+            sizes = np.bincount(self.labels_, minlength=self.n_clusters_)
+            typical = [rows[rows >= 0].tolist() for rows in self.prototypes_]
+            index = pandas.RangeIndex(self.n_clusters_, name="cluster")
+            kept = {"size": sizes, "share": sizes / len(self.labels_), "typical": typical}
+            frame: pd.DataFrame = pandas.DataFrame(kept, index=index)
+            return frame
         if self.image_shape_ is not None:
             raise ValueError("`X` must be None for images, which have no columns to describe clusters by")
         frame = named_frame(self, X)
         labels, p_zx = self._labels_of(frame)
-        return describe_clusters(frame, labels, self.n_clusters_, p_zx=p_zx, fitted=column_names(self)).to_frame()
+        return describe(frame, labels, n_clusters=self.n_clusters_, proba=p_zx, fitted=column_names(self)).to_frame()
 
     def _labels_of(self, frame: pd.DataFrame) -> tuple[NDArray[np.int64], Array | None]:
         """Labels and probabilities of rows with the fitted columns, or the labels of the fitted rows."""
@@ -226,24 +227,18 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         self.n_clusters_ = len(order)
         self.labels_ = np.argsort(order)[labels]
         self.prior_ = prior[order]
-        self._summarize(samples)
+        self._keep_typical(samples)
         return order
 
-    def _summarize(self, samples: Samples) -> None:
-        """Keep what `describe` needs; for images and sparse rows, only the prototypes."""
-        from neuralbayes.clusters.summary import summarize
+    def _keep_typical(self, samples: Samples) -> None:
+        """Keep the most typical rows of each cluster, padded with -1, from at most `TYPICAL_OF` rows."""
+        from neuralbayes.explain.prototypes import rank_members, some
 
-        has_columns = isinstance(samples, np.ndarray)
-
-        def read(rows: NDArray[np.int64]) -> Array:
-            return np.asarray(tensor_of(samples, rows).numpy()) if has_columns else np.empty((len(rows), 0))
-
-        def points(rows: NDArray[np.int64]) -> Array:
-            return np.asarray(self.module_.normalize(tensor_of(samples, rows)).flatten(1))
-
-        summary = summarize(read, points, self.labels_, self.n_clusters_, self.n_features_in_)
-        self.cluster_means_, self.column_scale_ = summary.means, summary.scale
-        self.prototypes_ = summary.prototypes
+        rows = some(np.arange(len(self.labels_)), TYPICAL_OF, np.random.default_rng(0))
+        points = np.asarray(self.module_.normalize(tensor_of(samples, rows)).flatten(1))
+        self.prototypes_ = np.full((self.n_clusters_, N_TYPICAL), -1, np.int64)
+        for k, ranked in enumerate(rank_members(points, self.labels_[rows], self.n_clusters_)):
+            self.prototypes_[k, : len(ranked)] = rows[ranked[:N_TYPICAL]]
 
     def _samples(self, X: Rows) -> Samples:
         """Convert `X` to samples of the fitted kind."""
@@ -280,9 +275,6 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
                 raise ValueError(f"{name!r} must have a value for each of {self.n_clusters_} clusters")
         if not ((self.labels_ >= 0) & (self.labels_ < self.n_clusters_)).all():
             raise ValueError(f"'labels_' must be from 0 to {self.n_clusters_ - 1}")
-        n_columns = len(self.column_scale_)  # not for images and sparse rows
-        if n_columns not in (0, self.n_features_in_) or self.cluster_means_.shape != (self.n_clusters_, n_columns):
-            raise ValueError(f"'cluster_means_' and 'column_scale_' must be of {self.n_features_in_} columns, or none")
         if (
             len(self.prototypes_) != self.n_clusters_
             or not ((self.prototypes_ >= -1) & (self.prototypes_ < len(self.labels_))).all()

@@ -112,7 +112,7 @@ class UpdatableClusterer(MergedClusterer):
         reference, calibration = split_rows(np.ones(len(self.reservoir_), bool), rng)
         points = coordinates.of_inputs(self.reservoir_)
         self._keep_typicality(coordinates, Typicality.fit(points[reference], points[calibration]))
-        self._summarize(samples)
+        self._keep_typical(samples)
         return self
 
     def _keep_reservoir(

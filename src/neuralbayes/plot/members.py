@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from neuralbayes.clusters.prototypes import rank_members
+from neuralbayes.explain.prototypes import rank_members
 from neuralbayes.plot.display import Display
 from neuralbayes.plot.style import current_theme, literal
 

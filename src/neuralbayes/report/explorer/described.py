@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from neuralbayes.clusters.cells import Column
-from neuralbayes.clusters.description import ClusterDescription, Description, describe_clusters
-from neuralbayes.clusters.differences import standardized
-from neuralbayes.clusters.evidence import column_information, row_evidence
-from neuralbayes.clusters.numerals import as_date, short_number
+from neuralbayes.explain.columns import Column, standardized
+from neuralbayes.explain.description import ClusterDescription, Description, describe
+from neuralbayes.explain.information import column_information, row_evidence
+from neuralbayes.explain.numerals import as_date, short_number
 from neuralbayes.report.explorer.side import Grid
 
 if TYPE_CHECKING:
@@ -120,7 +119,7 @@ def described(
     """
     k = p_zx.shape[1]
     labels = p_zx.argmax(axis=1)
-    found = describe_clusters(frame, labels, k, p_zx=p_zx, fitted=fitted, left_out=left_out)
+    found = describe(frame, labels, n_clusters=k, proba=p_zx, fitted=fitted, left_out=left_out)
     counts = np.bincount(labels, minlength=k) if sizes is None else sizes
     names = found.row_names or [f"row {i:,}" for i in index]
     columns = _telling(found, labels, k)
@@ -157,7 +156,7 @@ def _sentence(cards: Sequence[Card], verdict: str) -> str:
 def _card(
     cluster: ClusterDescription, size: int, total: int, cells: Sequence[tuple[Column, list[str]]], names: Sequence[str]
 ) -> Card:
-    telling = [one.column for one in cluster.differences]
+    telling = [one.condition.column for one in cluster.differences if one.condition is not None]
     order = sorted(
         range(len(cells)), key=lambda j: telling.index(cells[j][0].name) if cells[j][0].name in telling else 99
     )
@@ -172,11 +171,11 @@ def _card(
         cluster.name,
         size,
         size / max(1, total),
-        [one.words.replace(" sd)", "\N{NO-BREAK SPACE}sd)") for one in cluster.differences],
+        [str(one) for one in cluster.differences],
         "" if rule is None else str(rule),
         0.0 if rule is None else rule.precision,
         0.0 if rule is None else rule.recall,
-        rows(cluster.prototypes, "Typical rows"),
+        rows(cluster.typical, "Typical rows"),
         rows(cluster.borderline, "Borderline rows"),
     )
 

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neuralbayes.bayes import LOG_2
-from neuralbayes.clusters.prototypes import borderline_members, rank_members
-from neuralbayes.clusters.words import cluster_words, text_names
 from neuralbayes.data.oddities import distinct
+from neuralbayes.explain.phrases import key_phrases, phrase_names
+from neuralbayes.explain.prototypes import borderline_members, rank_members
 from neuralbayes.plot.crosstab import crosstab
 from neuralbayes.report.explorer.figures import thumbnails
 from neuralbayes.report.explorer.samples import Samples
@@ -114,8 +114,8 @@ def members_gallery(samples: Samples, layer: Layer, sizes: NDArray[np.integer] |
         raise ValueError("a gallery needs pictures or texts, and the points where they lie")
     k, labels, p_zx = layer.n_states, layer.claimed, layer.p_zx
     texts = samples.texts
-    words = [[] for _ in range(k)] if texts is None else cluster_words(texts, labels, k)
-    names = [f"cluster {i}" for i in range(k)] if texts is None else text_names(words)
+    phrases = [[] for _ in range(k)] if texts is None else key_phrases(texts, labels, k)
+    names = [f"cluster {i}" for i in range(k)] if texts is None else phrase_names(phrases)
     runner_up = np.argsort(-p_zx, axis=1, kind="stable")[:, min(1, k - 1)]
     n_typical = N_TEXTS if texts is not None else N_PICTURES if k <= FIRST else N_PICTURES_OF_MANY
     typical = [
@@ -151,7 +151,7 @@ def members_gallery(samples: Samples, layer: Layer, sizes: NDArray[np.integer] |
             size=int(counts[i]),
             share=int(counts[i]) / total,
             separation=float(share[i]) if k > 1 and np.isfinite(share[i]) else None,
-            words=words[i],
+            words=[claim.words for claim in phrases[i]],
             classes=classes[i],
             typical=members(typical[i]),
             borderline=members(borderline[i]) if k > 1 else [],

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from neuralbayes.clusters.prototypes import rank_members
+from neuralbayes.explain.prototypes import rank_members
 from neuralbayes.plot.crosstab import crosstab
 from neuralbayes.plot.members import borderline, posterior_entropy, telling_states, typical
 from neuralbayes.report.explorer.described import Described

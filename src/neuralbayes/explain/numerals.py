@@ -1,4 +1,4 @@
-"""Format numbers and dates as people write them, and find round thresholds between two values."""
+"""Write numbers, shares and dates as people write them, and find round thresholds between two values."""
 
 from __future__ import annotations
 
@@ -47,6 +47,18 @@ def as_date(seconds: float) -> str:
     moment = np.datetime64(round(seconds), "s")
     day = moment.astype("datetime64[D]")
     return str(day) if moment == day else str(moment.astype("datetime64[m]")).replace("T", " ")
+
+
+def as_percent(share: float) -> str:
+    """Format a share as a percentage; "0 %" and "100 %" are exact.
+
+    Examples
+    --------
+    >>> as_percent(0.004), as_percent(0.996), as_percent(0.5)
+    ('0.4 %', '99.6 %', '50 %')
+    """
+    percent = 100.0 * share
+    return f"{percent:.0f} %" if percent in (0.0, 100.0) or 0.5 <= percent < 99.5 else f"{percent:.1f} %"
 
 
 def rounder_numbers(value: float, after: float, spread: float) -> Iterator[float]:

@@ -1,4 +1,4 @@
-"""Columns of a table for explanations: the cells of numbers and categories in bins, with a bin for missing cells."""
+"""Columns of a table for explanations: cells of numbers, dates and categories in bins, missing cells in the last."""
 
 from __future__ import annotations
 
@@ -18,13 +18,19 @@ if TYPE_CHECKING:
 
 Kind = Literal["number", "date", "category", "text"]
 
-N_BINS = 64
-"""Number of bins of a column of numbers; a threshold is off by at most 1 / 128 of the rows."""
+N_BINS = 60
+"""Number of bins of a column of numbers; halves, thirds and tenths of the rows begin at the edge of a bin."""
 
 N_LEVELS = 50
 """Number of values of a category that have their own bin, the most common first; all others share one."""
 
 OTHERS = "other values"
+
+FENCE = 3.0
+"""Largest distance from the quartiles, in interquartile ranges. Numbers further out are moved to this distance."""
+
+LARGEST_INTEGER = 1023
+"""Number of bits of the largest integer that is read as a number; larger ones overflow a float."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +92,21 @@ def as_columns(frame: pd.DataFrame) -> list[Column]:
     >>> island.kind, island.levels, island.bins
     ('category', ['A', 'B'], array([0, 0, 1, 0]))
     """
+    frame = _without_huge_integers(frame)
     return [_column(column.name, column.kind, frame.iloc[:, i]) for i, column in enumerate(recognize(frame))]
+
+
+def _without_huge_integers(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with integers that overflow a float as text."""
+    for i, dtype in enumerate(frame.dtypes):
+        if dtype.kind == "O" and any(map(_huge, frame.iloc[:, i])):
+            frame = frame.copy(deep=False)
+            frame.isetitem(i, [str(cell) if _huge(cell) else cell for cell in frame.iloc[:, i]])
+    return frame
+
+
+def _huge(cell: Any) -> bool:
+    return isinstance(cell, int) and cell.bit_length() > LARGEST_INTEGER
 
 
 def _column(name: str, kind: str, cells: pd.Series[Any]) -> Column:
@@ -108,13 +128,13 @@ def number_column(name: str, values: NDArray[Any]) -> Column:
 
 def _ordered(name: str, kind: Kind, values: NDArray[np.float64]) -> Column:
     present = np.isfinite(values)
-    distinct = np.unique(values[present])
+    ascending = np.sort(values[present])
+    distinct = ascending[np.append(True, np.diff(ascending) > 0)] if len(ascending) else ascending
+    edges = distinct[:-1]
     if len(distinct) > N_BINS:
-        shares = np.arange(1, N_BINS) / N_BINS
-        edges = np.unique(np.quantile(values[present], shares, method="inverted_cdf"))
+        ends = np.ceil(np.arange(1, N_BINS) * len(ascending) / N_BINS).astype(np.intp) - 1
+        edges = np.unique(ascending[ends])
         edges = edges[edges < distinct[-1]]
-    else:
-        edges = distinct[:-1]
     bins = np.where(present, np.searchsorted(edges, values, side="left"), len(edges) + 1)
     return Column(name, kind, values, bins.astype(np.int64), [], edges)
 
@@ -155,3 +175,34 @@ def row_names(frame: pd.DataFrame, columns: Sequence[Column]) -> list[str] | Non
 def _names_rows(cells: pd.Series[Any]) -> bool:
     """Whether nearly all cells are present, and most of them differ."""
     return bool(cells.notna().mean() >= 0.9 and cells.astype(str).nunique() >= 0.5 * len(cells))
+
+
+def standardized(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Clip outliers, subtract the mean and divide by the standard deviation: (n_rows,) -> (n_rows,); NaNs stay.
+
+    Examples
+    --------
+    >>> standardized(np.array([1.0, 2.0, 3.0, 4.0, 1e9])).round(1)  # the last one counts as 10
+    array([-0.9, -0.6, -0.3,  0. ,  1.9])
+    """
+    present = values[np.isfinite(values)]
+    if not len(present):
+        return np.zeros(len(values))
+    size = float(np.abs(present).max()) or 1.0  # sums of numbers near 1e308 would overflow
+    inside = within_fences(present / size)
+    center, scale = float(inside.mean()), float(inside.std()) or 1.0
+    return np.asarray((np.clip(values / size, inside.min(), inside.max()) - center) / scale)
+
+
+def within_fences(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Clip the outliers of each column; no cell may be missing: (n_rows, ...) -> (n_rows, ...).
+
+    Examples
+    --------
+    >>> within_fences(np.array([1.0, 2.0, 3.0, 4.0, 1e9]))
+    array([ 1.,  2.,  3.,  4., 10.])
+    """
+    first, third, least, most = np.quantile(values, [0.25, 0.75, 0.01, 0.99], axis=0)
+    reach = FENCE * (third - first)
+    flat = reach == 0  # at least half of the values are equal, so use outer quantiles
+    return np.asarray(values.clip(np.where(flat, least, first - reach), np.where(flat, most, third + reach)))

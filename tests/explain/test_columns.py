@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from neuralbayes.clusters.cells import N_BINS, N_LEVELS, OTHERS, as_columns, row_names
+from neuralbayes.explain.columns import N_BINS, N_LEVELS, OTHERS, as_columns, row_names, standardized, within_fences
 
 
 def column_of(cells, name="column"):
@@ -29,6 +29,8 @@ def column_of(cells, name="column"):
         (["31/01/2024", "01/02/2024", "15/06/2024"], "day", "date"),
         (["1.5", "2.5", "3.5", "4.5"] * 9 + ["x"], "height", "number"),
         ([np.nan, np.nan], "empty", "text"),
+        ([np.inf] * 10, "endless", "text"),
+        ([10**400 + i for i in range(20)], "huge", "text"),
         (["cm"] * 5, "unit", "text"),
         (pd.Categorical(["x", None, "y"]), "kind", "category"),
         (pd.array([1, None, 3, 4], dtype="Int64"), "count", "number"),
@@ -53,8 +55,8 @@ def test_bins_of_many_numbers_hold_equal_shares_and_their_edges_divide_them():
     assert column.n_bins == N_BINS
     counts = np.bincount(column.bins, minlength=N_BINS + 1)
     assert counts[-1] == 0
-    assert counts[:-1].min() >= 77
-    assert counts[:-1].max() <= 80
+    assert counts[:-1].min() >= 83
+    assert counts[:-1].max() <= 84
     for b, edge in enumerate(column.edges):
         np.testing.assert_array_equal(values > edge, column.bins > b)
 
@@ -90,3 +92,20 @@ def test_row_numbers_constants_and_sparse_notes_name_no_rows():
     assert row_names(some, as_columns(some)) == ["C3", "C9", "C20", "C21", "C40"]
     assert row_names(frame.drop(columns="customer_id"), as_columns(frame.drop(columns="customer_id"))) is None
     assert row_names(some.rename_axis("number"), as_columns(some))[0] == "3"
+
+
+def test_standardized_numbers_keep_missing_cells_and_constants():
+    np.testing.assert_array_equal(standardized(np.array([np.nan, np.nan])), [0.0, 0.0])
+    np.testing.assert_allclose(standardized(np.array([1.0, np.nan, 3.0])), [-1.0, np.nan, 1.0])
+    np.testing.assert_array_equal(standardized(np.full(4, 2.0)), 0.0)
+
+
+def test_the_largest_numbers_do_not_overflow():
+    found = standardized(np.array([1e308, -1e308, 1e308, -1e308]))
+    np.testing.assert_allclose(found, [1.0, -1.0, 1.0, -1.0])
+
+
+def test_outliers_are_clipped_even_if_most_values_are_equal():
+    values = np.concatenate([np.zeros(180), np.ones(20)])
+    values[0] = 1e12
+    assert within_fences(values).max() == 1.0

@@ -1,4 +1,4 @@
-"""Find prototypes, the most typical members of a cluster, and borderline members, which are nearly in another.
+"""Typical members of a cluster, and borderline members, which are nearly in another.
 
 Members are ranked by their mean distance to the nearer half of their cluster. Probabilities would not do: they saturate
 and tie, and outliers have the largest logits. The mean distance to all members depends on a few that are far away, and
@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import pairwise_distances_chunked
+from sklearn.metrics.pairwise import euclidean_distances
 
-from neuralbayes.clusters.cells import Column
-from neuralbayes.clusters.differences import standardized
+from neuralbayes.explain.columns import Column, standardized
 
 MAX_DRAWN = 500
 """Maximum number of members, drawn at random, to measure the distances within a cluster to."""
@@ -24,7 +23,14 @@ MAX_RANKED = 2_000
 """Maximum number of ranked members per cluster, drawn at random from larger clusters."""
 
 
-def rank_members(points: NDArray[Any], labels: NDArray[np.integer], n_clusters: int) -> list[NDArray[np.intp]]:
+def rank_members(
+    points: NDArray[Any],
+    labels: NDArray[np.integer],
+    n_clusters: int,
+    *,
+    max_ranked: int = MAX_RANKED,
+    random_state: int = 0,
+) -> list[NDArray[np.intp]]:
     """Rank the members of each cluster, the most typical first.
 
     Parameters
@@ -33,12 +39,12 @@ def rank_members(points: NDArray[Any], labels: NDArray[np.integer], n_clusters: 
         Points in coordinates whose distances are meaningful.
     labels : ndarray of shape (n_points,)
         From 0 to n_clusters - 1; rows labelled -1 are in no cluster.
-    n_clusters : int
+    n_clusters, max_ranked, random_state : int
 
     Returns
     -------
     list of ndarray
-        Row indices for each cluster, at most `MAX_RANKED`; empty for a cluster without members.
+        Row indices for each cluster, at most `max_ranked`; empty for a cluster without members.
 
     Examples
     --------
@@ -51,8 +57,8 @@ def rank_members(points: NDArray[Any], labels: NDArray[np.integer], n_clusters: 
             "`points` and `labels` must have shapes (n_points, n_dimensions) and (n_points,), "
             f"got {points.shape} and {labels.shape}"
         )
-    rng = np.random.default_rng(0)
-    return [_ranked(points, some(np.flatnonzero(labels == k), MAX_RANKED, rng), rng) for k in range(n_clusters)]
+    rng = np.random.default_rng(random_state)
+    return [_ranked(points, some(np.flatnonzero(labels == k), max_ranked, rng), rng) for k in range(n_clusters)]
 
 
 def some(rows: NDArray[np.intp], n: int, rng: np.random.Generator) -> NDArray[np.intp]:
@@ -60,7 +66,9 @@ def some(rows: NDArray[np.intp], n: int, rng: np.random.Generator) -> NDArray[np
     return rows if len(rows) <= n else np.sort(rng.choice(rows, n, replace=False))
 
 
-def borderline_members(p_zx: NDArray[Any], labels: NDArray[np.integer], n: int) -> list[NDArray[np.intp]]:
+def borderline_members(
+    p_zx: NDArray[Any], labels: NDArray[np.integer], n: int, n_clusters: int | None = None
+) -> list[NDArray[np.intp]]:
     """At most `n` members of each cluster with the smallest margin to the second best cluster, the closest first.
 
     Examples
@@ -70,14 +78,11 @@ def borderline_members(p_zx: NDArray[Any], labels: NDArray[np.integer], n: int) 
     [[2], [1]]
     """
     if p_zx.shape[1] < 2:
-        return [np.empty(0, np.intp)]
-    best = np.sort(p_zx, axis=1)[:, -2:]
+        return [np.empty(0, np.intp)] * (n_clusters or 1)
+    best = np.partition(p_zx, -2, axis=1)[:, -2:]
     margin = best[:, 1] - best[:, 0]
-    found = []
-    for k in range(p_zx.shape[1]):
-        members = np.flatnonzero(labels == k)
-        found.append(members[np.argsort(margin[members], kind="stable")[:n]])
-    return found
+    members = [np.flatnonzero(labels == k) for k in range(n_clusters or p_zx.shape[1])]
+    return [rows[np.argsort(margin[rows], kind="stable")[:n]] for rows in members]
 
 
 def points_of(columns: Sequence[Column]) -> NDArray[np.float32]:
@@ -91,7 +96,7 @@ def points_of(columns: Sequence[Column]) -> NDArray[np.float32]:
             parts.append(np.nan_to_num(standardized(column.values))[:, None].astype(np.float32))
         elif column.kind == "category":
             parts.append(np.eye(len(column.levels) + 1, dtype=np.float32)[column.bins])
-    return np.hstack(parts) if parts else np.zeros((len(columns[0].bins) if columns else 0, 1), np.float32)
+    return np.hstack(parts) if parts else np.zeros((len(columns[0].bins) if columns else 0, 0), np.float32)
 
 
 def _ranked(points: NDArray[Any], members: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.intp]:
@@ -100,11 +105,6 @@ def _ranked(points: NDArray[Any], members: NDArray[np.intp], rng: np.random.Gene
     x = np.asarray(points[members], dtype=np.float64)
     drawn = some(np.arange(len(x)), MAX_DRAWN, rng)
     n_near = len(drawn) // 2
-
-    def spread(distance: NDArray[np.float64], start: int) -> NDArray[np.float64]:
-        # If the row itself was drawn, it is the nearest, at distance 0; take one more to make up for it.
-        nearest: NDArray[np.float64] = np.partition(distance, n_near, axis=1)[:, : n_near + 1].mean(axis=1)
-        return nearest
-
-    parts = pairwise_distances_chunked(x, x[drawn], reduce_func=spread, working_memory=64)
-    return members[np.argsort(np.concatenate(list(parts)), kind="stable")]
+    # If the row itself was drawn, it is the nearest, at distance 0; one more is taken to make up for it.
+    nearest = np.partition(euclidean_distances(x, x[drawn]), n_near, axis=1)[:, : n_near + 1]
+    return members[np.argsort(nearest.mean(axis=1), kind="stable")]

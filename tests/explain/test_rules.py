@@ -5,8 +5,9 @@ import pandas as pd
 import pytest
 from sklearn.metrics import f1_score
 
-from neuralbayes.clusters.cells import as_columns
-from neuralbayes.clusters.rules import MAX_CONDITIONS, Condition, Rule, find_rules
+from neuralbayes.explain.columns import as_columns
+from neuralbayes.explain.conditions import Condition
+from neuralbayes.explain.rules import MAX_CONDITIONS, Rule, find_rules
 
 
 def rules_of(frame, members):
@@ -68,18 +69,26 @@ def test_missing_cells_are_a_condition(table):
     assert str(rules_of(table, table["city"].isna())[1]) in ("age is missing", "city is missing")
 
 
-def test_a_union_is_told_as_one_where_it_is_much_better(table):
+def test_every_condition_of_a_rule_must_hold(table):
     rule = rules_of(table, (table["age"] > 70) | (table["income"] > 50_000))[1]
-    assert rule.needed == 1
-    assert rule.f1 > 0.97
-    assert " or " in str(rule)
+    assert " or " not in str(rule)
+    assert "at least" not in str(rule)
+    np.testing.assert_array_equal(
+        rule.holds(as_columns(table)),
+        np.all(
+            [c.holds(column) for c in rule.conditions for column in as_columns(table) if column.name == c.column], 0
+        ),
+    )
 
 
-def test_two_of_three(table):
-    votes = pd.DataFrame({f"vote{j}": np.random.default_rng(j).choice(["yes", "no"], 900) for j in range(3)})
-    rule = rules_of(votes, (votes == "yes").sum(axis=1) >= 2)[1]
-    assert str(rule).startswith("at least 2 of: vote")
-    assert rule.f1 == 1.0
+def test_the_best_interval_is_that_of_a_slow_loop():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        x, members = rng.integers(0, 12, 80), rng.random(80) < 0.4
+        rule = find_rules(as_columns(pd.DataFrame({"x": x.astype(float)})), members.astype(int), 2)[1]
+        inside = [(x >= low) & (x <= high) for low in range(12) for high in range(low, 12)]
+        slow = max(2 * (one & members).sum() / (one.sum() + members.sum()) for one in inside)
+        assert rule.f1 >= slow - 0.002  # what a rounder threshold may cost
 
 
 def test_noise_gets_a_short_rule_of_little_worth(table):
@@ -120,4 +129,4 @@ def test_words_of_conditions():
     assert str(Condition("c", "category", values=("a",), excluded=True)) == "c is not a or missing"
     assert str(Condition("c", "category", values=("a",), missing=True)) == "c is a or missing"
     assert str(Condition("c", "category", missing=True)) == "c is missing"
-    assert Rule((), 0, 0.0, 0.0).f1 == 0.0
+    assert Rule((), 0.0, 0.0).f1 == 0.0

@@ -1,0 +1,310 @@
+"""Claims about clusters: made about parts of columns, chosen on one half of the rows and checked on the other.
+
+A claim says that a cell lies in a part of its column: among the lowest tenth, third or half of all cells, in the middle
+third, at one value. It is a claim about a cluster only if it is true of more members than other rows on both halves,
+by more than chance. The shares that are shown are those of the half that did not choose it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import bdtrc
+
+from neuralbayes.explain.columns import OTHERS, Column
+from neuralbayes.explain.conditions import Condition, Mask, condition_of
+from neuralbayes.explain.information import bin_counts, membership_information
+from neuralbayes.explain.numerals import as_date, as_percent, short_number
+
+MOST, PLAIN = 0.6, 0.75
+"""Minimum share of members that fulfil a claim to say "mostly", and to say it without."""
+
+DIFFERENT = 0.1
+"""Minimum difference between the shares of members and of other rows that is reported."""
+
+NEGATED = 0.85
+"""Factor for the information of a claim with "not", since it is harder to read."""
+
+CHANCE = 0.01
+"""Significance level in each half: how often other rows would fulfil a claim as often as the members do."""
+
+LEVELS = {
+    "very low": (0.0, 0.1),
+    "low": (0.0, 1 / 3),
+    "lower": (0.0, 0.5),
+    "medium": (1 / 3, 2 / 3),
+    "higher": (0.5, 1.0),
+    "high": (2 / 3, 1.0),
+    "very high": (0.9, 1.0),
+    "not very low": (0.1, 1.0),
+    "not low": (1 / 3, 1.0),
+    "not high": (0.0, 2 / 3),
+    "not very high": (0.0, 0.9),
+}
+"""Words for parts of a column, by the mean rank of a value among all cells, from 0 to 1."""
+
+DATES = {"low": "early", "lower": "earlier", "medium": "middle", "higher": "later", "high": "late"}
+
+WIDER, WIDEST = 0.15, 0.95
+"""Maximum share of the cells in a part beyond its nominal share, and in all: repeated values can make it wider."""
+
+COMMON = 0.05
+"""Minimum share of the cells with a value for a claim about this value."""
+
+UNITS = {"mm", "cm", "m", "km", "g", "kg", "mg", "s", "ms", "sec", "min", "h", "usd", "eur", "pct", "percent"}
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim about the members of a cluster, with the shares of rows that fulfil it.
+
+    Attributes
+    ----------
+    words : str
+        The claim in a few words: "low mass", "mostly Bonn".
+    condition : Condition or None
+        What a row must fulfil; None for a phrase, which a text must contain.
+    share_inside, share_outside : float
+        Shares of the members, and of all other rows, that fulfil it, among the checked rows.
+    checked_rows : int
+        Number of members and other rows that it was checked on; they did not take part in its choice.
+    medians : (str, str) or None
+        Medians of the members and of all other rows, for numbers and dates.
+
+    Examples
+    --------
+    >>> print(Claim("low mass", Condition("mass", "number", high=4.0), 0.95, 0.1, 300, ("3.2", "5")))
+    low mass (95 %, others 10 %; median 3.2, others 5)
+    >>> print(Claim("Bonn", Condition("city", "category", values=("Bonn",)), 0.9, 0.0, 300))
+    city: Bonn (90 %, others 0 %)
+    """
+
+    words: str
+    condition: Condition | None
+    share_inside: float
+    share_outside: float
+    checked_rows: int
+    medians: tuple[str, str] | None = None
+
+    def __str__(self) -> str:
+        column = "" if self.condition is None else plain_name(self.condition.column)
+        words = self.words if column in self.words else f"{column}: {self.words}"
+        median = f"; median {self.medians[0]}, others {self.medians[1]}" if self.medians else ""
+        return f"{words} ({as_percent(self.share_inside)}, others {as_percent(self.share_outside)}{median})"
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A part of a column that can be claimed: the column by number, the words, and the bins in it."""
+
+    column: int
+    words: str
+    bins: Mask
+    negated: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """How many rows of each cluster are in each part: `hits` (n_clusters + 1, n_parts), `sizes` (n_clusters + 1,)."""
+
+    hits: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+
+    @property
+    def inside(self) -> NDArray[np.float64]:
+        """Share of the members in each part: (n_clusters, n_parts)."""
+        return np.asarray(self.hits[:-1] / np.maximum(self.sizes[:-1, None], 1))
+
+    @property
+    def outside(self) -> NDArray[np.float64]:
+        """Share of all other rows in each part: (n_clusters, n_parts)."""
+        others, size = self.hits.sum(axis=0) - self.hits[:-1], self.sizes.sum() - self.sizes[:-1, None]
+        return np.asarray(others / np.maximum(size, 1))
+
+    @property
+    def significant(self) -> Mask:
+        """Whether as many other rows would hardly be in a part as often: (n_clusters, n_parts)."""
+        hits, sizes = self.hits[:-1], self.sizes[:-1, None]
+        share = (self.hits.sum(axis=0) - hits + 1) / (self.sizes.sum() - sizes + 2)
+        at_least = np.where(hits > 0, bdtrc(np.maximum(hits - 1.0, 0.0), np.maximum(sizes, 1), share), 1.0)
+        return np.asarray((at_least < CHANCE) & (sizes < self.sizes.sum()))
+
+    @property
+    def information(self) -> NDArray[np.float64]:
+        """Information of being in a part about membership, in nats: (n_clusters, n_parts)."""
+        own = np.stack([self.hits, self.sizes[:, None] - self.hits], axis=-1)
+        return membership_information(own[:-1], own.sum(axis=0) - own[:-1])
+
+
+@dataclass(frozen=True, eq=False)
+class Checked:
+    """All parts of all columns, tallied on the rows that choose claims and on the rows that check them."""
+
+    columns: Sequence[Column]
+    labels: NDArray[np.integer]
+    chooses: Mask
+    parts: list[Part]
+    choice: Tally
+    check: Tally
+
+    def sound(self, gap: float, least: float = 0.0) -> Mask:
+        """Which parts hold at least a share of the members, by `gap` more than of other rows: (n_clusters, n_parts)."""
+        found = self.choice.significant & self.check.significant
+        for tally in (self.choice, self.check):
+            found &= (tally.inside >= least) & (tally.inside - tally.outside >= gap)
+        return found
+
+    def told(self, gap: float, least: float = 0.0) -> NDArray[np.float64]:
+        """Information of sound parts about membership, 0 for others: (n_clusters, n_parts)."""
+        weight = np.array([NEGATED if part.negated else 1.0 for part in self.parts])
+        return np.where(self.sound(gap, least), self.choice.information * weight, 0.0)
+
+    def claim(self, k: int, j: int) -> Claim:
+        """The claim that members of cluster k are in part j."""
+        part, inside = self.parts[j], float(self.check.inside[k, j])
+        column = self.columns[part.column]
+        often = "" if inside >= PLAIN else "mostly " if inside >= MOST else "more often "
+        condition = condition_of(column, part.bins, np.ones(len(part.bins), bool)).rounded(column)
+        outside = float(self.check.outside[k, j])
+        return Claim(often + part.words, condition, inside, outside, int(self.check.sizes.sum()))
+
+    def with_medians(self, claim: Claim, k: int, column: Column) -> Claim:
+        """The claim with the medians of the members and of all other rows."""
+        own, rest = ((self.labels == k) & ~column.missing, (self.labels != k) & ~column.missing)
+        if not column.ordered or claim.condition is None or claim.condition.missing or not own.any() or not rest.any():
+            return claim
+        own_median, median = (_shown(float(np.median(column.values[part])), column) for part in (own, rest))
+        return replace(claim, medians=(own_median, median))
+
+
+def check_claims(
+    columns: Sequence[Column], labels: NDArray[np.integer], n_clusters: int, *, random_state: int = 0
+) -> Checked:
+    """Tally what can be claimed about each cluster on two halves of the rows."""
+    chooses = half_of_each(labels, np.random.default_rng(random_state))
+    categories_first = sorted(range(len(columns)), key=lambda j: columns[j].ordered)  # a value says more than "low"
+    parts = [part for j in categories_first for part in _parts(j, columns[j])]
+    choice, check = (_tally(parts, columns, labels, n_clusters, np.flatnonzero(half)) for half in (chooses, ~chooses))
+    return Checked(columns, labels, chooses, parts, choice, check)
+
+
+def differences(checked: Checked, n: int) -> list[list[Claim]]:
+    """At most `n` claims about each cluster, one for each column, the most informative first.
+
+    Examples
+    --------
+    >>> from neuralbayes.explain.columns import number_column
+    >>> checked = check_claims([number_column("mass", np.arange(90.0))], np.arange(90) // 30, 3)
+    >>> for found in differences(checked, 1):
+    ...     print(found[0])
+    low mass (100 %, others 0 %; median 14.5, others 59.5)
+    medium mass (100 %, others 0 %; median 44.5, others 44.5)
+    high mass (100 %, others 0 %; median 74.5, others 29.5)
+    """
+    found = []
+    for k, own in enumerate(checked.told(DIFFERENT)):
+        best = strongest(own, checked.parts, n)
+        claims = [checked.claim(k, j) for j in best]
+        columns = [checked.columns[checked.parts[j].column] for j in best]
+        found.append([checked.with_medians(claim, k, column) for claim, column in zip(claims, columns, strict=True)])
+    return found
+
+
+def strongest(told: NDArray[np.float64], parts: Sequence[Part], n: int) -> list[int]:
+    """At most `n` parts with the most information, one of each column."""
+    found: dict[int, int] = {}
+    for j in np.argsort(-told, kind="stable")[: np.count_nonzero(told)].tolist():
+        if len(found) < n:
+            found.setdefault(parts[j].column, j)
+    return list(found.values())
+
+
+def half_of_each(labels: NDArray[np.integer], rng: np.random.Generator) -> Mask:
+    """A random half of the rows of each cluster."""
+    order = rng.permutation(len(labels))
+    order = order[np.argsort(labels[order], kind="stable")]
+    chosen = np.zeros(len(labels), bool)
+    chosen[order[::2]] = True
+    return chosen
+
+
+def _tally(
+    parts: Sequence[Part],
+    columns: Sequence[Column],
+    labels: NDArray[np.integer],
+    n_clusters: int,
+    rows: NDArray[np.intp],
+) -> Tally:
+    hits = np.zeros((n_clusters + 1, len(parts)), np.int64)
+    for j in {part.column for part in parts}:
+        counts = bin_counts(columns[j].take(rows), labels[rows], n_clusters)
+        own = [i for i, part in enumerate(parts) if part.column == j]
+        hits[:, own] = counts @ np.stack([parts[i].bins for i in own], axis=1)
+    return Tally(hits, np.bincount(np.where(labels[rows] < 0, n_clusters, labels[rows]), minlength=n_clusters + 1))
+
+
+def _parts(j: int, column: Column) -> list[Part]:
+    """What can be claimed of a column: its common values, levels of numbers, and missing cells."""
+    if column.kind == "text":
+        return []
+    n, name = column.n_bins, plain_name(column.name)
+    counts = np.bincount(column.bins, minlength=n + 1)
+    total = max(1, int(counts[:n].sum()))
+    bins, found = np.arange(n + 1), []
+    if counts[n]:
+        found.append(Part(j, f"{name} missing", bins == n))
+    if n < 2:
+        return found
+    for b in np.flatnonzero(counts[:n] >= COMMON * total):
+        cells = column.values[column.bins == b] if column.ordered else np.zeros(1)
+        value = _shown(cells[0], column) if column.ordered else column.levels[b]
+        if value == OTHERS or (cells != cells[0]).any():
+            continue
+        found.append(Part(j, _value_words(column.name, value), bins == b))
+        if not column.ordered and n > 2:
+            found.append(Part(j, f"not {_value_words(column.name, value)}", (bins != b) & (bins < n), negated=True))
+        if column.kind == "number" and b == 0:
+            found.append(Part(j, f"{name} above {value}", (bins > 0) & (bins < n)))
+    if column.ordered:
+        rank = np.append((np.cumsum(counts[:n]) - counts[:n] / 2.0) / total, np.nan)  # of the middle of each bin
+        for level, (low, high) in LEVELS.items():
+            inside = (rank >= low) & (rank <= high)
+            if 0 < counts[inside].sum() <= min(high - low + WIDER, WIDEST) * total:
+                *qualified, word = level.split()
+                words = " ".join([*qualified, DATES[word] if column.kind == "date" else word, name])
+                found.append(Part(j, words, inside, negated="not" in qualified))
+    return found
+
+
+def plain_name(column: str) -> str:
+    """The name of a column as ordinary words, without a unit at the end.
+
+    Examples
+    --------
+    >>> [plain_name(name) for name in ("flipper_length_mm", "PetalWidth", "Total.Price", "age", "m")]
+    ['flipper length', 'petal width', 'total price', 'age', 'm']
+    """
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", re.sub(r"[_.\s]+", " ", column)).strip().split()
+    if len(words) > 1 and words[-1].strip("()[]").lower() in UNITS:
+        words = words[:-1]
+    return _cut(" ".join(word if word.isupper() else word.lower() for word in words) or column)
+
+
+def _value_words(column: str, value: str) -> str:
+    """A value by itself if it is a clear word, else the column and the value."""
+    if value in ("true", "false"):
+        return plain_name(column) if value == "true" else f"not {plain_name(column)}"
+    telling = len(value) > 2 and not re.fullmatch(r"[-+\d.,:/ ]+|yes|none|other|unknown|nan|n/a", value.lower())
+    return _cut(value) if telling else f"{plain_name(column)} {value}"
+
+
+def _shown(value: float, column: Column) -> str:
+    return as_date(86_400.0 * round(value / 86_400.0)) if column.kind == "date" else short_number(value)
+
+
+def _cut(text: str, most: int = 30) -> str:
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"

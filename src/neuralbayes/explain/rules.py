@@ -1,0 +1,264 @@
+"""Rules that set a cluster apart from the rest: at most three conditions, all of which must hold.
+
+Given the other conditions of a rule, the best interval of a column, or the best set of values of a category, is found
+exactly (:func:`_best_intervals`, :func:`_best_values`). A beam search adds conditions; then each condition is optimised
+again while the others are fixed, until F1 stops improving.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neuralbayes.explain.columns import Column
+from neuralbayes.explain.conditions import Condition, Mask, condition_of, rounder
+from neuralbayes.explain.information import column_information
+
+MAX_CONDITIONS = 3
+MAX_ROWS, ROWS_A_CLUSTER = 4_000, 200
+"""Maximum number of rows, drawn at random, to search rules on: the larger of a total and a number per cluster.
+Precision and recall are measured on all rows."""
+
+MAX_COLUMNS = 30
+"""Maximum number of columns to make the rule of a cluster of: the most informative about it."""
+
+MAX_VALUES = 4
+"""Maximum number of values of a category that a condition names or excludes."""
+
+BEAM, IMPROVED = 6, 3
+"""Number of rules to keep at each length, and to optimise again."""
+
+ROUNDS = 3
+"""Maximum number of passes that optimise all conditions again."""
+
+GAIN = 0.01
+"""Minimum gain of F1 for one more condition, since shorter rules are easier to read."""
+
+LOST = 0.002
+"""Maximum loss of F1 for a rounder threshold."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Conditions that must all hold, with the precision and the recall of the rule for the rows of a cluster."""
+
+    conditions: tuple[Condition, ...]
+    precision: float
+    recall: float
+
+    @property
+    def f1(self) -> float:
+        """Harmonic mean of precision and recall."""
+        total = self.precision + self.recall
+        return 2.0 * self.precision * self.recall / total if total else 0.0
+
+    def __str__(self) -> str:
+        return " and ".join(map(str, self.conditions))
+
+    def holds(self, columns: Sequence[Column]) -> Mask:
+        """Which rows satisfy the rule."""
+        by_name = {column.name: column for column in columns}
+        return np.asarray(np.all([condition.holds(by_name[condition.column]) for condition in self.conditions], axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class Draft:
+    """A rule in bins: for each condition a column by number and its allowed bins."""
+
+    parts: tuple[tuple[int, Mask], ...]
+    f1: float
+
+
+def find_rules(
+    columns: Sequence[Column], labels: NDArray[np.integer], n_clusters: int, *, random_state: int = 0
+) -> list[Rule | None]:
+    """Find a rule for each cluster; None if it has no rows or all rows, or if no column varies.
+
+    Parameters
+    ----------
+    columns : sequence of Column
+    labels : ndarray of shape (n_rows,)
+        From 0 to n_clusters - 1; rows labelled -1 are in no cluster.
+    n_clusters, random_state : int
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from neuralbayes.explain.columns import as_columns
+    >>> frame = pd.DataFrame({"mass": [3.1, 3.4, 3.9, 5.2, 5.4, 5.8], "sex": ["f", "m", "f", "m", "f", "m"]})
+    >>> [str(rule) for rule in find_rules(as_columns(frame), np.array([0, 0, 0, 1, 1, 1]), 2)]
+    ['mass ≤ 5', 'mass > 5']
+    """
+    usable = [column for column in columns if column.kind != "text" and (column.bins != column.bins[:1]).any()]
+    if not usable:
+        return [None] * n_clusters
+    drawn = np.random.default_rng(random_state).permutation(len(labels))
+    drawn = np.sort(drawn[: max(MAX_ROWS, ROWS_A_CLUSTER * n_clusters)])
+    searched, own = [column.take(drawn) for column in usable], labels[drawn]
+    told = np.stack([column_information(column, own, n_clusters) for column in searched])  # (n_columns, n_clusters)
+    rules: list[Rule | None] = []
+    for k in range(n_clusters):
+        members = labels == k
+        if not 0 < members.sum() < len(labels):
+            rules.append(None)
+            continue
+        best = np.sort(np.argsort(-told[:, k], kind="stable")[:MAX_COLUMNS])
+        chosen = [searched[j] for j in best]
+        draft = _search(chosen, own == k)
+        there = [np.bincount(column.bins, minlength=column.n_bins + 1) > 0 for column in chosen]
+        conditions = tuple(condition_of(chosen[j], allowed, there[j]) for j, allowed in draft.parts)
+        rounded = _rounded(Rule(conditions, 0.0, 0.0), chosen, own == k)
+        rules.append(_measured(rounded, usable, members))
+    return rules
+
+
+def _search(columns: Sequence[Column], members: Mask) -> Draft:
+    """The shortest rule that is nearly as good as longer ones."""
+    bins = np.stack([column.bins for column in columns], axis=1)
+    beam = _extended(columns, bins, members, Draft((), 0.0))
+    best = beam[0]
+    for length in range(2, min(MAX_CONDITIONS, len(columns)) + 1):
+        longer = sorted(
+            (found for draft in beam for found in _extended(columns, bins, members, draft)), key=lambda one: -one.f1
+        )
+        improved = [_improved(columns, bins, members, draft) for draft in longer[:IMPROVED]]
+        beam = sorted([*improved, *longer[IMPROVED:BEAM]], key=lambda draft: -draft.f1)
+        if beam[0].f1 >= best.f1 + GAIN * (length - len(best.parts)):
+            best = beam[0]
+    return best
+
+
+def _extended(columns: Sequence[Column], bins: NDArray[np.int64], members: Mask, draft: Draft) -> list[Draft]:
+    """Add one condition on a column that the rule does not use yet; returns the best rules first."""
+    found = _conditions(columns, bins, members, draft.parts)
+    found = sorted(found, key=lambda scored: -scored[0])[:BEAM]
+    return [Draft((*draft.parts, part), f1) for f1, part in found]
+
+
+def _improved(columns: Sequence[Column], bins: NDArray[np.int64], members: Mask, draft: Draft) -> Draft:
+    """Optimise each condition with the others fixed, until F1 stops improving."""
+    parts, best = list(draft.parts), draft.f1
+    for _ in range(ROUNDS):
+        before = best
+        for i in range(len(parts)):
+            found = _conditions(columns, bins, members, [*parts[:i], *parts[i + 1 :]])
+            f1, part = max(found, key=lambda scored: scored[0])
+            if f1 > best + 1e-9:
+                parts[i], best = part, f1
+        if best <= before + 1e-9:
+            break
+    return Draft(tuple(parts), best)
+
+
+def _conditions(
+    columns: Sequence[Column], bins: NDArray[np.int64], members: Mask, parts: Sequence[tuple[int, Mask]]
+) -> list[tuple[float, tuple[int, Mask]]]:
+    """The best condition on each column that `parts` do not use, with F1 of the rule of both."""
+    within = np.logical_and.reduce([allowed[bins[:, j]] for j, allowed in parts]) if parts else np.ones(len(bins), bool)
+    taken = {j for j, _ in parts}
+    free = [j for j in range(len(columns)) if j not in taken]
+    width = max(column.n_bins for column in columns) + 1
+    flat = bins[within][:, free] + np.arange(len(free)) * width
+    own = members[within]
+    size = np.bincount(flat.ravel(), minlength=len(free) * width).reshape(len(free), width)
+    hits = np.bincount(flat[own].ravel(), minlength=len(free) * width).reshape(len(free), width)
+    wanted = float(members.sum())
+    found = []
+    ordered = np.array([columns[j].ordered for j in free])
+    last = np.array([columns[j].n_bins for j in free])
+    intervals = iter(_best_intervals(hits[ordered], size[ordered], last[ordered], wanted))
+    for i, j in enumerate(free):
+        n = columns[j].n_bins + 1
+        f1, allowed = next(intervals) if ordered[i] else _best_values(hits[i, :n], size[i, :n], wanted)
+        found.append((f1, (j, allowed)))
+    return found
+
+
+def _best_intervals(
+    hits: NDArray[np.int64], size: NDArray[np.int64], missing: NDArray[np.int64], wanted: float
+) -> Iterator[tuple[float, Mask]]:
+    r"""The interval of bins, or the bin of missing cells, with the highest F1 in each column, by Dinkelbach's method.
+
+    F1 is :math:`\max_I 2 h(I) / (w + s(I))` with h hits among s rows, w wanted. It is at least f where
+    :math:`\max_I \sum_{b \in I} (2 h_b - f s_b) \ge f w`: a largest sum of neighbours, found with cumulative sums.
+
+    Parameters
+    ----------
+    hits, size : ndarray of shape (n_columns, n_bins)
+        Members, and all rows, in each bin; bins after `missing` are empty.
+    missing : ndarray of shape (n_columns,)
+        The bin of missing cells.
+    wanted : float
+        Number of members.
+    """
+    rows = np.arange(len(hits))
+    lost = hits[rows, missing], size[rows, missing]
+    hits, size = hits.copy(), size.copy()
+    hits[rows, missing] = size[rows, missing] = 0
+    ends = np.zeros((2, len(hits), hits.shape[1] + 1))
+    ends[0, :, 1:], ends[1, :, 1:] = np.cumsum(hits, axis=1), np.cumsum(size, axis=1)
+    f1 = 2.0 * ends[0, :, -1] / (wanted + ends[1, :, -1])  # of the interval of all bins
+    first, last = np.zeros(len(hits), np.intp), missing.astype(np.intp)
+    for _ in range(20):  # converges in about four steps
+        height = 2.0 * ends[0] - f1[:, None] * ends[1]
+        lowest = np.minimum.accumulate(height, axis=1)
+        stop = (height[:, 1:] - lowest[:, :-1]).argmax(axis=1) + 1
+        start = np.where(np.arange(height.shape[1]) < stop[:, None], height, np.inf).argmin(axis=1)
+        inside = ends[:, rows, stop] - ends[:, rows, start]
+        better = 2.0 * inside[0] / (wanted + inside[1])
+        grown = better > f1 + 1e-12
+        first, last, f1 = np.where(grown, start, first), np.where(grown, stop, last), np.where(grown, better, f1)
+        if not grown.any():
+            break
+    for i, n in enumerate(missing):
+        f1_missing = 2.0 * float(lost[0][i]) / (wanted + float(lost[1][i]))
+        allowed = np.zeros(n + 1, bool)
+        if f1_missing > f1[i]:
+            allowed[n] = True
+        else:
+            allowed[first[i] : min(last[i], n)] = True
+        yield max(f1_missing, float(f1[i])), allowed
+
+
+def _best_values(hits: NDArray[np.int64], size: NDArray[np.int64], wanted: float) -> tuple[float, Mask]:
+    """The best set of values, including missing, that names few values or excludes few."""
+    order = np.argsort(-hits / np.maximum(size, 1), kind="stable")
+    f1 = 2.0 * np.cumsum(hits[order]) / (wanted + np.cumsum(size[order]))
+    n = np.arange(1, len(hits) + 1)
+    f1[(n > MAX_VALUES) & (n < int((size > 0).sum()) - MAX_VALUES)] = -1.0
+    best = int(f1.argmax())
+    allowed = np.zeros(len(hits), bool)
+    allowed[order[: best + 1]] = True
+    return float(f1[best]), allowed
+
+
+def _measured(rule: Rule, columns: Sequence[Column], members: Mask) -> Rule:
+    claimed = rule.holds(columns)
+    right = float((claimed & members).sum())
+    return replace(rule, precision=right / max(1, int(claimed.sum())), recall=right / max(1, int(members.sum())))
+
+
+def _rounded(rule: Rule, columns: Sequence[Column], members: Mask) -> Rule:
+    """Round each threshold as far as F1 allows, or drop it."""
+    by_name = {column.name: column for column in columns}
+    best = _measured(rule, columns, members)
+    least = best.f1 - LOST
+    for i, condition in enumerate(rule.conditions):
+        column = by_name[condition.column]
+        for bound, other in (("low", "high"), ("high", "low")):
+            value = getattr(condition, bound)
+            if value is None:
+                continue
+            unbounded = [] if getattr(best.conditions[i], other) is None else [None]
+            for candidate in [*unbounded, *rounder(value, column)]:
+                old = best.conditions[i]
+                changed = replace(old, low=candidate) if bound == "low" else replace(old, high=candidate)
+                conditions = (*best.conditions[:i], changed, *best.conditions[i + 1 :])
+                found = _measured(replace(best, conditions=conditions), columns, members)
+                if found.f1 >= least and changed.holds(column).any():
+                    best = found
+                    break
+    return best

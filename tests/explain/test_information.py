@@ -1,0 +1,37 @@
+"""Information of a column about clusters, by hand, and the evidence of a cell."""
+
+import numpy as np
+import pandas as pd
+
+from neuralbayes.explain.columns import as_columns, number_column
+from neuralbayes.explain.information import column_information, membership_information, row_evidence
+
+
+def test_information_is_that_of_a_fair_division():
+    labels = np.repeat([0, 1], 500)
+    column = number_column("x", labels + np.random.default_rng(0).random(1000) / 2)
+    np.testing.assert_allclose(column_information(column, labels, 2), np.log(2), atol=0.01)
+
+
+def test_a_cluster_without_a_rest_and_a_single_bin_tell_nothing():
+    assert membership_information(np.array([5, 0]), np.array([0, 0])) == 0.0
+    assert membership_information(np.array([5, 0]), np.array([5, 0])) == 0.0
+
+
+def test_noise_tells_nothing():
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 3, 300)
+    assert not column_information(number_column("x", rng.normal(size=300)), labels, 3).any()
+
+
+def test_rows_in_no_cluster_belong_to_the_rest():
+    x = np.repeat([0.0, 1.0], 50)
+    labels = np.repeat([0, -1], 50)
+    np.testing.assert_allclose(column_information(number_column("x", x), labels, 1), np.log(2) - 1 / 200)
+
+
+def test_evidence_is_the_logarithm_of_smoothed_shares():
+    cells = ["a"] * 8 + ["b"] * 2 + ["a"] * 2 + ["b"] * 8
+    (logs,) = row_evidence(as_columns(pd.DataFrame({"c": cells})), np.repeat([0, 1], 10), 2)
+    np.testing.assert_allclose(np.exp(logs[0, :2]), [8.5 / 11, 2.5 / 11])  # half a row is added to each value
+    assert np.isfinite(logs).all()
