@@ -194,6 +194,31 @@ def _apart(cost: Array, pairs: Labels) -> Labels:
     return labels
 
 
+def class_numbers(known: ArrayLike, n_rows: int) -> tuple[Labels, list[str]]:
+    """Number the known classes in the order of their names; numbers are kept as they are, without names.
+
+    Examples
+    --------
+    >>> class_numbers(["dog", None, "cat", ""], 4)
+    (array([ 1, -1,  0, -1]), ['cat', 'dog'])
+    >>> class_numbers([1, -1, 0], 3)
+    (array([ 1, -1,  0]), [])
+    """
+    array = np.asarray(known)
+    if array.dtype.kind in "iu" or array.shape != (n_rows,):
+        return array, []
+    if array.dtype.kind == "f" and not np.isnan(array).any():
+        return array, []
+    missing = np.array([cell is None or cell != cell or cell == "" for cell in array.tolist()])
+    if array.dtype.kind == "f":
+        return np.where(missing, UNKNOWN, np.nan_to_num(array)).astype(np.int64), []
+    words = np.array([str(cell) for cell in array[~missing].tolist()])
+    names, numbers = np.unique(words, return_inverse=True)
+    result = np.full(n_rows, UNKNOWN)
+    result[~missing] = numbers
+    return result, names.tolist()
+
+
 def make_hints(
     n_rows: int,
     *,

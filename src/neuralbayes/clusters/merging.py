@@ -116,12 +116,23 @@ def separation(p_zx: NDArray[np.floating], neighbors: NDArray[np.integer], weigh
     >>> separation(np.eye(2)[[0, 0, 1, 1]], np.array([[1], [0], [3], [2]]))
     array([0.69314718, 0.69314718])
     """
-    near = mean_of_neighbors(p_zx, neighbors).astype(np.float64)
-    rest = near.sum(axis=1, keepdims=True) - near
-    share = np.full(len(near), 1.0 / len(near)) if weight is None else weight / weight.sum()
-    mass, of_rest = share @ near, share @ rest
+    return divergence(mean_of_neighbors(p_zx, neighbors), weight)
+
+
+def divergence(p_zx: NDArray[np.floating], weight: Array | None = None) -> Array:
+    """Jensen-Shannon divergence between each cluster and the rest, as :func:`neuralbayes.js_divergence` of an array.
+
+    Examples
+    --------
+    >>> divergence(np.eye(2))
+    array([0.69314718, 0.69314718])
+    """
+    p_zx = p_zx.astype(np.float64)
+    rest = p_zx.sum(axis=1, keepdims=True) - p_zx
+    share = np.full(len(p_zx), 1.0 / len(p_zx)) if weight is None else weight / weight.sum()
+    mass, of_rest = share @ p_zx, share @ rest
     divided = (mass > 0.0) & (of_rest > 0.0)
-    f, g = near / np.where(divided, mass, 1.0), rest / np.where(divided, of_rest, 1.0)
+    f, g = p_zx / np.where(divided, mass, 1.0), rest / np.where(divided, of_rest, 1.0)
     overlap = 0.5 * share @ ((f + g) * np.log(np.maximum(f + g, 1e-300)) - xlogy(f, f) - xlogy(g, g))  # Theorem 3
     return np.where(divided, (np.log(2.0) - overlap).clip(0.0, np.log(2.0)), 0.0)
 

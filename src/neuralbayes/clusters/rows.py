@@ -379,13 +379,14 @@ def fit_network(
     import torch
 
     from neuralbayes.clusters import training
+    from neuralbayes.system.devices import computing_on
 
     n_clusters, n_dimensions = shares.shape[1], points.shape[1]
     n_hidden = n_hidden or training.consensus_width(n_dimensions, n_clusters)
     inputs = torch.from_numpy(points).float()
     radius = torch.from_numpy(training.RADIUS * farthest).float()
     n_products = training.BATCH_SIZE * (n_dimensions + n_hidden + n_clusters) * n_hidden
-    with training.seeded(rng, n_products if body is None else np.inf):
+    with computing_on(device), training.seeded(rng, n_products if body is None else np.inf):
         network = training.state_network(body, inputs[:2], n_clusters, n_hidden)
         trained = training.train_from_votes(
             network,

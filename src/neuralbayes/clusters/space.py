@@ -77,6 +77,10 @@ class Frame:
         centered = np.clip(self.features(rows), self.lower, self.upper) - self.center
         return centered @ self.basis if self.basis.ndim == 2 else centered * self.basis
 
+    def after(self, reduction: Array | None, unit: bool) -> Frame:
+        """The frame of rows that are reduced, or scaled to unit length, before."""
+        return replace(self, reduction=reduction, unit=unit)
+
     def then(self, matrix: Array) -> Frame:
         """The frame followed by a product with a matrix."""
         return replace(self, basis=self.basis @ matrix)

@@ -205,6 +205,7 @@ def update_clusters(
     max_iter: int | None,
     n_neighbors: int,
     objective: Objective | None,
+    device: str,
     rng: np.random.RandomState,
     verbose: bool,
 ) -> Update:
@@ -220,7 +221,7 @@ def update_clusters(
         The new group of each new row, or -1 if it is in no new group.
     floor : ndarray of shape (n_dimensions, n_dimensions)
         Covariance of the rounding of the columns.
-    max_iter, n_neighbors, objective, rng, verbose
+    max_iter, n_neighbors, objective, device, rng, verbose
         As in :func:`neuralbayes.clusters.rows.fit_rows`.
     """
     n_more = int(groups.max(initial=-1)) + 1
@@ -240,9 +241,12 @@ def update_clusters(
     if isinstance(posterior, Quadratic):
         updated = maximize(points, target, floor)
     elif isinstance(posterior, Network) and n_clusters + n_more > 1:
-        updated, trained = _trained(
-            posterior, grown, points, distances[:, -1], target, kept, max_iter, objective, rng, verbose
-        )
+        from neuralbayes.system.devices import computing_on
+
+        with computing_on(device):
+            updated, trained = _trained(
+                posterior, grown, points, distances[:, -1], target, kept, max_iter, objective, rng, verbose
+            )
     if len(grown) == grown.shape[1]:  # one state per cluster: restore the calibration
         updated = updated.divided(temperature(updated.logits(points[kept]) @ grown, target[kept]))
     p_states = softmax(updated.logits(points), axis=1)

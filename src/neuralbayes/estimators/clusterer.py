@@ -6,14 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
+from scipy.special import softmax
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor, nn
 
-from neuralbayes.bayes import js_divergence
-from neuralbayes.data.sources import ImageSource
 from neuralbayes.estimators.attributes import (
     Check,
     array,
@@ -21,34 +18,29 @@ from neuralbayes.estimators.attributes import (
     columns,
     count,
     names,
-    number,
-    numbers,
     shape_or_none,
 )
-from neuralbayes.estimators.inputs import Rows, SparseRows, as_fitted
+from neuralbayes.estimators.inputs import Rows, Samples, as_fitted, n_rows, read
 from neuralbayes.estimators.persistence import SavedEstimator
-from neuralbayes.training.inference import in_blocks
+from neuralbayes.training.progress import progress
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Array = NDArray[Any]
-Samples = Array | SparseRows | ImageSource
 
 TYPICAL_OF, N_TYPICAL = 10_000, 5
-"""Maximum number of rows, drawn at random, to find typical rows among, and number of these per cluster."""
+"""Number of rows, drawn at random, among which `fit` ranks the most typical ones, and how many it keeps per cluster."""
 
 
 class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, SavedEstimator):  # type: ignore[misc]
-    """A clusterer whose `module_` returns the logits of p(z|x), one per cluster.
+    """A clusterer with p(z|x).
 
-    A subclass fits the module and passes it to `_keep`. `device` is one of its parameters.
+    A subclass defines `_points` and `_logits`, and calls `_keep` in `fit`.
     """
 
-    device: str
-
     _block: ClassVar[int] = 2000
-    """Samples per forward pass."""
+    """Samples that are read at once."""
 
     _fitted: ClassVar[dict[str, Check]] = {
         "labels_": array("i", 1),
@@ -56,10 +48,6 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         "n_dimensions_": count,
         "prior_": array("f", 1),
         "separation_": array("f", 1),
-        "objective_": number,
-        "loss_curve_": numbers,
-        "n_iter_": count,
-        "n_hidden_": count,
         "image_shape_": shape_or_none,
         "n_features_in_": count,
         "prototypes_": array("i", 2),
@@ -69,6 +57,14 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         "selection_": columns,
         "vectorizer_": lambda value: hasattr(value, "encoders_"),  # already checked by its own reader
     }
+
+    def _points(self, samples: Any) -> Array:
+        """Coordinates of some samples, as `read` returns them: (n, ...) -> (n, n_dimensions_)."""
+        raise NotImplementedError
+
+    def _logits(self, samples: Any) -> Array:
+        """Logarithms of p(z|x), up to a constant of each sample: (n, ...) -> (n, n_clusters_)."""
+        raise NotImplementedError
 
     def transform(self, X: Rows) -> Array:
         """Return the logits of p(z|x).
@@ -96,7 +92,7 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         ndarray of shape (n_samples, n_clusters_); rows sum to 1.
         """
         check_is_fitted(self)
-        return self._over_blocks(lambda logits: logits.softmax(dim=1), self._samples(X))
+        return self._over_blocks(lambda logits: softmax(logits, axis=1), self._samples(X))
 
     def predict(self, X: Rows) -> NDArray[np.int64]:
         """Return the most probable cluster of each sample.
@@ -125,8 +121,9 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         float
             In nats, from 0 to log 2. Higher is better. It is 0 if there is a single cluster.
         """
-        p_zx = torch.from_numpy(self.predict_proba(X))
-        return float(js_divergence(p_zx).mean()) if self.n_clusters_ > 1 else 0.0
+        from neuralbayes.clusters.merging import divergence
+
+        return float(divergence(self.predict_proba(X)).mean())
 
     def describe(self, X: Any = None) -> pd.DataFrame:
         """Describe what sets each cluster apart, as a data frame.
@@ -192,41 +189,30 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
 
     def _keep(
         self,
-        module: nn.Module,
         samples: Samples,
+        n_clusters: int,
         verbose: bool,
         *,
-        weight: NDArray[np.float64] | None = None,
+        weight: Array | None = None,
         named: NDArray[np.int64] | None = None,
     ) -> NDArray[np.intp]:
-        """Label the samples with the module, and return the clusters sorted by size, the largest first.
+        """Label the samples, keep labels, prior and the most typical rows, and return the clusters sorted by size.
 
-        Clusters in `named` keep their numbers.
+        The caller sorts its parameters in this order afterwards. Clusters in `named` keep their numbers.
         """
-        self.module_: Any = module.eval().requires_grad_(False)
-        module, place = self._working_module()
-        total = torch.zeros(())
+        total = np.zeros(n_clusters)
 
-        def label(rows: NDArray[np.int64]) -> Tensor:
-            nonlocal total
-            p_zx = module(tensor_of(samples, rows).to(place)).softmax(dim=1).cpu()
-            counted = p_zx.double() if weight is None else p_zx.double() * torch.from_numpy(weight[rows])[:, None]
-            total = total + counted.sum(dim=0)
-            labels: Tensor = p_zx.argmax(dim=1)
+        def label(logits: Array, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+            p_zx = softmax(logits, axis=1)
+            np.add(total, p_zx.sum(axis=0) if weight is None else weight[rows] @ p_zx, out=total)
+            labels: NDArray[np.int64] = p_zx.argmax(axis=1)
             return labels
 
-        labels: NDArray[np.int64] = in_blocks(
-            label, len(samples), block=self._block, description="blocks labelled", verbose=verbose
-        )
-        prior = total.numpy() / (len(samples) if weight is None else weight.sum())
-        order = np.argsort(-prior, kind="stable")
-        if named is not None and len(named):
-            others = order[~np.isin(order, named)]
-            order = np.arange(len(order))
-            order[~np.isin(order, named)] = others
-        self.n_clusters_ = len(order)
+        labels = self._in_blocks(lambda some, rows: label(self._logits(some), rows), samples, verbose)
+        order = largest_first(total, named)
+        self.n_clusters_ = n_clusters
         self.labels_ = np.argsort(order)[labels]
-        self.prior_ = prior[order]
+        self.prior_ = total[order] / (len(labels) if weight is None else weight.sum())
         self._keep_typical(samples)
         return order
 
@@ -235,7 +221,7 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         from neuralbayes.explain.prototypes import rank_members, some
 
         rows = some(np.arange(len(self.labels_)), TYPICAL_OF, np.random.default_rng(0))
-        points = np.asarray(self.module_.normalize(tensor_of(samples, rows)).flatten(1))
+        points = self._points(read(samples, rows))
         self.prototypes_ = np.full((self.n_clusters_, N_TYPICAL), -1, np.int64)
         for k, ranked in enumerate(rank_members(points, self.labels_[rows], self.n_clusters_)):
             self.prototypes_[k, : len(ranked)] = rows[ranked[:N_TYPICAL]]
@@ -245,27 +231,32 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         return as_fitted(self, X, self.image_shape_)
 
     def _labels(self, samples: Samples) -> NDArray[np.int64]:
-        return self._over_blocks(lambda logits: logits.argmax(dim=1), samples)
+        return self._over_blocks(lambda logits: logits.argmax(axis=1), samples)
 
-    def _working_module(self) -> tuple[nn.Module, torch.device]:
-        """`module_`, or a copy of it, on the device for computation."""
-        from neuralbayes.system.devices import device_of, torch_device, working_copy
-
-        module = working_copy(self.module_, torch_device(self.device))
-        return module, device_of(module)
-
-    def _over_blocks(self, function: Callable[[Tensor], Tensor], samples: Samples, verbose: bool = False) -> Array:
+    def _over_blocks(self, function: Callable[[Array], Array], samples: Samples) -> Array:
         """Apply `function` to the logits of all samples, one block at a time, in the precision of the rows."""
-        single = isinstance(samples, np.ndarray | SparseRows) and samples.dtype != np.float64
-        module, place = self._working_module()
+        single = hasattr(samples, "dtype") and samples.dtype != np.float64
 
-        def of_block(rows: NDArray[np.int64]) -> Tensor:
-            found = function(module(tensor_of(samples, rows).to(place)))
-            return found.float() if single and found.is_floating_point() else found
+        def of_block(some: Any, rows: NDArray[np.int64]) -> Array:
+            found = function(self._logits(some))
+            return found.astype(np.float32) if single and found.dtype.kind == "f" else found
 
-        return in_blocks(of_block, len(samples), block=self._block, description="blocks labelled", verbose=verbose)
+        return self._in_blocks(of_block, samples)
 
-    def _check_fitted(self, weights: Mapping[str, Tensor]) -> None:
+    def _in_blocks(
+        self, function: Callable[[Any, NDArray[np.int64]], Array], samples: Samples, verbose: bool = False
+    ) -> Array:
+        """Apply `function` to all samples and their indices, one block at a time."""
+        n = n_rows(samples)
+        blocks = [np.arange(start, min(start + self._block, n)) for start in range(0, max(n, 1), self._block)]
+        parts = []
+        with progress(len(blocks), description="blocks labelled", enabled=verbose) as display:
+            for rows in blocks:
+                parts.append(function(read(samples, rows), rows))
+                display.advance(samples=len(rows))
+        return np.concatenate(parts)
+
+    def _check_fitted(self, weights: Mapping[str, Any]) -> None:
         check_features(self)
         vectorizer = getattr(self, "vectorizer_", None)
         if vectorizer is not None and len(vectorizer.get_feature_names_out()) != self.n_features_in_:
@@ -286,18 +277,17 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         return int(self.n_clusters_)
 
 
-def tensor_of(samples: Samples, indices: NDArray[np.int64]) -> Tensor:
-    """The samples at some indices: rows in float32 or float64, possibly sparse; images (n, C, H, W) in [0, 1]."""
-    if isinstance(samples, SparseRows):
-        return samples.read(_slice_of(indices))
-    if not isinstance(samples, np.ndarray):
-        return torch.from_numpy(samples.read(indices)).permute(0, 3, 1, 2).float() / 255.0
-    rows = torch.from_numpy(np.array(samples[_slice_of(indices)]))  # copy: a mapped file must not be written to
-    return rows.float() if rows.dtype == torch.float16 else rows
+def largest_first(sizes: Array, named: NDArray[np.int64] | None = None) -> NDArray[np.intp]:
+    """Clusters sorted by their size, the largest first; those in `named` keep their numbers.
 
-
-def _slice_of(indices: NDArray[np.int64]) -> NDArray[np.int64] | slice:
-    """Convert consecutive indices to a slice, which is read in one piece."""
-    if len(indices) and (np.diff(indices) == 1).all():
-        return slice(int(indices[0]), int(indices[-1]) + 1)
-    return indices
+    Examples
+    --------
+    >>> largest_first(np.array([0.1, 0.6, 0.3])), largest_first(np.array([0.1, 0.6, 0.3]), np.array([0]))
+    (array([1, 2, 0]), array([0, 1, 2]))
+    """
+    order = np.argsort(-sizes, kind="stable")
+    if named is not None and len(named):
+        others = order[~np.isin(order, named)]
+        order = np.arange(len(order))
+        order[~np.isin(order, named)] = others
+    return order

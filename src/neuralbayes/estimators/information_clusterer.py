@@ -1,104 +1,117 @@
-"""Clusters that may touch, by mutual information, as a scikit-learn clusterer."""
+"""Clusters that may touch, as a scikit-learn clusterer."""
 
 from __future__ import annotations
 
-import copy
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
-import torch
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import logsumexp, softmax
 from sklearn.base import _fit_context
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
-from torch import Tensor, nn
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from neuralbayes import clusters
-from neuralbayes.clusters.known import least_number
-from neuralbayes.estimators.attributes import Check, count, numbers, one_of
-from neuralbayes.estimators.clusterer import Array, Samples, tensor_of
-from neuralbayes.estimators.feature_spaces import features_for, stack_spaces
-from neuralbayes.estimators.inputs import Rows, SparseRows, as_any_rows, as_images, check_directions
-from neuralbayes.estimators.row_layers import METRICS, fit_row_layer
-from neuralbayes.estimators.sample_hints import as_hints
-from neuralbayes.estimators.updatable_clusterer import UpdatableClusterer
-from neuralbayes.estimators.vectorized import VECTORIZER
-from neuralbayes.networks.rows import RowLayer
-from neuralbayes.networks.states import StateNetwork, WithStates
-from neuralbayes.objectives import Objective
-from neuralbayes.system.devices import on_own_device
+from neuralbayes.clusters.known import Hints, class_numbers, least_number, make_hints
+from neuralbayes.clusters.merging import check_linkage, cut
+from neuralbayes.clusters.posterior import Network, Posterior, Quadratic
+from neuralbayes.clusters.reduction import fit_reduction
+from neuralbayes.clusters.rows import TABLE_ROWS, RowFit, fit_rows, kind_of
+from neuralbayes.clusters.space import Frame, rounding_variance
+from neuralbayes.clusters.typicality import Typicality
+from neuralbayes.clusters.update import MAX_RESERVOIR, find_new_groups, mixed_reservoir, update_clusters
+from neuralbayes.estimators.attributes import Check, array, count, number, numbers, one_of
+from neuralbayes.estimators.clusterer import Array, Clusterer
+from neuralbayes.estimators.inputs import (
+    VECTORIZER,
+    Rows,
+    Samples,
+    as_any_rows,
+    as_images,
+    check_directions,
+    features_for,
+    n_rows,
+    read,
+    stack_spaces,
+)
 
 if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+    from neuralbayes.clusters.images import ImageFit
     from neuralbayes.estimators.table_vectorizer import TableVectorizer
+    from neuralbayes.objectives import Objective
+
+KINDS = ("table", "embeddings", "pixels", "images")
+METRICS = ("euclidean", "cosine")
+
+TYPICAL_ROWS = 25_000
+"""Maximum number of samples that `typicality` is fitted to."""
 
 
-class InformationClusterer(UpdatableClusterer):
-    """Cluster rows, embeddings or images by maximising mutual information.
+class InformationClusterer(Clusterer):
+    """Cluster rows, embeddings or images by the consensus of simple methods, and by mutual information.
 
-    A network is trained to maximise I(x; z), while p(z|x) must be robust to small adversarial steps. The result depends
-    on the start:
+    What the samples are decides the way, and `kind_` says it:
 
-    - Rows start from the consensus of several mixtures and a neighbour graph, in units of the noise between neighbours.
-    - Images start from several states per cluster. With "mlp", p(z|x) must also be robust to small rotations, scalings,
-      shears and shifts; states are merged so that few images change their cluster when transformed in this way, and the
-      merged clusters are trained. If such transformations matter, as for the hands of a clock, pass the pixels as rows
-      with ``start="states"``, which merges states that are often neighbours.
+    - *Tables*: mixtures in four scalings of the columns vote, and p(z|x) is the softmax of a quadratic function, fitted
+      to their consensus. This takes a fraction of a second.
+    - *Embeddings*, which are rows of equal length or of many dense columns of one scale: k-means and a graph vote, and a
+      network improves their consensus: it maximises I(x; z), while p(z|x) must be robust to small adversarial steps.
+    - *Pixels*, which are many columns that resemble their neighbours: votes as for tables and embeddings, and a network.
+    - *Images*: a network of several states per cluster is trained with the same objective, while p(z|x) must also be
+      robust to small rotations, scalings, shears and shifts. States that share transformed images are merged.
 
-    The cost is dominated by the `max_iter` training steps and hardly depends on the number of samples. To certify that
-    clusters are disjoint, use :class:`neuralbayes.ManifoldLabeler`.
+    To certify that clusters are disjoint, use :class:`neuralbayes.ManifoldLabeler`.
 
     Parameters
     ----------
     n_clusters : int or "auto", default="auto"
-        Number of clusters. For rows, "auto" splits them wherever held-out rows confirm a valley of low density. For
-        images, it maximises the entropy of the clusters minus the variation of information between images and their
-        transformed versions, and uses the smallest number within 2 % of the maximum. From states without
-        transformations, it uses the number at the largest drop in affinity between merges.
-    start : {"auto", "consensus", "states"}, default="auto"
-        How the training starts. "auto" is "consensus" for rows and "states" for images.
-    network : "mlp" or torch.nn.Module, default="mlp"
-        "mlp" has two hidden layers on the principal components of the rows or pixels. Your own module receives
-        normalised float32 rows (n, n_features) or images (n, C, H, W) and returns features of any shape (n, ...). It is
-        copied, and trained together with a linear output layer.
-    objective : Objective, optional
-        The objective to minimise, in addition to the adversarial smoothness. By default :class:`neuralbayes.MIM`,
-        version 1, with alpha = 3. The target of p(z) is the cluster sizes of the consensus; if images are
-        transformed, those of the merged states, unless these are nearly equal; and otherwise uniform.
-    n_neighbors : int, default=15
-        Number of neighbours that determines the length of adversarial steps and, unless images are transformed, which
-        states are merged.
-    n_states : int, optional
-        Number of states that are merged into clusters, if the training starts from states. By default eight per
-        cluster, but not more than one per 100 samples, and at least four per cluster. "auto" assumes ten clusters.
-    n_hidden : int, optional
-        Units in each hidden layer of "mlp". By default 512; from a consensus, twice the number of columns or clusters,
-        limited to between 128 and 512.
-    max_iter : int, optional
-        Number of training steps. From a consensus, the default is 16 epochs, limited to between 360 and 600 steps, a
-        quarter of which fit the network to the consensus. From states, it is 100 epochs, limited to between 2000 and
-        6000 steps, half of which train the states.
-    max_samples : int, default=60000
-        Number of random samples that the network is trained on. All samples are labelled.
-    max_clusters : int, optional
-        Largest number that "auto" considers. By default 200, or 20 from states.
-    standardize : bool, default=False
-        Divide each column by its standard deviation, or by the difference of its values if it has only two. Use this if
-        columns have different units.
-    vectorizer : TableVectorizer, "auto" or None, default="auto"
-        Turns data frames into standardised numbers. "auto" uses a :class:`neuralbayes.TableVectorizer` for data frames
-        with categories, dates, text or missing cells.
+        Number of clusters. "auto" cuts tables wherever held-out rows confirm a valley of low density. Without valleys,
+        and for embeddings, it takes the number of clusters that two halves of the rows agree about most. For images, it
+        maximises the entropy of the clusters minus the variation of information between images and their transformed
+        versions. See `verdict_`.
     metric : {"euclidean", "cosine"}, default="euclidean"
         "cosine" divides rows by their lengths, so only their directions matter.
+    vectorizer : TableVectorizer, "auto" or None, default="auto"
+        Turns data frames into numbers. "auto" uses a :class:`neuralbayes.TableVectorizer` for data frames with
+        categories, dates, text or missing cells.
     n_components : int, default=100
         Number of columns to which sparse rows are reduced by a truncated SVD. Sparse rows with fewer columns are made
         dense.
+    network : torch.nn.Module, optional
+        Your own network, which is copied and trained together with a linear output layer. It receives normalised
+        float32 rows (n, n_features) or images (n, C, H, W) and returns features of any shape (n, ...).
+    objective : Objective, optional
+        The objective to minimise, in addition to the adversarial smoothness, with a network. By default
+        :class:`neuralbayes.MIM`, version 1, with alpha = 3.
+    target_prior : {"auto", "uniform"}, default="auto"
+        For images: "uniform" if you know that the clusters have equal sizes.
+    n_neighbors : int, default=15
+        Number of neighbours that determines the length of adversarial steps and the hierarchy.
+    n_states : int, optional
+        Number of states of images that are merged into clusters. By default eight per cluster, but not more than one
+        per 100 samples, and at least four per cluster. "auto" assumes ten clusters.
+    n_hidden : int, optional
+        Units in each of the two hidden layers of the network. By default 512 for images and, for rows, twice the
+        number of dimensions or clusters, limited to between 128 and 512.
+    max_iter : int, optional
+        Number of training steps of a network. The default is 16 epochs, limited to between 360 and 600 steps, for rows,
+        and 100 epochs, limited to between 2000 and 6000 steps, for images.
+    max_samples : int, default=60000
+        Number of random samples that a network is trained on; tables need at most 10,000. All samples are labelled.
+    max_clusters : int, optional
+        Largest number that "auto" considers. By default 200, or 20 for images.
     random_state : int, RandomState instance or None, default=None
     device : str, default="auto"
-        Device: "cpu", "cuda", "cuda:1" or "mps"; "auto" uses the best one available. Votes and neighbours are computed
-        on the CPU.
+        Device of a network: "cpu", "cuda", "cuda:1" or "mps"; "auto" uses the best one available.
     verbose : bool, default=False
         Show progress.
 
@@ -108,6 +121,20 @@ class InformationClusterer(UpdatableClusterer):
         Cluster of each sample, from 0 to n_clusters_ - 1, numbered from the largest to the smallest. Known classes keep
         their numbers, and clusters found by `update` come last. After `update`, the labels of the new samples.
     n_clusters_ : int
+    verdict_ : {"clusters", "segments", "none"}
+        Only with ``n_clusters="auto"`` and rows: "clusters" if held-out rows confirm valleys between them; "segments"
+        if the rows form a continuum, which was divided in the most repeatable way; "none" if no division is repeatable,
+        and then there is one cluster.
+    stability_ : float
+        How far two halves of the rows agree about the clusters: the adjusted mutual information of the clusters that
+        each half finds. It says whether the division is found again, not whether it is right. Above 0.8 it is hardly
+        ever that high without structure. 0 for images, where it is not measured.
+    cluster_stability_ : ndarray of shape (n_clusters_,)
+        The same for each cluster: the share of rows that both halves put into it, of those that one does.
+    kind_, kind_reason_ : str
+        What the samples were taken for, and why: "table", "embeddings", "pixels" or "images".
+    class_names_ : list
+        Only with `known`: the names of the known classes, which are the first clusters.
     n_states_ : int
     states_ : ndarray of shape (n_samples,)
         Most probable state of each sample within its cluster.
@@ -115,38 +142,34 @@ class InformationClusterer(UpdatableClusterer):
         Linkage matrix of ``scipy.cluster.hierarchy`` that records how the states were merged. The height of a merge
         is the log ratio between the affinity of the closest pair and that of the merged pair. `cut` uses the
         matrix, and :class:`neuralbayes.plot.DendrogramDisplay` draws it.
-    n_dimensions_ : int
-        Number of principal components.
-    n_components_ : int
-        Number of columns to which sparse rows were reduced, or 0.
-    effective_metric_ : str
-        Metric used in `fit`.
     prior_ : ndarray of shape (n_clusters_,)
         p(z) over the training samples.
     separation_ : ndarray of shape (n_clusters_,)
         Jensen-Shannon divergence in nats between each cluster and the rest, with p(z|x) averaged over the neighbours of
         x. It is log 2 = 0.693 if no neighbour belongs to another cluster, and 0 if there is only one cluster.
-    objective_ : float
-        Mean loss over the last tenth of the training steps.
-    loss_curve_ : list of float
-        Mean loss of each tenth of the steps, first for the start, then for the clusters.
-    n_iter_ : int
-    n_iter_start_ : int
-        Number of steps for the start.
     selection_ : dict of lists
-        Only with ``n_clusters="auto"``. From a consensus: the number of "rows" that each valley divides, and its
-        "p_value". From transformed images: "n_clusters" and the "information" H - V in nats, entropy minus variation
-        of information. From other states: "n_clusters", the affinity "ratio" of the two clusters that would be merged
-        next compared with chance, and the "jump" from the previous merge.
-    module_ : torch.nn.Module
-        The network. It maps rows (n, n_features), or images (n, C, H, W) in [0, 1], to logits (n, n_clusters_).
-    typical_center_, typical_scale_, typical_reference_, typical_spacing_, typical_floor_, typical_scores_
-        Reference of `typicality`: up to 20,000 training samples and the scores of up to 5,000.
-    typical_length_ : float
-        Common length of all rows, as embeddings often have; `typicality` then uses angles and checks the length. 0 if
-        lengths differ.
-    typical_components_ : ndarray of shape (n_features_in_, n_dimensions)
-        Principal components in which `typicality` measures distances, if you pass your own network.
+        Only with ``n_clusters="auto"``: how the number was chosen. The number of "rows" that each valley divides and its
+        "p_value"; or "n_clusters" and the "agreement" of halves, with the "silhouette" for tables; or, for images, the
+        "information" in nats.
+    frame_ : Frame
+        From rows to the coordinates that p(z|x) is a function of.
+    posterior_ : Posterior
+        p(z|x): a quadratic softmax or a network, as ``posterior_.kind`` says.
+    membership_ : ndarray of shape (n_states_, n_clusters_)
+        1 where a state belongs to a cluster, else 0.
+    typicality_ : Typicality
+        What `typicality` measures by.
+    reservoir_, reservoir_rows_ : ndarray
+        Random sample of up to 20,000 rows, in the coordinates of `frame_` and in those of `typicality_`, which `update`
+        uses.
+    n_dimensions_ : int
+        Number of coordinates.
+    n_components_ : int
+        Number of columns to which sparse rows were reduced, or 0.
+    loss_curve_ : list of float
+        Mean loss of each tenth of the steps of a network, first for the start, then for the clusters; empty without one.
+    n_iter_, n_iter_start_ : int
+        Number of training steps of a network, and how many of them were for the start.
     image_shape_ : list of int or None
         [H, W, C] if images were fitted.
     vectorizer_ : TableVectorizer
@@ -154,8 +177,6 @@ class InformationClusterer(UpdatableClusterer):
         refer to the numbers.
     n_samples_seen_ : int
         Number of samples with positive weight seen by `fit` and `update`.
-    reservoir_ : ndarray of shape (n, n_dimensions_)
-        Random sample of up to 20,000 of them, in the coordinates of the network, which `update` uses. Only with "mlp".
     features_from_ : str
         Name of the network whose features were fitted, if the command line fitted the model.
     feature_scales_ : list of float
@@ -171,8 +192,8 @@ class InformationClusterer(UpdatableClusterer):
 
     Notes
     -----
-    See :doc:`/clustering` for benchmarks. Large fits use bfloat16 if it is faster, so the same seed may give different
-    labels on another machine.
+    See :doc:`/clustering` for benchmarks. Large fits of images use bfloat16 if it is faster, so the same seed may give
+    different labels on another machine.
 
     Examples
     --------
@@ -181,39 +202,56 @@ class InformationClusterer(UpdatableClusterer):
     >>> import neuralbayes as nb
     >>> from sklearn.datasets import load_wine
     >>> X, y = load_wine(return_X_y=True)
-    >>> clusterer = nb.InformationClusterer(3, standardize=True, random_state=0).fit(X)
+    >>> clusterer = nb.InformationClusterer(3, random_state=0).fit(X)
     >>> nb.clustering_accuracy(clusterer.labels_, y) > 0.9
     True
     >>> clusterer.predict(1000.0 + X[:2], reject=0.05)  # unlike any wine in the table
     array([-1, -1])
     """
 
-    _fitted: ClassVar[dict[str, Check]] = UpdatableClusterer._fitted | {
-        "n_network_features_": count,
-        "n_components_": count,
-        "effective_metric_": one_of(*METRICS),
-    }
+    _parts: ClassVar[tuple[str, ...]] = ("frame_", "posterior_", "typicality_")
 
-    _fitted_sometimes: ClassVar[dict[str, Check]] = UpdatableClusterer._fitted_sometimes | {
+    _fitted: ClassVar[dict[str, Check]] = Clusterer._fitted | {
+        "stability_": number,
+        "cluster_stability_": array("f", 1),
+        "kind_": one_of(*KINDS),
+        "kind_reason_": lambda value: isinstance(value, str),
+        "posterior_kind_": one_of("quadratic", "network"),
+        "n_states_": count,
+        "states_": array("i", 1),
+        "hierarchy_": array("f", 2),
+        "membership_": array("f", 2),
+        "n_components_": count,
+        "n_hidden_": count,
+        "n_network_features_": count,
+        "loss_curve_": numbers,
+        "n_iter_": count,
+        "n_iter_start_": count,
+        "n_samples_seen_": count,
+    }
+    _fitted_sometimes: ClassVar[dict[str, Check]] = Clusterer._fitted_sometimes | {
+        "verdict_": one_of("clusters", "segments", "none"),
+        "class_names_": lambda value: isinstance(value, list) and all(isinstance(v, str | int) for v in value),
+        "reservoir_": array("f", 2),
+        "reservoir_rows_": array("f", 2),
         "feature_scales_": numbers,
         "features_from_": lambda value: isinstance(value, str),
     }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "network": [StrOptions({"mlp"}), nn.Module],
-        "start": [StrOptions({"auto", "consensus", "states"})],
-        "objective": [Objective, None],
+        "metric": [StrOptions(set(METRICS))],
+        "vectorizer": [VECTORIZER, StrOptions({"auto"}), None],
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "network": [HasMethods(["forward", "state_dict"]), None],
+        "objective": [HasMethods(["sample_term", "prior_term"]), None],
+        "target_prior": [StrOptions({"auto", "uniform"})],
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "n_states": [Interval(Integral, 2, None, closed="left"), None],
         "n_hidden": [Interval(Integral, 1, None, closed="left"), None],
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "max_samples": [Interval(Integral, 2, None, closed="left")],
         "max_clusters": [Interval(Integral, 2, None, closed="left"), None],
-        "standardize": ["boolean"],
-        "vectorizer": [VECTORIZER, StrOptions({"auto"}), None],
-        "metric": [StrOptions(set(METRICS))],
-        "n_components": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
         "device": [str],
         "verbose": ["verbose"],
@@ -223,43 +261,40 @@ class InformationClusterer(UpdatableClusterer):
         self,
         n_clusters: int | Literal["auto"] = "auto",
         *,
-        network: Literal["mlp"] | nn.Module = "mlp",
-        start: Literal["auto", "consensus", "states"] = "auto",
+        metric: Literal["euclidean", "cosine"] = "euclidean",
+        vectorizer: TableVectorizer | Literal["auto"] | None = "auto",
+        n_components: int = 100,
+        network: nn.Module | None = None,
         objective: Objective | None = None,
+        target_prior: Literal["auto", "uniform"] = "auto",
         n_neighbors: int = 15,
         n_states: int | None = None,
         n_hidden: int | None = None,
         max_iter: int | None = None,
         max_samples: int = 60_000,
         max_clusters: int | None = None,
-        standardize: bool = False,
-        vectorizer: TableVectorizer | Literal["auto"] | None = "auto",
-        metric: Literal["euclidean", "cosine"] = "euclidean",
-        n_components: int = 100,
         random_state: int | np.random.RandomState | None = None,
         device: str = "auto",
         verbose: bool = False,
     ) -> None:
         self.n_clusters = n_clusters
+        self.metric = metric
+        self.vectorizer = vectorizer
+        self.n_components = n_components
         self.network = network
-        self.start = start
         self.objective = objective
+        self.target_prior = target_prior
         self.n_neighbors = n_neighbors
         self.n_states = n_states
         self.n_hidden = n_hidden
         self.max_iter = max_iter
         self.max_samples = max_samples
         self.max_clusters = max_clusters
-        self.standardize = standardize
-        self.vectorizer = vectorizer
-        self.metric = metric
-        self.n_components = n_components
         self.random_state = random_state
         self.device = device
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    @on_own_device
     def fit(
         self,
         X: Rows,
@@ -289,10 +324,10 @@ class InformationClusterer(UpdatableClusterer):
             labelled but not fitted. Weights affect `prior_`, the coordinates, the consensus and the training. They do
             not affect distances between neighbours, `typicality`, or the graph. "auto" uses rows drawn in proportion to
             their weights.
-        known : array-like of int of shape (n_samples,), optional
-            Known classes of some samples, numbered from 0, and -1 for unknown ones. A class keeps its number, and
-            almost all of its known samples keep their label. Other clusters get the remaining numbers. "auto" returns
-            at least as many clusters as there are class numbers.
+        known : array-like of shape (n_samples,), optional
+            Known classes of some samples: names, with None, NaN or "" for unknown ones, or numbers from 0, with -1 for
+            unknown ones. Classes are the first clusters, in the order of their names, and almost all known samples keep
+            their class. Other clusters get the remaining numbers.
         must_link, cannot_link : array-like of int of shape (n_pairs, 2), optional
             Pairs of indices of samples that belong to the same cluster, or to different clusters. Links are transitive.
             Most pairs, but not necessarily all, are labelled accordingly.
@@ -302,112 +337,453 @@ class InformationClusterer(UpdatableClusterer):
         self
         """
         self._forget()
+        samples = self._opened(X, features)
+        weight, hints, fitted = self._hints(n_rows(samples), sample_weight, known, must_link, cannot_link)
+        n_clusters = None if self.n_clusters == "auto" else self.n_clusters
+        least = max(2, n_clusters or 1, least_number(hints, n_clusters))
+        if len(fitted) < least:
+            raise ValueError(f"n_samples={len(fitted)} should be >= {least} for n_clusters={self.n_clusters}.")
+        rng = check_random_state(self.random_state)
+        if self.image_shape_ is None:
+            found = self._fit_rows(samples, n_clusters, hints, fitted, rng)
+            self.membership_ = np.eye(len(found.separation))
+        else:
+            found = self._fit_images(samples, n_clusters, hints, fitted, rng)
+        self.posterior_kind_ = self.posterior_.kind
+        if n_clusters is None:
+            self.selection_ = found.selection
+        self.hierarchy_, self.n_states_ = found.merging.linkage, len(self.membership_)
+        self.n_dimensions_ = self.frame_.basis.shape[-1]
+        order = self._keep(
+            samples, self.membership_.shape[1], bool(self.verbose), weight=weight, named=hints.classes
+        )
+        self.membership_ = self.membership_[:, order]
+        self.separation_, self.cluster_stability_ = found.separation[order], self.cluster_stability_[order]
+        self.states_ = self._states(samples)
+        self._keep_training(found)
+        self.typicality_ = self._fit_typicality(samples, rng.permutation(fitted)[:TYPICAL_ROWS], rng)
+        self._keep_reservoir(samples, fitted, weight, rng)
+        if (n_found := len(np.unique(self.labels_))) < self.n_clusters_:
+            warnings.warn(
+                f"`n_clusters` is {self.n_clusters_}, but only {n_found} clusters have samples: many samples are equal, "
+                f"or too similar. Ask for n_clusters={n_found} or fewer",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        return self
+
+    def _opened(self, X: Rows, features: Any) -> Samples:
+        """Check the samples, and record their shape or columns."""
         if features is not None:
             X, scales = features_for(X, features)
             if scales is not None:
                 self.feature_scales_ = scales
         images = as_images(X)
-        samples = as_any_rows(self, X, reset=True) if images is None else images
         self.image_shape_ = None if images is None else list(images.shape)
-        if images is not None:
-            self.n_features_in_ = math.prod(images.shape)
-            if self.standardize:
-                raise ValueError("`standardize` is for rows, and must be False here, got True")
-            if self.metric != "euclidean":
-                raise ValueError(f"`metric` is for rows, and must be 'euclidean' here, got {self.metric!r}")
-        n_clusters = None if self.n_clusters == "auto" else self.n_clusters
-        weight, hints, fitted = as_hints(len(samples), sample_weight, known, must_link, cannot_link)
-        least = max(2, n_clusters or 1, least_number(hints, n_clusters))
-        if len(fitted) < least:
-            raise ValueError(f"n_samples={len(fitted)} should be >= {least} for n_clusters={self.n_clusters}.")
-        voted = self.start == "consensus" or (self.start == "auto" and images is None)
-        if voted and self.n_states is not None:
-            raise ValueError(f"`n_states` is for start='states', and must be None here, got {self.n_states}")
-        n_states = self.n_states or clusters.default_states(n_clusters or max(10, least), len(fitted))
-        if not voted and n_states < least:
-            raise ValueError(f"`n_states` must be at least {least}, the number of clusters, got {n_states}")
-        body = self.network if isinstance(self.network, nn.Module) else None
-        rng = check_random_state(self.random_state)
-        seen = np.zeros(len(samples), bool)  # samples for the training of the network
-        rows, reduced = fit_row_layer(self, samples, fitted, weight, rng)
-        seen[reduced] = True
-        self.effective_metric_ = self.metric
-        self.n_components_ = 0 if rows.reduction is None else rows.reduction.shape[1]
+        if images is None:
+            samples = as_any_rows(self, X, reset=True)
+            if self.metric == "cosine":
+                check_directions(samples)
+            return samples
+        self.n_features_in_ = math.prod(images.shape)
+        if self.metric != "euclidean":
+            raise ValueError(f"`metric` is for rows, and must be 'euclidean' here, got {self.metric!r}")
+        return images
 
-        def read(indices: NDArray[np.int64]) -> Tensor:
-            seen[fitted[indices]] = True
-            taken: Tensor = rows(tensor_of(samples, fitted[indices]))
-            return taken
+    def _hints(
+        self, n: int, sample_weight: Any, known: Any, must_link: Any, cannot_link: Any
+    ) -> tuple[Array | None, Hints, NDArray[np.int64]]:
+        """Checked weights, hints about the samples with positive weight, and their indices."""
+        fitted, weight = np.arange(n), None
+        if sample_weight is not None:
+            weight = _check_sample_weight(sample_weight, fitted[:, None], dtype=np.float64, ensure_non_negative=True)
+            fitted = np.flatnonzero(weight > 0.0)
+            if not len(fitted):
+                raise ValueError("`sample_weight` must be positive for some samples, got only 0")
+        if known is not None:
+            known, names = class_numbers(known, n)
+            if names:
+                self.class_names_ = names
+        hints = make_hints(n, weight=weight, known=known, must_link=must_link, cannot_link=cannot_link)
+        return weight, hints if weight is None else hints.of(fitted), fitted
 
-        settings: dict[str, Any] = {
-            "body": body,
-            "n_hidden": self.n_hidden or (None if voted else 512),
-            "max_iter": self.max_iter,
-            "max_samples": self.max_samples,
-            "max_clusters": min(self.max_clusters or (200 if voted else 20), len(fitted)),
-            "n_neighbors": self.n_neighbors,
-            "objective": self.objective,
-            "standardize": self.standardize and not hasattr(self, "vectorizer_"),
-            "hints": hints,
-            "rng": rng,
-            "verbose": bool(self.verbose),
-        }
-        found: Any
-        if voted:
-            found = clusters.fit_from_consensus(read, len(fitted), n_clusters, **settings)
-        else:
-            found = clusters.fit_images(read, len(fitted), n_clusters, n_states=n_states, **settings)
-        found.network.rows = rows
-        order = self._keep_merged(
-            found.network, found.merging, samples, bool(self.verbose), weight=weight, named=hints.classes
+    def _fit_rows(
+        self,
+        samples: Samples,
+        n_clusters: int | None,
+        hints: Hints,
+        fitted: NDArray[np.int64],
+        rng: np.random.RandomState,
+    ) -> RowFit:
+        """Reduce sparse rows, draw the rows to fit, and fit them."""
+        if self.n_states is not None:
+            raise ValueError(f"`n_states` is for images, and must be None here, got {self.n_states}")
+        n_columns, unit = samples.shape[1], self.metric == "cosine"  # type: ignore[union-attr]
+        reduction = None
+        if sp.issparse(samples) and n_columns > self.n_components:
+            drawn = np.sort(rng.permutation(fitted)[: self.max_samples])
+            reduction = fit_reduction(samples, drawn, self.n_components, rng, weight=None, unit=unit)
+        self.n_components_ = 0 if reduction is None else reduction.shape[1]
+        nothing = np.zeros(self.n_components_ or n_columns)
+        dense = Frame(nothing, nothing, nothing - np.inf, nothing + np.inf, reduction, unit)
+        few = np.sort(rng.permutation(fitted)[:TABLE_ROWS])
+        self.kind_, self.kind_reason_ = kind_of(dense.features(read(samples, few)), self.metric)
+        if hasattr(self, "vectorizer_"):
+            self.kind_, self.kind_reason_ = "table", "a data frame"
+        only_table = self.kind_ == "table" and self.network is None and self.objective is None
+        chosen = hints.draw(len(fitted), min(self.max_samples, TABLE_ROWS) if only_table else self.max_samples, rng)
+        rows = dense.features(read(samples, fitted[chosen]))
+        if self.kind_ == "embeddings" and not unit:
+            unit, rows = True, rows / np.linalg.norm(rows, axis=1, keepdims=True).clip(1e-300)
+        found = fit_rows(
+            rows,
+            n_clusters,
+            kind=self.kind_,
+            keep_scale=hasattr(self, "vectorizer_"),
+            network=self.network,
+            objective=self.objective,
+            max_iter=self.max_iter,
+            n_hidden=self.n_hidden,
+            n_neighbors=self.n_neighbors,
+            max_clusters=min(self.max_clusters or 200, len(chosen)),
+            hints=hints.of(chosen),
+            device=self.device,
+            rng=rng,
+            verbose=bool(self.verbose),
         )
-        coordinates, typicality = clusters.fit_typicality(
-            lambda indices: tensor_of(samples, fitted[indices]), seen[fitted], found.network, 64, rng
-        )
-        self._keep_typicality(coordinates, typicality)
-        self._keep_reservoir(samples, fitted, weight, rng)
-        self.separation_: Array = found.separation[order]
+        self.frame_ = found.frame.after(reduction, unit)
+        self.posterior_: Posterior = found.posterior
+        self.stability_, self.cluster_stability_ = found.stability, found.cluster_stability
+        if found.verdict is not None:
+            self.verdict_ = found.verdict
+        return found
+
+    def _fit_images(
+        self,
+        samples: Samples,
+        n_clusters: int | None,
+        hints: Hints,
+        fitted: NDArray[np.int64],
+        rng: np.random.RandomState,
+    ) -> ImageFit:
+        import torch
+
+        from neuralbayes.clusters.images import fit_images
+        from neuralbayes.system.devices import computing_on
+
+        self.kind_, self.kind_reason_, self.n_components_ = "images", f"images of shape {self.image_shape_}", 0
+        with computing_on(self.device):
+            found = fit_images(
+                lambda indices: torch.from_numpy(read(samples, fitted[indices])),
+                len(fitted),
+                n_clusters,
+                body=self.network,
+                n_states=self.n_states,
+                n_hidden=self.n_hidden or 512,
+                max_iter=self.max_iter,
+                max_samples=self.max_samples,
+                max_clusters=min(self.max_clusters or 20, len(fitted)),
+                n_neighbors=self.n_neighbors,
+                objective=self.objective,
+                target_prior=self.target_prior,
+                hints=hints,
+                rng=rng,
+                verbose=bool(self.verbose),
+            )
+        network: Any = found.network
+        nowhere = np.full(self.n_features_in_, np.inf)
+        self.frame_ = Frame(network.center.numpy(), network.basis.numpy(), -nowhere, nowhere)
+        self.posterior_ = Network(network.network.eval().requires_grad_(False), self.device)
+        self.membership_ = network.membership.double().numpy()
+        self.stability_, self.cluster_stability_ = 0.0, np.zeros(len(found.separation))
+        return found
+
+    def _keep_training(self, found: Any) -> None:
         trained = found.trained
-        self.objective_, self.loss_curve_ = trained.objective, trained.loss_curve
-        self.n_iter_, self.n_iter_start_ = trained.n_iter, trained.n_iter_start
-        inner = found.network.network
-        self.n_dimensions_ = found.n_dimensions
-        own = isinstance(inner, WithStates)
-        self.n_hidden_ = (self.n_hidden or 512) if own else inner[0].out_features
-        self.n_network_features_ = inner.head.in_features if isinstance(inner, WithStates) else 0
-        if n_clusters is None:
-            self.selection_ = found.selection
+        self.loss_curve_ = [] if trained is None else trained.loss_curve
+        self.n_iter_, self.n_iter_start_ = (0, 0) if trained is None else (trained.n_iter, trained.n_iter_start)
+        inner: Any = self.posterior_.network if isinstance(self.posterior_, Network) else None
+        own = inner is not None and hasattr(inner, "head")
+        self.n_hidden_ = 0 if inner is None or own else inner[-1].in_features
+        self.n_network_features_ = inner.head.in_features if own else 0
+
+    def _points(self, samples: Any) -> Array:
+        flat = samples if self.image_shape_ is None else samples.reshape(len(samples), -1)
+        return self.frame_(flat)
+
+    def _state_logits(self, points: Array) -> Array:
+        if self.image_shape_ is not None and self.frame_.basis.ndim == 1:
+            height, width, channels = self.image_shape_
+            points = points.reshape(len(points), channels, height, width)
+        return self.posterior_.logits(points)
+
+    def _merged(self, state_logits: Array) -> Array:
+        """Logarithms of p(cluster|x) from the logits of states."""
+        if len(self.membership_) == self.membership_.shape[1]:  # each state is a cluster
+            logits: Array = state_logits - logsumexp(state_logits, axis=1, keepdims=True)
+            return logits[:, self.membership_.argmax(axis=0)]
+        p_zx = softmax(state_logits, axis=1) @ self.membership_
+        return np.log(p_zx.clip(np.finfo(np.float64).tiny))
+
+    def _logits(self, samples: Any) -> Array:
+        return self._merged(self._state_logits(self._points(samples)))
+
+    def _states(self, samples: Samples) -> NDArray[np.int64]:
+        """The most probable state of each sample within its cluster."""
+        if len(self.membership_) == self.membership_.shape[1]:
+            return np.asarray(self.membership_.argmax(axis=0)[self.labels_], dtype=np.int64)
+
+        def of_block(some: Any, rows: NDArray[np.int64]) -> Array:
+            own = self.membership_.T[self.labels_[rows]] > 0.0
+            return np.where(own, self._state_logits(self._points(some)), -np.inf).argmax(axis=1)
+
+        return self._in_blocks(of_block, samples)
+
+    def predict(self, X: Rows, *, reject: float | None = None) -> NDArray[np.int64]:
+        """Return the most probable cluster of each sample.
+
+        Parameters
+        ----------
+        X : as in `fit`
+        reject : float, optional
+            Label samples -1 if their `typicality` is at most this value, which bounds the share of ordinary samples
+            that are rejected. n fitted samples support values from 1 / (n + 1). By default, no sample is rejected.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        if reject is not None:
+            self.typicality_.check_level(reject)
+        samples = self._samples(X)
+        labels = self._labels(samples)
+        return labels if reject is None else np.where(self._typicality(samples) <= reject, -1, labels)
+
+    def typicality(self, X: Rows) -> NDArray[np.float64]:
+        """Return how typical samples are of the training data, as conformal p-values.
+
+        Typicality is the share of ordinary samples that lie at least as far out, measured by distances to nearest
+        neighbours. If new samples come from the distribution of the training data, at most a share a of them have a
+        typicality of a or less; :mod:`neuralbayes.clusters.typicality` says how exactly this holds.
+
+        Parameters
+        ----------
+        X : as in `fit`
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Values from 1 / (n + 1) to 1, where n is the number of fitted samples, or a quarter of more than 5,000.
+        """
+        check_is_fitted(self)
+        return self._typicality(self._samples(X))
+
+    def _typicality(self, samples: Samples) -> NDArray[np.float64]:
+        return self._in_blocks(lambda some, rows: self.typicality_.p_values(self._typical_rows(some)), samples)
+
+    def _typical_rows(self, some: Any) -> Array:
+        """Rows that nothing was fitted to, except the reduction of sparse ones."""
+        flat = some if self.image_shape_ is None else some.reshape(len(some), -1)
+        return self.frame_.features(flat)
+
+    def _fit_typicality(
+        self, samples: Samples, rows: NDArray[np.int64], rng: np.random.RandomState
+    ) -> Typicality:
+        points = self._typical_rows(read(samples, np.sort(rows)))
+        standardize: bool | NDArray[np.bool_] = self.kind_ == "table"
+        if hasattr(self, "vectorizer_"):  # the width of a category was chosen, that of a number was not
+            standardize = np.array([len(np.unique(column)) > 2 for column in points.T])
+        return Typicality.fit(points, random_state=rng, standardize=standardize)
+
+    def _keep_reservoir(
+        self, samples: Samples, fitted: NDArray[np.int64], weight: Array | None, rng: np.random.RandomState
+    ) -> None:
+        """Keep a random sample of the fitted data, with its weights, for `update`."""
+        self.n_samples_seen_ = len(fitted)
+        if self.network is None:
+            share = None if weight is None else weight[fitted] / weight[fitted].sum()
+            drawn = np.sort(rng.choice(fitted, min(len(fitted), MAX_RESERVOIR), replace=False, p=share))
+            self.reservoir_ = self._in_blocks_of(samples, drawn, self._points)
+            self.reservoir_rows_ = self._in_blocks_of(samples, drawn, self._typical_rows)
+
+    def _in_blocks_of(self, samples: Samples, rows: NDArray[np.int64], function: Any) -> NDArray[np.float32]:
+        blocks = np.array_split(rows, max(1, -(-len(rows) // self._block)))
+        return np.concatenate([function(read(samples, block)).astype(np.float32) for block in blocks])
+
+    def cut(self, k: int) -> NDArray[np.int64]:
+        """Return labels of the fitted samples for another number of clusters, without a new fit.
+
+        Parameters
+        ----------
+        k : int
+            Number of clusters, from 1 to `n_states_`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels from 0, numbered from the largest cluster to the smallest. There are fewer than `k` clusters if some
+            states have no samples. Clusters of a larger `k` lie within those of a smaller one. ``cut(n_clusters_)``
+            returns `labels_`. Other clusters merge fewer or more of the same states and are not trained. After
+            `update`, the labels belong to the new samples.
+        """
+        check_is_fitted(self)
+        if not isinstance(k, Integral) or isinstance(k, bool) or not 1 <= k <= self.n_states_:
+            raise ValueError(f"`k` must be a whole number from 1 to n_states_={self.n_states_}, got {k!r}")
+        if k == self.n_clusters_:
+            return self.labels_.copy()
+        clusters = cut(self.hierarchy_, int(k))[self.states_]
+        largest_first = np.argsort(-np.bincount(clusters, minlength=int(k)), kind="stable")
+        return np.argsort(largest_first)[clusters]
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def update(self, X: Rows) -> Self:
+        """Continue with new samples, which may move the clusters and form new ones.
+
+        Old labels keep their numbers and their meaning: p(z|x) is kept on `reservoir_`, a random sample of all samples
+        so far. At least ten new samples can form a new cluster. They must be atypical, or lie among far more new
+        samples than chance would suggest. And a valley of low density must separate them from the old clusters, unless
+        they have hardly any old neighbours. A new cluster gets the number `n_clusters_`, which grows up to
+        `max_clusters` (200).
+
+        Parameters
+        ----------
+        X : as in `fit`
+            New samples. Old samples need not be included.
+
+        Returns
+        -------
+        self
+            As after `fit`, except that `labels_` and `states_` refer to `X`. `prior_` and `typicality` refer to all
+            samples so far.
+
+        Notes
+        -----
+        `update` requires that no network of your own was fitted. It also works on a model that was saved and loaded.
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "reservoir_"):
+            raise ValueError(
+                "`update` needs `network=None`: samples for a network of your own are not kept. Fit all of them again"
+            )
+        samples = self._samples(X)
+        rng = check_random_state(self.random_state)
+        everything = np.arange(n_rows(samples))
+        old = self.reservoir_
+        new = self._in_blocks_of(samples, everything, self._points)
+        rows = self._in_blocks_of(samples, everything, self._typical_rows)
+        p_old, p_new = (softmax(self._merged(self._state_logits(x)), axis=1) for x in (old, new))
+        groups = find_new_groups(
+            old,
+            p_old.argmax(axis=1),
+            new,
+            p_new.argmax(axis=1),
+            self.typicality_.p_values(rows),
+            self.typicality_.n_calibration,
+            at_most=max(0, (self.max_clusters or 200) - self.n_clusters_),
+        )
+        found = update_clusters(
+            self.posterior_,
+            self.membership_,
+            old,
+            new,
+            groups,
+            floor=np.diag(rounding_variance(old[:5000])),
+            max_iter=self.max_iter,
+            n_neighbors=self.n_neighbors,
+            objective=self.objective,
+            device=self.device,
+            rng=rng,
+            verbose=bool(self.verbose),
+        )
+        self.posterior_, self.membership_ = found.posterior, found.membership
+        self.n_states_, self.n_clusters_ = found.membership.shape
+        p_old, p_new = (softmax(self._merged(self._state_logits(x)), axis=1) for x in (old, new))
+        self.labels_, n_seen = p_new.argmax(axis=1), self.n_samples_seen_
+        self.states_ = self._states(samples)
+        self.prior_ = np.average([p_old.mean(axis=0), p_new.mean(axis=0)], axis=0, weights=[n_seen, len(new)])
+        self.hierarchy_, self.separation_ = found.merging.linkage, found.separation
+        more = self.n_clusters_ - len(self.cluster_stability_)
+        self.cluster_stability_ = np.concatenate([self.cluster_stability_, np.zeros(more)])
+        self._keep_training(found)
+        from_old, from_new = mixed_reservoir(old, n_seen, new, rng)
+        self.reservoir_ = np.concatenate([old[from_old], new[from_new]])
+        self.reservoir_rows_ = np.concatenate([self.reservoir_rows_[from_old], rows[from_new]])
+        self.n_samples_seen_ = n_seen + len(new)
+        standardize = self.kind_ == "table"
+        self.typicality_ = Typicality.fit(self.reservoir_rows_, random_state=rng, standardize=standardize)
+        self._keep_typical(samples)
         return self
+
+    @property
+    def module_(self) -> nn.Module:
+        """The clusterer as a module of PyTorch: from rows, or images (n, C, H, W) in [0, 1], to logits."""
+        import torch
+
+        from neuralbayes.networks.rows import RowLayer
+        from neuralbayes.networks.states import StateNetwork
+
+        frame = self.frame_
+        reduction = None if frame.reduction is None else torch.from_numpy(frame.reduction)
+        bounded = bool(np.isfinite(frame.lower).any())
+        bounds = (torch.from_numpy(frame.lower), torch.from_numpy(frame.upper)) if bounded else None
+        return StateNetwork(
+            torch.from_numpy(frame.center),
+            torch.from_numpy(frame.basis),
+            self.posterior_.module(),
+            torch.from_numpy(self.membership_).float(),
+            RowLayer(reduction, unit=frame.unit, bounds=bounds),
+        ).eval()
 
     def _samples(self, X: Rows) -> Samples:
         scales = getattr(self, "feature_scales_", None)
         samples = super()._samples(X if scales is None else stack_spaces(X, scales))
-        if self.effective_metric_ == "cosine" and isinstance(samples, np.ndarray | SparseRows):
+        if self.metric == "cosine" and isinstance(samples, np.ndarray | sp.csr_array):
             check_directions(samples)
         return samples
 
-    def _check_fitted(self, weights: Mapping[str, Tensor]) -> None:
-        super()._check_fitted(weights)
-        components = getattr(self, "typical_components_", None)
-        if (components is None) == bool(self.n_network_features_):
-            raise ValueError("'typical_components_' is required with your own network, and not allowed otherwise")
+    def _make_part(self, name: str, arrays: dict[str, NDArray[Any]], network: nn.Module | None) -> Any:
+        if name == "frame_":
+            return Frame.from_arrays(arrays)
+        if name == "typicality_":
+            return Typicality.from_arrays(arrays)
+        if self.posterior_kind_ == "quadratic":
+            return Quadratic.from_arrays(arrays)
+        from neuralbayes.estimators.persistence import filled
 
-    def _make_module(self, body: nn.Module | None) -> nn.Module:
-        reduction = None
-        if self.n_components_:
-            reduction = torch.empty(self.n_features_in_, self.n_components_, dtype=torch.float64)
-        rows = RowLayer(reduction, unit=self.effective_metric_ == "cosine")
-        n_features, rank = self.n_components_ or self.n_features_in_, self.n_dimensions_
-        center = torch.empty(n_features, dtype=torch.float64)
-        network: nn.Module
+        return Network(filled(self._make_network, arrays, network), self.device)
+
+    def _make_network(self, body: nn.Module | None) -> nn.Module:
+        import copy
+
+        from neuralbayes.clusters.training import state_mlp
+        from neuralbayes.networks.states import WithStates
+
+        made: torch.nn.Module
         if body is not None:
-            basis = torch.empty(n_features, dtype=torch.float64)
-            network = WithStates(copy.deepcopy(body), self.n_network_features_, self.n_states_)
+            made = WithStates(copy.deepcopy(body), self.n_network_features_, self.n_states_)
         else:
-            basis = torch.empty(n_features, rank, dtype=torch.float64)
-            network = clusters.state_mlp(rank, self.n_hidden_, self.n_states_)
-        membership = torch.empty(self.n_states_, self.n_clusters_)
-        return StateNetwork(center, basis, network, membership, rows).eval().requires_grad_(False)
+            made = state_mlp(self.n_dimensions_, self.n_hidden_, self.n_states_)
+        return made.eval().requires_grad_(False)
+
+    def _check_fitted(self, weights: Mapping[str, Any]) -> None:
+        super()._check_fitted(weights)
+        check_linkage(self.hierarchy_)
+        if len(self.hierarchy_) != self.n_states_ - 1:
+            raise ValueError(f"'hierarchy_' must merge {self.n_states_} states")
+        if len(self.states_) != len(self.labels_) or not ((self.states_ >= 0) & (self.states_ < self.n_states_)).all():
+            raise ValueError(f"'states_' must be from 0 to {self.n_states_ - 1}, one for each of 'labels_'")
+        if self.membership_.shape != (self.n_states_, self.n_clusters_):
+            raise ValueError(f"'membership_' must be of {self.n_states_} states in {self.n_clusters_} clusters")
+        if self.frame_.basis.shape[-1] != self.n_dimensions_ or len(self.cluster_stability_) != self.n_clusters_:
+            raise ValueError("'frame_' and 'cluster_stability_' must fit the dimensions and clusters")
+        reservoir, rows = getattr(self, "reservoir_", None), getattr(self, "reservoir_rows_", None)
+        if (reservoir is None) != (rows is None):
+            raise ValueError("'reservoir_' and 'reservoir_rows_' belong together")
+        if reservoir is not None and (
+            reservoir.shape[1] != self.n_dimensions_ or not 0 < len(reservoir) <= MAX_RESERVOIR or len(rows) != len(reservoir)
+        ):
+            raise ValueError(f"'reservoir_' must have {self.n_dimensions_} columns and at most {MAX_RESERVOIR} rows")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

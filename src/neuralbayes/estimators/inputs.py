@@ -143,9 +143,11 @@ def vectorized(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
     if reset:
         vectorizer = getattr(estimator, "vectorizer", None)
         if vectorizer == "auto":
-            from neuralbayes.estimators.table_vectorizer import TableVectorizer
+            vectorizer = None
+            if is_frame(X) and not _holds_numbers(X):
+                from neuralbayes.estimators.table_vectorizer import TableVectorizer
 
-            vectorizer = TableVectorizer() if is_frame(X) and not _holds_numbers(X) else None
+                vectorizer = TableVectorizer()
         if vectorizer is not None:
             estimator.vectorizer_ = clone(vectorizer).fit(X)
     fitted = getattr(estimator, "vectorizer_", None)

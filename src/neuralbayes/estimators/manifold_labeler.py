@@ -14,13 +14,12 @@ from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from torch import Tensor, nn
+from torch import nn
 
 from neuralbayes.bayes import LOG_2
-from neuralbayes.estimators.attributes import Check, array, number, numbers
+from neuralbayes.estimators.attributes import Check, array, count, number, numbers
 from neuralbayes.estimators.clusterer import Array, Clusterer
-from neuralbayes.estimators.inputs import as_rows
-from neuralbayes.estimators.vectorized import VECTORIZER
+from neuralbayes.estimators.inputs import VECTORIZER, as_rows
 from neuralbayes.manifolds.certificate import certified
 from neuralbayes.manifolds.descent import fit_states, single_state
 from neuralbayes.manifolds.geometry import Geometry, Options
@@ -28,6 +27,7 @@ from neuralbayes.manifolds.number_of_clusters import select
 from neuralbayes.manifolds.separation import CERTIFIED
 from neuralbayes.networks.sines import SineNetwork
 from neuralbayes.objectives import DML, Objective
+from neuralbayes.system.devices import device_of, torch_device, working_copy
 from neuralbayes.system.threads import one_thread
 
 if TYPE_CHECKING:
@@ -145,6 +145,10 @@ class ManifoldLabeler(Clusterer):
     _block = 16384
 
     _fitted: ClassVar[dict[str, Check]] = Clusterer._fitted | {
+        "objective_": number,
+        "loss_curve_": numbers,
+        "n_iter_": count,
+        "n_hidden_": count,
         "null_separation_": number,
         "disjoint_": array("b", 1),
         "discrete_columns_": numbers,
@@ -254,7 +258,9 @@ class ManifoldLabeler(Clusterer):
                 found = single_state(geometry)
             else:
                 found = certified(fit_states(geometry, n_states, options, rng), rows, geometry, options, rng)
-        order = self._keep(found.network, rows, options.verbose)
+        self.n_hidden_, self.n_dimensions_ = options.n_hidden, found.network.basis.shape[1]
+        self.module_ = found.network.eval().requires_grad_(False)
+        order = self._keep(rows, len(found.separation), options.verbose)
         with torch.no_grad():
             found.network.head.copy_(found.network.head[:, torch.from_numpy(order)])
         self.separation_: Array = found.separation[order]
@@ -262,14 +268,21 @@ class ManifoldLabeler(Clusterer):
         self.null_separation_ = found.null
         self.discrete_columns_ = list(found.columns)
         self.objective_, self.loss_curve_, self.n_iter_ = found.objective, found.loss_curve, found.n_iter
-        self.n_hidden_, self.n_dimensions_ = options.n_hidden, found.network.basis.shape[1]
         if self.n_clusters == "auto":
             self._warn_of_selection()
         elif n_states > 1 and not self.disjoint_.all():
             self._warn_of_states()
         return self
 
-    def _check_fitted(self, weights: Mapping[str, Tensor]) -> None:
+    def _points(self, samples: Any) -> Array:
+        return np.asarray(self.module_.normalize(torch.from_numpy(samples)))
+
+    @torch.no_grad()
+    def _logits(self, samples: Any) -> Array:
+        module = working_copy(self.module_, torch_device(self.device))
+        return np.asarray(module(torch.from_numpy(samples).to(device_of(module))).cpu())
+
+    def _check_fitted(self, weights: Mapping[str, Any]) -> None:
         super()._check_fitted(weights)
         if self.disjoint_.shape != (self.n_clusters_,):
             raise ValueError(f"'disjoint_' must have a value for each of {self.n_clusters_} clusters")

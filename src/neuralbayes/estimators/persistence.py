@@ -5,25 +5,25 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-import torch
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
-from torch import nn
 
 from neuralbayes.estimators.attributes import Check
-from neuralbayes.networks.filling import check_finite, fill
-from neuralbayes.objectives import Objective, WeightedSum
-from neuralbayes.system.files import inside, read_json, read_tensors, remove_temporaries, write_json, write_tensors
+from neuralbayes.system.files import inside, read_arrays, read_json, remove_temporaries, write_arrays, write_json
 
-FORMAT = 2
-"""Version of the format. Format 1 belongs to version 0.1, whose ManifoldLabeler combined two methods."""
+if TYPE_CHECKING:
+    from torch import nn
+
+FORMAT = 3
+"""Version of the format. Formats 1 and 2 belong to the versions 0.1 and 0.2, whose clusterers had other parts."""
 DESCRIPTION = "model.json"
 ESTIMATORS = {
     "InformationClusterer": "neuralbayes.estimators.information_clusterer",
@@ -39,10 +39,13 @@ OWN_NETWORK = "your own"
 class SavedEstimator(BaseEstimator):  # type: ignore[misc]
     """A scikit-learn estimator that can be saved to a folder.
 
-    Fitted attributes (``name_``) may be arrays, JSON values, and one module, `module_`, which `_make_module` builds
-    from the other fitted attributes. `_fitted` or `_fitted_sometimes` lists each attribute with its check; other
-    attributes are neither saved nor loaded.
+    Fitted attributes (``name_``) may be arrays, JSON values, parts with a method `arrays`, and one module, `module_`.
+    `_make_part` builds parts, and `_make_module` the module, from the other fitted attributes. `_fitted` or
+    `_fitted_sometimes` lists each attribute with its check, and `_parts` lists the parts; other attributes are neither
+    saved nor loaded.
     """
+
+    _parts: ClassVar[tuple[str, ...]] = ()
 
     _fitted: ClassVar[dict[str, Check]] = {}
     _fitted_sometimes: ClassVar[dict[str, Check]] = {}
@@ -51,7 +54,11 @@ class SavedEstimator(BaseEstimator):  # type: ignore[misc]
         """Create a module of the fitted shape, without its weights; `body` is a user's network."""
         raise NotImplementedError
 
-    def _check_fitted(self, weights: Mapping[str, torch.Tensor]) -> None:
+    def _make_part(self, name: str, arrays: dict[str, NDArray[Any]], network: nn.Module | None) -> Any:
+        """Restore a part from its arrays; `network` is a user's network."""
+        raise NotImplementedError
+
+    def _check_fitted(self, weights: Mapping[str, Any]) -> None:
         """Raise a ValueError unless the fitted attributes are consistent with each other and with the names in
         `weights`."""
 
@@ -68,7 +75,7 @@ class SavedEstimator(BaseEstimator):  # type: ignore[misc]
         folder : str or Path
             Created if it does not exist. Load the model with :func:`neuralbayes.load`.
         """
-        check_is_fitted(self, "module_")
+        check_is_fitted(self)
         folder = Path(folder)
         if folder.exists() and not folder.is_dir():
             raise ValueError(f"`folder` must be a folder, got the file {folder}")
@@ -76,28 +83,30 @@ class SavedEstimator(BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"`folder` must be empty or hold a saved model, got {folder} with other files in it")
         for path in folder.iterdir() if folder.is_dir() else ():
             inside(folder, path.name)
-        tensors: dict[str, torch.Tensor] = {}
+        arrays: dict[str, NDArray[Any]] = {}
         values: dict[str, Any] = {}
         for name in _fitted_names(self):
             value = getattr(self, name)
-            if name != "module_" and name not in {**self._fitted, **self._fitted_sometimes}:
+            if name not in {"module_", *self._parts, *self._fitted, *self._fitted_sometimes}:
                 raise TypeError(f"`_fitted` of {type(self).__name__} must say what {name!r} holds")
             if name == "vectorizer_":
-                values[name], arrays = value.state()
-                tensors |= {f"{name}.{key}": torch.from_numpy(array) for key, array in arrays.items()}
-            elif isinstance(value, nn.Module):
-                tensors |= {f"{name}.{key}": tensor for key, tensor in value.state_dict().items()}
+                values[name], own = value.state()
+                arrays |= {f"{name}.{key}": array for key, array in own.items()}
+            elif name in self._parts:
+                arrays |= {f"{name}.{key}": array for key, array in value.arrays().items()}
+            elif name == "module_":
+                arrays |= {f"{name}.{key}": tensor.cpu().numpy() for key, tensor in value.state_dict().items()}
             elif isinstance(value, np.ndarray) and value.dtype.kind in "fiub":
-                tensors[name] = torch.from_numpy(np.ascontiguousarray(value))
+                arrays[name] = value
             else:
                 values[name] = value.tolist() if isinstance(value, np.ndarray | np.generic) else value
         temporary = folder / "weights.safetensors"
-        write_tensors(temporary, tensors, {})
+        write_arrays(temporary, arrays)
         digest = _sha256(temporary)
         # The description names its weights by content and is replaced last, so the old model stays valid until then.
         weights = temporary.rename(folder / f"weights-{digest[:16]}.safetensors")
         params = {name: _plain(value) for name, value in self.get_params(deep=False).items()}
-        if isinstance(getattr(self, "network", None), nn.Module):
+        if hasattr(getattr(self, "network", None), "state_dict"):
             params["network"] = OWN_NETWORK
         description = {
             "format": FORMAT,
@@ -116,7 +125,7 @@ class SavedEstimator(BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def _restore(
-        cls, description: dict[str, Any], tensors: dict[str, torch.Tensor], network: nn.Module | None = None
+        cls, description: dict[str, Any], arrays: dict[str, NDArray[Any]], network: nn.Module | None = None
     ) -> Self:
         params = {k: tuple(v) if isinstance(v, list) else v for k, v in description["params"].items()}
         if params.get("network") == OWN_NETWORK:
@@ -130,26 +139,50 @@ class SavedEstimator(BaseEstimator):  # type: ignore[misc]
         if "vectorizer_" in attributes:
             from neuralbayes.estimators.table_vectorizer import TableVectorizer
 
-            arrays = {k: tensors.pop(k).numpy() for k in list(tensors) if k.startswith("vectorizer_.")}
-            arrays = {k.removeprefix("vectorizer_."): array for k, array in arrays.items()}
-            attributes["vectorizer_"] = TableVectorizer.restored(attributes["vectorizer_"], arrays)
-        state = {k.removeprefix("module_."): t for k, t in tensors.items() if k.startswith("module_.")}
-        attributes |= {k: t.numpy() for k, t in tensors.items() if not k.startswith("module_.")}
+            own = _taken(arrays, "vectorizer_")
+            attributes["vectorizer_"] = TableVectorizer.restored(attributes["vectorizer_"], own)
+        of_module = _taken(arrays, "module_")
+        of_parts = {name: own for name in cls._parts if (own := _taken(arrays, name))}
+        attributes |= arrays
         checks = cls._fitted | cls._fitted_sometimes
         for name in {**attributes, **cls._fitted}:
             if name not in attributes or name not in checks:
                 raise ValueError(
                     f"{name!r} is {'missing' if name in checks else f'not a fitted attribute of {cls.__name__}'}"
                 )
-            if not checks[name](attributes[name]):
+            value = attributes[name]
+            if not checks[name](value) or (isinstance(value, np.ndarray) and not _finite(value)):
                 raise ValueError(f"{name!r} has an invalid value")
             setattr(estimator, name, attributes[name])
-        estimator._check_fitted(state)
-        check_finite(tensors, own="module_.network.body." if network is not None else None)
-        with torch.device("meta"):
-            estimator.module_ = estimator._make_module(network)
-        fill(estimator.module_, state)
+        for name, own in of_parts.items():
+            setattr(estimator, name, estimator._make_part(name, own, network))
+        estimator._check_fitted(of_module)
+        if of_module:
+            estimator.module_ = filled(estimator._make_module, of_module, network)
         return estimator
+
+
+def filled(make: Callable[[nn.Module | None], nn.Module], arrays: dict[str, NDArray[Any]], network: nn.Module | None) -> nn.Module:
+    """A module with its weights, which must be finite, except those of a user's network."""
+    import torch
+
+    from neuralbayes.networks.filling import check_finite, fill
+
+    state = {name: torch.from_numpy(array) for name, array in arrays.items()}
+    check_finite(state, own="body." if network is not None else None)
+    with torch.device("meta"):
+        module = make(network)
+    fill(module, state)
+    return module
+
+
+def _finite(array: NDArray[Any]) -> bool:
+    return array.dtype.kind != "f" or bool(np.isfinite(array).all())
+
+
+def _taken(arrays: dict[str, NDArray[Any]], name: str) -> dict[str, NDArray[Any]]:
+    """Remove the arrays of a part, and return them."""
+    return {key.removeprefix(f"{name}."): arrays.pop(key) for key in list(arrays) if key.startswith(f"{name}.")}
 
 
 def load(folder: str | Path, *, network: nn.Module | None = None) -> Any:
@@ -201,14 +234,14 @@ def load(folder: str | Path, *, network: nn.Module | None = None) -> Any:
         raise ValueError(f"{path} names the estimator {name!r}, which must be one of {sorted(ESTIMATORS)}")
     if not (folder / weights).is_file() or _sha256(folder / weights) != description["sha256"]:
         raise ValueError(f"{folder / weights} is missing or damaged: it is not what {DESCRIPTION} describes")
-    tensors, _ = read_tensors(folder / weights)
+    arrays = read_arrays(folder / weights)
     attributes = description["attributes"]
     own = isinstance(attributes, dict) and bool(attributes.get("n_network_features_"))
     if own != (network is not None):
         wanted = "the architecture that it was fitted with" if own else "None: the model has a network of the library"
         raise ValueError(f"`network` must be {wanted}, got {None if network is None else type(network).__name__}")
     try:
-        return getattr(import_module(ESTIMATORS[name]), name)._restore(description, tensors, network)
+        return getattr(import_module(ESTIMATORS[name]), name)._restore(description, arrays, network)
     except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError) as error:
         raise ValueError(f"{path} does not fit its weights ({error}); it may be damaged") from error
 
@@ -219,10 +252,10 @@ def _fitted_names(estimator: BaseEstimator) -> list[str]:
 
 def _plain(value: Any) -> Any:
     """Convert a parameter to JSON types, tuples to lists; None if impossible, as for a random generator."""
-    if isinstance(value, Objective | WeightedSum):
+    if hasattr(value, "sample_term") or hasattr(value, "terms"):
         from neuralbayes.objectives.description import described
 
-        return described(value)  # only training needs it: a loaded model only describes it
+        return described(value)  # an objective, which only training needs: a loaded model only describes it
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, tuple | list):

@@ -16,6 +16,8 @@ class RowLayer(nn.Module):
         Matrix that multiplies the rows, such as the right singular vectors of sparse rows.
     unit : bool, default=False
         Divide each row by its length, so that distances depend only on angles. Rows of zeros stay zero.
+    bounds : tuple of two Tensors of shape (n_features,), optional
+        Range to which each column is clipped.
 
     Examples
     --------
@@ -28,11 +30,17 @@ class RowLayer(nn.Module):
     """
 
     reduction: Tensor | None
+    lower: Tensor | None
+    upper: Tensor | None
 
-    def __init__(self, reduction: Tensor | None = None, *, unit: bool = False) -> None:
+    def __init__(
+        self, reduction: Tensor | None = None, *, unit: bool = False, bounds: tuple[Tensor, Tensor] | None = None
+    ) -> None:
         super().__init__()
         self.register_buffer("reduction", reduction)
         self.unit = unit
+        self.register_buffer("lower", None if bounds is None else bounds[0])
+        self.register_buffer("upper", None if bounds is None else bounds[1])
 
     def forward(self, x: Tensor) -> Tensor:
         """(n, ...) -> (n, n_components) with a reduction, (n, n_features) of unit length, or `x` itself."""
@@ -44,4 +52,6 @@ class RowLayer(nn.Module):
         if self.unit:
             x = x.flatten(1).double()
             x = x / x.square().sum(dim=1, keepdim=True).sqrt().clamp_min(torch.finfo(x.dtype).tiny)
+        if self.lower is not None and self.upper is not None:
+            x = torch.minimum(torch.maximum(x.double(), self.lower), self.upper)
         return x

@@ -13,6 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+import numpy as np
+from numpy.typing import NDArray
+
 from neuralbayes.system.bounds import MAX_JSON_BYTES
 
 if TYPE_CHECKING:
@@ -143,6 +146,34 @@ def read_bounded(path: Path, limit: int = MAX_JSON_BYTES) -> bytes:
     if len(content) > limit:
         raise ValueError(f"{path} must have at most {limit} bytes, got more: it was not written by this library")
     return content
+
+
+def write_arrays(path: str | Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write named arrays to a safetensors file, atomically. Links are refused."""
+    from safetensors.numpy import save
+
+    content = save({name: np.array(array, order="C") for name, array in arrays.items()})
+    with atomic_write(inside(Path(path).parent, Path(path).name)) as temporary:
+        temporary.write_bytes(content)
+
+
+def read_arrays(path: str | Path) -> dict[str, NDArray[Any]]:
+    """Read a file of :func:`write_arrays`. A damaged file raises a ValueError that names it."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} does not exist")
+    try:
+        with open(path, "rb") as file:
+            _tensor_metadata(file)
+            file.seek(0)
+            content = file.read()
+        return dict(load(content))
+    except (SafetensorError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        # LookupError: for example a data type that NumPy does not have
+        raise ValueError(f"{path} is not a valid safetensors file ({error}); it may be damaged or cut short") from error
 
 
 def write_tensors(path: str | Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
