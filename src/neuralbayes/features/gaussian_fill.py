@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 Array = NDArray[np.float64]
 
@@ -83,29 +81,24 @@ class GaussianFill:
         patterns, which, counts = np.unique(missing[holes], axis=0, return_inverse=True, return_counts=True)
         order = np.argsort(which.ravel(), kind="stable")
         rows, pattern = holes[order], which.ravel()[order]
-        covariance, block = torch.from_numpy(self.covariance), max(1, BLOCK_ELEMENTS // self.covariance.size)
+        covariance, block = self.covariance, max(1, BLOCK_ELEMENTS // self.covariance.size)
         deviation = np.where(missing[rows], 0.0, X[rows] - self.mean)
         for start in range(0, len(rows), block):
             part = slice(start, start + block)
             first, last = pattern[part][0], pattern[part][-1] + 1
-            factor = _factor(covariance, torch.from_numpy(patterns[first:last]))
-            solved = torch.cholesky_solve(
-                torch.from_numpy(deviation[part, :, None]), factor[torch.from_numpy(pattern[part] - first)]
-            )
-            expected = (covariance @ solved).squeeze(2).numpy() + self.mean
+            between = _of_known(covariance, patterns[first:last])[pattern[part] - first]
+            expected = (covariance @ np.linalg.solve(between, deviation[part, :, None]))[:, :, 0] + self.mean
             result[rows[part]] = np.where(missing[rows[part]], expected, X[rows[part]])
         for start in range(0, len(patterns) if learn else 0, block):
-            hidden = torch.from_numpy(patterns[start : start + block])
-            known = (~hidden).double()[:, :, None] * covariance
-            left = covariance - known.mT @ torch.cholesky_solve(known, _factor(covariance, hidden))
+            hidden = patterns[start : start + block]
+            known = np.where(hidden[:, :, None], 0.0, covariance)
+            left = covariance - known.transpose(0, 2, 1) @ np.linalg.solve(_of_known(covariance, hidden), known)
             left = left * (hidden[:, :, None] & hidden[:, None, :])
-            spread += torch.einsum("p,pij->ij", torch.from_numpy(counts[start : start + block]).double(), left).numpy()
+            spread += np.einsum("p,pij->ij", counts[start : start + block].astype(np.float64), left)
         return result, spread
 
 
-def _factor(covariance: Tensor, missing: Tensor) -> Tensor:
-    """Cholesky factors (n_patterns, d, d) of the covariance of the known cells, with the identity for missing cells."""
-    known = (~missing).double()
-    between = covariance * known[:, :, None] * known[:, None, :] + torch.diag_embed(1.0 - known)
-    factor: Tensor = torch.linalg.cholesky(between)
-    return factor
+def _of_known(covariance: Array, missing: NDArray[np.bool_]) -> Array:
+    """Covariance of the known cells of each pattern, with the identity for missing cells: (n_patterns, d, d)."""
+    hidden = missing[:, :, None] | missing[:, None, :]
+    return np.where(hidden, 0.0, covariance) + missing[:, :, None] * np.eye(len(covariance))
