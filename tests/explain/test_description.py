@@ -58,6 +58,14 @@ def test_rules_are_made_of_the_fitted_columns_and_differences_of_all(table):
     assert found.clusters[2].differences[0].condition.column == "city"
 
 
+def test_differences_begin_with_what_the_name_says_and_mention_a_column_once(table):
+    frame, labels = table
+    for found in describe(frame, labels).clusters:
+        assert found.differences[: len(found.claims)] == found.claims
+        columns = [claim.condition.column for claim in found.differences]
+        assert len(set(columns)) == len(columns)
+
+
 def test_what_the_library_wrote_and_what_is_left_out_explains_nothing(table):
     frame, labels = table
     frame = frame.assign(label=labels, p_0=0.2, p_1=0.3, p_2=0.5)

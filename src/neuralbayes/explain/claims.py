@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -169,16 +169,23 @@ class Checked:
         column = self.columns[part.column]
         often = "" if inside >= PLAIN else "mostly " if inside >= MOST else "more often "
         condition = condition_of(column, part.bins, np.ones(len(part.bins), bool)).rounded(column)
-        outside = float(self.check.outside[k, j])
-        return Claim(often + part.words, condition, inside, outside, int(self.check.sizes.sum()))
+        return Claim(
+            often + part.words,
+            condition,
+            inside,
+            float(self.check.outside[k, j]),
+            int(self.check.sizes.sum()),
+            None if condition.missing else self._medians(column, k),
+        )
 
-    def with_medians(self, claim: Claim, k: int, column: Column) -> Claim:
-        """The claim with the medians of the members and of all other rows."""
+    def _medians(self, column: Column, k: int) -> tuple[str, str] | None:
+        """Medians of the members of cluster k and of all other rows, for numbers and dates."""
         own, rest = ((self.labels == k) & ~column.missing, (self.labels != k) & ~column.missing)
-        if not column.ordered or claim.condition is None or claim.condition.missing or not own.any() or not rest.any():
-            return claim
-        own_median, median = (_shown(float(np.median(column.values[part])), column) for part in (own, rest))
-        return replace(claim, medians=(own_median, median))
+        if not column.ordered or not own.any() or not rest.any():
+            return None
+        return _shown(float(np.median(column.values[own])), column), _shown(
+            float(np.median(column.values[rest])), column
+        )
 
 
 def check_claims(
@@ -205,13 +212,8 @@ def differences(checked: Checked, n: int) -> list[list[Claim]]:
     medium mass (100 %, others 0 %; median 44.5, others 44.5)
     high mass (100 %, others 0 %; median 74.5, others 29.5)
     """
-    found = []
-    for k, own in enumerate(checked.told(DIFFERENT)):
-        best = strongest(own, checked.parts, n)
-        claims = [checked.claim(k, j) for j in best]
-        columns = [checked.columns[checked.parts[j].column] for j in best]
-        found.append([checked.with_medians(claim, k, column) for claim, column in zip(claims, columns, strict=True)])
-    return found
+    told = checked.told(DIFFERENT)
+    return [[checked.claim(k, j) for j in strongest(told[k], checked.parts, n)] for k in range(len(told))]
 
 
 def strongest(told: NDArray[np.float64], parts: Sequence[Part], n: int) -> list[int]:

@@ -48,7 +48,7 @@ class ClusterDescription:
     share : float
         Share of all rows.
     differences : list of Claim
-        Differences from the rest in all columns, one for each, the most informative first.
+        Differences from the rest: the claims of the name, then other columns, the most informative first.
     rule : Rule or None
         None if the cluster has no rows or all rows, or if no column varies.
     typical, borderline : ndarray of int
@@ -202,6 +202,8 @@ def describe(
         phrases = key_phrases(read, own, k, random_state=random_state)
         named = list(zip(phrase_names(phrases), phrases, strict=True))
     told = differences(checked, N_DIFFERENCES)
+    if texts is None:  # what the name says comes first
+        told = [_together(claims, others)[:N_DIFFERENCES] for (_, claims), others in zip(named, told, strict=True)]
     rules = find_rules(
         [column for column in columns if column.name in fitted] or columns, own, k, random_state=random_state
     )
@@ -226,3 +228,9 @@ def describe(
         for i in range(k)
     ]
     return Description(clusters, columns, rows, None if frame is None else row_names(frame, found))
+
+
+def _together(claims: list[Claim], others: list[Claim]) -> list[Claim]:
+    """The claims, then the other claims about columns that were not mentioned."""
+    mentioned = {claim.condition.column for claim in claims if claim.condition is not None}
+    return [*claims, *(one for one in others if one.condition is not None and one.condition.column not in mentioned)]
