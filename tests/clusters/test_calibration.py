@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 
 import neuralbayes as nb
 from neuralbayes.clusters.calibration import calibrated_temperature, overlaps, temperature
@@ -18,9 +17,9 @@ def gaussians(n, d, apart, share=0.5, seed=0):
 
 
 def found(X, log_odds, times):
-    logits = torch.from_numpy(times * np.stack([np.zeros_like(log_odds), log_odds], axis=1))
+    logits = times * np.stack([np.zeros_like(log_odds), log_odds], axis=1)
     d = X.shape[1]
-    return calibrated_temperature(logits, torch.from_numpy(X), torch.zeros(d, d), torch.ones(len(X), 2) / 2)
+    return calibrated_temperature(logits, X, np.zeros((d, d)), np.full((len(X), 2), 0.5))
 
 
 @pytest.mark.parametrize("apart", [2.0, 3.0])
@@ -35,8 +34,8 @@ def test_three_clusters_are_looked_at_in_pairs():
     rng = np.random.RandomState(0)
     centers = 2.5 * np.array([[0.0, 0.0], [1.0, 0.0], [0.5, 0.9]])
     X = rng.standard_normal((3000, 2)) + centers[np.arange(3000) % 3]
-    logits = torch.from_numpy(6.0 * (X @ centers.T - np.square(centers).sum(axis=1) / 2))
-    t = calibrated_temperature(logits, torch.from_numpy(X), torch.zeros(2, 2), torch.ones(3000, 3) / 3)
+    logits = 6.0 * (X @ centers.T - np.square(centers).sum(axis=1) / 2)
+    t = calibrated_temperature(logits, X, np.zeros((2, 2)), np.full((3000, 3), 1 / 3))
     assert t == pytest.approx(6.0, rel=0.35)
 
 
@@ -49,22 +48,21 @@ def test_the_rounding_of_rows_makes_it_less_sure():
 
 
 def test_without_rows_enough_the_votes_decide():
-    votes = torch.tensor([[0.8, 0.2], [0.2, 0.8]]).repeat(3, 1)
-    assert calibrated_temperature(5.0 * votes.log(), torch.randn(6, 2), torch.zeros(2, 2), votes) == pytest.approx(5.0)
-    assert calibrated_temperature(torch.randn(5, 1), torch.randn(5, 2), torch.zeros(2, 2), torch.ones(5, 1)) == 1.0
+    votes, x = np.tile([[0.8, 0.2], [0.2, 0.8]], (3, 1)), np.random.RandomState(0).normal(size=(6, 2))
+    assert calibrated_temperature(5.0 * np.log(votes), x, np.zeros((2, 2)), votes) == pytest.approx(5.0)
+    assert calibrated_temperature(np.ones((5, 1)), x[:5], np.zeros((2, 2)), np.ones((5, 1))) == 1.0
 
 
 def test_equal_rows_give_a_finite_temperature():
-    logits = torch.tensor([[1.0, 0.0], [0.0, 1.0]]).repeat(30, 1)
-    t = calibrated_temperature(logits, torch.ones(60, 2), torch.zeros(2, 2), torch.ones(60, 2) / 2)
+    logits = np.tile([[1.0, 0.0], [0.0, 1.0]], (30, 1))
+    t = calibrated_temperature(logits, np.ones((60, 2)), np.zeros((2, 2)), np.full((60, 2), 0.5))
     assert 0.0 < t < np.inf
 
 
 def test_the_temperature_is_that_of_the_least_cross_entropy():
-    torch.manual_seed(0)
-    target = torch.randn(200, 3).softmax(dim=1)
-    assert temperature(7.0 * target.log(), target) == pytest.approx(7.0, rel=1e-3)
-    assert temperature(torch.randn(5, 1), torch.ones(5, 1)) == 1.0
+    target = np.random.RandomState(0).dirichlet(np.ones(3), size=200)
+    assert temperature(7.0 * np.log(target), target) == pytest.approx(7.0, rel=1e-3)
+    assert temperature(np.ones((5, 1)), np.ones((5, 1))) == 1.0
 
 
 def test_a_clusterer_of_overlapping_gaussians_is_within_a_hundredth_of_the_bayes_rule():
@@ -75,12 +73,3 @@ def test_a_clusterer_of_overlapping_gaussians_is_within_a_hundredth_of_the_bayes
     brier = min(np.square(column - z).mean() for column in p.T)
     assert brier < bayes + 0.01
     np.testing.assert_array_equal(fitted.labels_, p.argmax(axis=1))
-
-
-def test_labels_do_not_depend_on_the_temperature(monkeypatch):
-    X = gaussians(300, 2, 3.0)[0]
-    ours = nb.InformationClusterer(2, max_iter=40, random_state=0).fit(X)
-    monkeypatch.setattr("neuralbayes.clusters.from_consensus.calibrated_temperature", lambda *_: 1.0)
-    plain = nb.InformationClusterer(2, max_iter=40, random_state=0).fit(X)
-    np.testing.assert_array_equal(ours.labels_, plain.labels_)
-    assert not np.allclose(ours.predict_proba(X), plain.predict_proba(X))

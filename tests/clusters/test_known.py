@@ -2,17 +2,15 @@
 
 import numpy as np
 import pytest
-import torch
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import adjusted_rand_score
 
-from neuralbayes.clusters.consensus import agree, co_association, votes
-from neuralbayes.clusters.known import Hints, least_number, make_hints, numbered
+from neuralbayes.clusters.known import Hints, class_numbers, least_number, make_hints, numbered
 from neuralbayes.clusters.kmeans import cells, kmeans
 from neuralbayes.clusters.merging import merge_states, neighbor_joint
 from neuralbayes.clusters.mixture import fit_mixture
-from neuralbayes.clusters.points import span
-from neuralbayes.clusters.space import noise_metric
+from neuralbayes.clusters.space import noise_metric, principal_axes
+from neuralbayes.clusters.votes import agree, co_association, matched_shares
 
 
 @pytest.fixture
@@ -99,11 +97,11 @@ def test_rows_of_which_something_is_known_are_drawn_first(rng):
 
 def test_the_pool_holds_rows_in_proportion_to_their_weights():
     pool = Hints(np.array([0.5, 1.0, 1.5])).pool()
-    assert_array_equal(torch.bincount(pool), [2, 4, 6])
+    assert_array_equal(np.bincount(pool), [2, 4, 6])
     assert Hints().pool() is None
     fractions = Hints(np.array([0.1] * 10 + [1.9] * 10)).pool()
     assert 78 <= len(fractions) <= 82
-    assert (torch.bincount(fractions)[10:] >= 7).all()
+    assert (np.bincount(fractions)[10:] >= 7).all()
 
 
 def test_clusters_get_the_numbers_of_the_classes_that_they_hold():
@@ -119,7 +117,7 @@ def test_states_of_one_class_are_merged_first_and_of_two_classes_last():
     joint[0, 1] = joint[1, 0] = 0.2  # the closest pair, but with two classes
     joint /= joint.sum()
     merging = merge_states(joint, np.array([0, 1, -1, 0]))
-    assert_array_equal(merging.pairs[0], [0, 3])
+    assert_array_equal(merging.linkage[0, :2], [0, 3])
     cluster = merging.clusters(2)
     assert cluster[0] == cluster[3] != cluster[1]
 
@@ -165,15 +163,13 @@ def test_a_row_of_weight_two_counts_as_two_for_cells_and_kmeans(weighted, rng):
         assert sizes[number] == (cell[rows] == number).sum()
 
 
-@pytest.mark.parametrize("kind", ["tied", "diagonal", "full"])
-def test_a_row_of_weight_two_counts_as_two_for_mixtures(weighted, kind):
-    points, rows = weighted
-    x = torch.from_numpy(points).float()
-    start = (x[:, 0] > 2).long()
-    floor = torch.zeros(3, 3)
-    p = fit_mixture(x, start, 2, kind, floor, hints=Hints(WEIGHTS))
-    assert_allclose(p[rows], fit_mixture(x[rows], start[rows], 2, kind, floor), atol=1e-4)
-    assert float((p - fit_mixture(x, start, 2, kind, floor)).abs().max()) > 1e-3
+def test_a_row_of_weight_two_counts_as_two_for_mixtures(weighted):
+    x, rows = weighted
+    start = np.eye(2)[(x[:, 0] > 2).astype(int)]
+    weights = Hints(WEIGHTS / WEIGHTS.sum() * len(rows))  # so many rows as the repeated ones are
+    p = fit_mixture(x, start, np.zeros((3, 3)), weights)[1]
+    assert_allclose(p[rows], fit_mixture(x[rows], start[rows], np.zeros((3, 3)))[1], atol=1e-4)
+    assert np.abs(p - fit_mixture(x, start, np.zeros((3, 3)))[1]).max() > 1e-3
 
 
 def test_a_row_of_weight_two_counts_as_two_for_the_consensus(rng):
@@ -184,28 +180,27 @@ def test_a_row_of_weight_two_counts_as_two_for_the_consensus(rng):
         found @ found.T, (repeated @ repeated.T)[np.ix_(*2 * [np.searchsorted(rows, np.arange(120))])], atol=1e-8
     )
     assert_allclose(
-        votes(partitions, partitions[0], 4, WEIGHTS)[rows], votes([p[rows] for p in partitions], partitions[0][rows], 4)
+        matched_shares(partitions, partitions[0], 4, WEIGHTS)[rows],
+        matched_shares([p[rows] for p in partitions], partitions[0][rows], 4),
     )
 
 
 def test_known_rows_have_the_whole_vote(rng):
     partitions = [np.array([0, 0, 1, 1, 1]), np.array([0, 0, 0, 1, 1]), np.array([1, 1, 0, 0, 0])]
-    shares = agree(partitions, 2, rng, make_hints(5, known=[1, -1, 1, -1, 0]))
+    consensus, shares = agree(partitions, 2, rng, make_hints(5, known=[1, -1, 1, -1, 0]))
+    assert_array_equal(consensus[[0, 2, 4]], [1, 1, 0])
     assert_array_equal(shares[[0, 2, 4]], [[0, 1], [0, 1], [1, 0]])
 
 
 def test_a_row_of_weight_two_counts_as_two_for_the_coordinates(weighted, rng):
     points, rows = weighted
-    center, scale, components = span(lambda i: torch.from_numpy(points[i]), np.arange(120), 2, True, rng, WEIGHTS)
-    repeated = span(lambda i: torch.from_numpy(points[rows][i]), np.arange(len(rows)), 2, True, rng)
-    assert_allclose(center, repeated[0])
-    assert_allclose(scale, repeated[1])
-    assert_allclose((components.T @ repeated[2]).abs(), np.eye(2), atol=1e-6)
-    neighbors = torch.from_numpy(rng.randint(120, size=(120, 2)))
-    x = torch.from_numpy(points).float()
-    metric = noise_metric(x, neighbors, torch.zeros(3, 3), weight=torch.from_numpy(WEIGHTS))
-    again = noise_metric(torch.cat([x[rows], x]), len(rows) + neighbors[rows], torch.zeros(3, 3))
-    assert_allclose(metric.abs(), again.abs(), rtol=1e-4)
+    points, wide = points - np.average(points, axis=0, weights=WEIGHTS), np.ones((3, 9)) + np.eye(3, 9)
+    axes, repeated = (principal_axes(x @ wide, 2, rng, weight) for x, weight in ((points, WEIGHTS), (points[rows], None)))
+    assert_allclose(np.abs(axes.T @ repeated), np.eye(2), atol=1e-6)
+    neighbors = rng.randint(120, size=(120, 2))
+    metric = noise_metric(points, neighbors, np.zeros((3, 3)), weight=WEIGHTS)
+    again = noise_metric(np.concatenate([points[rows], points]), len(rows) + neighbors[rows], np.zeros((3, 3)))
+    assert_allclose(np.abs(metric), np.abs(again), rtol=1e-6)
 
 
 def test_a_row_of_weight_two_counts_as_two_for_neighbours(rng):
@@ -214,3 +209,16 @@ def test_a_row_of_weight_two_counts_as_two_for_neighbours(rng):
     rows = np.repeat(np.arange(120), WEIGHTS.astype(int))
     joint = sum(np.outer(p_zx[i], p_zx[j]) for i in rows for j in neighbors[i])
     assert_allclose(neighbor_joint(p_zx, neighbors, WEIGHTS), (joint + joint.T) / (2 * joint.sum()))
+
+
+@pytest.mark.parametrize("known", [["b", "", "a", None], ["b", float("nan"), "a", ""], np.array(["b", "", "a", ""])])
+def test_names_of_classes_are_numbered_in_their_order(known):
+    numbers, names = class_numbers(known, 4)
+    assert_array_equal(numbers, [1, -1, 0, -1])
+    assert names == ["a", "b"]
+
+
+def test_numbers_of_classes_are_kept():
+    assert class_numbers([2, -1, 0], 3)[0] == pytest.approx([2, -1, 0])
+    assert_array_equal(class_numbers([2.0, np.nan, 0.0], 3)[0], [2, -1, 0])
+    assert class_numbers([2, -1, 0], 3)[1] == []

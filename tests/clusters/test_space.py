@@ -1,21 +1,18 @@
-"""Rows in units of their noise, and the rounding of columns."""
+"""Scaled columns, rows in units of their noise, and the rounding of columns."""
 
 import numpy as np
 import pytest
-import torch
 from numpy.testing import assert_allclose
+from scipy.stats import norm, rankdata
 
-from neuralbayes.clusters.mixture import fit_mixture
-from neuralbayes.clusters.space import make_space, noise_metric, rounding_variance
+from neuralbayes.clusters.space import Frame, make_space, mid_ranks, noise_metric, rounding_variance, scalings
+
+WEIGHT = np.random.RandomState(1).randint(1, 4, size=200).astype(float)
 
 
 @pytest.fixture
 def rng():
     return np.random.RandomState(0)
-
-
-def space_of(X, rng, **options):
-    return make_space(lambda indices: torch.from_numpy(X[indices]), np.arange(len(X)), 64, 15, rng, **options)
 
 
 def test_a_boolean_is_all_rounding_and_a_measurement_has_none(rng):
@@ -28,41 +25,77 @@ def test_a_boolean_is_all_rounding_and_a_measurement_has_none(rng):
 def test_a_direction_along_which_all_clusters_are_wide_is_made_narrow(rng):
     X = rng.standard_normal((600, 8)) * np.r_[10.0, np.ones(7)]
     X[300:, 1] += 8.0  # two clusters next to each other along a narrow direction
-    space = space_of(X, rng)
+    space, basis = make_space(X - X.mean(axis=0), rng)
     y = np.repeat([0, 1], 300)
 
     def spread(points):
         within = np.mean([points[y == k].var(axis=0).sum() for k in (0, 1)])
         return within / points.var(axis=0).sum()
 
-    assert spread(space.denoised.numpy()) < 0.92 * spread(space.points.numpy())
-    assert_allclose(space.points @ space.noise, space.denoised)
-    assert_allclose((X - space.center.numpy()) @ space.basis.numpy(), space.points, atol=1e-5)
+    assert spread(space.denoised) < 0.92 * spread(space.points)
+    assert_allclose((X - X.mean(axis=0)) @ basis, space.points)
 
 
 def test_the_metric_whitens_the_differences_of_neighbours(rng):
-    x = torch.from_numpy(rng.standard_normal((400, 3)) * [5.0, 1.0, 0.2]).float()
-    neighbors = torch.from_numpy(rng.randint(400, size=(400, 3)))
-    metric = noise_metric(x, neighbors, torch.zeros(3, 3), shrinkage=0.0)
-    difference = ((x[:, None] - x[neighbors]) @ metric).flatten(0, 1)
+    x = rng.standard_normal((400, 3)) * [5.0, 1.0, 0.2]
+    neighbors = rng.randint(400, size=(400, 3))
+    metric = noise_metric(x, neighbors, np.zeros((3, 3)), shrinkage=0.0)
+    difference = ((x[:, None] - x[neighbors]) @ metric).reshape(-1, 3)
     covariance = difference.T @ difference / len(difference)
-    assert_allclose(covariance / covariance.trace() * 3, torch.eye(3), atol=1e-4)
+    assert_allclose(covariance / covariance.trace() * 3, np.eye(3), atol=1e-6)
 
 
-def test_standardised_categories_do_not_outweigh_numbers(rng):
-    X = np.column_stack([100.0 * rng.standard_normal(1000), rng.uniform(size=1000) < 0.01])
-    deviation = space_of(X, rng, standardize=True).points.std(dim=0)
-    assert_allclose(deviation[0], 1.0, rtol=1e-2)
-    assert deviation[1] < 0.2
+@pytest.mark.parametrize("weight", [None, WEIGHT])
+def test_every_scaling_has_mean_0_and_deviation_1_and_constants_are_0(rng, weight):
+    X = np.column_stack([rng.exponential(size=200), rng.randint(2, size=200), np.full(200, 7.0)])
+    for scaled in scalings(X, weight)[0].values():
+        assert_allclose(np.average(scaled, axis=0, weights=weight), 0.0, atol=1e-12)
+        assert_allclose(np.sqrt(np.average(scaled**2, axis=0, weights=weight)), [1.0, 1.0, 0.0], atol=1e-12)
 
 
-@pytest.mark.parametrize("kind", ["tied", "diagonal", "full"])
-def test_a_mixture_finds_gaussians_and_does_not_collapse_on_codes(rng, kind):
-    y = np.repeat([0, 1], 300)
-    X = rng.standard_normal((600, 2)) + 4.0 * y[:, None]
-    X = np.column_stack([X, rng.uniform(size=600) < 0.02])  # a rare code, in which a cluster could have no extent
-    space = space_of(X, rng)
-    start = torch.from_numpy(np.where(rng.uniform(size=600) < 0.1, 1 - y, y))
-    p = fit_mixture(space.points, start, 2, kind, space.floor)
-    assert_allclose(p.sum(dim=1), 1.0, atol=1e-5)
-    assert (p.argmax(dim=1).numpy() == y).mean() > 0.97
+def test_the_scalings_are_the_formulas(rng):
+    x = np.exp(rng.standard_normal(101))  # the quartiles of 101 values are values
+    scaled, frame = scalings(x[:, None])
+
+    def unit(values):
+        return (values - values.mean()) / values.std()
+
+    low, median, high = np.interp([0.25, 0.5, 0.75], (np.arange(101) + 0.5) / 101, np.sort(x))
+    expected = {
+        "standard": unit(x),
+        "clipped": unit(np.clip(unit(x), -2.5, 2.5)),
+        "compressed": unit(np.arcsinh((x - median) / ((high - low) / 1.349))),
+        "ranked": unit(norm.ppf((rankdata(x) - 0.5) / 101)),
+    }
+    for name, values in expected.items():
+        assert_allclose(scaled[name][:, 0], values, atol=1e-10, err_msg=name)
+    assert_allclose(frame(x[:, None])[:, 0], expected["clipped"], atol=1e-10)
+
+
+def test_a_column_of_two_values_is_the_same_in_all_scalings_and_chosen_widths_are_kept(rng):
+    X = np.column_stack([rng.uniform(size=300) < 0.1, 3.0 * rng.standard_normal(300)]).astype(float)
+    two = [scaled[:, 0] for scaled in scalings(X)[0].values()]
+    assert all(np.array_equal(two[0], other) for other in two)
+    kept, frame = scalings(X, keep_scale=True)
+    for scaled in kept.values():
+        assert_allclose(scaled.std(axis=0), X.std(axis=0))
+    assert_allclose(frame(X), kept["clipped"])
+
+
+def test_a_row_of_weight_two_counts_as_two(rng):
+    X = rng.exponential(size=(200, 3)).round(1)
+    rows = np.repeat(np.arange(200), WEIGHT.astype(int))
+    weighted, frame = scalings(X, WEIGHT)
+    repeated, other = scalings(X[rows])
+    for name, scaled in weighted.items():
+        assert_allclose(scaled[rows], repeated[name], atol=1e-10)
+    assert_allclose(frame(X), other(X))
+    assert_allclose(mid_ranks(X[:, 0], WEIGHT)[rows], mid_ranks(X[rows, 0]))
+
+
+def test_a_frame_is_restored_from_its_arrays_and_refuses_others(rng):
+    X = rng.standard_normal((50, 4))
+    frame = scalings(X)[1].after(None, unit=True)
+    assert_allclose(Frame.from_arrays(frame.arrays())(X), frame(X))
+    with pytest.raises(ValueError, match="basis"):
+        Frame.from_arrays({**frame.arrays(), "basis": np.ones((3, 2))})

@@ -156,7 +156,7 @@ def scalings(rows: Array, weight: Array | None = None, *, keep_scale: bool = Fal
     --------
     >>> scaled, frame = scalings(np.array([[0.0], [1.0], [2.0], [3.0], [1000.0]]))
     >>> {name: x.ravel().round(1).tolist() for name, x in scaled.items()}["ranked"]
-    [-1.4, -0.6, 0.0, 0.6, 1.4]
+    [-1.5, -0.6, 0.0, 0.6, 1.5]
     """
     standard, mean, deviation = _standardized(rows, weight)
     several = np.array([len(np.unique(column)) > 2 for column in rows.T])

@@ -14,13 +14,11 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from neuralbayes.clusters.coordinates import Coordinates
-from neuralbayes.clusters.typicality import FAR, LOCAL, N_NEIGHBORS, Typicality
+from neuralbayes.clusters.typicality import FAR, LOCAL, N_NEIGHBORS, Fold
 from neuralbayes.data.sources import ArraySource
 from neuralbayes.estimators.clusterer import Clusterer
 from neuralbayes.estimators.information_clusterer import InformationClusterer
 from neuralbayes.features.programs import Format, export_network
-from neuralbayes.networks.states import StateNetwork
 
 TOLERANCE = 1e-5
 """Maximum error of a probability."""
@@ -54,62 +52,60 @@ class ClusterProgram(nn.Module):
         super().__init__()
         self.module = copy.deepcopy(clusterer.module_).eval()
         self.images = clusterer.image_shape_ is not None
-        self.typicality = None
+        self.folds = nn.ModuleList()
         if isinstance(clusterer, InformationClusterer):
-            self.typicality = TypicalityProgram(*clusterer.typical_parts())
+            self.folds.extend(FoldProgram(fold) for fold in clusterer.typicality_.folds)
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         if self.images:
             x = x.permute(0, 3, 1, 2).to(torch.float32) / 255.0
         logits = self.module(x)
         found = (logits.double().softmax(dim=1).float(), logits.argmax(dim=1))
-        return found if self.typicality is None else (*found, self.typicality(self.module, x).float())
+        if not len(self.folds):
+            return found
+        rows = self.module.features(x)
+        counts = [fold(rows) for fold in self.folds]
+        n_beyond, n = sum(count for count, _ in counts), sum(m for _, m in counts)
+        return (*found, ((1.0 + n_beyond) / (1.0 + n)).float())
 
 
-class TypicalityProgram(nn.Module):
-    """:class:`~neuralbayes.clusters.typicality.Typicality` with matrix products only."""
+class FoldProgram(nn.Module):
+    """A :class:`~neuralbayes.clusters.typicality.Fold` with matrix products only."""
 
     center: Tensor
+    unit: Tensor
+    components: Tensor | None
     reference: Tensor
     spacing: Tensor
     scores: Tensor
-    components: Tensor | None
 
-    def __init__(self, typicality: Typicality, coordinates: Coordinates) -> None:
+    def __init__(self, fold: Fold) -> None:
         super().__init__()
-        for name in ("center", "reference", "spacing", "scores"):
-            self.register_buffer(name, torch.from_numpy(np.array(getattr(typicality, name))).double())
-        components = coordinates.components
-        self.register_buffer("components", None if components is None else torch.from_numpy(np.array(components)))
-        self.scale, self.floor, self.length = typicality.scale, typicality.floor, coordinates.length
-        self.n_neighbors = min(N_NEIGHBORS + 1, len(typicality.reference))
+        for name in ("center", "unit", "components", "reference", "spacing", "scores"):
+            value = torch.from_numpy(np.array(getattr(fold, name))).double()
+            self.register_buffer(name, value if value.numel() else None)  # torch.export cannot save empty tensors
+        self.floor = float(fold.floor)
+        self.n_neighbors = min(N_NEIGHBORS + 1, len(fold.reference))
 
-    def forward(self, module: StateNetwork, x: Tensor) -> Tensor:
-        """Typicality: (n, ...) -> (n,)."""
-        largest = torch.finfo(torch.float32).max
-        points: Tensor = module.normalize(x).flatten(1).clamp(-largest, largest).double()
+    def forward(self, rows: Tensor) -> tuple[Tensor, int]:
+        """Number of calibration rows that lie at least as far out (n,), and the number of all."""
+        x = ((rows - self.center) / self.unit).clamp(-FAR, FAR)
         if self.components is not None:
-            points = points @ self.components.double()
-        if self.length:
-            own = points.square().sum(dim=1, keepdim=True).sqrt()
-            taken = module.rows(x).flatten(1).double()
-            other = taken.square().sum(dim=1, keepdim=True).sqrt() / self.length - 1.0
-            points = torch.cat([points / own.clamp_min(torch.finfo(torch.float64).tiny), other], dim=1)
-        rows = ((points - self.center) / self.scale).clamp(-FAR, FAR).float().double()
+            inside = x @ self.components
+            off = x.square().sum(dim=1, keepdim=True) - inside.square().sum(dim=1, keepdim=True)
+            x = torch.cat([inside, off.clamp_min(0.0).sqrt()], dim=1)
+        x = x.float().double()
         reference = self.reference
-        squared = rows.square().sum(dim=1, keepdim=True) + reference.square().sum(dim=1) - 2.0 * rows @ reference.T
+        squared = x.square().sum(dim=1, keepdim=True) + reference.square().sum(dim=1) - 2.0 * x @ reference.T
         _, near = squared.topk(self.n_neighbors, dim=1, largest=False)
-        differences = reference[near] - rows[:, None]
-        distance = differences.square().sum(dim=2).sqrt()
+        distance = (reference[near] - x[:, None]).square().sum(dim=2).sqrt()
         local = distance.clamp_min(self.floor).log() - LOCAL * self.spacing[near]
         score = local.sum(dim=1)
         if self.n_neighbors > 1:  # leave out the row itself or, if it is absent, the last neighbour
             same = (distance <= SAME * self.floor).to(torch.int64)
             left_out = torch.where(same.sum(dim=1) > 0, same.argmax(dim=1), self.n_neighbors - 1)
             score = (score - local.gather(1, left_out[:, None])[:, 0]) / (self.n_neighbors - 1)
-        n_calibration = len(self.scores)
-        at_least = (self.scores >= score[:, None] - EQUAL).sum(dim=1)
-        return (1.0 + at_least.double()) / (1.0 + n_calibration)
+        return (self.scores >= score[:, None] - EQUAL).sum(dim=1).double(), len(self.scores)
 
 
 def export_clusterer(clusterer: Clusterer, path: str | Path, to: Format) -> float:
@@ -163,7 +159,7 @@ def export_clusterer(clusterer: Clusterer, path: str | Path, to: Format) -> floa
     if isinstance(plain, InformationClusterer):
         expected.append(plain.typicality(samples))
         names.append("typicality")
-        tolerance.append(1.5 / (1 + len(plain.typical_scores_)))  # nearly equal scores may swap
+        tolerance.append(2.5 / (1 + plain.typicality_.n_calibration))  # nearly equal scores may swap
     return export_network(
         program,
         example,
@@ -181,10 +177,11 @@ def _examples(clusterer: Clusterer) -> NDArray[Any]:
     rng = np.random.default_rng(0)
     if clusterer.image_shape_ is not None:
         return rng.integers(0, 256, (COMPARED, *clusterer.image_shape_), dtype=np.uint8)
-    center, basis = (buffer.double().numpy() for buffer in (clusterer.module_.center, clusterer.module_.basis))
+    module: Any = clusterer.module_
+    center, basis = (buffer.double().numpy() for buffer in (module.center, module.basis))
     spread = np.diag(1.0 / np.where(basis == 0.0, 1.0, basis)) if basis.ndim == 1 else np.linalg.pinv(basis)
     rows: NDArray[Any] = center + rng.normal(size=(COMPARED, len(spread))) @ spread
-    reduction = clusterer.module_.rows.reduction if isinstance(clusterer, InformationClusterer) else None
+    reduction = module.rows.reduction if isinstance(clusterer, InformationClusterer) else None
     return rows if reduction is None else rows @ reduction.numpy().T
 
 

@@ -345,7 +345,7 @@ class InformationClusterer(Clusterer):
             raise ValueError(f"n_samples={len(fitted)} should be >= {least} for n_clusters={self.n_clusters}.")
         rng = check_random_state(self.random_state)
         if self.image_shape_ is None:
-            found = self._fit_rows(samples, n_clusters, hints, fitted, rng)
+            found = self._fit_rows(samples, n_clusters, hints, fitted, weight, rng)
             self.membership_ = np.eye(len(found.separation))
         else:
             found = self._fit_images(samples, n_clusters, hints, fitted, rng)
@@ -413,6 +413,7 @@ class InformationClusterer(Clusterer):
         n_clusters: int | None,
         hints: Hints,
         fitted: NDArray[np.int64],
+        weight: Array | None,
         rng: np.random.RandomState,
     ) -> RowFit:
         """Reduce sparse rows, draw the rows to fit, and fit them."""
@@ -422,7 +423,7 @@ class InformationClusterer(Clusterer):
         reduction = None
         if sp.issparse(samples) and n_columns > self.n_components:
             drawn = np.sort(rng.permutation(fitted)[: self.max_samples])
-            reduction = fit_reduction(samples, drawn, self.n_components, rng, weight=None, unit=unit)
+            reduction = fit_reduction(samples, drawn, self.n_components, rng, weight=weight, unit=unit)
         self.n_components_ = 0 if reduction is None else reduction.shape[1]
         nothing = np.zeros(self.n_components_ or n_columns)
         dense = Frame(nothing, nothing, nothing - np.inf, nothing + np.inf, reduction, unit)

@@ -43,7 +43,14 @@ class RowLayer(nn.Module):
         self.register_buffer("upper", None if bounds is None else bounds[1])
 
     def forward(self, x: Tensor) -> Tensor:
-        """(n, ...) -> (n, n_components) with a reduction, (n, n_features) of unit length, or `x` itself."""
+        """(n, ...) -> (n, n_components) with a reduction, (n, n_features) of unit length or clipped, or `x` itself."""
+        x = self.features(x)
+        if self.lower is not None and self.upper is not None:
+            x = torch.minimum(torch.maximum(x.double(), self.lower), self.upper)
+        return x
+
+    def features(self, x: Tensor) -> Tensor:
+        """The same without clipping."""
         if self.reduction is not None:
             x = x.flatten(1) if not x.is_sparse else x
             x = x.to(self.reduction.dtype) @ self.reduction
@@ -52,6 +59,4 @@ class RowLayer(nn.Module):
         if self.unit:
             x = x.flatten(1).double()
             x = x / x.square().sum(dim=1, keepdim=True).sqrt().clamp_min(torch.finfo(x.dtype).tiny)
-        if self.lower is not None and self.upper is not None:
-            x = torch.minimum(torch.maximum(x.double(), self.lower), self.upper)
         return x

@@ -41,13 +41,18 @@ class StateNetwork(nn.Module):
         self.network = network
         self.register_buffer("membership", membership)
 
+    def features(self, x: Tensor) -> Tensor:
+        """Flat samples in float64, reduced and of unit length if so fitted, but not clipped: (n, ...) -> (n, d)."""
+        return self.rows.features(x).flatten(1).double()
+
     def normalize(self, x: Tensor) -> Tensor:
         """The input of the network in float32: (n, n_dimensions), or the shape of `x`."""
         x = self.rows(x)
         # The origin may be far from the data: subtract in float64.
         centered = x.flatten(1).double() - self.center
         if self.basis.ndim == 2:
-            return (centered @ self.basis).float()
+            projected = centered @ self.basis
+            return projected if isinstance(self.network, QuadraticStates) else projected.float()
         return (centered * self.basis).float().reshape(x.shape)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -122,6 +127,6 @@ class QuadraticStates(nn.Module):
             self.register_buffer(name, torch.from_numpy(value).double())
 
     def forward(self, x: Tensor) -> Tensor:
-        away = torch.einsum("kij,nkj->nki", self.roots, x.double()[:, None] - self.centers)
-        logits: Tensor = self.offsets - 0.5 * away.square().sum(dim=2)
+        away = (x.double() - self.centers[:, None]) @ self.roots.mT  # (n_states, n, n_dimensions)
+        logits: Tensor = self.offsets - 0.5 * away.square().sum(dim=2).T
         return logits

@@ -2,16 +2,21 @@
 
 import numpy as np
 import pytest
-import torch
 
-from neuralbayes.clusters.number_of_clusters import choose_number, cut_at_valleys, held_out_valley
+from neuralbayes.clusters.number import (
+    agreement,
+    agreement_of_clusters,
+    choose_segments,
+    count_valleys,
+    cut_at_valleys,
+    held_out_valley,
+)
 from neuralbayes.clusters.space import make_space
 
 
 def number(X, max_clusters=20, seed=0):
     rng = np.random.RandomState(seed)
-    space = make_space(lambda indices: torch.from_numpy(X[indices]), np.arange(len(X)), 64, 15, rng)
-    return choose_number(space, max_clusters)
+    return count_valleys(make_space(X - X.mean(axis=0), rng)[0], max_clusters)
 
 
 def blobs(n_clusters, n, d=2, apart=8.0, seed=0):
@@ -83,3 +88,35 @@ def test_the_order_of_the_rows_and_the_seed_do_not_change_the_number(round_to):
     found = [number(X[np.random.RandomState(seed).permutation(len(X))], seed=seed) for seed in range(2)]
     assert len({n for n, _ in found}) == 1
     assert all(selection["rows"] == found[0][1]["rows"] for _, selection in found)
+
+
+def test_two_partitions_agree_as_far_as_their_information_is_shared():
+    a = np.repeat([0, 1, 2], 20)
+    assert agreement([(a, (a + 1) % 3)]) == pytest.approx(1.0)
+    assert agreement([(a, np.random.RandomState(0).permutation(a))]) < 0.1
+    merged = np.minimum(a, 1)  # two of the clusters are one in the other partition
+    found = agreement_of_clusters([(a, merged), (a, a)], a, 3)
+    assert found[0] == 1.0
+    assert found[1:].min() == pytest.approx((0.0 + 1.0) / 2)
+
+
+def by_quantiles(x):
+    """Divide rows at the quantiles of some of them."""
+
+    def divide(rows, n_clusters):
+        return np.searchsorted(np.quantile(x[rows], np.arange(1, n_clusters) / n_clusters), x)
+
+    return divide
+
+
+def test_the_most_repeatable_number_of_segments_is_chosen_and_none_if_nothing_is_repeatable():
+    rng = np.random.RandomState(0)
+    x = np.repeat([0.0, 10.0, 20.0], 100) + rng.standard_normal(300)
+    chosen, selection = choose_segments(by_quantiles(x), 300, range(2, 8), rng)
+    assert chosen == 3
+    assert selection["agreement"][1] == max(selection["agreement"]) > 0.9
+
+    def at_random(rows, n_clusters):
+        return rng.randint(n_clusters, size=300)
+
+    assert choose_segments(at_random, 300, range(2, 8), rng)[0] == 1
