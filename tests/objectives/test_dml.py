@@ -44,7 +44,7 @@ def test_which_of_the_two_states_is_called_1_does_not_matter() -> None:
 
 @pytest.mark.parametrize("shape", [(9, 2), (9, 5), (9, 4, 2, 3)], ids=["binary", "multi", "spatial"])
 def test_loss_is_log_2_less_the_mean_divergence(shape: tuple[int, ...]) -> None:
-    """Proposition 2 and Theorem 3: minimising the loss maximises 1/K sum_k JS(q_k || rest), Eq. 63."""
+    """Proposition 2 and Theorem 3: minimising the loss maximises 1/K sum_k JS(q_k || rest), Eq. 64."""
     logits = random_logits(*shape)
     js = nb.js_divergence(logits, from_logits=True)
     assert float(DML()(logits)) == pytest.approx(LOG2 - float(js.mean()), abs=1e-12)
