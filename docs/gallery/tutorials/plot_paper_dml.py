@@ -4,8 +4,10 @@ The paper's DML on two circles
 
 Neural Bayes-DML labels disjoint manifolds. This notebook trains the paper's objective as
 printed, by ``paper/reference.py``, shows where it fails, and then uses
-:class:`~neuralbayes.ManifoldLabeler`. It needs a clone of the repository and runs at its
-top.
+:class:`~neuralbayes.ManifoldLabeler`.
+
+It needs a clone of the repository on the Python path: start ``PYTHONPATH=. jupyter lab`` at
+the top of the clone.
 """
 
 import matplotlib.pyplot as plt
