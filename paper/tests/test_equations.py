@@ -56,7 +56,7 @@ def equations_of(place: str) -> list[int]:
     if kind in ("section", "appendix"):
         inside = [key for key in SECTIONS if key.lower() == number or key.lower().startswith(f"{number}.")]
         return sorted(chain.from_iterable(SECTIONS[key] for key in inside))
-    return STATEMENTS[f"{kind} {number}"]
+    return list(STATEMENTS[f"{kind} {number}"])
 
 
 def equations_at(labels: list[str]) -> set[int]:
