@@ -4,9 +4,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from neuralbayes.distributed import sums as module
-from neuralbayes.distributed.sums import Processes
-from neuralbayes.gradients.microbatches import Microbatch, microbatches
+from neuralbayes.distributed import Processes, buckets
+from neuralbayes.gradients.passes import Microbatch, microbatches
 
 
 class OneOfTwo(Processes):
@@ -167,11 +166,7 @@ def test_many_tensors_are_summed_in_few_messages() -> None:
         ([], []),
     ],
 )
-def test_a_message_holds_no_more_than_a_bucket(
-    numbers: list[int], messages: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "BUCKET_BYTES", 16)  # four numbers of float32
-    processes = OneOfTwo(1)
-    sums = processes.sum_all([torch.full((n,), float(n)) for n in numbers])
-    assert [message.numel() for message in processes.messages] == messages
-    assert [s.tolist() for s in sums] == [[n + 1.0] * n for n in numbers]
+def test_a_message_holds_no_more_than_a_bucket(numbers: list[int], messages: list[int]) -> None:
+    """A bucket of 16 bytes holds four numbers of float32."""
+    groups = buckets([torch.zeros(n) for n in numbers], 16)
+    assert [sum(tensor.numel() for tensor in group) for group in groups] == messages

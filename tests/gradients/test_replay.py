@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from neuralbayes.distributed.batch_norm import given_statistics, recorded_statistics
-from neuralbayes.gradients.replay import frozen_buffers, seeded
+from neuralbayes.gradients.batch_statistics import given_statistics, recorded_statistics
+from neuralbayes.gradients.passes import frozen_buffers, seeded
 
 CPU = torch.device("cpu")
 

@@ -177,8 +177,9 @@ class Objective(nn.Module):
         return value.mean()
 
     def check_logits(self, logits: Tensor) -> None:
-        """Warn if the first logits are probabilities: a network may end in a softmax, but rarely should."""
-        if self._logits_checked or not len(logits):
+        """Raise if logits have a wrong shape, and warn once if they are probabilities, which the softmax would blur."""
+        check_states(logits, "logits")
+        if self._logits_checked:
             return
         self._logits_checked = True
         some = logits[:8].detach().float()

@@ -70,9 +70,7 @@ class Batches:
 
 
 def batches_for(n_samples: int, batch_size: int, *, seed: int = 0, drop_last: bool = False) -> Batches:
-    """Batches for networks with batch normalisation: a last batch with a single sample is skipped.
-
-    A single sample has no batch statistics.
+    """Batches without a last one of a single sample, which has no batch statistics.
 
     Examples
     --------

@@ -8,15 +8,7 @@ from typing import Any
 
 
 def check_integer(name: str, value: Any, minimum: int) -> int:
-    """Return `value` as an int of at least `minimum`.
-
-    Examples
-    --------
-    >>> check_integer("batch_size", 0, 1)
-    Traceback (most recent call last):
-    ...
-    ValueError: `batch_size` must be at least 1, got 0
-    """
+    """Return `value` as an int of at least `minimum`."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"`{name}` must be an integer, got {value!r}")
     if value < minimum:

@@ -1,4 +1,4 @@
-"""metrics.jsonl: one line per log interval."""
+"""metrics.jsonl: one line per log interval. The file depends only on the run: it contains no times or dates."""
 
 from __future__ import annotations
 
@@ -11,39 +11,27 @@ from pathlib import Path
 from neuralbayes.system.files import atomic_write, inside, named_errors, read_bounded
 
 
-class MetricsFile:
-    """Writer of metrics.jsonl. The file depends only on the run: it contains no times or dates.
+def write_metrics(path: Path, record: Mapping[str, float]) -> None:
+    """Append a line: ``step`` (updates), ``epoch`` (completed epochs), ``lr`` and the metrics.
 
-    A line contains ``step`` (updates), ``epoch`` (completed epochs), ``lr`` and the metrics. Values that are not finite
-    are written as null, because JSON has no NaN.
+    Values that are not finite are written as null, because JSON has no NaN.
     """
+    with named_errors(path), open(inside(path.parent, path.name), "a", encoding="utf-8") as file:
+        file.write(_line(record))
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
 
-    def append(self, record: Mapping[str, float]) -> None:
-        values = {name: value if math.isfinite(value) else None for name, value in record.items()}
-        with named_errors(self.path), open(self._own, "a", encoding="utf-8") as file:
-            file.write(json.dumps(values, allow_nan=False) + "\n")
+def sync_metrics(path: Path) -> None:
+    """Flush all lines to disk, before the checkpoint that relies on them."""
+    with named_errors(path), open(inside(path.parent, path.name), "a", encoding="utf-8") as file:
+        os.fsync(file.fileno())
 
-    def sync(self) -> None:
-        """Flush all lines to disk, before the checkpoint that relies on them."""
-        with named_errors(self.path), open(self._own, "a", encoding="utf-8") as file:
-            os.fsync(file.fileno())
 
-    def cut(self, step: int) -> list[dict[str, float]]:
-        """Drop the lines written after `step`, and return the remaining ones."""
-        records = [record for record in read_metrics(self.path) if record["step"] <= step]
-        with atomic_write(self._own) as temporary:
-            temporary.touch()
-            for record in records:
-                MetricsFile(temporary).append(record)
-        return records
-
-    @property
-    def _own(self) -> Path:
-        """The file to append to, which must not be a link to somewhere else."""
-        return inside(self.path.parent, self.path.name)
+def cut_metrics(path: Path, step: int) -> list[dict[str, float]]:
+    """Drop the lines written after `step`, and return the remaining ones."""
+    records = [record for record in read_metrics(path) if record["step"] <= step]
+    with atomic_write(inside(path.parent, path.name)) as temporary:
+        temporary.write_text("".join(map(_line, records)), encoding="utf-8")
+    return records
 
 
 def read_metrics(path: str | Path) -> list[dict[str, float]]:
@@ -78,3 +66,7 @@ def read_metrics(path: str | Path) -> list[dict[str, float]]:
             raise ValueError(f"{path}, line {number} is not a line of metrics ({error})") from error
         records.append({name: math.nan if value is None else value for name, value in values.items()})
     return records
+
+
+def _line(record: Mapping[str, float]) -> str:
+    return json.dumps({name: value if math.isfinite(value) else None for name, value in record.items()}) + "\n"

@@ -11,13 +11,7 @@ Schedule = Callable[[float], float]
 
 
 def constant(progress: float) -> float:
-    """Constant learning rate: the factor is always 1.
-
-    Examples
-    --------
-    >>> [constant(t) for t in (0.0, 0.5, 1.0)]
-    [1.0, 1.0, 1.0]
-    """
+    """Constant learning rate: the factor is always 1."""
     return 1.0
 
 
@@ -28,14 +22,7 @@ def cosine(*, warmup: float = 0.0, final: float = 0.0) -> Schedule:
               \tfrac{1}{2}\Bigl(1 + \cos \pi \frac{t - \mathrm{warmup}}{1 - \mathrm{warmup}}\Bigr)
               \quad (t \ge \mathrm{warmup})
 
-    Parameters
-    ----------
-    warmup : float in [0, 1], default=0.0
-    final : float in [0, 1], default=0.0
-
-    Returns
-    -------
-    A function from progress in [0, 1] to a factor in [0, 1].
+    `warmup` and `final` lie in [0, 1], as do progress and factor.
 
     Examples
     --------
