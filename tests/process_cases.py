@@ -1,7 +1,6 @@
 """Results of several processes, which are started once for all tests of a module."""
 
 import ctypes
-import gc
 import multiprocessing
 import os
 import socket
@@ -30,8 +29,8 @@ Work = Callable[[int], dict[str, Any]]
 
 def warm() -> multiprocessing.context.BaseContext:
     """Processes that start quickly: a fork server does the imports, which take most of the time, once for all."""
-    imports = "paper.baselines", "neuralbayes.estimators.information_clusterer", "neuralbayes.clusters.update"
-    mp.set_forkserver_preload([*imports, "lightning_fabric", "torch.distributed.fsdp"])
+    imports = "neuralbayes.estimators.information_clusterer", "neuralbayes.clusters.update"
+    mp.set_forkserver_preload([*imports, "lightning_fabric"])
     return mp.get_context(START_METHOD)
 
 
@@ -118,7 +117,6 @@ def _save(rank: int, folder: Path, work: Work) -> None:
     try:
         torch.save(work(rank), folder / f"{rank}.pt")
     finally:
-        gc.collect()  # threads of FSDP2 end before the group does
         dist.destroy_process_group()
 
 

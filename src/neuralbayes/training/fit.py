@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -192,6 +193,20 @@ def objective_step(
         return {"loss": backward(objective, network, batch, microbatch_size=size, **options)}
 
     return step
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """Samples behind a function of indices, as `data` for :func:`fit`."""
+
+    fetch: Callable[[Tensor], Tensor]
+    n_samples: int
+
+    def __len__(self) -> int:
+        return self.n_samples
+
+    def __call__(self, indices: Tensor, /) -> Tensor:
+        return self.fetch(indices)
 
 
 def _rows(array: NDArray[Any], dtype: torch.dtype, indices: Tensor) -> Tensor:
