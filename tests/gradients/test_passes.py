@@ -57,7 +57,9 @@ def term(objective: Objective, p_zx: list[list[float]], weight: list[float], par
 @pytest.mark.parametrize("part_bytes", [1, 16, 32, 2**22], ids=["less than one", "one", "two", "all"])
 def test_pieces_of_any_size_give_the_same(part_bytes: int) -> None:
     """A sample is 16 bytes. p(z) is 1/2 (1/4, 3/4) + 1/4 (1/2, 1/2) + 1/4 (1, 0); entropies are weighted alike."""
-    one = term(MIM(alpha=0.0, version=1), [[0.25, 0.75], [0.5, 0.5], [1.0 - 1e-12, 1e-12]], [0.5, 0.25, 0.25], part_bytes)
+    one = term(
+        MIM(alpha=0.0, version=1), [[0.25, 0.75], [0.5, 0.5], [1.0 - 1e-12, 1e-12]], [0.5, 0.25, 0.25], part_bytes
+    )
     p_z = one.prior(one.weight)
     assert p_z.tolist() == pytest.approx([0.5, 0.5], abs=1e-11)
     one.p_z, one.slope = p_z, torch.tensor([3.0, -1.0], dtype=torch.float64)

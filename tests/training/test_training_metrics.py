@@ -3,8 +3,7 @@ import math
 import pytest
 
 from neuralbayes.training import read_metrics
-from neuralbayes.training.metrics import cut_metrics, write_metrics
-from neuralbayes.training.run_folder import Means
+from neuralbayes.training.run_folder import Means, cut_metrics, write_metrics
 
 
 def test_lines_come_back_with_nan_for_what_json_cannot_say(tmp_path):

@@ -86,7 +86,6 @@ EVERYWHERE = Group("Everywhere", sort_key=len(COMMANDS))
 NOBODY_READS = 128 + 13  # exit code of a program that SIGPIPE ended
 
 
-
 def _version_report() -> str:
     from neuralbayes.cli.version import version_report  # imported when asked for
 

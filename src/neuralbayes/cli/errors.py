@@ -96,7 +96,7 @@ def explain(error: Exception, words: Sequence[str] = ()) -> Explanation:
         case ValueError() | TypeError():
             return Explanation(text, general)
         case _:
-            hint = "This is a bug in neuralbayes; please report it with the output of --debug and `neuralbayes --version`."
+            hint = "This is a bug in neuralbayes; please report it with --debug's output and `neuralbayes --version`."
             return Explanation(f"{type(error).__name__}: {text}", hint, BUG)
 
 

@@ -75,7 +75,7 @@ def _device() -> str:
 
 
 def _threads() -> str:
-    import joblib
+    import joblib  # type: ignore[import-untyped]
     import torch
 
     return f"{torch.get_num_threads()} of torch, {joblib.cpu_count()} cores"

@@ -205,7 +205,7 @@ class Objective(nn.Module):
         devices = [logits.device] if logits.device.type == "cuda" else []
         with torch.no_grad(), torch.random.fork_rng(devices=devices):
             whole, again = (self.per_sample(p_zx, p_z) for _ in range(2))
-            halves = torch.cat([self.per_sample(half, p_z) for half in p_zx.split(2)])
+            halves = torch.cat([self.per_sample(half, p_z) for half in torch.split(p_zx, 2)])
         largest = float(whole.abs().max())
         if torch.equal(whole, again) and not torch.allclose(whole, halves, rtol=1e-4, atol=1e-4 * largest):
             raise ValueError(

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from neuralbayes.training.checks import check_integer
+from neuralbayes.training.batches import check_integer
 
 
 @dataclass

@@ -23,11 +23,9 @@ from neuralbayes.objectives.description import described
 from neuralbayes.objectives.smoothness import Smoothness
 from neuralbayes.training.batches import batches_for
 from neuralbayes.training.callbacks import Callback, StopOnNaN, TrainingState
-from neuralbayes.training.checks import check_integer
-from neuralbayes.training.loop import train
+from neuralbayes.training.loop import Schedule, constant, train
 from neuralbayes.training.rng import noise_of_rank
 from neuralbayes.training.run_folder import open_run
-from neuralbayes.training.schedule import Schedule, constant
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -184,8 +182,6 @@ def objective_step(
     """A step of :func:`neuralbayes.training.train` for an objective; parameters as in :func:`fit`."""
     if not isinstance(objective, Objective | WeightedSum):
         raise TypeError(f"`objective` must be an Objective or a WeightedSum, got {type(objective).__name__}")
-    if microbatch_size is not None:
-        check_integer("microbatch_size", microbatch_size, 1)
 
     def step(network: nn.Module, batch: Tensor) -> dict[str, Tensor]:
         size = None if microbatch_size is None else -(-microbatch_size // n_processes())

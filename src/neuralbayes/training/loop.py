@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -24,12 +26,10 @@ from neuralbayes.distributed import (
     largest_over_ranks,
     lost_peers_explained,
 )
-from neuralbayes.training.batches import Batches
+from neuralbayes.training.batches import Batches, check_integer
 from neuralbayes.training.callbacks import Callback, TrainingState
-from neuralbayes.training.checks import check_integer, check_number
 from neuralbayes.training.progress import progress
 from neuralbayes.training.run_folder import Run, Stateful
-from neuralbayes.training.schedule import Schedule, constant
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -37,6 +37,40 @@ if TYPE_CHECKING:
 Network = TypeVar("Network", bound=nn.Module)
 Batch = TypeVar("Batch")
 Metrics = Mapping[str, float | Tensor]
+Schedule = Callable[[float], float]
+
+
+def constant(progress: float) -> float:
+    """Constant learning rate: the factor is always 1."""
+    return 1.0
+
+
+def cosine(*, warmup: float = 0.0, final: float = 0.0) -> Schedule:
+    r"""Linear warm-up from 0 to 1 over the fraction `warmup` of the run, then cosine decay to `final`.
+
+    .. math:: f(t) = \mathrm{final} + (1 - \mathrm{final}) \,
+              \tfrac{1}{2}\Bigl(1 + \cos \pi \frac{t - \mathrm{warmup}}{1 - \mathrm{warmup}}\Bigr)
+              \quad (t \ge \mathrm{warmup})
+
+    `warmup` and `final` lie in [0, 1], as do progress and factor.
+
+    Examples
+    --------
+    >>> factor = cosine(warmup=0.2, final=0.1)
+    >>> [round(factor(t), 3) for t in (0.0, 0.1, 0.2, 0.6, 1.0)]
+    [0.0, 0.5, 1.0, 0.55, 0.1]
+    """
+    for name, value in (("warmup", warmup), ("final", final)):
+        if not 0 <= value <= 1:
+            raise ValueError(f"`{name}` must be a number in [0, 1], got {value!r}")
+    return partial(_cosine, warmup, final)
+
+
+def _cosine(warmup: float, final: float, progress: float) -> float:
+    if progress < warmup or warmup == 1.0:
+        return progress / warmup
+    turned = (progress - warmup) / (1.0 - warmup)
+    return final + (1.0 - final) * 0.5 * (1.0 + math.cos(math.pi * turned))
 
 
 def train(
@@ -141,7 +175,8 @@ def train(
     checkpoint_every = check_integer(
         "checkpoint_every", len(batches) if checkpoint_every is None else checkpoint_every, 1
     )
-    clip_norm = None if clip_norm is None else check_number("clip_norm", clip_norm, low=0, open_low=True)
+    if clip_norm is not None and not 0 < clip_norm < math.inf:
+        raise ValueError(f"`clip_norm` must be a positive number, got {clip_norm!r}")
     parameters = _parameters(network, optimizer)
     fabric = default_fabric() if fabric is None else fabric
     check_fabric(fabric)

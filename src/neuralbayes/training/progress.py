@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from neuralbayes.training.checks import check_integer
-
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
@@ -70,7 +68,6 @@ def progress(
     >>> display.completed
     3
     """
-    total = check_integer("total", total, 0)
     if not enabled:
         yield Display(total, completed)
         return

@@ -6,7 +6,7 @@ Content of a run folder, in the order of writing, with the module that writes it
 config.json                          method and settings; a run with others is refused         here
 data.json, skipped.txt               which images `neuralbayes pretrain` read, and which not   cli/runs.py
 .lock                                held by the process that trains in the folder             here
-metrics.jsonl                        a line of metrics for every epoch, or more often          training/metrics.py
+metrics.jsonl                        a line of metrics for every epoch, or more often          here
 checkpoints/step-N-DIGEST.pt         the last two, from which a run goes on                    training/checkpoint.py
 bad-batch-RANK.safetensors           the samples at which a step failed                        here
 tensorboard/                         the metrics for TensorBoard, where asked for              Fabric's logger
@@ -24,6 +24,8 @@ from __future__ import annotations
 import copy
 import errno
 import json
+import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -34,11 +36,19 @@ from torch import Tensor, nn
 from torch.utils._pytree import keystr, tree_flatten_with_path
 
 from neuralbayes.distributed import gather, rank_zero_result, share_weights
-from neuralbayes.system.files import inside, read_json, remove_temporaries, write_json, write_tensors
+from neuralbayes.system.files import (
+    atomic_write,
+    inside,
+    named_errors,
+    read_bounded,
+    read_json,
+    remove_temporaries,
+    write_json,
+    write_tensors,
+)
 from neuralbayes.training.batches import Batches
 from neuralbayes.training.callbacks import Callback, TrainingState
 from neuralbayes.training.checkpoint import FOLDER, load_checkpoint, save_checkpoint
-from neuralbayes.training.metrics import cut_metrics, sync_metrics, write_metrics
 from neuralbayes.training.rng import get_rng_state, set_rng_state
 
 if TYPE_CHECKING:
@@ -251,3 +261,64 @@ def open_run(folder: Path, method: str, settings: Mapping[str, Any]) -> None:
         raise ValueError(
             f"`out` holds a run with another config (different: {', '.join(changed)}); choose another folder"
         )
+
+
+def write_metrics(path: Path, record: Mapping[str, float]) -> None:
+    """Append a line: ``step`` (updates), ``epoch`` (completed epochs), ``lr`` and the metrics.
+
+    Values that are not finite are written as null, because JSON has no NaN.
+    """
+    with named_errors(path), open(inside(path.parent, path.name), "a", encoding="utf-8") as file:
+        file.write(_line(record))
+
+
+def sync_metrics(path: Path) -> None:
+    """Flush all lines to disk, before the checkpoint that relies on them."""
+    with named_errors(path), open(inside(path.parent, path.name), "a", encoding="utf-8") as file:
+        os.fsync(file.fileno())
+
+
+def cut_metrics(path: Path, step: int) -> list[dict[str, float]]:
+    """Drop the lines written after `step`, and return the remaining ones."""
+    records = [record for record in read_metrics(path) if record["step"] <= step]
+    with atomic_write(inside(path.parent, path.name)) as temporary:
+        temporary.write_text("".join(map(_line, records)), encoding="utf-8")
+    return records
+
+
+def read_metrics(path: str | Path) -> list[dict[str, float]]:
+    """Read a metrics.jsonl: one dictionary per line, with null as NaN.
+
+    A last line that a crash has truncated is ignored. Any other damaged line raises a ValueError that names it, as does
+    a file larger than 64 MB. A missing file has no lines.
+
+    Examples
+    --------
+    >>> with open("metrics.jsonl", "w") as file:
+    ...     print('{"step": 20, "loss": 3.5}', '{"step": 40, "loss": null}', sep="\\n", file=file)
+    >>> read_metrics("metrics.jsonl")
+    [{'step': 20, 'loss': 3.5}, {'step': 40, 'loss': nan}]
+    """
+    path = Path(path)
+    if not path.exists():
+        return []
+    lines = read_bounded(path).decode("utf-8", errors="replace").splitlines()
+    records: list[dict[str, float]] = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            values = json.loads(line)
+            if not isinstance(values, dict) or not isinstance(values.get("step"), int):
+                raise ValueError("not an object with a step")
+            for value in values.values():
+                if not isinstance(value, float | None) and not (isinstance(value, int) and abs(value) < 2**63):
+                    raise ValueError("a value that is not a number")
+        except (ValueError, RecursionError) as error:
+            if number == len(lines):
+                break
+            raise ValueError(f"{path}, line {number} is not a line of metrics ({error})") from error
+        records.append({name: math.nan if value is None else value for name, value in values.items()})
+    return records
+
+
+def _line(record: Mapping[str, float]) -> str:
+    return json.dumps({name: value if math.isfinite(value) else None for name, value in record.items()}) + "\n"
