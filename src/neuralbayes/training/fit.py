@@ -61,7 +61,9 @@ def fit(
     device: str = "auto",
     fabric: Fabric | None = None,
 ) -> TrainingState:
-    """Train `network` in place with an objective, using the exact gradient of :func:`neuralbayes.backward`.
+    """Train `network` in place with an objective, using the gradient of :func:`neuralbayes.backward`.
+
+    It is exact for batches of any size, except through batch normalisation in training mode.
 
     Parameters
     ----------
