@@ -4,20 +4,17 @@ import ctypes
 import multiprocessing
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import pytest
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 from filelock import FileLock
-from torch import Tensor
 
 START_METHOD = "forkserver" if "forkserver" in mp.get_all_start_methods() else "spawn"
 STATUS = Path("/proc/self/status")
@@ -129,14 +126,3 @@ def each(trainers: dict[str, Callable[[], Any]]) -> dict[str, Any]:
         except Exception as error:
             results[name] = {"error": repr(error)}
     return results
-
-
-@contextmanager
-def in_double() -> Iterator[None]:
-    """Keep rounding small: in float32, the first adversarial directions consist of it if p(z|x) is almost constant."""
-    torch.set_default_dtype(torch.float64)
-    try:
-        with mock.patch.object(Tensor, "float", Tensor.double):
-            yield
-    finally:
-        torch.set_default_dtype(torch.float32)

@@ -83,8 +83,8 @@ class Objective(nn.Module):
 
     A subclass implements :math:`\varphi` as `sample_term` and, optionally, :math:`\psi` as `prior_term`; p(x|z)/p(x) is
     ``p_zx / p_z``. Call an objective on logits to get a scalar with the gradient of that batch. Use
-    :func:`neuralbayes.backward` to get the exact gradient of a batch of any size (through batch normalisation in training
-    mode, it is that of each micro-batch normalised by itself).
+    :func:`neuralbayes.backward` to get the exact gradient of a batch of any size (except through batch normalisation in
+    training mode).
 
     The values of both tensors lie strictly inside (0, 1), so logarithms, quotients and their gradients stay finite even
     if one state is dead or takes all samples.
