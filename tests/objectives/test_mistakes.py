@@ -39,10 +39,27 @@ class Neighbour(nb.Objective):
 @pytest.mark.parametrize("objective", [CentredByBatch, Kernel, Neighbour])
 @pytest.mark.parametrize("microbatch_size", [None, 4])
 def test_a_term_that_couples_samples_is_refused_with_the_remedy(objective, microbatch_size):
-    module = network()
-    with pytest.raises(ValueError, match=rf"`{objective.__name__}.sample_term` must .*objective\(network\(batch\)\)"):
-        nb.backward(objective(), module, X, microbatch_size=microbatch_size)
+    module, made = network(), objective()
+    for _ in range(2):  # also when it is tried again
+        with pytest.raises(
+            ValueError, match=rf"`{objective.__name__}.sample_term` must .*objective\(network\(batch\)\)"
+        ):
+            nb.backward(made, module, X, microbatch_size=microbatch_size)
     assert module.weight.grad is None
+
+
+class WithTargets(nb.Objective):
+    """Knows something of each sample of one batch."""
+
+    def sample_term(self, p_zx: Tensor, p_z: Tensor) -> Tensor:
+        return p_zx[:, 0] * torch.arange(12.0)
+
+
+def test_a_term_for_a_batch_of_its_own_size_is_let_through():
+    module = network()
+    nb.backward(WithTargets(), module, X)
+    with pytest.raises(RuntimeError, match="size"):
+        nb.backward(WithTargets(), module, X, microbatch_size=4)
 
 
 def test_the_remedy_for_a_coupled_term_works():
