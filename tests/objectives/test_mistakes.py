@@ -48,20 +48,6 @@ def test_a_term_that_couples_samples_is_refused_with_the_remedy(objective, micro
     assert module.weight.grad is None
 
 
-class WithTargets(nb.Objective):
-    """Knows something of each sample of one batch."""
-
-    def sample_term(self, p_zx: Tensor, p_z: Tensor) -> Tensor:
-        return p_zx[:, 0] * torch.arange(12.0)
-
-
-def test_a_term_for_a_batch_of_its_own_size_is_let_through():
-    module = network()
-    nb.backward(WithTargets(), module, X)
-    with pytest.raises(RuntimeError, match="size"):
-        nb.backward(WithTargets(), module, X, microbatch_size=4)
-
-
 def test_the_remedy_for_a_coupled_term_works():
     module = network()
     Kernel()(module(X)).backward()
