@@ -83,11 +83,6 @@ def test_the_slope_of_the_samples_by_hand(part_bytes: int) -> None:
     assert one.sample_slope(one.weight, p_z).tolist() == pytest.approx(expected, rel=1e-12)
 
 
-def test_a_term_does_not_hold_the_graph_of_its_output() -> None:
-    output = torch.zeros(2, 2, requires_grad=True) * 2.0
-    assert not Term(1.0, DML(), output, torch.ones(2)).output.requires_grad
-
-
 # Slopes
 
 
@@ -102,11 +97,6 @@ def test_slope_of_what_does_not_look_at_the_prior_is_0() -> None:
     value, gradient = slope(lambda p: torch.tensor(5.0), torch.tensor([1.0, 2.0]))
     assert (value.item(), gradient.tolist()) == (5.0, [0.0, 0.0])
     assert sample_slope(MIM(), torch.full((2, 2), 0.5), torch.tensor([0.5, 0.5]), torch.ones(2)).tolist() == [0.0, 0.0]
-
-
-def test_slopes_are_made_also_where_gradients_are_off() -> None:
-    with torch.no_grad():
-        assert slope(lambda p: p.square().sum(), torch.tensor([1.0, 2.0]))[1].tolist() == [2.0, 4.0]
 
 
 # How many passes
