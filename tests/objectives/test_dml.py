@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as npst
 from torch import Tensor
 
 import neuralbayes as nb
-from neuralbayes import DML, dml_loss
+from neuralbayes import DML
 
 LOG2 = math.log(2.0)
 
@@ -162,13 +162,3 @@ def test_weighted_by_the_prior_it_is_the_information_about_each_state() -> None:
 def test_an_option_that_makes_no_sense_is_refused(option: str, value: object) -> None:
     with pytest.raises(ValueError, match=f"`{option}` must be .* got {value!r}"):
         DML(**{option: value})
-
-
-# Function and module
-
-
-def test_function_equals_module() -> None:
-    logits, weight = random_logits(7, 3), torch.rand(7, dtype=torch.float64)
-    assert torch.equal(dml_loss(logits), DML()(logits))
-    assert torch.equal(dml_loss(logits, weight), DML()(logits, weight))
-    assert torch.equal(dml_loss(logits, alpha=1.0, weights="prior"), DML(1.0, "prior")(logits))

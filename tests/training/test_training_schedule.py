@@ -22,7 +22,7 @@ def test_warmup_over_the_whole_run_is_a_straight_line():
 
 @pytest.mark.parametrize("arguments", [{"warmup": 1.2}, {"final": -0.1}, {"warmup": math.nan}])
 def test_cosine_refuses_what_is_not_a_share(arguments):
-    with pytest.raises(ValueError, match=rf"`{next(iter(arguments))}` must be a finite number in \[0, 1\]"):
+    with pytest.raises(ValueError, match=f"`{next(iter(arguments))}` must be"):
         cosine(**arguments)
 
 

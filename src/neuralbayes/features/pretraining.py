@@ -27,15 +27,13 @@ from neuralbayes.objectives import MIM, Objective, Smoothness, WeightedSum
 from neuralbayes.objectives.description import described
 from neuralbayes.system.files import write_json, write_tensors
 from neuralbayes.system.limits import peak_memory
-from neuralbayes.training.batches import batches_for
+from neuralbayes.training.batches import batches_for, check_integer
 from neuralbayes.training.callbacks import Callback, EarlyStopping, StopOnNaN, TrainingState, WarnOnCollapse
-from neuralbayes.training.checks import check_integer
 from neuralbayes.training.fit import objective_step
 from neuralbayes.training.inference import evaluation_mode
-from neuralbayes.training.loop import train
+from neuralbayes.training.loop import constant, cosine, train
 from neuralbayes.training.rng import noise_of_rank, seeded_globally
 from neuralbayes.training.run_folder import open_run
-from neuralbayes.training.schedule import constant, cosine
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
