@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.optim.swa_utils import update_bn
 
 from neuralbayes.bayes import conditional_entropy, entropy, posterior, prior
 from neuralbayes.data.normalize import Normalization
@@ -51,7 +52,8 @@ class ImageEncoder(nn.Module):
     --------
     >>> import neuralbayes as nb
     >>> images = nb.datasets.load("digits").train.images[:40].repeat(3, axis=1).repeat(3, axis=2)  # of 24x24 pixels
-    >>> encoder = nb.baselines.random(images, nb.baselines.RandomConfig(encoder="tiny"), out="run")  # or nb.pretrain
+    >>> config = nb.PretrainConfig(encoder="tiny", epochs=1, batch_size=20, microbatch_size=20)
+    >>> encoder = nb.pretrain(images, config, out="run")
     >>> nb.ImageEncoder.load("run").features(images, "relu4").shape
     (40, 80)
     """
@@ -187,6 +189,34 @@ class ImageEncoder(nn.Module):
         except (KeyError, TypeError, ValueError, RuntimeError, OverflowError) as error:
             raise ValueError(f"{folder} does not hold a whole encoder ({error}); it may be damaged") from error
         return encoder.eval()
+
+
+def random_encoder(
+    like: ImageEncoder, images: ImageSource | NDArray[np.uint8], seed: int = 0, *, n_images: int = 1000
+) -> ImageEncoder:
+    """Create an encoder with the architecture and normalisation of `like` and random weights.
+
+    Parameters
+    ----------
+    like : ImageEncoder
+    images : ImageSource or ndarray of shape (n, H, W, C), uint8
+        Training images.
+    seed : int, default=0
+        With the seed of a pretraining, these are its initial weights.
+    n_images : int, default=1000
+        Number of images, taken from the beginning, over which the statistics of batch normalisation are averaged. Those
+        of a new layer, mean 0 and variance 1, would amount to no batch normalisation.
+    """
+    source = as_source(images)
+    if tuple(source.shape) != tuple(like.shape):
+        raise ValueError(f"`images` must have the shape {like.shape} of the encoder's images, got {source.shape}")
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        encoder = ImageEncoder(like.size, like.shape, like.normalization, like.batch_norm)
+    n = min(n_images, len(source))
+    parts = np.array_split(np.arange(n), max(1, n // 100))
+    update_bn((encoder.prepare(source.read(rows)) for rows in parts), encoder)
+    return encoder.eval()
 
 
 def flat_state(state: Tensor, max_size: int) -> Tensor:

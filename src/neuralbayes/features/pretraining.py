@@ -240,7 +240,7 @@ def pretrain(
 
         def fetch(indices: Tensor) -> Tensor:
             batch = source.read(indices.numpy())
-            return encoder.prepare(_augmented(batch) if config.augment else batch)
+            return encoder.prepare(augmented(batch) if config.augment else batch)
 
         def step(network: nn.Module, batch: Tensor) -> Mapping[str, float | Tensor]:
             return {**gradients(network, batch), **watch.latest}
@@ -363,7 +363,7 @@ class _Watch(Callback):
             self.latest[f"dead/{name}"] = float(is_dead(prior(p_zx).mean(dim=(1, 2))).float().mean())
 
 
-def _augmented(batch: NDArray[np.uint8]) -> NDArray[np.uint8]:
+def augmented(batch: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Flip half of the images and shift each by up to an eighth of its width, repeating the edges."""
     n, height, width, _ = batch.shape
     reach = width // 8
