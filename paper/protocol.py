@@ -142,8 +142,8 @@ def probe_parts(
     (samples, labels), (test_samples, test_labels) = opened(train, "train"), opened(test, "test")
     folder = None if cache is None else Path(cache)
     x, test_x = (
-        torch.from_numpy(features_of(encoder, part, state=state, cache=folder, verbose=verbose))
-        for part in (samples, test_samples)
+        torch.from_numpy(features_of(encoder, part, name, state=state, cache=folder, verbose=verbose))
+        for name, part in (("train", samples), ("test", test_samples))
     )
     y, test_y = torch.from_numpy(labels), torch.from_numpy(test_labels)
     if len(y) < 2 or x.shape[1] != test_x.shape[1]:

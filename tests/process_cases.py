@@ -30,7 +30,7 @@ Work = Callable[[int], dict[str, Any]]
 
 def warm() -> multiprocessing.context.BaseContext:
     """Processes that start quickly: a fork server does the imports, which take most of the time, once for all."""
-    imports = "paper.baselines", "neuralbayes.estimators.information_clusterer", "neuralbayes.clusters.update"
+    imports = "neuralbayes.features.pretraining", "neuralbayes.estimators.information_clusterer", "neuralbayes.clusters.update"
     mp.set_forkserver_preload([*imports, "lightning_fabric", "torch.distributed.fsdp"])
     return mp.get_context(START_METHOD)
 

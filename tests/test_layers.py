@@ -15,15 +15,12 @@ LAYERS = [
     "__main__",
     "cli",  # one file per command: parses, calls one public function, prints
     "demo",  # computations of `neuralbayes demo`
-    "reproduce",  # one file per table or figure of the paper
     "report",  # pages on results and models; never trains
     "plot",  # displays for notebooks and reports
     "estimators",  # scikit-learn classes: validation, fit, predict, save and load; no mathematics
-    "baselines",  # other methods with the same interface
-    "probes",  # evaluation of features and clusters
     "clusters",  # clusters that may touch: states, merging, training
     "manifolds",  # disjoint rows: graph, modes, descent, certificate, choice of K
-    "features",  # MIM features of rows and of images: encoder, pretraining, presets, export
+    "features",  # MIM features of rows and of images: encoder, pretraining, presets, probe, export
     "neighbors",  # nearest neighbours
     "datasets",  # the public interface of data
     "data",  # tables, pictures, named data sets, toy data; no training
