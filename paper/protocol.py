@@ -128,7 +128,7 @@ def probe_parts(
     --------
     >>> y = np.arange(400) % 2
     >>> x = np.random.default_rng(0).normal(size=(400, 8)) + 3 * y[:, None]
-    >>> result = probe_parts((x[:300], y[:300]), (x[300:], y[300:]), protocol="paper", max_epochs=3, seeds=1)
+    >>> result = probe_parts((x[:300], y[:300]), (x[300:], y[300:]), protocol="paper", max_epochs=9, seeds=1)
     >>> result.mean, result.n_test
     (1.0, 100)
     """
@@ -147,7 +147,7 @@ def probe_parts(
     )
     y, test_y = torch.from_numpy(labels), torch.from_numpy(test_labels)
     if len(y) < 2 or x.shape[1] != test_x.shape[1]:
-        raise ValueError(f"`train` and `test` must have rows of one length, got {tuple(x.shape)}, {tuple(test_x.shape)}")
+        raise ValueError(f"`train` and `test` must have rows of one length, got {[*x.shape]} and {[*test_x.shape]}")
     encoded = time.perf_counter()
 
     mean, scale = standardisation(x)

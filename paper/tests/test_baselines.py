@@ -8,6 +8,11 @@ import numpy as np
 import pytest
 import torch
 from image_cases import Break, bars
+from paper import baselines
+from paper.baselines import ImsatRowsConfig, InfoMaxConfig, RandomConfig, RotationConfig, SupervisedConfig
+from paper.baselines.imsat import imsat_step, radii
+from paper.baselines.infomax import ESTIMATORS, InfoMax, prior_losses
+from paper.baselines.rotation import rotated
 from torch import nn
 
 from neuralbayes import clustering_accuracy
@@ -16,11 +21,6 @@ from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.networks.encoders import mlp
 from neuralbayes.objectives.virtual_adversarial import virtual_adversarial
 from neuralbayes.training import Callback, read_metrics
-from paper import baselines
-from paper.baselines import ImsatRowsConfig, InfoMaxConfig, RandomConfig, RotationConfig, SupervisedConfig
-from paper.baselines.imsat import imsat_step, radii
-from paper.baselines.infomax import ESTIMATORS, InfoMax, prior_losses
-from paper.baselines.rotation import rotated
 
 IMAGES, LABELS = bars()
 COMMON = {"encoder": "tiny", "batch_size": 16, "epochs": 2, "augment": True, "schedule": "cosine", "seed": 3}

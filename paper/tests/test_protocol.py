@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-
 from paper.protocol import PAPER_IMAGES, make_head, probe_parts, standardisation
 
 

@@ -26,7 +26,7 @@ def encoder():
 
 
 def test_the_papers_encoder_has_its_channels_and_starts_orthogonal():
-    """C200-P-C500-C700-P-C1000 with 3x3 kernels and batch normalisation, section 5.1; orthogonal weights, zero biases."""
+    """C200-P-C500-C700-P-C1000 of 3x3 with batch normalisation, orthogonal weights and zero biases (section 5.1)."""
     encoder = ImageEncoder("paper", (32, 32, 3), Normalization.fit(images(shape=(32, 32, 3))))
     convolutions = [module for module in encoder.modules() if isinstance(module, torch.nn.Conv2d)]
     assert [(c.in_channels, c.out_channels) for c in convolutions] == [(3, 200), (200, 500), (500, 700), (700, 1000)]

@@ -20,13 +20,10 @@ import neuralbayes as nb
 from neuralbayes import DML, MIM, RunningPrior, Smoothness, WeightedSum, training
 from neuralbayes.clusters.smooth_step import smooth_step
 from neuralbayes.data.sources import ArraySource
-from neuralbayes.distributed.global_batch import GlobalBatch
-from neuralbayes.distributed.sums import Processes
 from neuralbayes.features.encoder import state_use
 from neuralbayes.training import Batches, train
-from paper import baselines
 
-IMAGES, LABELS = bars(20)
+IMAGES, _ = bars(20)
 TINY = {"encoder": "tiny", "batch_size": 10, "epochs": 1}
 Result = dict[str, Tensor]
 
@@ -61,14 +58,7 @@ def fabric_on(device: torch.device) -> Any:
 @contextmanager
 def trained_on(device: torch.device) -> Iterator[None]:
     """Make everything that trains use this device."""
-    places = (
-        "training.loop",
-        "fitting",
-        "features.pretraining",
-        "clusters.fit",
-        "clusters.from_consensus",
-        "clusters.coordinates",
-    )
+    places = ("training.loop", "training.fit", "features.pretraining")
     with ExitStack() as stack:
         for place in places:
             stack.enter_context(mock.patch(f"neuralbayes.{place}.default_fabric", return_value=fabric_on(device)))
@@ -181,21 +171,6 @@ def features_of_images(device: torch.device) -> Result:
         return {"states": torch.from_numpy(encoder.transform(IMAGES))}
 
 
-def baseline(method: Callable[..., Any], data: Any, config: Any) -> Callable[[torch.device], Result]:
-    return lambda _: dict(method(data, config).state_dict())
-
-
-def predictions(_: torch.device) -> Result:
-    encoder = baselines.supervised((IMAGES, LABELS), baselines.SupervisedConfig(**TINY))
-    return dict(encoder.state_dict()) | {"p": torch.from_numpy(encoder.predict_proba(IMAGES))}
-
-
-def imsat_rows(_: torch.device) -> Result:
-    config = baselines.ImsatRowsConfig(n_clusters=2, hidden=(4,), epochs=2, batch_size=10)
-    clusterer = baselines.imsat_rows(IMAGES[:, ::6, ::6].reshape(20, -1), config)
-    return dict(clusterer.network.state_dict())
-
-
 def features_of_rows(_: torch.device) -> Result:
     rows = IMAGES[:, ::6, ::6].reshape(20, -1) / 255.0
     encoder = nb.MIMEncoder((4, 4), batch_size=10, max_epochs=2, random_state=0).fit(rows)
@@ -217,10 +192,6 @@ WORK: dict[str, Callable[[torch.device], Result]] = {
     "clusters of rows": clusters_of_rows,
     "manifolds": manifolds,
     "features of images": features_of_images,
-    "rotation": baseline(baselines.rotation, IMAGES, baselines.RotationConfig(**TINY)),
-    "infomax": baseline(baselines.infomax, IMAGES, baselines.InfoMaxConfig(**TINY, units=4, global_weight=1.0)),
-    "imsat on rows": imsat_rows,
-    "supervised": predictions,
     "features of rows": features_of_rows,
 }
 
@@ -234,7 +205,7 @@ def done(name: str, device: torch.device) -> Result:
 def mistakes(device: torch.device) -> dict[str, Callable[[], Any]]:
     """Mistakes that the tests should find."""
     x = torch.ones(4, 2, device=device)
-    batch = GlobalBatch(nn.Linear(2, 3).to(device), x, Processes(None))
+    network = nn.Linear(2, 3).to(device)
     return {
         "noise": lambda: x + torch.randn(4, 2),
         "weights": lambda: x * torch.ones(4)[:, None],
@@ -243,7 +214,7 @@ def mistakes(device: torch.device) -> dict[str, Callable[[], Any]]:
         "a basis": lambda: x @ torch.eye(2),
         "an index from there": lambda: torch.eye(2)[torch.zeros(3, dtype=torch.long, device=device)],
         "a network that was not moved": lambda: nn.Linear(2, 3)(x),
-        "samples that were not moved": lambda: batch(torch.ones(4, 2)),
+        "samples that were not moved": lambda: network(torch.ones(4, 2)),
         "labels": lambda: nn.functional.cross_entropy(x, torch.zeros(4, dtype=torch.long)),
         "places": lambda: torch.zeros_like(x).index_copy(0, torch.arange(4), x),
         "no copy": lambda: x.numpy(),

@@ -23,7 +23,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from neuralbayes.data.resizing import NetworkResizing
+from neuralbayes.data.resizing import Interpolation, NetworkResizing
 from neuralbayes.system.code import named_object
 from neuralbayes.system.devices import torch_device
 
@@ -151,7 +151,7 @@ def _timm(name: str, rest: str, size: tuple[int, int] | None, device: torch.devi
     config = timm.data.resolve_model_data_config(network)
     side = size or tuple(config["input_size"][1:])
     scaled = (math.floor(side[0] / config["crop_pct"]), math.floor(side[1] / config["crop_pct"]))
-    how = "bilinear" if config["interpolation"] == "bilinear" else "bicubic"
+    how: Interpolation = "bilinear" if config["interpolation"] == "bilinear" else "bicubic"
     resizing = NetworkResizing(scaled, how, squash=config.get("crop_mode") == "squash")
     preprocessing = Preprocessing(side, resizing, config["mean"], config["std"])
 

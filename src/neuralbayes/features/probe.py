@@ -169,9 +169,9 @@ def probe(
         rows, held_out = divided(classes, name, class_names)
         parts = [(_some(samples, part), classes[part]) for part in (rows, held_out)]
     else:
-        given = test if isinstance(test, tuple) and len(test) == 2 else (test, None)
-        parts = [(samples, classes), labelled(*given, "test")[:2]]
-    train_y, test_y = numbered([of_part for _, of_part in parts])
+        test_X, test_y = test if isinstance(test, tuple) and len(test) == 2 else (test, None)
+        parts = [(samples, classes), labelled(test_X, test_y, "test")[:2]]
+    train_y, held_y = numbered([of_part for _, of_part in parts])
     start = time.perf_counter()
     folder = None if cache is None else Path(cache)
     train, held = (
@@ -184,14 +184,14 @@ def probe(
 
     scaler = StandardScaler().fit(train)
     train, held = scaler.transform(train), scaler.transform(held)
-    numbers = np.arange(max(train_y.max(), test_y.max()) + 1)
+    numbers = np.arange(max(train_y.max(), held_y.max()) + 1)
     confusions = []
     heads = [_classifier(head, train_y, train.shape[1], seed) for seed in range(seeds if head == "mlp" else 1)]
     with late_bar(f"classifiers ({head})", len(heads), enabled=verbose) as advance, warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the last iteration is as good as the paper's last epoch
         for classifier in heads:
             predicted = classifier.fit(train, train_y).predict(held)
-            confusions.append(confusion_matrix(test_y, predicted, labels=numbers))
+            confusions.append(confusion_matrix(held_y, predicted, labels=numbers))
             advance(1)
     return ProbeResult(
         head=head,

@@ -13,6 +13,7 @@ from neuralbayes.report.explorer.figures import Picture, drawn
 from neuralbayes.report.explorer.side import Grid
 from neuralbayes.system.files import read_json
 
+
 def probe_grid(folder: Path) -> Grid | None:
     """All probes in a table; None without probes."""
     rows = [
@@ -30,9 +31,7 @@ def probe_grid(folder: Path) -> Grid | None:
 
 def probe_pictures(folder: Path, class_names: Sequence[str]) -> list[Picture]:
     """The confusion matrix of the encoder's best layer."""
-    found = [
-        row for _, row in _results(folder) if str(row["features"]).startswith("encoder") and row.get("confusion")
-    ]
+    found = [row for _, row in _results(folder) if str(row["features"]).startswith("encoder") and row.get("confusion")]
     if not found:
         return []
     best = max(found, key=lambda row: float(row["mean"]))
