@@ -42,9 +42,9 @@ def write_features(
     images : Images, ImageSource or ndarray of shape (n, H, W), (n, H, W, C) or (n, C, H, W)
     path : path
         ``.parquet`` and ``.csv`` have the columns "index", "path" if there are names, "label" if there are labels,
-        "class" if labels have names, and the features "f_0", "f_1", ..., which are the only columns that ``neuralbayes
-        label`` uses. ``.npy`` is an array (n_images, n_features) of float32; names and labels then go to a CSV file
-        next to it, such as ``features-rows.csv`` for ``features.npy``.
+        "class" if labels have names, and the features "f_0", "f_1", ..., the only ones that count when the file is
+        clustered. ``.npy`` is an array (n_images, n_features) of float32; names and labels then go to a CSV file next
+        to it, such as ``features-rows.csv`` for ``features.npy``.
     state : str, default="relu4"
     labels : ndarray of shape (n_images,), optional
     class_names : sequence of str, optional

@@ -29,6 +29,7 @@ from neuralbayes.system.devices import torch_device
 
 Kind = Literal["pictures", "texts"]
 
+KINDS: dict[str, Kind] = {"timm": "pictures", "sentence-transformers": "texts"}
 FORMS = ("timm:NAME", "sentence-transformers:NAME", "file.py:function")
 
 BATCH = 32
@@ -129,18 +130,14 @@ def pretrained_network(
     family, _, rest = name.partition(":")
     if not rest:
         raise ValueError(f"`features` must be written as {', '.join(FORMS)} or be a .npy file, got {name!r}")
-    if family == "timm":
-        _check_kind(name, "pictures", kind)
-        return _timm(name, rest, size, torch_device(device))
-    if family == "sentence-transformers":
-        _check_kind(name, "texts", kind)
-        return _sentence_transformers(name, rest, torch_device(device))
-    return _own(name, kind, size)
-
-
-def _check_kind(name: str, of: Kind, kind: Kind) -> None:
+    of = KINDS.get(family, kind)
     if of != kind:
         raise ValueError(f"{name} is a network for {of}, but the data are {kind}; use one of {', '.join(FORMS)}")
+    if family == "timm":
+        return _timm(name, rest, size, torch_device(device))
+    if family == "sentence-transformers":
+        return _sentence_transformers(name, rest, torch_device(device))
+    return _own(name, kind, size)
 
 
 def _timm(name: str, rest: str, size: tuple[int, int] | None, device: torch.device) -> PretrainedNetwork:
