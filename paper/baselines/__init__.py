@@ -5,7 +5,7 @@ InfoMax) and `supervised` training. `imsat_rows` clusters rows of numbers.
 """
 
 from paper.baselines.imsat import ImsatRowsConfig, RowsClusterer, imsat_rows
-from paper.baselines.infomax import InfoMaxConfig, infomax, infonce_estimate, jsd_estimate
+from paper.baselines.infomax import InfoMaxConfig, infomax, jsd_estimate
 from paper.baselines.random import RandomConfig, random
 from paper.baselines.rotation import RotationConfig, rotation
 from paper.baselines.supervised import SupervisedConfig, supervised
@@ -21,7 +21,6 @@ __all__ = [
     "SupervisedConfig",
     "imsat_rows",
     "infomax",
-    "infonce_estimate",
     "jsd_estimate",
     "random",
     "rotation",

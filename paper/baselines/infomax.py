@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -26,13 +26,12 @@ LAST = "relu4"
 
 @dataclass(frozen=True)
 class InfoMaxConfig(EncoderConfig):
-    """Settings of Deep InfoMax. The default weights are those of DIM(L), information with local features.
+    """Settings of Deep InfoMax with local features, DIM(L).
 
     Attributes
     ----------
-    global_weight, local_weight, prior_weight : float
-        alpha, beta and gamma of the DIM paper. DIM(L) is 0, 1, 0.1 and DIM(G) is 1, 0, 1.
-    estimator : {"jsd", "infonce"}
+    prior_weight : float
+        gamma of the DIM paper; its alpha is 0 and its beta 1.
     state : {"relu1", "relu2", "relu3"}
         Hidden state used as the feature map.
     code_size, units : int
@@ -45,10 +44,7 @@ class InfoMaxConfig(EncoderConfig):
 
     batch_size: int = 64
     learning_rate: float = 1e-4
-    global_weight: float = 0.0
-    local_weight: float = 1.0
     prior_weight: float = 0.1
-    estimator: Literal["jsd", "infonce"] = "jsd"
     state: Literal["relu1", "relu2", "relu3"] = "relu3"
     code_size: int = 64
     units: int = 512
@@ -57,12 +53,8 @@ class InfoMaxConfig(EncoderConfig):
         super().__post_init__()
         # A batch of one has no other image to pair a code with.
         check_settings(self, at_least={"code_size": 1, "units": 1, "batch_size": 2})
-        for name in ("global_weight", "local_weight", "prior_weight"):
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value >= 0):
-                raise ValueError(f"`{name}` must be finite and non-negative, got {value!r}")
-        if self.global_weight == self.local_weight == 0:
-            raise ValueError("`global_weight` or `local_weight` must be positive, got 0 for both")
+        if not (math.isfinite(self.prior_weight) and self.prior_weight >= 0):
+            raise ValueError(f"`prior_weight` must be finite and non-negative, got {self.prior_weight!r}")
 
 
 def infomax(
@@ -75,8 +67,7 @@ def infomax(
 ) -> ImageEncoder:
     r"""Learn features of unlabelled images by maximising the information between a code and a feature map.
 
-    .. math::
-        \max_{E, T} \; \alpha \, \hat I(C(x); E(x)) + \frac{\beta}{P} \sum_{p=1}^{P} \hat I(C^{(p)}(x); E(x))
+    .. math:: \max_{E, T} \; \frac{1}{P} \sum_{p=1}^{P} \hat I(C^{(p)}(x); E(x))
         \quad\text{and}\quad \gamma \text{ times a prior to match, uniform in } [0, 1]
 
     C(x) is a hidden state of the encoder with P positions, and E(x) is a linear map of its last state. The information
@@ -86,13 +77,10 @@ def infomax(
     Notes
     -----
     Method of Hjelm et al., "Learning deep representations by mutual information estimation and maximization", ICLR 2019
-    (arXiv:1808.06670), with their encode-and-dot-product discriminator. Differences from their experiments:
-
-    - The encoder is the paper's: for images of 32x32 a feature map of 11x11 where theirs has 8x8, and a code that is
-      linear in the last state, without a fully connected layer between. A probe uses the hidden states, not the code.
-    - With InfoNCE the others of a position are all positions of all other images, as in the authors' code; the DIM
-      paper's formula compares equal positions only.
-    - The encoder matches the prior by the non-saturating loss, as in the authors' code; the DIM paper has the minimax.
+    (arXiv:1808.06670), with their Jensen-Shannon estimator and encode-and-dot-product discriminator. The encoder is the
+    paper's: for images of 32x32 a feature map of 11x11 where theirs has 8x8, and a code that is linear in the last
+    state, without a fully connected layer between. A probe uses the hidden states, not the code. The encoder matches
+    the prior by the non-saturating loss, as in the authors' code; the DIM paper has the minimax.
     """
     source = as_source(images)
     if len(source) < 2:
@@ -108,34 +96,25 @@ def infomax(
 
 class InfoMax(nn.Module):
     """An encoder with its code and its discriminators. A call on images returns the losses by name: "loss" is the sum
-    to minimise, "global" and "local" are minus the estimates, "prior" and "judge" the losses of the two players."""
+    to minimise, "local" is minus the estimate, "prior" and "judge" are the losses of the two players."""
 
     def __init__(self, encoder: ImageEncoder, config: InfoMaxConfig) -> None:
         super().__init__()
         self.config = config
         self.states = HiddenStates(encoder.network, [config.state, LAST], scales=(1,))
-        shape = state_shape(encoder, config.state)
         self.code = nn.Linear(math.prod(state_shape(encoder, LAST)), config.code_size)
-        sizes = {"global": math.prod(shape), "local": shape[0]}
-        weights = {"global": config.global_weight, "local": config.local_weight}
-        self.weights = {name: weight for name, weight in weights.items() if weight}
-        self.discriminators = nn.ModuleDict(
-            {name: DotDiscriminator(sizes[name], config.code_size, config.units) for name in self.weights}
-        )
+        self.discriminator = DotDiscriminator(state_shape(encoder, config.state)[0], config.code_size, config.units)
         self.prior = mlp((config.code_size, 1000, 200, 1)) if config.prior_weight else None
 
     def forward(self, x: Tensor) -> dict[str, Tensor]:
         states = self.states(x)
-        codes, feature_map = self.code(states[LAST].flatten(1)), states[self.config.state]
-        # A global feature is a feature map with a single position.
-        features = {"global": feature_map.flatten(1)[:, None], "local": feature_map.flatten(2).mT}
-        estimate = ESTIMATORS[self.config.estimator]
-        losses = {name: -estimate(self.discriminators[name](features[name], codes)) for name in self.weights}
-        loss = torch.stack([weight * losses[name] for name, weight in self.weights.items()]).sum()
-        if self.prior is not None:
-            losses["prior"], losses["judge"] = prior_losses(self.prior, codes)
-            loss = loss + self.config.prior_weight * losses["prior"] + losses["judge"]
-        return {"loss": loss, **losses}
+        codes = self.code(states[LAST].flatten(1))
+        local = -jsd_estimate(self.discriminator(states[self.config.state].flatten(2).mT, codes))
+        if self.prior is None:
+            return {"loss": local, "local": local}
+        prior, judge = prior_losses(self.prior, codes)
+        loss = local + self.config.prior_weight * prior + judge
+        return {"loss": loss, "local": local, "prior": prior, "judge": judge}
 
 
 class Projection(nn.Module):
@@ -184,24 +163,8 @@ def jsd_estimate(scores: Tensor) -> Tensor:
     >>> jsd_estimate(torch.zeros(3, 3, 1))
     tensor(-1.3863)
     """
-    pairs, others = _split(scores)
-    return -nn.functional.softplus(-pairs).mean() - nn.functional.softplus(others).mean()
-
-
-def infonce_estimate(scores: Tensor) -> Tensor:
-    r"""The noise-contrastive estimator of mutual information of the DIM paper: (n, n, n_positions) -> (), at most 0.
-
-    .. math:: \hat I = \mathbb{E}\Big[T(x_i^{(p)}, y_i)
-        - \log \Big(e^{T(x_i^{(p)}, y_i)} + \sum_{j \neq i} \sum_q e^{T(x_j^{(q)}, y_i)} \Big)\Big]
-
-    With one position, log n more than it is a lower bound on the mutual information in nats (van den Oord, Li and
-    Vinyals 2018, arXiv:1807.03748).
-    """
-    pairs, others = _split(scores)
-    return -nn.functional.softplus(others.flatten(1).logsumexp(dim=1, keepdim=True) - pairs).mean()
-
-
-ESTIMATORS: dict[str, Callable[[Tensor], Tensor]] = {"jsd": jsd_estimate, "infonce": infonce_estimate}
+    own = torch.eye(len(scores), dtype=torch.bool, device=scores.device)
+    return -nn.functional.softplus(-scores[own]).mean() - nn.functional.softplus(scores[~own]).mean()
 
 
 def prior_losses(judge: nn.Module, codes: Tensor) -> tuple[Tensor, Tensor]:
@@ -212,14 +175,6 @@ def prior_losses(judge: nn.Module, codes: Tensor) -> tuple[Tensor, Tensor]:
     fooled = nn.functional.softplus(-functional_call(judge, fixed, values)).mean()
     uniform = nn.functional.softplus(-judge(torch.rand_like(values))).mean()
     return fooled, uniform + nn.functional.softplus(judge(values.detach())).mean()
-
-
-def _split(scores: Tensor) -> tuple[Tensor, Tensor]:
-    """Scores of pairs, (n, n_positions), and of each code with the other images, (n, n - 1, n_positions)."""
-    n = len(scores)
-    pairs = scores.diagonal(dim1=0, dim2=1).mT
-    other = ~torch.eye(n, dtype=torch.bool, device=scores.device)
-    return pairs, scores[other].reshape(n, n - 1, scores.shape[2])
 
 
 def _step(network: nn.Module, batch: Tensor) -> dict[str, Tensor]:

@@ -23,14 +23,12 @@ N_ROTATIONS = 4
 class RotationConfig(EncoderConfig):
     """Settings of rotation prediction. The defaults are among those of the Neural Bayes paper (section 5.1.2).
 
-    A batch has `batch_size` images, each in all four rotations. With `pooled`, the linear layer gets the average of the
-    last state over its positions.
+    A batch has `batch_size` images, each in all four rotations.
     """
 
     method: ClassVar[str] = "rotation"
 
     batch_size: int = 50
-    pooled: bool = False
 
 
 def rotation(
@@ -58,7 +56,7 @@ def rotation(
         raise ValueError(f"`images` must be square to be rotated, got {height}x{width} pixels")
     with seeded_globally(config.seed):
         normalization = Normalization.fit(source, per=config.normalize, progress=verbose)
-        encoder = HeadedEncoder(config.encoder, source.shape, normalization, N_ROTATIONS, config.pooled)
+        encoder = HeadedEncoder(config.encoder, source.shape, normalization, N_ROTATIONS)
         result = train_on_images(
             encoder.classifier, _step, encoder, source, config, out, callbacks=callbacks, verbose=verbose
         )

@@ -23,17 +23,13 @@ from paper.protocol import LabeledData, opened
 
 @dataclass(frozen=True)
 class SupervisedConfig(EncoderConfig):
-    """Settings of supervised training: the fraction `validation` of the images is held out to select the epoch.
-
-    With `pooled`, the linear layer gets the average of the last state over its positions.
-    """
+    """Settings of supervised training: the fraction `validation` of the images is held out to select the epoch."""
 
     method: ClassVar[str] = "supervised"
     monitor: ClassVar[tuple[str, Literal["min", "max"]]] = ("validation_accuracy", "max")
 
     batch_size: int = 128
     validation: float = 0.1
-    pooled: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -65,7 +61,7 @@ def supervised(
     train = SubsetSource(source, kept)
     with seeded_globally(config.seed):
         normalization = Normalization.fit(train, per=config.normalize, progress=verbose)
-        encoder = HeadedEncoder(config.encoder, train.shape, normalization, int(y.max()) + 1, config.pooled)
+        encoder = HeadedEncoder(config.encoder, train.shape, normalization, int(y.max()) + 1)
         best = BestEpoch(encoder, SubsetSource(source, held_out), y[held_out])
         result = train_on_images(
             encoder.classifier,

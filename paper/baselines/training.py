@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -26,7 +27,6 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "encoder": tuple(WIDTHS),
     "normalize": ("dimension", "channel", "whiten"),
     "schedule": ("constant", "cosine"),
-    "estimator": ("jsd", "infonce"),
     "state": ("relu1", "relu2", "relu3"),
 }
 
@@ -72,18 +72,14 @@ class EncoderConfig(TrainingConfig):
 
 
 class HeadedEncoder(ImageEncoder):
-    """The paper's encoder with a linear layer on its last hidden state, or on the average of it over positions.
+    """The paper's encoder with a linear layer on its last hidden state.
 
     ``ImageEncoder.load`` reads its folder, without the linear layer.
     """
 
-    def __init__(
-        self, size: str, shape: tuple[int, int, int], normalization: Normalization, n_outputs: int, pooled: bool = False
-    ) -> None:
+    def __init__(self, size: str, shape: tuple[int, int, int], normalization: Normalization, n_outputs: int) -> None:
         super().__init__(size, shape, normalization)
-        channels, height, width = state_shape(self, "relu4")
-        pool, positions = (nn.AdaptiveAvgPool2d(1), 1) if pooled else (nn.Identity(), height * width)
-        self.head = nn.Sequential(pool, nn.Flatten(), nn.Linear(channels * positions, n_outputs))
+        self.head = nn.Sequential(nn.Flatten(), nn.Linear(math.prod(state_shape(self, "relu4")), n_outputs))
 
     @property
     def classifier(self) -> nn.Sequential:
