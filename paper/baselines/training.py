@@ -18,7 +18,7 @@ from neuralbayes.data.sources import ImageSource, as_source
 from neuralbayes.features.encoder import WIDTHS, ImageEncoder
 from neuralbayes.features.pretraining import augmented
 from neuralbayes.system.files import write_json
-from neuralbayes.training import Callback, EarlyStopping, StopOnNaN, constant, cosine, train
+from neuralbayes.training import Callback, EarlyStopping, StopOnNaN, cosine, train
 from neuralbayes.training.batches import batches_for
 from neuralbayes.training.inference import evaluation_mode, in_blocks
 from neuralbayes.training.run_folder import open_run
@@ -168,7 +168,7 @@ def train_in_folder(
         batches_for(n_samples, config.batch_size, seed=config.seed),
         fetch=fetch,
         optimizer=torch.optim.Adam(network.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay),
-        schedule=cosine(warmup=0.02) if config.schedule == "cosine" else constant,
+        schedule=cosine(warmup=0.02) if config.schedule == "cosine" else None,
         max_epochs=config.epochs,
         callbacks=(StopOnNaN(), *callbacks, *stopping),
         run_dir=out,

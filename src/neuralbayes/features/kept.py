@@ -71,8 +71,8 @@ def kept_features(
             features = np.concatenate(found)
             kept = {"items": np.concatenate([known, items[new[:done]]]), "features": features}
             write_tensors(path, {name: torch.from_numpy(v) for name, v in kept.items()}, {"network": network.identity})
-    rows = [place[item.tobytes()] for item in items]
-    return features if rows == list(range(len(features))) else features[rows]  # which would be a second copy
+    order = [place[item.tobytes()] for item in items]
+    return features if order == list(range(len(features))) else features[order]  # which would be a second copy
 
 
 def _kept(path: Path, identity: str) -> tuple[Digests, NDArray[np.float32]]:

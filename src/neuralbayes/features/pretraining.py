@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -26,14 +27,13 @@ from neuralbayes.networks.hidden import HiddenStates
 from neuralbayes.objectives import MIM, Objective, Smoothness, WeightedSum
 from neuralbayes.objectives.description import described
 from neuralbayes.system.files import write_json, write_tensors
-from neuralbayes.system.limits import peak_memory
 from neuralbayes.training.batches import batches_for
 from neuralbayes.training.callbacks import Callback, EarlyStopping, StopOnNaN, TrainingState, WarnOnCollapse
 from neuralbayes.training.checks import check_integer
 from neuralbayes.training.loop import train
 from neuralbayes.training.rng import noise_of_rank, seeded_globally
 from neuralbayes.training.run_folder import open_run
-from neuralbayes.training.schedule import constant, cosine
+from neuralbayes.training.schedule import cosine
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -270,7 +270,7 @@ def pretrain(
                 optimizer=torch.optim.Adam(
                     states.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay
                 ),
-                schedule=cosine(warmup=0.02) if config.schedule == "cosine" else constant,
+                schedule=cosine(warmup=0.02) if config.schedule == "cosine" else None,
                 max_epochs=config.epochs,
                 callbacks=(StopOnNaN(), watch, guard, *callbacks, *stopping),
                 stateful={"objective": objective},
@@ -288,7 +288,7 @@ def pretrain(
             result = {
                 "method": "mim",
                 "config": settings,
-                **peak_memory(),
+                **_peak_memory(),
                 "versions": {"neuralbayes": version("neuralbayes"), "torch": torch.__version__},
                 "images": len(source),
                 "processes": fabric.world_size,
@@ -303,6 +303,15 @@ def pretrain(
             }
             write_json(folder / "result.json", result)
     return encoder
+
+
+def _peak_memory() -> dict[str, int]:
+    try:
+        import resource
+    except ImportError:  # Windows
+        return {}
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return {"peak_memory_mb": round(peak / (1024 if sys.platform == "linux" else 1024**2))}
 
 
 class _Watch(Callback):

@@ -10,5 +10,4 @@ from .checkpoint import save_checkpoint as save_checkpoint
 from .loop import train as train
 from .metrics import read_metrics as read_metrics
 from .progress import progress as progress
-from .schedule import constant as constant
 from .schedule import cosine as cosine

@@ -26,7 +26,7 @@ from neuralbayes.training.checks import check_integer
 from neuralbayes.training.loop import train
 from neuralbayes.training.rng import noise_of_rank
 from neuralbayes.training.run_folder import open_run
-from neuralbayes.training.schedule import Schedule, constant
+from neuralbayes.training.schedule import Schedule
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -59,7 +59,7 @@ def fit(
     smoothness: Smoothness | None = None,
     recompute: bool = False,
     optimizer: Optimizer | Callable[[Iterable[nn.Parameter]], Optimizer] = torch.optim.Adam,
-    schedule: Schedule = constant,
+    schedule: Schedule | None = None,
     clip_norm: float | None = None,
     drop_last: bool = False,
     callbacks: Sequence[Callback] = (),
@@ -97,7 +97,7 @@ def fit(
         Save memory; see :func:`neuralbayes.backward`.
     optimizer : Optimizer or callable, default=torch.optim.Adam
         An optimiser of the parameters of the network, or a function that creates one from them.
-    schedule : callable, default=constant
+    schedule : callable, optional
         Factor on the learning rate as a function of progress in [0, 1], such as ``neuralbayes.training.cosine()``.
     clip_norm : float, optional
         Largest norm of the gradient.

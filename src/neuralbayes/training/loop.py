@@ -29,7 +29,7 @@ from neuralbayes.training.callbacks import Callback, TrainingState
 from neuralbayes.training.checks import check_integer, check_number
 from neuralbayes.training.progress import progress
 from neuralbayes.training.run_folder import Run, Stateful
-from neuralbayes.training.schedule import Schedule, constant
+from neuralbayes.training.schedule import Schedule
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -46,7 +46,7 @@ def train(
     *,
     fetch: Callable[[Tensor], Batch],
     optimizer: Optimizer,
-    schedule: Schedule = constant,
+    schedule: Schedule | None = None,
     max_epochs: int | None = None,
     max_steps: int | None = None,
     clip_norm: float | None = None,
@@ -78,7 +78,7 @@ def train(
         draw random numbers for augmentation. Tensors, also in containers, are then moved to the device.
     optimizer : Optimizer
         Optimiser of the parameters of `network`.
-    schedule : callable, default=constant
+    schedule : callable, optional
         Factor on the learning rates as a function of progress in [0, 1], such as `cosine()`.
     max_epochs, max_steps : int, optional
         When to stop. Give at least one of them; training stops at whichever comes first.
@@ -176,7 +176,7 @@ def train(
             asked_to_end = 0  # agreed by all processes, since a signal may reach only one of them
             while not state.finished and not asked_to_end:
                 # In the middle of a step, so that neither the first nor the last has rate 0.
-                factor = schedule((state.step + 0.5) / total_steps)
+                factor = 1.0 if schedule is None else schedule((state.step + 0.5) / total_steps)
                 for group, rate in zip(optimizer.param_groups, rates, strict=True):
                     group["lr"] = rate * factor
                 indices = batches.indices(state.step)

@@ -10,17 +10,6 @@ from neuralbayes.training.checks import check_number
 Schedule = Callable[[float], float]
 
 
-def constant(progress: float) -> float:
-    """Constant learning rate: the factor is always 1.
-
-    Examples
-    --------
-    >>> [constant(t) for t in (0.0, 0.5, 1.0)]
-    [1.0, 1.0, 1.0]
-    """
-    return 1.0
-
-
 def cosine(*, warmup: float = 0.0, final: float = 0.0) -> Schedule:
     r"""Linear warm-up from 0 to 1 over the fraction `warmup` of the run, then cosine decay to `final`.
 
