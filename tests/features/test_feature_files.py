@@ -1,8 +1,12 @@
 """Files of image features: the same in each format, in the order of the images, complete or absent."""
 
+import os
+import signal
+
 import numpy as np
 import pandas as pd
 import pytest
+from process_cases import child
 
 from neuralbayes.data.normalize import Normalization
 from neuralbayes.data.sources import ArraySource
@@ -78,6 +82,29 @@ def test_what_fails_half_way_leaves_the_old_file(encoder, tmp_path, suffix):
         write_features(encoder, Breaking(images(8)), path, block_size=4)
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+class Killed(ArraySource):
+    """Images at the sixth of which the process is killed."""
+
+    def read(self, indices):
+        if 6 in indices:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().read(indices)
+
+
+def killed(path):
+    encoder = ImageEncoder("tiny", SHAPE, Normalization.fit(images(30))).eval()
+    write_features(encoder, Killed(images(8)), path, block_size=4)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="Windows has no such signal")
+@pytest.mark.parametrize("suffix", ["npy", "parquet", "csv"])
+def test_a_killed_process_leaves_no_half_written_file(tmp_path, suffix):
+    process = child(killed, tmp_path / f"f.{suffix}")
+    process.join(120)
+    assert process.exitcode == -signal.SIGKILL
+    assert [path.name for path in tmp_path.iterdir() if path.name[0] != "."] == []
 
 
 def test_features_go_to_formats_that_are_known(encoder, tmp_path):
