@@ -34,10 +34,11 @@ from step import STATES, literal_step, our_step
 from threadpoolctl import threadpool_limits
 
 import neuralbayes as nb
+from neuralbayes.data.normalize import Normalization
 from neuralbayes.data.toys import PAPER, rotate_into
+from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.networks.encoders import PAPER_CHANNELS, convolutional_encoder, mlp, scaled_channels
 from neuralbayes.networks.hidden import HiddenStates
-from neuralbayes.probes import probe
 
 
 @dataclass(frozen=True)
@@ -175,12 +176,12 @@ def features() -> list[Measured]:
     probed = in_turn(
         "linear probe, 1,400 x 64",
         "LogisticRegression",
-        lambda: probe(None, *train, test=test, head="linear", seeds=1),
+        lambda: nb.probe(None, *train, test=test, head="linear", seeds=1),
         lambda: make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)).fit(*train).score(*test),
         rounds=3,
     )
     images = np.random.default_rng(0).integers(0, 255, (400, 32, 32, 3), dtype=np.uint8)
-    encoder = nb.baselines.random(images, nb.baselines.RandomConfig(encoder="small"))
+    encoder = ImageEncoder("small", (32, 32, 3), Normalization.fit(images, progress=False)).eval()
     batch = torch.from_numpy(images).permute(0, 3, 1, 2).float().contiguous(memory_format=torch.channels_last)
 
     @torch.no_grad()

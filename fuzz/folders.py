@@ -75,5 +75,5 @@ RUN = {
         "versions": {"torch": "2.13.0"},
     },
     "data.json": {"data": "digits", "split": "train", "limit": None, "size": 32, "channels": None},
-    "probe-linear-relu4.json": {"data": "digits", "results": [{"features": "encoder relu4", "validation": PROBED}]},
+    "probe-linear-relu4.json": {"data": "digits", "results": [{"features": "encoder relu4", **PROBED}]},
 }

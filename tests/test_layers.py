@@ -18,10 +18,9 @@ LAYERS = [
     "report",  # pages on results and models; never trains
     "plot",  # displays for notebooks and reports
     "estimators",  # scikit-learn classes: validation, fit, predict, save and load; no mathematics
-    "probes",  # evaluation of features and clusters
     "clusters",  # clusters that may touch: states, merging, training
     "manifolds",  # disjoint rows: graph, modes, descent, certificate, choice of K
-    "features",  # MIM features of rows and of images: encoder, pretraining, presets, export
+    "features",  # MIM features of rows and of images: encoder, pretraining, presets, probe, export
     "neighbors",  # nearest neighbours
     "datasets",  # the public interface of data
     "data",  # tables, pictures, named data sets, toy data; no training

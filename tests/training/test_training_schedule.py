@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from neuralbayes.training import Batches, constant, cosine, train
+from neuralbayes.training import Batches, cosine, train
 
 
 def test_cosine_by_hand():
@@ -60,7 +60,3 @@ def test_rates_follow_the_schedule_per_group_and_come_back():
 def test_no_step_of_warmup_and_decay_is_spent_on_a_rate_of_zero():
     seen, _ = rates_of(cosine(warmup=0.5), 4)
     assert min(map(min, seen)) > 0
-
-
-def test_constant_is_one():
-    assert constant(0.3) == 1.0

@@ -14,10 +14,10 @@ al. 2021, arXiv:2101.06983, introduced the idea of two passes for contrastive lo
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal
 
 import torch
@@ -284,7 +284,7 @@ class _Run:
 
         function = perturbed
         if self.recompute:
-            function = partial(checkpoint, perturbed, use_reentrant=False, preserve_rng_state=False)
+            function = functools.partial(checkpoint, perturbed, use_reentrant=False, preserve_rng_state=False)
         passed.add_smoothness(smoothness, outputs, function, chunk, linked=bool(statistics))
         return passed
 

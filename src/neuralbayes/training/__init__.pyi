@@ -7,7 +7,6 @@ from .callbacks import WarnOnCollapse as WarnOnCollapse
 from .checkpoint import load_checkpoint as load_checkpoint
 from .checkpoint import read_checkpoint as read_checkpoint
 from .checkpoint import save_checkpoint as save_checkpoint
-from .loop import constant as constant
 from .loop import cosine as cosine
 from .loop import train as train
 from .progress import progress as progress

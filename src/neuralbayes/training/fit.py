@@ -23,7 +23,7 @@ from neuralbayes.objectives.description import described
 from neuralbayes.objectives.smoothness import Smoothness
 from neuralbayes.training.batches import batches_for
 from neuralbayes.training.callbacks import Callback, StopOnNaN, TrainingState
-from neuralbayes.training.loop import Schedule, constant, train
+from neuralbayes.training.loop import Schedule, train
 from neuralbayes.training.rng import noise_of_rank
 from neuralbayes.training.run_folder import open_run
 
@@ -49,7 +49,7 @@ def fit(
     smoothness: Smoothness | None = None,
     recompute: bool = False,
     optimizer: Optimizer | Callable[[Iterable[nn.Parameter]], Optimizer] = torch.optim.Adam,
-    schedule: Schedule = constant,
+    schedule: Schedule | None = None,
     clip_norm: float | None = None,
     drop_last: bool = False,
     callbacks: Sequence[Callback] = (),
@@ -89,7 +89,7 @@ def fit(
         Save memory; see :func:`neuralbayes.backward`.
     optimizer : Optimizer or callable, default=torch.optim.Adam
         An optimiser of the parameters of the network, or a function that creates one from them.
-    schedule : callable, default=constant
+    schedule : callable, optional
         Factor on the learning rate as a function of progress in [0, 1], such as ``neuralbayes.training.cosine()``.
     clip_norm : float, optional
         Largest norm of the gradient.

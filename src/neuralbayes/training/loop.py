@@ -40,11 +40,6 @@ Metrics = Mapping[str, float | Tensor]
 Schedule = Callable[[float], float]
 
 
-def constant(progress: float) -> float:
-    """Constant learning rate: the factor is always 1."""
-    return 1.0
-
-
 def cosine(*, warmup: float = 0.0, final: float = 0.0) -> Schedule:
     r"""Linear warm-up from 0 to 1 over the fraction `warmup` of the run, then cosine decay to `final`.
 
@@ -80,7 +75,7 @@ def train(
     *,
     fetch: Callable[[Tensor], Batch],
     optimizer: Optimizer,
-    schedule: Schedule = constant,
+    schedule: Schedule | None = None,
     max_epochs: int | None = None,
     max_steps: int | None = None,
     clip_norm: float | None = None,
@@ -196,7 +191,7 @@ def train(
             asked_to_end = 0  # agreed by all processes, since a signal may reach only one of them
             while not state.finished and not asked_to_end:
                 # In the middle of a step, so that neither the first nor the last has rate 0.
-                factor = schedule((state.step + 0.5) / total_steps)
+                factor = 1.0 if schedule is None else schedule((state.step + 0.5) / total_steps)
                 for group, rate in zip(optimizer.param_groups, rates, strict=True):
                     group["lr"] = rate * factor
                 indices = batches.indices(state.step)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from sklearn.metrics import normalized_mutual_info_score
 
-from neuralbayes.plot.crosstab import CrosstabDisplay, crosstab
 from neuralbayes.clusters.accuracy import clustering_accuracy
+from neuralbayes.plot.crosstab import CrosstabDisplay, crosstab
 from neuralbayes.report.explorer.figures import Picture, drawn
 from neuralbayes.report.explorer.samples import Samples
 from neuralbayes.report.explorer.side import Grid, Layer
