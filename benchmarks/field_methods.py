@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from field_sets import Data
 from numpy.typing import NDArray
+from paper import baselines
 from sklearn.cluster import KMeans, SpectralClustering
 from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import KNeighborsClassifier
@@ -109,8 +110,8 @@ def gemclus(data: Data, seed: int) -> Labels:
 
 def imsat(data: Data, seed: int) -> Labels:
     """IMSAT with the settings of its authors."""
-    config = nb.baselines.ImsatRowsConfig(n_clusters=data.n_clusters, seed=seed)
-    fitted = nb.baselines.imsat_rows(data.rows[0], config)
+    config = baselines.ImsatRowsConfig(n_clusters=data.n_clusters, seed=seed)
+    fitted = baselines.imsat_rows(data.rows[0], config)
     return fitted.predict(data.rows[0]), fitted.predict(data.rows[1])
 
 

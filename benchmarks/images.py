@@ -15,8 +15,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import neuralbayes as nb
 from paper.baselines import RandomConfig, random
+from paper.protocol import probe_parts
+
+import neuralbayes as nb
 from neuralbayes.features.pretraining import PRESETS
 from neuralbayes.system.files import read_json, write_json
 
@@ -64,7 +66,7 @@ def main() -> None:
                 continue
             print(f"{name}, {protocol}")
             settings: dict[str, Any] = {"protocol": protocol, "seeds": seeds, "cache": folder / "features"}
-            result = nb.probe(X=data.train, test=data.test, **{"encoder": None, **row}, **settings, verbose=True)
+            result = probe_parts(data.train, data.test, **row, **settings, verbose=True)
             record["probes"][name][protocol] = _short(result.to_dict())
             write_json(path, record)
             print(f"{100 * result.mean:.2f} % of {result.n_test:,} test images")
@@ -76,8 +78,8 @@ def _kept(result: dict[str, Any]) -> dict[str, Any]:
 
 
 def _short(result: dict[str, Any]) -> dict[str, Any]:
-    """A result without curves and confusion matrix."""
-    long = ("curves", "confusion", "head", "protocol")
+    """A result without curves."""
+    long = ("curves", "head", "protocol")
     return {k: round(v, 4) if isinstance(v, float) else v for k, v in result.items() if k not in long}
 
 

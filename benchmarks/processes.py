@@ -26,7 +26,7 @@ from rich.table import Table
 from torch import Tensor
 
 import neuralbayes as nb
-from neuralbayes.distributed.sums import BUCKET_BYTES
+from neuralbayes.distributed import BUCKET_BYTES
 from neuralbayes.networks.encoders import PAPER_CHANNELS, convolutional_encoder, scaled_channels
 from neuralbayes.networks.hidden import HiddenStates
 from neuralbayes.system.files import write_json

@@ -21,6 +21,7 @@ import time
 from pathlib import Path
 
 import torch
+from paper.reference import R_c, mim
 from rich.console import Console
 from rich.table import Table
 from torch import Tensor, nn
@@ -30,32 +31,17 @@ from neuralbayes.networks.encoders import PAPER_CHANNELS, convolutional_encoder,
 from neuralbayes.networks.hidden import HiddenStates
 from neuralbayes.system.files import write_json
 
-ALPHA, BETA, EPSILON = 2.0, 4.0, 1e-7
+ALPHA, BETA = 2.0, 4.0
 STATES = ("relu1", "relu2", "relu3", "relu4")
 
 
-def literal_step(states: HiddenStates, x: Tensor, generator: torch.Generator) -> Tensor:
-    """Compute Eqs. 14 to 17 literally; adds the gradients to the parameters and returns the loss."""
-    loss = x.new_zeros(())
-    outputs = states(x)
-    for h in outputs.values():
-        p = torch.softmax(h, dim=1)
-        n_states = p.shape[1]
-        entropy = -(p * torch.log(p + EPSILON)).sum(dim=1).mean()
-        e = p.mean(dim=0)
-        prior = -(torch.log(e) / n_states + (n_states - 1) / n_states * torch.log(1 - e)).sum(dim=0).mean()
-        loss = loss + (entropy + (1 + ALPHA) * prior) / len(outputs)
+def literal_step(states: HiddenStates, x: Tensor) -> Tensor:
+    """Follow paper/reference.py; adds the gradients to the parameters and returns the loss."""
+    loss = mim(list(states(x).values()), ALPHA)
     loss.backward()  # type: ignore[no-untyped-call]
-    v = torch.randn(len(x), len(x), generator=generator, dtype=x.dtype)
-    delta = v @ x.flatten(1)
-    zeta = 0.1 * torch.randn(1, generator=generator, dtype=x.dtype)
-    direction = (delta / delta.norm(dim=1, keepdim=True)).reshape(x.shape)
-    clean = list(states(x).values())[-1].flatten(1)
-    perturbed = list(states(x + zeta * direction).values())[-1].flatten(1)
-    smoothness = BETA * ((clean - perturbed).square().sum(dim=1) / zeta**2).mean()
-    smoothness.backward()
-    total: Tensor = loss.detach() + smoothness.detach()
-    return total
+    smoothness = BETA * R_c(lambda x: list(states(x).values())[-1], x)
+    smoothness.backward()  # type: ignore[no-untyped-call]
+    return loss.detach() + smoothness.detach()
 
 
 def our_step(states: HiddenStates, x: Tensor, fraction: float, recompute: bool = False) -> Tensor:
@@ -79,14 +65,13 @@ def measure(kind: str, width: float, batch: int, seconds: float) -> dict[str, fl
     torch.manual_seed(0)
     states = HiddenStates(convolutional_encoder(scaled_channels(PAPER_CHANNELS, width)), STATES)
     x = torch.randn(batch, 3, 32, 32)
-    generator = torch.Generator().manual_seed(0)
     if kind != "literal":
         states.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         x = x.contiguous(memory_format=torch.channels_last)
 
     def step(x: Tensor) -> None:
         if kind == "literal":
-            literal_step(states, x, generator)
+            literal_step(states, x)
         else:
             our_step(states, x, *KINDS[kind])
 

@@ -34,10 +34,11 @@ from step import STATES, literal_step, our_step
 from threadpoolctl import threadpool_limits
 
 import neuralbayes as nb
+from neuralbayes.data.normalize import Normalization
 from neuralbayes.data.toys import PAPER, rotate_into
+from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.networks.encoders import PAPER_CHANNELS, convolutional_encoder, mlp, scaled_channels
 from neuralbayes.networks.hidden import HiddenStates
-from neuralbayes.probes import probe
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,6 @@ def measured(
 
 def steps() -> list[Measured]:
     """Compare our step with the literal step of the paper, and micro-batches with the whole batch."""
-    generator = torch.Generator().manual_seed(0)
     found = []
     for width, batch in ((0.25, 64), (1.0, 16)):
         torch.manual_seed(0)
@@ -114,7 +114,7 @@ def steps() -> list[Measured]:
                 f"step of MIM, width {width:g}, batch {batch}",
                 "literal step",
                 partial(our_step, ours, lines, 1.0),
-                partial(literal_step, literal, x, generator),
+                partial(literal_step, literal, x),
                 rounds=5 if width < 1 else 3,
             )
         )
@@ -176,12 +176,12 @@ def features() -> list[Measured]:
     probed = in_turn(
         "linear probe, 1,400 x 64",
         "LogisticRegression",
-        lambda: probe(None, *train, test=test, head="linear", seeds=1),
+        lambda: nb.probe(None, *train, test=test, head="linear", seeds=1),
         lambda: make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)).fit(*train).score(*test),
         rounds=3,
     )
     images = np.random.default_rng(0).integers(0, 255, (400, 32, 32, 3), dtype=np.uint8)
-    encoder = nb.baselines.random(images, nb.baselines.RandomConfig(encoder="small"))
+    encoder = ImageEncoder("small", (32, 32, 3), Normalization.fit(images, progress=False)).eval()
     batch = torch.from_numpy(images).permute(0, 3, 1, 2).float().contiguous(memory_format=torch.channels_last)
 
     @torch.no_grad()

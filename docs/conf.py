@@ -11,7 +11,7 @@ author = "the neuralbayes developers"
 copyright = "2026, the neuralbayes developers"
 version = release = package_version("neuralbayes")
 
-sys.path.insert(0, str(Path(__file__).parent))  # gallery_look
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]  # gallery_look, paper
 
 extensions = [
     "myst_parser",

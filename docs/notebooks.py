@@ -12,7 +12,11 @@ from sphinx_gallery.notebook import jupyter_notebook
 from sphinx_gallery.py_source_parser import split_code_and_text_blocks
 
 DOCS = Path(__file__).parent
-NOTEBOOKS = {"tutorials/wine.ipynb": "gallery/tutorials/plot_wine.py"}
+NOTEBOOKS = {
+    "tutorials/wine.ipynb": "gallery/tutorials/plot_wine.py",
+    "tutorials/paper_mim.ipynb": "gallery/tutorials/plot_paper_mim.py",
+    "tutorials/paper_dml.ipynb": "gallery/tutorials/plot_paper_dml.py",
+}
 """Notebooks, and the example that each is made from."""
 
 

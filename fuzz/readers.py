@@ -9,10 +9,9 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -24,7 +23,6 @@ from folders import (
     ENCODER,
     LABELER,
     LABELER_WEIGHTS,
-    RECORD,
     ROWS,
     RUN,
     TENSORS,
@@ -49,13 +47,10 @@ from neuralbayes.data.stl import read_stl_images, read_stl_labels
 from neuralbayes.data.table_sources import read_source
 from neuralbayes.data.table_writing import write_table
 from neuralbayes.data.tables import read_table
-from neuralbayes.distributed import blocks
 from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.report.explorer import runs as explored
 from neuralbayes.report.explorer.commands import pretrain_command
 from neuralbayes.report.explorer.probed import probe_grid
-from paper.page import section
-from paper.records import Recorded
 from neuralbayes.system.files import read_json, read_tensors
 from neuralbayes.training import read_metrics
 
@@ -139,23 +134,6 @@ def _config(path: Path) -> None:
     for argument in PRETRAIN:
         argument.tokens.clear()
     options_from(path)(app, ("pretrain",), PRETRAIN)
-
-
-blocks.version = cache(blocks.version)  # it searches all installed packages
-
-
-def _begin(path: Path) -> Any:
-    """Start a job when `path` describes an earlier one."""
-    job = path.parent / "out.npy.parts" / blocks.JOB
-    job.parent.mkdir(exist_ok=True)
-    path.replace(job)
-    return blocks.Blocks.begin(path.parent / "out.npy", {"run": "a"}, [3, 3, 3], force=False)
-
-
-def _job() -> list[bytes]:
-    with tempfile.TemporaryDirectory() as name:
-        (Path(name) / "none").touch()
-        return compact(read_json(_begin(Path(name) / "none").folder / blocks.JOB))
 
 
 def _report(folder: Path) -> Any:
@@ -271,9 +249,5 @@ READERS = {
         partial(with_header, ENCODER["encoder.safetensors"]),
         json=True,
     ),
-    "parts": Reader(".json", _begin, _job(), json=True),
     "run": Reader(".json", _run, compact(RUN), json=True),
-    "records": Reader(
-        ".json", lambda path: section("table-classification", [Recorded.read(path)]), compact(RECORD), json=True
-    ),
 }

@@ -17,8 +17,8 @@ from neuralbayes.cli.options import Flag
 from paper import NAMES
 
 if TYPE_CHECKING:
-    from paper.results_page import Section
     from paper.experiment import Run, Scale
+    from paper.results_page import Section
 
     Name = str
     Job = tuple[str, Run]  # the first experiment that needs a run, and the run
@@ -107,6 +107,7 @@ def reproduce(
         Print errors only.
     """
     from neuralbayes.distributed.launch import n_workers
+
     from paper.images import fetch
 
     names = NAMES if name == "all" else (name,)
@@ -191,8 +192,8 @@ def _list(jobs: list[Job], out: Path, console: Console, *, runs: bool) -> None:
 def _cost(runs: list[Run], workers: int) -> float:
     """Expected seconds of all runs with `workers` processes, from timed steps with the threads of one."""
     import torch
-
     from neuralbayes.distributed.launch import n_threads, on_its_own
+
     from paper import load_experiment
 
     threads = torch.get_num_threads()

@@ -8,9 +8,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from paper import baselines
 from neuralbayes.features.encoder import ImageEncoder, state_use
 from neuralbayes.features.pretraining import PRESETS, PretrainConfig, pretrain
+from paper import baselines
 from paper.experiment import TRAINING, Record, Run, Scale
 from paper.images import Source, labels_of
 from paper.protocols import judge

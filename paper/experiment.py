@@ -17,9 +17,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from paper.results_page import Claim, Table
 from neuralbayes.system.files import inside, json_hash, read_json, write_json
 from neuralbayes.system.limits import peak_memory
+from paper.results_page import Claim, Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

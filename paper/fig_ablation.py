@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from paper.reproduced import draw_scatter
-from paper.results_page import Claim, Table
 from paper.cells import IMAGES, LAST, Cell, ImageScale, cell_cost, run_cell
 from paper.experiment import Experiment, Record, Results, Scale, by
 from paper.protocols import accuracies, accuracy, both
+from paper.reproduced import draw_scatter
+from paper.results_page import Claim, Table
 from paper.statistics import Estimate, difference, estimate, power, text, verdict
 
 if TYPE_CHECKING:

@@ -6,15 +6,15 @@ import statistics
 from typing import TYPE_CHECKING
 
 import numpy as np
+from neuralbayes.probes.protocol import Protocol
 from numpy.typing import NDArray
 
-from neuralbayes.probes.protocol import Protocol
-from paper.reproduced import draw_bands
-from paper.results_page import Claim, Table
 from paper import fig_ablation
 from paper.cells import LAST, Cell, cell_cost, run_cell
 from paper.experiment import Experiment, Record, Results, Scale
 from paper.fig_ablation import TWO, of_mim, of_random
+from paper.reproduced import draw_bands
+from paper.results_page import Claim, Table
 from paper.statistics import difference, power, text, verdict
 
 if TYPE_CHECKING:

@@ -25,13 +25,13 @@ from neuralbayes.features.encoder import is_dead
 from neuralbayes.networks.encoders import mlp
 from neuralbayes.networks.hidden import HiddenStates
 from neuralbayes.objectives import MIM
-from paper.reproduced import draw_walls
-from paper.results_page import Claim, Table
+from neuralbayes.training.rng import seeded_globally
 from paper.experiment import TRAINING, Experiment, Record, Results, Run, Scale, by
 from paper.images import Source
 from paper.network_training import PIECE, NetworkConfig, network_seconds, train_network
+from paper.reproduced import draw_walls
+from paper.results_page import Claim, Table
 from paper.statistics import difference, power, text, verdict
-from neuralbayes.training.rng import seeded_globally
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

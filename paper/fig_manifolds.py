@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from neuralbayes.clusters.accuracy import clustering_accuracy
 from neuralbayes.data.published_toys import PUBLISHED
 from neuralbayes.data.toys import PAPER as SETS
-from neuralbayes.clusters.accuracy import clustering_accuracy
 from neuralbayes.report.manifolds import Panel, draw_manifolds
-from paper.results_page import Claim, Table, Verdict
 from paper import harder_manifolds as harder
 from paper import published_manifolds as published
 from paper.experiment import Experiment, MorePicture, Record, Results, Scale, by
 from paper.harder_manifolds import BLIND, METHODS, NAME, ManifoldRun, Predict, points_of, right_shares
 from paper.published_manifolds import BATCHES, OPTIMAL, WHOLE, PublishedRun
+from paper.results_page import Claim, Table, Verdict
 from paper.statistics import difference, power, text, verdict
 
 if TYPE_CHECKING:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from paper.reproduced import draw_scatter
-from paper.results_page import Claim, Table
 from paper.cells import LAST, Cell, cell_cost, dead_share, run_cell
 from paper.experiment import Experiment, Record, Results, Scale
 from paper.fig_ablation import ARM_HEAD, SCALES, TWO, arm_points, arm_rows, of_mim, paired
 from paper.protocols import accuracies
+from paper.reproduced import draw_scatter
+from paper.results_page import Claim, Table
 from paper.statistics import Estimate, difference, power, text, verdict
 
 if TYPE_CHECKING:

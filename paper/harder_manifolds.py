@@ -21,11 +21,11 @@ from neuralbayes.data.toys import rotate_into
 from neuralbayes.estimators import ManifoldLabeler
 from neuralbayes.networks.encoders import mlp
 from neuralbayes.objectives import DML
-from paper.results_page import Table
+from neuralbayes.training.rng import seeded_globally
 from paper.experiment import Record, Results, Run, Scale, by
 from paper.network_training import NetworkConfig, network_seconds, outputs, train_network
+from paper.results_page import Table
 from paper.statistics import text
-from neuralbayes.training.rng import seeded_globally
 
 NAME = "fig-manifolds"
 LABELER_SECONDS = 1.0  # of ManifoldLabeler on 1,200 points, negligible compared with the networks

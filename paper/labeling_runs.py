@@ -14,18 +14,18 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import update_bn
 
 from neuralbayes.bayes import posterior, prior
+from neuralbayes.clusters.accuracy import clustering_accuracy
 from neuralbayes.data.normalize import Normalization
 from neuralbayes.data.sources import Images
 from neuralbayes.estimators import InformationClusterer
 from neuralbayes.features.encoder import is_dead
 from neuralbayes.networks.encoders import labeling_network
 from neuralbayes.objectives import DML, Objective
-from neuralbayes.clusters.accuracy import clustering_accuracy
+from neuralbayes.training.rng import seeded_globally
 from paper.experiment import TRAINING, Run, Scale
 from paper.images import Source, labels_of
 from paper.network_training import NetworkConfig, network_seconds, outputs, train_network
 from paper.protocols import judge
-from neuralbayes.training.rng import seeded_globally
 
 NAME, N_STATES = "mnist-dml", 10
 SOFTMAX, LOGITS = PROBED = ("output", "logits")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from paper.reproduced import Row, draw_rows
-from paper.results_page import Claim, Table, Verdict
 from paper.experiment import Experiment, Record, Results, by
 from paper.images import Source
 from paper.labeling_runs import (
@@ -24,6 +22,8 @@ from paper.labeling_runs import (
     runs,
 )
 from paper.protocols import PROTOCOLS, accuracies, both
+from paper.reproduced import Row, draw_rows
+from paper.results_page import Claim, Table, Verdict
 from paper.statistics import difference, estimate, interval, power, text, verdict
 
 if TYPE_CHECKING:

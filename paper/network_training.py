@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 import torch
+from neuralbayes.fitting import fit
+from neuralbayes.training.config import TrainingConfig
 from torch import Tensor, nn
 
-from neuralbayes.fitting import fit
 from neuralbayes.objectives import Objective, Smoothness
-from paper.timing import TIMED, seconds_per_sample
 from neuralbayes.training import Callback
-from neuralbayes.training.config import TrainingConfig
 from neuralbayes.training.inference import in_blocks
+from paper.timing import TIMED, seconds_per_sample
 
 PIECE = 2000
 """Rows per forward pass through a trained network."""

@@ -9,15 +9,15 @@ from functools import partial
 from pathlib import Path
 
 from neuralbayes.plot.style import save_picture
-from paper.reproduced import draw_protocols
-from paper.results_page import Claim, Picture, Section, Table, write_results_page
+from neuralbayes.system.files import atomic_write
 from paper import NAMES, load_experiment
 from paper.experiment import Experiment, Record, Scale
 from paper.protocols import optimism, pairs
 from paper.records import Recorded, all_records, read_results
+from paper.reproduced import draw_protocols
+from paper.results_page import Claim, Picture, Section, Table, write_results_page
 from paper.table_classification import NAME as CLASSIFICATION
 from paper.table_classification import missing_data
-from neuralbayes.system.files import atomic_write
 
 INTRODUCTION = """This page reproduces every table and figure of *Neural Bayes* (Arpit, Wang, Xiong, Socher, Bengio \
 2020, [arXiv:2002.09046](https://arxiv.org/abs/2002.09046)) with this library. The table gives the verdict on each \

@@ -12,6 +12,7 @@ from typing import Any
 
 from neuralbayes.probes.features import LabeledData
 from neuralbayes.probes.protocol import Head, ProbeResult, Protocol, probe_parts
+
 from paper.experiment import Record, Results
 from paper.statistics import Estimate, estimate, text
 

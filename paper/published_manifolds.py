@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from neuralbayes.fitting import fit
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from neuralbayes.clusters.accuracy import clustering_accuracy
 from neuralbayes.data.published_toys import CIRCLE_GAP, PUBLISHED, PublishedSet
 from neuralbayes.data.toys import Labels, Points, rotate_into
-from neuralbayes.fitting import fit
 from neuralbayes.networks.encoders import mlp
 from neuralbayes.objectives import DML, Smoothness
-from neuralbayes.clusters.accuracy import clustering_accuracy
-from paper.reproduced import draw_shares
-from paper.experiment import Record, Results, Run, Scale, by
-from paper.network_training import outputs
-from paper.timing import seconds_per_sample
 from neuralbayes.training import Callback
 from neuralbayes.training.rng import seeded_globally
+from paper.experiment import Record, Results, Run, Scale, by
+from paper.network_training import outputs
+from paper.reproduced import draw_shares
+from paper.timing import seconds_per_sample
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from neuralbayes.system.files import atomic_write, json_hash, read_json
 from paper import NAMES, load_experiment
 from paper.experiment import SCALES, Record, Run, Scale
-from neuralbayes.system.files import atomic_write, json_hash, read_json
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import optuna
-
-from paper import load_experiment
-from paper.experiment import Record, Run, perform
 from neuralbayes.sweeps.crew import do_jobs
 from neuralbayes.sweeps.queue import Queue, add_finished, standing
+
 from neuralbayes.system.files import read_json
+from paper import load_experiment
+from paper.experiment import Record, Run, perform
 
 
 def sweep(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from paper.reproduced import draw_lines
-from paper.results_page import Claim, Table
 from paper.cells import IMAGES, LAST, Cell, ImageScale, cell_cost, preset, run_cell
 from paper.experiment import Experiment, Record, Results, Scale, by
 from paper.protocols import accuracies, both
+from paper.reproduced import draw_lines
+from paper.results_page import Claim, Table
 from paper.statistics import Estimate, difference, interval, majority, power, verdict
 
 if TYPE_CHECKING:

@@ -8,12 +8,13 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from neuralbayes.probes.protocol import Protocol
-from paper.reproduced import Row, draw_rows
-from paper.results_page import Claim, Table
+
 from paper.cells import IMAGES, LAST, SECOND, Cell, ImageScale, cell_cost, preset, run_cell
 from paper.experiment import Experiment, Record, Results, Scale, by
 from paper.images import Source, present
 from paper.protocols import accuracies, selected
+from paper.reproduced import Row, draw_rows
+from paper.results_page import Claim, Table
 from paper.statistics import Estimate, difference, interval, power, text, verdict
 
 if TYPE_CHECKING:

@@ -103,7 +103,7 @@ def mim(L: Rows, alpha: float, version: int, target: Sequence[float] | None = No
 
 
 def dml(L: Rows) -> float:
-    """Eq. 13 without epsilon for each state and the rest, averaged over the states (Eq. 63)."""
+    """Eq. 13 without epsilon for each state and the rest, averaged over the states (Eq. 64)."""
     E = prior(L)
     total = 0.0
     for row in L:

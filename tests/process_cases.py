@@ -1,24 +1,20 @@
 """Results of several processes, which are started once for all tests of a module."""
 
 import ctypes
-import gc
 import multiprocessing
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import pytest
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 from filelock import FileLock
-from torch import Tensor
 
 START_METHOD = "forkserver" if "forkserver" in mp.get_all_start_methods() else "spawn"
 STATUS = Path("/proc/self/status")
@@ -30,8 +26,8 @@ Work = Callable[[int], dict[str, Any]]
 
 def warm() -> multiprocessing.context.BaseContext:
     """Processes that start quickly: a fork server does the imports, which take most of the time, once for all."""
-    imports = "paper.baselines", "neuralbayes.estimators.information_clusterer", "neuralbayes.clusters.update"
-    mp.set_forkserver_preload([*imports, "lightning_fabric", "torch.distributed.fsdp"])
+    imports = "neuralbayes.estimators.information_clusterer", "neuralbayes.clusters.update"
+    mp.set_forkserver_preload([*imports, "lightning_fabric"])
     return mp.get_context(START_METHOD)
 
 
@@ -118,7 +114,6 @@ def _save(rank: int, folder: Path, work: Work) -> None:
     try:
         torch.save(work(rank), folder / f"{rank}.pt")
     finally:
-        gc.collect()  # threads of FSDP2 end before the group does
         dist.destroy_process_group()
 
 
@@ -131,14 +126,3 @@ def each(trainers: dict[str, Callable[[], Any]]) -> dict[str, Any]:
         except Exception as error:
             results[name] = {"error": repr(error)}
     return results
-
-
-@contextmanager
-def in_double() -> Iterator[None]:
-    """Keep rounding small: in float32, the first adversarial directions consist of it if p(z|x) is almost constant."""
-    torch.set_default_dtype(torch.float64)
-    try:
-        with mock.patch.object(Tensor, "float", Tensor.double):
-            yield
-    finally:
-        torch.set_default_dtype(torch.float32)

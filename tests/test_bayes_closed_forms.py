@@ -90,7 +90,7 @@ def test_two_overlapping_distributions_are_as_far_apart_as_their_definition_says
 
 
 def test_each_of_three_distributions_against_the_mixture_of_the_others() -> None:
-    """Theorem 3 in reverse: qbar_k = (p - pi_k q_k) / (1 - pi_k), Eq. 67."""
+    """Theorem 3 in reverse: qbar_k = (p - pi_k q_k) / (1 - pi_k), Eq. 68."""
     pi = [0.2, 0.3, 0.5]
     q = [[0.7, 0.2, 0.1, 0.0], [0.0, 0.5, 0.4, 0.1], [0.1, 0.0, 0.3, 0.6]]
     p_x = [sum(pi[k] * q[k][x] for k in range(3)) for x in range(4)]

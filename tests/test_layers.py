@@ -15,7 +15,6 @@ LAYERS = [
     "__main__",
     "cli",  # one file per command: parses, calls one public function, prints
     "demo",  # computations of `neuralbayes demo`
-    "reproduce",  # one file per table or figure of the paper
     "report",  # pages on results and models; never trains
     "plot",  # displays for notebooks and reports
     "estimators",  # scikit-learn classes: validation, fit, predict, save and load; no mathematics
@@ -24,15 +23,15 @@ LAYERS = [
     "explain",  # what a cluster is: columns, differences, rules, key phrases, names; from arrays and labels alone
     "clusters",  # clusters that may touch: states, merging, training
     "manifolds",  # disjoint rows: graph, modes, descent, certificate, choice of K
-    "features",  # MIM features of rows and of images: encoder, pretraining, presets, export
+    "features",  # MIM features of rows and of images: encoder, pretraining, presets, probe, export
     "neighbors",  # nearest neighbours
     "datasets",  # the public interface of data
     "data",  # tables, pictures, named data sets, toy data; no training
-    "training",  # training loop on Lightning Fabric, run folders, checkpoints, inference in blocks
+    "training",  # fit(), the training loop on Lightning Fabric, run folders, checkpoints, inference in blocks
     "gradients",  # backward(): micro-batches, passes, replay
     "objectives",  # Objective, MIM, DML, smoothness, virtual adversarial; no optimiser, no network
     "networks",  # MLP, the CNNs of the paper, hidden states of any module, sine networks, merged states
-    "distributed",  # processes, sharding, launching
+    "distributed",  # sums over processes, launching
     "bayes",  # p(z|x), p(z), p(x|z)/p(x), information, divergences; tensors only
     "system",  # files, memory, devices, half precision
 ]

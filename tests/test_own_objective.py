@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.distributed as dist
 from image_cases import bars
-from process_cases import each, in_double, made_once, results_of_launched, results_of_ranks
+from process_cases import each, made_once, results_of_launched, results_of_ranks
 from torch import Tensor
 
 import neuralbayes as nb
@@ -53,21 +53,11 @@ def image_encoder() -> Result:
     return dict(encoder.fit(IMAGES).module_.state_dict())
 
 
-def clusters(X: Any) -> Result:
-    """Train forty steps, half of them for the states, and return the labels."""
-    clusterer = nb.InformationClusterer(3, objective=ChiSquaredInformation(), max_iter=40, n_hidden=16, random_state=0)
-    with in_double():
-        clusterer.set_params(n_neighbors=5).fit(X)
-    return {"labels": torch.from_numpy(clusterer.labels_), **clusterer.module_.state_dict()}
-
-
 TRAINERS: dict[str, Callable[[], Result]] = {
     "a plain network": plain_network,
     "a plain network in micro-batches": lambda: plain_network(microbatch_size=4),
     "features of rows": rows_encoder,
     "features of images": image_encoder,
-    "clusters of rows": lambda: clusters(rows()),
-    "clusters of images": lambda: clusters(nb.datasets.load("digits").train.images[:61]),
 }
 
 

@@ -48,7 +48,7 @@ def pretrain() -> None:
     nb.pretrain(images, config, out=tempfile.mkdtemp(dir="."))
 
 
-@pytest.mark.parametrize(("call", "limit"), [(backward, 9), (fit, 15), (pretrain, 25)])
+@pytest.mark.parametrize(("call", "limit"), [(backward, 9), (fit, 15), (pretrain, 29)])
 def test_a_call_enters_few_files(call, limit, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     entered = files_entered(call)

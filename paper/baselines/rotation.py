@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from paper.baselines.headed import HeadedEncoder, classify
 from neuralbayes.data.normalize import Normalization
-from neuralbayes.data.sources import Images, ImageSource
-from neuralbayes.features.encoder_training import EncoderConfig, Learner, train_encoder
+from neuralbayes.data.sources import as_source
 from neuralbayes.training import Callback
+from neuralbayes.training.rng import seeded_globally
+from paper.baselines.training import EncoderConfig, HeadedEncoder, classify, save, train_on_images
 
 N_ROTATIONS = 4
 
@@ -25,76 +23,45 @@ N_ROTATIONS = 4
 class RotationConfig(EncoderConfig):
     """Settings of rotation prediction. The defaults are among those of the Neural Bayes paper (section 5.1.2).
 
-    Attributes
-    ----------
-    batch_size : int
-        Images per update, each in all four rotations.
-    pooled : bool
-        Predict from the average of the last state over its positions, instead of all of it.
-    encoder, normalize, augment, epochs, patience, learning_rate, weight_decay, schedule, seed
-        As in :class:`neuralbayes.PretrainConfig`.
-
-    Examples
-    --------
-    >>> import neuralbayes as nb
-    >>> baselines.RotationConfig(encoder="small", epochs=20).batch_size
-    50
+    A batch has `batch_size` images, each in all four rotations.
     """
 
     method: ClassVar[str] = "rotation"
 
     batch_size: int = 50
-    pooled: bool = False
 
 
 def rotation(
-    images: Images | ImageSource | NDArray[np.uint8],
+    images: Any,
     config: RotationConfig,
     *,
     out: str | Path | None = None,
     callbacks: Sequence[Callback] = (),
     verbose: bool = False,
 ) -> HeadedEncoder:
-    """Learn features of unlabelled images by predicting which of four rotations was applied.
+    """Learn features of unlabelled square images by predicting which of four rotations was applied.
 
-    Parameters
-    ----------
-    images : Images, ImageSource or ndarray of shape (n, H, W, C), uint8
-        Square images.
-    config : RotationConfig
-    out, callbacks, verbose
-        As in :func:`neuralbayes.pretrain`.
-
-    Returns
-    -------
-    HeadedEncoder
-        Its outputs are the counterclockwise rotations by 0, 90, 180 and 270 degrees.
+    Parameters are those of :func:`neuralbayes.pretrain`. The outputs of the encoder are the counterclockwise rotations
+    by 0, 90, 180 and 270 degrees.
 
     Notes
     -----
     Method of Gidaris, Singh and Komodakis, "Unsupervised Representation Learning by Predicting Image Rotations", ICLR
-    2018 (arXiv:1803.07728), with the encoder of this library instead of their network in network, and Adam instead of
-    SGD.
-
+    2018 (arXiv:1803.07728), with the paper's encoder instead of their network in network, and Adam instead of SGD.
     Images are rotated after normalisation. Otherwise, the mean of each pixel would reveal the rotation.
-
-    Examples
-    --------
-    >>> import neuralbayes as nb
-    >>> images = nb.datasets.load("digits").train.images[:40].repeat(3, axis=1).repeat(3, axis=2)  # of 24x24 pixels
-    >>> encoder = baselines.rotation(images, baselines.RotationConfig(encoder="tiny", epochs=1))
-    >>> encoder.predict_proba(images).shape  # of the four ways up
-    (40, 4)
     """
-
-    def learner(source: ImageSource, normalization: Normalization) -> Learner[HeadedEncoder]:
-        height, width, _ = source.shape
-        if height != width:
-            raise ValueError(f"`images` must be square to be rotated, got {height}x{width} pixels")
-        encoder = HeadedEncoder(config.encoder, source.shape, normalization, N_ROTATIONS, config.pooled)
-        return Learner(encoder, encoder.classifier, _step)
-
-    return train_encoder(images, config, learner, out=out, callbacks=callbacks, verbose=verbose)
+    source = as_source(images)
+    height, width, _ = source.shape
+    if height != width:
+        raise ValueError(f"`images` must be square to be rotated, got {height}x{width} pixels")
+    with seeded_globally(config.seed):
+        normalization = Normalization.fit(source, per=config.normalize, progress=verbose)
+        encoder = HeadedEncoder(config.encoder, source.shape, normalization, N_ROTATIONS)
+        result = train_on_images(
+            encoder.classifier, _step, encoder, source, config, out, callbacks=callbacks, verbose=verbose
+        )
+    save(out, result, encoder)
+    return encoder
 
 
 def rotated(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -112,5 +79,4 @@ def rotated(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _step(network: nn.Module, batch: Tensor) -> dict[str, Tensor]:
-    x, turns = rotated(batch)
-    return classify(network, x, turns)
+    return classify(network, rotated(batch))

@@ -7,10 +7,10 @@ import sys
 import time
 
 import pytest
-
-from neuralbayes.cli import main
 from paper import NAMES, load_experiment
 from paper.records import Recorded
+
+from neuralbayes.cli import main
 
 ONE = ["--workers", "1", "--seeds", "1"]
 

@@ -1,19 +1,6 @@
 """Tables and claims from made-up results."""
 
 import pytest
-from reproduce_cases import (
-    JITTER,
-    ablation_results,
-    authors_manifold,
-    batch_results,
-    cell,
-    classification_results,
-    digits,
-    filters,
-    manifold,
-    probed,
-)
-
 from paper import (
     fig_ablation,
     fig_convergence,
@@ -27,6 +14,18 @@ from paper import (
 )
 from paper.experiment import Record
 from paper.protocols import pairs, selected
+from reproduce_cases import (
+    JITTER,
+    ablation_results,
+    authors_manifold,
+    batch_results,
+    cell,
+    classification_results,
+    digits,
+    filters,
+    manifold,
+    probed,
+)
 
 
 def verdicts(module, results):

@@ -1,13 +1,13 @@
 """`neuralbayes reproduce` before it runs anything: lists, estimates, errors."""
 
 import pytest
-from reproduce_cases import digits
-
-from neuralbayes.cli import main, reproduce
 from neuralbayes.distributed.launch import n_cores, n_threads
 from paper import NAMES, load_experiment
 from paper.experiment import Record
 from paper.records import Recorded
+from reproduce_cases import digits
+
+from neuralbayes.cli import main, reproduce
 
 
 def said(capsys):

@@ -5,9 +5,6 @@ from dataclasses import dataclass, replace
 
 import pytest
 import torch
-
-from neuralbayes.networks.encoders import labeling_network
-from neuralbayes.objectives import DML
 from paper import (
     NAMES,
     fig_convergence,
@@ -22,6 +19,9 @@ from paper import fig_ablation as ablation
 from paper import table_classification as classification
 from paper.experiment import SCALES, TRAINING, Record, Run, perform
 from paper.images import Source, present
+
+from neuralbayes.networks.encoders import labeling_network
+from neuralbayes.objectives import DML
 from neuralbayes.training.rng import seeded_globally
 
 

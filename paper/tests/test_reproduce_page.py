@@ -4,14 +4,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from reproduce_cases import ablation_results, authors_manifold, classification_results, digits
-
-from neuralbayes.cli import main
-from paper.results_page import Claim, Power, Section, Table, write_results_page
 from paper import load_experiment
 from paper.experiment import Record
 from paper.page import decide_section, section
 from paper.records import Recorded, read_results, seeds_of
+from paper.results_page import Claim, Power, Section, Table, write_results_page
+from reproduce_cases import ablation_results, authors_manifold, classification_results, digits
+
+from neuralbayes.cli import main
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results" / "reproduce"

@@ -10,11 +10,11 @@ import pytest
 
 pytest.importorskip("optuna")
 
+from neuralbayes.sweeps.queue import Queue
 from optuna.trial import TrialState
+from paper import load_experiment
 
 from neuralbayes.cli import main
-from paper import load_experiment
-from neuralbayes.sweeps.queue import Queue
 
 WORDS = ["reproduce", "mnist-dml", "--seeds", "1", "--workers", "1"]
 RUNS = load_experiment("mnist-dml").runs("smoke", 1)

@@ -1,8 +1,8 @@
 """Discrete latent structure from unlabelled data.
 
 A network's softmax output is read as p(z|x); then p(z), p(x|z)/p(x), mutual information and divergences are in closed
-form, and any objective written in them trains with exact gradients. The method is that of Arpit et al. 2020, "Neural
-Bayes", arXiv:2002.09046.
+form, and any objective written in them trains with exact gradients at any batch size (except through batch
+normalisation in training mode). The method is that of Arpit et al. 2020, "Neural Bayes", arXiv:2002.09046.
 """
 
 from importlib.metadata import version as _version

@@ -20,6 +20,8 @@ from .features.export import export_encoder as export_encoder
 from .features.feature_files import write_features as write_features
 from .features.pretraining import PretrainConfig as PretrainConfig
 from .features.pretraining import pretrain as pretrain
+from .features.probe import ProbeResult as ProbeResult
+from .features.probe import probe as probe
 from .gradients.exact import backward as backward
 from .objectives import DML as DML
 from .objectives import MIM as MIM
@@ -28,9 +30,6 @@ from .objectives import RunningPrior as RunningPrior
 from .objectives import Smoothness as Smoothness
 from .objectives import WeightedSum as WeightedSum
 from .objectives import smoothness as smoothness
-from .probes import ProbeResult as ProbeResult
-from .probes import probe as probe
-from .probes import random_encoder as random_encoder
 from .training.fit import fit as fit
 
 __version__: str

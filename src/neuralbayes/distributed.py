@@ -147,7 +147,7 @@ def default_fabric(
         devices = [int(number)] if number else 1
         fabric = Fabric(devices=devices, plugins=LightningEnvironment(), **options)
     else:
-        import joblib
+        import joblib  # type: ignore[import-untyped]
 
         per_node = _processes_per_node(size)
         fabric = Fabric(strategy="ddp", devices=per_node, num_nodes=size // per_node, **options)

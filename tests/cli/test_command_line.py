@@ -52,10 +52,18 @@ def test_help_of_a_command_explains_its_options(capsys):
 
 def test_version_is_that_of_the_package(capsys):
     assert main(["--version"]) == 0
-    assert said(capsys)[0].strip() == neuralbayes.__version__
+    lines = dict(line.split(" ", 1) for line in said(capsys)[0].strip().splitlines())
+    assert lines["neuralbayes"] == neuralbayes.__version__
+    assert {"python", "torch", "scikit-learn", "platform", "device", "threads", "extra"} <= lines.keys()
 
 
-@pytest.mark.parametrize("words", [["--help"], ["--version"], ["label", "--help"], ["reproduce", "--help"]])
+def test_version_is_told_of_a_broken_installation_too():
+    program = "import sys; sys.modules['torch'] = None; from neuralbayes.cli import main; main(['--version'])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "device unknown (" in done.stdout
+
+
+@pytest.mark.parametrize("words", [["--help"], ["label", "--help"]])
 def test_help_imports_nothing_heavy(words):
     program = (
         "import sys, json; from neuralbayes.cli import main; main(sys.argv[1:]); "

@@ -98,7 +98,7 @@ BUSY = "The server socket has failed to listen on any local network address. por
             "Run the same command to continue",
         ),
         (ModuleNotFoundError("No module named 'optuna'", name="optuna"), ["sweep"], "optuna", "'neuralbayes[sweep]'"),
-        (ModuleNotFoundError("No module named 'torch'", name="torch"), ["label"], "torch", "neuralbayes doctor"),
+        (ModuleNotFoundError("No module named 'torch'", name="torch"), ["label"], "torch", "neuralbayes --version"),
         (zipfile.BadZipFile("not a zip"), ["label"], "a file is damaged or cut short (not a zip)", "again"),
         (
             PermissionError(13, "Permission denied", "out/.x.a_c1e5g7.tmp.npz"),
@@ -136,7 +136,7 @@ def test_a_warning_is_a_line_without_code(monkeypatch, tmp_path, capsys):
 def test_a_bug_asks_for_a_report():
     found = explain(KeyError("x"), ["label"])
     assert found.exit_code == 1
-    assert "neuralbayes doctor" in found.hint
+    assert "neuralbayes --version" in found.hint
 
 
 @pytest.mark.parametrize("words", [["config", "label"], ["--help"]])  # from print, and from rich

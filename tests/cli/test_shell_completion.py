@@ -33,7 +33,6 @@ def script(tmp_path_factory):
         (["pretrain", "--conf"], {"--config"}),
         (["data", ""], {"list", "get", "check", "where"}),
         (["config", "pr"], {"pretrain", "probe"}),
-        (["doctor", "--"], {"--json", "--quiet", "--config", "--debug", "--help", "--version"}),
     ],
 )
 def test_bash_completes_commands_options_and_choices(script, words, wanted):
@@ -69,7 +68,7 @@ def test_it_is_installed_once_in_the_home_folder(tmp_path, monkeypatch, capsys):
 def test_scripts_of_other_shells_know_the_commands(shell, tmp_path):
     assert main(["--install-completion", "--shell", shell, "--out", str(tmp_path / "script")]) == 0
     text = (tmp_path / "script").read_text()
-    assert all(word in text for word in ("pretrain", "doctor", "learning-rate", "whiten"))
+    assert all(word in text for word in ("pretrain", "learning-rate", "whiten"))
 
 
 def test_an_unknown_shell_is_asked_for(monkeypatch, capsys):

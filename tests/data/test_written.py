@@ -19,7 +19,7 @@ FEATURES = ["f_0", "f_1", "f_2"]
 class _Encoder:
     """Three numbers for each image, as from an encoder."""
 
-    def features(self, source, state, max_size):
+    def features(self, source, state):
         images = source.read(np.arange(len(source)))
         return images.reshape(len(images), -1)[:, :3].astype(np.float32)
 

@@ -30,7 +30,9 @@ INSTEAD = {
 }
 """Phrases by a pattern, and what to write instead."""
 
-NOT_PROSE = re.compile(r"^(```|~~~).*?^(```|~~~)\s*$|<!--.*?-->|^\|.*?$|`[^`\n]+`|\$[^$\n]+\$", re.MULTILINE | re.DOTALL)
+NOT_PROSE = re.compile(
+    r"^(```|~~~).*?^(```|~~~)\s*$|<!--.*?-->|^\|.*?$|`[^`\n]+`|\$[^$\n]+\$", re.MULTILINE | re.DOTALL
+)
 """Code, comments, tables and formulas of a page."""
 
 
@@ -40,7 +42,11 @@ def prose() -> Iterator[tuple[str, str]]:
         yield page.name, NOT_PROSE.sub(" ", page.read_text(encoding="utf-8"))
     for path in (*(ROOT / "src").rglob("*.py"), *(ROOT / "paper").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            if (
+                isinstance(node, ast.Expr)
+                and isinstance(node.value, ast.Constant)
+                and isinstance(node.value.value, str)
+            ):
                 yield f"{path.relative_to(ROOT)}:{node.lineno}", NOT_PROSE.sub(" ", node.value.value.split(">>> ")[0])
 
 

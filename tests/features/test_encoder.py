@@ -9,7 +9,8 @@ import torch
 from neuralbayes.data.normalize import Normalization
 from neuralbayes.data.sources import ArraySource, Images
 from neuralbayes.estimators import load
-from neuralbayes.features.encoder import STATES, ImageEncoder, flat_state, is_dead, state_use
+from neuralbayes.features.encoder import STATES, ImageEncoder, flat_state, is_dead, random_encoder, state_use
+from neuralbayes.features.pretraining import PretrainConfig, pretrain
 from neuralbayes.system.files import read_tensors, write_tensors
 
 SHAPE = (22, 26, 3)
@@ -22,6 +23,28 @@ def images(n=6, shape=SHAPE, seed=0):
 @pytest.fixture
 def encoder():
     return ImageEncoder("tiny", SHAPE, Normalization.fit(images(), per="dimension")).eval()
+
+
+def test_the_papers_encoder_has_its_channels_and_starts_orthogonal():
+    """C200-P-C500-C700-P-C1000 of 3x3 with batch normalisation, orthogonal weights and zero biases (section 5.1)."""
+    encoder = ImageEncoder("paper", (32, 32, 3), Normalization.fit(images(shape=(32, 32, 3))))
+    convolutions = [module for module in encoder.modules() if isinstance(module, torch.nn.Conv2d)]
+    assert [(c.in_channels, c.out_channels) for c in convolutions] == [(3, 200), (200, 500), (500, 700), (700, 1000)]
+    assert [tuple(encoder.layers(state)(torch.zeros(1, 3, 32, 32)).shape[1:]) for state in STATES] == [
+        (200, 30, 30),
+        (500, 13, 13),
+        (700, 11, 11),
+        (1000, 3, 3),
+    ]
+    for convolution in convolutions:
+        assert convolution.kernel_size == (3, 3)
+        matrix = convolution.weight.detach().flatten(1)
+        matrix = matrix if matrix.shape[0] <= matrix.shape[1] else matrix.T
+        torch.testing.assert_close(matrix @ matrix.T, torch.eye(len(matrix)), atol=1e-4, rtol=0)
+    norms = [module for module in encoder.modules() if isinstance(module, torch.nn.BatchNorm2d)]
+    assert [norm.num_features for norm in norms] == [200, 500, 700, 1000]
+    bare = ImageEncoder("tiny", SHAPE, encoder.normalization, batch_norm=False)
+    assert all(not c.bias.any() for c in bare.modules() if isinstance(c, torch.nn.Conv2d))
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -143,7 +166,7 @@ def test_state_use_in_pieces_is_that_of_all_images_at_once(encoder, monkeypatch)
             p_zx = posterior(encoder.layers(name)(encoder.prepare(source.read(np.arange(300)))))
             torch.testing.assert_close(found[name].p_z, prior(p_zx).mean(dim=(1, 2)))
             assert found[name].information == pytest.approx(float(mutual_information(p_zx)), abs=1e-5)
-            assert found[name].bound == pytest.approx(math.log(p_zx.shape[1]))
+            assert found[name].to_dict()["bound"] == pytest.approx(math.log(p_zx.shape[1]), abs=1e-4)
 
 
 def test_a_dead_state_has_less_than_a_tenth_of_its_share():
@@ -159,3 +182,24 @@ def test_weights_that_are_not_finite_are_refused_by_name(encoder, tmp_path, name
     write_tensors(tmp_path / "encoder.safetensors", tensors, {})
     with pytest.raises(ValueError, match=f"'{name}' must be finite, got 1 value"):
         ImageEncoder.load(tmp_path)
+
+
+def test_a_random_encoder_has_the_shape_of_another_and_statistics_of_the_images(encoder):
+    random = random_encoder(encoder, images(200), seed=4)
+    assert (random.size, random.shape, random.training) == (encoder.size, encoder.shape, False)
+    with torch.no_grad():
+        outputs = random.network.norm1(random.network.conv1(random.prepare(images(200))))
+    torch.testing.assert_close(outputs.mean(dim=(0, 2, 3)), torch.zeros(16), atol=0.02, rtol=0)
+    torch.testing.assert_close(outputs.std(dim=(0, 2, 3)), torch.ones(16), atol=0.05, rtol=0)
+    assert all(norm.momentum == 0.1 for norm in random.modules() if isinstance(norm, torch.nn.BatchNorm2d))
+    with pytest.raises(ValueError, match="`images` must have the shape"):
+        random_encoder(encoder, np.zeros((4, 30, 30, 1), np.uint8))
+
+
+def test_a_random_encoder_is_decided_by_its_seed_and_starts_where_pretraining_does(encoder):
+    again, first, other = (random_encoder(encoder, images(32), seed=s).network.state_dict() for s in (4, 4, 5))
+    assert all(torch.equal(first[name], again[name]) for name in first)
+    assert not torch.equal(first["conv1.weight"], other["conv1.weight"])
+    barely = PretrainConfig(encoder="tiny", epochs=1, batch_size=32, microbatch_size=32, learning_rate=1e-12, seed=4)
+    trained = pretrain(images(32), barely).network.state_dict()
+    torch.testing.assert_close(trained["conv4.weight"], first["conv4.weight"])

@@ -1,14 +1,16 @@
 """Files of image features: the same in each format, in the order of the images, complete or absent."""
 
+import os
+import signal
+
 import numpy as np
 import pandas as pd
-import pyarrow.parquet
 import pytest
+from process_cases import child
 
 from neuralbayes.data.normalize import Normalization
 from neuralbayes.data.sources import ArraySource
 from neuralbayes.data.written import written_columns
-from neuralbayes.features import feature_files
 from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.features.feature_files import rows_file, write_features
 
@@ -25,13 +27,13 @@ def encoder():
 
 
 @pytest.mark.parametrize("block", [4, 1000])
-def test_features_are_written_in_the_order_of_the_images(encoder, tmp_path, monkeypatch, block):
-    monkeypatch.setattr(feature_files, "BLOCK", block)
+def test_features_are_written_in_the_order_of_the_images(encoder, tmp_path, block):
     source = ArraySource(images(11))
     expected = encoder.features(source, "relu2")
     labels, names = np.arange(11) % 3, [f"picture {i}.png" for i in range(11)]
     for suffix in ("npy", "parquet", "csv"):
-        shape = write_features(encoder, source, tmp_path / f"f.{suffix}", state="relu2", labels=labels, names=names)
+        path = tmp_path / f"f.{suffix}"
+        shape = write_features(encoder, source, path, state="relu2", labels=labels, names=names, block_size=block)
         assert shape == expected.shape
     np.testing.assert_allclose(np.load(tmp_path / "f.npy"), expected, atol=1e-5)
     frame = pd.read_parquet(tmp_path / "f.parquet")
@@ -61,39 +63,50 @@ def test_an_array_without_names_and_labels_has_no_file_beside_it(encoder, tmp_pa
     assert [path.name for path in tmp_path.iterdir()] == ["f.npy"]
 
 
-@pytest.mark.parametrize(("group_bytes", "groups"), [(1, [4, 4, 3]), (2**26, [11])])
-def test_row_groups_are_large_where_there_is_enough_to_write(tmp_path, monkeypatch, group_bytes, groups):
-    monkeypatch.setattr(feature_files, "BLOCK", 4)
-    monkeypatch.setattr(feature_files, "GROUP_BYTES", group_bytes)
-    encoder = ImageEncoder("tiny", SHAPE, Normalization.fit(images(30)))
-    write_features(encoder, ArraySource(images(11)), tmp_path / "f.parquet")
-    file = pyarrow.parquet.ParquetFile(tmp_path / "f.parquet")
-    assert [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)] == groups
-    assert file.read(columns=["index"])["index"].to_pylist() == list(range(11))
-
-
 def test_a_parquet_file_without_names_and_labels_has_no_such_columns(encoder, tmp_path):
     write_features(encoder, ArraySource(images(3)), tmp_path / "f.parquet")
     assert pd.read_parquet(tmp_path / "f.parquet").columns[:2].tolist() == ["index", "f_0"]
 
 
 @pytest.mark.parametrize("suffix", ["npy", "parquet", "csv"])
-def test_what_fails_half_way_leaves_the_old_file(encoder, tmp_path, monkeypatch, suffix):
+def test_what_fails_half_way_leaves_the_old_file(encoder, tmp_path, suffix):
     class Breaking(ArraySource):
         def read(self, indices):
             if 6 in indices:
                 raise OSError("gone")
             return super().read(indices)
 
-    monkeypatch.setattr(feature_files, "BLOCK", 4)
     path = tmp_path / f"f.{suffix}"
     path.write_bytes(b"old")
     with pytest.raises(OSError, match="gone"):
-        write_features(encoder, Breaking(images(8)), path)
+        write_features(encoder, Breaking(images(8)), path, block_size=4)
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
 
 
+class Killed(ArraySource):
+    """Images at the sixth of which the process is killed."""
+
+    def read(self, indices):
+        if 6 in indices:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().read(indices)
+
+
+def killed(path):
+    encoder = ImageEncoder("tiny", SHAPE, Normalization.fit(images(30))).eval()
+    write_features(encoder, Killed(images(8)), path, block_size=4)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="Windows has no such signal")
+@pytest.mark.parametrize("suffix", ["npy", "parquet", "csv"])
+def test_a_killed_process_leaves_no_half_written_file(tmp_path, suffix):
+    process = child(killed, tmp_path / f"f.{suffix}")
+    process.join(120)
+    assert process.exitcode == -signal.SIGKILL
+    assert [path.name for path in tmp_path.iterdir() if path.name[0] != "."] == []
+
+
 def test_features_go_to_formats_that_are_known(encoder, tmp_path):
-    with pytest.raises(ValueError, match=r"\.parquet, \.csv or \.npy, got"):
+    with pytest.raises(ValueError, match=r"`path` must end in \.parquet, \.csv or \.npy"):
         write_features(encoder, ArraySource(images(3)), tmp_path / "f.txt")

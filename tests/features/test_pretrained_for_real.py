@@ -1,4 +1,4 @@
-"""Pictures are preprocessed exactly as timm and torchvision would do it."""
+"""Pictures are preprocessed exactly as timm would do it."""
 
 from pathlib import Path
 from typing import Any
@@ -55,15 +55,3 @@ def test_timm(folder: Path, tmp_path: Path, changes: dict[str, Any]) -> None:
     with torch.no_grad():
         features = same(expected).numpy()
     np.testing.assert_allclose(found(images.read(np.arange(len(SIZES)))), features, atol=1e-5, rtol=1e-5)
-
-
-def test_torchvision(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    models = pytest.importorskip("torchvision").models
-    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
-    weights = models.get_model_weights("mobilenet_v3_small").DEFAULT
-    place = tmp_path / "hub" / "checkpoints"
-    place.mkdir(parents=True)
-    torch.save(models.get_model("mobilenet_v3_small").state_dict(), place / Path(weights.url).name)
-    found = pretrained_network("torchvision:mobilenet_v3_small", "pictures", device="cpu")
-    torch.testing.assert_close(reached(found, folder), wanted(weights.transforms(), folder), atol=1e-5, rtol=0)
-    assert found(np.zeros((2, 224, 224, 3), np.uint8)).shape == (2, 1024)

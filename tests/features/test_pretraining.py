@@ -284,7 +284,7 @@ def test_an_image_is_mirrored_or_shifted_by_hand(monkeypatch):
     batch = np.arange(128, dtype=np.uint8).reshape(2, 8, 8, 1)
     draws = iter([np.array([0, 1]), np.array([[0, 0], [1, 1]])])
     monkeypatch.setattr(np.random, "randint", lambda *bounds: next(draws))
-    first, second = pretraining._augmented(batch)[..., 0]
+    first, second = pretraining.augmented(batch)[..., 0]
     assert first[0].tolist() == first[1].tolist() == [0, 0, 1, 2, 3, 4, 5, 6]
     assert first[2].tolist() == [8, 8, 9, 10, 11, 12, 13, 14]
     assert second.tolist() == batch[1, :, ::-1, 0].tolist()
@@ -294,7 +294,7 @@ def test_shifts_reach_an_eighth_of_the_width_to_all_sides_and_half_are_mirrored(
     picture = np.zeros((1, 16, 16, 3), np.uint8)
     picture[0, 8, 7] = 255  # a single point away from the middle
     np.random.seed(0)  # noqa: NPY002
-    found = pretraining._augmented(np.repeat(picture, 2000, axis=0))
+    found = pretraining.augmented(np.repeat(picture, 2000, axis=0))
     rows, columns = zip(*(np.argwhere(image[..., 0] == 255)[0] for image in found), strict=True)
     assert set(rows) == {6, 7, 8, 9, 10}
     assert set(columns) == {5, 6, 7, 8, 9, 10}  # 7 by up to 2, or in the mirror 8 by up to 2

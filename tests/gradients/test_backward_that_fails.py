@@ -102,7 +102,7 @@ def test_in_the_monitor(there: bool) -> None:
 class FailsInTheSampleTerm(Objective):
     def __init__(self, n: int) -> None:
         super().__init__()
-        self.fail = FailsAt(n, RuntimeError)
+        self.fail = FailsAt(n, MemoryError)
 
     def sample_term(self, p_zx: Tensor, p_z: Tensor) -> Tensor:
         self.fail()
@@ -110,7 +110,7 @@ class FailsInTheSampleTerm(Objective):
 
 
 @with_and_without_gradients
-@pytest.mark.parametrize("n", range(2, 7))
+@pytest.mark.parametrize("n", [2, 5, 8])
 def test_in_the_objective(there: bool, n: int) -> None:
     network = batch_norm_network()
     objective = FailsInTheSampleTerm(n)
@@ -118,7 +118,7 @@ def test_in_the_objective(there: bool, n: int) -> None:
         network,
         there,
         lambda: nb.backward(objective, network, points(20), microbatch_size=7, marginal="minibatch"),
-        RuntimeError,
+        MemoryError,
     )
 
 

@@ -16,28 +16,20 @@ from torch import Tensor, nn
 
 import neuralbayes as nb
 from neuralbayes import DML, MIM, WeightedSum
-from neuralbayes.gradients import exact as gradients
 
 every_objective = pytest.mark.parametrize("name", OBJECTIVES)
 any_microbatch = pytest.mark.parametrize("size", [1, 7, 50])
-
-
-@pytest.fixture(params=["kept", "recomputed"])
-def posteriors(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Test with posteriors that are kept between passes, and without."""
-    if request.param == "recomputed":
-        monkeypatch.setattr(gradients, "KEPT_BYTES", 0)
-    return str(request.param)
+kept_or_not = pytest.mark.parametrize("recompute", [False, True])
 
 
 @every_objective
 @any_microbatch
-@pytest.mark.usefixtures("posteriors")
-def test_microbatches_give_the_gradient_of_the_whole_batch(name: str, size: int) -> None:
+@kept_or_not
+def test_microbatches_give_the_gradient_of_the_whole_batch(name: str, size: int, recompute: bool) -> None:
     """Agrees to 1e-10 in float64; 7 does not divide 100."""
     objective, network, x = OBJECTIVES[name](), mlp(), points(100)
     value, gradient = whole_batch(objective, network, x)
-    loss = nb.backward(objective, network, x, microbatch_size=size, marginal="exact")
+    loss = nb.backward(objective, network, x, microbatch_size=size, marginal="exact", recompute=recompute)
     torch.testing.assert_close(grads(network), gradient, rtol=0, atol=1e-10)
     assert loss.item() == pytest.approx(value, abs=1e-12)
     assert float(gradient.norm()) > 1e-3  # not 0 by chance
@@ -64,13 +56,13 @@ def test_micro_batches_without_their_prior_would_fail_this_test() -> None:
 
 @every_objective
 @pytest.mark.parametrize("as_dict", [False, True], ids=["list", "dict"])
-@pytest.mark.usefixtures("posteriors")
-def test_exact_gradient_of_several_outputs_with_positions(name: str, as_dict: bool) -> None:
+@kept_or_not
+def test_exact_gradient_of_several_outputs_with_positions(name: str, as_dict: bool, recompute: bool) -> None:
     """Appendix B: hidden states at several scales, each with a latent variable at every position."""
     network, x = HiddenStatesOfTwoLayers(as_dict), images(20)
     objective = WeightedSum([OBJECTIVES[name](), DML(), MIM()], weights=[0.5, 2.0, 1.0])
     value, gradient = whole_batch(objective, network, x)
-    loss = nb.backward(objective, network, x, microbatch_size=3)
+    loss = nb.backward(objective, network, x, microbatch_size=3, recompute=recompute)
     torch.testing.assert_close(grads(network), gradient, rtol=0, atol=1e-10)
     assert loss.item() == pytest.approx(value, abs=1e-12)
 

@@ -182,9 +182,9 @@ class ForgotThePrior(Objective):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (ForgotTheStates, r"`ForgotTheStates\.sample_term` must return a tensor of shape \(\d+,\), got \(\d+, 4\)"),
-        (ForgotTheSamples, r"`ForgotTheSamples\.sample_term` must return a tensor of shape \(\d+,\), got \(\)"),
-        (ForgotThePrior, r"`ForgotThePrior\.prior_term` must return a tensor of shape \(\), got \(4,\)"),
+        (ForgotTheStates, r"`ForgotTheStates\.sample_term` must .* got \(\d+, 4\)"),
+        (ForgotTheSamples, r"`ForgotTheSamples\.sample_term` must .* got \(\)"),
+        (ForgotThePrior, r"`ForgotThePrior\.prior_term` must .* got \(4,\)"),
     ],
     ids=["sample_term-of-states", "sample_term-summed", "prior_term"],
 )

@@ -4,9 +4,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from neuralbayes.distributed import sums as module
-from neuralbayes.distributed.sums import Processes
-from neuralbayes.gradients.microbatches import Microbatch, microbatches
+from neuralbayes.distributed import Processes, buckets
+from neuralbayes.gradients.passes import Microbatch, microbatches
 
 
 class OneOfTwo(Processes):
@@ -66,25 +65,6 @@ def test_given_weights_are_divided_by_their_sum(weight: Tensor) -> None:
     assert [piece.weight.tolist() for piece in pieces] == [[0.125, 0.0], [0.375, 0.5]]
 
 
-@pytest.mark.parametrize(
-    ("batch", "network", "expected"),
-    [
-        (torch.float32, torch.float32, torch.float32),
-        (torch.bfloat16, torch.bfloat16, torch.float32),
-        (torch.int64, torch.float32, torch.float32),
-        (torch.float64, torch.float32, torch.float64),
-        (torch.float32, torch.float64, torch.float64),
-    ],
-)
-def test_weights_are_double_where_the_network_or_its_input_is(
-    batch: torch.dtype, network: torch.dtype, expected: torch.dtype
-) -> None:
-    layers = nn.Sequential(nn.Linear(1, 2), nn.Linear(2, 2).to(network))
-    (piece,) = microbatches(layers, torch.ones(4, 1, dtype=batch), None, torch.ones(4), Processes(None))
-    assert piece.weight.dtype == expected
-    assert piece.x.dtype == batch
-
-
 def test_seeds_come_from_the_global_generator_one_for_each_piece() -> None:
     torch.manual_seed(3)
     seeds = [piece.seed for piece in split(10, 3)]
@@ -133,14 +113,6 @@ def test_an_empty_batch_on_every_process_is_refused() -> None:
 # Sums
 
 
-def test_one_process_sums_nothing() -> None:
-    processes, tensor = Processes(None), torch.ones(2)
-    assert processes.size == 1
-    assert processes.sum(tensor) is tensor
-    assert processes.sum_all([tensor])[0] is tensor
-    assert processes.largest(3, torch.device("cpu")) == 3
-
-
 def test_many_tensors_are_summed_in_few_messages() -> None:
     """In their order and shapes; a message has one dtype."""
     processes = OneOfTwo(10)
@@ -167,11 +139,7 @@ def test_many_tensors_are_summed_in_few_messages() -> None:
         ([], []),
     ],
 )
-def test_a_message_holds_no_more_than_a_bucket(
-    numbers: list[int], messages: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "BUCKET_BYTES", 16)  # four numbers of float32
-    processes = OneOfTwo(1)
-    sums = processes.sum_all([torch.full((n,), float(n)) for n in numbers])
-    assert [message.numel() for message in processes.messages] == messages
-    assert [s.tolist() for s in sums] == [[n + 1.0] * n for n in numbers]
+def test_a_message_holds_no_more_than_a_bucket(numbers: list[int], messages: list[int]) -> None:
+    """A bucket of 16 bytes holds four numbers of float32."""
+    groups = buckets([torch.zeros(n) for n in numbers], 16)
+    assert [sum(tensor.numel() for tensor in group) for group in groups] == messages

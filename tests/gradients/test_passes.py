@@ -4,15 +4,12 @@ import math
 
 import pytest
 import torch
-from gradient_cases import OBJECTIVES, grads, images, mlp, points, whole_batch
+from gradient_cases import OBJECTIVES, grads, mlp, points, whole_batch
 from torch import Tensor, nn
 
 import neuralbayes as nb
 from neuralbayes import DML, MIM, Objective, Smoothness
-from neuralbayes.gradients import exact as gradients
-from neuralbayes.gradients import passes
-from neuralbayes.gradients.passes import Term, lean, sample_slope, slope
-from neuralbayes.networks.hidden import HiddenStates
+from neuralbayes.gradients.passes import PART_BYTES, Term, sample_slope, slope
 
 LOG2 = math.log(2.0)
 
@@ -44,7 +41,7 @@ def test_an_output_larger_than_a_piece_has_the_gradient_of_autograd(
 ) -> None:
     """Ten megabytes: p(z), its slope, the value and the gradient are sums over three pieces, the last one shorter."""
     network, x = Wide(channels_last), points(140)
-    assert 2 * passes.PART_BYTES < network(x).nbytes < 3 * passes.PART_BYTES
+    assert 2 * PART_BYTES < network(x).nbytes < 3 * PART_BYTES
     weight = torch.linspace(0.0, 1.0, 140, dtype=torch.float64)
     value, gradient = whole_batch(OBJECTIVES[name](), network, x, weight)
     loss = nb.backward(OBJECTIVES[name](), network, x, sample_weight=weight, microbatch_size=size)
@@ -52,16 +49,17 @@ def test_an_output_larger_than_a_piece_has_the_gradient_of_autograd(
     assert loss.item() == pytest.approx(value, abs=1e-12)
 
 
-def term(objective: Objective, p_zx: list[list[float]], weight: list[float]) -> Term:
+def term(objective: Objective, p_zx: list[list[float]], weight: list[float], part_bytes: int) -> Term:
     logits = torch.tensor(p_zx, dtype=torch.float64).log()
-    return Term(0.5, objective, logits, torch.tensor(weight, dtype=torch.float64))
+    return Term(0.5, objective, logits, torch.tensor(weight, dtype=torch.float64), part_bytes)
 
 
 @pytest.mark.parametrize("part_bytes", [1, 16, 32, 2**22], ids=["less than one", "one", "two", "all"])
-def test_pieces_of_any_size_give_the_same(part_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pieces_of_any_size_give_the_same(part_bytes: int) -> None:
     """A sample is 16 bytes. p(z) is 1/2 (1/4, 3/4) + 1/4 (1/2, 1/2) + 1/4 (1, 0); entropies are weighted alike."""
-    monkeypatch.setattr(passes, "PART_BYTES", part_bytes)
-    one = term(MIM(alpha=0.0, version=1), [[0.25, 0.75], [0.5, 0.5], [1.0 - 1e-12, 1e-12]], [0.5, 0.25, 0.25])
+    one = term(
+        MIM(alpha=0.0, version=1), [[0.25, 0.75], [0.5, 0.5], [1.0 - 1e-12, 1e-12]], [0.5, 0.25, 0.25], part_bytes
+    )
     p_z = one.prior(one.weight)
     assert p_z.tolist() == pytest.approx([0.5, 0.5], abs=1e-11)
     one.p_z, one.slope = p_z, torch.tensor([3.0, -1.0], dtype=torch.float64)
@@ -76,18 +74,13 @@ def test_pieces_of_any_size_give_the_same(part_bytes: int, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("part_bytes", [1, 32, 2**22])
-def test_the_slope_of_the_samples_by_hand(part_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_slope_of_the_samples_by_hand(part_bytes: int) -> None:
     """-I(x; z): d/dE_k of -sum_k L_k log(L_k / E_k) is L_k / E_k, weighted and summed over the samples."""
-    monkeypatch.setattr(passes, "PART_BYTES", part_bytes)
-    one = term(OBJECTIVES["negative-information"](), [[0.25, 0.75], [0.5, 0.5], [0.75, 0.25]], [0.5, 0.25, 0.25])
+    rows = [[0.25, 0.75], [0.5, 0.5], [0.75, 0.25]]
+    one = term(OBJECTIVES["negative-information"](), rows, [0.5, 0.25, 0.25], part_bytes)
     p_z = torch.tensor([0.2, 0.8], dtype=torch.float64)
     expected = [(0.125 + 0.125 + 0.1875) / 0.2, (0.375 + 0.125 + 0.0625) / 0.8]
     assert one.sample_slope(one.weight, p_z).tolist() == pytest.approx(expected, rel=1e-12)
-
-
-def test_a_term_does_not_hold_the_graph_of_its_output() -> None:
-    output = torch.zeros(2, 2, requires_grad=True) * 2.0
-    assert not Term(1.0, DML(), output, torch.ones(2)).output.requires_grad
 
 
 # Slopes
@@ -106,32 +99,6 @@ def test_slope_of_what_does_not_look_at_the_prior_is_0() -> None:
     assert sample_slope(MIM(), torch.full((2, 2), 0.5), torch.tensor([0.5, 0.5]), torch.ones(2)).tolist() == [0.0, 0.0]
 
 
-def test_slopes_are_made_also_where_gradients_are_off() -> None:
-    with torch.no_grad():
-        assert slope(lambda p: p.square().sum(), torch.tensor([1.0, 2.0]))[1].tolist() == [2.0, 4.0]
-
-
-@pytest.mark.parametrize("marginal", ["exact", "minibatch"])
-def test_backward_works_where_gradients_are_off_outside_of_the_network(marginal: str) -> None:
-    """A network may turn gradients on itself, like the training step of an evaluation loop."""
-
-    class Switched(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.inner = mlp()
-
-        def forward(self, x: Tensor) -> Tensor:
-            with torch.enable_grad():
-                result: Tensor = self.inner(x)
-            return result
-
-    network, x = Switched(), points(20)
-    _, gradient = whole_batch(DML(), network, x)
-    with torch.no_grad():
-        nb.backward(DML(), network, x, marginal=marginal)  # type: ignore[arg-type]
-    torch.testing.assert_close(grads(network), gradient, rtol=0, atol=1e-12)
-
-
 # How many passes
 
 
@@ -143,83 +110,27 @@ def counted(network: nn.Module) -> list[bool]:
 
 
 @pytest.mark.parametrize(
-    ("objective", "marginal", "size", "kept_bytes", "expected"),
+    ("objective", "marginal", "size", "recompute", "expected"),
     [
-        (MIM, "exact", None, 0, [True]),  # one micro-batch is the whole batch
-        (DML, "exact", None, 0, [True]),
-        (MIM, "minibatch", 5, 0, [True] * 2),
-        (DML, "running", 5, 0, [True] * 2),
-        (MIM, "exact", 5, 0, [False] * 2 + [True] * 2),  # its sample terms do not depend on p(z)
-        (DML, "exact", 5, 320, [False] * 2 + [True] * 2),  # ten samples of four states in double are just kept
-        (DML, "exact", 5, 319, [False] * 4 + [True] * 2),
+        (MIM, "exact", None, True, [True]),  # one micro-batch is the whole batch
+        (DML, "exact", None, True, [True]),
+        (MIM, "minibatch", 5, True, [True] * 2),
+        (DML, "running", 5, True, [True] * 2),
+        (MIM, "exact", 5, True, [False] * 2 + [True] * 2),  # its sample terms do not depend on p(z)
+        (DML, "exact", 5, False, [False] * 2 + [True] * 2),  # small posteriors are kept
+        (DML, "exact", 5, True, [False] * 4 + [True] * 2),
     ],
 )
 def test_the_network_is_called_no_more_often_than_needed(
-    objective: type[Objective],
-    marginal: str,
-    size: int | None,
-    kept_bytes: int,
-    expected: list[bool],
-    monkeypatch: pytest.MonkeyPatch,
+    objective: type[Objective], marginal: str, size: int | None, recompute: bool, expected: list[bool]
 ) -> None:
-    monkeypatch.setattr(gradients, "KEPT_BYTES", kept_bytes)
     network = mlp()
     calls = counted(network)
-    nb.backward(objective(), network, points(10), microbatch_size=size, marginal=marginal)  # type: ignore[arg-type]
+    nb.backward(objective(), network, points(10), microbatch_size=size, marginal=marginal, recompute=recompute)  # type: ignore[arg-type]
     assert calls == expected
 
 
-def test_posteriors_are_not_kept_where_nothing_needs_them_again() -> None:
-    """For MIM, the pass for p(z) discards its posteriors."""
-    run_of = {}
-    for objective in (MIM(), DML()):
-        network = mlp()
-        run = gradients._Run(
-            nb.WeightedSum(objective), network, network, None, None, gradients.Processes(None), recompute=False
-        )
-        chunks = gradients.microbatches(network, points(10), 5, None, run.processes)
-        run_of[type(objective)] = run.exact_priors(chunks)[1]
-    assert [len(kept) for kept in run_of[MIM]] == [0, 0]
-    assert [len(kept) for kept in run_of[DML]] == [1, 1]
-
-
-# The perturbed pass in little memory
-
-
-class Products(nn.Module):
-    """A large and a small matrix product."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.large, self.small = nn.Linear(256, 4).double(), nn.Linear(255, 4).double()
-
-    def forward(self, x: Tensor) -> Tensor:
-        result: Tensor = self.large(x) * self.small(x[:, :255]).tanh()
-        return result
-
-
-def test_large_products_are_kept_and_small_ones_made_again() -> None:
-    """Products with at least 256 multiplications per number are kept; the gradient is the same."""
-    torch.manual_seed(1)
-    network, x = Products(), torch.randn(6, 256, dtype=torch.float64)
-    network(x).sum().backward()
-    expected = grads(network)
-    network.zero_grad()
-    made: list[str] = []
-
-    class Recorder(torch.utils._python_dispatch.TorchDispatchMode):
-        def __torch_dispatch__(self, function, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
-            if function is torch.ops.aten.addmm.default:
-                made.append("large" if args[-1].shape[-2] == 256 else "small")
-            return function(*args, **(kwargs or {}))
-
-    with Recorder():
-        output = lean(network)(x)
-        assert sorted(made) == ["large", "small"]
-        assert isinstance(output, Tensor)
-        output.sum().backward()
-    assert sorted(made) == ["large", "small", "small"]
-    torch.testing.assert_close(grads(network), expected, rtol=0, atol=1e-12)
+# The perturbed pass
 
 
 @pytest.mark.parametrize("of", ["logits", lambda outputs: outputs["b"]], ids=["last", "function"])
@@ -266,22 +177,6 @@ def test_smoothness_of_an_output_that_nothing_trains_counts_in_the_value_only() 
     loss = nb.backward(MIM(), network, x, smoothness=Smoothness(2.0, of=lambda outputs: outputs[0]))
     assert loss.item() - without.item() == pytest.approx(2.0, rel=1e-9)
     torch.testing.assert_close(grads(network), gradient, rtol=0, atol=1e-14)
-
-
-@pytest.mark.parametrize(("of", "expected"), [("pooled", [4, 1]), (lambda h: h["2"].mean((2, 3)), [4, 4])])
-def test_the_perturbed_pass_makes_no_state_that_is_not_looked_at(of: str, expected: list[int]) -> None:
-    states = HiddenStates(nn.Sequential(nn.Conv2d(2, 4, 3), nn.ReLU(), nn.Conv2d(4, 3, 3)), ["0", "2"]).double()
-    n_states: list[int] = []
-    states.register_forward_hook(lambda _module, _inputs, outputs: n_states.append(len(outputs)))
-    nb.backward(MIM(), states, images(6), smoothness=Smoothness(of=of))  # type: ignore[arg-type]
-    assert n_states == expected
-
-
-@pytest.mark.parametrize(("channels", "policy"), [(28, "PREFER_RECOMPUTE"), (29, "MUST_SAVE")])
-def test_a_convolution_is_kept_from_256_multiplications_for_a_number_on(channels: int, policy: str) -> None:
-    """A kernel of 3 x 3 on 28 channels has 252 multiplications, and one on 29 channels has 261."""
-    x, weight = torch.zeros(1, channels, 5, 5), torch.zeros(2, channels, 3, 3)
-    assert passes._policy(None, torch.ops.aten.convolution.default, x, weight).name == policy
 
 
 def test_slope_is_0_where_only_something_else_has_a_gradient() -> None:

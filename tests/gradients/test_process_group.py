@@ -59,8 +59,6 @@ CASES = [
     *[(Call(name, "exact", None, extra=extra), shard) for name in OBJECTIVES for extra in NORMED for shard in UNEVEN],
     *[(Call(name, marginal, 6, extra="norm"), "dealt") for name in OBJECTIVES for marginal in ("exact", "minibatch")],
     *[(Call(name, "exact", None, torch.float32, "norm"), "uneven") for name in OBJECTIVES],
-    *[(Call(name, extra="fsdp2"), shard) for name in OBJECTIVES for shard in ("uneven", "one-is-empty")],
-    (Call("dml", "exact", None, extra="norm, fsdp2, R_c"), "uneven"),
 ]
 FOUR = [
     *[(Call(name), shard) for name in OBJECTIVES for shard in ("four", "four-dealt")],
@@ -115,11 +113,6 @@ def run(case: Call, rows: slice, shard: str) -> tuple[float, Tensor]:
     alone = not dist.is_initialized()
     if case.extra == "ddp" and not alone:
         network = nn.parallel.DistributedDataParallel(network)
-    if "fsdp2" in case.extra and not alone:
-        from torch.distributed.fsdp import fully_shard
-
-        fully_shard(network[0])
-        fully_shard(network)
     smooth = Smoothness(0.5, of="logits", fraction=0.5 if "part" in case.extra else 1.0)
     running = RunningPrior(momentum=0.5)
     running.update(0, torch.tensor([0.1, 0.2, 0.3, 0.4], dtype=case.dtype))
@@ -142,9 +135,8 @@ def run(case: Call, rows: slice, shard: str) -> tuple[float, Tensor]:
             sample_weight=weights()[rows] if case.extra == "weighted" else None,
             recompute="recompute" in case.extra,
         )
-    gathered = [p.grad.full_tensor() if hasattr(p.grad, "full_tensor") else p.grad for p in network.parameters()]
-    remembered = [b.to(case.dtype) for b in network.buffers()]
-    return loss.item(), torch.cat([t.flatten() for t in [*gathered, *remembered]])
+    remembered = [b.to(case.dtype).flatten() for b in network.buffers()]
+    return loss.item(), torch.cat([grads(network), *remembered])
 
 
 @cache

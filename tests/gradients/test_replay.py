@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from neuralbayes.distributed.batch_norm import given_statistics, recorded_statistics
-from neuralbayes.gradients.replay import frozen_buffers, seeded
+from neuralbayes.gradients.batch_statistics import given_statistics, recorded_statistics
+from neuralbayes.gradients.passes import frozen_buffers, seeded
 
 CPU = torch.device("cpu")
 
@@ -17,22 +17,6 @@ def conv_network() -> nn.Sequential:
 
 
 # Buffers
-
-
-def test_frozen_buffers_end_as_they_began_and_move_inside() -> None:
-    network = conv_network()
-    before = {k: b.clone() for k, b in network.named_buffers()}
-    with frozen_buffers(network):
-        network(torch.randn(4, 2, 5, 5))
-        assert int(network[1].num_batches_tracked) == 1
-    assert all(torch.equal(b, before[k]) for k, b in network.named_buffers())
-
-
-def test_frozen_buffers_are_put_back_after_an_error() -> None:
-    network = nn.Sequential(nn.BatchNorm1d(3), nn.Linear(2, 1))  # the linear layer needs two features
-    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"), frozen_buffers(network):
-        network(torch.randn(4, 3))
-    assert int(network[0].num_batches_tracked) == 0
 
 
 def test_frozen_buffers_do_not_break_a_graph_that_waits_for_its_backward_pass() -> None:
@@ -45,14 +29,6 @@ def test_frozen_buffers_do_not_break_a_graph_that_waits_for_its_backward_pass() 
     assert network.weight.grad is not None
 
 
-def test_frozen_buffers_that_were_assigned_anew_are_put_back() -> None:
-    network = nn.Module()
-    network.register_buffer("count", torch.zeros(()))
-    with frozen_buffers(network):
-        network.count = network.count + 1
-    assert float(network.count) == 0.0
-
-
 def test_frozen_buffers_that_were_not_there_are_taken_away_and_none_stays_none() -> None:
     network = nn.Module()
     network.register_buffer("empty", None)
@@ -63,26 +39,6 @@ def test_frozen_buffers_that_were_not_there_are_taken_away_and_none_stays_none()
 
 
 # Random numbers
-
-
-def test_seeded_draws_the_same_again_and_leaves_the_generator_alone() -> None:
-    torch.manual_seed(3)
-    expected = torch.rand(2)
-    torch.manual_seed(3)
-    draws = []
-    for _ in range(2):
-        with seeded(2**62 - 1, CPU):
-            draws.append(nn.functional.dropout(torch.ones(50)))
-    assert torch.equal(draws[0], draws[1])
-    assert torch.equal(torch.rand(2), expected)
-
-
-def test_other_seeds_draw_other_numbers() -> None:
-    with seeded(1, CPU):
-        first = torch.rand(5)
-    with seeded(2, CPU):
-        second = torch.rand(5)
-    assert not torch.equal(first, second)
 
 
 @pytest.mark.parametrize(
@@ -130,26 +86,6 @@ def test_given_its_own_statistics_a_network_computes_the_same(affine: bool) -> N
         torch.testing.assert_close(network(x), expected, rtol=0, atol=1e-12)
 
 
-def test_given_statistics_normalise_each_sample_as_in_its_batch() -> None:
-    """A single sample gets the same output as in its batch, although its own statistics would make it 0."""
-    network, x = nn.Sequential(nn.BatchNorm1d(3)).double(), torch.randn(6, 3, dtype=torch.float64)
-    with recorded_statistics(network) as statistics:
-        expected = network(x)
-    with given_statistics(statistics):
-        torch.testing.assert_close(network(x[2:3]), expected[2:3], rtol=0, atol=1e-12)
-
-
-def test_given_statistics_leave_running_ones_alone() -> None:
-    network, x = nn.Sequential(nn.BatchNorm1d(3)), torch.randn(6, 3)
-    with recorded_statistics(network) as statistics:
-        network(x)
-    before = network[0].running_mean.clone()
-    with given_statistics(statistics):
-        network(x + 1.0)
-    assert torch.equal(network[0].running_mean, before)
-    assert int(network[0].num_batches_tracked) == 1
-
-
 def test_recorded_statistics_carry_their_gradient() -> None:
     x = torch.randn(6, 3, dtype=torch.float64, requires_grad=True)
     network = nn.BatchNorm1d(3).double()
@@ -159,23 +95,6 @@ def test_recorded_statistics_carry_their_gradient() -> None:
         y = network(x[:2].detach())
     (gradient,) = torch.autograd.grad(y.sum(), x)
     assert float(gradient[2:].abs().max()) > 0.0
-
-
-def test_forward_is_the_modules_own_again_afterwards() -> None:
-    network, x = nn.Sequential(nn.BatchNorm1d(3)), torch.randn(6, 3)
-    with recorded_statistics(network) as statistics:
-        network(x)
-    with given_statistics(statistics):
-        assert "forward" in vars(network[0])
-    assert "forward" not in vars(network[0])
-    assert not network[0]._forward_pre_hooks
-
-
-def test_nothing_is_recorded_where_it_is_not_wanted() -> None:
-    network = nn.Sequential(nn.BatchNorm1d(3))
-    with recorded_statistics(network, wanted=False) as statistics:
-        network(torch.randn(6, 3))
-    assert not statistics
 
 
 def test_a_batch_normalisation_in_evaluation_keeps_its_running_statistics() -> None:

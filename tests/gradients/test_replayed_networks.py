@@ -18,7 +18,6 @@ from torch import Tensor, nn
 
 import neuralbayes as nb
 from neuralbayes import DML, MIM, Objective, Smoothness
-from neuralbayes.gradients import exact as gradients
 
 every_objective = pytest.mark.parametrize("name", OBJECTIVES)
 SIZE = 7
@@ -68,13 +67,12 @@ def outputs_of_each_pass(network: nn.Module) -> list[Tensor]:
 
 
 @every_objective
-@pytest.mark.parametrize("kept_bytes", [2**26, 0], ids=["kept", "recomputed"])
-def test_dropout_is_the_same_in_every_pass(name: str, kept_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("recompute", [False, True])
+def test_dropout_is_the_same_in_every_pass(name: str, recompute: bool) -> None:
     """The gradient is that of the whole batch under one set of masks, from the last pass."""
-    monkeypatch.setattr(gradients, "KEPT_BYTES", kept_bytes)
     network, x = dropout_network(), points(50)
     dropout = network[1]
-    loss = nb.backward(OBJECTIVES[name](), network, x, microbatch_size=SIZE)
+    loss = nb.backward(OBJECTIVES[name](), network, x, microbatch_size=SIZE, recompute=recompute)
     ours = grads(network)
 
     n_pieces = -(-50 // SIZE)
@@ -132,29 +130,23 @@ def test_the_global_generator_advances_by_the_call_not_by_the_network() -> None:
 
 @every_objective
 @pytest.mark.parametrize("make", REMEMBERING)
-@pytest.mark.parametrize("kept_bytes", [2**26, 0], ids=["kept", "recomputed"])
-def test_gradient_is_that_of_one_pass_piece_by_piece(
-    name: str, make: type[nn.Module], kept_bytes: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("recompute", [False, True])
+def test_gradient_is_that_of_one_pass_piece_by_piece(name: str, make: type[nn.Module], recompute: bool) -> None:
     """Exact for what each micro-batch saw: its batch statistics, its power iteration."""
-    monkeypatch.setattr(gradients, "KEPT_BYTES", kept_bytes)
     network, x = make(), points(50)
     value, gradient = piece_by_piece(OBJECTIVES[name](), copy.deepcopy(network), x)
-    loss = nb.backward(OBJECTIVES[name](), network, x, microbatch_size=SIZE)
+    loss = nb.backward(OBJECTIVES[name](), network, x, microbatch_size=SIZE, recompute=recompute)
     torch.testing.assert_close(grads(network), gradient, rtol=0, atol=1e-10)
     assert loss.item() == pytest.approx(value, abs=1e-12)
 
 
 @pytest.mark.parametrize("make", [dropout_network, *REMEMBERING, CountByAssignment])
-@pytest.mark.parametrize("kept_bytes", [2**26, 0], ids=["kept", "recomputed"])
-def test_every_pass_sees_the_same_outputs(
-    make: type[nn.Module], kept_bytes: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(gradients, "KEPT_BYTES", kept_bytes)
+@pytest.mark.parametrize("recompute", [False, True])
+def test_every_pass_sees_the_same_outputs(make: type[nn.Module], recompute: bool) -> None:
     network = make()
     outputs = outputs_of_each_pass(network)
-    nb.backward(DML(), network, points(21), microbatch_size=SIZE)
-    assert len(outputs) == (6 if kept_bytes else 9)
+    nb.backward(DML(), network, points(21), microbatch_size=SIZE, recompute=recompute)
+    assert len(outputs) == (9 if recompute else 6)
     for i in range(3):
         assert all(torch.equal(outputs[i], later) for later in outputs[i + 3 :: 3])
 
@@ -162,17 +154,15 @@ def test_every_pass_sees_the_same_outputs(
 @pytest.mark.parametrize("make", [*REMEMBERING, CountByAssignment])
 @pytest.mark.parametrize("marginal", ["exact", "minibatch", "running"])
 @pytest.mark.parametrize("fraction", [None, 1.0, 0.5], ids=["no-smoothness", "smoothness", "half-smoothness"])
-def test_buffers_move_once_for_each_micro_batch(
-    make: type[nn.Module], marginal: str, fraction: float | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_buffers_move_once_for_each_micro_batch(make: type[nn.Module], marginal: str, fraction: float | None) -> None:
     """Running statistics, counters and power iterations end as after one plain pass over the data."""
-    monkeypatch.setattr(gradients, "KEPT_BYTES", 0)  # three passes if the sample term depends on p(z)
     network, x = make(), points(50)
     expected = copy.deepcopy(network)
     for piece in x.tensor_split(-(-50 // SIZE)):
         expected(piece)
     R_c = None if fraction is None else Smoothness(fraction=fraction, of="logits")
-    nb.backward(DML(), network, x, microbatch_size=SIZE, marginal=marginal, smoothness=R_c)
+    # recompute: three passes, since the sample term depends on p(z)
+    nb.backward(DML(), network, x, microbatch_size=SIZE, marginal=marginal, smoothness=R_c, recompute=True)
     ours, theirs = dict(network.named_buffers()), dict(expected.named_buffers())
     assert ours.keys() == theirs.keys()
     for key, buffer in ours.items():

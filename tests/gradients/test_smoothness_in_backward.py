@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 import neuralbayes as nb
 from neuralbayes import DML, MIM, Smoothness, smoothness
-from neuralbayes.objectives.weighted import Outputs
+from neuralbayes.objectives.base import Outputs
 
 
 class Recorded(Smoothness):

@@ -1,8 +1,8 @@
-"""Training, clustering and embedding on a device other than the CPU: all tensors are there, with the same numbers."""
+"""Training and embedding on a device other than the CPU: all tensors are there, with the same numbers."""
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,15 +17,13 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_map
 
 import neuralbayes as nb
-from neuralbayes import DML, MIM, RunningPrior, Smoothness, WeightedSum, baselines, training
+from neuralbayes import DML, MIM, RunningPrior, Smoothness, WeightedSum, training
 from neuralbayes.clusters.training import smooth_step
 from neuralbayes.data.sources import ArraySource
-from neuralbayes.distributed.global_batch import GlobalBatch
-from neuralbayes.distributed.sums import Processes
 from neuralbayes.features.encoder import state_use
 from neuralbayes.training import Batches, train
 
-IMAGES, LABELS = bars(20)
+IMAGES, _ = bars(20)
 TINY = {"encoder": "tiny", "batch_size": 10, "epochs": 1}
 Result = dict[str, Tensor]
 
@@ -57,38 +55,6 @@ def fabric_on(device: torch.device) -> Any:
     return fabric
 
 
-@contextmanager
-def trained_on(device: torch.device) -> Iterator[None]:
-    """Make everything that trains use this device."""
-    places = (
-        "training.loop",
-        "training.config",
-        "fitting",
-        "features.encoder_training",
-        "features.pretraining",
-        "clusters.fit",
-        "clusters.from_consensus",
-        "clusters.coordinates",
-        "baselines.imsat",
-    )
-    with ExitStack() as stack:
-        for place in places:
-            stack.enter_context(mock.patch(f"neuralbayes.{place}.default_fabric", return_value=fabric_on(device)))
-        for place in ("clusters.images", "clusters.from_consensus", "system.devices", "estimators.mim_encoder"):
-            stack.enter_context(mock.patch(f"neuralbayes.{place}.torch_device", return_value=device))
-        yield
-
-
-@contextmanager
-def computed_on(device: torch.device, network: nn.Module) -> Iterator[None]:
-    """Inside, check that samples pass through `network` or its copies, and are on `device` like the network."""
-    seen: set[str] = set()
-    hook = network.register_forward_pre_hook(lambda _, inputs: seen.add(inputs[0].device.type))
-    with hook:
-        yield
-    assert seen == {device.type}, seen
-
-
 def gradients(network: nn.Module) -> Result:
     return {name: p.grad for name, p in network.named_parameters() if p.grad is not None} | dict(
         network.named_buffers()
@@ -116,7 +82,7 @@ def gradient_of_backward(device: torch.device, **settings: Any) -> Result:
 def virtual_adversarial_step(device: torch.device) -> Result:
     network = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.ReLU(), nn.Linear(6, 3)).to(device)
     batch = torch.randn(9, 4).to(device), torch.rand(9).to(device)
-    metrics = smooth_step(network, batch, objective=DML(), weight=0.5, n_iterations=2, small_step=0.1)
+    metrics = smooth_step(DML(), 0.5, n_iterations=2)(network, batch)
     return gradients(network) | metrics
 
 
@@ -145,63 +111,11 @@ def several_objectives(device: torch.device) -> Result:
 
 
 def features(device: torch.device) -> Result:
-    encoder = nb.pretrain(IMAGES, nb.PretrainConfig(**TINY, microbatch_size=5, smooth_fraction=0.5, beta=0.5))
+    config = nb.PretrainConfig(**TINY, microbatch_size=5, smooth_fraction=0.5, beta=0.5)
+    encoder = nb.pretrain(IMAGES, config, fabric=fabric_on(device))
     use = state_use(encoder, ArraySource(IMAGES))["relu4"]
     assert {p.device.type for p in encoder.parameters()} == {device.type}
     return dict(encoder.state_dict()) | {"features": torch.from_numpy(encoder.features(IMAGES)), "p_z": use.p_z}
-
-
-def clusters(**settings: Any) -> Result:
-    quick = {"n_clusters": 2, "max_iter": 6, "n_hidden": 8, "random_state": 0} | settings
-    labeler = nb.InformationClusterer(**quick).fit(IMAGES[:, ::4, ::4])
-    return dict(labeler.module_.state_dict()) | {"p_zx": torch.from_numpy(labeler.predict_proba(IMAGES[:, ::4, ::4]))}
-
-
-def own_network(_: torch.device) -> Result:
-    layers = nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU()
-    return clusters(network=nn.Sequential(*layers))
-
-
-def clusters_of_rows(device: torch.device) -> Result:
-    rows = IMAGES[:, ::6, ::6].reshape(20, -1) / 255.0
-    clusterer = nb.InformationClusterer(2, max_iter=8, n_hidden=8, random_state=0).fit(rows).update(rows)
-    with computed_on(device, clusterer.module_):
-        p_zx = torch.from_numpy(clusterer.predict_proba(rows))
-    return dict(clusterer.module_.state_dict()) | {"p_zx": p_zx}
-
-
-def manifolds(device: torch.device) -> Result:
-    rows = torch.cat([torch.randn(40, 2), torch.randn(40, 2) + 20.0]).numpy()
-    labeler = nb.ManifoldLabeler(2, n_init=2, max_iter=5, random_state=0).fit(rows)
-    with computed_on(device, labeler.module_):
-        return {"p_zx": torch.from_numpy(labeler.predict_proba(rows)), "prior": torch.from_numpy(labeler.prior_)}
-
-
-def features_of_images(device: torch.device) -> Result:
-    encoder = nb.MIMEncoder(encoder="tiny", batch_size=10, max_epochs=1, random_state=0).fit(IMAGES)
-    with computed_on(device, next(encoder.module_.network.children())):
-        return {"states": torch.from_numpy(encoder.transform(IMAGES))}
-
-
-def baseline(method: Callable[..., Any], data: Any, config: Any) -> Callable[[torch.device], Result]:
-    return lambda _: dict(method(data, config).state_dict())
-
-
-def predictions(_: torch.device) -> Result:
-    encoder = baselines.supervised((IMAGES, LABELS), baselines.SupervisedConfig(**TINY))
-    return dict(encoder.state_dict()) | {"p": torch.from_numpy(encoder.predict_proba(IMAGES))}
-
-
-def imsat_rows(_: torch.device) -> Result:
-    config = baselines.ImsatRowsConfig(n_clusters=2, hidden=(4,), epochs=2, batch_size=10)
-    clusterer = baselines.imsat_rows(IMAGES[:, ::6, ::6].reshape(20, -1), config)
-    return dict(clusterer.network.state_dict())
-
-
-def features_of_rows(_: torch.device) -> Result:
-    rows = IMAGES[:, ::6, ::6].reshape(20, -1) / 255.0
-    encoder = nb.MIMEncoder((4, 4), batch_size=10, max_epochs=2, random_state=0).fit(rows)
-    return dict(encoder.module_.state_dict()) | {"p_zx": torch.from_numpy(encoder.predict_proba(rows))}
 
 
 WORK: dict[str, Callable[[torch.device], Result]] = {
@@ -213,34 +127,17 @@ WORK: dict[str, Callable[[torch.device], Result]] = {
     "virtual adversarial": virtual_adversarial_step,
     "several objectives": several_objectives,
     "pretrain and embed": features,
-    "clusters": lambda _: clusters(),
-    "clusters, as many as stand out": lambda _: clusters(n_clusters="auto", n_states=4, n_init=2),
-    "clusters by a network of one's own": own_network,
-    "clusters of rows": clusters_of_rows,
-    "manifolds": manifolds,
-    "features of images": features_of_images,
-    "rotation": baseline(baselines.rotation, IMAGES, baselines.RotationConfig(**TINY)),
-    "infomax": baseline(baselines.infomax, IMAGES, baselines.InfoMaxConfig(**TINY, units=4, global_weight=1.0)),
-    "infomax by concatenation": baseline(
-        baselines.infomax, IMAGES, baselines.InfoMaxConfig(**TINY, units=4, estimator="infonce", discriminator="concat")
-    ),
-    "imsat": baseline(baselines.imsat, IMAGES, baselines.ImsatConfig(**TINY, n_clusters=2)),
-    "imsat on rows": imsat_rows,
-    "supervised": predictions,
-    "features of rows": features_of_rows,
 }
 
 
 def done(name: str, device: torch.device) -> Result:
     torch.manual_seed(0)
-    with trained_on(device):
-        return {key: tensor.detach().cpu() for key, tensor in WORK[name](device).items()}
+    return {key: tensor.detach().cpu() for key, tensor in WORK[name](device).items()}
 
 
 def mistakes(device: torch.device) -> dict[str, Callable[[], Any]]:
     """Mistakes that the tests should find."""
     x = torch.ones(4, 2, device=device)
-    batch = GlobalBatch(nn.Linear(2, 3).to(device), x, Processes(None))
     return {
         "noise": lambda: x + torch.randn(4, 2),
         "weights": lambda: x * torch.ones(4)[:, None],
@@ -249,7 +146,6 @@ def mistakes(device: torch.device) -> dict[str, Callable[[], Any]]:
         "a basis": lambda: x @ torch.eye(2),
         "an index from there": lambda: torch.eye(2)[torch.zeros(3, dtype=torch.long, device=device)],
         "a network that was not moved": lambda: nn.Linear(2, 3)(x),
-        "samples that were not moved": lambda: batch(torch.ones(4, 2)),
         "labels": lambda: nn.functional.cross_entropy(x, torch.zeros(4, dtype=torch.long)),
         "places": lambda: torch.zeros_like(x).index_copy(0, torch.arange(4), x),
         "no copy": lambda: x.numpy(),

@@ -15,8 +15,10 @@ import torch
 from image_cases import bars
 
 import neuralbayes as nb
+from neuralbayes.data.normalize import Normalization
 from neuralbayes.data.sources import ArraySource
 from neuralbayes.data.table_writing import write_table
+from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.system.files import read_json, write_json, write_tensors
 from neuralbayes.training import read_metrics, save_checkpoint
 
@@ -37,7 +39,8 @@ def no_file_longer_than(n_bytes):
 
 @pytest.fixture(scope="module")
 def encoder():
-    return nb.baselines.random(bars(8)[0], nb.baselines.RandomConfig(encoder="tiny"))
+    images = bars(8)[0]
+    return ImageEncoder("tiny", images.shape[1:], Normalization.fit(images, progress=False))
 
 
 NUMBERS = np.arange(4000.0)

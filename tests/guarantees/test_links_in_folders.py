@@ -9,7 +9,6 @@ from torch import nn
 
 import neuralbayes as nb
 from neuralbayes.data.normalize import Normalization
-from neuralbayes.distributed.blocks import Blocks
 from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.system.files import inside, remove_temporaries, write_json, write_tensors
 from neuralbayes.training import Batches, Callback, StopOnNaN, train
@@ -140,17 +139,6 @@ def test_an_encoder_is_not_saved_over_a_link(tmp_path, victim, name):
     with pytest.raises(OSError, match=f"symbolic link.*{name}"):
         ImageEncoder("tiny", (22, 22, 1), normalization).save(tmp_path / "run")
     assert (tmp_path / "run" / name).is_symlink()
-
-
-@pytest.mark.parametrize("link", ["out.npy.parts", "out.npy.parts/job.json"])
-def test_blocks_of_a_result_are_not_begun_in_a_link(tmp_path, victim, link):
-    (tmp_path / link).parent.mkdir(exist_ok=True)
-    (tmp_path / link).symlink_to(victim / "checkpoints" if link.endswith("parts") else victim / "notes.txt")
-    (victim / "checkpoints" / "block-00000.npy").write_text("years of work")
-    before = contents(victim)
-    with pytest.raises((OSError, ValueError), match="symbolic link"):
-        Blocks.begin(tmp_path / "out.npy", {}, [3, 3, 3], force=True)
-    assert contents(victim) == before
 
 
 @pytest.mark.parametrize("write", [lambda path: write_json(path, 1), lambda path: write_tensors(path, {}, {})])

@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as npst
 from torch import Tensor
 
 import neuralbayes as nb
-from neuralbayes import DML, dml_loss
+from neuralbayes import DML
 
 LOG2 = math.log(2.0)
 
@@ -44,7 +44,7 @@ def test_which_of_the_two_states_is_called_1_does_not_matter() -> None:
 
 @pytest.mark.parametrize("shape", [(9, 2), (9, 5), (9, 4, 2, 3)], ids=["binary", "multi", "spatial"])
 def test_loss_is_log_2_less_the_mean_divergence(shape: tuple[int, ...]) -> None:
-    """Proposition 2 and Theorem 3: minimising the loss maximises 1/K sum_k JS(q_k || rest), Eq. 63."""
+    """Proposition 2 and Theorem 3: minimising the loss maximises 1/K sum_k JS(q_k || rest), Eq. 64."""
     logits = random_logits(*shape)
     js = nb.js_divergence(logits, from_logits=True)
     assert float(DML()(logits)) == pytest.approx(LOG2 - float(js.mean()), abs=1e-12)
@@ -162,13 +162,3 @@ def test_weighted_by_the_prior_it_is_the_information_about_each_state() -> None:
 def test_an_option_that_makes_no_sense_is_refused(option: str, value: object) -> None:
     with pytest.raises(ValueError, match=f"`{option}` must be .* got {value!r}"):
         DML(**{option: value})
-
-
-# Function and module
-
-
-def test_function_equals_module() -> None:
-    logits, weight = random_logits(7, 3), torch.rand(7, dtype=torch.float64)
-    assert torch.equal(dml_loss(logits), DML()(logits))
-    assert torch.equal(dml_loss(logits, weight), DML()(logits, weight))
-    assert torch.equal(dml_loss(logits, alpha=1.0, weights="prior"), DML(1.0, "prior")(logits))

@@ -215,8 +215,8 @@ class UnreducedPrior(Objective):
 @pytest.mark.parametrize(
     ("objective", "message"),
     [
-        (Unreduced(), r"`Unreduced.sample_term` must return a tensor of shape \(6,\), got \(6, 3\)"),
-        (UnreducedPrior(), r"`UnreducedPrior.prior_term` must return a tensor of shape \(\), got \(3,\)"),
+        (Unreduced(), r"`Unreduced.sample_term` must .* got \(6, 3\)"),
+        (UnreducedPrior(), r"`UnreducedPrior.prior_term` must .* got \(3,\)"),
     ],
 )
 def test_a_term_of_a_wrong_shape_is_named_with_its_class(objective: Objective, message: str) -> None:

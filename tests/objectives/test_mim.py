@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 import neuralbayes as nb
-from neuralbayes import MIM, mim_loss
+from neuralbayes import MIM
 
 both_versions = pytest.mark.parametrize("version", [1, 2])
 
@@ -157,21 +157,7 @@ def test_version_2_brings_back_a_state_below_the_floor() -> None:
     assert float(logits.grad[:, 0].max()) < 0.0  # descent raises its logit
 
 
-# Function, module, errors
-
-
-@both_versions
-@pytest.mark.parametrize("target", [None, [0.2, 0.3, 0.5]], ids=["uniform", "target"])
-def test_function_equals_module(version: int, target: list[float] | None) -> None:
-    logits, weight = random_logits(7, 3), torch.rand(7, dtype=torch.float64)
-    module = MIM(1.5, version, target)(logits, weight)
-    assert torch.equal(mim_loss(logits, 1.5, version, target, weight), module)
-
-
-def test_defaults_are_version_2_with_alpha_2() -> None:
-    logits = random_logits(7, 3)
-    assert torch.equal(mim_loss(logits), MIM(alpha=2.0, version=2)(logits))
-    assert torch.equal(MIM()(logits), MIM(alpha=2.0, version=2)(logits))
+# Module, errors
 
 
 @both_versions

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from neuralbayes import DML, MIM, Objective, WeightedSum
-from neuralbayes.objectives.weighted import as_list
+from neuralbayes.objectives.base import as_list
 
 
 def outputs() -> list[Tensor]:

@@ -186,7 +186,7 @@ def test_warnings_and_probes_in_the_folder_of_the_run_are_in_the_page(folder, tm
     result = read_json(tmp_path / "run" / "result.json")
     write_json(tmp_path / "run" / "result.json", result | {"warnings": ["<b>collapsed</b>"]})
     found = {"head": "linear", "n_features": 80, "n_test": 24, "mean": 0.75, "std": 0.01, "accuracies": [0.74, 0.76]}
-    rows = [{"features": "encoder relu4", "validation": found | {"confusion": [[9, 3], [3, 9]]}}]
+    rows = [{"features": "encoder relu4", **found, "confusion": [[9, 3], [3, 9]]}]
     write_json(tmp_path / "run" / "probe-linear-relu4.json", {"data": "/somewhere/bars.npz", "results": rows})
     assert main(["report", str(tmp_path / "run"), *FAST, "--out", str(tmp_path / "page.html"), "--quiet"]) == 0
     page = Page(tmp_path / "page.html")

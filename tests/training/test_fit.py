@@ -90,7 +90,7 @@ def test_what_cannot_be_is_named() -> None:
         nb.fit(nb.MIM(), nn.Linear, X, max_epochs=1)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="`max_epochs` or `max_steps` must be given"):
         nb.fit(nb.MIM(), network(), X)
-    with pytest.raises(ValueError, match="`microbatch_size` must be at least 1, got 0"):
+    with pytest.raises(ValueError, match=r"`microbatch_size` must be .* got 0"):
         nb.fit(nb.MIM(), network(), X, max_epochs=1, microbatch_size=0)
 
 

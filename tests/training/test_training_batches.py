@@ -1,7 +1,6 @@
 import pytest
 import torch
 
-from neuralbayes.distributed.dealing import share
 from neuralbayes.training import Batches
 
 
@@ -37,24 +36,6 @@ def test_drop_last_leaves_out_the_small_batch():
     batches = Batches(10, 3, drop_last=True)
     assert len(batches) == 3
     assert all(len(batches.indices(step)) == 3 for step in range(7))
-
-
-@pytest.mark.parametrize("n_in_batch", [8, 7, 2, 1])
-@pytest.mark.parametrize("world_size", [1, 2, 3])
-def test_shares_partition_the_batch_evenly(n_in_batch, world_size):
-    indices = torch.randperm(n_in_batch)
-    shares = [share(indices, rank, world_size) for rank in range(world_size)]
-    assert torch.equal(torch.cat(shares).sort().values, torch.arange(n_in_batch))
-    sizes = [len(part) for part in shares]
-    assert max(sizes) - min(sizes) <= 1
-
-
-def test_pieces_of_the_shares_make_up_pieces_of_the_batch():
-    """A micro-batch of two processes has the same samples as in one."""
-    indices = torch.randperm(12)
-    pieces = [share(indices, rank, 2).tensor_split(3) for rank in range(2)]
-    for i, piece in enumerate(indices.tensor_split(3)):
-        assert torch.cat([own[i] for own in pieces]).sort().values.tolist() == piece.sort().values.tolist()
 
 
 @pytest.mark.parametrize(

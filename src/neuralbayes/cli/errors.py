@@ -96,7 +96,7 @@ def explain(error: Exception, words: Sequence[str] = ()) -> Explanation:
         case ValueError() | TypeError():
             return Explanation(text, general)
         case _:
-            hint = "This is a bug in neuralbayes; please report it with the output of --debug and `neuralbayes doctor`."
+            hint = "This is a bug in neuralbayes; please report it with --debug's output and `neuralbayes --version`."
             return Explanation(f"{type(error).__name__}: {text}", hint, BUG)
 
 
@@ -149,7 +149,7 @@ def _install_hint(error: ImportError, text: str) -> str:
     extra = next((name for name, members in extras().items() if package in {one.name for one in members}), None)
     if extra is not None:
         return f"Run pip install 'neuralbayes[{extra}]' in the environment of neuralbayes."
-    return "Install it in the environment of neuralbayes; `neuralbayes doctor` shows what is installed."
+    return "Install it in the environment of neuralbayes; `neuralbayes --version` shows what is installed."
 
 
 def _port_in_use(text: str) -> Explanation:

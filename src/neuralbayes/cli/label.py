@@ -162,10 +162,10 @@ def label(
         Cluster the rows of a table by the text in this column, using the --features of a network. Without --features,
         texts are compared by their character n-grams, which is much coarser.
     features
-        Cluster by the features of a pretrained network. For images: timm:NAME, torchvision:NAME (extra vision) or
-        onnx:FILE. For texts: sentence-transformers:NAME or the folder of such a network (extra text). For both:
-        file.py:function, a function that takes uint8 images (n, H, W, 3) or a list of texts. Features are computed
-        once and kept next to the labels. Or a .npy file with one row of features for each image or row.
+        Cluster by the features of a pretrained network. For images: timm:NAME (extra vision). For texts:
+        sentence-transformers:NAME or the folder of such a network (extra text). For both: file.py:function, a function
+        that takes uint8 images (n, H, W, 3) or a list of texts. Features are computed once and kept next to the
+        labels. Or a .npy file with one row of features for each image or row.
     sort_into
         For a folder of pictures: create this folder, with a sub-folder of links to the pictures of each cluster.
     copy

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shlex
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 from rich import box
@@ -16,12 +18,6 @@ from rich.text import Text
 
 from neuralbayes.cli.options import Flag
 from neuralbayes.cli.runs import SKIPPED_FILE, DataChoice, data_name, limited, tell_reduced, tell_skipped
-
-if TYPE_CHECKING:
-    from lightning_fabric import Fabric
-
-    from neuralbayes.features.pretraining import PretrainConfig
-    from neuralbayes.objectives import Objective, WeightedSum
 
 EXAMPLES = """DATA is a named data set, a folder of pictures, a .npy or a .npz. If you interrupt a run, the same \
 command continues it and gives the same result.
@@ -93,7 +89,7 @@ def pretrain(
     Parameters
     ----------
     data
-        A data set (see `neuralbayes data list`), a folder of pictures, a .npy or a .npz.
+        A named data set, a folder of pictures, a .npy or a .npz.
     out
         Folder for the encoder, metrics, checkpoints and pictures of the run.
     preset
@@ -157,12 +153,14 @@ def pretrain(
     quiet
         Print errors only.
     """
+    import neuralbayes
     from neuralbayes.data.images import load_images
     from neuralbayes.distributed import default_fabric, rank_zero_result
+    from neuralbayes.features.pretraining import PRESETS
     from neuralbayes.objectives.description import named_objective
     from neuralbayes.system.files import inside
 
-    given = {
+    given: dict[str, Any] = {
         "encoder": encoder,
         "alpha": alpha,
         "beta": beta,
@@ -182,31 +180,31 @@ def pretrain(
         "augment": augment,
         "seed": seed,
     }
-    config = _config(preset, given)
+    config = replace(PRESETS[preset], **{name: value for name, value in given.items() if value is not None})
     minimised = None if objective is None else named_objective(objective)
     loggers = [_tensorboard(inside(out, "tensorboard"))] if tensorboard else []
     fabric = default_fabric(device=device, precision=precision, loggers=loggers)
     quiet = quiet or not fabric.is_global_zero
     with fabric.rank_zero_first(local=True):  # this process downloads missing data
         images = load_images(data, split=split, size=size, channels=channels, progress=not quiet)
-    source = limited(images, limit)
     choice = DataChoice(data_name(data), split, limit, size, channels)
     rank_zero_result(fabric, lambda: choice.keep(out))
     if fabric.is_global_zero:
         tell_reduced(images, quiet=quiet)
         tell_skipped(images, kept_in=out / SKIPPED_FILE, quiet=quiet)
-    _train(source, config, minimised, out, quiet, fabric)
+    with _failures_explained(out, quiet):
+        neuralbayes.pretrain(
+            limited(images, limit), config, objective=minimised, out=out, verbose=not quiet, fabric=fabric
+        )
     if not fabric.is_global_zero:
         return
-    drawn = _draw(out)
+    from neuralbayes.plot.style import problem_of  # only now: matplotlib takes memory
+    from neuralbayes.report.run import draw_run
+
+    drawn: list[Path] = []
+    problem = problem_of(lambda: drawn.extend(draw_run(out)))
     if not quiet:
-        _summarize(out, drawn, Console(highlight=False))
-
-
-def _config(preset: str, given: dict[str, Any]) -> PretrainConfig:
-    from neuralbayes.features.pretraining import PRESETS
-
-    return replace(PRESETS[preset], **{name: value for name, value in given.items() if value is not None})
+        _summarize(out, ", ".join(map(str, drawn)) if problem is None else f"none: {problem}")
 
 
 def _scales(text: str) -> tuple[int, ...]:
@@ -216,30 +214,21 @@ def _scales(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in parts)
 
 
-def _train(
-    source: Any,
-    config: PretrainConfig,
-    objective: Objective | WeightedSum | None,
-    out: Path,
-    quiet: bool,
-    fabric: Fabric,
-) -> None:
-    import neuralbayes
-
-    console = Console(stderr=True, highlight=False)
+@contextmanager
+def _failures_explained(out: Path, quiet: bool) -> Iterator[None]:
+    """Show warnings at once, so that users see a collapse early, and say what to do after a failure."""
+    console = Console(stderr=True, highlight=False, quiet=quiet)
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        if not quiet:
-            console.print(Text(f"warning: {message}", style="yellow"), soft_wrap=True)
+        console.print(Text(f"warning: {message}", style="yellow"), soft_wrap=True)
 
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always", UserWarning)
-            warnings.showwarning = show  # at once, so that users see a collapse early
-            neuralbayes.pretrain(source, config, objective=objective, out=out, verbose=not quiet, fabric=fabric)
+            warnings.showwarning = show
+            yield
     except KeyboardInterrupt:
-        if not quiet:
-            console.print(f"{out} keeps the progress; run the same command to continue.")
+        console.print(f"{out} keeps the progress; run the same command to continue.")
         raise
     except FloatingPointError as error:  # training diverged; other settings can fix this
         raise ValueError(f"{error}; in another folder, try a smaller --learning-rate") from error
@@ -255,19 +244,10 @@ def _tensorboard(folder: Path) -> Any:
     return TensorBoardLogger(folder.parent, name=folder.name, version="")
 
 
-def _draw(out: Path) -> str:
-    """Draw the pictures of the run; returns their paths, or why there are none."""
-    from neuralbayes.plot.style import problem_of
-    from neuralbayes.report.run import draw_run
-
-    drawn: list[Path] = []
-    problem = problem_of(lambda: drawn.extend(draw_run(out)))
-    return ", ".join(map(str, drawn)) if problem is None else f"none: {problem}"
-
-
-def _summarize(out: Path, drawn: str, console: Console) -> None:
+def _summarize(out: Path, drawn: str) -> None:
     from neuralbayes.system.files import read_json
 
+    console = Console(highlight=False)
     result = read_json(out / "result.json")
     heading = (
         f"{result['images']:,} images, {result['steps']:,} updates, {result['seconds']:.0f} s, "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -108,7 +109,8 @@ class Normalization:
         if not 1 <= batch_size <= 65_536:
             raise ValueError(f"`batch_size` must be from 1 to 65536, got {batch_size}")
         sums = np.zeros((2, *source.shape), np.uint64)  # sums of the values and of their squares
-        with late_bar("mean and deviation", len(source), enabled=progress) as advance:
+        bar = late_bar("mean and deviation", len(source)) if progress else nullcontext(lambda amount: None)
+        with bar as advance:
             for start in range(0, len(source), batch_size):
                 batch = source.read(np.arange(start, min(start + batch_size, len(source))))
                 sums[0] += batch.sum(axis=0, dtype=np.uint32)  # 65,536 times 255 squared fits into 32 bits

@@ -216,11 +216,11 @@ def as_source(images: Any) -> ImageSource:
     """Convert `images`, in any form of :func:`neuralbayes.data.given.images_given`, to a source."""
     if isinstance(images, ImageSource):
         return images
+    if isinstance(images, np.ndarray):
+        return ArraySource(images)
     from neuralbayes.data.given import images_given
 
     found = images_given(images)
-    if found is None and isinstance(images, np.ndarray):
-        return ArraySource(images)  # reports what is wrong with it
     if found is None:
         raise TypeError(
             "`images` must be a folder, paths, PIL images, arrays, tensors, a data set, or have shape, len() and "

@@ -14,9 +14,9 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from neuralbayes.bayes import LOG_2
+from neuralbayes.clusters.accuracy import count_right
 from neuralbayes.data.toys import PAPER, Maker, make_ring, rotate_into
 from neuralbayes.estimators import ManifoldLabeler
-from neuralbayes.clusters.accuracy import count_right
 
 N_POINTS = 1200
 N_FEATURES = 512

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.optim.swa_utils import update_bn
 
 from neuralbayes.bayes import conditional_entropy, entropy, posterior, prior
 from neuralbayes.data.normalize import Normalization
@@ -51,7 +52,8 @@ class ImageEncoder(nn.Module):
     --------
     >>> import neuralbayes as nb
     >>> images = nb.datasets.load("digits").train.images[:40].repeat(3, axis=1).repeat(3, axis=2)  # of 24x24 pixels
-    >>> encoder = nb.baselines.random(images, nb.baselines.RandomConfig(encoder="tiny"), out="run")  # or nb.pretrain
+    >>> config = nb.PretrainConfig(encoder="tiny", epochs=1, batch_size=20, microbatch_size=20)
+    >>> encoder = nb.pretrain(images, config, out="run")
     >>> nb.ImageEncoder.load("run").features(images, "relu4").shape
     (40, 80)
     """
@@ -189,6 +191,34 @@ class ImageEncoder(nn.Module):
         return encoder.eval()
 
 
+def random_encoder(
+    like: ImageEncoder, images: ImageSource | NDArray[np.uint8], seed: int = 0, *, n_images: int = 1000
+) -> ImageEncoder:
+    """Create an encoder with the architecture and normalisation of `like` and random weights.
+
+    Parameters
+    ----------
+    like : ImageEncoder
+    images : ImageSource or ndarray of shape (n, H, W, C), uint8
+        Training images.
+    seed : int, default=0
+        With the seed of a pretraining, these are its initial weights.
+    n_images : int, default=1000
+        Number of images, taken from the beginning, over which the statistics of batch normalisation are averaged. Those
+        of a new layer, mean 0 and variance 1, would amount to no batch normalisation.
+    """
+    source = as_source(images)
+    if tuple(source.shape) != tuple(like.shape):
+        raise ValueError(f"`images` must have the shape {like.shape} of the encoder's images, got {source.shape}")
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        encoder = ImageEncoder(like.size, like.shape, like.normalization, like.batch_norm)
+    n = min(n_images, len(source))
+    parts = np.array_split(np.arange(n), max(1, n // 100))
+    update_bn((encoder.prepare(source.read(rows)) for rows in parts), encoder)
+    return encoder.eval()
+
+
 def flat_state(state: Tensor, max_size: int) -> Tensor:
     """Flatten a state to vectors, (n, C, H, W) -> (n, m), averaged over windows so that m <= max_size.
 
@@ -218,20 +248,11 @@ class StateUse:
     p_z: Tensor
     information: float
 
-    @property
-    def bound(self) -> float:
-        """log n_states, the upper bound of the information."""
-        return math.log(len(self.p_z))
-
-    @property
-    def n_dead(self) -> int:
-        """Number of dead states, with p(z) below a tenth of 1 / n_states."""
-        return int(is_dead(self.p_z).sum())
-
     def to_dict(self) -> dict[str, float]:
-        """A summary as JSON types."""
-        information, bound = round(self.information, 4), round(self.bound, 4)
-        return {"states": len(self.p_z), "information": information, "bound": bound, "dead": self.n_dead}
+        """A summary as JSON types: the number of states, of dead ones, I(x; z), and log n_states, its upper bound."""
+        n_states = len(self.p_z)
+        information, bound = round(self.information, 4), round(math.log(n_states), 4)
+        return {"states": n_states, "information": information, "bound": bound, "dead": int(is_dead(self.p_z).sum())}
 
 
 @torch.no_grad()
@@ -245,14 +266,16 @@ def state_use(encoder: ImageEncoder, source: ImageSource, n_images: int = 2048) 
     n = min(n_images, len(source))
     p_z: dict[str, Tensor] = {}
     h_zx = dict.fromkeys(STATES, 0.0)
-    with evaluation_mode(encoder):
-        for indices in np.array_split(np.arange(n), math.ceil(n / 256)):
-            share = len(indices) / n
-            for name, logits in states(encoder.prepare(source.read(indices)).to(device)).items():
-                p_zx = posterior(logits)
-                part = share * prior(p_zx)
-                p_z[name] = p_z[name] + part if name in p_z else part
-                h_zx[name] += share * float(conditional_entropy(p_zx))
+    was_training = encoder.training
+    encoder.eval()
+    for indices in np.array_split(np.arange(n), math.ceil(n / 256)):
+        share = len(indices) / n
+        for name, logits in states(encoder.prepare(source.read(indices)).to(device)).items():
+            p_zx = posterior(logits)
+            part = share * prior(p_zx)
+            p_z[name] = p_z[name] + part if name in p_z else part
+            h_zx[name] += share * float(conditional_entropy(p_zx))
+    encoder.train(was_training)
     return {
         name: StateUse(p.mean(dim=(1, 2)).cpu(), max(0.0, float(entropy(p, dim=0).mean()) - h_zx[name]))
         for name, p in p_z.items()

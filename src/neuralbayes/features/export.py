@@ -75,15 +75,15 @@ def export_encoder(encoder: ImageEncoder, path: str | Path, to: Format, *, state
     --------
     >>> import neuralbayes as nb
     >>> images = nb.datasets.load("digits").train.images[:40].repeat(3, axis=1).repeat(3, axis=2)  # of 24x24 pixels
-    >>> encoder = nb.baselines.random(images, nb.baselines.RandomConfig(encoder="tiny"))  # or nb.pretrain
-    >>> nb.export_encoder(encoder, "encoder.pt2", to="torch") < 1e-3
+    >>> config = nb.PretrainConfig(encoder="tiny", epochs=1, batch_size=20, microbatch_size=20)
+    >>> nb.export_encoder(nb.pretrain(images, config), "encoder.pt2", to="torch") < 1e-3
     True
     >>> torch.export.load("encoder.pt2").module()(torch.from_numpy(images)).shape
     torch.Size([40, 80])
     """
     network = FeatureNetwork(encoder, state)
     images = np.random.default_rng(0).integers(0, 256, (5, *encoder.shape), dtype=np.uint8)
-    expected = encoder.features(ArraySource(images, channels_first=False), state, max_size=MAX_FEATURES)
+    expected = encoder.features(ArraySource(images, channels_first=False), state)
     return export_network(
         network,
         images,

@@ -2,65 +2,58 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import repeat
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.lib import format as npy
 from numpy.typing import NDArray
+from pyarrow import csv, parquet
 
-from neuralbayes.data.sources import ImageSource, SubsetSource
+from neuralbayes.data.progress import late_bar
+from neuralbayes.data.sources import ImageSource, SubsetSource, as_source
 from neuralbayes.data.written import CLASS, FEATURE, INDEX, LABEL, PATH, parquet_metadata
-from neuralbayes.distributed.blocks import cut
-from neuralbayes.features.encoder import MAX_FEATURES, ImageEncoder
-from neuralbayes.system.devices import torch_device, working_copy
+from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.system.files import atomic_write
-from neuralbayes.training.progress import progress
 
-BLOCK = 1000  # images in memory at a time; whole batches, so that results do not depend on the split
-GROUP_BYTES = 2**26  # size of a Parquet row group: the writer keeps metadata of each in memory
 SUFFIXES = (".parquet", ".csv", ".npy")
-
-Beside = Mapping[str, Any]
-"""Additional columns by name: the names of images and their classes."""
 
 
 def write_features(
     encoder: ImageEncoder,
-    source: ImageSource,
+    images: ImageSource | NDArray[np.generic],
     path: str | Path,
     *,
     state: str = "relu4",
     labels: NDArray[np.int64] | None = None,
     class_names: Sequence[str] | None = None,
     names: Sequence[str] | None = None,
+    block_size: int = 4000,
     verbose: bool = False,
-    features: Iterable[NDArray[np.float32]] | None = None,
 ) -> tuple[int, int]:
-    """Write the features of all images to a file, in pieces and in order.
+    """Write the features of all images to a file, in order. The file is complete or is not there.
 
     Parameters
     ----------
     encoder : ImageEncoder
-    source : ImageSource
+    images : Images, ImageSource or ndarray of shape (n, H, W), (n, H, W, C) or (n, C, H, W)
     path : path
         ``.parquet`` and ``.csv`` have the columns "index", "path" if there are names, "label" if there are labels,
-        "class" if labels have names, and the features "f_0", "f_1", ..., which are the only columns that ``neuralbayes
-        label`` uses. ``.npy`` is an array (n_images, n_features) of float32; names and labels then go to a CSV file
-        next to it, such as ``features-rows.csv`` for ``features.npy``.
+        "class" if labels have names, and the features "f_0", "f_1", ..., the only ones that count when the file is
+        clustered. ``.npy`` is an array (n_images, n_features) of float32; names and labels then go to a CSV file next
+        to it, such as ``features-rows.csv`` for ``features.npy``.
     state : str, default="relu4"
     labels : ndarray of shape (n_images,), optional
     class_names : sequence of str, optional
         Names of the classes by number.
     names : sequence of str, optional
         Names of the images, for example their files.
+    block_size : int, default=4000
+        Number of images in memory at a time.
     verbose : bool, default=False
-    features : iterable of ndarrays of shape (n, n_features), optional
-        The features of all images, in order, if they were computed before, for example by the workers of ``neuralbayes
-        embed``. By default they are computed on the device of the encoder.
 
     Returns
     -------
@@ -69,33 +62,31 @@ def write_features(
     Examples
     --------
     >>> import neuralbayes as nb
-    >>> from neuralbayes.data.sources import ArraySource
     >>> images = nb.datasets.load("digits").train.images[:40].repeat(3, axis=1).repeat(3, axis=2)  # of 24x24 pixels
-    >>> encoder = nb.baselines.random(images, nb.baselines.RandomConfig(encoder="tiny"))  # or nb.pretrain
-    >>> nb.write_features(encoder, ArraySource(images), "features.npy")
+    >>> config = nb.PretrainConfig(encoder="tiny", epochs=1, batch_size=20, microbatch_size=20)
+    >>> nb.write_features(nb.pretrain(images, config), images, "features.npy")
     (40, 80)
     >>> np.load("features.npy", mmap_mode="r").dtype
     dtype('float32')
     """
     check_features_path(path)
-    path = Path(path)
-    blocks = _computed(encoder, source, state, verbose) if features is None else features
-    beside: dict[str, Any] = {} if names is None else {PATH: list(names)}
-    if labels is not None:
-        beside[LABEL] = labels
-        beside |= {} if class_names is None else {CLASS: [class_names[k] for k in labels]}
+    path, source = Path(path), as_source(images)
+    beside: dict[str, Any] = {INDEX: np.arange(len(source))}
+    beside |= {} if names is None else {PATH: pa.array(names, pa.string())}
+    beside |= {} if labels is None else {LABEL: labels}
+    if labels is not None and class_names is not None:
+        beside[CLASS] = pa.array([class_names[k] for k in labels], pa.string())
+    blocks = _blocks(encoder, source, state, block_size, verbose)
     with atomic_write(path) as temporary:
-        match path.suffix.lower():
-            case ".npy":
-                shape = _write_npy(temporary, blocks, len(source))
-            case ".csv":
-                shape = _write_csv(temporary, blocks, len(source), beside)
-            case _:
-                shape = _write_parquet(temporary, blocks, len(source), beside)
-        if path.suffix.lower() == ".npy" and beside:
-            with atomic_write(rows_file(path)) as rows:
-                _write_csv(rows, repeat(np.empty((len(source), 0), np.float32), 1), len(source), beside)
-    return shape
+        first = next(blocks)
+        if path.suffix.lower() == ".npy":
+            _write_array(temporary, chain([first], blocks), (len(source), first.shape[1]))
+            if len(beside) > 1:
+                with atomic_write(rows_file(path)) as rows:
+                    csv.write_csv(pa.table(beside), rows)
+        else:
+            _write_tables(temporary, chain([first], blocks), beside)
+    return len(source), first.shape[1]
 
 
 def rows_file(path: str | Path) -> Path:
@@ -109,86 +100,41 @@ def rows_file(path: str | Path) -> Path:
     return Path(path).with_name(f"{Path(path).stem}-rows.csv")
 
 
-def feature_block(model: tuple[ImageEncoder, str, str], images: ImageSource) -> NDArray[np.float32]:
-    """Compute the features of some images in a worker, with an encoder, a state and a device."""
-    encoder, state, device = model
-    return working_copy(encoder, torch_device(device)).features(images, state, max_size=MAX_FEATURES)
-
-
 def check_features_path(path: str | Path) -> None:
     """Raise unless `path` ends in .parquet, .csv or .npy."""
-    suffix = Path(path).suffix.lower()
-    if suffix not in SUFFIXES:
-        raise ValueError(f"features are written to {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}, got {str(path)!r}")
+    if Path(path).suffix.lower() not in SUFFIXES:
+        raise ValueError(f"`path` must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}, got {str(path)!r}")
 
 
-def _computed(encoder: ImageEncoder, source: ImageSource, state: str, verbose: bool) -> Iterator[NDArray[np.float32]]:
-    blocks = cut(len(source), BLOCK)
-    with progress(len(blocks), description="thousands of images", enabled=verbose) as display:
-        for rows in blocks:
-            part = SubsetSource(source, np.arange(rows.start, rows.stop))
-            features = encoder.features(part, state, max_size=MAX_FEATURES)
-            yield features
-            display.advance(samples=len(features))
+def _blocks(
+    encoder: ImageEncoder, source: ImageSource, state: str, block_size: int, verbose: bool
+) -> Iterator[NDArray[np.float32]]:
+    with late_bar("images", len(source), enabled=verbose) as advance:
+        for start in range(0, len(source), block_size):
+            rows = np.arange(start, min(start + block_size, len(source)))
+            yield encoder.features(SubsetSource(source, rows), state)
+            advance(len(rows))
 
 
-def _write_csv(path: Path, blocks: Iterable[NDArray[np.float32]], n_images: int, beside: Beside) -> tuple[int, int]:
-    n_features, start = 0, 0
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        for features in blocks:
-            if not start:
-                n_features = features.shape[1]
-                writer.writerow([INDEX, *beside, *(f"{FEATURE}_{i}" for i in range(n_features))])
-            for i, row in enumerate(features, start):
-                writer.writerow(
-                    [i, *(column[i] for column in beside.values()), *row]
-                )  # the shortest representation of float32
-            start += len(features)
-    return n_images, n_features
-
-
-def _write_npy(path: Path, blocks: Iterable[NDArray[np.float32]], n_images: int) -> tuple[int, int]:
-    shape = None
-    with open(path, "wb") as file:
-        for features in blocks:
-            if shape is None:
-                shape = n_images, features.shape[1]
-                description = npy.dtype_to_descr(features.dtype)
-                npy.write_array_header_1_0(file, {"descr": description, "fortran_order": False, "shape": shape})
-            file.write(np.ascontiguousarray(features).data)
-    return shape or (0, 0)
-
-
-def _write_parquet(
-    path: Path,
-    blocks: Iterable[NDArray[np.float32]],
-    n_images: int,
-    beside: Beside,
-) -> tuple[int, int]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
+def _write_tables(path: Path, blocks: Iterable[NDArray[np.float32]], beside: dict[str, Any]) -> None:
     writer: Any = None
-    group: list[Any] = []
-    n_features, start = 0, 0
-    try:
+    start = 0
+    for features in blocks:
+        columns = {name: values[start : start + len(features)] for name, values in beside.items()}
+        columns |= {f"{FEATURE}_{i}": column for i, column in enumerate(np.ascontiguousarray(features.T))}
+        table = pa.table(columns, metadata=parquet_metadata("embed", beside))
+        if writer is None and path.suffix.lower() == ".csv":
+            writer = csv.CSVWriter(path, table.schema)
+        elif writer is None:
+            writer = parquet.ParquetWriter(path, table.schema, use_dictionary=False)  # features rarely repeat
+        writer.write_table(table)
+        start += len(features)
+    writer.close()
+
+
+def _write_array(path: Path, blocks: Iterable[NDArray[np.float32]], shape: tuple[int, int]) -> None:
+    """Header and rows one after the other: on a full disk, a memory map would end in SIGBUS."""
+    with open(path, "wb") as file:
+        npy.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": shape})
         for features in blocks:
-            n_features = features.shape[1]
-            rows = slice(start, start + len(features))
-            columns: dict[str, Any] = {INDEX: np.arange(rows.start, rows.stop)}
-            for name, values in beside.items():
-                columns[name] = values[rows] if name == LABEL else pa.array(values[rows], pa.string())
-            metadata = parquet_metadata("embed", columns)
-            columns |= {f"{FEATURE}_{i}": column for i, column in enumerate(np.ascontiguousarray(features.T))}
-            group.append(pa.table(columns, metadata=metadata))
-            if writer is None:
-                writer = pq.ParquetWriter(path, group[0].schema, use_dictionary=False)  # values rarely repeat
-            if rows.stop == n_images or sum(table.nbytes for table in group) >= GROUP_BYTES:
-                writer.write_table(pa.concat_tables(group))
-                group = []
-            start = rows.stop
-    finally:
-        if writer is not None:
-            writer.close()
-    return n_images, n_features
+            file.write(np.ascontiguousarray(features, "<f4").data)

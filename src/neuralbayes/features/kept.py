@@ -11,12 +11,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from neuralbayes.data.progress import late_bar
 from neuralbayes.data.sources import ImageSource
-from neuralbayes.distributed.blocks import Blocks, cut, digest
-from neuralbayes.distributed.workers import Workers
 from neuralbayes.features.pretrained import PretrainedNetwork
 from neuralbayes.system.files import read_tensors, write_tensors
-from neuralbayes.training.progress import progress
 
 BLOCK = 256
 """Pictures or texts per computation."""
@@ -34,7 +32,7 @@ def kept_features(
 ) -> NDArray[np.float32]:
     """The features of all items, from the cache `path` or computed and added to it.
 
-    Each item is computed once, even if it occurs several times. After an interruption, the same call continues.
+    Each item is computed once, even if it occurs several times. After an error or Ctrl-C, the same call continues.
 
     Parameters
     ----------
@@ -54,45 +52,27 @@ def kept_features(
     """
     known, features = _kept(path, network.identity)
     place = {item.tobytes(): i for i, item in enumerate(known)}
-    new: list[int] = []
+    new: list[int] = []  # where each unknown item stands first
     for i, item in enumerate(items):
-        if place.setdefault(item.tobytes(), len(known) + len(new)) == len(known) + len(new):
+        if item.tobytes() not in place:
+            place[item.tobytes()] = len(known) + len(new)
             new.append(i)
-    if new:
-        found = _computed(network, read, np.array(new), items, path, verbose)
-        features = np.concatenate([features, found]) if len(known) else found
-        tensors = {
-            "items": torch.from_numpy(np.concatenate([known, items[new]])),
-            "features": torch.from_numpy(features),
-        }
-        write_tensors(path, tensors, {"network": network.identity})
-    return features[[place[item.tobytes()] for item in items]]
-
-
-def _computed(
-    network: PretrainedNetwork,
-    read: Callable[[NDArray[np.int64]], Any],
-    new: NDArray[np.int64],
-    items: Digests,
-    path: Path,
-    verbose: bool,
-) -> NDArray[np.float32]:
-    rows = cut(len(new), BLOCK)
-    job = {"network": network.identity, "items": digest([items[new].tobytes()])}
-    blocks = Blocks.begin(path, job, [part.stop - part.start for part in rows], force=True)
-    there = len(rows) - len(blocks.missing())
-    description = f"blocks of {network.kind} through {network.name}"
-    with progress(len(rows), description=description, completed=there, enabled=verbose) as display:
-        for n_items in blocks.fill(Workers(), features_of, network, lambda i: read(new[rows[i]])):
-            display.advance(samples=n_items)
-    features = np.concatenate(list(blocks))
-    blocks.remove()
-    return features
-
-
-def features_of(network: PretrainedNetwork, items: Any) -> NDArray[np.float32]:
-    """The features of some pictures or texts."""
-    return network(items)
+    found = [features] if len(known) else []
+    done = 0
+    try:
+        with late_bar(f"features of {network.name}", len(new), enabled=verbose) as advance:
+            for start in range(0, len(new), BLOCK):
+                rows = np.array(new[start : start + BLOCK])
+                found.append(network(read(rows)))
+                done += len(rows)
+                advance(len(rows))
+    finally:  # keep what was computed before an error or Ctrl-C
+        if done:
+            features = np.concatenate(found)
+            kept = {"items": np.concatenate([known, items[new[:done]]]), "features": features}
+            write_tensors(path, {name: torch.from_numpy(v) for name, v in kept.items()}, {"network": network.identity})
+    order = [place[item.tobytes()] for item in items]
+    return features if order == list(range(len(features))) else features[order]  # which would be a second copy
 
 
 def _kept(path: Path, identity: str) -> tuple[Digests, NDArray[np.float32]]:
@@ -120,22 +100,14 @@ def text_digests(texts: Iterable[str]) -> Digests:
 
 def file_digests(paths: Sequence[Path]) -> Digests:
     """Digests of the bytes of files: (n, 16)."""
-
-    def read() -> Iterable[bytes]:
-        for path in paths:
-            yield path.read_bytes()
-
-    return _stacked(read())
+    return _stacked(path.read_bytes() for path in paths)
 
 
 def image_digests(source: ImageSource) -> Digests:
     """Digests of the pixels of images: (n, 16)."""
-
-    def read() -> Iterable[bytes]:
-        for rows in cut(len(source), BLOCK):
-            yield from (image.tobytes() for image in source.read(np.arange(rows.start, rows.stop)))
-
-    return _stacked(read())
+    starts = range(0, len(source), BLOCK)
+    blocks = (source.read(np.arange(start, min(start + BLOCK, len(source)))) for start in starts)
+    return _stacked(image.tobytes() for block in blocks for image in block)
 
 
 def _stacked(contents: Iterable[bytes]) -> Digests:

@@ -2,8 +2,6 @@
 
 ==============================  ============================================================================
 ``timm:NAME``                   a network from timm; ``timm:local-dir:FOLDER`` loads weights from a folder
-``torchvision:NAME``            a network from torchvision, with its default weights
-``onnx:FILE``                   a network for pictures in an ONNX file
 ``sentence-transformers:NAME``  a network for texts, by its name or its folder
 ``file.py:function``            your own: uint8 pictures (n, H, W, 3), or a list of texts, to (n, n_features)
 ==============================  ============================================================================
@@ -13,7 +11,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -22,7 +21,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from neuralbayes.data.resizing import Interpolation, NetworkResizing
 from neuralbayes.system.code import named_object
@@ -30,11 +29,11 @@ from neuralbayes.system.devices import torch_device
 
 Kind = Literal["pictures", "texts"]
 
+KINDS: dict[str, Kind] = {"timm": "pictures", "sentence-transformers": "texts"}
+FORMS = ("timm:NAME", "sentence-transformers:NAME", "file.py:function")
+
 BATCH = 32
 """Number of pictures in a batch."""
-
-IMAGENET = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-"""Mean and standard deviation of the colours on ImageNet, which most networks expect."""
 
 SIDE = 224
 """Side of pictures in pixels if neither the network nor the user gives a size."""
@@ -56,8 +55,8 @@ class Preprocessing:
 
     size: tuple[int, int]
     resizing: NetworkResizing
-    mean: tuple[float, ...] = IMAGENET[0]
-    std: tuple[float, ...] = IMAGENET[1]
+    mean: tuple[float, ...] = (0.485, 0.456, 0.406)  # of ImageNet
+    std: tuple[float, ...] = (0.229, 0.224, 0.225)
 
     def __call__(self, pictures: NDArray[np.uint8]) -> Tensor:
         """Standardise pictures: uint8 (n, *size, 3) -> float32 (n, 3, *size)."""
@@ -128,122 +127,42 @@ def pretrained_network(
     >>> brightness.kind, brightness.preprocessing.size
     ('pictures', (224, 224))
     """
-    family, found, rest = name.partition(":")
-    if not found or not rest:
+    family, _, rest = name.partition(":")
+    if not rest:
         raise ValueError(f"`features` must be written as {', '.join(FORMS)} or be a .npy file, got {name!r}")
-    if family in FAMILIES:
-        of, load = FAMILIES[family]
-        if of != kind:
-            fitting = ", ".join(form for form, (other, _) in FAMILIES.items() if other == kind)
-            raise ValueError(f"{name} is a network for {of}, but the data are {kind}; use one of {fitting}")
-        return load(name, rest, size, torch_device(device))
+    of = KINDS.get(family, kind)
+    if of != kind:
+        raise ValueError(f"{name} is a network for {of}, but the data are {kind}; use one of {', '.join(FORMS)}")
+    if family == "timm":
+        return _timm(name, rest, size, torch_device(device))
+    if family == "sentence-transformers":
+        return _sentence_transformers(name, rest, torch_device(device))
     return _own(name, kind, size)
 
 
 def _timm(name: str, rest: str, size: tuple[int, int] | None, device: torch.device) -> PretrainedNetwork:
     timm = _import("timm", "vision")
-    try:
+    with _loading(name):
         network = timm.create_model(rest, pretrained=True, num_classes=0)
-    except Exception as error:
-        raise _not_loaded(name, error) from error
+    network = network.eval().requires_grad_(False).to(device)
     config = timm.data.resolve_model_data_config(network)
     side = size or tuple(config["input_size"][1:])
     scaled = (math.floor(side[0] / config["crop_pct"]), math.floor(side[1] / config["crop_pct"]))
-    how = _interpolation(config["interpolation"], "bicubic")
+    how: Interpolation = "bilinear" if config["interpolation"] == "bilinear" else "bicubic"
     resizing = NetworkResizing(scaled, how, squash=config.get("crop_mode") == "squash")
-    return _of_module(name, network, Preprocessing(side, resizing, config["mean"], config["std"]), device)
-
-
-def _torchvision(name: str, rest: str, size: tuple[int, int] | None, device: torch.device) -> PretrainedNetwork:
-    models = _import("torchvision", "vision").models
-    try:
-        weights = models.get_model_weights(rest).DEFAULT
-        network = models.get_model(rest, weights=weights)
-    except Exception as error:
-        raise _not_loaded(name, error) from error
-    without_classes(network)
-    steps = weights.transforms()
-    side = size or (steps.crop_size[0],) * 2
-    enlarged = steps.resize_size[0] / steps.crop_size[0]
-    scaled = (round(side[0] * enlarged), round(side[1] * enlarged))
-    how = _interpolation(steps.interpolation.value, "bilinear")
-    steps_before = Preprocessing(side, NetworkResizing(scaled, how), tuple(steps.mean), tuple(steps.std))
-    return _of_module(name, network, steps_before, device)
-
-
-def _interpolation(name: str, otherwise: Interpolation) -> Interpolation:
-    known: dict[str, Interpolation] = {"bilinear": "bilinear", "bicubic": "bicubic"}
-    return known.get(name, otherwise)
-
-
-def without_classes(network: nn.Module) -> None:
-    """Replace the last linear layer of a classifier by the identity, so the network returns the input of that layer.
-
-    Examples
-    --------
-    >>> network = nn.Sequential(nn.Linear(4, 3), nn.Linear(3, 1000))
-    >>> without_classes(network)
-    >>> network(torch.ones(1, 4)).shape
-    torch.Size([1, 3])
-    """
-    layers = [path for path, module in network.named_modules() if isinstance(module, nn.Linear)]
-    if not layers:
-        raise ValueError(
-            f"`network` must end in a linear layer, got {type(network).__name__} without one; use timm:NAME, or your "
-            "own function (file.py:function)"
-        )
-    parent, _, child = layers[-1].rpartition(".")
-    setattr(network.get_submodule(parent), child, nn.Identity())
-
-
-def _of_module(name: str, network: nn.Module, preprocessing: Preprocessing, device: torch.device) -> PretrainedNetwork:
-    network = network.eval().requires_grad_(False).to(device)
+    preprocessing = Preprocessing(side, resizing, config["mean"], config["std"])
 
     def compute(pictures: NDArray[np.uint8]) -> Tensor:
         parts = [pictures[start : start + BATCH] for start in range(0, len(pictures), BATCH)]
         return torch.cat([network(preprocessing(part).to(device)).flatten(1).float().cpu() for part in parts])
 
-    identity = digest_of(network.state_dict(), preprocessing)
-    return PretrainedNetwork(name, "pictures", identity, compute, preprocessing)
+    return PretrainedNetwork(name, "pictures", digest_of(network.state_dict(), preprocessing), compute, preprocessing)
 
 
-def _onnx(name: str, rest: str, size: tuple[int, int] | None, device: torch.device) -> PretrainedNetwork:
-    path = Path(rest).expanduser()
-    if not path.is_file():
-        raise FileNotFoundError(f"`features` must name an ONNX file that exists, got {name!r}")
-    runtime = _import("onnxruntime", "export")
-    there = runtime.get_available_providers() if device.type == "cuda" else ()
-    providers = [name for name in ("CUDAExecutionProvider",) if name in there] + ["CPUExecutionProvider"]
-    try:
-        session = runtime.InferenceSession(str(path), providers=providers)
-    except Exception as error:
-        raise ValueError(f"{path} is not an ONNX network that can be run ({error})") from error
-    if len(session.get_inputs()) != 1:
-        raise ValueError(f"{path} must have one input, the pictures, got {len(session.get_inputs())}")
-    given = session.get_inputs()[0]
-    raw = given.type == "tensor(uint8)"  # raw pictures (n, H, W, 3), as in files that `export` writes
-    sides = [side if isinstance(side, int) else None for side in (given.shape[1:3] if raw else given.shape[2:4])]
-    wanted = size or (sides[0] or SIDE, sides[1] or SIDE)
-    preprocessing = Preprocessing(wanted, NetworkResizing(wanted))
-
-    def compute(pictures: NDArray[np.uint8]) -> NDArray[np.float32]:
-        parts = [pictures[start : start + BATCH] for start in range(0, len(pictures), BATCH)]
-        found = [session.run(None, {given.name: x if raw else preprocessing(x).numpy()})[0] for x in parts]
-        return np.concatenate(found).reshape(len(pictures), -1)
-
-    with open(path, "rb") as file:
-        weights = hashlib.file_digest(file, "blake2b").hexdigest()
-    return PretrainedNetwork(name, "pictures", digest_of({}, (weights, preprocessing)), compute, preprocessing)
-
-
-def _sentence_transformers(
-    name: str, rest: str, size: tuple[int, int] | None, device: torch.device
-) -> PretrainedNetwork:
+def _sentence_transformers(name: str, rest: str, device: torch.device) -> PretrainedNetwork:
     library = _import("sentence_transformers", "text")
-    try:
+    with _loading(name):
         network = library.SentenceTransformer(rest, device=str(device), trust_remote_code=False)
-    except Exception as error:
-        raise _not_loaded(name, error) from error
 
     def compute(texts: list[str]) -> NDArray[np.float32]:
         found: NDArray[np.float32] = network.encode(texts, show_progress_bar=False, convert_to_numpy=True)
@@ -281,18 +200,13 @@ def _import(module: str, extra: str) -> Any:
         raise ImportError(f"these features need {package}: pip install 'neuralbayes[{extra}]'") from error
 
 
-def _not_loaded(name: str, error: Exception) -> ValueError:
-    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-    return ValueError(
-        f"{name} cannot be loaded: {reason}. Check the name; without internet access, download its weights first, or "
-        "give their folder or file"
-    )
-
-
-FAMILIES: dict[str, tuple[Kind, Callable[..., PretrainedNetwork]]] = {
-    "timm": ("pictures", _timm),
-    "torchvision": ("pictures", _torchvision),
-    "onnx": ("pictures", _onnx),
-    "sentence-transformers": ("texts", _sentence_transformers),
-}
-FORMS = ("timm:NAME", "torchvision:NAME", "onnx:FILE", "sentence-transformers:NAME", "file.py:function")
+@contextmanager
+def _loading(name: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ValueError(
+            f"{name} cannot be loaded: {reason}. Check the name; without internet access, download its weights first, "
+            "or give their folder or file"
+        ) from error

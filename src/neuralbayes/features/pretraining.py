@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -21,21 +22,16 @@ from neuralbayes.data.normalize import Normalization, Per
 from neuralbayes.data.sources import as_source
 from neuralbayes.distributed import default_fabric, rank_zero_result
 from neuralbayes.features.encoder import STATES, WIDTHS, ImageEncoder, is_dead, state_use
-from neuralbayes.gradients.exact import Marginal
+from neuralbayes.gradients.exact import Marginal, backward
 from neuralbayes.networks.hidden import HiddenStates
 from neuralbayes.objectives import MIM, Objective, Smoothness, WeightedSum
 from neuralbayes.objectives.description import described
 from neuralbayes.system.files import write_json, write_tensors
-from neuralbayes.system.limits import peak_memory
-from neuralbayes.training.batches import batches_for
+from neuralbayes.training.batches import batches_for, check_integer
 from neuralbayes.training.callbacks import Callback, EarlyStopping, StopOnNaN, TrainingState, WarnOnCollapse
-from neuralbayes.training.checks import check_integer
-from neuralbayes.training.fit import objective_step
-from neuralbayes.training.inference import evaluation_mode
-from neuralbayes.training.loop import train
+from neuralbayes.training.loop import cosine, train
 from neuralbayes.training.rng import noise_of_rank, seeded_globally
 from neuralbayes.training.run_folder import open_run
-from neuralbayes.training.schedule import constant, cosine
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -211,15 +207,27 @@ def pretrain(
     >>> encoder.features(images).shape
     (40, 80)
     """
-    config = _config(config) if epochs is None else replace(_config(config), epochs=epochs)
+    if isinstance(config, str):
+        if config not in PRESETS:
+            raise ValueError(f"`config` must be a PretrainConfig or one of {sorted(PRESETS)}, got {config!r}")
+        config = PRESETS[config]
+    config = config if epochs is None else replace(config, epochs=epochs)
     fabric = default_fabric(device=device) if fabric is None else fabric
-    settings = asdict(config) | {"precision": _precision(fabric, config.beta)}
+    precision = str(fabric.strategy.precision.precision)
+    if precision == "bf16-mixed" and config.beta > 0:
+        raise ValueError(
+            f"`fabric` must have precision '32-true' if beta is not 0, got 'bf16-mixed' with beta {config.beta!r}: R_c "
+            "is a small difference of two passes, which bfloat16 rounds away"
+        )
+    if objective is not None and not isinstance(objective, Objective | WeightedSum):
+        raise TypeError(f"`objective` must be an Objective or a WeightedSum, got {type(objective).__name__}")
+    settings = asdict(config) | {"precision": precision}
     settings |= {} if objective is None else {"objective": described(objective)}
     # Copy, so that a running p(z) does not leak into the next run.
     objective = MIM(config.alpha, config.version) if objective is None else copy.deepcopy(objective)
     folder = None if out is None else Path(out)
     source = as_source(images)
-    guard, clock = WarnOnCollapse(ADVICE), _Clock()
+    guard = WarnOnCollapse(ADVICE)
     stopping = [] if config.patience is None else [EarlyStopping(patience=config.patience)]
 
     with seeded_globally(config.seed):
@@ -230,20 +238,24 @@ def pretrain(
         states = HiddenStates(encoder.network, STATES, config.scales)
         fabric.to_device(states)
         watch = _Watch(states, encoder.prepare(source.read(np.arange(min(WATCHED, len(source))))))
-        gradients = objective_step(
-            objective,
-            microbatch_size=config.microbatch_size,
-            marginal=config.marginal,
-            smoothness=Smoothness(config.beta, scale=config.noise_scale, fraction=config.smooth_fraction),
-            recompute=config.recompute,
-        )
+        smoothness = Smoothness(config.beta, scale=config.noise_scale, fraction=config.smooth_fraction)
+        microbatch_size = -(-config.microbatch_size // fabric.world_size)
 
         def fetch(indices: Tensor) -> Tensor:
             batch = source.read(indices.numpy())
-            return encoder.prepare(_augmented(batch) if config.augment else batch)
+            return encoder.prepare(augmented(batch) if config.augment else batch)
 
         def step(network: nn.Module, batch: Tensor) -> Mapping[str, float | Tensor]:
-            return {**gradients(network, batch), **watch.latest}
+            loss = backward(
+                objective,
+                network,
+                batch,
+                microbatch_size=microbatch_size,
+                marginal=config.marginal,
+                smoothness=smoothness,
+                recompute=config.recompute,
+            )
+            return {"loss": loss, **watch.latest}
 
         if folder is not None:  # only after all settings and images have been checked
             rank_zero_result(fabric, lambda: open_run(folder, "mim", settings))
@@ -256,9 +268,9 @@ def pretrain(
                 optimizer=torch.optim.Adam(
                     states.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay
                 ),
-                schedule=cosine(warmup=0.02) if config.schedule == "cosine" else constant,
+                schedule=cosine(warmup=0.02) if config.schedule == "cosine" else None,
                 max_epochs=config.epochs,
-                callbacks=(StopOnNaN(), clock, watch, guard, *callbacks, *stopping),
+                callbacks=(StopOnNaN(), watch, guard, *callbacks, *stopping),
                 stateful={"objective": objective},
                 run_dir=folder,
                 log_every=20,
@@ -270,100 +282,69 @@ def pretrain(
             use = state_use(encoder, source)
             write_tensors(folder / "states.safetensors", {name: layer.p_z for name, layer in use.items()}, {})
             encoder.save(folder)
-            layers = {name: layer.to_dict() for name, layer in use.items()}
-            result = _result(settings, state, clock.seconds, len(source), fabric.world_size)
-            write_json(folder / "result.json", {**result, "layers": layers, "warnings": list(guard.messages.values())})
+            seen = state.epoch * len(source) + state.step % state.steps_per_epoch * config.batch_size
+            result = {
+                "method": "mim",
+                "config": settings,
+                **_peak_memory(),
+                "versions": {"neuralbayes": version("neuralbayes"), "torch": torch.__version__},
+                "images": len(source),
+                "processes": fabric.world_size,
+                "steps": state.step,
+                "ended": "early stop" if state.step < state.total_steps else "epochs",
+                "stop_reason": state.stop_reason,
+                "seconds": round(watch.seconds, 1),
+                "images_per_second": round(seen / max(watch.seconds, 1e-3), 1),
+                "metrics": state.history[-1] if state.history else {},
+                "layers": {name: layer.to_dict() for name, layer in use.items()},
+                "warnings": list(guard.messages.values()),
+            }
+            write_json(folder / "result.json", result)
     return encoder
 
 
-def _config(config: PretrainConfig | str) -> PretrainConfig:
-    if isinstance(config, PretrainConfig):
-        return config
-    if config not in PRESETS:
-        raise ValueError(f"`config` must be a PretrainConfig or one of {sorted(PRESETS)}, got {config!r}")
-    return PRESETS[config]
+def _peak_memory() -> dict[str, int]:
+    try:
+        import resource
+    except ImportError:  # Windows
+        return {}
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return {"peak_memory_mb": round(peak / (1024 if sys.platform == "linux" else 1024**2))}
 
 
-def _precision(fabric: Fabric, beta: float) -> str:
-    precision = str(fabric.strategy.precision.precision)
-    if precision == "bf16-mixed" and beta > 0:
-        raise ValueError(
-            f"`fabric` must have precision '32-true' if beta is not 0, got 'bf16-mixed' with beta {beta!r}: R_c is a "
-            "small difference of two passes, which bfloat16 rounds away"
-        )
-    return precision
+class _Watch(Callback):
+    """Seconds of training, and every 20 steps the information and dead states of each hidden state on a few images."""
 
-
-def _result(
-    settings: Mapping[str, Any], state: TrainingState, seconds: float, n_images: int, n_processes: int
-) -> dict[str, Any]:
-    """The content of result.json: settings, time, memory and versions."""
-    seen = state.epoch * n_images + state.step % state.steps_per_epoch * settings["batch_size"]
-    return {
-        "method": "mim",
-        "config": dict(settings),
-        **peak_memory(),
-        "versions": {"neuralbayes": version("neuralbayes"), "torch": torch.__version__},
-        "images": n_images,
-        "processes": n_processes,
-        "steps": state.step,
-        "ended": "early stop" if state.step < state.total_steps else "epochs",
-        "stop_reason": state.stop_reason,
-        "seconds": round(seconds, 1),
-        "images_per_second": round(seen / max(seconds, 1e-3), 1),
-        "metrics": state.history[-1] if state.history else {},
-    }
-
-
-class _Clock(Callback):
-    """Seconds of training, including those before an interruption."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
+    def __init__(self, states: HiddenStates, images: Tensor) -> None:
+        self.latest: dict[str, float] = {}
+        self.seconds = 0.0  # including those before an interruption
         self._last = time.perf_counter()
+        self._states = states
+        self._images = images
 
+    @torch.no_grad()
     def on_step_end(self, state: TrainingState, metrics: Mapping[str, float]) -> None:
         now = time.perf_counter()
         self.seconds += now - self._last
         self._last = now
-
-    def state_dict(self) -> dict[str, Any]:
-        return {"seconds": self.seconds}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        self.seconds, self._last = state["seconds"], time.perf_counter()
-
-
-class _Watch(Callback):
-    """Information and dead states of each hidden state on a few images, every 20 steps."""
-
-    def __init__(self, states: HiddenStates, images: Tensor) -> None:
-        self.latest: dict[str, float] = {}
-        self._states = states
-        self._images = images
-
-    def on_step_end(self, state: TrainingState, metrics: Mapping[str, float]) -> None:
-        if state.step % 20 == 1 or not self.latest:
-            self.measure()
-
-    def state_dict(self) -> dict[str, Any]:
-        return dict(self.latest)
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        self.latest = dict(state)
-
-    @torch.no_grad()
-    def measure(self) -> None:
+        if self.latest and state.step % 20 != 1:
+            return
         self._images = self._images.to(next(self._states.parameters()).device)
-        with evaluation_mode(self._states):
-            outputs = self._states(self._images)
+        outputs = self._states.eval()(self._images)  # the loop puts it back into training mode
         for name in STATES:
             p_zx = posterior(outputs[name])
             self.latest[f"mi/{name}"] = float(mutual_information(p_zx))
             self.latest[f"dead/{name}"] = float(is_dead(prior(p_zx).mean(dim=(1, 2))).float().mean())
 
+    def state_dict(self) -> dict[str, Any]:
+        return {"latest": dict(self.latest), "seconds": self.seconds}
 
-def _augmented(batch: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self.latest, self.seconds = dict(state["latest"]), state["seconds"]
+        self._last = time.perf_counter()
+
+
+def augmented(batch: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Flip half of the images and shift each by up to an eighth of its width, repeating the edges."""
     n, height, width, _ = batch.shape
     reach = width // 8

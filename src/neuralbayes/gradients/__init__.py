@@ -1,4 +1,4 @@
-"""The gradient of any objective over a batch of any size."""
+"""The gradient of any objective over any batch: exact, except through batch normalisation in training mode."""
 
 from neuralbayes.gradients.exact import backward
 

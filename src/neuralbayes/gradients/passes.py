@@ -250,11 +250,11 @@ class Passed:
             if slope is not None and result.requires_grad
         ]
 
-    def backward(self, lazy: bool) -> Tensor:
+    def backward(self) -> Tensor:
         """Add the gradient to the parameters, and return the value of the sample terms and of the penalty.
 
-        The gradient of an output is computed at once or, if `lazy`, when the backward pass reaches it. The clean pass
-        runs first if possible, so that its activations are freed before the perturbed pass recomputes its own.
+        The gradient of an output is computed when the backward pass reaches it, and the clean pass runs first if
+        possible: few gradients and activations are then in memory at a time.
         """
         values = [self.penalty]
 
@@ -268,7 +268,7 @@ class Passed:
             term, (output, slope) = self.terms.pop(), self._clean.pop()
             if slope is None:  # an expanded 0, so that nothing of the size of the output is kept
                 slope = output.new_zeros(()).expand_as(output)
-            if lazy and output.grad_fn is not None:
+            if output.grad_fn is not None:
                 output.register_hook(partial(with_term, term))  # type: ignore[no-untyped-call]
             else:
                 slope = with_term(term, slope)

@@ -65,18 +65,12 @@ class HiddenStates(nn.Module):
 
     def last_state(self, x: Tensor) -> Tensor:
         """The last of the states that a call returns, without keeping the others: (n_samples, channels, *spatial)."""
-        last = (-1, x)
-
-        def record(name: str, output: Tensor) -> None:
-            nonlocal last
-            places = [(self._order.index((name, scale)), scale) for scale in self._scales_of(output)]
-            place, scale = max(places, default=(-1, 1))
-            if place >= last[0]:
-                last = place, _average_pool(output, scale)
-
-        with self._recorded(record):
+        states: dict[str, Tensor] = {}
+        with self._recorded(states.__setitem__):
             self.network(x)
-        return last[1]
+        found = ((name, scale) for name, scale in reversed(self._order) if scale in self._scales_of(states[name]))
+        name, scale = next(found)
+        return _average_pool(states[name], scale)
 
     def _scales_of(self, state: Tensor) -> list[int]:
         return [scale for scale in self.scales if scale == 1 or state.ndim == 4]

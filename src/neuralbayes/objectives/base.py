@@ -83,7 +83,8 @@ class Objective(nn.Module):
 
     A subclass implements :math:`\varphi` as `sample_term` and, optionally, :math:`\psi` as `prior_term`; p(x|z)/p(x) is
     ``p_zx / p_z``. Call an objective on logits to get a scalar with the gradient of that batch. Use
-    :func:`neuralbayes.backward` to get the exact gradient of a batch of any size.
+    :func:`neuralbayes.backward` to get the exact gradient of a batch of any size (except through batch normalisation in
+    training mode).
 
     The values of both tensors lie strictly inside (0, 1), so logarithms, quotients and their gradients stay finite even
     if one state is dead or takes all samples.
@@ -177,8 +178,9 @@ class Objective(nn.Module):
         return value.mean()
 
     def check_logits(self, logits: Tensor) -> None:
-        """Warn if the first logits are probabilities: a network may end in a softmax, but rarely should."""
-        if self._logits_checked or not len(logits):
+        """Raise if logits have a wrong shape, and warn once if they are probabilities, which the softmax would blur."""
+        check_states(logits, "logits")
+        if self._logits_checked:
             return
         self._logits_checked = True
         some = logits[:8].detach().float()
@@ -197,16 +199,17 @@ class Objective(nn.Module):
         """
         if self._independence_checked:
             return
-        self._independence_checked = True
         noise = torch.randn(4, *logits.shape[1:], generator=torch.Generator().manual_seed(0))
         p_zx = interior_posterior(2.0 * noise.to(logits))
         p_z = prior(p_zx)
         devices = [logits.device] if logits.device.type == "cuda" else []
         with torch.no_grad(), torch.random.fork_rng(devices=devices):
             whole, again = (self.per_sample(p_zx, p_z) for _ in range(2))
-            halves = torch.cat([self.per_sample(half, p_z) for half in p_zx.split(2)])
+            halves = torch.cat([self.per_sample(half, p_z) for half in torch.split(p_zx, 2)])
         largest = float(whole.abs().max())
-        if torch.equal(whole, again) and not torch.allclose(whole, halves, rtol=1e-4, atol=1e-4 * largest):
+        coupled = torch.equal(whole, again) and not torch.allclose(whole, halves, rtol=1e-4, atol=1e-4 * largest)
+        self._independence_checked = not coupled
+        if coupled:
             raise ValueError(
                 f"`{type(self).__name__}.sample_term` must give each sample a term that does not depend on other "
                 "samples, got other terms for a batch than for its halves. Use `p_z` instead of a mean over `p_zx`, "

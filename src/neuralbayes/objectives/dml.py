@@ -1,4 +1,4 @@
-"""Disjoint manifold labelling (section 4 and appendix E of the paper), with terms that avoid very unequal states."""
+"""Disjoint manifold labelling (section 4 and appendix G of the paper), with terms that avoid very unequal states."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class DML(Objective):
 
     Notes
     -----
-    Theorem 3 uses the sum over k, without the 1/K of Eq. 63, and the authors' code uses twice the mean. This class uses
+    Theorem 3 uses the sum over k, without the 1/K of Eq. 64, and the authors' code uses twice the mean. This class uses
     the mean, so `beta` has the same meaning for any K. Without the smoothness term R_c, any sharp partition that the
     network can represent is optimal, so combine it with :class:`Smoothness`.
 

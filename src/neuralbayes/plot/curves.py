@@ -119,7 +119,7 @@ class CurvesDisplay(Display):
         legend: Legend = "outside",
     ) -> Self:
         """Draw the metrics.jsonl in the folder of a run; parameters as in :meth:`from_metrics`."""
-        from neuralbayes.training.metrics import read_metrics
+        from neuralbayes.training.run_folder import read_metrics
 
         folder = Path(folder)
         if not (folder / "metrics.jsonl").is_file():

@@ -16,7 +16,7 @@ from neuralbayes.plot.filters import FiltersDisplay
 from neuralbayes.plot.states import DEAD, StatesDisplay
 from neuralbayes.plot.style import new_picture, save_picture, state_color
 from neuralbayes.system.files import read_tensors
-from neuralbayes.training.metrics import read_metrics
+from neuralbayes.training.run_folder import read_metrics
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

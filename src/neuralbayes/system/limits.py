@@ -1,9 +1,8 @@
-"""Available memory, limits of a container or batch system, and peak memory of this process."""
+"""Available memory, and limits of a container or batch system."""
 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -65,16 +64,6 @@ def memory_limit(root: Path = CGROUPS, group: str | None = None) -> tuple[int, i
             if limit.isdecimal() and used.isdecimal():
                 found.append((int(limit), int(used)))
     return min(found, default=None)
-
-
-def peak_memory() -> dict[str, int]:
-    """Peak memory of this process as ``{"peak_memory_mb": ...}``; empty if unknown."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        return {}
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return {"peak_memory_mb": round(peak / (1024 if sys.platform == "linux" else 1024**2))}
 
 
 def system_file(path: Path) -> str:

@@ -7,8 +7,7 @@ from .callbacks import WarnOnCollapse as WarnOnCollapse
 from .checkpoint import load_checkpoint as load_checkpoint
 from .checkpoint import read_checkpoint as read_checkpoint
 from .checkpoint import save_checkpoint as save_checkpoint
+from .loop import cosine as cosine
 from .loop import train as train
-from .metrics import read_metrics as read_metrics
 from .progress import progress as progress
-from .schedule import constant as constant
-from .schedule import cosine as cosine
+from .run_folder import read_metrics as read_metrics

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from numbers import Integral
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-
-from neuralbayes.training.checks import check_integer
 
 
 @dataclass(frozen=True)
@@ -70,9 +70,7 @@ class Batches:
 
 
 def batches_for(n_samples: int, batch_size: int, *, seed: int = 0, drop_last: bool = False) -> Batches:
-    """Batches for networks with batch normalisation: a last batch with a single sample is skipped.
-
-    A single sample has no batch statistics.
+    """Batches without a last one of a single sample, which has no batch statistics.
 
     Examples
     --------
@@ -81,6 +79,15 @@ def batches_for(n_samples: int, batch_size: int, *, seed: int = 0, drop_last: bo
     """
     single = n_samples > batch_size and n_samples % batch_size == 1
     return Batches(n_samples, batch_size, seed=seed, drop_last=drop_last or single)
+
+
+def check_integer(name: str, value: Any, minimum: int) -> int:
+    """Return `value` as an int of at least `minimum`, or raise an error that names it."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"`{name}` must be an integer, got {value!r}")
+    if value < minimum:
+        raise ValueError(f"`{name}` must be at least {minimum}, got {value}")
+    return int(value)
 
 
 @lru_cache(maxsize=1)  # consecutive steps of an epoch share one order

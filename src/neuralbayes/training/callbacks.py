@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from neuralbayes.training.checks import check_integer, check_number
+from neuralbayes.training.batches import check_integer
 
 
 @dataclass
@@ -26,7 +26,7 @@ class TrainingState:
     steps_per_epoch, total_steps : int
         Planned numbers; a callback may stop the run earlier.
     step : int
-        Number of updates. A step is also a position in the data; see `Batches`.
+        Number of updates.
     stop_reason : str or None
         Why a callback stopped the run before `total_steps`.
     history : list of dict
@@ -35,13 +35,9 @@ class TrainingState:
     Examples
     --------
     >>> network = torch.nn.Linear(2, 3)
-    >>> optimizer = torch.optim.SGD(network.parameters())
-    >>> state = TrainingState(network, optimizer, steps_per_epoch=10, total_steps=50, step=25)
+    >>> state = TrainingState(network, torch.optim.SGD(network.parameters()), 10, total_steps=50, step=25)
     >>> state.epoch, state.finished
     (2, False)
-    >>> state.stop("good enough")
-    >>> state.finished
-    True
     """
 
     network: nn.Module
@@ -76,22 +72,15 @@ class Callback:
 
     Examples
     --------
-    >>> from neuralbayes.training import Batches, train
     >>> class StopBelow(Callback):
     ...     def on_epoch_end(self, state, metrics):
     ...         if metrics["loss"] < 0.01:
     ...             state.stop("good enough")
-    >>> network = torch.nn.Linear(1, 1)
-    >>> def step(network, batch):
-    ...     loss = (network(batch) - 3 * batch).square().mean()
-    ...     loss.backward()
-    ...     return {"loss": loss}
-    >>> state = train(
-    ...     network, step, Batches(64, 16), fetch=lambda indices: indices[:, None] / 64, max_epochs=99,
-    ...     optimizer=torch.optim.SGD(network.parameters(), lr=0.3), callbacks=[StopBelow()],
-    ... )
-    >>> state.stop_reason, state.history[-1]["loss"] < 0.01
-    ('good enough', True)
+    >>> network = torch.nn.Linear(2, 3)
+    >>> state = TrainingState(network, torch.optim.SGD(network.parameters()), 10, total_steps=50)
+    >>> StopBelow().on_epoch_end(state, {"loss": 0.001})
+    >>> state.stop_reason
+    'good enough'
     """
 
     def on_gradients(self, state: TrainingState, metrics: Mapping[str, float]) -> None:
@@ -108,9 +97,6 @@ class Callback:
         """
         return None
 
-    def on_log(self, state: TrainingState, line: Mapping[str, float]) -> None:
-        """Called after a line of metrics was written, which is also the last one in `state.history`; only on rank 0."""
-
     def state_dict(self) -> Mapping[str, Any]:
         """State for a checkpoint: numbers, strings, tensors and containers of them."""
         return {}
@@ -124,36 +110,20 @@ class StopOnNaN(Callback):
 
     It checks before the update, so the weights are still valid, and a run with a folder gets a checkpoint of the last
     valid step.
-
-    Examples
-    --------
-    >>> network = torch.nn.Linear(2, 3)
-    >>> optimizer = torch.optim.SGD(network.parameters())
-    >>> state = TrainingState(network, optimizer, steps_per_epoch=10, total_steps=50)
-    >>> StopOnNaN().on_gradients(state, {"loss": math.nan})
-    Traceback (most recent call last):
-    ...
-    FloatingPointError: metric 'loss' is nan at step 1; the weights are those of step 0. ...
     """
 
     def on_gradients(self, state: TrainingState, metrics: Mapping[str, float]) -> None:
         bad = [f"metric {name!r} is {value}" for name, value in metrics.items() if not math.isfinite(value)]
-        if not bad:
-            bad = self._bad_gradients(state)
+        gradients = {n: p.grad for n, p in state.network.named_parameters() if p.grad is not None}
+        # First one number for all parameters: checking each would wait for the device each time.
+        if not bad and not torch.nn.utils.get_total_norm(gradients.values()).isfinite():
+            names = [name for name, gradient in gradients.items() if not gradient.isfinite().all()]
+            bad = [f"the gradient of {name!r} is not finite" for name in names] or ["the gradient norm is infinite"]
         if bad:
             raise FloatingPointError(
                 f"{bad[0]} at step {state.step + 1}; the weights are those of step {state.step}. "
                 "A smaller learning rate or `clip_norm` may help"
             )
-
-    @staticmethod
-    def _bad_gradients(state: TrainingState) -> list[str]:
-        gradients = {n: p.grad for n, p in state.network.named_parameters() if p.grad is not None}
-        # First one number for all parameters: checking each would wait for the device each time.
-        if torch.nn.utils.get_total_norm(gradients.values()).isfinite():
-            return []
-        names = [name for name, gradient in gradients.items() if not gradient.isfinite().all()]
-        return [f"the gradient of {name!r} is not finite" for name in names] or ["the gradient norm is infinite"]
 
 
 class EarlyStopping(Callback):
@@ -165,23 +135,13 @@ class EarlyStopping(Callback):
         Name of the metric, as the mean over an epoch or as returned by an earlier callback.
     patience : int, default=5
         Number of epochs without improvement after which to stop.
-    min_delta : float, default=0.0
-        Minimum improvement over the best value so far.
     mode : {"min", "max"}, default="min"
         Whether smaller or larger is better. NaN is never an improvement.
-
-    Attributes
-    ----------
-    best : float or None
-        The best value so far.
-    n_bad_epochs : int
-        Epochs since the best value.
 
     Examples
     --------
     >>> network = torch.nn.Linear(2, 3)
-    >>> optimizer = torch.optim.SGD(network.parameters())
-    >>> state = TrainingState(network, optimizer, steps_per_epoch=10, total_steps=50)
+    >>> state = TrainingState(network, torch.optim.SGD(network.parameters()), 10, total_steps=50)
     >>> stopping = EarlyStopping(patience=2)
     >>> for loss in (3.0, 2.0, 2.5, 2.1):
     ...     stopping.on_epoch_end(state, {"loss": loss})
@@ -189,39 +149,26 @@ class EarlyStopping(Callback):
     'loss did not improve on 2.0 in 2 epochs'
     """
 
-    def __init__(
-        self,
-        monitor: str = "loss",
-        *,
-        patience: int = 5,
-        min_delta: float = 0.0,
-        mode: Literal["min", "max"] = "min",
-    ) -> None:
+    def __init__(self, monitor: str = "loss", *, patience: int = 5, mode: Literal["min", "max"] = "min") -> None:
         if mode not in ("min", "max"):
             raise ValueError(f"`mode` must be 'min' or 'max', got {mode!r}")
         self.monitor = monitor
         self.patience = check_integer("patience", patience, 1)
-        self.min_delta = check_number("min_delta", min_delta, low=0)
         self.mode = mode
-        self.best: float | None = None
+        self.best = math.nan
         self.n_bad_epochs = 0
 
     def on_epoch_end(self, state: TrainingState, metrics: Mapping[str, float]) -> None:
         if self.monitor not in metrics:
             raise ValueError(f"`monitor` must be one of the metrics {sorted(metrics)}, got {self.monitor!r}")
         value = metrics[self.monitor]
-        if self._improves(value):
+        improves = value < self.best if self.mode == "min" else value > self.best
+        if improves or (math.isnan(self.best) and not math.isnan(value)):
             self.best, self.n_bad_epochs = value, 0
             return
         self.n_bad_epochs += 1
         if self.n_bad_epochs >= self.patience:
             state.stop(f"{self.monitor} did not improve on {self.best} in {self.patience} epochs")
-
-    def _improves(self, value: float) -> bool:
-        if self.best is None:
-            return not math.isnan(value)
-        gain = self.best - value if self.mode == "min" else value - self.best
-        return gain > self.min_delta
 
     def state_dict(self) -> Mapping[str, Any]:
         return {"best": self.best, "n_bad_epochs": self.n_bad_epochs}
@@ -234,7 +181,7 @@ class WarnOnCollapse(Callback):
     """Warn once per layer if a layer has collapsed and does not recover.
 
     It uses two metrics: ``mi/LAYER``, the mutual information in nats, and ``dead/LAYER``, the fraction of states with
-    almost no mass. Layers without these metrics are ignored.
+    almost no mass. A layer has collapsed below `MIN_INFORMATION` nats or above a fraction of `MAX_DEAD`.
 
     Parameters
     ----------
@@ -242,47 +189,29 @@ class WarnOnCollapse(Callback):
         Last sentence of the warning, with suggestions.
     steps : int, default=100
         Number of consecutive steps after which a collapsed layer is reported. Many layers are collapsed at the start.
-    min_information : float, default=0.01
-        Information in nats below which a layer counts as collapsed.
-    max_dead : float in [0, 1], default=0.9
-        Fraction of dead states above which a layer counts as collapsed.
 
     Attributes
     ----------
     messages : dict of str to str
         The warnings so far, by layer.
-
-    Examples
-    --------
-    >>> network = torch.nn.Linear(2, 3)
-    >>> optimizer = torch.optim.SGD(network.parameters())
-    >>> state = TrainingState(network, optimizer, steps_per_epoch=10, total_steps=50, step=7)
-    >>> guard = WarnOnCollapse("Try a larger alpha.", steps=2)
-    >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("ignore")
-    ...     for _ in range(2):
-    ...         guard.on_step_end(state, {"mi/relu1": 0.002, "mi/relu2": 1.4})
-    >>> guard.messages
-    {'relu1': 'relu1 has carried less than 0.01 nats about its input for 2 steps, up to step 7: ... a larger alpha.'}
     """
 
-    def __init__(
-        self, advice: str = "", *, steps: int = 100, min_information: float = 0.01, max_dead: float = 0.9
-    ) -> None:
+    MIN_INFORMATION = 0.01
+    MAX_DEAD = 0.9
+
+    def __init__(self, advice: str = "", *, steps: int = 100) -> None:
         self.advice = advice
         self.steps = check_integer("steps", steps, 1)
-        self.min_information = check_number("min_information", min_information, low=0)
-        self.max_dead = check_number("max_dead", max_dead, low=0, high=1)
         self.messages: dict[str, str] = {}
         self._bad_steps: dict[str, int] = {}  # consecutive steps, by metric
 
     def on_step_end(self, state: TrainingState, metrics: Mapping[str, float]) -> None:
         for name, value in metrics.items():
             kind, _, layer = name.partition("/")
-            if kind == "mi" and value < self.min_information:
-                found = f"{layer} has carried less than {self.min_information:g} nats about its input"
-            elif kind == "dead" and value > self.max_dead:
-                found = f"more than {self.max_dead:.0%} of the states of {layer} have been dead"
+            if kind == "mi" and value < self.MIN_INFORMATION:
+                found = f"{layer} has carried less than {self.MIN_INFORMATION:g} nats about its input"
+            elif kind == "dead" and value > self.MAX_DEAD:
+                found = f"more than {self.MAX_DEAD:.0%} of the states of {layer} have been dead"
             else:
                 self._bad_steps.pop(name, None)
                 continue

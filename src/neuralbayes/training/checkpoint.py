@@ -22,22 +22,16 @@ KEPT = 2  # the newest, and a fallback in case the newest is damaged
 def save_checkpoint(run_dir: str | Path, step: int, state: Mapping[str, Any]) -> Path:
     """Write `state` as the checkpoint of `step` in `run_dir`, atomically, and delete all but the last two.
 
-    Parameters
-    ----------
-    run_dir : path
-    step : int
-    state : nested dictionaries, lists and tuples of tensors, numbers, strings and None
-        For example the state dictionaries of modules and optimisers.
-
-    Returns
-    -------
-    Path of the file.
+    `state` is made of dictionaries, lists and tuples of tensors, numbers, strings and None, such as the state
+    dictionaries of modules and optimisers.
 
     Examples
     --------
     >>> path = save_checkpoint("run", 100, {"weights": torch.ones(2), "epoch": 3})
     >>> path.parent.as_posix(), path.name[:15]
     ('run/checkpoints', 'step-000000100-')
+    >>> load_checkpoint("run")
+    {'weights': tensor([1., 1.]), 'epoch': 3}
     """
     buffer = BytesIO()
     torch.save(dict(state), buffer)
@@ -62,17 +56,9 @@ def save_checkpoint(run_dir: str | Path, step: int, state: Mapping[str, Any]) ->
 
 
 def load_checkpoint(run_dir: str | Path) -> dict[str, Any] | None:
-    """Read the newest undamaged checkpoint of a run; None if there is no checkpoint.
+    """The newest undamaged checkpoint of a run; None if there is no checkpoint.
 
     A damaged file causes a warning if an earlier checkpoint is intact, and a ValueError otherwise.
-
-    Examples
-    --------
-    >>> path = save_checkpoint("run", 100, {"weights": torch.ones(2), "epoch": 3})
-    >>> load_checkpoint("run")
-    {'weights': tensor([1., 1.]), 'epoch': 3}
-    >>> load_checkpoint("another") is None
-    True
     """
     damage: list[str] = []
     for path in _newest_first(run_dir):

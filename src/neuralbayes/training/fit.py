@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -22,11 +23,9 @@ from neuralbayes.objectives.description import described
 from neuralbayes.objectives.smoothness import Smoothness
 from neuralbayes.training.batches import batches_for
 from neuralbayes.training.callbacks import Callback, StopOnNaN, TrainingState
-from neuralbayes.training.checks import check_integer
-from neuralbayes.training.loop import train
+from neuralbayes.training.loop import Schedule, train
 from neuralbayes.training.rng import noise_of_rank
 from neuralbayes.training.run_folder import open_run
-from neuralbayes.training.schedule import Schedule, constant
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -34,16 +33,7 @@ if TYPE_CHECKING:
 Step = Callable[[nn.Module, Tensor], Mapping[str, Tensor]]
 
 
-class Samples(Protocol):
-    """Samples that are read on demand: it has a length, and a call with indices returns a batch."""
-
-    def __len__(self) -> int: ...
-
-    def __call__(self, indices: Tensor, /) -> Tensor:
-        """Samples of shape (m, *features) at indices of shape (m,), int64 on the CPU; m may be 0."""
-
-
-Data = Tensor | NDArray[Any] | Dataset[Any] | Samples
+Data = Tensor | NDArray[Any] | Dataset[Any] | Callable[[Tensor], Tensor]
 
 
 def fit(
@@ -59,7 +49,7 @@ def fit(
     smoothness: Smoothness | None = None,
     recompute: bool = False,
     optimizer: Optimizer | Callable[[Iterable[nn.Parameter]], Optimizer] = torch.optim.Adam,
-    schedule: Schedule = constant,
+    schedule: Schedule | None = None,
     clip_norm: float | None = None,
     drop_last: bool = False,
     callbacks: Sequence[Callback] = (),
@@ -71,7 +61,9 @@ def fit(
     device: str = "auto",
     fabric: Fabric | None = None,
 ) -> TrainingState:
-    """Train `network` in place with an objective, using the exact gradient of :func:`neuralbayes.backward`.
+    """Train `network` in place with an objective, using the gradient of :func:`neuralbayes.backward`.
+
+    It is exact for batches of any size, except through batch normalisation in training mode.
 
     Parameters
     ----------
@@ -97,7 +89,7 @@ def fit(
         Save memory; see :func:`neuralbayes.backward`.
     optimizer : Optimizer or callable, default=torch.optim.Adam
         An optimiser of the parameters of the network, or a function that creates one from them.
-    schedule : callable, default=constant
+    schedule : callable, optional
         Factor on the learning rate as a function of progress in [0, 1], such as ``neuralbayes.training.cosine()``.
     clip_norm : float, optional
         Largest norm of the gradient.
@@ -148,8 +140,8 @@ def fit(
     )
     if not isinstance(network, nn.Module):
         raise TypeError(f"`network` must be a torch.nn.Module, got {type(network).__name__}")
-    samples = _samples(data, network)
-    batches = batches_for(len(samples), batch_size, seed=seed, drop_last=drop_last)
+    fetch = _fetcher(data, network)
+    batches = batches_for(len(data), batch_size, seed=seed, drop_last=drop_last)  # type: ignore[arg-type]
     fabric = default_fabric(device=device) if fabric is None else fabric
     origin = next((parameter.device for parameter in network.parameters()), fabric.device)
     fabric.to_device(network)
@@ -163,7 +155,7 @@ def fit(
             network,
             step,
             batches,
-            fetch=samples,
+            fetch=fetch,
             optimizer=optimizer if isinstance(optimizer, Optimizer) else optimizer(network.parameters()),
             schedule=schedule,
             max_epochs=max_epochs,
@@ -192,28 +184,18 @@ def objective_step(
     """A step of :func:`neuralbayes.training.train` for an objective; parameters as in :func:`fit`."""
     if not isinstance(objective, Objective | WeightedSum):
         raise TypeError(f"`objective` must be an Objective or a WeightedSum, got {type(objective).__name__}")
-    if microbatch_size is not None:
-        check_integer("microbatch_size", microbatch_size, 1)
 
     def step(network: nn.Module, batch: Tensor) -> dict[str, Tensor]:
         size = None if microbatch_size is None else -(-microbatch_size // n_processes())
-        loss = backward(
-            objective,
-            network,
-            batch,
-            microbatch_size=size,
-            marginal=marginal,
-            smoothness=smoothness,
-            recompute=recompute,
-        )
-        return {"loss": loss}
+        options: dict[str, Any] = {"marginal": marginal, "smoothness": smoothness, "recompute": recompute}
+        return {"loss": backward(objective, network, batch, microbatch_size=size, **options)}
 
     return step
 
 
 @dataclass(frozen=True)
 class Fetched:
-    """Samples behind a function of indices."""
+    """Samples behind a function of indices, as `data` for :func:`fit`."""
 
     fetch: Callable[[Tensor], Tensor]
     n_samples: int
@@ -225,34 +207,31 @@ class Fetched:
         return self.fetch(indices)
 
 
-def _samples(data: Any, network: nn.Module) -> Samples:
-    """`data` as a callable with a length."""
+def _rows(array: NDArray[Any], dtype: torch.dtype, indices: Tensor) -> Tensor:
+    """Rows of an array, in a floating dtype if they are of one."""
+    batch = torch.from_numpy(array[indices.numpy()])
+    return batch.to(dtype) if batch.is_floating_point() else batch
+
+
+def _items(dataset: Any, indices: Tensor) -> Tensor:
+    """Items of a Dataset, or the first parts of them."""
+    found = [dataset[i] for i in indices.tolist() or [0]]  # the share of a process may be empty: one gives the shape
+    tensors = [item[0] if isinstance(item, tuple | list) else item for item in found]
+    if not all(isinstance(x, Tensor) for x in tensors):
+        raise TypeError(f"`data` must hold tensors, got {type(tensors[0]).__name__}; give it a transform to tensors")
+    return torch.stack(tensors)[: len(indices)]
+
+
+def _fetcher(data: Any, network: nn.Module) -> Callable[[Tensor], Tensor]:
+    """The function from indices to samples."""
     if isinstance(data, Tensor):
-        return Fetched(lambda indices: data[indices], len(data))
+        return data.__getitem__
     if isinstance(data, np.ndarray):
-        precision = next((p.dtype for p in network.parameters() if p.is_floating_point()), torch.float32)
-
-        def rows(indices: Tensor) -> Tensor:
-            batch = torch.from_numpy(data[indices.numpy()])
-            return batch.to(precision) if batch.is_floating_point() else batch
-
-        return Fetched(rows, len(data))
+        dtype = next((p.dtype for p in network.parameters() if p.is_floating_point()), torch.float32)
+        return partial(_rows, data, dtype)
     if not hasattr(data, "__len__") or not (callable(data) or hasattr(data, "__getitem__")):
         raise TypeError(
             "`data` must be a tensor, an array, a Dataset with a length, or a callable with a length, "
             f"got {type(data).__name__}"
         )
-    if callable(data):
-        return data  # type: ignore[no-any-return]
-
-    def items(indices: Tensor) -> Tensor:
-        # The share of a process may be empty; one sample still gives the shape.
-        found = [data[i] for i in indices.tolist() or [0]]
-        tensors = [item[0] if isinstance(item, tuple | list) else item for item in found]
-        if not all(isinstance(x, Tensor) for x in tensors):
-            raise TypeError(
-                f"`data` must hold tensors, got {type(tensors[0]).__name__}; give it a transform to tensors"
-            )
-        return torch.stack(tensors)[: len(indices)]
-
-    return Fetched(items, len(data))
+    return data if callable(data) else partial(_items, data)

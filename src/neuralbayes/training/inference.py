@@ -25,27 +25,10 @@ def in_blocks(
     dtype: DTypeLike | None = None,
     even: bool = False,
 ) -> NDArray[Any]:
-    """Apply `function` to all samples, one block at a time, without gradients.
+    """Apply `function` to all samples, `block` of them at a time, without gradients: (n_samples, ...).
 
-    Parameters
-    ----------
-    function : callable
-        Maps the indices of some samples (m,) to their results (m, ...): a tensor on any device, or an array.
-    n_samples : int
-    block : int
-        Samples per block.
-    description : str, default="block"
-        Name of a block in the progress.
-    verbose : bool, default=False
-        Show progress.
-    dtype : dtype, optional
-        Data type of the result; by default that of the first block.
-    even : bool, default=False
-        Use blocks of nearly equal size instead of full blocks and a remainder.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, ...)
+    `function` maps the indices of some samples (m,) to their results (m, ...), a tensor on any device or an array. The
+    result has the `dtype` of the first block unless given. `even` blocks have nearly equal sizes.
 
     Examples
     --------

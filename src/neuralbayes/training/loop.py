@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -24,12 +26,10 @@ from neuralbayes.distributed import (
     largest_over_ranks,
     lost_peers_explained,
 )
-from neuralbayes.training.batches import Batches
+from neuralbayes.training.batches import Batches, check_integer
 from neuralbayes.training.callbacks import Callback, TrainingState
-from neuralbayes.training.checks import check_integer, check_number
 from neuralbayes.training.progress import progress
 from neuralbayes.training.run_folder import Run, Stateful
-from neuralbayes.training.schedule import Schedule, constant
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -37,6 +37,35 @@ if TYPE_CHECKING:
 Network = TypeVar("Network", bound=nn.Module)
 Batch = TypeVar("Batch")
 Metrics = Mapping[str, float | Tensor]
+Schedule = Callable[[float], float]
+
+
+def cosine(*, warmup: float = 0.0, final: float = 0.0) -> Schedule:
+    r"""Linear warm-up from 0 to 1 over the fraction `warmup` of the run, then cosine decay to `final`.
+
+    .. math:: f(t) = \mathrm{final} + (1 - \mathrm{final}) \,
+              \tfrac{1}{2}\Bigl(1 + \cos \pi \frac{t - \mathrm{warmup}}{1 - \mathrm{warmup}}\Bigr)
+              \quad (t \ge \mathrm{warmup})
+
+    `warmup` and `final` lie in [0, 1], as do progress and factor.
+
+    Examples
+    --------
+    >>> factor = cosine(warmup=0.2, final=0.1)
+    >>> [round(factor(t), 3) for t in (0.0, 0.1, 0.2, 0.6, 1.0)]
+    [0.0, 0.5, 1.0, 0.55, 0.1]
+    """
+    for name, value in (("warmup", warmup), ("final", final)):
+        if not 0 <= value <= 1:
+            raise ValueError(f"`{name}` must be a number in [0, 1], got {value!r}")
+    return partial(_cosine, warmup, final)
+
+
+def _cosine(warmup: float, final: float, progress: float) -> float:
+    if progress < warmup or warmup == 1.0:
+        return progress / warmup
+    turned = (progress - warmup) / (1.0 - warmup)
+    return final + (1.0 - final) * 0.5 * (1.0 + math.cos(math.pi * turned))
 
 
 def train(
@@ -46,7 +75,7 @@ def train(
     *,
     fetch: Callable[[Tensor], Batch],
     optimizer: Optimizer,
-    schedule: Schedule = constant,
+    schedule: Schedule | None = None,
     max_epochs: int | None = None,
     max_steps: int | None = None,
     clip_norm: float | None = None,
@@ -74,30 +103,18 @@ def train(
     batches : Batches
         The samples of each step.
     fetch : callable
-        ``fetch(indices)`` reads the samples at indices of shape (n_in_share,), int64 on the CPU, for `step`. It may
-        draw random numbers for augmentation. Tensors, also in containers, are then moved to the device.
+        ``fetch(indices)`` reads the samples at indices of shape (n_in_share,), int64 on the CPU, and may augment them.
+        Tensors, also in containers, are then moved to the device.
     optimizer : Optimizer
         Optimiser of the parameters of `network`.
-    schedule : callable, default=constant
-        Factor on the learning rates as a function of progress in [0, 1], such as `cosine()`.
-    max_epochs, max_steps : int, optional
-        When to stop. Give at least one of them; training stops at whichever comes first.
-    clip_norm : float, optional
-        Maximum norm of the gradient of all parameters.
-    callbacks : sequence of Callback
-        Called in this order.
+    schedule, max_epochs, max_steps, clip_norm, callbacks, log_every, verbose
+        As in :func:`neuralbayes.fit`.
     stateful : mapping of str to objects with state_dict and load_state_dict, optional
-        Other objects that the step changes and that a checkpoint must contain, such as an objective with a running
-        prior.
+        Other objects that the step changes, such as an objective with a running prior; checkpoints contain them.
     run_dir : path, optional
         Folder for metrics.jsonl and checkpoints. If it contains a checkpoint, training continues from there.
-    log_every : int, optional
-        Number of steps between lines of metrics, which are means over these steps. A line is also written at the end of
-        every epoch; by default only there.
     checkpoint_every : int, optional
         Number of steps between checkpoints; by default one epoch. A checkpoint is always written at the end.
-    verbose : bool, default=False
-        Show progress.
     description : str, default="step"
         Name of a step in the progress.
     fabric : lightning_fabric.Fabric, optional
@@ -114,24 +131,22 @@ def train(
     KeyboardInterrupt, SystemExit
         After SIGINT or SIGTERM, once the current step is done and saved. A second signal ends at once.
     Exception
-        Any exception of `fetch`, `step` or a callback, with a note about the step. If it occurs before the update, a
-        checkpoint of the last complete step is written first (with several processes, only for `on_gradients`, where
-        all fail alike). After a FloatingPointError, as `StopOnNaN` raises, or a ValueError, the batch is also kept in
-        the run folder: bad-batch-0.safetensors contains the indices and samples of rank 0.
+        Any exception of `fetch`, `step` or a callback, with a note about the step. Before the update, a checkpoint of
+        the last complete step is written first (with several processes, only for `on_gradients`, where all fail alike).
+        After a FloatingPointError or ValueError, bad-batch-RANK.safetensors keeps the indices and samples.
 
     Notes
     -----
-    **Several processes.** Each process takes its share of every batch. `step` must compute the gradient of the *global*
-    batch on every process, as `neuralbayes.backward` does: the loop neither wraps the network in
-    DistributedDataParallel nor averages gradients. All processes start from the weights of rank 0, and the order of the
-    samples is that of rank 0. Metrics are averaged, weighted by the shares. A share can be empty if the last batch of
-    an epoch is smaller than the number of processes. The loop does not seed random generators: seed each rank
-    differently for different noise. If a process ends, the others raise ConnectionError as soon as they need it.
+    **Several processes.** Each process takes its share of every batch, which may be empty. `step` must compute the
+    gradient of the *global* batch on every process, as `neuralbayes.backward` does: gradients are not averaged. All
+    processes start from the weights of rank 0 and use its order of the samples. Metrics are averaged, weighted by the
+    shares. Random generators are not seeded: seed each rank differently. If a process ends, the others raise
+    ConnectionError as soon as they need it.
 
     **Resuming.** A run that was interrupted, at any step and any number of times, ends with the same weights and
-    metrics.jsonl as an uninterrupted one, bit for bit, on the CPU and with the same number of processes. A checkpoint
-    contains what training changes. Learning rates, schedule and end come from the arguments, so you can extend a
-    finished run, or continue a diverged one with a smaller learning rate. To start again, use another folder.
+    metrics.jsonl as an uninterrupted one, bit for bit, on the CPU and with the same number of processes. Learning
+    rates, schedule and end come from the arguments, so you can extend a finished run, or continue a diverged one with a
+    smaller learning rate.
 
     Examples
     --------
@@ -152,11 +167,11 @@ def train(
         raise TypeError(f"`batches` must be a Batches, got {type(batches).__name__}")
     total_steps = _total_steps(max_epochs, max_steps, len(batches))
     log_every = None if log_every is None else check_integer("log_every", log_every, 1)
-    checkpoint_every = (
-        len(batches) if checkpoint_every is None else check_integer("checkpoint_every", checkpoint_every, 1)
+    checkpoint_every = check_integer(
+        "checkpoint_every", len(batches) if checkpoint_every is None else checkpoint_every, 1
     )
-    if clip_norm is not None:
-        clip_norm = check_number("clip_norm", clip_norm, low=0, open_low=True)
+    if clip_norm is not None and not 0 < clip_norm < math.inf:
+        raise ValueError(f"`clip_norm` must be a positive number, got {clip_norm!r}")
     parameters = _parameters(network, optimizer)
     fabric = default_fabric() if fabric is None else fabric
     check_fabric(fabric)
@@ -171,12 +186,12 @@ def train(
         with (
             lost_peers_explained(fabric),
             deferred_signals() as interrupt,
-            progress(total_steps, description=description, completed=state.step) if shown else nullcontext() as display,
+            progress(total_steps, description=description, completed=state.step, enabled=shown) as display,
         ):
             asked_to_end = 0  # agreed by all processes, since a signal may reach only one of them
             while not state.finished and not asked_to_end:
                 # In the middle of a step, so that neither the first nor the last has rate 0.
-                factor = schedule((state.step + 0.5) / total_steps)
+                factor = 1.0 if schedule is None else schedule((state.step + 0.5) / total_steps)
                 for group, rate in zip(optimizer.param_groups, rates, strict=True):
                     group["lr"] = rate * factor
                 indices = batches.indices(state.step)
@@ -214,13 +229,10 @@ def train(
                 extra = _end_epoch(run, callbacks, fabric) if epoch_ended else {}
                 if epoch_ended or state.finished or (log_every and state.step % log_every == 0):
                     run.log(extra)
-                    for callback in callbacks if fabric.is_global_zero else ():
-                        callback.on_log(state, state.history[-1])
                 asked_to_end = largest_over_ranks(fabric, interrupt.signum)
                 if state.finished or asked_to_end or state.step % checkpoint_every == 0:
                     run.save()
-                if display is not None:
-                    display.advance(samples=len(indices), metrics=metrics)
+                display.advance(samples=len(indices), metrics=metrics)
             interrupt.signum = interrupt.signum or asked_to_end
     return state
 
@@ -276,10 +288,7 @@ def _parameters(network: nn.Module, optimizer: Optimizer) -> list[nn.Parameter]:
 
 @contextmanager
 def _rates_restored(optimizer: Optimizer) -> Iterator[list[float]]:
-    """Yield the learning rates of the parameter groups, and restore them at the end.
-
-    The rate of a step depends on the step alone, so a schedule has no state to save, and a run can be extended.
-    """
+    """Yield the learning rates of the parameter groups, and restore them at the end, so that a run can be extended."""
     rates = [group["lr"] for group in optimizer.param_groups]
     try:
         yield rates
@@ -297,11 +306,10 @@ class Interrupt:
 
 @contextmanager
 def deferred_signals() -> Iterator[Interrupt]:
-    """Record SIGINT and SIGTERM, and act on them at the end of the block.
+    """Record SIGINT and SIGTERM, and raise KeyboardInterrupt or SystemExit(143) at the end of the block.
 
-    SIGINT becomes KeyboardInterrupt, and SIGTERM becomes SystemExit(143), as a shell reports it. The first signal
-    restores the earlier handlers, so a second one acts at once. Nothing changes outside the main thread, where Python
-    allows no handlers, and for signals that the process ignores.
+    The first signal restores the earlier handlers, so a second one acts at once. Nothing changes outside the main
+    thread, where Python allows no handlers, and for signals that the process ignores.
     """
     interrupt = Interrupt()
     earlier: dict[signal.Signals, Any] = {}

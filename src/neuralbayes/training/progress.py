@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from neuralbayes.training.checks import check_integer
-
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
@@ -17,17 +15,13 @@ if TYPE_CHECKING:
 
 
 class Display:
-    """Counts steps and samples, and shows them: on a bar of rich, in lines, or not at all."""
+    """Counts steps, and shows them on a bar of rich, in lines that begin with `line`, or not at all."""
 
     def __init__(
-        self, total: int, completed: int = 0, bar: Progress | None = None, below: Text | None = None, line: str = ""
+        self, total: int, completed: int, bar: Progress | None = None, below: Text | None = None, line: str = ""
     ) -> None:
-        self.total = total
-        self.completed = completed
-        self._bar = bar
-        self._below = below  # the numbers have a line of their own, for narrow terminals
-        self._line = line  # what a line begins with; no lines without it
-        self._started_at = completed
+        self.total, self.completed, self._started_at = total, completed, completed
+        self._bar, self._below, self._line = bar, below, line
         self._start = self._printed = time.monotonic()
         self._samples = 0
 
@@ -35,26 +29,21 @@ class Display:
         """Count a step of `samples` samples and show its `metrics`; lines are at least `interval` seconds apart."""
         self.completed += 1
         self._samples += samples
-        now = time.monotonic()
+        seconds = max(time.monotonic() - self._start, 1e-9)
+        kinds: dict[str, str] = {}  # metrics of a kind, mi/a and mi/b, share a word
+        for name, value in (metrics or {}).items():
+            kind = name.split("/")[0]
+            kinds[kind] = f"{kinds.get(kind, kind)} {value:.4g}"
+        rate = [f"{self._samples / seconds:.4g} samples/s"] if self._samples else []
+        numbers = "  ".join([*kinds.values(), *rate])
         if self._bar is not None and self._below is not None:
             self._bar.update(self._bar.task_ids[0], completed=self.completed)
-            self._below.plain = self._summary(metrics or {}, now - self._start)
-        elif self._line and (self.completed == self.total or now - self._printed >= interval):
-            self._printed = now
-            numbers = self._summary(metrics or {}, now - self._start)
-            per_step = (now - self._start) / (self.completed - self._started_at)
+            self._below.plain = numbers
+        elif self._line and (self.completed == self.total or time.monotonic() - self._printed >= interval):
+            self._printed = time.monotonic()
+            per_step = seconds / (self.completed - self._started_at)
             left = timedelta(seconds=round(per_step * (self.total - self.completed)))
             print(f"{self._line} {self.completed}/{self.total}  {numbers}  {left} left", flush=True)
-
-    def _summary(self, metrics: Mapping[str, float], seconds: float) -> str:
-        """Metrics and throughput: "loss 0.51  1200 samples/s". Metrics of a kind, mi/a and mi/b, share a word."""
-        kinds: dict[str, list[str]] = {}
-        for name, value in metrics.items():
-            kinds.setdefault(name.split("/")[0], []).append(f"{value:.4g}")
-        parts = [" ".join([kind, *values]) for kind, values in kinds.items()]
-        if self._samples:
-            parts.append(f"{self._samples / max(seconds, 1e-9):.4g} samples/s")
-        return "  ".join(parts)
 
 
 @contextmanager
@@ -66,19 +55,10 @@ def progress(
     enabled: bool = True,
     console: Console | None = None,
 ) -> Iterator[Display]:
-    """Show the progress of `total` steps: yields an object whose ``advance(samples=, metrics=)`` counts one.
+    """Show the progress of `total` steps, named `description`, of which `completed` were done before an interruption.
 
-    Parameters
-    ----------
-    total : int
-    description : str, default="step"
-        Name of a step.
-    completed : int, default=0
-        Steps done before an interruption. Throughput and remaining time ignore them.
-    enabled : bool, default=True
-        Whether to show anything.
-    console : rich.console.Console, optional
-        Console; standard output by default. If it is not a terminal, a line is printed every ten seconds.
+    Yields an object whose ``advance(samples=, metrics=)`` counts a step. If `console`, by default standard output, is
+    not a terminal, a line is printed every ten seconds.
 
     Examples
     --------
@@ -88,7 +68,6 @@ def progress(
     >>> display.completed
     3
     """
-    total = check_integer("total", total, 0)
     if not enabled:
         yield Display(total, completed)
         return
@@ -104,6 +83,6 @@ def progress(
         return
     bar = Progress("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("left"))
     bar.add_task(description, total=total, completed=completed)
-    below = Text()
+    below = Text()  # the numbers have a line of their own, for narrow terminals
     with Live(Group(bar, below), console=console):
         yield Display(total, completed, bar, below)

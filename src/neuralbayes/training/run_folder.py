@@ -6,7 +6,7 @@ Content of a run folder, in the order of writing, with the module that writes it
 config.json                          method and settings; a run with others is refused         here
 data.json, skipped.txt               which images `neuralbayes pretrain` read, and which not   cli/runs.py
 .lock                                held by the process that trains in the folder             here
-metrics.jsonl                        a line of metrics for every epoch, or more often          training/metrics.py
+metrics.jsonl                        a line of metrics for every epoch, or more often          here
 checkpoints/step-N-DIGEST.pt         the last two, from which a run goes on                    training/checkpoint.py
 bad-batch-RANK.safetensors           the samples at which a step failed                        here
 tensorboard/                         the metrics for TensorBoard, where asked for              Fabric's logger
@@ -24,6 +24,8 @@ from __future__ import annotations
 import copy
 import errno
 import json
+import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -31,13 +33,22 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from filelock import FileLock, Timeout
 from torch import Tensor, nn
+from torch.utils._pytree import keystr, tree_flatten_with_path
 
 from neuralbayes.distributed import gather, rank_zero_result, share_weights
-from neuralbayes.system.files import inside, read_json, remove_temporaries, write_json, write_tensors
+from neuralbayes.system.files import (
+    atomic_write,
+    inside,
+    named_errors,
+    read_bounded,
+    read_json,
+    remove_temporaries,
+    write_json,
+    write_tensors,
+)
 from neuralbayes.training.batches import Batches
 from neuralbayes.training.callbacks import Callback, TrainingState
 from neuralbayes.training.checkpoint import FOLDER, load_checkpoint, save_checkpoint
-from neuralbayes.training.metrics import MetricsFile
 from neuralbayes.training.rng import get_rng_state, set_rng_state
 
 if TYPE_CHECKING:
@@ -48,37 +59,16 @@ LOCK_FILE = ".lock"
 RESERVED = ("step", "epoch", "lr")
 
 
-class Means:
-    """Running means of metrics by name. A metric need not be present in every step.
-
-    Examples
-    --------
-    >>> means = Means()
-    >>> means.add({"loss": 1.0})
-    >>> means.add({"loss": 2.0, "accuracy": 0.5})
-    >>> means.compute()
-    {'loss': 1.5, 'accuracy': 0.5}
-    """
-
-    def __init__(self) -> None:
-        self._sums: dict[str, tuple[float, int]] = {}
+class Means(dict[str, tuple[float, int]]):
+    """Sums and counts of metrics by name. A metric need not be present in every step."""
 
     def add(self, metrics: Mapping[str, float]) -> None:
         for name, value in metrics.items():
-            total, count = self._sums.get(name, (0.0, 0))
-            self._sums[name] = (total + value, count + 1)
+            total, count = self.get(name, (0.0, 0))
+            self[name] = (total + value, count + 1)
 
     def compute(self) -> dict[str, float]:
-        return {name: total / count for name, (total, count) in self._sums.items()}
-
-    def clear(self) -> None:
-        self._sums.clear()
-
-    def state_dict(self) -> dict[str, Any]:
-        return dict(self._sums)
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        self._sums = dict(state)
+        return {name: total / count for name, (total, count) in self.items()}
 
 
 class Stateful(Protocol):
@@ -98,7 +88,7 @@ class Run:
         batches: Batches,
         callbacks: Sequence[Callback],
         stateful: Mapping[str, Stateful],
-        run_dir: Path | None,
+        folder: Path | None,
         fabric: Fabric,
     ) -> None:
         self.state = state
@@ -107,7 +97,7 @@ class Run:
         self._batches = asdict(batches)
         self._callbacks = _named(callbacks)
         self._stateful = stateful
-        self._run_dir = run_dir
+        self._folder = folder
         self._lock: FileLock | None = None
         self._fabric = fabric
 
@@ -119,7 +109,7 @@ class Run:
     def resume(self) -> None:
         """Resume from the newest checkpoint of the folder; without one, all processes start from the same network."""
         saved: dict[str, Any] | None = None
-        if self._run_dir is not None:
+        if self._folder is not None:
             saved, self.state.history = rank_zero_result(self._fabric, self._open_folder)
         if saved is None:
             share_weights(self._fabric, self.state.network)
@@ -140,26 +130,25 @@ class Run:
         record = {"step": state.step, "epoch": state.epoch, "lr": lr} | metrics
         state.history.append(record)
         self.interval.clear()
-        if self._run_dir is not None and self._fabric.is_global_zero:
-            MetricsFile(self._run_dir / METRICS_FILE).append(record)
+        if self._folder is not None and self._fabric.is_global_zero:
+            write_metrics(self._folder / METRICS_FILE, record)
         if self._fabric.loggers:
             self._fabric.log_dict(record, step=state.step)
 
     def before_step(self) -> dict[str, Any] | None:
-        """Copy everything that a forward pass changes, for a later checkpoint of the state before it; None without a
-        folder."""
-        return None if self._run_dir is None else copy.deepcopy(self._changed_by_forward())
+        """A copy of all that a forward pass changes, for a checkpoint without the step; None without a folder."""
+        return None if self._folder is None else copy.deepcopy(self._changed_by_forward())
 
     def save(self, before_step: Mapping[str, Any] | None = None) -> None:
         """Write a checkpoint; with the result of `before_step`, one without the unfinished step."""
-        if self._run_dir is None:
+        if self._folder is None:
             return
         now = before_step or self._changed_by_forward()
         rng = gather(self._fabric, now["rng"])
         state = self.state
         if not self._fabric.is_global_zero:
             return
-        MetricsFile(self._run_dir / METRICS_FILE).sync()
+        sync_metrics(self._folder / METRICS_FILE)
         content = {
             "step": state.step,
             "stop_reason": state.stop_reason,
@@ -168,85 +157,73 @@ class Run:
             "optimizer": state.optimizer.state_dict(),
             "stateful": now["stateful"],
             "callbacks": {name: callback.state_dict() for name, callback in self._callbacks.items()},
-            "interval": self.interval.state_dict(),
-            "epoch": self.epoch.state_dict(),
+            "interval": dict(self.interval),
+            "epoch": dict(self.epoch),
             "rng": rng,
         }
-        save_checkpoint(self._run_dir, state.step, content)
+        save_checkpoint(self._folder, state.step, content)
 
     def keep_batch(self, indices: Tensor, batch: Any) -> None:
         """Write the samples of a failed step for inspection; each process writes its own."""
-        if self._run_dir is None:
+        if self._folder is None:
             return
-        tensors: dict[str, Tensor] = {"indices": indices}
-
-        def collect(value: Any, name: str) -> None:
-            if isinstance(value, Tensor):
-                tensors[name] = value
-            elif isinstance(value, Mapping):
-                for key, item in value.items():
-                    collect(item, f"{name}.{key}")
-            elif isinstance(value, list | tuple):
-                for number, item in enumerate(value):
-                    collect(item, f"{name}.{number}")
-
-        collect(batch, "batch")
-        path = self._run_dir / f"bad-batch-{self._fabric.global_rank}.safetensors"
-        write_tensors(path, tensors, {"step": str(self.state.step + 1)})
+        leaves, _ = tree_flatten_with_path(batch)
+        tensors = {f"batch{keystr(path)}": leaf for path, leaf in leaves if isinstance(leaf, Tensor)}
+        path = self._folder / f"bad-batch-{self._fabric.global_rank}.safetensors"
+        write_tensors(path, {"indices": indices} | tensors, {"step": str(self.state.step + 1)})
 
     def _open_folder(self) -> tuple[dict[str, Any] | None, list[dict[str, float]]]:
         """On rank 0: read the newest checkpoint and the metrics up to it, and check that the folder is writable."""
-        run_dir = self._run_dir or Path()
-        checkpoints, lock, metrics = (inside(run_dir, name) for name in (FOLDER, LOCK_FILE, METRICS_FILE))
+        folder = self._folder or Path()
+        checkpoints, lock, metrics = (inside(folder, name) for name in (FOLDER, LOCK_FILE, METRICS_FILE))
         try:
             checkpoints.mkdir(parents=True, exist_ok=True)
             self._lock = FileLock(lock, timeout=0)  # the system releases it if the process dies
             self._lock.acquire()
-            for folder in (run_dir, checkpoints):
-                remove_temporaries(folder)
-            saved = load_checkpoint(run_dir)
-            if saved is not None and not (isinstance(saved, dict) and type(saved.get("step")) is int):
-                raise ValueError(f"the checkpoint in {run_dir} does not hold the state of a run")
+            for place in (folder, checkpoints):
+                remove_temporaries(place)
+            saved = load_checkpoint(folder)
+            if saved is not None and type(saved.get("step")) is not int:
+                raise ValueError(f"the checkpoint in {folder} does not hold the state of a run")
             # Without a checkpoint, the run and its metrics start again.
-            return saved, MetricsFile(metrics).cut(saved["step"] if saved else 0)
+            return saved, cut_metrics(metrics, saved["step"] if saved else 0)
         except Timeout as error:
             raise BlockingIOError(
-                f"`run_dir` must be a folder that no other process trains in, got {run_dir}, where one does right now: "
+                f"`run_dir` must be a folder that no other process trains in, got {folder}, where one does right now: "
                 "wait until it ends, or choose another folder"
             ) from error
         except OSError as error:
             if error.errno == errno.ELOOP:  # which names the link
                 raise
             reason = f"`run_dir` must be a folder that can be written, but it cannot ({error.strerror or error})"
-            raise OSError(error.errno, reason, str(run_dir)) from error
+            raise OSError(error.errno, reason, str(folder)) from error
 
     def _load(self, saved: Mapping[str, Any]) -> None:
+        state = self.state
         if saved.get("batches") != self._batches:
             raise ValueError(
-                f"`batches` must be the same as at the start of the run in {self._run_dir}, {saved.get('batches')}, "
+                f"`batches` must be the same as at the start of the run in {self._folder}, {saved.get('batches')}, "
                 f"got {self._batches}; another run needs another `run_dir`"
             )
         try:
-            parameters = dict(self.state.network.named_parameters(remove_duplicate=False))
-            for name, weights in saved["network"].items():
-                if name in parameters and weights.isnan().any():
+            for name, _ in state.network.named_parameters(remove_duplicate=False):
+                if name in saved["network"] and saved["network"][name].isnan().any():
                     raise ValueError(f"the weights {name!r} hold NaN")
-            self.state.network.load_state_dict(saved["network"])
-            self.state.optimizer.load_state_dict(saved["optimizer"])
+            state.network.load_state_dict(saved["network"])
+            state.optimizer.load_state_dict(saved["optimizer"])
             for name, item in self._stateful.items():
                 item.load_state_dict(saved["stateful"][name])
             for name, callback in self._callbacks.items():
                 if saved["callbacks"].get(name):  # new callbacks start afresh
                     callback.load_state_dict(saved["callbacks"][name])
-            self.state.step = saved["step"]
-            self.state.stop_reason = saved["stop_reason"]
-            self.interval.load_state_dict(saved["interval"])
-            self.epoch.load_state_dict(saved["epoch"])
+            state.step, state.stop_reason = saved["step"], saved["stop_reason"]
+            self.interval.update(saved["interval"])
+            self.epoch.update(saved["epoch"])
             if self._fabric.global_rank < len(saved["rng"]):  # an additional process keeps its own
                 set_rng_state(saved["rng"][self._fabric.global_rank], self._fabric.device)
         except (RuntimeError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(
-                f"the checkpoint in {self._run_dir} does not fit `network`, `optimizer`, `stateful` or `callbacks`: "
+                f"the checkpoint in {self._folder} does not fit `network`, `optimizer`, `stateful` or `callbacks`: "
                 f"{error}; another run needs another `run_dir`"
             ) from error
 
@@ -284,3 +261,64 @@ def open_run(folder: Path, method: str, settings: Mapping[str, Any]) -> None:
         raise ValueError(
             f"`out` holds a run with another config (different: {', '.join(changed)}); choose another folder"
         )
+
+
+def write_metrics(path: Path, record: Mapping[str, float]) -> None:
+    """Append a line: ``step`` (updates), ``epoch`` (completed epochs), ``lr`` and the metrics.
+
+    Values that are not finite are written as null, because JSON has no NaN.
+    """
+    with named_errors(path), open(inside(path.parent, path.name), "a", encoding="utf-8") as file:
+        file.write(_line(record))
+
+
+def sync_metrics(path: Path) -> None:
+    """Flush all lines to disk, before the checkpoint that relies on them."""
+    with named_errors(path), open(inside(path.parent, path.name), "a", encoding="utf-8") as file:
+        os.fsync(file.fileno())
+
+
+def cut_metrics(path: Path, step: int) -> list[dict[str, float]]:
+    """Drop the lines written after `step`, and return the remaining ones."""
+    records = [record for record in read_metrics(path) if record["step"] <= step]
+    with atomic_write(inside(path.parent, path.name)) as temporary:
+        temporary.write_text("".join(map(_line, records)), encoding="utf-8")
+    return records
+
+
+def read_metrics(path: str | Path) -> list[dict[str, float]]:
+    """Read a metrics.jsonl: one dictionary per line, with null as NaN.
+
+    A last line that a crash has truncated is ignored. Any other damaged line raises a ValueError that names it, as does
+    a file larger than 64 MB. A missing file has no lines.
+
+    Examples
+    --------
+    >>> with open("metrics.jsonl", "w") as file:
+    ...     print('{"step": 20, "loss": 3.5}', '{"step": 40, "loss": null}', sep="\\n", file=file)
+    >>> read_metrics("metrics.jsonl")
+    [{'step': 20, 'loss': 3.5}, {'step': 40, 'loss': nan}]
+    """
+    path = Path(path)
+    if not path.exists():
+        return []
+    lines = read_bounded(path).decode("utf-8", errors="replace").splitlines()
+    records: list[dict[str, float]] = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            values = json.loads(line)
+            if not isinstance(values, dict) or not isinstance(values.get("step"), int):
+                raise ValueError("not an object with a step")
+            for value in values.values():
+                if not isinstance(value, float | None) and not (isinstance(value, int) and abs(value) < 2**63):
+                    raise ValueError("a value that is not a number")
+        except (ValueError, RecursionError) as error:
+            if number == len(lines):
+                break
+            raise ValueError(f"{path}, line {number} is not a line of metrics ({error})") from error
+        records.append({name: math.nan if value is None else value for name, value in values.items()})
+    return records
+
+
+def _line(record: Mapping[str, float]) -> str:
+    return json.dumps({name: value if math.isfinite(value) else None for name, value in record.items()}) + "\n"

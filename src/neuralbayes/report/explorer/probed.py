@@ -13,45 +13,35 @@ from neuralbayes.report.explorer.figures import Picture, drawn
 from neuralbayes.report.explorer.side import Grid
 from neuralbayes.system.files import read_json
 
-HONEST = "validation"
-PROTOCOLS = (HONEST, "paper")
-
 
 def probe_grid(folder: Path) -> Grid | None:
     """All probes in a table; None without probes."""
-    rows = []
-    for data, row in _results(folder):
-        found = {p: row[p] for p in PROTOCOLS if p in row}
-        first = next(iter(found.values()))
-        cells = [_accuracy(found[p]) if p in found else "" for p in PROTOCOLS]
-        rows.append((str(row["features"]), str(first["head"]), data, f"{first['n_features']:,}", *cells))
+    rows = [
+        (str(found["features"]), str(found["head"]), data, f"{found['n_features']:,}", _accuracy(found))
+        for data, found in _results(folder)
+    ]
     if not rows:
         return None
     return Grid(
         "Probes: a small classifier on the features, % right",
-        ("features", "classifier", "data", "number", "all test images", "best epoch on 128 *"),
+        ("features", "classifier", "data", "number", "all test images"),
         rows,
-        "* the paper's protocol: the epoch is chosen and judged on the first 128 test images, so it is too high.",
     )
 
 
 def probe_pictures(folder: Path, class_names: Sequence[str]) -> list[Picture]:
     """The confusion matrix of the encoder's best layer."""
-    found = [
-        (row[HONEST], str(row["features"]))
-        for _, row in _results(folder)
-        if HONEST in row and str(row["features"]).startswith("encoder") and row[HONEST].get("confusion")
-    ]
+    found = [row for _, row in _results(folder) if str(row["features"]).startswith("encoder") and row.get("confusion")]
     if not found:
         return []
-    best, features = max(found, key=lambda pair: pair[0]["mean"])
+    best = max(found, key=lambda row: float(row["mean"]))
     counts = np.asarray(best["confusion"], dtype=np.float64)
     names = list(class_names) if len(class_names) == len(counts) else None
     side = float(np.clip(2.2 + 0.26 * len(counts), 3.2, 6.0))
     return [
         drawn(
-            f"Probe of {features}: taken for",
-            f"Confusion matrix of the {best['head']} probe of {features}: {100 * best['mean']:.1f} % of "
+            f"Probe of {best['features']}: taken for",
+            f"Confusion matrix of the {best['head']} probe of {best['features']}: {100 * best['mean']:.1f} % of "
             f"{best['n_test']:,} test images right.",
             lambda ax: CrosstabDisplay(counts, row_names=names, column_names=names).plot(ax=ax),
             (side + 0.6, side),
@@ -75,16 +65,15 @@ def _results(folder: Path) -> list[tuple[str, dict[str, Any]]]:
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"{path} does not hold the results of a probe ({error!r})") from error
         for _, row in found:
-            by_protocol = [row[p] for p in PROTOCOLS if p in row]
-            if "features" not in row or not by_protocol or not all(map(_is_result, by_protocol)):
+            if "features" not in row or not _is_result(row):
                 raise ValueError(f"{path} does not hold the results of a probe: a row lacks its numbers")
         rows += found
     return rows
 
 
-def _is_result(found: Any) -> bool:
+def _is_result(found: dict[str, Any]) -> bool:
     """Whether JSON contains the numbers of a `ProbeResult`."""
-    if not isinstance(found, dict) or "head" not in found or not isinstance(found.get("accuracies"), list):
+    if "head" not in found or not isinstance(found.get("accuracies"), list):
         return False
     return all(is_number(found.get(name)) for name in ("mean", "std", "n_features", "n_test"))
 

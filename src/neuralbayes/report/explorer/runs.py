@@ -28,7 +28,7 @@ from neuralbayes.report.explorer.side import Layer, Side, Watch
 from neuralbayes.report.explorer.training import information_grid, loss_pictures, training_pictures
 from neuralbayes.report.explorer.words import layer_warnings
 from neuralbayes.system.files import read_json
-from neuralbayes.training.metrics import read_metrics
+from neuralbayes.training.run_folder import read_metrics
 
 BATCH = 250  # images per forward pass
 
