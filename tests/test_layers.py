@@ -18,8 +18,6 @@ LAYERS = [
     "report",  # pages on results and models; never trains
     "plot",  # displays for notebooks and reports
     "estimators",  # scikit-learn classes: validation, fit, predict, save and load; no mathematics
-    "baselines",  # other methods with the same interface
-    "probes",  # evaluation of features and clusters
     "explain",  # what a cluster is: columns, differences, rules, key phrases, names; from arrays and labels alone
     "clusters",  # clusters that may touch: states, merging, training
     "manifolds",  # disjoint rows: graph, modes, descent, certificate, choice of K

@@ -75,7 +75,8 @@ def test_the_scalings_are_the_formulas(rng):
 def test_a_column_of_two_values_is_the_same_in_all_scalings_and_chosen_widths_are_kept(rng):
     X = np.column_stack([rng.uniform(size=300) < 0.1, 3.0 * rng.standard_normal(300)]).astype(float)
     two = [scaled[:, 0] for scaled in scalings(X)[0].values()]
-    assert all(np.array_equal(two[0], other) for other in two)
+    for other in two:
+        assert_allclose(other, two[0])
     kept, frame = scalings(X, keep_scale=True)
     for scaled in kept.values():
         assert_allclose(scaled.std(axis=0), X.std(axis=0))

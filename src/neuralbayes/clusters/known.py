@@ -204,14 +204,13 @@ def class_numbers(known: ArrayLike, n_rows: int) -> tuple[Labels, list[str]]:
     >>> class_numbers([1, -1, 0], 3)
     (array([ 1, -1,  0]), [])
     """
-    array = np.asarray(known)
-    if array.dtype.kind in "iu" or array.shape != (n_rows,):
-        return array, []
-    if array.dtype.kind == "f" and not np.isnan(array).any():
-        return array, []
+    array = np.asarray(known if hasattr(known, "dtype") else np.array(known, dtype=object))
+    numeric = np.asarray(known)
+    if array.shape != (n_rows,) or numeric.dtype.kind in "iu":
+        return numeric, []
     missing = np.array([cell is None or cell != cell or cell == "" for cell in array.tolist()])
-    if array.dtype.kind == "f":
-        return np.where(missing, UNKNOWN, np.nan_to_num(array)).astype(np.int64), []
+    if numeric.dtype.kind == "f" and (numeric[~missing] == numeric[~missing].round()).all():
+        return np.where(missing, UNKNOWN, np.nan_to_num(numeric)).astype(np.int64), []
     words = np.array([str(cell) for cell in array[~missing].tolist()])
     names, numbers = np.unique(words, return_inverse=True)
     result = np.full(n_rows, UNKNOWN)
