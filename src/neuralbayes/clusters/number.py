@@ -86,6 +86,9 @@ REPEATABLE = 0.3
 STRUCTURE = 0.8
 """Agreement of two halves that at most 3 % of samples without structure exceed, at their best number of clusters."""
 
+BY_CHANCE_OF_TWO, BY_CHANCE = 0.74, 0.38
+"""Largest agreement of halves of one Gaussian in many dimensions about two clusters, and about more."""
+
 SILHOUETTE_ROWS = 1000
 """Maximum number of rows, drawn at random, for the silhouette."""
 
@@ -369,7 +372,12 @@ def _matched(partition: Labels, labels: Labels, n_clusters: int) -> Labels:
 
 
 def choose_segments(
-    divide: Divide, n_rows: int, tried: Sequence[int], rng: np.random.RandomState, points: Array | None = None
+    divide: Divide,
+    n_rows: int,
+    tried: Sequence[int],
+    rng: np.random.RandomState,
+    selection: dict[str, list[float]] | None = None,
+    points: Array | None = None,
 ) -> tuple[int, dict[str, list[float]]]:
     """The number of clusters that two halves of the rows agree about most.
 
@@ -380,8 +388,11 @@ def choose_segments(
     tried : sequence of int
         Numbers of clusters to compare.
     rng : RandomState
+    selection : dict, optional
+        Numbers that were tried before, which are compared, too.
     points : ndarray of shape (n_rows, n_dimensions), optional
-        If given, the agreement is multiplied by the silhouette of k-means of these points.
+        If given, the agreement is multiplied by the silhouette of k-means of these points. Otherwise it is measured from
+        what rows without structure reach, which is much more with two or three clusters than with many.
 
     Returns
     -------
@@ -390,17 +401,20 @@ def choose_segments(
     selection : dict
         "n_clusters", their "agreement" and, with points, their "silhouette".
     """
-    agreements = [agreement([halves(divide, n_rows, k, rng)]) for k in tried]
-    selection = {"n_clusters": [float(k) for k in tried], "agreement": agreements}
-    score = np.array(agreements)
-    if points is not None:
-        few = rng.permutation(n_rows)[:SILHOUETTE_ROWS]
-        silhouettes = [_silhouette(points[few], k, rng) for k in tried]
-        selection["silhouette"] = silhouettes
-        score = score * np.array(silhouettes)
+    before = selection or {"n_clusters": [], "agreement": []}
+    numbers = before["n_clusters"] + [float(k) for k in tried]
+    agreements = before["agreement"] + [agreement([halves(divide, n_rows, k, rng)]) for k in tried]
+    selection = {"n_clusters": numbers, "agreement": agreements}
     if max(agreements, default=0.0) < REPEATABLE:
         return 1, selection
-    return int(tried[int(np.argmax(score))]), selection
+    if points is None:
+        chance = np.array([BY_CHANCE if k > 2 else BY_CHANCE_OF_TWO for k in numbers])
+        score = (np.array(agreements) - chance) / (1.0 - chance)
+    else:
+        few = rng.permutation(n_rows)[:SILHOUETTE_ROWS]
+        selection["silhouette"] = [_silhouette(points[few], k, rng) for k in tried]
+        score = np.array(agreements) * np.array(selection["silhouette"])
+    return int(numbers[int(np.argmax(score))]), selection
 
 
 def _silhouette(points: Array, n_clusters: int, rng: np.random.RandomState) -> float:

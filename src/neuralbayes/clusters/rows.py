@@ -295,21 +295,19 @@ def choose_number(
         if n_valleys > 1:
             return n_valleys, "clusters", selection
         tried = range(2, min(MOST_SEGMENTS, max_clusters, n_rows // 10) + 1)
-        chosen, selection = choose_segments(_divide(few, kind, rng), n_rows, tried, rng, few.points)
+        chosen, selection = choose_segments(_divide(few, kind, rng), n_rows, tried, rng, points=few.points)
         return chosen, "segments" if chosen > 1 else "none", selection
     divide = _divide(few, kind, rng)
-    coarse = [k for k in (2, 3, 4, 6, 8, 11, 15, 20, 28, 40, 56, 80, 110, 150, 200) if k <= min(max_clusters, n_rows // 10)]
+    most = min(max_clusters, n_rows // 10)
+    coarse = [k for k in (2, 3, 4, 6, 8, 11, 15, 20, 28, 40, 56, 80, 110, 150, 200) if k <= most]
     chosen, selection = choose_segments(divide, n_rows, coarse, rng)
     if chosen == 1:
         return 1, "none", selection
     place = coarse.index(chosen)
     near = np.geomspace(coarse[max(0, place - 1)], coarse[min(len(coarse) - 1, place + 1)], 7).round().astype(int)
-    fine = sorted({int(k) for k in near} - set(coarse))
-    chosen_again, more = choose_segments(divide, n_rows, fine, rng)
-    selection = {name: selection[name] + more[name] for name in selection}
-    best = int(np.argmax(selection["agreement"]))
-    few_valleys, _ = count_valleys(few.of(np.arange(min(n_rows, 2000))), 2)
-    return int(selection["n_clusters"][best]), "clusters" if few_valleys > 1 else "segments", selection
+    chosen, selection = choose_segments(divide, n_rows, sorted({int(k) for k in near} - set(coarse)), rng, selection)
+    n_valleys, _ = count_valleys(few.of(np.arange(min(n_rows, 2000))), 2)
+    return chosen, "clusters" if n_valleys > 1 else "segments", selection
 
 
 def _divide(space: Space, kind: Kind, rng: np.random.RandomState) -> Any:
