@@ -169,7 +169,7 @@ class InformationClusterer(Clusterer):
     loss_curve_ : list of float
         Mean loss of each tenth of the steps of a network, first for the start, then for the clusters; empty without one.
     n_iter_, n_iter_start_ : int
-        Number of training steps of a network, and how many of them were for the start.
+        Number of training steps of a network, and how many of them were for the start; 1 and 0 without a network.
     image_shape_ : list of int or None
         [H, W, C] if images were fitted.
     vectorizer_ : TableVectorizer
@@ -502,7 +502,7 @@ class InformationClusterer(Clusterer):
     def _keep_training(self, found: Any) -> None:
         trained = found.trained
         self.loss_curve_ = [] if trained is None else trained.loss_curve
-        self.n_iter_, self.n_iter_start_ = (0, 0) if trained is None else (trained.n_iter, trained.n_iter_start)
+        self.n_iter_, self.n_iter_start_ = (1, 0) if trained is None else (trained.n_iter, trained.n_iter_start)
         inner: Any = self.posterior_.network if isinstance(self.posterior_, Network) else None
         own = inner is not None and hasattr(inner, "head")
         self.n_hidden_ = 0 if inner is None or own else inner[-1].in_features
