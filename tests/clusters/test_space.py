@@ -108,7 +108,7 @@ def test_a_value_that_stands_for_missing_ones_counts_as_the_nearest_other(rng):
     missing[::10, 0] = -999.0
     least = missing[missing[:, 0] > -999.0, 0].min()
     scaled, frame = scalings(missing)
-    bounded, _ = scalings(missing.clip(least))
+    bounded, _ = scalings(missing.clip([least, -np.inf]))
     assert frame.lower[0] >= least
     for name, x in scaled.items():
         assert_allclose(x, bounded[name])
