@@ -100,3 +100,17 @@ def test_a_frame_is_restored_from_its_arrays_and_refuses_others(rng):
     assert_allclose(Frame.from_arrays(frame.arrays())(X), frame(X))
     with pytest.raises(ValueError, match="basis"):
         Frame.from_arrays({**frame.arrays(), "basis": np.ones((3, 2))})
+
+
+def test_a_value_that_stands_for_missing_ones_counts_as_the_nearest_other(rng):
+    rows = rng.normal(size=(300, 2))
+    missing = rows.copy()
+    missing[::10, 0] = -999.0
+    least = missing[missing[:, 0] > -999.0, 0].min()
+    scaled, frame = scalings(missing)
+    bounded, _ = scalings(missing.clip([least, -np.inf]))
+    assert frame.lower[0] >= least
+    for name, x in scaled.items():
+        assert_allclose(x, bounded[name])
+    alone = np.append(rows[:, :1], [[-999.0]], axis=0)  # an outlier is not shared by several rows
+    assert frame.lower[0] > scalings(alone)[1].lower[0]

@@ -33,7 +33,17 @@ from neuralbayes.clusters.number import (
     halves,
 )
 from neuralbayes.clusters.posterior import Network, Posterior
-from neuralbayes.clusters.space import Frame, Space, make_space, principal_axes, scalings, thinned
+from neuralbayes.clusters.space import (
+    ROUNDING_ROWS,
+    Frame,
+    Space,
+    make_space,
+    metric_of_neighbors,
+    principal_axes,
+    rounding_variance,
+    scalings,
+    thinned,
+)
 from neuralbayes.clusters.votes import agree, embedding_votes, table_votes
 from neuralbayes.neighbors import nearest_neighbors
 
@@ -339,6 +349,16 @@ def _stability(
     divide = _divide(space.of(few), kind, rng)
     pairs = [halves(divide, len(few), n_clusters, rng) for _ in range(N_SPLITS)]
     return agreement(pairs), agreement_of_clusters(pairs, labels[few], n_clusters)
+
+
+def updated_stability(
+    points: Array, kind: Kind, labels: Labels, n_clusters: int, rng: np.random.RandomState
+) -> tuple[float, Array]:
+    """The stability, and that of each cluster, of points (n_rows, n_dimensions) in the coordinates of p(z|x)."""
+    floor, metric = np.diag(rounding_variance(points[:ROUNDING_ROWS])), np.eye(points.shape[1])
+    if kind == "table":
+        metric = metric_of_neighbors(points[rng.permutation(len(points))], floor)
+    return _stability(Space(points, floor, metric), kind, labels, n_clusters, NO_HINTS, rng)
 
 
 def own_frame(rows: Array, weight: Array | None) -> Frame:

@@ -26,6 +26,12 @@ N_DIMENSIONS = 64
 CLIP = 2.5
 """Standard deviations at which the tails of a column are clipped."""
 
+GAP = 3.0
+"""Least distance of a value that stands for missing ones from the others, in units of their range."""
+
+LEAST_VALUES = 10
+"""Least number of values of a column in which one may stand for missing ones."""
+
 N_NEAR = 5
 """Number of nearest rows whose differences count as noise."""
 
@@ -135,7 +141,7 @@ class Space:
 def scalings(rows: Array, weight: Array | None = None, *, keep_scale: bool = False) -> tuple[dict[str, Array], Frame]:
     """Scale the columns in four ways, to mean 0 and standard deviation 1; constant columns become 0.
 
-    Columns of two values are the same in all four.
+    Columns of two values are the same in all four. A value such as -999 counts as the nearest other value of its column.
 
     Parameters
     ----------
@@ -158,10 +164,12 @@ def scalings(rows: Array, weight: Array | None = None, *, keep_scale: bool = Fal
     >>> {name: x.ravel().round(1).tolist() for name, x in scaled.items()}["ranked"]
     [-1.5, -0.6, 0.0, 0.6, 1.5]
     """
+    least, most = plausible_range(rows)
+    rows = np.clip(rows, least, most)
     standard, mean, deviation = _standardized(rows, weight)
     several = np.array([len(np.unique(column)) > 2 for column in rows.T])
-    lower = np.where(several, mean - CLIP * deviation, -np.inf)
-    upper = np.where(several, mean + CLIP * deviation, np.inf)
+    lower = np.where(several, np.maximum(mean - CLIP * deviation, least), -np.inf)
+    upper = np.where(several, np.minimum(mean + CLIP * deviation, most), np.inf)
     clipped, center, spread = _standardized(np.clip(rows, lower, upper), weight)
     width = deviation if keep_scale else (deviation > 0.0).astype(np.float64)
     factors = np.divide(width, spread, out=np.zeros_like(spread), where=spread > 0.0)
@@ -180,6 +188,29 @@ def scalings(rows: Array, weight: Array | None = None, *, keep_scale: bool = Fal
         "compressed": _standardized(compressed, weight)[0] * width,
         "ranked": _standardized(ranked, weight)[0] * width,
     }, Frame(center, np.diag(factors), lower, upper)
+
+
+def plausible_range(rows: Array) -> tuple[Array, Array]:
+    """Range of each column without a value that stands for missing ones: (n_rows, n_columns) -> (n_columns,) twice.
+
+    Such a value is shared by several rows, and far from all others. Columns without one have no limits.
+
+    Examples
+    --------
+    >>> ages = np.append(np.arange(18.0, 80.0), [-999.0, -999.0])
+    >>> plausible_range(np.stack([ages, ages.clip(0.0)], axis=1))
+    (array([ 18., -inf]), array([inf, inf]))
+    """
+    least, most = np.full(rows.shape[1], -np.inf), np.full(rows.shape[1], np.inf)
+    for j, column in enumerate(rows.T):
+        values, counts = np.unique(column, return_counts=True)
+        if len(values) <= LEAST_VALUES:
+            continue
+        if counts[0] > 1 and values[1] - values[0] > GAP * (values[-1] - values[1]):
+            least[j] = values[1]
+        if counts[-1] > 1 and values[-1] - values[-2] > GAP * (values[-2] - values[0]):
+            most[j] = values[-2]
+    return least, most
 
 
 def mid_ranks(column: Array, weight: Array | None = None) -> Array:

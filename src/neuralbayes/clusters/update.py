@@ -239,7 +239,7 @@ def update_clusters(
     trained = None
     updated = posterior
     if isinstance(posterior, Quadratic):
-        updated = maximize(points, target, floor)
+        updated = maximize(points, target @ grown.T, floor)  # shares in the order of the states
     elif isinstance(posterior, Network) and n_clusters + n_more > 1:
         from neuralbayes.system.devices import computing_on
 

@@ -22,7 +22,7 @@ from neuralbayes.clusters.known import Hints, class_numbers, least_number, make_
 from neuralbayes.clusters.merging import check_linkage, cut
 from neuralbayes.clusters.posterior import Network, Posterior, Quadratic
 from neuralbayes.clusters.reduction import fit_reduction
-from neuralbayes.clusters.rows import TABLE_ROWS, RowFit, fit_rows, kind_of
+from neuralbayes.clusters.rows import TABLE_ROWS, RowFit, fit_rows, kind_of, updated_stability
 from neuralbayes.clusters.space import Frame, rounding_variance
 from neuralbayes.clusters.typicality import Typicality
 from neuralbayes.clusters.update import MAX_RESERVOIR, find_new_groups, mixed_reservoir, update_clusters
@@ -169,7 +169,7 @@ class InformationClusterer(Clusterer):
     loss_curve_ : list of float
         Mean loss of each tenth of the steps of a network, first for the start, then for the clusters; empty without one.
     n_iter_, n_iter_start_ : int
-        Number of training steps of a network, and how many of them were for the start.
+        Number of training steps of a network, and how many of them were for the start; 1 and 0 without a network.
     image_shape_ : list of int or None
         [H, W, C] if images were fitted.
     vectorizer_ : TableVectorizer
@@ -361,12 +361,16 @@ class InformationClusterer(Clusterer):
         self.separation_, self.cluster_stability_ = found.separation[order], self.cluster_stability_[order]
         self.states_ = self._states(samples)
         self._keep_training(found)
-        self.typicality_ = self._fit_typicality(samples, rng.permutation(fitted)[:TYPICAL_ROWS], rng)
+        ordinary = np.sort(rng.permutation(fitted)[:TYPICAL_ROWS])
+        self.typicality_ = self._measured(self._typical_rows(read(samples, ordinary)), rng)
         self._keep_reservoir(samples, fitted, weight, rng)
         if (n_found := len(np.unique(self.labels_))) < self.n_clusters_:
+            reason = "many samples are equal, or too similar"
+            if self.posterior_kind_ == "network":
+                reason += f", or n_iter_={self.n_iter_} steps are too few"
             warnings.warn(
-                f"`n_clusters` is {self.n_clusters_}, but only {n_found} clusters have samples: many samples are equal, "
-                f"or too similar. Ask for n_clusters={n_found} or fewer",
+                f"`n_clusters` is {self.n_clusters_}, but only {n_found} clusters have samples: {reason}. Ask for "
+                f"n_clusters={n_found} or fewer",
                 ConvergenceWarning,
                 stacklevel=3,
             )
@@ -502,7 +506,7 @@ class InformationClusterer(Clusterer):
     def _keep_training(self, found: Any) -> None:
         trained = found.trained
         self.loss_curve_ = [] if trained is None else trained.loss_curve
-        self.n_iter_, self.n_iter_start_ = (0, 0) if trained is None else (trained.n_iter, trained.n_iter_start)
+        self.n_iter_, self.n_iter_start_ = (1, 0) if trained is None else (trained.n_iter, trained.n_iter_start)
         inner: Any = self.posterior_.network if isinstance(self.posterior_, Network) else None
         own = inner is not None and hasattr(inner, "head")
         self.n_hidden_ = 0 if inner is None or own else inner[-1].in_features
@@ -588,10 +592,8 @@ class InformationClusterer(Clusterer):
         flat = some if self.image_shape_ is None else some.reshape(len(some), -1)
         return self.frame_.features(flat)
 
-    def _fit_typicality(
-        self, samples: Samples, rows: NDArray[np.int64], rng: np.random.RandomState
-    ) -> Typicality:
-        points = self._typical_rows(read(samples, np.sort(rows)))
+    def _measured(self, points: Array, rng: np.random.RandomState) -> Typicality:
+        """The typicality of rows like these, as `_typical_rows` gives them."""
         standardize: bool | NDArray[np.bool_] = self.kind_ == "table"
         if hasattr(self, "vectorizer_"):  # the width of a category was chosen, that of a number was not
             standardize = np.array([len(np.unique(column)) > 2 for column in points.T])
@@ -704,15 +706,17 @@ class InformationClusterer(Clusterer):
         self.states_ = self._states(samples)
         self.prior_ = np.average([p_old.mean(axis=0), p_new.mean(axis=0)], axis=0, weights=[n_seen, len(new)])
         self.hierarchy_, self.separation_ = found.merging.linkage, found.separation
-        more = self.n_clusters_ - len(self.cluster_stability_)
-        self.cluster_stability_ = np.concatenate([self.cluster_stability_, np.zeros(more)])
+        self.cluster_stability_ = np.zeros(self.n_clusters_)
+        if self.kind_ != "images":
+            points, labels = np.concatenate([old, new]), np.concatenate([p_old.argmax(axis=1), self.labels_])
+            found_again = updated_stability(points, self.kind_, labels, self.n_clusters_, rng)
+            self.stability_, self.cluster_stability_ = found_again
         self._keep_training(found)
         from_old, from_new = mixed_reservoir(old, n_seen, new, rng)
         self.reservoir_ = np.concatenate([old[from_old], new[from_new]])
         self.reservoir_rows_ = np.concatenate([self.reservoir_rows_[from_old], rows[from_new]])
         self.n_samples_seen_ = n_seen + len(new)
-        standardize = self.kind_ == "table"
-        self.typicality_ = Typicality.fit(self.reservoir_rows_, random_state=rng, standardize=standardize)
+        self.typicality_ = self._measured(self.reservoir_rows_, rng)
         self._keep_typical(samples)
         return self
 
