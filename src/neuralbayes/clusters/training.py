@@ -139,7 +139,8 @@ class Anchors:
 
     def loss(self, logits: Tensor) -> Tensor:
         """Sum of the mean losses of the rows and of each kind of pairs: a scalar."""
-        of_rows, of_must, of_cannot = logits.split([len(self.rows), self.must.numel(), self.cannot.numel()])
+        sizes = [len(self.rows), self.must.numel(), self.cannot.numel()]
+        of_rows, of_must, of_cannot = torch.split(logits, sizes)
         total = logits.new_zeros(())
         if len(of_rows):
             total = total + nn.functional.cross_entropy(of_rows, self.target.to(logits))
