@@ -91,6 +91,8 @@ class ImageFit:
     Attributes
     ----------
     network : StateNetwork
+    joint : ndarray of shape (n_states, n_states)
+        p(z, z') of the trained states, before the clusters were trained.
     merging : Merging
     separation : ndarray of shape (n_clusters,)
         Jensen-Shannon divergence between each cluster and the rest, in nats.
@@ -103,6 +105,7 @@ class ImageFit:
     """
 
     network: StateNetwork
+    joint: NDArray[np.float64]
     merging: Merging
     separation: NDArray[np.float64]
     trained: Trained
@@ -209,6 +212,7 @@ def fit_images(
     p_zx = data.posteriors(MergedStates(network, membership)) if found > 1 else np.ones((len(chosen), 1))
     return ImageFit(
         StateNetwork(data.frame.center, data.frame.basis, network, membership).eval().requires_grad_(False),
+        joint,
         merging,
         separation(p_zx, data.neighbors, hints.weight),
         trained.then(last),
