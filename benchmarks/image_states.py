@@ -28,7 +28,7 @@ from torch import Tensor
 from torch.nn.functional import interpolate
 
 import neuralbayes as nb
-from neuralbayes.clusters import ClusterOptions, default_states, default_steps, fit_clusters
+from neuralbayes.clusters.images import choose_number, default_states, default_steps, fit_images
 from neuralbayes.clusters.merging import Merging, merge_states, merge_versions
 from neuralbayes.training.inference import in_blocks
 
@@ -82,8 +82,9 @@ def train(images: Array, seed: int) -> tuple[Array, Array]:
     n_images = len(images)
     n_states = default_states(N_CLASSES, n_images)
     # With as many clusters as states, nothing is merged and all steps train the states.
-    options = ClusterOptions(n_clusters=n_states, n_states=n_states, max_iter=default_steps(n_images) // 2)
-    found = fit_clusters(read, n_images, None, options, np.random.RandomState(seed))
+    steps = default_steps(n_images) // 2
+    rng = np.random.RandomState(seed)
+    found = fit_images(read, n_images, n_states, n_states=n_states, max_iter=steps, rng=rng)
     p_zx = in_blocks(lambda rows: found.network(read(rows)).softmax(dim=1), n_images, block=2000)
     return found.joint, p_zx[:, np.argsort(found.network.membership.argmax(dim=0).numpy())]
 
@@ -107,7 +108,7 @@ def measure(results: Results, name: str, seeds: int) -> None:
                     "rule": rule,
                     "seed": seed,
                     "accuracy": nb.clustering_accuracy(found, classes),
-                    "number": merging.standing_out(MOST_CLUSTERS),
+                    "number": choose_number(merging, MOST_CLUSTERS, by_information=rule == "H - V")[0],
                     "processor_seconds": seconds,
                 }
             )

@@ -142,7 +142,7 @@ def test_known_rows_win_over_the_votes(blobs):
 
 
 def test_pairs_of_clusters_are_respected(blobs):
-    x, labels = blobs
+    x, _ = blobs
     must = np.array([[i, i + 40] for i in range(30)])  # the first two blobs belong together
     hints = make_hints(90, must_link=must)
     with seeded(np.random.RandomState(0)):

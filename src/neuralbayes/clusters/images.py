@@ -91,6 +91,8 @@ class ImageFit:
     Attributes
     ----------
     network : StateNetwork
+    joint : ndarray of shape (n_states, n_states)
+        p(z, z') of the trained states, before the clusters were trained.
     merging : Merging
     separation : ndarray of shape (n_clusters,)
         Jensen-Shannon divergence between each cluster and the rest, in nats.
@@ -103,6 +105,7 @@ class ImageFit:
     """
 
     network: StateNetwork
+    joint: NDArray[np.float64]
     merging: Merging
     separation: NDArray[np.float64]
     trained: Trained
@@ -183,7 +186,8 @@ def fit_images(
     joint = data.joint(network, p_zx, hints)
     of_classes = hints.masses(p_zx)
     merging, by_information = merge_for(joint, n_clusters, data.versions is not None, state_kinds(of_classes))
-    found, selection = n_clusters, {}
+    found = n_clusters
+    selection: dict[str, list[float]] = {}
     if found is None:
         found, selection = choose_number(merging, max_clusters, by_information)
     found = max(found, least)
@@ -207,7 +211,8 @@ def fit_images(
             )
     p_zx = data.posteriors(MergedStates(network, membership)) if found > 1 else np.ones((len(chosen), 1))
     return ImageFit(
-        StateNetwork(data.frame.center, data.frame.basis, network, membership),
+        StateNetwork(data.frame.center, data.frame.basis, network, membership).eval().requires_grad_(False),
+        joint,
         merging,
         separation(p_zx, data.neighbors, hints.weight),
         trained.then(last),
@@ -367,12 +372,12 @@ def moved(images: Tensor, rng: np.random.RandomState) -> Tensor:
     >>> moved(torch.full((2, 1, 4, 4), 0.5), np.random.RandomState(0)).unique()
     tensor([0.5000])
     """
-    maps = torch.from_numpy(_affine_maps(len(images), rng)).to(images.dtype)
+    maps = torch.from_numpy(affine_maps(len(images), rng)).to(images.dtype)
     grid = nn.functional.affine_grid(maps, list(images.shape), align_corners=False)
     return nn.functional.grid_sample(images, grid, padding_mode="border", align_corners=False)
 
 
-def _affine_maps(n: int, rng: np.random.RandomState) -> NDArray[np.float64]:
+def affine_maps(n: int, rng: np.random.RandomState) -> NDArray[np.float64]:
     """Maps from positions in the moved image to positions in the image, from -1 to 1: (n, 2, 3)."""
     angle, size, aspect, slant, *shift = rng.uniform(-1.0, 1.0, (6, n))
     turn = np.array([[np.cos(ANGLE * angle), -np.sin(ANGLE * angle)], [np.sin(ANGLE * angle), np.cos(ANGLE * angle)]])

@@ -139,7 +139,8 @@ class Anchors:
 
     def loss(self, logits: Tensor) -> Tensor:
         """Sum of the mean losses of the rows and of each kind of pairs: a scalar."""
-        of_rows, of_must, of_cannot = logits.split([len(self.rows), self.must.numel(), self.cannot.numel()])
+        sizes = [len(self.rows), self.must.numel(), self.cannot.numel()]
+        of_rows, of_must, of_cannot = torch.split(logits, sizes)
         total = logits.new_zeros(())
         if len(of_rows):
             total = total + nn.functional.cross_entropy(of_rows, self.target.to(logits))
@@ -169,27 +170,13 @@ def smooth_step(
 ) -> dict[str, Tensor]:
     r"""Compute the gradient of :math:`R_{VAT} + \text{weight} \cdot J(\text{logits})`, as a step of `train`.
 
-    Parameters
-    ----------
-    network : nn.Module
-    batch : tuple of Tensor
-        x, the length of each worst step (n,), and optionally versions (n, n_versions, *features) of each sample, such
-        as images moved a little. The worst step then starts from one of them, drawn at random.
-    objective : Objective
-        The objective J.
-    weight, n_iterations, small_step
-        The weight of J, and settings of :func:`neuralbayes.objectives.virtual_adversarial.virtual_adversarial`.
-    fetch, anchors : optional
-        Known rows and pairs, whose loss is added, and what maps their indices to samples.
-
-    Returns
-    -------
-    dict of str to Tensor
-        The metrics "loss", without the anchors, "change" (R_VAT) and "mi".
+    A batch has x, the length of each worst step (n,), and optionally versions of x (n, n_versions, *features), such as
+    images moved a little. The worst step then starts from one of them, drawn at random. `fetch` maps the indices of
+    `anchors`, whose loss is added, to samples. The metrics are "loss", without the anchors, "change" (R_VAT) and "mi".
     """
     x, radius, *versions = batch
     logits, of_anchors = _logits(network, x, fetch, anchors)
-    change = _change(network, x, radius, versions, logits, n_iterations, small_step)
+    change = _change(network, _one_of(x, versions), radius, logits, n_iterations, small_step)
     loss = change + weight * objective(logits)
     torch.autograd.backward(loss + of_anchors)
     return {"loss": loss, "change": change, "mi": mutual_information(logits.detach(), from_logits=True)}
@@ -201,7 +188,7 @@ def imitation_step(
     r"""Like :func:`smooth_step`, with the cross-entropy to targets (n, n_states), the third of a batch, as J."""
     x, radius, target, *versions = batch
     logits, of_anchors = _logits(network, x, fetch, anchors)
-    change = _change(network, x, radius, versions, logits, 1, SMALL_STEP)
+    change = _change(network, _one_of(x, versions), radius, logits, 1, SMALL_STEP)
     loss = change + nn.functional.cross_entropy(logits, target)
     torch.autograd.backward(loss + of_anchors)
     return {"loss": loss, "change": change}
@@ -217,27 +204,23 @@ def _logits(network: nn.Module, x: Tensor, fetch: Fetch | None, anchors: Anchors
 
 
 def _change(
-    network: nn.Module,
-    x: Tensor,
-    radius: Tensor,
-    versions: list[Tensor],
-    logits: Tensor,
-    n_iterations: int,
-    small_step: float,
+    network: nn.Module, near: Tensor, radius: Tensor, logits: Tensor, n_iterations: int, small_step: float
 ) -> Tensor:
-    near = _one_of(versions[0]) if versions else x
+    """Mean change of p(z|x), given by its logits, under the worst step from inputs that are near x."""
     with frozen_buffers(network):  # running statistics come from the unchanged samples only
-        start = torch.randn(x.shape, device=x.device, dtype=x.dtype)
+        start = torch.randn(near.shape, device=near.device, dtype=near.dtype)
         return virtual_adversarial(
             network, near, radius, clean=logits, n_iterations=n_iterations, step=small_step, start=start
         )
 
 
-def _one_of(versions: Tensor) -> Tensor:
-    """Draw one version of each sample at random: (n, n_versions, *features) -> (n, *features)."""
-    uniform = torch.special.ndtr(torch.randn(len(versions), device=versions.device, dtype=versions.dtype))
-    chosen = (uniform * versions.shape[1]).long().clamp_max(versions.shape[1] - 1)
-    return versions[torch.arange(len(versions), device=versions.device), chosen]
+def _one_of(x: Tensor, versions: list[Tensor]) -> Tensor:
+    """Draw one version of each sample, (n, n_versions, *features) -> (n, *features), or take x if there are none."""
+    if not versions:
+        return x
+    uniform = torch.special.ndtr(torch.randn(len(x), device=x.device, dtype=x.dtype))
+    chosen = (uniform * versions[0].shape[1]).long().clamp_max(versions[0].shape[1] - 1)
+    return versions[0][torch.arange(len(x), device=x.device), chosen]
 
 
 def train_states(
@@ -268,9 +251,10 @@ def train_states(
     versions : Tensor of shape (n_samples, n_versions, *features), optional
         Samples moved a little, as inputs of the network.
     hints : Hints
-        Only the weights are used: samples are drawn in proportion to them.
+        Samples are drawn in proportion to the weights; other hints are given as `anchors`.
     anchors : Anchors, optional
-        Targets and pairs to respect.
+    verbose : bool
+    description : str
     """
     step = partial(smooth_step, objective=objective or default_objective(), fetch=fetch, anchors=anchors)
     tensors = (radius,) if versions is None else (radius, versions)
@@ -294,7 +278,7 @@ def train_from_votes(
 
     Parameters
     ----------
-    network, fetch, radius, versions
+    network, fetch, radius, versions, verbose
         As in :func:`train_states`.
     shares : Tensor or ndarray of shape (n_samples, n_clusters)
         Share of the votes for each cluster.
@@ -303,9 +287,8 @@ def train_from_votes(
     objective : Objective, optional
         By default MIM, version 1, with the mean of the votes as the target of p(z) and the weight 4 of H(z).
     hints : Hints
-        Samples are drawn in proportion to their weights.
     anchors : Anchors, optional
-        Targets and pairs to respect in all steps; by default from the hints.
+        By default from the hints and the votes.
     """
     target = torch.as_tensor(shares, dtype=torch.float32)
     n_samples, n_clusters = target.shape
