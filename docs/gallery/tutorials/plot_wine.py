@@ -23,7 +23,7 @@ wine.head()
 # ``"auto"`` chooses the number of clusters. ``standardize=True`` puts all columns on the
 # same scale.
 
-clusterer = nb.InformationClusterer("auto", standardize=True, random_state=0)
+clusterer = nb.InformationClusterer("auto", random_state=0)
 labels = clusterer.fit_predict(wine)
 print(clusterer.n_clusters_, "clusters of sizes", np.bincount(labels))
 
