@@ -610,9 +610,11 @@ class InformationClusterer(Clusterer):
             self.reservoir_ = self._in_blocks_of(samples, drawn, self._points)
             self.reservoir_rows_ = self._in_blocks_of(samples, drawn, self._typical_rows)
 
-    def _in_blocks_of(self, samples: Samples, rows: NDArray[np.int64], function: Any) -> NDArray[np.float32]:
+    def _in_blocks_of(self, samples: Samples, rows: NDArray[np.int64], function: Any) -> Array:
+        """`function` of some samples, in single precision unless they are a table, whose numbers may be far from 0."""
+        precision = np.float64 if self.kind_ == "table" else np.float32
         blocks = np.array_split(rows, max(1, -(-len(rows) // self._block)))
-        return np.concatenate([function(read(samples, block)).astype(np.float32) for block in blocks])
+        return np.concatenate([function(read(samples, block)).astype(precision) for block in blocks])
 
     def cut(self, k: int) -> NDArray[np.int64]:
         """Return labels of the fitted samples for another number of clusters, without a new fit.
