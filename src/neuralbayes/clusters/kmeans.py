@@ -57,7 +57,9 @@ def kmeans(points: Array, n_clusters: int, rng: np.random.RandomState, hints: Hi
     return _constrained(points, np.asarray(best.labels_, dtype=np.int64), n_clusters, hints)
 
 
-def _ward_start(points: Array, n_clusters: int, rng: np.random.RandomState, weight: Array | None) -> Array:
+def _ward_start(
+    points: Array, n_clusters: int, rng: np.random.RandomState, weight: NDArray[np.float64] | None
+) -> Array:
     """Means of Ward's clusters of small cells: (at most n_clusters, n_dimensions)."""
     _, centers, sizes = cells(points, max(LEAST_CELLS, CELLS_PER_CLUSTER * n_clusters), rng, weight)
     merged = fcluster(ward(centers, sizes), min(n_clusters, len(centers)), "maxclust") - 1

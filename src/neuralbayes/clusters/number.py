@@ -321,7 +321,8 @@ def _p_value(between: Array | float, hill: Array, share: Array) -> Array:
 def _root(covariance: Array) -> Array:
     """The symmetric square root of a covariance."""
     values, vectors = np.linalg.eigh(covariance)
-    return (vectors * np.sqrt(values.clip(0.0))) @ vectors.T
+    root: Array = (vectors * np.sqrt(values.clip(0.0))) @ vectors.T
+    return root
 
 
 def halves(divide: Divide, n_rows: int, n_clusters: int, rng: np.random.RandomState) -> tuple[Labels, Labels]:

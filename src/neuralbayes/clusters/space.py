@@ -98,7 +98,8 @@ class Frame:
         dense = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=np.float64)
         if not self.unit:
             return dense
-        return dense / np.sqrt(np.square(dense).sum(axis=1, keepdims=True)).clip(np.finfo(float).tiny)
+        unit: Array = dense / np.sqrt(np.square(dense).sum(axis=1, keepdims=True)).clip(np.finfo(float).tiny)
+        return unit
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The arrays that `from_arrays` takes."""
@@ -108,7 +109,8 @@ class Frame:
     @classmethod
     def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> Self:
         """Restore a frame; raises a ValueError if the arrays do not fit together."""
-        return cls(**{**arrays, "unit": bool(arrays["unit"])})
+        own: dict[str, Any] = {**arrays, "unit": bool(arrays["unit"])}
+        return cls(**own)
 
 
 @dataclass(frozen=True, eq=False)

@@ -70,7 +70,8 @@ def _smoothed(unit: NDArray[np.floating], near: Labels) -> NDArray[np.floating]:
     graph, smooth = _graph(near), unit
     for _ in range(2):
         smooth = 0.5 * smooth + 0.5 * (graph @ smooth)
-    return (smooth / np.linalg.norm(smooth, axis=1, keepdims=True).clip(1e-12)).astype(unit.dtype)
+    smooth = smooth / np.linalg.norm(smooth, axis=1, keepdims=True).clip(1e-12)
+    return np.asarray(smooth, dtype=unit.dtype)
 
 
 def _graph(near: Labels) -> sp.csr_array:

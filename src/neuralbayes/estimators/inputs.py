@@ -19,8 +19,8 @@ from neuralbayes.data.sources import Images, ImageSource
 Rows = Images | ImageSource | ArrayLike
 """Inputs of estimators: rows of numbers, or images."""
 
-Samples = NDArray[Any] | sp.csr_array | ImageSource
-"""Checked inputs."""
+Samples = Any
+"""Checked inputs: an array, a sparse matrix or an ImageSource."""
 
 VECTORIZER = HasMethods(["fit", "transform", "get_feature_names_out", "state"])
 """Constraint of the parameter `vectorizer`: a :class:`neuralbayes.TableVectorizer`, which is imported when needed."""
