@@ -344,6 +344,7 @@ class InformationClusterer(Clusterer):
         if len(fitted) < least:
             raise ValueError(f"n_samples={len(fitted)} should be >= {least} for n_clusters={self.n_clusters}.")
         rng = check_random_state(self.random_state)
+        found: RowFit | ImageFit
         if self.image_shape_ is None:
             found = self._fit_rows(samples, n_clusters, hints, fitted, weight, rng)
             self.membership_ = np.eye(len(found.separation))
@@ -358,7 +359,8 @@ class InformationClusterer(Clusterer):
             samples, self.membership_.shape[1], bool(self.verbose), weight=weight, named=hints.classes
         )
         self.membership_ = self.membership_[:, order]
-        self.separation_, self.cluster_stability_ = found.separation[order], self.cluster_stability_[order]
+        self.separation_: Array = found.separation[order]
+        self.cluster_stability_ = self.cluster_stability_[order]
         self.states_ = self._states(samples)
         self._keep_training(found)
         ordinary = np.sort(rng.permutation(fitted)[:TYPICAL_ROWS])
@@ -423,7 +425,7 @@ class InformationClusterer(Clusterer):
         """Reduce sparse rows, draw the rows to fit, and fit them."""
         if self.n_states is not None:
             raise ValueError(f"`n_states` is for images, and must be None here, got {self.n_states}")
-        n_columns, unit = samples.shape[1], self.metric == "cosine"  # type: ignore[union-attr]
+        n_columns, unit = samples.shape[1], self.metric == "cosine"
         reduction = None
         if sp.issparse(samples) and n_columns > self.n_components:
             drawn = np.sort(rng.permutation(fitted)[: self.max_samples])
@@ -432,9 +434,11 @@ class InformationClusterer(Clusterer):
         nothing = np.zeros(self.n_components_ or n_columns)
         dense = Frame(nothing, nothing, nothing - np.inf, nothing + np.inf, reduction, unit)
         few = np.sort(rng.permutation(fitted)[:TABLE_ROWS])
-        self.kind_, self.kind_reason_ = kind_of(dense.features(read(samples, few)), self.metric)
+        kind, reason = kind_of(dense.features(read(samples, few)), self.metric)
         if hasattr(self, "vectorizer_"):
-            self.kind_, self.kind_reason_ = "table", "a data frame"
+            kind, reason = "table", "a data frame"
+        self.kind_: str = kind
+        self.kind_reason_ = reason
         only_table = self.kind_ == "table" and self.network is None and self.objective is None
         chosen = hints.draw(len(fitted), min(self.max_samples, TABLE_ROWS) if only_table else self.max_samples, rng)
         rows = dense.features(read(samples, fitted[chosen]))
@@ -443,7 +447,7 @@ class InformationClusterer(Clusterer):
         found = fit_rows(
             rows,
             n_clusters,
-            kind=self.kind_,
+            kind=kind,
             keep_scale=hasattr(self, "vectorizer_"),
             network=self.network,
             objective=self.objective,
@@ -458,7 +462,8 @@ class InformationClusterer(Clusterer):
         )
         self.frame_ = found.frame.after(reduction, unit)
         self.posterior_: Posterior = found.posterior
-        self.stability_, self.cluster_stability_ = found.stability, found.cluster_stability
+        self.stability_ = found.stability
+        self.cluster_stability_: Array = found.cluster_stability
         if found.verdict is not None:
             self.verdict_ = found.verdict
         return found
@@ -527,7 +532,7 @@ class InformationClusterer(Clusterer):
         if len(self.membership_) == self.membership_.shape[1]:  # each state is a cluster
             logits: Array = state_logits - logsumexp(state_logits, axis=1, keepdims=True)
             return logits[:, self.membership_.argmax(axis=0)]
-        p_zx = softmax(state_logits, axis=1) @ self.membership_
+        p_zx: Array = softmax(state_logits, axis=1) @ self.membership_
         return np.log(p_zx.clip(np.finfo(np.float64).tiny))
 
     def _logits(self, samples: Any) -> Array:
@@ -784,7 +789,8 @@ class InformationClusterer(Clusterer):
             raise ValueError(f"'membership_' must be of {self.n_states_} states in {self.n_clusters_} clusters")
         if self.frame_.basis.shape[-1] != self.n_dimensions_ or len(self.cluster_stability_) != self.n_clusters_:
             raise ValueError("'frame_' and 'cluster_stability_' must fit the dimensions and clusters")
-        reservoir, rows = getattr(self, "reservoir_", None), getattr(self, "reservoir_rows_", None)
+        reservoir: Any = getattr(self, "reservoir_", None)
+        rows: Any = getattr(self, "reservoir_rows_", None)
         if (reservoir is None) != (rows is None):
             raise ValueError("'reservoir_' and 'reservoir_rows_' belong together")
         if reservoir is not None and (
