@@ -2,92 +2,317 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
 
-from paper.reproduced import Row, draw_rows
-from paper.results_page import Claim, Table, Verdict
-from paper.experiment import Experiment, Record, Results, by
-from paper.images import Source
-from paper.labeling_runs import (
-    KINDS,
-    LOGITS,
-    MENDED,
-    MERGED,
-    NAME,
-    OURS,
-    PAPERS,
-    PROBED,
-    SOFTMAX,
-    Arm,
-    cost,
-    run_one,
-    runs,
-)
-from paper.protocols import PROTOCOLS, accuracies, both
-from paper.statistics import difference, estimate, interval, power, text, verdict
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.optim.swa_utils import update_bn
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from neuralbayes.bayes import posterior, prior
+from neuralbayes.clusters.accuracy import clustering_accuracy
+from neuralbayes.data.normalize import Normalization
+from neuralbayes.data.sources import Images
+from neuralbayes.estimators import InformationClusterer
+from neuralbayes.networks.encoders import labeling_network
+from neuralbayes.objectives import DML, Objective
+from neuralbayes.training.rng import seeded_globally
+from paper.accuracy import accuracies, both, probe
+from paper.claims import Claim, every, listed
+from paper.experiment import Experiment, Picture
+from paper.images import Source, labels_of
+from paper.pictures import Row, draw_rows
+from paper.published import APPENDIX_H
+from paper.runs import TRAINING, Record, Results, Run, Scale, by
+from paper.statistics import difference, estimate, text
+from paper.tables import Table
+from paper.training import outputs, train_network
 
-PAPER = {"learnt": 99.22, "random": 42.97}
-"""Appendix H, in percent: a linear classifier on the ten outputs of the trained and of the random network."""
+NAME, N_STATES = "mnist-dml", 10
+SOFTMAX, LOGITS = PROBED = ("output", "logits")
+"""Input of the linear classifier: p(z|x), or the logits before the softmax."""
 
-TOLERANCE = 0.01
-"""How far below the published accuracy a result still counts as reaching it."""
-
-PAPERS_KINDS = ("random", "logits", "posterior")
-"""Kinds with published numbers."""
+OURS, SUMMED = 1.0, 0.1
+"""Beta of appendix H, relative to the mean over states, and relative to the sum over states of theorem 3."""
 
 AUTHORS_UPDATES = 1080
 """Updates of appendix H: 100 epochs of 54,000 images in batches of 5,000. We train 90 epochs on all 60,000."""
 
+TOLERANCE = 0.01
+"""How far below the published accuracy a result still counts as reaching it."""
 
-class Network(NamedTuple):
-    """A row of the table: a kind of network and its size.
+
+class Scaled(Objective):
+    """An objective times a factor. `InformationClusterer` weights its objective by 0.1, which is too little for DML."""
+
+    def __init__(self, objective: Objective, factor: float) -> None:
+        super().__init__()
+        self.objective = objective
+        self.factor = factor
+
+    def sample_term(self, p_zx: Tensor, p_z: Tensor) -> Tensor:
+        """The objective's sample term times the factor."""
+        return self.factor * self.objective.sample_term(p_zx, p_z)
+
+    def prior_term(self, p_z: Tensor) -> Tensor:
+        """The objective's prior term times the factor."""
+        return self.factor * self.objective.prior_term(p_z)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A network and its objective.
 
     Attributes
     ----------
-    kind : str
-    beta : float
-    full : bool
-        Whether it is the paper's network at full width.
-    updates : int
-        Number of updates at full width; 0 for a random or a narrower network.
+    title : str
+    objective : callable, optional
+        Creates the objective; None for an untrained network.
+    of : {"logits", "posterior"}, optional
+        Argument of R_c, for the paper's network. None: :class:`neuralbayes.InformationClusterer`, which merges four
+        states per cluster.
     """
+
+    title: str
+    objective: Callable[[], Objective] | None = None
+    of: Literal["logits", "posterior"] | None = None
+
+
+KINDS: dict[str, Kind] = {
+    "random": Kind("random network"),
+    "logits": Kind("paper's network, R_c on logits", DML, "logits"),
+    "posterior": Kind("paper's network, R_c on p(z|x)", DML, "posterior"),
+    "alpha": Kind("paper's network, DML(alpha=2)", lambda: DML(alpha=2.0), "posterior"),
+    "prior": Kind('paper\'s network, DML(weights="prior")', lambda: DML(weights="prior"), "posterior"),
+    "merged": Kind("states merged, DML() times 10", lambda: Scaled(DML(), 10.0)),
+    "merged-alpha": Kind("states merged, DML(alpha=0.4) times 10", lambda: Scaled(DML(alpha=0.4), 10.0)),
+    "merged-prior": Kind('states merged, DML(alpha=1, weights="prior")', lambda: DML(alpha=1.0, weights="prior")),
+}
+"""The paper's network with R_c on the logits (the authors' code) or on the softmax (the text), and variants of DML."""
+
+Arm = tuple[str, float]
+"""A kind and the weight of R_c."""
+
+PAPERS: tuple[Arm, ...] = tuple((kind, beta) for kind in ("logits", "posterior") for beta in (OURS, SUMMED))
+MENDED: tuple[Arm, ...] = (("alpha", OURS), ("prior", OURS))
+MERGED: tuple[Arm, ...] = (("merged", OURS), ("merged-alpha", OURS), ("merged-prior", OURS))
+
+
+@dataclass(frozen=True)
+class LabelingRun(Run):
+    """A network with ten outputs on images of digits.
+
+    Attributes
+    ----------
+    train, test : Source
+    kind : str
+        One of `KINDS`.
+    width : float
+        Number of channels relative to the paper's.
+    epochs, batch_size, microbatch_size : int
+    beta : float
+        Weight of R_c.
+    probe_epochs : int, optional
+    """
+
+    train: Source
+    test: Source
+    kind: str
+    width: float
+    epochs: int
+    batch_size: int
+    microbatch_size: int
+    beta: float = OURS
+    probe_epochs: int | None = None
+
+    @property
+    def label(self) -> str:
+        beta = "" if self.beta == OURS else f" beta={self.beta:g}"
+        return f"{self.train.name} {self.kind}{beta} seed={self.seed}"
+
+    @property
+    def data_names(self) -> tuple[str, ...]:
+        return (self.train.name,)
+
+    def measure(self, folder: Path) -> dict[str, Any]:
+        """Train, and evaluate the ten outputs as clusters and as features."""
+        train, test = self.train.load(), self.test.load()
+        merged = KINDS[self.kind].objective is not None and KINDS[self.kind].of is None
+        logits, of_test = self._clusterer(train, test) if merged else self._network(train, test, folder)
+        p_zx = posterior(logits)
+        seen = {SOFTMAX: (p_zx, posterior(of_test)), LOGITS: (logits, of_test)}
+        return {
+            "probes": {
+                name: probe(
+                    (a.numpy(), labels_of(train)),
+                    (b.numpy(), labels_of(test)),
+                    head="linear",
+                    max_epochs=self.probe_epochs,
+                )
+                for name, (a, b) in seen.items()
+            },
+            "clusters": round(clustering_accuracy(of_test.argmax(dim=1).numpy(), labels_of(test)), 5),
+            "dead": int((prior(p_zx) < 0.1 / N_STATES).sum()),
+            "largest": round(float(prior(p_zx).max()), 4),
+            "objective": round(float(DML()(logits)), 4),
+        }
+
+    def _network(self, train: Images, test: Images, folder: Path) -> tuple[Tensor, Tensor]:
+        """Logits of the paper's network for the training and the test images."""
+        normalization = Normalization.fit(train.source, per="dimension", progress=False)
+        x, x_test = (normalization(images.source.read(np.arange(len(images)))) for images in (train, test))
+        kind = KINDS[self.kind]
+        with seeded_globally(self.seed):
+            network: nn.Module = labeling_network(N_STATES, x.shape[1], self.width)
+            if kind.objective is None:
+                update_bn(torch.split(x[:1000], 100), network)  # batch statistics, as after training
+                network.eval()
+            else:
+                train_network(
+                    network,
+                    kind.objective(),
+                    x,
+                    epochs=self.epochs,
+                    batch_size=self.batch_size,
+                    microbatch_size=self.microbatch_size,
+                    beta=self.beta,
+                    seed=self.seed,
+                    of=kind.of or "logits",
+                    out=folder / TRAINING,
+                )
+        return outputs(network, x), outputs(network, x_test)
+
+    def _clusterer(self, train: Images, test: Images) -> tuple[Tensor, Tensor]:
+        """log p(cluster|x) of the estimator. An interrupted fit starts again, which takes minutes."""
+        pixels, of_test = (images.source.read(np.arange(len(images))) for images in (train, test))
+        make = KINDS[self.kind].objective
+        clusterer = InformationClusterer(
+            N_STATES,
+            n_states=4 * N_STATES,
+            objective=None if make is None else make(),
+            max_iter=max(20, self.epochs * len(self.train) // self.batch_size),
+            random_state=self.seed,
+        ).fit(pixels)
+
+        def logits(images: np.ndarray[Any, Any]) -> Tensor:
+            return outputs(clusterer.module_, torch.from_numpy(images).movedim(-1, 1).float() / 255).float()
+
+        return logits(pixels), logits(of_test)
+
+
+@dataclass(frozen=True)
+class LabelingScale:
+    """Size of the experiment at one scale; the clusterer has epochs and batches of its own."""
+
+    data: str
+    width: float
+    epochs: int
+    batch_size: int
+    microbatch_size: int
+    seeds: int
+    n_train: int | None = None
+    n_test: int | None = None
+    side: int | None = None
+    probe_epochs: int | None = None
+    merged_epochs: int = 25
+    merged_batch: int = 250
+    arms: tuple[Arm, ...] = (("random", OURS), *PAPERS, *MENDED, *MERGED)
+
+
+SCALES: dict[Scale, LabelingScale] = {
+    "smoke": LabelingScale(
+        "digits",
+        0.1,
+        1,
+        60,
+        60,
+        2,
+        n_train=120,
+        n_test=160,
+        side=24,
+        probe_epochs=4,
+        merged_epochs=1,
+        arms=(("random", OURS), ("logits", OURS), ("posterior", SUMMED), ("merged-alpha", OURS)),
+    ),
+    "laptop": LabelingScale("mnist", 0.3, 8, 1000, 500, 3),
+    "paper": LabelingScale("mnist", 1.0, 90, 5000, 500, 3),  # the paper's 1,080 updates, on 60,000 images
+}
+
+
+def runs(scale: Scale, seeds: int | None) -> list[LabelingRun]:
+    """Every arm with every seed."""
+    c = SCALES[scale]
+    own = (c.width, c.epochs, c.batch_size, c.microbatch_size)
+    clusterer = (1.0, c.merged_epochs, c.merged_batch, c.merged_batch)
+    train, test = Source(c.data, "train", c.n_train, c.side), Source(c.data, "test", c.n_test, c.side)
+    return [
+        LabelingRun(
+            NAME,
+            seed,
+            train,
+            test,
+            kind,
+            *(clusterer if (kind, beta) in MERGED else own),
+            beta=beta,
+            probe_epochs=c.probe_epochs,
+        )
+        for seed in range(c.seeds if seeds is None else seeds)
+        for kind, beta in c.arms
+    ]
+
+
+@dataclass(frozen=True)
+class Network:
+    """A row of the table: a kind of network, its beta and width, and its updates at full width (or 0)."""
 
     kind: str
     beta: float
-    full: bool = False
-    updates: int = 0
+    full: bool
+    updates: int
 
-    @property
-    def arm(self) -> Arm:
-        """Its kind and beta."""
-        return self.kind, self.beta
+    @classmethod
+    def of(cls, record: Record) -> Network:
+        """The row of a run."""
+        s = record.settings
+        kind = KINDS[s["kind"]]
+        full = s["width"] == 1.0 and (kind.of is not None or kind.objective is None)
+        trained = full and kind.of is not None
+        updates = s["epochs"] * len(Source(**s["train"])) // s["batch_size"] if trained else 0
+        return cls(s["kind"], float(s["beta"]), full, updates)
 
     @property
     def published(self) -> float | None:
         """Accuracy in the paper, in percent."""
-        return PAPER["random" if self.kind == "random" else "learnt"] if self.kind in PAPERS_KINDS else None
+        if (self.kind, self.beta) in PAPERS:
+            return APPENDIX_H["learnt"]
+        return APPENDIX_H["random"] if self.kind == "random" else None
 
     @property
     def title(self) -> str:
         """Its name in tables and figures."""
         beta = "" if self.beta == OURS else f", beta {self.beta:g}"
-        full = ", full width" if self.full else ""
         updates = f", {self.updates:,} updates" if self.updates else ""
-        return f"{KINDS[self.kind].title}{beta}{full}{updates}"
+        return f"{KINDS[self.kind].title}{beta}{', full width' if self.full else ''}{updates}"
 
 
 def tables(results: Results) -> list[Table]:
     rows = []
     for network, found in _networks(results).items():
-        linear = [cell for probed in PROBED for cell in both(_probed(found, probed), probed)]
-        clusters = text([record.values["clusters"] for record in found])
-        dead = text([record.values["dead"] for record in found], factor=1.0)
-        largest = text([record.values["largest"] for record in found if "largest" in record.values])
-        objective = text([record.values["objective"] for record in found if "objective" in record.values], 3, 1.0)
         published = "-" if network.published is None else f"{network.published:.2f}"
+        linear = [cell for probed in PROBED for cell in both(found, probed)]
+        clusters, dead, largest, objective = (
+            text([r.values[name] for r in found if name in r.values], digits, factor)
+            for name, digits, factor in (
+                ("clusters", 1, 100.0),
+                ("dead", 1, 1.0),
+                ("largest", 1, 100.0),
+                ("objective", 3, 1.0),
+            )
+        )
         rows.append((network.title, published, *linear, clusters, dead, largest, objective))
     head = (
         "network",
@@ -106,116 +331,118 @@ def tables(results: Results) -> list[Table]:
         "accuracy after matching each state to a digit. Dead states: how many of the ten states have p(z) below a "
         "tenth of 1/10. DML loss: 0 if no two states share an image and 0.693 if all states are alike, whatever their "
         "masses; it is below 0.1 even for networks with dead states. Beta is relative to the mean over states: 1, or "
-        "0.1 if appendix H refers to the sum of theorem 3. States merged: `InformationClusterer(10, objective=...)` "
-        "with 40 states and virtual adversarial smoothness instead of R_c."
+        "0.1 if appendix H refers to the sum of theorem 3. Not in the paper: alpha, weights and merged states, which "
+        "are `InformationClusterer(10, objective=...)` with 40 states and virtual adversarial smoothness instead of "
+        "R_c."
     )
     return [Table("MNIST: accuracy in %", head, rows, note)]
 
 
-def draw(results: Results) -> Figure:
-    rows = []
-    for network, found in _networks(results).items():
-        honest, paper = (interval(accuracies(found, SOFTMAX, protocol)) for protocol in PROTOCOLS)
-        rows.append(Row(network.title, honest, paper, network.published))
-    figure = draw_rows(rows, "linear classifier on the softmax: accuracy, %")
-    figure.axes[0].set_xlim(0, 104)  # the interval of two seeds may be wider than all accuracies
-    return figure
+def pictures(results: Results) -> list[Picture]:
+    rows = [
+        Row(n.title, accuracies(found, SOFTMAX), accuracies(found, SOFTMAX, "paper"), n.published)
+        for n, found in _networks(results).items()
+    ]
+    return [Picture(NAME, EXPERIMENT.title, partial(draw_rows, rows, "linear classifier on the softmax: accuracy, %"))]
 
 
 def claims(results: Results) -> list[Claim]:
     networks = _networks(results)
     random = {network.full: found for network, found in networks.items() if network.kind == "random"}
-    papers = {network: found for network, found in networks.items() if network.arm in PAPERS}
-    mended = {network: found for network, found in networks.items() if network.arm in MENDED + MERGED}
-    gains = [
-        difference(_honest(found, probed), _honest(random[network.full], probed))
-        for network, found in papers.items()
-        for probed in PROBED
-        if network.full in random and _honest(found, probed) and _honest(random[network.full], probed)
-    ]
-    several = [gain for gain in gains if gain.half is not None]  # one seed has no interval
-    return [
-        _reached(
-            f"DML correctly labels MNIST: a linear classifier on its ten outputs reaches {PAPER['learnt']} %", papers
-        ),
-        _reached(f"DML with masses of states, or with merged states, reaches {PAPER['learnt']} %", mended),
-        Claim(
-            "The ten outputs of the trained network beat those of a random network",
-            "appendix H",
-            verdict(several or gains),
-            _against(networks) if papers and random else "",
-            power(several or gains),
-        ),
-    ]
-
-
-def _reached(statement: str, networks: dict[Network, list[Record]]) -> Claim:
-    """The claim of a value, not of a difference: whether any network nearly reaches it, on the softmax or on the
-    logits."""
-    best = {network: _best(found) for network, found in networks.items()}
-    short = [estimate([value - PAPER["learnt"] / 100 + TOLERANCE for value in values]) for values in best.values()]
-    reached: Verdict = "holds" if any(d.mean >= 0 for d in short) else "does not hold here"
+    papers = {n: found for n, found in networks.items() if (n.kind, n.beta) in PAPERS}
+    reached = APPENDIX_H["learnt"] / 100 - TOLERANCE
+    full = [best for n, found in papers.items() if n.updates >= AUTHORS_UPDATES and (best := _best(found))]
+    value = max((estimate(values) for values in full), key=lambda found: found.mean, default=None)
     numbers = [
-        f"{network.title}: {text(best[network])} % with a linear classifier, "
-        f"{text([record.values['clusters'] for record in found])} % as clusters"
-        f"{' (one seed)' if len(found) == 1 else ''}"
-        for network, found in networks.items()
+        f"{n.title}: {text(_best(found))} % with a linear classifier, "
+        f"{text([record.values['clusters'] for record in found])} % as clusters (n = {len(found)})"
+        for n, found in papers.items()
     ]
-    updates = max((network.updates for network in networks if network.arm in PAPERS), default=0)
-    if numbers and updates < AUTHORS_UPDATES and any(network.arm in PAPERS for network in networks):
-        run = f"{updates:,} were run" if updates else "none was run"
-        numbers.append(f"of the {AUTHORS_UPDATES:,} updates of appendix H at full width, {run}")
-    return Claim(
-        statement,
-        "appendix H",
-        reached if short else "not run",
-        "; ".join(numbers),
-        authors_setting=updates >= AUTHORS_UPDATES,
-    )
+    gains = {
+        f"{n.title}, on {'the softmax' if probed == SOFTMAX else 'logits'}": difference(
+            accuracies(found, probed), accuracies(random[n.full], probed)
+        )
+        for n, found in papers.items()
+        for probed in PROBED
+        if n.full in random and probed in found[0].values["probes"]
+    }
+    several = {name: gain for name, gain in gains.items() if gain.half is not None}
+    return [
+        Claim(
+            "The classifier reaches 99.22% test accuracy. […] Neural Bayes-DML can correctly label [MNIST classes]",
+            "appendix H",
+            f"a linear classifier on the softmax or the logits reaches {100 * reached:.2f} % at full width after "
+            f"{AUTHORS_UPDATES:,} updates, with three seeds; narrower networks are only quoted",
+            every([value], least=reached, short="does not hold here")
+            if value
+            else "undecided"
+            if papers
+            else "not run",
+            f"{'; '.join(numbers)}. Here 90 epochs of 60,000 images instead of 100 of 54,000; batch norm, which the "
+            "appendix does not mention, and R_c see micro-batches of 500"
+            if numbers
+            else "",
+        ),
+        Claim(
+            "As baseline, a linear classifier trained on features from a randomly initialized identical CNN "
+            "architecture reaches 42.97%",
+            "appendix H",
+            "trained minus random, of the same width, is above 0 for every setting of R_c and both inputs of the "
+            "classifier",
+            every(list((several or gains).values())),
+            f"points: {listed(gains)}" if gains else "",
+        ),
+    ]
+
+
+def settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Readable settings of the paper's network."""
+    kind = KINDS[settings["kind"]]
+    if kind.of is None:
+        return {}
+    n_images = len(Source(**settings["train"]))
+    return {
+        "images": f"{settings['train']['name']}, {n_images:,}",
+        "channels": "100-100-200-500" if settings["width"] == 1 else f"times {settings['width']:g}",
+        "batch normalisation": True,
+        "argument of R_c": "p(z|x)" if kind.of == "posterior" else "logits",
+        "beta": settings["beta"],
+        "batch": settings["batch_size"],
+        "micro-batch of batch normalisation and R_c": settings["microbatch_size"],
+        "epochs": settings["epochs"],
+        "updates": f"{settings['epochs'] * n_images // settings['batch_size']:,}",
+    }
+
+
+def not_run(results: Results) -> list[str]:
+    found = {}
+    for network, records in _networks(results).items():
+        if network.full and (network.updates >= AUTHORS_UPDATES or network.kind == "random"):
+            found[network.kind, network.beta] = len(records)
+    wide = {arm: found.get(arm, 0) for arm in (("random", OURS), *PAPERS)}
+    missing = [
+        f"appendix H at full width: {KINDS[kind].title}{'' if beta == OURS else f', beta {beta:g}'} ({n} of 3 seeds)"
+        for (kind, beta), n in wide.items()
+        if n < 3
+    ]
+    return [*missing, "appendix H without batch norm, or with R_c and batch norm on all 5,000 images of a batch"]
 
 
 def _best(found: Results) -> list[float]:
     """Honest accuracies on the softmax or on the logits, whichever has the higher mean."""
-    return max((values for probed in PROBED if (values := _honest(found, probed))), key=lambda v: estimate(v).mean)
-
-
-def _against(networks: dict[Network, list[Record]]) -> str:
-    """Accuracies of the random and the paper's networks on the softmax and, if probed, on the logits."""
-    cells = []
-    for network, found in networks.items():
-        if network.kind == "random" or network.arm in PAPERS:
-            of = {"softmax": _honest(found, SOFTMAX), "logits": _honest(found, LOGITS)}
-            values = " and ".join(f"{text(values)} % ({what})" for what, values in of.items() if values)
-            cells.append(f"{network.title} {values}")
-    return f"{', '.join(cells)}; published for the random network: {PAPER['random']} %"
-
-
-def _honest(found: Results, probed: str) -> list[float]:
-    return accuracies(_probed(found, probed), probed, "validation")
-
-
-def _probed(found: Results, probed: str) -> list[Record]:
-    return [record for record in found if probed in record.values["probes"]]
+    probed = [accuracies(found, name) for name in PROBED if name in found[0].values["probes"]]
+    return max(probed, key=lambda values: estimate(values).mean)
 
 
 def _networks(results: Results) -> dict[Network, list[Record]]:
     """The runs of each network, in the order of `KINDS`, the narrower ones first."""
     order = list(KINDS)
-
-    def key(network: Network) -> tuple[int, float, bool, int]:
-        return order.index(network.kind), -network.beta, network.full, network.updates
-
-    found: dict[Network, list[Record]] = by(results, _network)
-    return {network: found[network] for network in sorted(found, key=key)}
-
-
-def _network(record: Record) -> Network:
-    settings = record.settings
-    kind, beta = str(settings["kind"]), float(settings["beta"])
-    trained = KINDS[kind].of is not None
-    full = settings["width"] == 1.0 and (trained or KINDS[kind].objective is None)
-    n_train = len(Source(**settings["train"]))
-    return Network(kind, beta, full, settings["epochs"] * n_train // settings["batch_size"] if full and trained else 0)
+    found: dict[Network, list[Record]] = by(results, Network.of)
+    return dict(
+        sorted(
+            found.items(), key=lambda item: (order.index(item[0].kind), -item[0].beta, item[0].updates, item[0].full)
+        )
+    )
 
 
 EXPERIMENT = Experiment(
@@ -226,13 +453,14 @@ EXPERIMENT = Experiment(
         "classifier is then trained on the softmax of its ten outputs, and another on the logits. In the paper's text "
         "R_c acts on the softmax, in the authors' code on the logits; we run both. DML ignores how much mass a state "
         "has, so one state with nearly all images and a few slivers score as well as ten digits. The table also lists "
-        "variants that avoid this."
+        'variants that avoid this; they are not the paper\'s. Runs whose record says "Winograd" were trained with a '
+        "faster 3x3 convolution, which gives the same gradients up to rounding."
     ),
     runs=runs,
-    run_one=run_one,
-    cost=cost,
     tables=tables,
-    draw=draw,
+    pictures=pictures,
     claims=claims,
-    tells_sizes_apart=True,
+    settings=settings,
+    not_run=not_run,
+    at_full_scale="three hours on two cores",
 )

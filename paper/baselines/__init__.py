@@ -5,6 +5,8 @@ InfoMax), `imsat` (clusters) and `supervised` training. `imsat_rows` and `kmeans
 `clustering_accuracy` compares clusters with classes.
 """
 
+from neuralbayes.clusters.accuracy import clustering_accuracy
+from neuralbayes.objectives.virtual_adversarial import virtual_adversarial
 from paper.baselines.headed import HeadedEncoder
 from paper.baselines.imsat import ImsatConfig, ImsatRowsConfig, RowsClusterer, imsat, imsat_rows
 from paper.baselines.infomax import InfoMaxConfig, infomax, infonce_estimate, jsd_estimate
@@ -12,8 +14,6 @@ from paper.baselines.kmeans import KMeansClusters, kmeans
 from paper.baselines.random import RandomConfig, random
 from paper.baselines.rotation import RotationConfig, rotation
 from paper.baselines.supervised import SupervisedConfig, supervised
-from neuralbayes.objectives.virtual_adversarial import virtual_adversarial
-from neuralbayes.clusters.accuracy import clustering_accuracy
 
 __all__ = [
     "HeadedEncoder",

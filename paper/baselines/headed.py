@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from neuralbayes.distributed.global_batch import global_batch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from neuralbayes.data.normalize import Normalization
 from neuralbayes.data.sources import ImageSource, as_source
-from neuralbayes.distributed.global_batch import global_batch
 from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.system.files import read_tensors, write_tensors
 from neuralbayes.training.inference import evaluation_mode, in_blocks

@@ -10,24 +10,24 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from neuralbayes.features.encoder_training import EncoderConfig, Learner, train_encoder
+from neuralbayes.training.config import Step, TrainingConfig, train_in_folder
 from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 from torch import Tensor
 
-from paper.baselines.headed import HeadedEncoder
 from neuralbayes.clusters.smooth_step import smooth_step
 from neuralbayes.data.normalize import Normalization
 from neuralbayes.data.sources import Images, ImageSource
 from neuralbayes.distributed import default_fabric
-from neuralbayes.features.encoder_training import EncoderConfig, Learner, train_encoder
 from neuralbayes.features.tables import BLOCK, RowsEncoder, mean_variance_scale
 from neuralbayes.networks.encoders import mlp
 from neuralbayes.objectives import MIM
 from neuralbayes.system.files import write_json
 from neuralbayes.training import Callback
-from neuralbayes.training.config import Step, TrainingConfig, train_in_folder
 from neuralbayes.training.inference import in_blocks
 from neuralbayes.training.rng import seeded_globally
+from paper.baselines.headed import HeadedEncoder
 
 
 @dataclass(frozen=True)

@@ -10,21 +10,21 @@ from typing import ClassVar, Literal
 
 import numpy as np
 import torch
+from neuralbayes.distributed.global_batch import global_batch
+from neuralbayes.features.encoder_training import EncoderConfig, Learner, train_encoder
+from neuralbayes.training.config import check_choice
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from paper.baselines.headed import state_shape
 from neuralbayes.data.normalize import Normalization
 from neuralbayes.data.sources import Images, ImageSource
-from neuralbayes.distributed.global_batch import global_batch
 from neuralbayes.features.encoder import ImageEncoder
-from neuralbayes.features.encoder_training import EncoderConfig, Learner, train_encoder
-from paper.discriminators import ConcatDiscriminator, DotDiscriminator
 from neuralbayes.networks.encoders import mlp
 from neuralbayes.networks.hidden import HiddenStates
 from neuralbayes.training import Callback
-from neuralbayes.training.config import check_choice
+from paper.baselines.headed import state_shape
+from paper.discriminators import ConcatDiscriminator, DotDiscriminator
 
 LAST = "relu4"
 DISCRIMINATORS = {"dot": DotDiscriminator, "concat": ConcatDiscriminator}

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
+from neuralbayes.training.config import check_choice, description, open_run
 from numpy.typing import NDArray
 
 from neuralbayes.data.normalize import Normalization, Per
@@ -16,7 +17,6 @@ from neuralbayes.features.encoder import WIDTHS, ImageEncoder
 from neuralbayes.probes import random_encoder
 from neuralbayes.system.files import write_json
 from neuralbayes.training import Callback
-from neuralbayes.training.config import check_choice, description, open_run
 
 
 @dataclass(frozen=True)

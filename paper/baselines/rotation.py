@@ -9,14 +9,14 @@ from typing import ClassVar
 
 import numpy as np
 import torch
+from neuralbayes.features.encoder_training import EncoderConfig, Learner, train_encoder
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from paper.baselines.headed import HeadedEncoder, classify
 from neuralbayes.data.normalize import Normalization
 from neuralbayes.data.sources import Images, ImageSource
-from neuralbayes.features.encoder_training import EncoderConfig, Learner, train_encoder
 from neuralbayes.training import Callback
+from paper.baselines.headed import HeadedEncoder, classify
 
 N_ROTATIONS = 4
 

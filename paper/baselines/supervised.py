@@ -10,15 +10,15 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
+from neuralbayes.features.encoder_training import EncoderConfig, Learner, train_encoder
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from paper.baselines.headed import HeadedEncoder, classify
 from neuralbayes.data.normalize import Normalization
 from neuralbayes.data.sources import ImageSource, SubsetSource
-from neuralbayes.features.encoder_training import EncoderConfig, Learner, train_encoder
 from neuralbayes.probes.features import LabeledData, checked_labels, opened
 from neuralbayes.training import Callback, TrainingState
+from paper.baselines.headed import HeadedEncoder, classify
 
 
 @dataclass(frozen=True)

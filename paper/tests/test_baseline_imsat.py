@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 from image_cases import bars
-
 from paper.baselines import ImsatConfig, ImsatRowsConfig, clustering_accuracy, imsat, imsat_rows
 from paper.baselines.imsat import ImsatTerms, _step, radii
+
 from neuralbayes.networks.encoders import mlp
 from neuralbayes.objectives import MIM
 from neuralbayes.objectives.virtual_adversarial import virtual_adversarial

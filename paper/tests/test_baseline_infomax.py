@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 from image_cases import bars
-from torch import nn
-
 from paper.baselines import InfoMaxConfig, infomax, infonce_estimate, jsd_estimate
 from paper.baselines.infomax import ESTIMATORS, InfoMax, prior_losses
+from torch import nn
+
 from neuralbayes.data.normalize import Normalization
 from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.training import read_metrics

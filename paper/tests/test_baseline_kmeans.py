@@ -5,8 +5,8 @@ from itertools import permutations
 import numpy as np
 import pytest
 from image_cases import bars
-
 from paper.baselines import RandomConfig, clustering_accuracy, kmeans, random
+
 from neuralbayes.data.sources import ArraySource, Images
 
 

@@ -5,8 +5,8 @@ import json
 import pytest
 import torch
 from image_cases import bars
-
 from paper.baselines import RandomConfig, random
+
 from neuralbayes.features.encoder import ImageEncoder
 
 IMAGES, _ = bars()

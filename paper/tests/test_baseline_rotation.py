@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 from image_cases import bars
-
 from paper.baselines import RotationConfig, rotation
 from paper.baselines.rotation import rotated
+
 from neuralbayes.training import read_metrics
 
 CONFIG = RotationConfig(encoder="tiny", batch_size=16, epochs=6)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 from image_cases import Break, bars
-
 from paper import baselines
 from paper.baselines import (
     HeadedEncoder,
@@ -19,6 +18,7 @@ from paper.baselines import (
     RotationConfig,
     SupervisedConfig,
 )
+
 from neuralbayes.data.sources import ArraySource
 from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.training import read_metrics

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 from image_cases import bars
-
 from paper.baselines import HeadedEncoder, SupervisedConfig, supervised
+
 from neuralbayes.data.dataset import Split
 from neuralbayes.data.normalize import Normalization
 from neuralbayes.data.sources import ArraySource, Images

@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-
 from paper.discriminators import ConcatDiscriminator, DotDiscriminator, Projection
 
 
