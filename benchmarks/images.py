@@ -15,8 +15,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import neuralbayes as nb
 from paper.baselines import RandomConfig, random
+
+import neuralbayes as nb
 from neuralbayes.features.pretraining import PRESETS
 from neuralbayes.system.files import read_json, write_json
 

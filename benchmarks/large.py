@@ -34,8 +34,8 @@ from sklearn.cluster import MiniBatchKMeans
 from sklearn.neighbors import NearestNeighbors
 
 import neuralbayes as nb
-from neuralbayes.estimators.clusterer import tensor_of
 from neuralbayes.clusters.accuracy import clustering_accuracy
+from neuralbayes.estimators.clusterer import tensor_of
 
 ROOT = Path(__file__).parents[1]
 N_CLUSTERS = 150

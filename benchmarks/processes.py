@@ -21,12 +21,12 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from neuralbayes.distributed.sums import BUCKET_BYTES
 from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
 import neuralbayes as nb
-from neuralbayes.distributed.sums import BUCKET_BYTES
 from neuralbayes.networks.encoders import PAPER_CHANNELS, convolutional_encoder, scaled_channels
 from neuralbayes.networks.hidden import HiddenStates
 from neuralbayes.system.files import write_json

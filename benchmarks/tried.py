@@ -32,14 +32,13 @@ from torch import Tensor, nn
 from tried_mergings import MERGINGS
 
 from neuralbayes.clusters import fit, training
+from neuralbayes.clusters.accuracy import clustering_accuracy
 from neuralbayes.clusters.fit import fit_clusters
 from neuralbayes.clusters.smooth_step import Step, smooth_step
 from neuralbayes.clusters.training import ClusterOptions, Fetch, Trained, default_steps, train_states
 from neuralbayes.gradients.passes import frozen_buffers
-from neuralbayes.objectives import DML, MIM, smoothness
-from neuralbayes.objectives import RunningPrior
+from neuralbayes.objectives import DML, MIM, RunningPrior, smoothness
 from neuralbayes.objectives.virtual_adversarial import virtual_adversarial
-from neuralbayes.clusters.accuracy import clustering_accuracy
 from neuralbayes.training.progress import progress
 
 ROOT = Path(__file__).parents[1]

@@ -77,31 +77,3 @@ RUN = {
     "data.json": {"data": "digits", "split": "train", "limit": None, "size": 32, "channels": None},
     "probe-linear-relu4.json": {"data": "digits", "results": [{"features": "encoder relu4", "validation": PROBED}]},
 }
-RECORD = {
-    "experiment": "table-classification",
-    "scale": "laptop",
-    "command": "neuralbayes reproduce table-classification",
-    "n_runs": 2,
-    "records": [
-        {
-            "settings": {
-                "seed": 0,
-                "learn": {"name": "cifar10", "split": "train", "n": 100, "side": None},
-                "test": {"name": "cifar10", "split": "test", "n": None, "side": None},
-                "method": "random",
-                "training": {"encoder": "small"},
-                "layers": ["relu4"],
-            },
-            "values": {
-                "probes": {
-                    "relu4": {
-                        protocol: {"accuracies": [0.4], "epochs": [9], "curves": [[0.4]], "n_features": 9, "n_test": 8}
-                        for protocol in ("validation", "paper")
-                    }
-                },
-                "states": {"relu4": LAYER},
-            },
-            "about": {"seconds": 1.5},
-        }
-    ],
-}

@@ -24,7 +24,6 @@ from folders import (
     ENCODER,
     LABELER,
     LABELER_WEIGHTS,
-    RECORD,
     ROWS,
     RUN,
     TENSORS,
@@ -54,8 +53,6 @@ from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.report.explorer import runs as explored
 from neuralbayes.report.explorer.commands import pretrain_command
 from neuralbayes.report.explorer.probed import probe_grid
-from paper.page import section
-from paper.records import Recorded
 from neuralbayes.system.files import read_json, read_tensors
 from neuralbayes.training import read_metrics
 
@@ -273,7 +270,4 @@ READERS = {
     ),
     "parts": Reader(".json", _begin, _job(), json=True),
     "run": Reader(".json", _run, compact(RUN), json=True),
-    "records": Reader(
-        ".json", lambda path: section("table-classification", [Recorded.read(path)]), compact(RECORD), json=True
-    ),
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from paper.experiment import Experiment
@@ -25,5 +25,4 @@ def load_experiment(name: str) -> Experiment:
     """Import the experiment called `name`."""
     if name not in NAMES:
         raise ValueError(f"`name` must be one of {', '.join(NAMES)}, got {name!r}")
-    experiment: Experiment = import_module(f"paper.{name.replace('-', '_')}").EXPERIMENT
-    return experiment
+    return cast("Experiment", import_module(f"paper.{name.replace('-', '_')}"))

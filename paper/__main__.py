@@ -57,7 +57,7 @@ def main(words: Sequence[str] | None = None) -> int:
     if not any(wanted.values()):
         parser.error(f"--only must match the name of a run, got {asked.only!r}")
     if asked.scale == "paper" and left and not asked.yes:
-        costs = "; ".join(f"{name}: {load_experiment(name).at_full_scale}" for name in wanted)
+        costs = "; ".join(f"{name}: {load_experiment(name).AT_FULL_SCALE}" for name in wanted)
         parser.error(f"{len(left)} runs at the paper's size ({costs}, each): --yes starts them")
     try:
         failed = run_all(left, wanted, asked.scale, out, record, min(asked.workers, n_cores()))
@@ -95,7 +95,7 @@ def report(name: str, record: Path) -> None:
     from paper.page import read_all
 
     experiment = load_experiment(name)
-    print(f"\n{experiment.title}")
+    print(f"\n{experiment.TITLE}")
     for claim in experiment.claims(read_all(record)[name]):
         print(f"  {claim.verdict}: “{claim.words}”\n    {claim.numbers}")
 
@@ -109,13 +109,13 @@ def list_experiments(record: Path, scale: Scale) -> None:
     for name in NAMES:
         experiment = load_experiment(name)
         runs, records = experiment.runs(scale, None), read_records(record, name, scale)
-        cost = experiment.at_full_scale + " each" if scale == "paper" else "seconds each"
+        cost = experiment.AT_FULL_SCALE + " each" if scale == "paper" else "seconds each"
         if records:
             mean = sum(one.about["seconds"] for one in records) / len(records)
             cost = f"about {mean / 60:.1f} minutes each, {mean * len(runs) / 3600:.1f} hours"
         verdicts = Counter(claim.verdict for claim in experiment.claims(results[name]))
         done = len({run.key for run in runs} & {one.key for one in results[name]})
-        print(f"{name:22} {experiment.title}")
+        print(f"{name:22} {experiment.TITLE}")
         print(f"{'':22} {done} of {len(runs)} runs recorded; {cost}")
         print(f"{'':22} {', '.join(f'{n} {verdict}' for verdict, n in verdicts.items())}")
 
@@ -125,7 +125,7 @@ def _names(name: str) -> tuple[str, ...]:
 
 
 def _left(wanted: dict[str, Sequence[Run]], scale: Scale, record: Path) -> list[Run]:
-    """The runs that no experiment has recorded, each once; what another experiment has is added to those that share it."""
+    """The runs that no experiment has recorded, each once."""
     known = {one.key: one for name in NAMES for one in read_records(record, name, scale)}
     left: dict[str, Run] = {}
     for runs in wanted.values():

@@ -27,7 +27,7 @@ def probe(
     max_epochs: int | None = None,
 ) -> dict[str, dict[str, Any]]:
     """Train and test classifiers on (features, labels) under both protocols, and keep what fits into a record."""
-    found = {}
+    found: dict[str, dict[str, Any]] = {}
     for protocol in PROTOCOLS:
         result = probe_parts(train, test, head=head, protocol=protocol, seeds=seeds, max_epochs=max_epochs)
         found[protocol] = {

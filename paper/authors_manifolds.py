@@ -41,22 +41,7 @@ GAPS, STEPS = (0.4, 0.6, 0.8), (0.03, 0.1, 0.3, 1.0)
 
 @dataclass(frozen=True)
 class AuthorsRun(Run):
-    """The authors' network on one of their sets.
-
-    Attributes
-    ----------
-    published : str
-        Name of the set.
-    setting : {"whole set", "batches", "unit variance in each dimension"}
-    gap : float
-        Gap between the circles.
-    scale : float
-        Standard deviation of zeta in R_c.
-    updates, batch_size, dimensions : int
-    hidden : tuple of int
-    grid : int
-        Side length of the decision map in points; 0 for no map.
-    """
+    """The authors' network on one of their sets."""
 
     published: str
     setting: str
@@ -150,15 +135,15 @@ def runs(scale: Scale, seeds: int | None) -> list[AuthorsRun]:
     c = SCALES[scale]
 
     def run(
-        name: str, seed: int, setting: str, gap: float = CIRCLE_GAP, step: float = ZETA, grid: int = 0
+        name: str, seed: int, setting: str, gap: float = CIRCLE_GAP, step: float = ZETA, side: int = 0
     ) -> AuthorsRun:
         drawn = AUTHORS_SETS[name]
         updates = drawn.updates if c.updates is None else c.updates
         batch = drawn.n_points // (3 if name == "spirals" else 4) if setting == BATCHES else drawn.n_points
-        return AuthorsRun("fig-manifolds", seed, name, setting, gap, step, updates, batch, c.dimensions, c.hidden, grid)
+        return AuthorsRun("fig-manifolds", seed, name, setting, gap, step, updates, batch, c.dimensions, c.hidden, side)
 
     found = [
-        run(name, seed, setting, grid=c.map_side if seed == 0 and setting == WHOLE else 0)
+        run(name, seed, setting, side=c.map_side if seed == 0 and setting == WHOLE else 0)
         for seed in range(c.seeds if seeds is None else seeds)
         for name in AUTHORS_SETS
         for setting in (WHOLE, BATCHES)
@@ -198,17 +183,18 @@ def tables(results: Results) -> list[Table]:
         counts = [f"{solved(values)} of {len(values)}" if values else "-" for values in right.values()]
         rows.append((name, *counts, *(text(values) for values in right.values())))
     note = (
-        "A seed counts if at most one point in a thousand has the wrong label. In batches: a quarter of the points at a "
-        "time (a third for the spirals), with the same number of updates. The centres of the blobs are drawn at random "
-        "in a square, so some draws have no gap."
+        "A seed counts if at most one point in a thousand has the wrong label. In batches: a quarter of the points at "
+        "a time (a third for the spirals), with the same number of updates. The centres of the blobs are drawn at "
+        "random in a square, so some draws have no gap."
     )
     circles = [record for record in results if record.settings["published"] == "circles"]
-    cells = by(circles, lambda r: (r.settings["setting"], r.settings["scale"], r.settings["gap"]))
+    grouped = by(circles, lambda r: (r.settings["setting"], r.settings["scale"], r.settings["gap"]))
+    cells = {key: [float(record.values["right"]) for record in group] for key, group in grouped.items()}
     gaps = sorted({gap for _, _, gap in cells})
     grid = [
         (
             f"{setting}, zeta {step:g}",
-            *(text([r.values["right"] for r in cells.get((setting, step, gap), [])], 0) for gap in gaps),
+            *(text(cells.get((setting, step, gap), []), 0) for gap in gaps),
         )
         for setting, step in product(SETTINGS, sorted({step for _, step, _ in cells}))
         if any((setting, step, gap) in cells for gap in gaps)

@@ -70,15 +70,7 @@ def spirals(*, random_state: Seed = None) -> Drawn:
 
 @dataclass(frozen=True)
 class AuthorsSet:
-    """A set and its training in the notebook.
-
-    Attributes
-    ----------
-    draw : callable
-        Draws points (n, 2) and their manifolds from a `random_state`.
-    n_points, n_states, updates : int
-        All points are in every batch.
-    """
+    """A set and its training in the notebook."""
 
     draw: Callable[..., Drawn]
     n_points: int

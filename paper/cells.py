@@ -20,39 +20,23 @@ LABELLED = ("alpha", "beta", "version", "scales", "microbatch_size", "batch_size
 SEARCHED = ("epochs", "learning_rate", "weight_decay")
 
 
-def methods() -> dict[str, tuple[type[Any], Callable[..., ImageEncoder]]]:
-    """Settings class and training function of each method."""
+def method_of(name: str) -> tuple[type[Any], Callable[..., ImageEncoder]]:
+    """Settings class and training function of a method."""
+    if name == "mim":
+        return PretrainConfig, pretrain
     from paper import baselines
 
     return {
-        "mim": (PretrainConfig, pretrain),
         "random": (baselines.RandomConfig, baselines.random),
         "rotation": (baselines.RotationConfig, baselines.rotation),
         "infomax": (baselines.InfoMaxConfig, baselines.infomax),
         "supervised": (baselines.SupervisedConfig, baselines.supervised),
-    }
+    }[name]
 
 
 @dataclass(frozen=True)
 class Cell(Run):
-    """An encoder and its probes.
-
-    Attributes
-    ----------
-    learn : Source
-        Images that the encoder learns from.
-    train, test : Source
-        Labelled images for the classifiers.
-    method : {"mim", "random", "rotation", "infomax", "supervised"}
-    training : mapping
-        Settings of the method that differ from its defaults.
-    layers : tuple of str
-        Hidden states to probe.
-    probe_seeds : int
-        Number of classifiers for each layer.
-    probe_epochs : int, optional
-        Maximum number of epochs; by default that of the protocol.
-    """
+    """An encoder and its probes."""
 
     learn: Source
     train: Source
@@ -79,7 +63,7 @@ class Cell(Run):
     def measure(self, folder: Path) -> dict[str, Any]:
         """Train the encoder, and probe its layers under both protocols."""
         images = self.learn.load()
-        config, learn = methods()[self.method]
+        config, learn = method_of(self.method)
         encoder = learn(images, config(**self.training, seed=self.seed), out=folder / TRAINING)
         use = state_use(encoder, images.source)
         parts = [self.train.load(), self.test.load()]
@@ -92,20 +76,7 @@ class Cell(Run):
 
 @dataclass(frozen=True)
 class ImageScale:
-    """Settings shared by the experiments on images at one scale.
-
-    Attributes
-    ----------
-    data : str
-    training : mapping
-        Settings of MIM. Other methods take the settings in `COMMON` from it.
-    side : int, optional
-        Side length in pixels to which images are resized.
-    n_train, n_test : int, optional
-        Use only the first images of each part; all by default.
-    probe_seeds : int
-    probe_epochs : int, optional
-    """
+    """Settings shared by the experiments on images at one scale."""
 
     data: str
     training: Mapping[str, Any]
@@ -188,7 +159,7 @@ is too large for a narrow encoder."""
 WIDTHS = {"paper": "200-500-700-1000", "small": "a quarter of the channels", "tiny": "a twelfth of the channels"}
 
 
-def settings_of(settings: Mapping[str, Any]) -> dict[str, Any]:
+def settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Readable settings of an encoder that was trained, by the names of `paper.published.SETTINGS`."""
     training = settings["training"]
     if settings["method"] == "random":

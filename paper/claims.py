@@ -25,20 +25,7 @@ LEAST = 3
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of the paper and what the records say.
-
-    Attributes
-    ----------
-    words : str
-        The paper's own words.
-    where : str
-        Section, table or figure of the paper.
-    rule : str
-        When the claim holds.
-    verdict : str
-    numbers : str
-        What was measured.
-    """
+    """A claim of the paper and what the records say."""
 
     words: str
     where: str

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from paper import fig_ablation
 from paper.accuracy import Protocol
-from paper.cells import LAST, Cell, settings_of
+from paper.cells import LAST, Cell
+from paper.cells import settings as settings
 from paper.claims import Claim, every
-from paper.experiment import Experiment, Picture
+from paper.experiment import Picture
 from paper.fig_ablation import TWO, by_draw, of_mim, of_random
 from paper.pictures import draw_bands
 from paper.published import FIGURE_3
@@ -22,6 +23,13 @@ from paper.statistics import difference, text
 from paper.tables import Table
 
 NAME = "fig-convergence"
+TITLE = "Figure 3: accuracy against epochs of the classifier"
+AT_FULL_SCALE = "that of figure 2"
+ABOUT = (
+    "The classifiers on the scaled encoders of figure 2 and on its random encoders. The curves show the accuracy "
+    "after each epoch on the validation images, up to the epoch where the first classifier stopped, and on the "
+    "paper's 128 test images. The bands show one standard deviation over runs."
+)
 Measure = Callable[[list[float]], float]
 NEAR = 0.01
 """A curve has converged when it is within one point of its best value."""
@@ -54,7 +62,7 @@ def pictures(results: Results) -> list[Picture]:
         title: {name: 100 * _curves(records, protocol) for name, records in arms.items() if records}
         for protocol, title in PANELS.items()
     }
-    return [Picture(NAME, EXPERIMENT.title, partial(draw_bands, panels, "epoch of the classifier", "accuracy, %"))]
+    return [Picture(NAME, TITLE, partial(draw_bands, panels, "epoch of the classifier", "accuracy, %"))]
 
 
 def claims(results: Results) -> list[Claim]:
@@ -124,19 +132,5 @@ def _curves(records: Results, protocol: Protocol) -> NDArray[np.float64]:
     return np.array([curve[:shortest] for curve in curves])
 
 
-EXPERIMENT = Experiment(
-    name=NAME,
-    title="Figure 3: accuracy against epochs of the classifier",
-    about=(
-        "The classifiers on the scaled encoders of figure 2 and on its random encoders. The curves show the accuracy "
-        "after each epoch on the validation images, up to the epoch where the first classifier stopped, and on the "
-        "paper's 128 test images. The bands show one standard deviation over runs."
-    ),
-    runs=runs,
-    tables=tables,
-    pictures=pictures,
-    claims=claims,
-    settings=settings_of,
-    not_run=lambda results: [],
-    at_full_scale="that of figure 2",
-)
+def not_run(results: Results) -> list[str]:
+    return []  # figure 2 says it

@@ -25,7 +25,7 @@ from neuralbayes.networks.hidden import HiddenStates
 from neuralbayes.objectives import MIM
 from neuralbayes.training.rng import seeded_globally
 from paper.claims import Claim, every, listed
-from paper.experiment import Experiment, Picture
+from paper.experiment import Picture
 from paper.images import Source
 from paper.pictures import draw_walls
 from paper.runs import TRAINING, Record, Results, Run, Scale, by
@@ -34,6 +34,14 @@ from paper.tables import Table
 from paper.training import PIECE, train_network
 
 NAME = "fig-filters"
+TITLE = "Figures 1, 5 and 6: filters on MNIST"
+AT_FULL_SCALE = "ten minutes on one core"
+ABOUT = (
+    "A fully connected network with three hidden layers of 500 units on MNIST. The paper judges the filters by "
+    "eye and does not say whether it has batch normalisation; both are run. Here a state counts as dead if its "
+    "p(z) is below a tenth of 1/K for K states, and memorisation is the cosine similarity between a filter and its "
+    "most similar training image."
+)
 SHOWN = 15
 """Number of filters of the picture."""
 
@@ -59,17 +67,7 @@ NORMS = {False: "no batch norm", True: "batch norm"}
 
 @dataclass(frozen=True)
 class FilterRun(Run):
-    """A fully connected network on images.
-
-    Attributes
-    ----------
-    train, test : Source
-    alpha, beta : float
-    version : {1, 2}
-    batch_norm : bool
-    hidden : tuple of int
-    epochs, batch_size : int
-    """
+    """A fully connected network on images."""
 
     train: Source
     test: Source
@@ -188,7 +186,7 @@ def pictures(results: Results) -> list[Picture]:
         for record in found
         if "filters" in record.values
     }
-    return [Picture(NAME, f"{EXPERIMENT.title}: the first {SHOWN}", partial(draw_walls, walls, SHOWN))] if walls else []
+    return [Picture(NAME, f"{TITLE}: the first {SHOWN}", partial(draw_walls, walls, SHOWN))] if walls else []
 
 
 def claims(results: Results) -> list[Claim]:
@@ -305,22 +303,3 @@ def _unpacked(record: Record) -> NDArray[np.uint8]:
     packed = record.values["filters"]
     height, width = packed["size"]
     return np.frombuffer(base64.b64decode(packed["pixels"]), np.uint8).reshape(-1, height, width)
-
-
-EXPERIMENT = Experiment(
-    name=NAME,
-    title="Figures 1, 5 and 6: filters on MNIST",
-    about=(
-        "A fully connected network with three hidden layers of 500 units on MNIST. The paper judges the filters by "
-        "eye and does not say whether it has batch normalisation; both are run. Here a state counts as dead if its p(z) "
-        "is below a tenth of 1/K for K states, and memorisation is the cosine similarity between a filter and its most "
-        "similar training image."
-    ),
-    runs=runs,
-    tables=tables,
-    pictures=pictures,
-    claims=claims,
-    settings=settings,
-    not_run=not_run,
-    at_full_scale="ten minutes on one core",
-)

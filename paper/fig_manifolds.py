@@ -14,13 +14,24 @@ from paper.authors_manifolds import BATCHES, OPTIMAL, WHOLE, AuthorsRun, solved
 from paper.authors_toys import AUTHORS_SETS
 from paper.claims import Claim, every, labelled, listed
 from paper.decision_map import panel
-from paper.experiment import Experiment, Picture
+from paper.experiment import Picture
 from paper.harder_manifolds import METHODS, ManifoldRun, points_of
 from paper.runs import Record, Results, Scale, by
 from paper.statistics import difference
 from paper.tables import Table
 
 NAME = "fig-manifolds"
+TITLE = "Figure 4: disjoint manifolds in 512 dimensions"
+AT_FULL_SCALE = "minutes on one core"
+ABOUT = (
+    "Four sets in the plane with two or three manifolds, rotated at random into 512 dimensions and labelled by a "
+    "network with four layers of 400 units. We first follow the authors' notebook, which has its own generators, "
+    "with unit variance in the plane before the rotation (spirals are not scaled). All points are in one batch, and "
+    "there are 41 to 601 updates with beta 0.5 in the units of this library. Directions of R_c are combinations of "
+    "centred points with v in {0, 1}. The network has torch's default initialisation and no bias in the last "
+    "layer. We then compare the network on harder sets with ManifoldLabeler, which has the same objective with "
+    "several starts and another smoothness term, on a graph of neighbours."
+)
 SHARE = 0.9
 """Share of seeds that must label a set without error."""
 
@@ -59,7 +70,7 @@ def pictures(results: Results) -> list[Picture]:
     caption = "Harder sets: the network with the beta that labels most points correctly, and ManifoldLabeler"
     found_pictures = []
     if panels:
-        found_pictures.append(Picture(NAME, EXPERIMENT.title, partial(draw_manifolds, panels, len(panels))))
+        found_pictures.append(Picture(NAME, TITLE, partial(draw_manifolds, panels, len(panels))))
     if rows:
         found_pictures.append(Picture(f"{NAME}-harder", caption, partial(draw_manifolds, rows, len(SETS))))
     return found_pictures
@@ -121,8 +132,8 @@ def settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def not_run(results: Results) -> list[str]:
     return [
-        "figure 4 with the protocol of the paper's text on the paper's sets: beta from [0.5, 6] by the labels, Gaussian "
-        "directions, X not centred, until convergence (that was run on harder sets only)"
+        "figure 4 with the protocol of the paper's text on the paper's sets: beta from [0.5, 6] by the labels, "
+        "Gaussian directions, X not centred, until convergence (that was run on harder sets only)"
     ]
 
 
@@ -136,25 +147,3 @@ def _authors(results: Results) -> list[Record]:
 
 def _harder(results: Results) -> list[Record]:
     return [record for record in results if "published" not in record.settings]
-
-
-EXPERIMENT = Experiment(
-    name=NAME,
-    title="Figure 4: disjoint manifolds in 512 dimensions",
-    about=(
-        "Four sets in the plane with two or three manifolds, rotated at random into 512 dimensions and labelled by a "
-        "network with four layers of 400 units. We first follow the authors' notebook, which has its own generators, "
-        "with unit variance in the plane before the rotation (spirals are not scaled). All points are in one batch, and "
-        "there are 41 to 601 updates with beta 0.5 in the units of this library. Directions of R_c are combinations of "
-        "centred points with v in {0, 1}. The network has torch's default initialisation and no bias in the last "
-        "layer. We then compare the network on harder sets with ManifoldLabeler, which has the same objective with "
-        "several starts and another smoothness term, on a graph of neighbours."
-    ),
-    runs=runs,
-    tables=tables,
-    pictures=pictures,
-    claims=claims,
-    settings=settings,
-    not_run=not_run,
-    at_full_scale="minutes on one core",
-)

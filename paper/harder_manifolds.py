@@ -41,25 +41,7 @@ SIGHTED, BLIND = CHOICES = ("labels", "objective")
 
 @dataclass(frozen=True)
 class ManifoldRun(Run):
-    """Points of the plane, rotated into a high dimension and labelled.
-
-    Attributes
-    ----------
-    points : str
-        Name of the set.
-    method : {"batches", "whole", "labeler"}
-    beta : float or None
-        Weight of R_c; None for `ManifoldLabeler`, which has its own.
-    standardize : bool
-        Whether to scale each dimension to unit variance, as the paper says of all its data.
-    n_points, dimensions : int
-    hidden : tuple of int
-    batch_size : int
-        For "batches".
-    updates : int
-    grid : int
-        Side length of the decision map in points.
-    """
+    """Points of the plane, rotated into a high dimension and labelled."""
 
     points: str
     method: str

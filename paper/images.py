@@ -17,17 +17,7 @@ from neuralbayes.data.sources import ArraySource, Images
 
 @dataclass(frozen=True)
 class Source:
-    """Images of a named data set.
-
-    Attributes
-    ----------
-    name : str
-    split : {"train", "test", "unlabeled"}
-    n : int, optional
-        The first `n` images; all by default.
-    side : int, optional
-        Side length in pixels to resize to; the original size by default.
-    """
+    """Images of a named data set."""
 
     name: str
     split: str = "train"

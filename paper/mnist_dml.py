@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,13 +17,12 @@ from neuralbayes.bayes import posterior, prior
 from neuralbayes.clusters.accuracy import clustering_accuracy
 from neuralbayes.data.normalize import Normalization
 from neuralbayes.data.sources import Images
-from neuralbayes.estimators import InformationClusterer
 from neuralbayes.networks.encoders import labeling_network
-from neuralbayes.objectives import DML, Objective
+from neuralbayes.objectives import DML
 from neuralbayes.training.rng import seeded_globally
 from paper.accuracy import accuracies, both, probe
-from paper.claims import Claim, every, listed
-from paper.experiment import Experiment, Picture
+from paper.claims import Claim, Verdict, every, listed
+from paper.experiment import Picture
 from paper.images import Source, labels_of
 from paper.pictures import Row, draw_rows
 from paper.published import APPENDIX_H
@@ -33,6 +32,16 @@ from paper.tables import Table
 from paper.training import outputs, train_network
 
 NAME, N_STATES = "mnist-dml", 10
+TITLE = "Appendix H: labelling MNIST"
+AT_FULL_SCALE = "three hours on two cores"
+ABOUT = (
+    "The paper's network for MNIST with ten states, trained by DML with the gradient of the whole batch. A linear "
+    "classifier is then trained on the softmax of its ten outputs, and another on the logits. In the paper's text "
+    "R_c acts on the softmax, in the authors' code on the logits; we run both. DML ignores how much mass a state "
+    "has, so one state with nearly all images and a few slivers score as well as ten digits. The table also lists "
+    'variants that avoid this; they are not the paper\'s. Runs whose record says "Winograd" were trained with a '
+    "faster 3x3 convolution, which gives the same gradients up to rounding."
+)
 SOFTMAX, LOGITS = PROBED = ("output", "logits")
 """Input of the linear classifier: p(z|x), or the logits before the softmax."""
 
@@ -46,78 +55,28 @@ TOLERANCE = 0.01
 """How far below the published accuracy a result still counts as reaching it."""
 
 
-class Scaled(Objective):
-    """An objective times a factor. `InformationClusterer` weights its objective by 0.1, which is too little for DML."""
-
-    def __init__(self, objective: Objective, factor: float) -> None:
-        super().__init__()
-        self.objective = objective
-        self.factor = factor
-
-    def sample_term(self, p_zx: Tensor, p_z: Tensor) -> Tensor:
-        """The objective's sample term times the factor."""
-        return self.factor * self.objective.sample_term(p_zx, p_z)
-
-    def prior_term(self, p_z: Tensor) -> Tensor:
-        """The objective's prior term times the factor."""
-        return self.factor * self.objective.prior_term(p_z)
-
-
-@dataclass(frozen=True)
-class Kind:
-    """A network and its objective.
-
-    Attributes
-    ----------
-    title : str
-    objective : callable, optional
-        Creates the objective; None for an untrained network.
-    of : {"logits", "posterior"}, optional
-        Argument of R_c, for the paper's network. None: :class:`neuralbayes.InformationClusterer`, which merges four
-        states per cluster.
-    """
-
-    title: str
-    objective: Callable[[], Objective] | None = None
-    of: Literal["logits", "posterior"] | None = None
-
-
-KINDS: dict[str, Kind] = {
-    "random": Kind("random network"),
-    "logits": Kind("paper's network, R_c on logits", DML, "logits"),
-    "posterior": Kind("paper's network, R_c on p(z|x)", DML, "posterior"),
-    "alpha": Kind("paper's network, DML(alpha=2)", lambda: DML(alpha=2.0), "posterior"),
-    "prior": Kind('paper\'s network, DML(weights="prior")', lambda: DML(weights="prior"), "posterior"),
-    "merged": Kind("states merged, DML() times 10", lambda: Scaled(DML(), 10.0)),
-    "merged-alpha": Kind("states merged, DML(alpha=0.4) times 10", lambda: Scaled(DML(alpha=0.4), 10.0)),
-    "merged-prior": Kind('states merged, DML(alpha=1, weights="prior")', lambda: DML(alpha=1.0, weights="prior")),
+KINDS = {
+    "random": "random network",
+    "logits": "paper's network, R_c on logits",
+    "posterior": "paper's network, R_c on p(z|x)",
+    "alpha": "paper's network, DML(alpha=2)",
+    "prior": 'paper\'s network, DML(weights="prior")',
+    "merged": "states merged, DML() times 10",
+    "merged-alpha": "states merged, DML(alpha=0.4) times 10",
 }
-"""The paper's network with R_c on the logits (the authors' code) or on the softmax (the text), and variants of DML."""
+"""Networks in the records. Only the first three are the paper's, and are still run: with R_c on the logits (the
+authors' code) or on the softmax (the text)."""
 
 Arm = tuple[str, float]
 """A kind and the weight of R_c."""
 
+RANDOM: Arm = ("random", OURS)
 PAPERS: tuple[Arm, ...] = tuple((kind, beta) for kind in ("logits", "posterior") for beta in (OURS, SUMMED))
-MENDED: tuple[Arm, ...] = (("alpha", OURS), ("prior", OURS))
-MERGED: tuple[Arm, ...] = (("merged", OURS), ("merged-alpha", OURS), ("merged-prior", OURS))
 
 
 @dataclass(frozen=True)
 class LabelingRun(Run):
-    """A network with ten outputs on images of digits.
-
-    Attributes
-    ----------
-    train, test : Source
-    kind : str
-        One of `KINDS`.
-    width : float
-        Number of channels relative to the paper's.
-    epochs, batch_size, microbatch_size : int
-    beta : float
-        Weight of R_c.
-    probe_epochs : int, optional
-    """
+    """A network with ten outputs on images of digits."""
 
     train: Source
     test: Source
@@ -141,8 +100,7 @@ class LabelingRun(Run):
     def measure(self, folder: Path) -> dict[str, Any]:
         """Train, and evaluate the ten outputs as clusters and as features."""
         train, test = self.train.load(), self.test.load()
-        merged = KINDS[self.kind].objective is not None and KINDS[self.kind].of is None
-        logits, of_test = self._clusterer(train, test) if merged else self._network(train, test, folder)
+        logits, of_test = self._logits(train, test, folder)
         p_zx = posterior(logits)
         seen = {SOFTMAX: (p_zx, posterior(of_test)), LOGITS: (logits, of_test)}
         return {
@@ -161,52 +119,34 @@ class LabelingRun(Run):
             "objective": round(float(DML()(logits)), 4),
         }
 
-    def _network(self, train: Images, test: Images, folder: Path) -> tuple[Tensor, Tensor]:
-        """Logits of the paper's network for the training and the test images."""
+    def _logits(self, train: Images, test: Images, folder: Path) -> tuple[Tensor, Tensor]:
+        """Outputs of the network for the training and the test images."""
         normalization = Normalization.fit(train.source, per="dimension", progress=False)
         x, x_test = (normalization(images.source.read(np.arange(len(images)))) for images in (train, test))
-        kind = KINDS[self.kind]
         with seeded_globally(self.seed):
             network: nn.Module = labeling_network(N_STATES, x.shape[1], self.width)
-            if kind.objective is None:
+            if self.kind == "random":
                 update_bn(torch.split(x[:1000], 100), network)  # batch statistics, as after training
                 network.eval()
             else:
                 train_network(
                     network,
-                    kind.objective(),
+                    DML(),
                     x,
                     epochs=self.epochs,
                     batch_size=self.batch_size,
                     microbatch_size=self.microbatch_size,
                     beta=self.beta,
                     seed=self.seed,
-                    of=kind.of or "logits",
+                    of="posterior" if self.kind == "posterior" else "logits",
                     out=folder / TRAINING,
                 )
         return outputs(network, x), outputs(network, x_test)
 
-    def _clusterer(self, train: Images, test: Images) -> tuple[Tensor, Tensor]:
-        """log p(cluster|x) of the estimator. An interrupted fit starts again, which takes minutes."""
-        pixels, of_test = (images.source.read(np.arange(len(images))) for images in (train, test))
-        make = KINDS[self.kind].objective
-        clusterer = InformationClusterer(
-            N_STATES,
-            n_states=4 * N_STATES,
-            objective=None if make is None else make(),
-            max_iter=max(20, self.epochs * len(self.train) // self.batch_size),
-            random_state=self.seed,
-        ).fit(pixels)
-
-        def logits(images: np.ndarray[Any, Any]) -> Tensor:
-            return outputs(clusterer.module_, torch.from_numpy(images).movedim(-1, 1).float() / 255).float()
-
-        return logits(pixels), logits(of_test)
-
 
 @dataclass(frozen=True)
 class LabelingScale:
-    """Size of the experiment at one scale; the clusterer has epochs and batches of its own."""
+    """Size of the experiment at one scale."""
 
     data: str
     width: float
@@ -218,50 +158,24 @@ class LabelingScale:
     n_test: int | None = None
     side: int | None = None
     probe_epochs: int | None = None
-    merged_epochs: int = 25
-    merged_batch: int = 250
-    arms: tuple[Arm, ...] = (("random", OURS), *PAPERS, *MENDED, *MERGED)
 
 
 SCALES: dict[Scale, LabelingScale] = {
-    "smoke": LabelingScale(
-        "digits",
-        0.1,
-        1,
-        60,
-        60,
-        2,
-        n_train=120,
-        n_test=160,
-        side=24,
-        probe_epochs=4,
-        merged_epochs=1,
-        arms=(("random", OURS), ("logits", OURS), ("posterior", SUMMED), ("merged-alpha", OURS)),
-    ),
+    "smoke": LabelingScale("digits", 0.1, 1, 60, 60, 2, 120, 160, 24, probe_epochs=4),
     "laptop": LabelingScale("mnist", 0.3, 8, 1000, 500, 3),
     "paper": LabelingScale("mnist", 1.0, 90, 5000, 500, 3),  # the paper's 1,080 updates, on 60,000 images
 }
 
 
 def runs(scale: Scale, seeds: int | None) -> list[LabelingRun]:
-    """Every arm with every seed."""
+    """A random network and the paper's, with every reading of R_c, for every seed."""
     c = SCALES[scale]
-    own = (c.width, c.epochs, c.batch_size, c.microbatch_size)
-    clusterer = (1.0, c.merged_epochs, c.merged_batch, c.merged_batch)
     train, test = Source(c.data, "train", c.n_train, c.side), Source(c.data, "test", c.n_test, c.side)
+    own = (c.width, c.epochs, c.batch_size, c.microbatch_size)
     return [
-        LabelingRun(
-            NAME,
-            seed,
-            train,
-            test,
-            kind,
-            *(clusterer if (kind, beta) in MERGED else own),
-            beta=beta,
-            probe_epochs=c.probe_epochs,
-        )
+        LabelingRun(NAME, seed, train, test, kind, *own, beta=beta, probe_epochs=c.probe_epochs)
         for seed in range(c.seeds if seeds is None else seeds)
-        for kind, beta in c.arms
+        for kind, beta in (RANDOM, *PAPERS)
     ]
 
 
@@ -278,9 +192,8 @@ class Network:
     def of(cls, record: Record) -> Network:
         """The row of a run."""
         s = record.settings
-        kind = KINDS[s["kind"]]
-        full = s["width"] == 1.0 and (kind.of is not None or kind.objective is None)
-        trained = full and kind.of is not None
+        full = s["width"] == 1.0 and not s["kind"].startswith("merged")
+        trained = full and s["kind"] != "random"
         updates = s["epochs"] * len(Source(**s["train"])) // s["batch_size"] if trained else 0
         return cls(s["kind"], float(s["beta"]), full, updates)
 
@@ -296,7 +209,7 @@ class Network:
         """Its name in tables and figures."""
         beta = "" if self.beta == OURS else f", beta {self.beta:g}"
         updates = f", {self.updates:,} updates" if self.updates else ""
-        return f"{KINDS[self.kind].title}{beta}{', full width' if self.full else ''}{updates}"
+        return f"{KINDS[self.kind]}{beta}{', full width' if self.full else ''}{updates}"
 
 
 def tables(results: Results) -> list[Table]:
@@ -331,9 +244,8 @@ def tables(results: Results) -> list[Table]:
         "accuracy after matching each state to a digit. Dead states: how many of the ten states have p(z) below a "
         "tenth of 1/10. DML loss: 0 if no two states share an image and 0.693 if all states are alike, whatever their "
         "masses; it is below 0.1 even for networks with dead states. Beta is relative to the mean over states: 1, or "
-        "0.1 if appendix H refers to the sum of theorem 3. Not in the paper: alpha, weights and merged states, which "
-        "are `InformationClusterer(10, objective=...)` with 40 states and virtual adversarial smoothness instead of "
-        "R_c."
+        "0.1 if appendix H refers to the sum of theorem 3. Not in the paper: alpha, weights, and merged states, which "
+        "were `InformationClusterer(10)` with 40 states, that objective and virtual adversarial smoothness for R_c."
     )
     return [Table("MNIST: accuracy in %", head, rows, note)]
 
@@ -343,7 +255,7 @@ def pictures(results: Results) -> list[Picture]:
         Row(n.title, accuracies(found, SOFTMAX), accuracies(found, SOFTMAX, "paper"), n.published)
         for n, found in _networks(results).items()
     ]
-    return [Picture(NAME, EXPERIMENT.title, partial(draw_rows, rows, "linear classifier on the softmax: accuracy, %"))]
+    return [Picture(NAME, TITLE, partial(draw_rows, rows, "linear classifier on the softmax: accuracy, %"))]
 
 
 def claims(results: Results) -> list[Claim]:
@@ -353,6 +265,9 @@ def claims(results: Results) -> list[Claim]:
     reached = APPENDIX_H["learnt"] / 100 - TOLERANCE
     full = [best for n, found in papers.items() if n.updates >= AUTHORS_UPDATES and (best := _best(found))]
     value = max((estimate(values) for values in full), key=lambda found: found.mean, default=None)
+    verdict: Verdict = "undecided" if papers else "not run"
+    if value is not None:
+        verdict = every([value], least=reached, short="does not hold here")
     numbers = [
         f"{n.title}: {text(_best(found))} % with a linear classifier, "
         f"{text([record.values['clusters'] for record in found])} % as clusters (n = {len(found)})"
@@ -373,11 +288,7 @@ def claims(results: Results) -> list[Claim]:
             "appendix H",
             f"a linear classifier on the softmax or the logits reaches {100 * reached:.2f} % at full width after "
             f"{AUTHORS_UPDATES:,} updates, with three seeds; narrower networks are only quoted",
-            every([value], least=reached, short="does not hold here")
-            if value
-            else "undecided"
-            if papers
-            else "not run",
+            verdict,
             f"{'; '.join(numbers)}. Here 90 epochs of 60,000 images instead of 100 of 54,000; batch norm, which the "
             "appendix does not mention, and R_c see micro-batches of 500"
             if numbers
@@ -397,15 +308,14 @@ def claims(results: Results) -> list[Claim]:
 
 def settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Readable settings of the paper's network."""
-    kind = KINDS[settings["kind"]]
-    if kind.of is None:
+    if (settings["kind"], settings["beta"]) not in PAPERS:
         return {}
     n_images = len(Source(**settings["train"]))
     return {
         "images": f"{settings['train']['name']}, {n_images:,}",
         "channels": "100-100-200-500" if settings["width"] == 1 else f"times {settings['width']:g}",
         "batch normalisation": True,
-        "argument of R_c": "p(z|x)" if kind.of == "posterior" else "logits",
+        "argument of R_c": "p(z|x)" if settings["kind"] == "posterior" else "logits",
         "beta": settings["beta"],
         "batch": settings["batch_size"],
         "micro-batch of batch normalisation and R_c": settings["microbatch_size"],
@@ -419,9 +329,9 @@ def not_run(results: Results) -> list[str]:
     for network, records in _networks(results).items():
         if network.full and (network.updates >= AUTHORS_UPDATES or network.kind == "random"):
             found[network.kind, network.beta] = len(records)
-    wide = {arm: found.get(arm, 0) for arm in (("random", OURS), *PAPERS)}
+    wide = {arm: found.get(arm, 0) for arm in (RANDOM, *PAPERS)}
     missing = [
-        f"appendix H at full width: {KINDS[kind].title}{'' if beta == OURS else f', beta {beta:g}'} ({n} of 3 seeds)"
+        f"appendix H at full width: {KINDS[kind]}{'' if beta == OURS else f', beta {beta:g}'} ({n} of 3 seeds)"
         for (kind, beta), n in wide.items()
         if n < 3
     ]
@@ -443,24 +353,3 @@ def _networks(results: Results) -> dict[Network, list[Record]]:
             found.items(), key=lambda item: (order.index(item[0].kind), -item[0].beta, item[0].updates, item[0].full)
         )
     )
-
-
-EXPERIMENT = Experiment(
-    name=NAME,
-    title="Appendix H: labelling MNIST",
-    about=(
-        "The paper's network for MNIST with ten states, trained by DML with the gradient of the whole batch. A linear "
-        "classifier is then trained on the softmax of its ten outputs, and another on the logits. In the paper's text "
-        "R_c acts on the softmax, in the authors' code on the logits; we run both. DML ignores how much mass a state "
-        "has, so one state with nearly all images and a few slivers score as well as ten digits. The table also lists "
-        'variants that avoid this; they are not the paper\'s. Runs whose record says "Winograd" were trained with a '
-        "faster 3x3 convolution, which gives the same gradients up to rounding."
-    ),
-    runs=runs,
-    tables=tables,
-    pictures=pictures,
-    claims=claims,
-    settings=settings,
-    not_run=not_run,
-    at_full_scale="three hours on two cores",
-)

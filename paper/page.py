@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 
+from neuralbayes.features.encoder import MAX_FEATURES
 from neuralbayes.plot.style import save_picture
 from neuralbayes.system.files import atomic_write
 from paper import NAMES, load_experiment
@@ -29,7 +30,7 @@ epochs than the paper's, so that all of it runs on two cores. Only appendix H wa
 section has a table of settings: those of the paper, of [the authors' code]({AUTHORS_URL}), of the scale `paper`, and \
 of what was run."""
 
-READING = """## How to read the numbers
+READING = f"""## How to read the numbers
 
 Each accuracy is measured under two protocols:
 
@@ -38,8 +39,8 @@ all test images. Verdicts use this one.
 - **The paper's protocol**: the best epoch on the first 128 test images, as in the authors' public code. Every \
 accuracy that the paper measured is a multiple of 1/128.
 
-Classifiers see standardised features. A layer with more than 4,096 features is averaged over windows first, so that the \
-second layer gives 3,200 features instead of its 21,632 at the paper's width.
+Classifiers see standardised features. A layer with more than {MAX_FEATURES:,} features is averaged over windows \
+first, which concerns the second one.
 
 Published numbers are quoted as published. Our own are means, followed by half the width of their 95 % confidence \
 interval over seeds or, where it says so, over draws of the hyper-parameters; *n* is the number of independent values. \
@@ -79,14 +80,14 @@ def write_page(folder: Path, out: Path) -> list[Path]:
     if not any(results.values()):
         raise FileNotFoundError(f"{folder} holds no recorded runs; `python -m paper NAME --record {folder}` makes some")
     experiments = [load_experiment(name) for name in NAMES]
-    claims = [claim for one in experiments for claim in one.claims(results[one.name])]
-    missing = [line for one in experiments for line in one.not_run(results[one.name])]
+    claims = [claim for one in experiments for claim in one.claims(results[one.NAME])]
+    missing = [line for one in experiments for line in one.not_run(results[one.NAME])]
     parts = [HEAD, _verdicts(claims), "## Not run\n\n" + "\n".join(f"- {line}" for line in missing), READING]
     parts += [_protocols(results)]
     written: list[Path] = []
     for experiment in experiments:
-        records = results[experiment.name]
-        parts.append(f"## {experiment.title}\n\n{experiment.about}\n\n{_scope(experiment, records)}")
+        records = results[experiment.NAME]
+        parts.append(f"## {experiment.TITLE}\n\n{experiment.ABOUT}\n\n{_scope(experiment, records)}")
         for picture in experiment.pictures(records):
             path = out / PICTURES / f"results-{picture.name}.png"
             save_picture(picture.draw(), path)
@@ -109,8 +110,8 @@ def _verdicts(claims: Sequence[Claim]) -> str:
     meaning = "\n".join(f"- *{verdict}*: {text};" for verdict, text in VERDICTS.items()).removesuffix(";") + "."
     return "\n\n".join(
         [
-            f"**Of {len(claims)} claims: {counts}.** Verdicts are computed by the rule in their row, and only claims of "
-            "the paper are counted. A difference counts if its 95 % interval excludes 0, from at least three "
+            f"**Of {len(claims)} claims: {counts}.** Verdicts are computed by the rule in their row, and only claims "
+            "of the paper are counted. A difference counts if its 95 % interval excludes 0, from at least three "
             "independent runs on each side, with the paper's own method:",
             meaning,
             Table("Verdict on each claim", head, rows, words=True).markdown(),
@@ -124,8 +125,8 @@ def _scope(experiment: Experiment, records: Sequence[Record]) -> str:
         return "Not run."
     hours = sum(record.about["seconds"] for record in records) / 3600
     return (
-        f"{len(records)} runs, {hours:.1f} hours of computation, in `results/reproduce/{experiment.name}/`. More: "
-        f"`python -m paper {experiment.name} --scale laptop --record results/reproduce`."
+        f"{len(records)} runs, {hours:.1f} hours of computation, in `results/reproduce/{experiment.NAME}/`. More: "
+        f"`python -m paper {experiment.NAME} --scale laptop --record results/reproduce`."
     )
 
 
@@ -133,7 +134,7 @@ def settings_table(experiment: Experiment, records: Sequence[Record]) -> Table:
     """The settings of the paper, of its authors' code, of the scale "paper" and of what was run."""
     full = [experiment.settings(run.settings) for run in experiment.runs("paper", 1)]
     run = [experiment.settings(record.settings) for record in records]
-    published = SETTINGS[experiment.name]
+    published = SETTINGS[experiment.NAME]
     names = list(dict.fromkeys([*published, *(name for one in run for name in one)]))
     rows = [
         (

@@ -68,7 +68,7 @@ def draw_rows(rows: Sequence[Row], unit: str) -> Figure:
 def draw_scatter(
     panels: Mapping[str, Mapping[str, Sequence[Point]]], lines: Mapping[str, float], ylabel: str
 ) -> Figure:
-    """Draw series of points, one panel for each x axis, with dotted means and dashed other levels, as the paper does."""
+    """Draw series of points, one panel for each x axis, with dotted means and dashed other levels."""
     figure, axes = _panels(len(panels), width=4.4, height=3.6)
     for ax, (xlabel, series) in zip(axes, panels.items(), strict=True):
         for i, (name, points) in enumerate(series.items()):
@@ -104,11 +104,9 @@ def draw_lines(panels: Mapping[str, Mapping[str, Mapping[float, Sequence[float]]
         ax.set_title(title, loc="left", fontsize=10)
         quiet_frame(ax)
     axes[0].set_ylabel(ylabel)
-    low, high = (
-        pick(limit) for pick, limit in zip((min, max), zip(*(a.get_ylim() for a in axes), strict=True), strict=True)
-    )
+    limits = [limit for ax in axes for limit in ax.get_ylim()]
     for ax in axes:
-        ax.set_ylim(low, high)  # one scale, so that panels can be compared
+        ax.set_ylim(min(limits), max(limits))  # one scale, so that panels can be compared
     _legend_beside(axes[-1])
     return figure
 

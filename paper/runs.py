@@ -33,14 +33,7 @@ MEASURED = ("neuralbayes", "torch", "numpy", "scikit-learn")
 
 @dataclass(frozen=True)
 class Run:
-    """One training with one seed; subclasses add the settings and say how to measure.
-
-    Attributes
-    ----------
-    experiment : str
-        The experiment whose folder contains the run. Other experiments may use it too.
-    seed : int
-    """
+    """One training with one seed; subclasses add the settings and say how to measure."""
 
     experiment: str
     seed: int
@@ -81,13 +74,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Record:
-    """A finished run: its settings, what was measured, and seconds, threads and versions.
-
-    Attributes
-    ----------
-    settings, values, about : mapping
-        As JSON types.
-    """
+    """A finished run: its settings, what was measured, and seconds, threads and versions."""
 
     settings: Mapping[str, Any]
     values: Mapping[str, Any]

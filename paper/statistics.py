@@ -13,16 +13,7 @@ from paper.runs import Results, by
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over independent values.
-
-    Attributes
-    ----------
-    mean : float
-    half : float or None
-        Half the width of its 95 % confidence interval (Student's t); None for a single value.
-    n : int
-        Number of values; of a difference, that of the smaller group.
-    """
+    """A mean over independent values."""
 
     mean: float
     half: float | None

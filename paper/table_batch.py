@@ -6,9 +6,10 @@ from functools import partial
 
 from paper import fig_ablation
 from paper.accuracy import accuracies, both
-from paper.cells import IMAGES, LAST, Cell, ImageScale, preset, settings_of
+from paper.cells import IMAGES, LAST, Cell, ImageScale, preset
+from paper.cells import settings as settings
 from paper.claims import Claim, every, listed, most
-from paper.experiment import Experiment, Picture
+from paper.experiment import Picture
 from paper.pictures import draw_lines
 from paper.published import TABLE_1
 from paper.runs import Results, Scale, by
@@ -16,6 +17,14 @@ from paper.statistics import Estimate, difference
 from paper.tables import Table
 
 NAME = "table-batch"
+TITLE = "Table 1: mini-batch and batch size"
+AT_FULL_SCALE = "four days on two cores"
+ABOUT = (
+    "MIM on CIFAR-10. Gradients of mini-batches are accumulated over a batch, and all sizes train for the same "
+    "number of epochs, so a larger batch gets fewer updates. The paper's objective uses the p(z) of each "
+    "mini-batch. We also tried a running average of p(z) and the exact p(z) of the whole batch. Batch "
+    "normalisation always sees the mini-batch."
+)
 MARGINALS = ("minibatch", "running", "exact")
 
 SCALES: dict[Scale, tuple[ImageScale, tuple[int, ...], tuple[int, ...], int]] = {
@@ -52,7 +61,7 @@ def runs(scale: Scale, seeds: int | None) -> list[Cell]:
 
 def tables(results: Results) -> list[Table]:
     cells = _cells(results)
-    sizes, batches = (sorted({key[i] for key in cells}) for i in (1, 2))
+    sizes, batches = sorted({size for _, size, _ in cells}), sorted({batch for _, _, batch in cells})
     rows = []
     for size in sizes:
         for marginal in MARGINALS:
@@ -90,13 +99,13 @@ def pictures(results: Results) -> list[Picture]:
         }
         for batch in sorted({batch for _, _, batch in cells})
     }
-    return [Picture(NAME, EXPERIMENT.title, partial(draw_lines, panels, "mini-batch", "honest accuracy, %"))]
+    return [Picture(NAME, TITLE, partial(draw_lines, panels, "mini-batch", "honest accuracy, %"))]
 
 
 def claims(results: Results) -> list[Claim]:
     cells = _cells(results)
     random = accuracies(fig_ablation.of_random(results), LAST)
-    sizes, batches = (sorted({key[i] for key in cells}) for i in (1, 2))
+    sizes, batches = sorted({size for _, size, _ in cells}), sorted({batch for _, _, batch in cells})
     minibatch, exact = (_gains_of_minibatches(cells, marginal) for marginal in ("minibatch", "exact"))
     worse, larger = {}, {}
     for batch in batches:
@@ -151,7 +160,8 @@ def not_run(results: Results) -> list[str]:
 
 def _cells(results: Results) -> Cells:
     learnt = [record for record in results if record.settings["method"] == "mim"]
-    return by(learnt, lambda r: tuple(r.settings["training"][k] for k in ("marginal", "microbatch_size", "batch_size")))
+    names = ("marginal", "microbatch_size", "batch_size")
+    return dict(by(learnt, lambda record: tuple(record.settings["training"][name] for name in names)))
 
 
 def _found(cells: Cells, marginal: str, size: int, batch: int) -> Results:
@@ -178,22 +188,3 @@ def _minus(a: Estimate, b: Estimate) -> Estimate:
     """The difference of two independent differences."""
     half = None if a.half is None or b.half is None else (a.half**2 + b.half**2) ** 0.5
     return Estimate(a.mean - b.mean, half, min(a.n, b.n))
-
-
-EXPERIMENT = Experiment(
-    name=NAME,
-    title="Table 1: mini-batch and batch size",
-    about=(
-        "MIM on CIFAR-10. Gradients of mini-batches are accumulated over a batch, and all sizes train for the same "
-        "number of epochs, so a larger batch gets fewer updates. The paper's objective uses the p(z) of each "
-        "mini-batch. We also tried a running average of p(z) and the exact p(z) of the whole batch. Batch "
-        "normalisation always sees the mini-batch."
-    ),
-    runs=runs,
-    tables=tables,
-    pictures=pictures,
-    claims=claims,
-    settings=settings_of,
-    not_run=not_run,
-    at_full_scale="four days on two cores",
-)

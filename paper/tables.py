@@ -8,18 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Table:
-    """A table with a title above and a note below.
-
-    Attributes
-    ----------
-    title : str
-    head : tuple of str
-        Names of the columns, including the column of row names.
-    rows : sequence of tuple of str
-    note : str
-    words : bool
-        Whether the cells are words, which are aligned left, or numbers.
-    """
+    """A table with a title above and a note below."""
 
     title: str
     head: tuple[str, ...]

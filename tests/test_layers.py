@@ -15,7 +15,6 @@ LAYERS = [
     "__main__",
     "cli",  # one file per command: parses, calls one public function, prints
     "demo",  # computations of `neuralbayes demo`
-    "reproduce",  # one file per table or figure of the paper
     "report",  # pages on results and models; never trains
     "plot",  # displays for notebooks and reports
     "estimators",  # scikit-learn classes: validation, fit, predict, save and load; no mathematics

@@ -51,7 +51,6 @@ import json
 import numpy as np
 import neuralbayes as nb
 from neuralbayes.cli import main
-from paper.experiment import by
 images = nb.datasets.load("digits").train.images[:40].repeat(3, axis=1).repeat(3, axis=2)
 found = {"rows": len(nb.ManifoldLabeler(2, max_iter=5, random_state=0).fit(images.reshape(40, -1) / 255.0).labels_)}
 found["images"] = len(nb.InformationClusterer(2, max_iter=4, n_hidden=8, random_state=0).fit(images).labels_)
