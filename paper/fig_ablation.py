@@ -140,7 +140,7 @@ def pictures(results: Results) -> list[Picture]:
     random = accuracies(of_random(results), LAST)
     lines = {"random encoder": 100 * estimate(random).mean} if random else {}
     points = arm_points(_arms(results))
-    return [Picture(NAME, TITLE, partial(draw_scatter, points, lines, "honest accuracy, %"))]
+    return [Picture(NAME, f"{TITLE}; dotted: means", partial(draw_scatter, points, lines, "honest accuracy, %"))]
 
 
 def claims(results: Results) -> list[Claim]:

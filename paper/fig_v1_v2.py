@@ -50,7 +50,7 @@ def tables(results: Results) -> list[Table]:
 
 def pictures(results: Results) -> list[Picture]:
     points = arm_points(_arms(results))
-    return [Picture(NAME, TITLE, partial(draw_scatter, points, {}, "honest accuracy, %"))]
+    return [Picture(NAME, f"{TITLE}; dotted: means", partial(draw_scatter, points, {}, "honest accuracy, %"))]
 
 
 def claims(results: Results) -> list[Claim]:

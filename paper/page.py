@@ -13,7 +13,7 @@ from neuralbayes.system.files import atomic_write
 from paper import NAMES, load_experiment
 from paper.accuracy import pairs
 from paper.claims import VERDICTS, Claim
-from paper.experiment import Experiment
+from paper.experiment import Experiment, Picture
 from paper.published import AUTHORS_URL, PAPER_URL, SETTINGS, summary
 from paper.runs import SCALES, Record, Scale, read_records
 from paper.tables import Table
@@ -76,6 +76,18 @@ def read_all(folder: Path) -> dict[str, list[Record]]:
 
 def write_page(folder: Path, out: Path) -> list[Path]:
     """Write results.md and its pictures into `out` from the records in `folder`; return what was written."""
+    text, pictures = compose(folder)
+    written = [out / PICTURES / f"results-{picture.name}.png" for picture in pictures]
+    for picture, path in zip(pictures, written, strict=True):
+        save_picture(picture.draw(), path)
+    page = out / "results.md"
+    with atomic_write(page) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    return [page, *written]
+
+
+def compose(folder: Path) -> tuple[str, list[Picture]]:
+    """The text of the page, and its pictures."""
     results = read_all(folder)
     if not any(results.values()):
         raise FileNotFoundError(f"{folder} holds no recorded runs; `python -m paper NAME --record {folder}` makes some")
@@ -83,22 +95,18 @@ def write_page(folder: Path, out: Path) -> list[Path]:
     claims = [claim for one in experiments for claim in one.claims(results[one.NAME])]
     missing = [line for one in experiments for line in one.not_run(results[one.NAME])]
     parts = [HEAD, _verdicts(claims), "## Not run\n\n" + "\n".join(f"- {line}" for line in missing), READING]
-    parts += [_protocols(results)]
-    written: list[Path] = []
+    parts.append(_protocols(results))
+    pictures = []
     for experiment in experiments:
         records = results[experiment.NAME]
         parts.append(f"## {experiment.TITLE}\n\n{experiment.ABOUT}\n\n{_scope(experiment, records)}")
-        for picture in experiment.pictures(records):
-            path = out / PICTURES / f"results-{picture.name}.png"
-            save_picture(picture.draw(), path)
-            written.append(path)
-            parts.append(f"![{picture.caption}]({PICTURES}/{path.name})\n\n*{picture.caption}*")
-        parts += [table.markdown() for table in experiment.tables(records) if table.rows]
+        if records:
+            mine = experiment.pictures(records)
+            parts += [f"![{one.caption}]({PICTURES}/results-{one.name}.png)\n\n*{one.caption}*" for one in mine]
+            parts += [table.markdown() for table in experiment.tables(records)]
+            pictures += mine
         parts.append(settings_table(experiment, records).markdown())
-    page = out / "results.md"
-    with atomic_write(page) as temporary:
-        temporary.write_text("\n\n".join(part for part in parts if part) + "\n", encoding="utf-8")
-    return [page, *written]
+    return "\n\n".join(part for part in parts if part) + "\n", pictures
 
 
 def _verdicts(claims: Sequence[Claim]) -> str:
