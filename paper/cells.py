@@ -157,6 +157,7 @@ IMAGES: dict[Scale, ImageScale] = {
 is too large for a narrow encoder."""
 
 WIDTHS = {"paper": "200-500-700-1000", "small": "a quarter of the channels", "tiny": "a twelfth of the channels"}
+WORDS = {"dimension": "each dimension", "whiten": "whitened", "constant": "none"}
 
 
 def settings(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -168,9 +169,9 @@ def settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     common = {
         "encoder": WIDTHS[training["encoder"]],
         "images": f"{settings['learn']['name']}, {len(Source(**settings['learn'])):,}",
-        "normalisation": training["normalize"],
+        "normalisation": WORDS.get(training["normalize"], training["normalize"]),
         f"epochs of {method}": training["epochs"],
-        "schedule of the learning rate": training["schedule"],
+        "schedule of the learning rate": WORDS.get(training["schedule"], training["schedule"]),
         "seeds of the classifier": settings["probe_seeds"],
     }
     if method != "mim":
@@ -184,9 +185,10 @@ def settings(settings: Mapping[str, Any]) -> dict[str, Any]:
         "p(z)": "marginal",
         "share of a mini-batch in R_c": "smooth_fraction",
         "learning rate": "learning_rate",
-        "version": "version",
+        "weight decay": "weight_decay",
     }
-    return common | {name: training[key] for name, key in names.items() if key in training}
+    ours = {name: training[key] for name, key in names.items() if key in training}
+    return common | ours | {"version": training.get("version", 2)}
 
 
 def dead_share(record: Record, layer: str = LAST) -> float:

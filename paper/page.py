@@ -140,7 +140,7 @@ def _scope(experiment: Experiment, records: Sequence[Record]) -> str:
 
 def settings_table(experiment: Experiment, records: Sequence[Record]) -> Table:
     """The settings of the paper, of its authors' code, of the scale "paper" and of what was run."""
-    full = [experiment.settings(run.settings) for run in experiment.runs("paper", 1)]
+    full = [experiment.settings(run.settings) for run in experiment.runs("paper", None)]
     run = [experiment.settings(record.settings) for record in records]
     published = SETTINGS[experiment.NAME]
     names = list(dict.fromkeys([*published, *(name for one in run for name in one)]))

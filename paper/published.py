@@ -36,14 +36,14 @@ APPENDIX_H = {"learnt": 99.22, "random": 42.97}
 
 TEXT, H = "section 5.1", "appendix H"
 _ENCODER = {
-    "encoder": ("200-500-700-1000", "the same"),
+    "encoder": ("200-500-700-1000", "-"),
     "normalisation": ("each dimension", "each dimension"),
 }
 _MIM = _ENCODER | {
     "images": ("cifar10, 50,000", "-"),
     "version": ("2", "-"),
     "scales": ("1 and 2", "1 and 2"),
-    "p(z)": ("mini-batch", "mini-batch"),
+    "p(z)": ("minibatch", "minibatch"),
     "share of a mini-batch in R_c": ("1", "1"),
     "epochs of mim": ("100", "-"),
     "learning rate": ("0.001", "0.001"),
@@ -123,11 +123,13 @@ def summary(values: list[Any]) -> str:
     Examples
     --------
     >>> summary([2, 1, 2]), summary([0.5, 0.1, 2, 3, 0.2, 9.0]), summary([[1, 2], [1]]), summary([])
-    ('1, 2', '0.1 to 9 (6 values)', '1; 1 and 2', '-')
+    ('1, 2', '0.1 to 9 (6 values)', '1 and 2; 1', '-')
     """
-    found = sorted(set(map(_word, values)), key=lambda word: (not word[:1].isdigit(), len(word), word))
     numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
-    if len(found) > 5 and len(numbers) == len(values):
+    if len(numbers) == len(values):
+        values = sorted(set(numbers))
+    found = list(dict.fromkeys(map(_word, values)))
+    if len(found) > 5 and numbers:
         return f"{min(numbers):g} to {max(numbers):g} ({len(found)} values)"
     return ("; " if any(" and " in word or "," in word for word in found) else ", ").join(found) or "-"
 

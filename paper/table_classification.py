@@ -200,7 +200,9 @@ def _claim(results: Results, words: str, better: tuple[str, str], worse: Sequenc
                 if better[0] == other[0] and not fair:
                     continue
                 name = f"{TITLES[data]}, {ROWS[better[0]][0]} minus {ROWS[other[0]][0]}"
-                (equal if fair else unequal)[f"{name}, {' and '.join(map(str, trained))} epochs"] = difference(a, b)
+                (equal if fair else unequal)[f"{name}, {' and '.join(map(str, dict.fromkeys(trained)))} epochs"] = (
+                    difference(a, b)
+                )
     numbers = "; ".join(
         f"{what}: {listed(found)}" for what, found in (("points", equal), ("at unequal epochs", unequal)) if found
     )
