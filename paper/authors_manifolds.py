@@ -109,52 +109,46 @@ class AuthorsRun(Run):
         return {**values, "picture": packed(predict, plane, self.grid)} if self.grid else values
 
 
-@dataclass(frozen=True)
-class AuthorsScale:
-    """Size of the experiment: seeds for each set and for each cell of the grid; by default the authors' updates."""
-
-    seeds: int
-    grid_seeds: int
-    updates: int | None = None
-    dimensions: int = 512
-    hidden: tuple[int, ...] = (400, 400, 400, 400)
-    map_side: int = 48
-    gaps: tuple[float, ...] = GAPS
-    steps: tuple[float, ...] = STEPS
-
-
-SCALES: dict[Scale, AuthorsScale] = {
-    "smoke": AuthorsScale(2, 1, 4, 16, (20, 20), 12, (0.4,), (ZETA,)),
-    "laptop": AuthorsScale(20, 3),
-    "paper": AuthorsScale(20, 10),
-}
+SCALES: dict[Scale, tuple[int, int]] = {"smoke": (2, 1), "laptop": (20, 3), "paper": (20, 10)}
+"""Seeds for each set, and for each cell of the grid of circles."""
 
 
 def runs(scale: Scale, seeds: int | None) -> list[AuthorsRun]:
-    """All sets in the authors' setting and in batches, then the circles over the grid."""
-    c = SCALES[scale]
-
-    def run(
-        name: str, seed: int, setting: str, gap: float = CIRCLE_GAP, step: float = ZETA, side: int = 0
-    ) -> AuthorsRun:
+    """All sets in the authors' setting and in batches, then the circles over gaps and steps."""
+    small = scale == "smoke"
+    n_seeds, n_grid = SCALES[scale]
+    n_seeds, n_grid = (n_seeds, n_grid) if seeds is None else (seeds, min(seeds, n_grid))
+    points = [
+        (name, seed, setting, CIRCLE_GAP, ZETA)
+        for seed, name, setting in product(range(n_seeds), AUTHORS_SETS, (WHOLE, BATCHES))
+    ]
+    points += [
+        ("circles", seed, setting, gap, step)
+        for seed, setting, gap, step in product(
+            range(n_grid), SETTINGS, GAPS[:1] if small else GAPS, (ZETA,) if small else STEPS
+        )
+    ]
+    found = []
+    for name, seed, setting, gap, step in dict.fromkeys(points):
         drawn = AUTHORS_SETS[name]
-        updates = drawn.updates if c.updates is None else c.updates
         batch = drawn.n_points // (3 if name == "spirals" else 4) if setting == BATCHES else drawn.n_points
-        return AuthorsRun("fig-manifolds", seed, name, setting, gap, step, updates, batch, c.dimensions, c.hidden, side)
-
-    found = [
-        run(name, seed, setting, side=c.map_side if seed == 0 and setting == WHOLE else 0)
-        for seed in range(c.seeds if seeds is None else seeds)
-        for name in AUTHORS_SETS
-        for setting in (WHOLE, BATCHES)
-    ]
-    over_grid = [
-        run("circles", seed, setting, gap, step)
-        for seed in range(c.grid_seeds if seeds is None else min(seeds, c.grid_seeds))
-        for setting, gap, step in product(SETTINGS, c.gaps, c.steps)
-    ]
-    known = {one.label for one in found}
-    return found + [one for one in over_grid if one.label not in known]
+        mapped = seed == 0 and setting == WHOLE and (gap, step) == (CIRCLE_GAP, ZETA)
+        found.append(
+            AuthorsRun(
+                "fig-manifolds",
+                seed,
+                name,
+                setting,
+                gap,
+                step,
+                updates=4 if small else drawn.updates,
+                batch_size=batch,
+                dimensions=16 if small else 512,
+                hidden=(20, 20) if small else (400, 400, 400, 400),
+                grid=(12 if small else 48) if mapped else 0,
+            )
+        )
+    return found
 
 
 def shares(results: Results) -> dict[str, dict[str, list[float]]]:

@@ -65,6 +65,10 @@ NORMS = {False: "no batch norm", True: "batch norm"}
 """The paper does not say whether this network has batch normalisation, so both are run."""
 
 
+PAPER: dict[str, Any] = {"hidden": (500, 500, 500), "epochs": 50, "batch_size": 500}
+"""The network and its training in section 5.1.1."""
+
+
 @dataclass(frozen=True)
 class FilterRun(Run):
     """A fully connected network on images."""
@@ -123,34 +127,25 @@ class FilterRun(Run):
         return values
 
 
-@dataclass(frozen=True)
-class FilterScale:
-    """Size of the experiment at one scale; section 5.1.1 gives the paper's network and batch."""
-
-    data: str
-    epochs: int
-    seeds: int
-    hidden: tuple[int, ...] = (500, 500, 500)
-    batch_size: int = 500
-    n_train: int | None = None
-    n_test: int | None = None
-    side: int | None = None
-
-
-SCALES: dict[Scale, FilterScale] = {
-    "smoke": FilterScale("digits", 3, 2, (40, 40), 60, n_train=240, n_test=160, side=22),
-    "laptop": FilterScale("mnist", 30, 3, n_train=20_000),
-    "paper": FilterScale("mnist", 50, 3),
+SCALES: dict[Scale, tuple[Source, Source, int, dict[str, Any]]] = {
+    "smoke": (
+        Source("digits", "train", 240, 22),
+        Source("digits", "test", 160, 22),
+        2,
+        {"hidden": (40, 40), "epochs": 3, "batch_size": 60},
+    ),
+    "laptop": (Source("mnist", "train", 20_000), Source("mnist", "test"), 3, PAPER | {"epochs": 30}),
+    "paper": (Source("mnist"), Source("mnist", "test"), 3, PAPER),
 }
+"""Images, seeds, and the network and its training."""
 
 
 def runs(scale: Scale, seeds: int | None) -> list[FilterRun]:
     """Every setting with and without batch normalisation."""
-    c = SCALES[scale]
-    train, test = Source(c.data, "train", c.n_train, c.side), Source(c.data, "test", c.n_test, c.side)
+    train, test, default, size = SCALES[scale]
     return [
-        FilterRun(NAME, seed, train, test, alpha, beta, version, batch_norm, c.hidden, c.epochs, c.batch_size)
-        for seed in range(c.seeds if seeds is None else seeds)
+        FilterRun(NAME, seed, train, test, alpha, beta, version, batch_norm, **size)
+        for seed in range(default if seeds is None else seeds)
         for batch_norm in NORMS
         for alpha, beta, version in SETTINGS
     ]

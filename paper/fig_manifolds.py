@@ -30,8 +30,8 @@ ABOUT = (
     "there are 41 to 601 updates with beta 0.5 in the units of this library. Directions of R_c are combinations of "
     "centred points with v in {0, 1}. The network has torch's default initialisation and no bias in the last "
     "layer. We then compare the network on harder sets with ManifoldLabeler, which has the same objective with "
-    "several starts and another smoothness term, on a graph of neighbours. There, the network has the beta of [0.5, 6] that "
-    "labels most points, Gaussian directions and R_c on the logits."
+    "several starts and another smoothness term, on a graph of neighbours. There, the network has "
+    "the beta of [0.5, 6] that labels most points, Gaussian directions and R_c on the logits."
 )
 SHARE = 0.9
 """Share of seeds that must label a set without error."""

@@ -105,38 +105,31 @@ class ManifoldRun(Run):
         return predict, float(DML()(outputs(network, x)))
 
 
-@dataclass(frozen=True)
-class ManifoldScale:
-    """Size of the experiment at one scale."""
-
-    betas: tuple[float, ...]
-    updates: int
-    seeds: int
-    n_points: int = 1200
-    dimensions: int = 512
-    hidden: tuple[int, ...] = (400, 400, 400, 400)
-    batch_size: int = 400
-    grid: int = 48
-
-
-SCALES: dict[Scale, ManifoldScale] = {
-    "smoke": ManifoldScale((1.0,), 20, 1, 300, 16, (50, 50), 100, 12),
-    "laptop": ManifoldScale((0.5, 2.0, 6.0), 400, 3),
-    "paper": ManifoldScale((0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0), 5000, 5),
+PAPER: dict[str, Any] = {
+    "n_points": 1200,
+    "dimensions": 512,
+    "hidden": (400, 400, 400, 400),
+    "batch_size": 400,
+    "grid": 48,
 }
-"""Beta "was chosen from [0.5, 6]" (section 5.2)."""
+SMALL = {"n_points": 300, "dimensions": 16, "hidden": (50, 50), "batch_size": 100, "updates": 20, "grid": 12}
+SCALES: dict[Scale, tuple[tuple[float, ...], int, dict[str, Any]]] = {
+    "smoke": ((1.0,), 1, SMALL),
+    "laptop": ((0.5, 2.0, 6.0), 3, PAPER | {"updates": 400}),
+    "paper": ((0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0), 5, PAPER | {"updates": 5000}),
+}
+"""Beta, which "was chosen from [0.5, 6]" (section 5.2), seeds, and the network and its training."""
 
 
 def runs(scale: Scale, seeds: int | None) -> list[ManifoldRun]:
     """Every set with every method; networks with several weights of R_c."""
-    c = SCALES[scale]
-    common = (c.n_points, c.dimensions, c.hidden, c.batch_size, c.updates, c.grid)
+    betas, default, size = SCALES[scale]
     return [
-        ManifoldRun("fig-manifolds", seed, points, method, beta, standardize, *common)
-        for seed in range(c.seeds if seeds is None else seeds)
+        ManifoldRun("fig-manifolds", seed, points, method, beta, standardize, **size)
+        for seed in range(default if seeds is None else seeds)
         for points in SETS
         for method in METHODS
-        for beta, standardize in ([(None, False)] if method == "labeler" else product(c.betas, (False, True)))
+        for beta, standardize in ([(None, False)] if method == "labeler" else product(betas, (False, True)))
     ]
 
 

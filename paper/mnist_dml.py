@@ -144,37 +144,35 @@ class LabelingRun(Run):
         return outputs(network, x), outputs(network, x_test)
 
 
-@dataclass(frozen=True)
-class LabelingScale:
-    """Size of the experiment at one scale."""
-
-    data: str
-    width: float
-    epochs: int
-    batch_size: int
-    microbatch_size: int
-    seeds: int
-    n_train: int | None = None
-    n_test: int | None = None
-    side: int | None = None
-    probe_epochs: int | None = None
-
-
-SCALES: dict[Scale, LabelingScale] = {
-    "smoke": LabelingScale("digits", 0.1, 1, 60, 60, 2, 120, 160, 24, probe_epochs=4),
-    "laptop": LabelingScale("mnist", 0.3, 8, 1000, 500, 3),
-    "paper": LabelingScale("mnist", 1.0, 90, 5000, 500, 3),  # the paper's 1,080 updates, on 60,000 images
+SCALES: dict[Scale, tuple[Source, Source, int, dict[str, Any]]] = {
+    "smoke": (
+        Source("digits", "train", 120, 24),
+        Source("digits", "test", 160, 24),
+        2,
+        {"width": 0.1, "epochs": 1, "batch_size": 60, "microbatch_size": 60, "probe_epochs": 4},
+    ),
+    "laptop": (
+        Source("mnist"),
+        Source("mnist", "test"),
+        3,
+        {"width": 0.3, "epochs": 8, "batch_size": 1000, "microbatch_size": 500},
+    ),
+    "paper": (
+        Source("mnist"),
+        Source("mnist", "test"),
+        3,
+        {"width": 1.0, "epochs": 90, "batch_size": 5000, "microbatch_size": 500},
+    ),
 }
+"""Images, seeds, and the network and its training."""
 
 
 def runs(scale: Scale, seeds: int | None) -> list[LabelingRun]:
     """A random network and the paper's, with every reading of R_c, for every seed."""
-    c = SCALES[scale]
-    train, test = Source(c.data, "train", c.n_train, c.side), Source(c.data, "test", c.n_test, c.side)
-    own = (c.width, c.epochs, c.batch_size, c.microbatch_size)
+    train, test, default, size = SCALES[scale]
     return [
-        LabelingRun(NAME, seed, train, test, kind, *own, beta=beta, probe_epochs=c.probe_epochs)
-        for seed in range(c.seeds if seeds is None else seeds)
+        LabelingRun(NAME, seed, train, test, kind, beta=beta, **size)
+        for seed in range(default if seeds is None else seeds)
         for kind, beta in (RANDOM, *PAPERS)
     ]
 

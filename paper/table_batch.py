@@ -23,8 +23,8 @@ ABOUT = (
     "MIM on CIFAR-10. Gradients of mini-batches are accumulated over a batch, and all sizes train for the same "
     "number of epochs, so a larger batch gets fewer updates. The paper's objective uses the p(z) of each "
     "mini-batch. We also tried a running average of p(z) and the exact p(z) of the whole batch. Batch "
-    "normalisation always sees the mini-batch. The narrow encoder has fewer states: 10 samples for its last 80 are as many "
-    "for each as 125 for the paper's 1,000."
+    "normalisation always sees the mini-batch. The narrow encoder has fewer states: 10 samples for "
+    "its last 80 are as many for each as 125 for the paper's 1,000."
 )
 MARGINALS = ("minibatch", "running", "exact")
 

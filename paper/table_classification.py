@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
 from typing import Any
@@ -64,61 +63,35 @@ the paper says that the architecture is identical."""
 Grid = Mapping[str, tuple[Any, ...]]
 
 
-@dataclass(frozen=True)
-class ClassificationScale:
-    """Runs to compare at one scale."""
-
-    images: ImageScale
-    data: tuple[str, ...]
-    seeds: int
-    authors: Mapping[str, Any] = field(default_factory=dict)
-    authors_images: int | None = None
-    grids: Mapping[str, Grid] = field(default_factory=dict)
-
-
 RATES: Grid = {"learning_rate": (1e-3, 1e-4), "weight_decay": (0.0, 1e-5)}
 
-SCALES: dict[Scale, ClassificationScale] = {
-    "smoke": ClassificationScale(
-        IMAGES["smoke"], ("digits",), 2, {"batch_size": 80, "microbatch_size": 40}, authors_images=120
-    ),
-    "laptop": ClassificationScale(
-        ImageScale("cifar10", preset("laptop", epochs=8), n_train=10_000),
-        DATA_SETS,
-        3,
-        {"epochs": 24},  # 300 updates
-    ),
-    "paper": ClassificationScale(
-        ImageScale("cifar10", preset("paper"), probe_seeds=3),
-        DATA_SETS,
-        3,
-        grids={"mim": RATES, "rotation": {"batch_size": (50, 25), **RATES}},  # section 5.1.2
-    ),
+SCALES: dict[Scale, tuple[ImageScale, dict[str, Any], int | None]] = {
+    "smoke": (IMAGES["smoke"], {"batch_size": 80, "microbatch_size": 40}, 120),
+    "laptop": (ImageScale("cifar10", preset("laptop", epochs=8), n_train=10_000), {"epochs": 24}, None),  # 300 updates
+    "paper": (ImageScale("cifar10", preset("paper"), probe_seeds=3), {}, None),
 }
+"""Images, changes to the authors' settings, and the images that these learn from (None: all)."""
+
+SEARCHED: dict[str, Grid] = {"mim": RATES, "rotation": {"batch_size": (50, 25), **RATES}}
+"""Settings that section 5.1.2 tries at scale "paper"; the best one is selected."""
 
 
 def runs(scale: Scale, seeds: int | None) -> list[Cell]:
-    """Every row on every available data set, all methods with the same epochs."""
-    config = SCALES[scale]
+    """Every row on every data set that is on this computer, all methods with the same epochs."""
+    images, changes, n_authors = SCALES[scale]
+    default = 2 if scale == "smoke" else 3
+    data_sets = (images.data, *(() if scale == "smoke" else present(DATA_SETS[1:])))
     found = []
     for seed, data, (key, (_, method, setting)) in product(
-        range(config.seeds if seeds is None else seeds), (config.data[0], *present(config.data[1:])), ROWS.items()
+        range(default if seeds is None else seeds), data_sets, ROWS.items()
     ):
         authors = key == "mim-authors"
-        grid = {} if authors else config.grids.get(method, {})
-        fixed = {**AUTHORS, **config.authors} if authors else setting
-        n_learn = config.authors_images if authors else config.images.n_train
+        grid = SEARCHED.get(method, {}) if scale == "paper" and not authors else {}
+        fixed = setting | changes if authors else setting
+        learn = _learn(images, data, method, n_authors if authors else images.n_train)
         found += [
-            config.images.cell(
-                NAME,
-                seed,
-                method,
-                data=data,
-                learn=_learn(config.images, data, method, n_learn),
-                layers=tuple(LAYERS),
-                **{**fixed, **dict(zip(grid, values, strict=True))},
-            )
-            for values in product(*grid.values())
+            images.cell(NAME, seed, method, data=data, learn=learn, layers=tuple(LAYERS), **fixed, **tried)
+            for tried in (dict(zip(grid, values, strict=True)) for values in product(*grid.values()))
         ]
     return found
 

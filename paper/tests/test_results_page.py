@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-
 from paper import NAMES, load_experiment
 from paper.page import compose
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-
 from paper import NAMES, load_experiment, published
 from paper.__main__ import main
 from paper.runs import SCALES, TRAINING, Record, Run, add_records, perform, perform_all, read_records

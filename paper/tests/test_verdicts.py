@@ -2,7 +2,6 @@
 
 import pytest
 from made_up import JITTER, batches, cell, digits, filters, manifold, random_encoders
-
 from paper import (
     NAMES,
     fig_ablation,
