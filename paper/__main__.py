@@ -28,7 +28,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m paper", None, "The tables and figures of the paper.", EXAMPLES)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("name", nargs="?", choices=(*NAMES, "all", "page"), help="which one; without it, list them")
-    parser.add_argument("--scale", choices=SCALES, default="smoke", help="a check, a size for two cores, the paper's")
+    parser.add_argument("--scale", choices=SCALES, help="a check (default), a size for two cores, the paper's")
     parser.add_argument("--seeds", type=int, help="runs per setting (by default those of the scale)")
     parser.add_argument("--only", metavar="PATTERN", help="only runs whose name matches")
     parser.add_argument("--workers", type=int, default=1, help="parallel processes, which share the cores")
@@ -41,26 +41,27 @@ def main(words: Sequence[str] | None = None) -> int:
         if getattr(asked, option) is not None and getattr(asked, option) < 1:
             parser.error(f"--{option} must be at least 1, got {getattr(asked, option)}")
     if asked.name is None:
-        list_experiments(asked.record or RECORDS, asked.scale if "--scale" in (words or sys.argv) else "laptop")
+        list_experiments(asked.record or RECORDS, asked.scale or "laptop")
         return 0
     if asked.name == "page":
         from paper.page import write_page
 
         print(*write_page(asked.record or RECORDS, asked.out or Path("docs")), sep="\n")
         return 0
+    scale: Scale = asked.scale or "smoke"
     out = asked.out or Path("runs/paper")
     record = asked.record or out / "records"
-    wanted = {name: load_experiment(name).runs(asked.scale, asked.seeds) for name in _names(asked.name)}
+    wanted = {name: load_experiment(name).runs(scale, asked.seeds) for name in _names(asked.name)}
     if asked.only is not None:
         wanted = {name: [run for run in runs if fnmatch(run.label, asked.only)] for name, runs in wanted.items()}
-    left = _left(wanted, asked.scale, record)
+    left = _left(wanted, scale, record)
     if not any(wanted.values()):
         parser.error(f"--only must match the name of a run, got {asked.only!r}")
-    if asked.scale == "paper" and left and not asked.yes:
+    if scale == "paper" and left and not asked.yes:
         costs = "; ".join(f"{name}: {load_experiment(name).AT_FULL_SCALE}" for name in wanted)
         parser.error(f"{len(left)} runs at the paper's size ({costs}, each): --yes starts them")
     try:
-        failed = run_all(left, wanted, asked.scale, out, record, min(asked.workers, n_cores()))
+        failed = run_all(left, wanted, scale, out, record, min(asked.workers, n_cores()))
     except KeyboardInterrupt:
         print("interrupted; the same command goes on", file=sys.stderr)
         return 130

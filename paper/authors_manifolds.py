@@ -186,10 +186,7 @@ def tables(results: Results) -> list[Table]:
     cells = {key: [float(record.values["right"]) for record in group] for key, group in grouped.items()}
     gaps = sorted({gap for _, _, gap in cells})
     grid = [
-        (
-            f"{setting}, zeta {step:g}",
-            *(text(cells.get((setting, step, gap), []), 0) for gap in gaps),
-        )
+        (f"{setting}, zeta {step:g}", *(text(cells.get((setting, step, gap), []), 0) for gap in gaps))
         for setting, step in product(SETTINGS, sorted({step for _, step, _ in cells}))
         if any((setting, step, gap) in cells for gap in gaps)
     ]

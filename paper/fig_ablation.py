@@ -97,6 +97,11 @@ def draw_of(record: Record) -> tuple[float, float]:
     return record.settings["training"]["alpha"], record.settings["training"]["beta"]
 
 
+def unit_of(record: Record) -> Any:
+    """The draw; all arms of a draw of its own, which start from the same weights, are one."""
+    return record.seed if record.seed >= FRESH else draw_of(record)
+
+
 def by_draw(results: Results, value: Callable[[Record], float] = lambda r: accuracy(r, LAST)) -> dict[Any, float]:
     """Mean of each draw, by default of the honest accuracy."""
     return means(results, draw_of, value)
@@ -106,7 +111,7 @@ def arm_rows(arms: dict[str, list[Record]]) -> list[tuple[str, ...]]:
     """Mean and best accuracy of each arm under both protocols; the interval is over draws."""
     rows = []
     for name, records in arms.items():
-        unit = (lambda r: r.seed) if name == "random encoder" else draw_of
+        unit = (lambda r: r.seed) if name == "random encoder" else unit_of
         cells = []
         for protocol in ("paper", "validation"):
             one_each = list(means(records, unit, partial(accuracy, layer=LAST, protocol=protocol)).values())

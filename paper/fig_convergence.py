@@ -15,11 +15,11 @@ from paper.cells import LAST, Cell
 from paper.cells import settings as settings
 from paper.claims import Claim, every
 from paper.experiment import Picture
-from paper.fig_ablation import TWO, by_draw, of_mim, of_random
+from paper.fig_ablation import TWO, of_mim, of_random, unit_of
 from paper.pictures import draw_bands
 from paper.published import FIGURE_3
 from paper.runs import Record, Results, Scale
-from paper.statistics import difference, text
+from paper.statistics import difference, means, text
 from paper.tables import Table
 
 NAME = "fig-convergence"
@@ -107,7 +107,7 @@ def _values(results: Results, name: str, measure: Measure, protocol: Protocol) -
         curves: list[list[float]] = record.values["probes"][LAST][protocol]["curves"]
         return statistics.fmean(map(measure, curves))
 
-    return list(by_draw(records, value).values()) if name == "MIM" else [value(record) for record in records]
+    return list(means(records, unit_of, value).values()) if name == "MIM" else [value(record) for record in records]
 
 
 def _start(curve: list[float]) -> float:

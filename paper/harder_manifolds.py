@@ -28,11 +28,7 @@ from paper.statistics import text
 from paper.tables import Table
 from paper.training import outputs, train_network
 
-METHODS = {
-    "batches": "MLP, in batches",
-    "whole": "MLP, all points at once",
-    "labeler": "ManifoldLabeler",
-}
+METHODS = {"batches": "MLP, in batches", "whole": "MLP, all points at once", "labeler": "ManifoldLabeler"}
 """The paper's network with batches of 400 of the 1,200 points, with the gradient of all points, and our estimator."""
 
 SIGHTED, BLIND = CHOICES = ("labels", "objective")
@@ -68,10 +64,7 @@ class ManifoldRun(Run):
         plane, truth = self.plane()
         X = rotate_into(plane, self.dimensions, self.seed)
         predict, objective = self._labeler(X) if self.method == "labeler" else self._network(X)
-        values = {
-            "right": round(clustering_accuracy(predict(plane), truth), 5),
-            "objective": round(objective, 5),
-        }
+        values = {"right": round(clustering_accuracy(predict(plane), truth), 5), "objective": round(objective, 5)}
         return values if self.seed > 0 else {**values, "picture": packed(predict, plane, self.grid)}
 
     def _labeler(self, X: NDArray[np.float64]) -> tuple[Predict, float]:

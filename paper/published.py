@@ -35,10 +35,7 @@ APPENDIX_H = {"learnt": 99.22, "random": 42.97}
 """A linear classifier on the ten outputs of the trained and of the random network, in percent."""
 
 TEXT, H = "section 5.1", "appendix H"
-_ENCODER = {
-    "encoder": ("200-500-700-1000", "-"),
-    "normalisation": ("each dimension", "each dimension"),
-}
+_ENCODER = {"encoder": ("200-500-700-1000", "-"), "normalisation": ("each dimension", "each dimension")}
 _MIM = _ENCODER | {
     "images": ("cifar10, 50,000", "-"),
     "version": ("2", "-"),
@@ -72,12 +69,7 @@ SETTINGS: dict[str, dict[str, tuple[str, str]]] = {
         "seeds of the classifier": ("best of two learning rates", "-"),
     },
     "table-batch": _MIM
-    | {
-        "alpha": ("2", "-"),
-        "beta": ("4", "-"),
-        "mini-batch": ("50 to 500", "500"),
-        "batch": ("50 to 3000", "-"),
-    },
+    | {"alpha": ("2", "-"), "beta": ("4", "-"), "mini-batch": ("50 to 500", "500"), "batch": ("50 to 3000", "-")},
     "fig-ablation": _MIM | {"scales": ("1; 1 and 2", "1 and 2")} | _DRAWS,
     "fig-convergence": _MIM | _DRAWS,
     "fig-v1-v2": _MIM | {"version": ("1, 2", "-")} | _DRAWS,

@@ -1,6 +1,6 @@
 """A run: frozen settings whose hash names its folder. Finished runs are recorded as JSON, one line for each.
 
-``result.json`` is written last and atomically: a run is finished if the file exists, so an interrupted command goes on
+``result.json`` is written last and atomically: a run is finished if the file exists, so an interrupted command continues
 where it stopped. A record only ever grows.
 """
 
@@ -60,7 +60,7 @@ class Run:
         return ()
 
     def measure(self, folder: Path) -> dict[str, Any]:
-        """Train in `folder`, or go on there, and return what was measured as JSON types."""
+        """Train in `folder`, or continue there, and return what was measured as JSON types."""
         raise NotImplementedError
 
     def folder(self, out: Path) -> Path:
@@ -110,7 +110,7 @@ def by(results: Results, key: Callable[[Record], Any]) -> dict[Any, list[Record]
 
 
 def perform(run: Run, out: Path) -> Record:
-    """Perform a run in its folder below `out`, or go on with it, and return its record."""
+    """Perform a run in its folder below `out`, or continue it, and return its record."""
     import torch
 
     folder = run.folder(out)
@@ -191,7 +191,7 @@ def read_records(folder: Path, experiment: str, scale: Scale) -> list[Record]:
 
 
 def add_records(folder: Path, experiment: str, scale: Scale, found: Iterable[Record]) -> None:
-    """Add finished runs to the record of an experiment. Those that it already has stay as they are."""
+    """Add finished runs to the record of an experiment. A run that it already has stays as it is."""
     records = {record.key: record for record in read_records(folder, experiment, scale)}
     for record in found:
         records.setdefault(record.key, record)
