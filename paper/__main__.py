@@ -17,7 +17,7 @@ RECORDS = Path("results/reproduce")
 EXAMPLES = """examples:
   python -m paper                                       what there is, its cost and last result
   python -m paper all --scale smoke                     everything, small, as a check
-  python -m paper table-batch --scale laptop            one table; an interrupted command goes on where it stopped
+  python -m paper table-batch --scale laptop            one table; an interrupted command continues
   python -m paper fig-ablation --only '*beta=0 *'       some of its runs, by name
   python -m paper page                                  docs/results.md and its pictures from results/reproduce
 """
@@ -63,7 +63,7 @@ def main(words: Sequence[str] | None = None) -> int:
     try:
         failed = run_all(left, wanted, scale, out, record, min(asked.workers, n_cores()))
     except KeyboardInterrupt:
-        print("interrupted; the same command goes on", file=sys.stderr)
+        print("interrupted; the same command continues", file=sys.stderr)
         return 130
     for name in wanted:
         report(name, record)

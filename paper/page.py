@@ -51,7 +51,7 @@ paper's encoder, images and epochs:
 
 ```console
 python -m paper                                   # what there is, its cost and last result
-python -m paper table-batch --scale laptop        # one of them; an interrupted command goes on
+python -m paper table-batch --scale laptop        # one of them; an interrupted command continues
 make paper                                        # all of them at scale smoke
 ```"""
 

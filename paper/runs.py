@@ -1,7 +1,7 @@
 """A run: frozen settings whose hash names its folder. Finished runs are recorded as JSON, one line for each.
 
-``result.json`` is written last and atomically: a run is finished if the file exists, so an interrupted command continues
-where it stopped. A record only ever grows.
+``result.json`` is written last and atomically: a run is finished if the file exists, so an interrupted command
+continues where it stopped. A record only ever grows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Runs as data, their files, records that only grow, and commands that are interrupted and go on."""
+"""Runs as data, their files, records that only grow, and commands that are interrupted and continue."""
 
 import json
 import os
