@@ -209,6 +209,11 @@ class Network:
         updates = f", {self.updates:,} updates" if self.updates else ""
         return f"{KINDS[self.kind]}{beta}{', full width' if self.full else ''}{updates}"
 
+    @property
+    def short(self) -> str:
+        """Its name beside others of the paper's networks."""
+        return self.title.removeprefix("paper's network, ")
+
 
 def tables(results: Results) -> list[Table]:
     rows = []
@@ -267,12 +272,12 @@ def claims(results: Results) -> list[Claim]:
     if value is not None:
         verdict = every([value], least=reached, short="does not hold here")
     numbers = [
-        f"{n.title}: {text(_best(found))} % with a linear classifier, "
+        f"{n.short}: {text(_best(found))} % with a linear classifier, "
         f"{text([record.values['clusters'] for record in found])} % as clusters (n = {len(found)})"
         for n, found in papers.items()
     ]
     gains = {
-        f"{n.title}, on {'the softmax' if probed == SOFTMAX else 'logits'}": difference(
+        f"{n.short}, on {'the softmax' if probed == SOFTMAX else 'logits'}": difference(
             accuracies(found, probed), accuracies(random[n.full], probed)
         )
         for n, found in papers.items()

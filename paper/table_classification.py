@@ -151,7 +151,8 @@ def claims(results: Results) -> list[Claim]:
         _claim(results, f"{best} [rotation prediction]", ("mim", LAST), [("rotation", LAST)], mim),
         _claim(
             results,
-            "classifiers on the 2nd layer [of rotation prediction have a] performance which is significantly better",
+            "we also train classifiers on the 2nd layer and report their performance which is significantly better "
+            "[rotation prediction]",
             ("rotation", SECOND),
             [("rotation", LAST)],
             "",

@@ -101,8 +101,8 @@ def test_figure_2_prefers_draws_of_their_own_and_counts_repeats_once():
     worse = {"alpha": -0.1, "beta": -0.1, "scaling": -0.1}
     assert verdicts(fig_ablation, ablated(3, FRESH, **worse)) == ["reversed"] * 4
     assert verdicts(fig_ablation, ablated(2, FRESH)) == ["undecided"] * 4
-    assert verdicts(fig_ablation, ablated(3, FRESH) + ablated(5, 0, **worse))[:2] == ["holds"] * 2
-    assert verdicts(fig_ablation, ablated(2, FRESH) + ablated(5, 0, **worse))[:2] == ["reversed"] * 2
+    assert verdicts(fig_ablation, ablated(8, FRESH) + ablated(5, 0, **worse))[:2] == ["holds"] * 2
+    assert verdicts(fig_ablation, ablated(7, FRESH) + ablated(5, 0, **worse))[:2] == ["reversed"] * 2
     repeats = [record for seed in (0, 1000, 2000) for record in ablated(1, seed)]
     assert "(n = 1)" in fig_ablation.claims(repeats)[0].numbers
     assert verdicts(fig_ablation, repeats)[:2] == ["undecided"] * 2
