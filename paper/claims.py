@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -34,16 +34,16 @@ class Claim:
     numbers: str = ""
 
 
-def every(differences: Sequence[Estimate], *, least: float = 0.0, short: Verdict = "reversed") -> Verdict:
+def every(differences: Mapping[str, Estimate], *, least: float = 0.0, short: Verdict = "reversed") -> Verdict:
     """The verdict on a claim that all differences are above `least`; if most lie below, it is `short`.
 
     Examples
     --------
     >>> up, unsure, down = Estimate(0.1, 0.05, 3), Estimate(0.1, 0.2, 3), Estimate(-0.1, 0.05, 3)
-    >>> every([up]), every([up, down]), every([unsure, up]), every([unsure]), every([down, down, unsure])
-    ('holds', 'holds in part', 'holds in part', 'undecided', 'reversed')
-    >>> every([Estimate(0.9, 0.01, 2)]), every([])
-    ('undecided', 'not run')
+    >>> every({"a": up}), every({"a": up, "b": down}), every({"a": unsure}), every({"a": down}), every({})
+    ('holds', 'holds in part', 'undecided', 'reversed', 'not run')
+    >>> every({"a": Estimate(0.9, 0.01, 2)})
+    'undecided'
     """
     if not differences:
         return "not run"
@@ -53,14 +53,14 @@ def every(differences: Sequence[Estimate], *, least: float = 0.0, short: Verdict
     return short if 2 * below > len(differences) else "undecided"
 
 
-def most(differences: Sequence[Estimate]) -> Verdict:
+def most(differences: Mapping[str, Estimate]) -> Verdict:
     """The verdict on a claim that most differences are positive.
 
     Examples
     --------
     >>> up, unsure, down = Estimate(0.1, 0.05, 3), Estimate(0.1, 0.2, 3), Estimate(-0.1, 0.05, 3)
-    >>> most([up, up, down]), most([unsure, down, down]), most([up, unsure, down]), most([])
-    ('holds', 'reversed', 'undecided', 'not run')
+    >>> most({"a": up, "b": up, "c": down}), most({"a": unsure, "b": down, "c": down}), most({"a": up, "b": down})
+    ('holds', 'reversed', 'undecided')
     """
     if not differences:
         return "not run"
@@ -92,18 +92,19 @@ def labelled(counts: Mapping[str, tuple[int, int]], share: float, expected: int)
     return "does not hold here" if failed == len(counts) else "undecided"
 
 
-def listed(differences: Mapping[str, Estimate], digits: int = 1, factor: float = 100.0) -> str:
+def listed(differences: Mapping[str, Estimate], what: str = "points", digits: int = 1, factor: float = 100.0) -> str:
     """Differences with their numbers of independent runs, for the numbers of a claim.
 
     Examples
     --------
     >>> listed({"batch 50": Estimate(0.103, 0.063, 3), "batch 250": Estimate(0.08, None, 1)})
-    'batch 50: +10.3 ± 6.3 (n = 3), batch 250: +8.0 (n = 1)'
+    'points: batch 50: +10.3 ± 6.3 (n = 3), batch 250: +8.0 (n = 1)'
     """
-    return ", ".join(f"{name}: {d.text(digits, factor, sign=True)} (n = {d.n})" for name, d in differences.items())
+    found = ", ".join(f"{name}: {d.text(digits, factor, sign=True)} (n = {d.n})" for name, d in differences.items())
+    return f"{what}: {found}" if found else ""
 
 
-def _sides(differences: Sequence[Estimate], least: float) -> tuple[int, int]:
+def _sides(differences: Mapping[str, Estimate], least: float) -> tuple[int, int]:
     """How many differences are significantly above `least`, and how many below."""
-    sure = [(d.mean - least, d.half) for d in differences if d.half is not None and d.n >= LEAST]
+    sure = [(d.mean - least, d.half) for d in differences.values() if d.half is not None and d.n >= LEAST]
     return sum(mean > half for mean, half in sure), sum(-mean > half for mean, half in sure)

@@ -153,15 +153,18 @@ def pictures(results: Results) -> list[Picture]:
 
 def claims(results: Results) -> list[Claim]:
     scaled, plain = _arms(results).values()
-    neither = [r for r in plain if draw_of(r) == (0.0, 0.0)]
-    worst = {r.seed: accuracy(r, LAST) for r in neither}
-    full = {r.seed: accuracy(r, LAST) for r in scaled if min(draw_of(r)) > 0}
-    gains = paired(full, worst)
-    scaling = paired(by_draw(scaled), by_draw(plain))
+    neither = [accuracy(r, LAST) for r in plain if draw_of(r) == (0.0, 0.0)]
+    gains = {
+        name: difference(list(by_draw(both_positive).values()), neither)
+        for name, records in (("both and scaling", scaled), ("both without scaling", plain))
+        if neither and (both_positive := [r for r in records if min(draw_of(r)) > 0])
+    }
+    pairs = paired(by_draw(scaled), by_draw(plain))
+    scaling = {"paired by draw": estimate(pairs)} if pairs else {}
     where = "section 5.1.1, figure 2"
     rule = (
-        "runs with {0} > 0 minus runs with {0} = 0, beside a positive {1}, are above 0: over draws of their own for each "
-        f"seed once there are {ENOUGH}, over the first 16 draws (repeats averaged) until then"
+        "runs with {0} > 0 minus runs with {0} = 0, beside a positive {1}, are above 0: over draws of their own for "
+        f"each seed once there are {ENOUGH}, over the first 16 draws (repeats averaged) until then"
     )
     found = []
     for i, (words, name, other) in enumerate(
@@ -182,18 +185,18 @@ def claims(results: Results) -> list[Claim]:
         Claim(
             "performance is significantly worse when α=β=0 and no scaling is used",
             "caption of figure 2",
-            "for draws of their own, both with scaling minus neither without scaling is above 0",
-            every([estimate(gains)] if gains else []),
-            f"points: {listed({'paired by seed': estimate(gains)})}" if gains else "",
+            "draws of both minus runs with neither and without scaling are above 0, for draws with and without scaling",
+            every(gains),
+            listed(gains),
         ),
         Claim(
             "applying Neural Bayes-MIM at different scales of the network states significantly improves the average "
             "and best performance",
             where,
             "with scaling minus without, paired by draw, is above 0",
-            every([estimate(scaling)] if scaling else []),
-            f"points: {listed({'paired by draw': estimate(scaling)})}; {best}. Without scaling, R_c acts on the 3 x 3 "
-            "positions of the last state instead of on their mean, so both change at once"
+            every(scaling),
+            f"{listed(scaling)}; {best}. Without scaling, R_c acts on the 3 x 3 positions of the last state instead of "
+            "on their mean, so both change at once"
             if scaling
             else "",
         ),
@@ -221,7 +224,7 @@ def _effect(scaled: list[Record], plain: list[Record], i: int) -> tuple[Verdict,
     if pairs:
         found["own draws"] = estimate(pairs)
     deciding = "16 draws" if "16 draws" in found and len(pairs) < ENOUGH else "own draws"
-    return every([found[deciding]] if found else []), f"points: {listed(found)}" if found else ""
+    return every({deciding: found[deciding]} if found else {}), listed(found)
 
 
 def _with_and_without(records: list[Record], i: int) -> tuple[list[Record], list[Record]]:

@@ -76,7 +76,7 @@ def claims(results: Results) -> list[Claim]:
             "Features learned by Neural Bayes-MIM allow training to start at a much higher value",
             where,
             "accuracy after one epoch on learnt minus on random features is above 0, over draws",
-            every([difference(*starts)] if run else []),
+            every({"start": difference(*starts)} if run else {}),
             f"{text(starts[0])} and {text(starts[1])} % on validation images; published: about {FIGURE_3['MIM']:.0f} "
             f"and {FIGURE_3['random encoder']:.0f} %"
             if run
@@ -86,7 +86,7 @@ def claims(results: Results) -> list[Claim]:
             "and converge faster as opposed to a random encoder",
             where,
             "the first epoch within one point of the best of its own curve comes earlier on learnt features",
-            every([difference(arrivals[1], arrivals[0])] if run else []),
+            every({"arrival": difference(arrivals[1], arrivals[0])} if run else {}),
             f"epoch {text(arrivals[0], factor=1)} and {text(arrivals[1], factor=1)} with random features, which reach "
             f"{text(_values(results, 'random encoder', max, 'validation'))} % at best"
             if run

@@ -195,7 +195,7 @@ def claims(results: Results) -> list[Claim]:
         ("majority of the filters learned by the v1 objective are dead", FIRST, "section 5.1.1, figure 5"),
     ):
         dead = {NORMS[norm]: estimate([_dead(r) for r in groups[norm, setting]]) for norm in _norms(groups, setting)}
-        verdict = every(list(dead.values()), least=0.5, short="does not hold here")
+        verdict = every(dead, least=0.5, short="does not hold here")
         numbers = ", ".join(f"{name}: {one.text(2)} % dead (n = {one.n})" for name, one in dead.items())
         claimed.append(Claim(words, where, majority, verdict, numbers))
     return [
@@ -204,16 +204,16 @@ def claims(results: Results) -> list[Claim]:
             "the uniform prior regularization (α>0) prevents dead filters",
             "section 5.1.1, figure 1",
             "the share of dead states in all layers is larger with α = 0 than with α = 4, with and without batch norm",
-            every(list(alive.values())),
-            f"points: {listed(alive)}" if alive else "",
+            every(alive),
+            listed(alive),
         ),
         Claim(
             "the smoothness regularization (β>0) prevents input memorization",
             "section 5.1.1, figure 1",
             f"the mean cosine of a filter with its most similar training image falls by at least {MEMORISED} from "
             "β = 0 to β = 4, with and without batch norm",
-            every(list(memorised.values()), least=MEMORISED, short="does not hold here"),
-            f"fall: {listed(memorised, 3, 1.0)}" if memorised else "",
+            every(memorised, least=MEMORISED, short="does not hold here"),
+            listed(memorised, "fall", 3, 1.0),
         ),
         claimed[1],
     ]

@@ -270,7 +270,7 @@ def claims(results: Results) -> list[Claim]:
     value = max((estimate(values) for values in full), key=lambda found: found.mean, default=None)
     verdict: Verdict = "undecided" if papers else "not run"
     if value is not None:
-        verdict = every([value], least=reached, short="does not hold here")
+        verdict = every({"best": value}, least=reached, short="does not hold here")
     numbers = [
         f"{n.short}: {text(_best(found))} % with a linear classifier, "
         f"{text([record.values['clusters'] for record in found])} % as clusters (n = {len(found)})"
@@ -303,8 +303,8 @@ def claims(results: Results) -> list[Claim]:
             "appendix H",
             "trained minus random, of the same width, is above 0 for every setting of R_c and both inputs of the "
             "classifier",
-            every(list((several or gains).values())),
-            f"points: {listed(gains)}" if gains else "",
+            every(several or gains),
+            listed(gains),
         ),
     ]
 

@@ -125,32 +125,30 @@ def claims(results: Results) -> list[Claim]:
             "performance",
             where,
             "the largest mini-batch minus the smallest, with its own p(z), is above 0 for every batch",
-            every(list(minibatch.values())),
-            f"points: {listed(minibatch)}" if minibatch else "",
+            every(minibatch),
+            listed(minibatch),
         ),
         Claim(
             "(even worse than that of a random encoder)",
             where,
             "a random encoder minus the smallest mini-batch is above 0 for every batch",
-            every(list(worse.values())),
-            f"points: {listed(worse)}" if worse else "",
+            every(worse),
+            listed(worse),
         ),
         Claim(
             "using a larger BS further improves performance in most cases (even when MBS is small)",
             where,
             "the largest batch minus the smallest is above 0 for more than half of the mini-batches; *reversed* if "
             "below 0 for more than half",
-            most(list(larger.values())),
-            f"points: {listed(larger)}. At equal epochs, as in the paper: a larger batch makes fewer updates"
-            if larger
-            else "",
+            most(larger),
+            f"{listed(larger)}. At equal epochs, as in the paper: a larger batch makes fewer updates" if larger else "",
         ),
         Claim(
             "a sufficiently large MBS is needed for computing high fidelity gradients due to [the] E[L(x)] term",
             "caption of table 1",
             "the smallest mini-batch loses more with its own p(z) than with that of the batch, for every batch",
-            every(list(reason.values())),
-            f"points lost in excess: {listed(reason)}" if reason else "",
+            every(reason),
+            listed(reason, "points lost in excess"),
         ),
     ]
 

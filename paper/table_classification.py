@@ -177,11 +177,9 @@ def _claim(results: Results, words: str, better: tuple[str, str], worse: Sequenc
                 (equal if fair else unequal)[f"{name}, {' and '.join(map(str, dict.fromkeys(trained)))} epochs"] = (
                     difference(a, b)
                 )
-    numbers = "; ".join(
-        f"{what}: {listed(found)}" for what, found in (("points", equal), ("at unequal epochs", unequal)) if found
-    )
+    numbers = "; ".join(filter(None, (listed(equal), listed(unequal, "at unequal epochs"))))
     rule = "the difference is above 0 on every data set, after equally many epochs"
-    verdict = every(list(equal.values())) if equal or not unequal else "undecided"
+    verdict = every(equal) if equal or not unequal else "undecided"
     return Claim(words, "section 5.1.2, table 2", rule, verdict, f"{numbers}. {note}".rstrip(". ") if numbers else "")
 
 
