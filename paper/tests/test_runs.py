@@ -81,14 +81,11 @@ def test_every_experiment_lists_its_runs_at_every_scale(name):
     assert len(readable & set(typed)) >= 5, "the table of settings compares something"
 
 
-@pytest.mark.parametrize(
-    ("name", "scale", "missing"),
-    [("table-batch", "laptop", 0), ("fig-filters", "laptop", 0), ("fig-manifolds", "laptop", 0)],
-)
-def test_what_was_recorded_is_what_the_scale_lists(name, scale, missing):
+@pytest.mark.parametrize("name", ["table-batch", "fig-filters", "fig-manifolds", "mnist-dml"])
+def test_what_was_recorded_is_what_the_scale_lists(name):
     """A change of settings would orphan the records: these need hours to be made again."""
-    known = {record.key for other in NAMES for record in read_records(RECORDS, other, scale)}
-    assert len({run.key for run in load_experiment(name).runs(scale, None)} - known) == missing
+    known = {record.key for other in NAMES for record in read_records(RECORDS, other, "laptop")}
+    assert {run.key for run in load_experiment(name).runs("laptop", None)} <= known
 
 
 def test_what_the_paper_measured_are_multiples_of_one_in_128():
