@@ -37,20 +37,23 @@ class Claim:
 def every(differences: Mapping[str, Estimate], *, least: float = 0.0, short: Verdict = "reversed") -> Verdict:
     """The verdict on a claim that all differences are above `least`; if most lie below, it is `short`.
 
+    Differences of fewer than three independent runs are not judged.
+
     Examples
     --------
     >>> up, unsure, down = Estimate(0.1, 0.05, 3), Estimate(0.1, 0.2, 3), Estimate(-0.1, 0.05, 3)
     >>> every({"a": up}), every({"a": up, "b": down}), every({"a": unsure}), every({"a": down}), every({})
     ('holds', 'holds in part', 'undecided', 'reversed', 'not run')
-    >>> every({"a": Estimate(0.9, 0.01, 2)})
-    'undecided'
+    >>> few = Estimate(0.9, 0.01, 2)
+    >>> every({"a": few}), every({"a": few, "b": up})
+    ('undecided', 'holds')
     """
+    n, above, below = _sides(differences, least)
+    if above:
+        return "holds" if above == n else "holds in part"
     if not differences:
         return "not run"
-    above, below = _sides(differences, least)
-    if above:
-        return "holds" if above == len(differences) else "holds in part"
-    return short if 2 * below > len(differences) else "undecided"
+    return short if 2 * below > n else "undecided"
 
 
 def most(differences: Mapping[str, Estimate]) -> Verdict:
@@ -62,12 +65,10 @@ def most(differences: Mapping[str, Estimate]) -> Verdict:
     >>> most({"a": up, "b": up, "c": down}), most({"a": unsure, "b": down, "c": down}), most({"a": up, "b": down})
     ('holds', 'reversed', 'undecided')
     """
+    n, above, below = _sides(differences, 0.0)
     if not differences:
         return "not run"
-    above, below = _sides(differences, 0.0)
-    if 2 * above > len(differences):
-        return "holds"
-    return "reversed" if 2 * below > len(differences) else "undecided"
+    return "holds" if 2 * above > n else "reversed" if 2 * below > n else "undecided"
 
 
 def labelled(counts: Mapping[str, tuple[int, int]], share: float, expected: int) -> Verdict:
@@ -104,7 +105,7 @@ def listed(differences: Mapping[str, Estimate], what: str = "points", digits: in
     return f"{what}: {found}" if found else ""
 
 
-def _sides(differences: Mapping[str, Estimate], least: float) -> tuple[int, int]:
-    """How many differences are significantly above `least`, and how many below."""
-    sure = [(d.mean - least, d.half) for d in differences.values() if d.half is not None and d.n >= LEAST]
-    return sum(mean > half for mean, half in sure), sum(-mean > half for mean, half in sure)
+def _sides(differences: Mapping[str, Estimate], least: float) -> tuple[int, int, int]:
+    """How many differences are of enough runs, how many of these significantly above `least`, and how many below."""
+    judged = [(d.mean - least, d.half) for d in differences.values() if d.half is not None and d.n >= LEAST]
+    return len(judged), sum(mean > half for mean, half in judged), sum(-mean > half for mean, half in judged)

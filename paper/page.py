@@ -121,7 +121,7 @@ def _verdicts(claims: Sequence[Claim]) -> str:
             f"**Of {len(claims)} claims: {counts}.** Verdicts are computed by the rule in their row, and only claims "
             "of the paper are counted. A difference counts if its 95 % interval excludes 0, from at least three "
             "independent runs on each side, with the paper's own method. MIM in this library's settings counts as "
-            "that: where they differ, the table of settings of the section says so.",
+            "that: where they differ, the table of settings of the section says so. Fewer runs are quoted, not judged.",
             meaning,
             Table("Verdict on each claim", head, rows, words=True).markdown(),
         ]
