@@ -125,20 +125,9 @@ def preset(name: str, **changes: Any) -> dict[str, Any]:
     They are spelt out, so that the hash still identifies the run if the preset changes later.
     """
     named = (
-        "encoder",
-        "normalize",
-        "alpha",
-        "beta",
-        "scales",
-        "batch_size",
-        "microbatch_size",
-        "smooth_fraction",
-        "marginal",
-        "epochs",
-        "learning_rate",
-        "schedule",
+        "encoder normalize alpha beta scales batch_size microbatch_size smooth_fraction marginal epochs learning_rate"
     )
-    return {field: getattr(PRESETS[name], field) for field in named} | changes
+    return {field: getattr(PRESETS[name], field) for field in [*named.split(), "schedule"]} | changes
 
 
 IMAGES: dict[Scale, ImageScale] = {

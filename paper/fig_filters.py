@@ -194,7 +194,11 @@ def claims(results: Results) -> list[Claim]:
         ("A majority of filters are dead when regularization coefficient α=0", NO_ALPHA, "caption of figure 1"),
         ("majority of the filters learned by the v1 objective are dead", FIRST, "section 5.1.1, figure 5"),
     ):
-        dead = {NORMS[norm]: estimate([_dead(r) for r in groups[norm, setting]]) for norm in _norms(groups, setting)}
+        dead = {
+            NORMS[norm]: estimate([_dead(r) for r in groups[norm, setting]])
+            for norm in NORMS
+            if (norm, setting) in groups
+        }
         verdict = every(dead, least=0.5, short="does not hold here")
         numbers = ", ".join(f"{name}: {one.text(2)} % dead (n = {one.n})" for name, one in dead.items())
         claimed.append(Claim(words, where, majority, verdict, numbers))
@@ -258,10 +262,6 @@ def _groups(results: Results) -> Groups:
         results, lambda r: (r.settings["batch_norm"], tuple(r.settings[k] for k in ("alpha", "beta", "version")))
     )
     return {key: found[key] for key in product(NORMS, SETTINGS) if key in found}
-
-
-def _norms(groups: Groups, setting: Setting) -> list[bool]:
-    return [norm for norm in NORMS if (norm, setting) in groups]
 
 
 def _dead(record: Record) -> float:

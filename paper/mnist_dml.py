@@ -220,16 +220,9 @@ def tables(results: Results) -> list[Table]:
     for network, found in _networks(results).items():
         published = "-" if network.published is None else f"{network.published:.2f}"
         linear = [cell for probed in PROBED for cell in both(found, probed)]
-        clusters, dead, largest, objective = (
-            text([r.values[name] for r in found if name in r.values], digits, factor)
-            for name, digits, factor in (
-                ("clusters", 1, 100.0),
-                ("dead", 1, 1.0),
-                ("largest", 1, 100.0),
-                ("objective", 3, 1.0),
-            )
-        )
-        rows.append((network.title, published, *linear, clusters, dead, largest, objective))
+        shown = {"clusters": (1, 100.0), "dead": (1, 1.0), "largest": (1, 100.0), "objective": (3, 1.0)}
+        others = (text([r.values[name] for r in found if name in r.values], *how) for name, how in shown.items())
+        rows.append((network.title, published, *linear, *others))
     head = (
         "network",
         "published",
