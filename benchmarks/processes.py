@@ -21,7 +21,6 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from neuralbayes.distributed.sums import BUCKET_BYTES
 from rich.console import Console
 from rich.table import Table
 from torch import Tensor
