@@ -9,7 +9,7 @@ TORCH := 2.13.0
 TORCH_CPU := 6746dbcbeb526eb61330b76b41ff1b4eb848951103a892eeb080dfa2b264667b
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test pytest test-slow test-oldest test-newest browser lint lock audit bench fuzz mutants docs wheel clean
+.PHONY: help venv demo test pytest test-slow test-oldest test-newest browser lint lock audit bench fuzz mutants paper docs wheel clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -75,6 +75,10 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+paper: $(READY)  ## run every table and figure of the paper at the smallest scale, and write its page: minutes
+	$(BIN)/python -m paper all --scale smoke --out runs/paper
+	$(BIN)/python -m paper page --record runs/paper/records --out runs/paper
 
 bench: $(READY)  ## compare the speed with a literal step and with other libraries: minutes
 	$(BIN)/python benchmarks/watch.py

@@ -1,9 +1,9 @@
-"""Every table and figure of the paper, one file each; `neuralbayes reproduce` runs them."""
+"""The paper, measured: one file for each table and figure. `python -m paper` lists and runs them."""
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from paper.experiment import Experiment
@@ -22,8 +22,7 @@ NAMES = (
 
 
 def load_experiment(name: str) -> Experiment:
-    """Load the experiment called `name`."""
+    """Import the experiment called `name`."""
     if name not in NAMES:
         raise ValueError(f"`name` must be one of {', '.join(NAMES)}, got {name!r}")
-    experiment: Experiment = import_module(f"paper.{name.replace('-', '_')}").EXPERIMENT
-    return experiment
+    return cast("Experiment", import_module(f"paper.{name.replace('-', '_')}"))

@@ -1,273 +1,138 @@
-"""``neuralbayes reproduce``: the tables and figures of the paper, measured."""
+"""``python -m paper``: list, run and report the tables and figures of the paper."""
 
 from __future__ import annotations
 
-from datetime import timedelta
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Sequence
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
 
-from cyclopts import App, Parameter
-from rich import box
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+from paper import NAMES, load_experiment
+from paper.runs import SCALES, Run, Scale, add_records, n_cores, perform_all, read_records
 
-from neuralbayes.cli.options import Flag
-from paper import NAMES
+RECORDS = Path("results/reproduce")
 
-if TYPE_CHECKING:
-    from paper.experiment import Run, Scale
-    from paper.results_page import Section
-
-    Name = str
-    Job = tuple[str, Run]  # the first experiment that needs a run, and the run
-else:
-    Name = Literal["all", *NAMES]  # for help, completion and spelling suggestions
-
-EXAMPLES = """An interrupted command continues when you run it again. Finished runs are not repeated.
-
-[bold]Examples[/bold]
-
-  Everything at a small scale on digits, as a check:
-  [cyan]neuralbayes reproduce all --scale smoke[/cyan]
-
-  One table on CIFAR-10 at a size for two cores, recorded for the results page:
-  [cyan]neuralbayes reproduce table-batch --scale laptop --record results/reproduce[/cyan]
-
-  List the runs and their status:
-  [cyan]neuralbayes reproduce all --scale laptop --list[/cyan]
-
-  Some of the runs, by name:
-  [cyan]neuralbayes reproduce table-classification --only '*rotation*'[/cyan]
-
-  Shared by several machines, with this command on each:
-  [cyan]neuralbayes reproduce all --scale laptop --storage postgresql://user@host/name[/cyan]
-
-  The original scale; the cost is estimated first:
-  [cyan]neuralbayes reproduce fig-ablation --scale paper --yes[/cyan]
+EXAMPLES = """examples:
+  python -m paper                                       what there is, its cost and last result
+  python -m paper all --scale smoke                     everything, small, as a check
+  python -m paper table-batch --scale laptop            one table; an interrupted command continues
+  python -m paper fig-ablation --only '*beta=0 *'       some of its runs, by name
+  python -m paper page                                  docs/results.md and its pictures from results/reproduce
 """
 
-STYLES = {
-    "holds": "green",
-    "holds in part": "yellow",
-    "undecided": "yellow",
-    "not seen at this scale": "yellow",
-    "does not hold here": "red",
-    "not run": "dim",
-}
 
-app = App(name="reproduce", help_epilogue=EXAMPLES)
+def main(words: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit code."""
+    parser = argparse.ArgumentParser("python -m paper", None, "The tables and figures of the paper.", EXAMPLES)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("name", nargs="?", choices=(*NAMES, "all", "page"), help="which one; without it, list them")
+    parser.add_argument("--scale", choices=SCALES, help="a check (default), a size for two cores, the paper's")
+    parser.add_argument("--seeds", type=int, help="runs per setting (by default those of the scale)")
+    parser.add_argument("--only", metavar="PATTERN", help="only runs whose name matches")
+    parser.add_argument("--workers", type=int, default=1, help="parallel processes, which share the cores")
+    parser.add_argument("--out", type=Path, help="folder of the runs (runs/paper), or of the page (docs)")
+    parser.add_argument("--record", type=Path, help=f"folder of the records: read, and added to ({RECORDS} to list "
+                        "and for the page; otherwise inside --out)")  # fmt: skip
+    parser.add_argument("--yes", action="store_true", help="start a computation of days (--scale paper)")
+    asked = parser.parse_args(words)
+    for option in ("seeds", "workers"):
+        if getattr(asked, option) is not None and getattr(asked, option) < 1:
+            parser.error(f"--{option} must be at least 1, got {getattr(asked, option)}")
+    if asked.name is None:
+        list_experiments(asked.record or RECORDS, asked.scale or "laptop")
+        return 0
+    if asked.name == "page":
+        from paper.page import write_page
+
+        print(*write_page(asked.record or RECORDS, asked.out or Path("docs")), sep="\n")
+        return 0
+    scale: Scale = asked.scale or "smoke"
+    out = asked.out or Path("runs/paper")
+    record = asked.record or out / "records"
+    wanted = {name: load_experiment(name).runs(scale, asked.seeds) for name in _names(asked.name)}
+    if asked.only is not None:
+        wanted = {name: [run for run in runs if fnmatch(run.label, asked.only)] for name, runs in wanted.items()}
+    left = _left(wanted, scale, record)
+    if not any(wanted.values()):
+        parser.error(f"--only must match the name of a run, got {asked.only!r}")
+    if scale == "paper" and left and not asked.yes:
+        costs = "; ".join(f"{name}: {load_experiment(name).AT_FULL_SCALE}" for name in wanted)
+        parser.error(f"{len(left)} runs at the paper's size ({costs}, each): --yes starts them")
+    try:
+        failed = run_all(left, wanted, scale, out, record, min(asked.workers, n_cores()))
+    except KeyboardInterrupt:
+        print("interrupted; the same command continues", file=sys.stderr)
+        return 130
+    for name in wanted:
+        report(name, record)
+    return 1 if failed else 0
 
 
-@app.default
-def reproduce(
-    name: Name,
-    /,
-    *,
-    scale: Literal["smoke", "laptop", "paper"] = "smoke",
-    seeds: int | None = None,
-    workers: int | None = None,
-    storage: Annotated[str | None, Parameter(metavar="FILE|URL")] = None,
-    out: Annotated[Path, Parameter(name=["--out", "-o"])] = Path("reproduce"),
-    record: Path | None = None,
-    only: Annotated[str | None, Parameter(metavar="PATTERN")] = None,
-    list_: Annotated[Flag, Parameter(name="--list")] = False,
-    yes: Flag = False,
-    quiet: Flag = False,
-) -> None:
-    """Reproduce a table or figure of the paper.
-
-    Parameters
-    ----------
-    name
-        Which one, or all.
-    scale
-        smoke: a quick trial on digits. laptop: MNIST and CIFAR-10 at a size for two cores. paper: the original size.
-    seeds
-        Number of runs per setting. By default that of the scale.
-    workers
-        Number of parallel processes, one per core by default. The same number gives the same results.
-    storage
-        Database through which all machines with the same command share the runs, such as postgresql://user@host/name,
-        or an SQLite file for the processes of one machine. If a process dies, another one takes over its run. All
-        machines end with all results.
-    out
-        Folder for the runs, tables and pictures.
-    record
-        Folder for a copy of the results, from which `neuralbayes report` writes the results page. Runs whose results it
-        already holds are not repeated, and results of more seeds stay in it.
-    only
-        Only do runs whose name matches, such as '*beta=0*'. --list shows the names.
-    list_
-        List the runs and their status, and run nothing.
-    yes
-        Confirm that you want to start a long computation (--scale paper).
-    quiet
-        Print errors only.
-    """
-    from neuralbayes.distributed.launch import n_workers
-
+def run_all(
+    left: Sequence[Run], wanted: dict[str, Sequence[Run]], scale: Scale, out: Path, record: Path, workers: int
+) -> int:
+    """Perform runs and record each as it ends, for every experiment that wants it; returns how many failed."""
     from paper.images import fetch
 
-    names = NAMES if name == "all" else (name,)
-    workers = n_workers(workers)
-    if seeds is not None and seeds < 1:
-        raise ValueError(f"--seeds must be at least 1, got {seeds}")
-    jobs = _jobs(names, scale, seeds, only)
-    console = Console(highlight=False)
-    if record is not None:
-        _restore(names, scale, seeds, out, record)
-    if list_:
-        _list(jobs, out, console, runs=len(names) == 1)
-        return
-    from paper.sweep import sweep
-
-    runs = [run for _, run in jobs]
-    left = [run for run in runs if not run.finished(out)]
-    if scale == "paper" and left:
-        estimate = f"{len(left)} runs of about {_duration(_cost(left, workers))} of training on this machine"
-        if not yes:
-            raise ValueError(f"{estimate}: --yes starts them")
-        if not quiet:
-            console.print(estimate, soft_wrap=True)
-    fetch({data for run in left for data in run.data_names}, progress=not quiet)
-    failed: dict[str, str] = {}
-    try:
-        study = _command(name, scale, seeds) + (f" --only {only}" if only else "")
-        failed = sweep(runs, out, workers=workers, verbose=not quiet, storage=storage, study=study)
-    except KeyboardInterrupt:
-        if not quiet:
-            done = sum(run.finished(out) for run in runs)
-            kept = f"{done} of {len(runs)} runs are finished; run the same command to continue"
-            Console(stderr=True, highlight=False).print(kept, soft_wrap=True)
-        if record is not None:
-            _record(names, scale, seeds, out, record)
-        raise
-    _finish(names, scale, seeds, out, record, console, quiet)
-    if failed:
-        what = "; ".join(f"{run} ({error})" for run, error in failed.items())
-        raise ValueError(f"{len(failed)} of {len(runs)} runs failed: {what}")
-
-
-def _command(name: str, scale: Scale, seeds: int | None) -> str:
-    return f"neuralbayes reproduce {name} --scale {scale}" + (f" --seeds {seeds}" if seeds else "")
-
-
-def _jobs(names: tuple[str, ...], scale: Scale, seeds: int | None, only: str | None) -> list[Job]:
-    """All runs, each once, with the first experiment that needs it."""
-    from paper import load_experiment
-
-    jobs: dict[str, Job] = {}
-    for name in names:
-        for run in load_experiment(name).runs(scale, seeds):
-            if only is None or fnmatch(run.label, only):
-                jobs.setdefault(run.key, (name, run))
-    if not jobs:
-        raise ValueError(f"--only must match the name of a run, got {only!r}; --list shows them")
-    return list(jobs.values())
-
-
-def _list(jobs: list[Job], out: Path, console: Console, *, runs: bool) -> None:
-    """The experiments, or the runs of a single one."""
-    from paper import load_experiment
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    if runs:
-        for heading in ("run", "folder", "finished"):
-            table.add_column(heading, no_wrap=True)
-        for _, run in jobs:
-            table.add_row(run.label, f"{run.experiment}/{run.key}", "yes" if run.finished(out) else "no")
-    else:
-        for heading in ("name", "runs", "finished", "what"):
-            table.add_column(heading, no_wrap=heading != "what", justify="right" if heading == "runs" else "left")
-        for name in NAMES:
-            own = [run for wanted_by, run in jobs if wanted_by == name]
-            done = sum(run.finished(out) for run in own)
-            table.add_row(name, str(len(own)), str(done), load_experiment(name).title)
-        table.caption = "a run that several experiments use is counted once"
-    console.print(table)
-
-
-def _cost(runs: list[Run], workers: int) -> float:
-    """Expected seconds of all runs with `workers` processes, from timed steps with the threads of one."""
-    import torch
-    from neuralbayes.distributed.launch import n_threads, on_its_own
-
-    from paper import load_experiment
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(n_threads(workers))
-    try:
-        with on_its_own():
-            return sum(load_experiment(run.experiment).cost(run) for run in runs) / workers
-    finally:
-        torch.set_num_threads(threads)
-
-
-def _duration(seconds: float) -> str:
-    """Format a duration, such as "3 days" or "0:20:00".
-
-    Examples
-    --------
-    >>> _duration(1200), _duration(300_000)
-    ('0:20:00', '3.5 days')
-    """
-    return f"{seconds / 86400:.1f} days" if seconds >= 2 * 86400 else str(timedelta(seconds=round(seconds)))
-
-
-def _finish(
-    names: tuple[str, ...],
-    scale: Scale,
-    seeds: int | None,
-    out: Path,
-    record: Path | None,
-    console: Console,
-    quiet: bool,
-) -> None:
-    """Write numbers, tables and pictures of each experiment, and print the verdicts."""
-    from paper import load_experiment
-    from paper.page import write_section
-    from paper.records import Recorded
-
-    for name in names:
-        command = _command(name, scale, seeds)
-        recorded = Recorded.collect(name, scale, command, load_experiment(name).runs(scale, seeds), out)
-        if not recorded.records:
+    fetch({data for run in left for data in run.data_names})
+    failed = 0
+    for i, (run, found) in enumerate(perform_all(left, out, workers), start=1):
+        title = f"{i} of {len(left)}  {run.experiment}  {run.label}"
+        if isinstance(found, Exception):
+            failed += 1
+            print(f"{title}  failed: {type(found).__name__}: {found}", file=sys.stderr, flush=True)
             continue
-        recorded.write(out)
-        section = write_section(recorded, out)
-        if not quiet:
-            _print(section, recorded.path(out).with_suffix(".md"), console)
-    if record is not None:
-        _record(names, scale, seeds, out, record)
+        print(f"{title}  {found.about['seconds']:.0f} s", flush=True)
+        for name, runs in wanted.items():
+            if run.key in {one.key for one in runs}:
+                add_records(record, name, scale, [found])
+    return failed
 
 
-def _restore(names: tuple[str, ...], scale: Scale, seeds: int | None, out: Path, record: Path) -> None:
-    """Copy what the record holds to the folders of the runs."""
-    from paper import load_experiment
-    from paper.records import restore_results, seeds_of
+def report(name: str, record: Path) -> None:
+    """Print the verdicts on the claims of an experiment."""
+    from paper.page import read_all
 
-    runs = [run for name in names for run in load_experiment(name).runs(scale, seeds_of(record, name, scale, seeds))]
-    restore_results(record, scale, runs, out)
-
-
-def _record(names: tuple[str, ...], scale: Scale, seeds: int | None, out: Path, record: Path) -> None:
-    """Write the results of all finished runs to the record."""
-    from paper import load_experiment
-    from paper.records import Recorded, seeds_of
-
-    for name in names:
-        n = seeds_of(record, name, scale, seeds)
-        runs = load_experiment(name).runs(scale, n)
-        recorded = Recorded.collect(name, scale, _command(name, scale, n), runs, out)
-        if recorded.records:
-            recorded.write(record)
+    experiment = load_experiment(name)
+    print(f"\n{experiment.TITLE}")
+    for claim in experiment.claims(read_all(record)[name]):
+        print(f"  {claim.verdict}: “{claim.words}”\n    {claim.numbers}")
 
 
-def _print(section: Section, page: Path, console: Console) -> None:
-    console.print(Text(section.title, style="bold"), soft_wrap=True)
-    for claim in section.claims:
-        text = Text.assemble((f"  {claim.verdict}: ", STYLES[claim.verdict]), f"{claim.text}. ", (claim.numbers, "dim"))
-        console.print(text, soft_wrap=not console.is_terminal)
-    console.print(Text(f"  {page}", style="dim"), soft_wrap=True)
+def list_experiments(record: Path, scale: Scale) -> None:
+    """Print every experiment with its runs at a scale, their cost by the recorded ones, and the last verdicts."""
+    from paper.page import read_all
+
+    results = read_all(record)
+    print(f"scale {scale}; recorded in {record}\n")
+    for name in NAMES:
+        experiment = load_experiment(name)
+        runs, records = experiment.runs(scale, None), read_records(record, name, scale)
+        cost = experiment.AT_FULL_SCALE + " each" if scale == "paper" else "seconds each"
+        if records:
+            mean = sum(one.about["seconds"] for one in records) / len(records)
+            cost = f"about {mean / 60:.1f} minutes each, {mean * len(runs) / 3600:.1f} hours"
+        verdicts = Counter(claim.verdict for claim in experiment.claims(results[name]))
+        done = len({run.key for run in runs} & {one.key for one in results[name]})
+        print(f"{name:22} {experiment.TITLE}")
+        print(f"{'':22} {done} of {len(runs)} runs recorded; {cost}")
+        print(f"{'':22} {', '.join(f'{n} {verdict}' for verdict, n in verdicts.items())}")
+
+
+def _names(name: str) -> tuple[str, ...]:
+    return NAMES if name == "all" else (name,)
+
+
+def _left(wanted: dict[str, Sequence[Run]], scale: Scale, record: Path) -> list[Run]:
+    """The runs that no experiment has recorded, each once."""
+    known = {one.key: one for name in NAMES for one in read_records(record, name, scale)}
+    left: dict[str, Run] = {}
+    for runs in wanted.values():
+        left |= {run.key: run for run in runs if run.key not in known}
+    return list(left.values())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

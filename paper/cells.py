@@ -3,52 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
-from functools import cache
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from neuralbayes.features.encoder import ImageEncoder, state_use
 from neuralbayes.features.pretraining import PRESETS, PretrainConfig, pretrain
-from paper import baselines
-from paper.experiment import TRAINING, Record, Run, Scale
+from paper.accuracy import probe
 from paper.images import Source, labels_of
-from paper.protocols import judge
-from paper.timing import TIMED, seconds_per_sample
+from paper.runs import TRAINING, Record, Run, Scale
 
 LAST, SECOND = "relu4", "relu2"
 
-METHODS: dict[str, tuple[type[Any], Callable[..., ImageEncoder]]] = {
-    "mim": (PretrainConfig, pretrain),
-    "random": (baselines.RandomConfig, baselines.random),
-    "rotation": (baselines.RotationConfig, baselines.rotation),
-    "infomax": (baselines.InfoMaxConfig, baselines.infomax),
-    "supervised": (baselines.SupervisedConfig, baselines.supervised),
-}
-"""Settings class and training function of each method."""
+LABELLED = ("alpha", "beta", "version", "scales", "microbatch_size", "batch_size", "marginal", "batch_norm")
+"""Settings that appear in the label of a run, with the three that a search varies."""
+SEARCHED = ("epochs", "learning_rate", "weight_decay")
+
+
+def method_of(name: str) -> tuple[type[Any], Callable[..., ImageEncoder]]:
+    """Settings class and training function of a method."""
+    if name == "mim":
+        return PretrainConfig, pretrain
+    from paper import baselines
+
+    return {
+        "random": (baselines.RandomConfig, baselines.random),
+        "rotation": (baselines.RotationConfig, baselines.rotation),
+        "infomax": (baselines.InfoMaxConfig, baselines.infomax),
+        "supervised": (baselines.SupervisedConfig, baselines.supervised),
+    }[name]
 
 
 @dataclass(frozen=True)
 class Cell(Run):
-    """An encoder and its probes.
-
-    Attributes
-    ----------
-    learn : Source
-        Images that the encoder learns from.
-    train, test : Source
-        Labelled images for the classifiers.
-    method : str
-        One of `METHODS`.
-    training : mapping
-        Settings of the method that differ from its defaults.
-    layers : tuple of str
-        Hidden states to probe.
-    probe_seeds : int
-        Number of classifiers for each layer.
-    probe_epochs : int, optional
-        Maximum number of epochs; by default that of :func:`neuralbayes.probe`.
-    """
+    """An encoder and its probes."""
 
     learn: Source
     train: Source
@@ -61,9 +49,10 @@ class Cell(Run):
 
     @property
     def label(self) -> str:
-        varied = {name: value for name, value in self.training.items() if name in VARIED}
         words = [
-            f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}" for name, value in varied.items()
+            f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
+            for name, value in self.training.items()
+            if name in LABELLED + SEARCHED
         ]
         return " ".join([self.test.name, self.method, *words, f"seed={self.seed}"])
 
@@ -71,43 +60,23 @@ class Cell(Run):
     def data_names(self) -> tuple[str, ...]:
         return (self.learn.name, self.train.name, self.test.name)
 
-    def config(self, **changes: Any) -> Any:
-        """The settings of the method."""
-        kind, _ = METHODS[self.method]
-        return replace(kind(**self.training, seed=self.seed), **changes)
-
-
-VARIED = (
-    "alpha",
-    "beta",
-    "version",
-    "scales",
-    "microbatch_size",
-    "batch_size",
-    "marginal",
-    "batch_norm",
-    "learning_rate",
-    "weight_decay",
-)
-"""Settings that appear in the label of a run."""
+    def measure(self, folder: Path) -> dict[str, Any]:
+        """Train the encoder, and probe its layers under both protocols."""
+        images = self.learn.load()
+        config, learn = method_of(self.method)
+        encoder = learn(images, config(**self.training, seed=self.seed), out=folder / TRAINING)
+        use = state_use(encoder, images.source)
+        parts = [self.train.load(), self.test.load()]
+        probes = {}
+        for layer in self.layers:
+            train, test = ((encoder.features(part.source, layer), labels_of(part)) for part in parts)
+            probes[layer] = probe(train, test, seeds=self.probe_seeds, max_epochs=self.probe_epochs)
+        return {"probes": probes, "states": {name: layer.to_dict() for name, layer in use.items()}}
 
 
 @dataclass(frozen=True)
 class ImageScale:
-    """Settings shared by the experiments on images at one scale.
-
-    Attributes
-    ----------
-    data : str
-    side : int, optional
-        Side length in pixels to which images are resized.
-    n_train, n_test : int, optional
-        Use only the first images of each part; all by default.
-    training : mapping
-        Settings of MIM. Other methods take the settings in `COMMON` from it.
-    probe_seeds : int
-    probe_epochs : int, optional
-    """
+    """Settings shared by the experiments on images at one scale."""
 
     data: str
     training: Mapping[str, Any]
@@ -129,8 +98,8 @@ class ImageScale:
         **changes: Any,
     ) -> Cell:
         """A run at this scale; `changes` override the shared settings of its training."""
-        known = {field.name for field in fields(METHODS[method][0])}
-        shared = self.training if method == "mim" else {k: v for k, v in self.training.items() if k in COMMON & known}
+        common = COMMON[:2] if method == "random" else COMMON
+        shared = self.training if method == "mim" else {k: v for k, v in self.training.items() if k in common}
         train = Source(data or self.data, "train", self.n_train, self.side)
         return Cell(
             experiment,
@@ -146,8 +115,8 @@ class ImageScale:
         )
 
 
-COMMON = {"encoder", "normalize", "epochs", "schedule"}
-"""Settings shared by all methods in a comparison."""
+COMMON = ("encoder", "normalize", "epochs", "schedule")
+"""Settings shared by all methods in a comparison; a random encoder has the first two."""
 
 
 def preset(name: str, **changes: Any) -> dict[str, Any]:
@@ -156,20 +125,9 @@ def preset(name: str, **changes: Any) -> dict[str, Any]:
     They are spelt out, so that the hash still identifies the run if the preset changes later.
     """
     named = (
-        "encoder",
-        "normalize",
-        "alpha",
-        "beta",
-        "scales",
-        "batch_size",
-        "microbatch_size",
-        "smooth_fraction",
-        "marginal",
-        "epochs",
-        "learning_rate",
-        "schedule",
+        "encoder normalize alpha beta scales batch_size microbatch_size smooth_fraction marginal epochs learning_rate"
     )
-    return {field: getattr(PRESETS[name], field) for field in named} | changes
+    return {field: getattr(PRESETS[name], field) for field in [*named.split(), "schedule"]} | changes
 
 
 IMAGES: dict[Scale, ImageScale] = {
@@ -187,36 +145,39 @@ IMAGES: dict[Scale, ImageScale] = {
 """CIFAR-10 as in section 5.1.1 of the paper, at each scale. The weight of R_c is that of the preset: the paper's 4
 is too large for a narrow encoder."""
 
-
-def run_cell(cell: Cell, folder: Path) -> dict[str, Any]:
-    """Train the encoder, or resume its training, and probe its layers under both protocols."""
-    images = cell.learn.load()
-    _, learn = METHODS[cell.method]
-    encoder = learn(images, cell.config(), out=folder / TRAINING)
-    use = state_use(encoder, images.source)
-    parts = [cell.train.load(), cell.test.load()]
-    probes = {}
-    for layer in cell.layers:
-        train, test = ((encoder.features(part.source, layer), labels_of(part)) for part in parts)
-        probes[layer] = judge(train, test, seeds=cell.probe_seeds, max_epochs=cell.probe_epochs)
-    return {"probes": probes, "states": {name: layer.to_dict() for name, layer in use.items()}}
+WIDTHS = {"paper": "200-500-700-1000", "small": "a quarter of the channels", "tiny": "a twelfth of the channels"}
+WORDS = {"dimension": "each dimension", "whiten": "whitened", "constant": "none"}
 
 
-def cell_cost(cell: Cell) -> float:
-    """Expected training time in seconds."""
-    if cell.method == "random":
-        return 0.0
-    config = cell.config()
-    seconds = _seconds_per_image(cell.method, config.encoder, cell.learn)
-    return float(config.epochs * len(cell.learn) * seconds)
-
-
-@cache
-def _seconds_per_image(method: str, encoder: str, source: Source) -> float:
-    kind, learn = METHODS[method]
-    images = source.made_up(4 * TIMED)  # supervised training holds some out
-    config = kind(encoder=encoder, epochs=1, batch_size=TIMED)
-    return seconds_per_sample(lambda clock: learn(images, config, callbacks=[clock]))
+def settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Readable settings of an encoder that was trained, by the names of `paper.published.SETTINGS`."""
+    training = settings["training"]
+    if settings["method"] == "random":
+        return {}
+    method = settings["method"]
+    common = {
+        "encoder": WIDTHS[training["encoder"]],
+        "images": f"{settings['learn']['name']}, {len(Source(**settings['learn'])):,}",
+        "normalisation": WORDS.get(training["normalize"], training["normalize"]),
+        f"epochs of {method}": training["epochs"],
+        "schedule of the learning rate": WORDS.get(training["schedule"], training["schedule"]),
+        "seeds of the classifier": settings["probe_seeds"],
+    }
+    if method != "mim":
+        return common
+    names = {
+        "alpha": "alpha",
+        "beta": "beta",
+        "scales": "scales",
+        "mini-batch": "microbatch_size",
+        "batch": "batch_size",
+        "p(z)": "marginal",
+        "share of a mini-batch in R_c": "smooth_fraction",
+        "learning rate": "learning_rate",
+        "weight decay": "weight_decay",
+    }
+    ours = {name: training[key] for name, key in names.items() if key in training}
+    return common | ours | {"version": training.get("version", 2)}
 
 
 def dead_share(record: Record, layer: str = LAST) -> float:

@@ -3,148 +3,134 @@
 from __future__ import annotations
 
 import statistics
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
-from neuralbayes.probes.protocol import Protocol
 from numpy.typing import NDArray
 
 from paper import fig_ablation
-from paper.cells import LAST, Cell, cell_cost, run_cell
-from paper.experiment import Experiment, Record, Results, Scale
-from paper.fig_ablation import TWO, of_mim, of_random
-from paper.reproduced import draw_bands
-from paper.results_page import Claim, Table
-from paper.statistics import difference, power, text, verdict
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from paper.accuracy import Protocol
+from paper.cells import LAST, Cell
+from paper.cells import settings as settings
+from paper.claims import Claim, every
+from paper.experiment import Picture
+from paper.fig_ablation import TWO, of_mim, of_random, unit_of
+from paper.pictures import draw_bands
+from paper.published import FIGURE_3
+from paper.runs import Record, Results, Scale
+from paper.statistics import difference, means, text
+from paper.tables import Table
 
 NAME = "fig-convergence"
-
-PAPER = {"MIM": 65.0, "random encoder": 47.0}
-"""Approximate mean accuracy at the start, in percent, from the caption of figure 3."""
-
+TITLE = "Figure 3: accuracy against epochs of the classifier"
+AT_FULL_SCALE = "that of figure 2"
+ABOUT = (
+    "The classifiers on the scaled encoders of figure 2 and on its random encoders. The curves show the accuracy "
+    "after each epoch on the validation images, up to the epoch where the first classifier stopped, and on the "
+    "paper's 128 test images. The bands show one standard deviation over runs."
+)
+Measure = Callable[[list[float]], float]
 NEAR = 0.01
 """A curve has converged when it is within one point of its best value."""
 
-NAMES: dict[Protocol, str] = {"validation": "validation images", "paper": "first 128 test images"}
+PANELS: dict[Protocol, str] = {"validation": "validation images", "paper": "first 128 test images"}
 
 
 def runs(scale: Scale, seeds: int | None) -> list[Cell]:
     """The runs of figure 2 with scaling, and its random encoders."""
-    every = fig_ablation.runs(scale, seeds)
-    return [cell for cell in every if cell.method == "random" or cell.training["scales"] == TWO]
+    every_run = fig_ablation.runs(scale, seeds)
+    return [cell for cell in every_run if cell.method == "random" or cell.training["scales"] == TWO]
 
 
 def tables(results: Results) -> list[Table]:
     rows = []
-    for name, records in _arms(results).items():
-        cells = []
-        for protocol in ("paper", "validation"):
-            starts = _starts(records, protocol)
-            arrivals = _arrivals(records, protocol)
+    for name in FIGURE_3:
+        cells = [f"about {FIGURE_3[name]:.0f}"]
+        for protocol in PANELS:
+            starts, arrivals = (_values(results, name, measure, protocol) for measure in (_start, _arrival))
             cells += [text(starts), text(arrivals, factor=1)]
-        rows.append((name, f"about {PAPER[name]:.0f}", *cells))
-    return [
-        Table(
-            "Accuracy after the first epoch in %, and the first epoch within one point of the best accuracy",
-            ("features", "published start", "start, on 128", "epoch, on 128", "start, validation", "epoch, validation"),
-            rows,
-        )
-    ]
+        rows.append((name, *cells))
+    head = ("features", "published start", "start, validation", "epoch, validation", "start, on 128", "epoch, on 128")
+    title = "Accuracy after the first epoch in %, and the first epoch within one point of the best accuracy"
+    return [Table(title, head, rows)]
 
 
-def draw(results: Results) -> Figure:
+def pictures(results: Results) -> list[Picture]:
+    arms = _arms(results)
     panels = {
-        title: {name: 100 * _curves(records, protocol) for name, records in _arms(results).items() if records}
-        for protocol, title in NAMES.items()
+        title: {name: 100 * _curves(records, protocol) for name, records in arms.items() if records}
+        for protocol, title in PANELS.items()
     }
-    return draw_bands(panels, "epoch of the classifier", "accuracy, %")
+    return [Picture(NAME, TITLE, partial(draw_bands, panels, "epoch of the classifier", "accuracy, %"))]
 
 
 def claims(results: Results) -> list[Claim]:
-    learnt, random = _arms(results).values()
-    start = faster = []
-    start_numbers = faster_numbers = ""
-    if learnt and random:
-        starts = [_starts(records, "validation") for records in (learnt, random)]
-        arrivals = [_arrivals(records, "validation") for records in (random, learnt)]
-        start, faster = [difference(*starts)], [difference(*arrivals)]
-        start_numbers = (
-            f"after one epoch {text(starts[0])} vs {text(starts[1])} % on the validation images; "
-            f"published: about {PAPER['MIM']:.0f} vs {PAPER['random encoder']:.0f} %"
-        )
-        faster_numbers = (
-            f"within one point of the best at epoch {text(arrivals[1], factor=1)}, with random features at epoch "
-            f"{text(arrivals[0], factor=1)}"
-        )
-    where = "section 5.1.1, figure 3"
+    starts, arrivals = (
+        [_values(results, name, measure, "validation") for name in FIGURE_3] for measure in (_start, _arrival)
+    )
+    run = all(starts)
+    where = "caption of figure 3"
     return [
         Claim(
-            "A classifier on learnt features starts at a much higher accuracy",
+            "Features learned by Neural Bayes-MIM allow training to start at a much higher value",
             where,
-            verdict(start),
-            start_numbers,
-            power(start),
+            "accuracy after one epoch on learnt minus on random features is above 0, over draws",
+            every({"start": difference(*starts)} if run else {}),
+            f"{text(starts[0])} and {text(starts[1])} % on validation images; published: about {FIGURE_3['MIM']:.0f} "
+            f"and {FIGURE_3['random encoder']:.0f} %"
+            if run
+            else "",
         ),
         Claim(
-            "It converges faster than a classifier on random features",
+            "and converge faster as opposed to a random encoder",
             where,
-            verdict(faster),
-            faster_numbers,
-            power(faster),
+            "the first epoch within one point of the best of its own curve comes earlier on learnt features",
+            every({"arrival": difference(arrivals[1], arrivals[0])} if run else {}),
+            f"epoch {text(arrivals[0], factor=1)} and {text(arrivals[1], factor=1)} with random features, which reach "
+            f"{text(_values(results, 'random encoder', max, 'validation'))} % at best"
+            if run
+            else "",
         ),
     ]
 
 
 def _arms(results: Results) -> dict[str, list[Record]]:
-    return {"MIM": of_mim(results, TWO), "random encoder": of_random(results)}
+    return dict(zip(FIGURE_3, (of_mim(results, TWO), of_random(results)), strict=True))
 
 
-def _all_curves(record: Record, protocol: Protocol) -> list[list[float]]:
-    curves: list[list[float]] = record.values["probes"][LAST][protocol]["curves"]
-    return curves
+def _values(results: Results, name: str, measure: Measure, protocol: Protocol) -> list[float]:
+    """One value for each draw of alpha and beta, or for each random encoder."""
+    records = _arms(results)[name]
+
+    def value(record: Record) -> float:
+        curves: list[list[float]] = record.values["probes"][LAST][protocol]["curves"]
+        return statistics.fmean(map(measure, curves))
+
+    return list(means(records, unit_of, value).values()) if name == "MIM" else [value(record) for record in records]
 
 
-def _curves(records: Results, protocol: Protocol) -> NDArray[np.float64]:
-    """All curves, cut to the length of the shortest: (n_curves, n_epochs)."""
-    curves = [curve for record in records for curve in _all_curves(record, protocol)]
-    shortest = min(map(len, curves))
-    return np.array([curve[:shortest] for curve in curves])
+def _start(curve: list[float]) -> float:
+    return curve[0]
 
 
-def _starts(records: Results, protocol: Protocol) -> list[float]:
-    return [statistics.fmean(curve[0] for curve in _all_curves(record, protocol)) for record in records]
-
-
-def _arrivals(records: Results, protocol: Protocol) -> list[float]:
-    return [statistics.fmean(_arrival(curve) for curve in _all_curves(record, protocol)) for record in records]
-
-
-def _arrival(curve: list[float]) -> int:
+def _arrival(curve: list[float]) -> float:
     """The first epoch, counted from 1, at which a curve is near its best value.
 
     Examples
     --------
     >>> _arrival([0.2, 0.495, 0.5, 0.48])
-    2
+    2.0
     """
-    return next(epoch for epoch, value in enumerate(curve, start=1) if value >= max(curve) - NEAR)
+    return float(next(epoch for epoch, value in enumerate(curve, start=1) if value >= max(curve) - NEAR))
 
 
-EXPERIMENT = Experiment(
-    name=NAME,
-    title="Figure 3: accuracy against epochs of the classifier",
-    about=(
-        "The classifiers on the scaled encoders of figure 2 and on its random encoders. The curves show the accuracy "
-        "after each epoch on the validation images, up to the epoch where the first classifier stopped, and on the "
-        "paper's 128 test images. The bands show one standard deviation over runs."
-    ),
-    runs=runs,
-    run_one=run_cell,
-    cost=cell_cost,
-    tables=tables,
-    draw=draw,
-    claims=claims,
-)
+def _curves(records: Results, protocol: Protocol) -> NDArray[np.float64]:
+    """All curves, cut to the length of the shortest: (n_curves, n_epochs)."""
+    curves = [curve for record in records for curve in record.values["probes"][LAST][protocol]["curves"]]
+    shortest = min(map(len, curves))
+    return np.array([curve[:shortest] for curve in curves])
+
+
+def not_run(results: Results) -> list[str]:
+    return []  # figure 2 says it

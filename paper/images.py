@@ -17,17 +17,7 @@ from neuralbayes.data.sources import ArraySource, Images
 
 @dataclass(frozen=True)
 class Source:
-    """Images of a named data set.
-
-    Attributes
-    ----------
-    name : str
-    split : {"train", "test", "unlabeled"}
-    n : int, optional
-        The first `n` images; all by default.
-    side : int, optional
-        Side length in pixels to resize to; the original size by default.
-    """
+    """Images of a named data set."""
 
     name: str
     split: str = "train"
@@ -51,13 +41,6 @@ class Source:
         labels = None if images.labels is None else images.labels[: len(self)]
         return replace(images, source=ArraySource(pixels, channels_first=False), labels=labels)
 
-    def made_up(self, n: int) -> Images:
-        """`n` images of noise with this shape and number of classes, for timing a step."""
-        rng = np.random.default_rng(0)
-        pixels: NDArray[np.uint8] = rng.integers(0, 256, (n, *self.shape), dtype=np.uint8)
-        labels = np.arange(n) % len(find_entry(self.name).class_names)
-        return Images(self.name, self.split, ArraySource(pixels, channels_first=False), labels.astype(np.int64))
-
 
 def labels_of(images: Images) -> NDArray[np.int64]:
     """The labels of images; raises ValueError if there are none."""
@@ -72,7 +55,7 @@ def present(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(name for name in names if name in here)
 
 
-def fetch(names: Collection[str], *, progress: bool) -> None:
+def fetch(names: Collection[str]) -> None:
     """Download missing data sets before several processes ask for them at once."""
     for name in sorted(set(names) - set(present(names))):
-        load(name, progress=progress)
+        load(name)

@@ -54,7 +54,6 @@ class Writer:
 
 
 PRETRAIN = "pretrain DATA/bars.npz --encoder tiny --batch 32 --microbatch 32 --epochs 2 --out DISK/run"
-REPRODUCE = "reproduce fig-manifolds --only *spirals* --seeds 1 --workers 1 --out DISK/paper"
 SWEEP = (
     "sweep DATA/bars.npz --search alpha=1,2 --set encoder=tiny --set epochs=1 --trials 1 --workers 1 --out DISK/sweep"
 )
@@ -69,7 +68,6 @@ WRITERS = {
     "export --to torch": Writer("export DISK/run --to torch --out DISK/encoder.pt2 --force"),
     "export --to onnx": Writer("export DISK/run --to onnx --out DISK/encoder.onnx --force"),
     "sweep": Writer(SWEEP, moves=True),
-    "reproduce": Writer(REPRODUCE, moves=True),
     "demo": Writer("demo --out DISK/demo --no-open"),
 }
 NEEDS = {"probe": "pretrain", "embed": "pretrain", "export": "pretrain", "report": "label"}

@@ -63,7 +63,7 @@ def test_version_is_told_of_a_broken_installation_too():
     assert "device unknown (" in done.stdout
 
 
-@pytest.mark.parametrize("words", [["--help"], ["label", "--help"]])
+@pytest.mark.parametrize("words", [["--help"], ["label", "--help"], ["report", "--help"]])
 def test_help_imports_nothing_heavy(words):
     program = (
         "import sys, json; from neuralbayes.cli import main; main(sys.argv[1:]); "

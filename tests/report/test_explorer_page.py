@@ -220,7 +220,7 @@ def test_a_file_that_is_no_report_is_not_replaced(folder, tmp_path, capsys):
 
 def test_a_folder_that_holds_nothing_of_ours_is_refused(tmp_path, capsys, folder):
     said = refused(capsys, tmp_path)
-    for words in ("holds no results", "config.json", "model.json", "reproduce"):
+    for words in ("holds no results", "config.json", "model.json"):
         assert words in said
     assert "holds no results" in refused(capsys, folder / "run", "--against", tmp_path)
     assert "is not a folder" in refused(capsys, tmp_path / "none")

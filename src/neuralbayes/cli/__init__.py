@@ -25,7 +25,7 @@ from neuralbayes.cli.options import check_numbers
 
 ABOUT = """Cluster unlabelled tables, images and texts, and explain the clusters.
 
-It also learns features of images without labels, and reproduces the experiments of the Neural Bayes paper."""
+It also learns features of images without labels."""
 
 EXAMPLES = """[bold]Examples[/bold]
 
@@ -54,9 +54,6 @@ EXAMPLES = """[bold]Examples[/bold]
   See what a run has learnt:
   [cyan]neuralbayes report run/ --open[/cyan]
 
-  Reproduce a table of the paper:
-  [cyan]neuralbayes reproduce table-batch --scale laptop --record results/[/cyan]
-
 Use COMMAND --help for the options of a command.
 """
 
@@ -74,8 +71,7 @@ COMMANDS = {
         "export": "Export an encoder or a clusterer to ONNX or torch.export.",
     },
     "Results": {
-        "report": "Write a page that explains a model, a run, or reproduced results.",
-        "reproduce": "Reproduce the tables and figures of the paper.",
+        "report": "Write a page that explains a model or a run.",
     },
 }
 """Commands with their descriptions, in groups, in the order of use."""

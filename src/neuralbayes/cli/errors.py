@@ -28,7 +28,6 @@ SMALLER = {
     "label": "Use fewer columns or rows, or --model with a .npy or .parquet file, which is read in blocks.",
     "pretrain": "Use a smaller --microbatch, --recompute, or a smaller --encoder.",
     "sweep": "Use fewer --workers or --set microbatch_size=50.",
-    "reproduce": "Use fewer --workers.",
     "embed": "Use fewer --workers.",
 }
 """Hint for running out of memory."""

@@ -1,4 +1,4 @@
-"""``neuralbayes report``: write a page on a run, a model, or results of `neuralbayes reproduce`."""
+"""``neuralbayes report``: write a page on a run or a model."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from neuralbayes.cli.busy import busy
 from neuralbayes.cli.options import Device, Flag, on_device
 from neuralbayes.cli.report_inputs import Asked, open_input
 
-EXAMPLES = """FOLDER is a saved model (neuralbayes label --save), a run (neuralbayes pretrain --out), or recorded \
-results of neuralbayes reproduce. For a model or a run, the page is a single HTML file that works offline. It shows \
-the clusters or states with their typical and borderline members, warnings, and a map.
+EXAMPLES = """FOLDER is a saved model (neuralbayes label --save) or a run (neuralbayes pretrain --out). The page is a \
+single HTML file that works offline. It shows the clusters or states with their typical and borderline members, \
+warnings, and a map.
 
 [bold]Examples[/bold]
 
@@ -29,7 +29,6 @@ the clusters or states with their typical and borderline members, warnings, and 
   [cyan]neuralbayes report model photos/ --features timm:resnet50.a1_in1k[/cyan]
   [cyan]neuralbayes report model tickets.csv --text body --features mine.py:network[/cyan]
   [cyan]neuralbayes report run --against other_run[/cyan]
-  [cyan]neuralbayes report results/reproduce --out docs[/cyan]
 """
 
 app = App(name="report", help_epilogue=EXAMPLES)
@@ -63,18 +62,18 @@ def report(
     open_: Annotated[Flag, Parameter(name="--open")] = False,
     quiet: Flag = False,
 ) -> None:
-    """Write a page that explains a model, a run, or reproduced results.
+    """Write a page that explains a model or a run.
 
     Parameters
     ----------
     folder
-        A finished run, a saved model, or results of neuralbayes reproduce.
+        A finished run or a saved model.
     data
         The data to show: images for a run (by default those it was trained on), images or a table for a model.
     against
         Another run or model to compare with.
     out
-        Output file, report.html by default. For results of neuralbayes reproduce, a folder.
+        Output file, report.html by default.
     split
         Which part of the images. By default the one that the run was trained on.
     limit
@@ -111,12 +110,6 @@ def report(
     """
     reading = {"key": key, "sheet": sheet, "sep": sep, "decimal": decimal, "encoding": encoding}
     kinds = [(one, _kind(one)) for one in (folder, against) if one is not None]
-    if kinds[0][1] == "results":
-        options = {"DATA": data, "--against": against, "--split": split, "--limit": limit, "--labels": labels}
-        options |= {"--text": text, "--features": features, "--size": size}
-        options |= {f"--{name}": value for name, value in reading.items()}
-        _results_page(folder, out, {name: value for name, value in options.items() if value is not None}, quiet)
-        return
     if limit is not None and limit < 1:
         raise ValueError(f"--limit must be at least 1, got {limit}")
     if not 2 <= samples <= MOST_SAMPLES:
@@ -154,36 +147,18 @@ def report(
         open_if_wanted(page, True)
 
 
-def _kind(folder: Path) -> Literal["model", "run", "results"]:
+def _kind(folder: Path) -> Literal["model", "run"]:
     """The kind of a folder, by its files."""
     if not folder.is_dir():
-        raise FileNotFoundError(f"{folder} is not a folder with results, a run or a model")
+        raise FileNotFoundError(f"{folder} is not a folder with a run or a model")
     if (folder / "model.json").is_file():
         return "model"
     if (folder / "encoder.json").is_file() or (folder / "config.json").is_file():
         return "run"
-    from paper import NAMES
-
-    if any(path.is_file() for name in NAMES for path in (folder / name).glob("*.json")):
-        return "results"
     raise FileNotFoundError(
-        f"{folder} holds no results: it must be a run of neuralbayes pretrain (config.json), a model of neuralbayes "
-        "label --save (model.json), or recorded results of neuralbayes reproduce"
+        f"{folder} holds no results: it must be a run of neuralbayes pretrain (config.json), or a model of neuralbayes "
+        "label --save (model.json)"
     )
-
-
-def _results_page(folder: Path, out: Path | None, options: dict[str, Any], quiet: bool) -> None:
-    from paper.page import write_page
-
-    if options:
-        raise ValueError(f"{next(iter(options))} is for a run or a model, but {folder} holds results of reproduce")
-    if out is None:
-        raise ValueError(f"--out must name a folder for the results page of {folder}")
-    written = write_page(folder, out)
-    if not quiet:
-        console = Console(highlight=False)
-        for path in written:
-            console.print(Text(str(path)), soft_wrap=True)
 
 
 def _check_page(page: Path) -> None:

@@ -137,8 +137,6 @@ class RowInput:
 
 def open_input(folder: Path, kind: str, asked: Asked) -> ImageInput | RowInput | PictureInput | TextInput:
     """Open a folder with the requested data."""
-    if kind == "results":
-        raise ValueError(f"--against must be a run or a model, but {folder} holds results of reproduce")
     if kind == "run":
         return _open_run(folder, asked)
     import neuralbayes

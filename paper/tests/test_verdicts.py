@@ -1,0 +1,188 @@
+"""The verdict of every rule on made-up records: that hold, that show the opposite, and that are too few."""
+
+import pytest
+from made_up import JITTER, batches, cell, digits, filters, manifold, random_encoders
+from paper import (
+    NAMES,
+    fig_ablation,
+    fig_convergence,
+    fig_filters,
+    fig_manifolds,
+    fig_v1_v2,
+    load_experiment,
+    mnist_dml,
+    table_batch,
+    table_classification,
+)
+from paper.authors_manifolds import BATCHES, WHOLE
+from paper.fig_ablation import FRESH
+
+ONE, TWO = [1], [1, 2]
+
+
+def verdicts(experiment, results):
+    return [claim.verdict for claim in experiment.claims(results)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_without_records_no_claim_was_run(name):
+    assert set(verdicts(load_experiment(name), [])) == {"not run"}
+
+
+def classified(mim=0.6, rotation=(0.3, 0.7), epochs=8, seeds=3):
+    rows = {
+        "random": ({"batch_norm": False}, 0.4, 0.4),
+        "random-bn": ({"batch_norm": True}, 0.4, 0.4),
+        "rotation": ({"epochs": epochs}, *rotation),
+        "infomax": ({"epochs": epochs}, 0.5, 0.5),
+        "mim": ({"epochs": 8}, mim, 0.6),
+    }
+    return [
+        cell({"relu4": last + jitter, "relu2": second + jitter}, seed, key.split("-")[0], **training)
+        for key, (training, last, second) in rows.items()
+        for seed, jitter in enumerate(JITTER[:seeds])
+    ]
+
+
+def test_table_2_compares_after_equally_many_epochs():
+    assert verdicts(table_classification, classified()) == ["holds"] * 5
+    assert verdicts(table_classification, classified(mim=0.2, rotation=(0.7, 0.3))) == ["reversed"] * 5
+    assert verdicts(table_classification, classified(seeds=2)) == ["undecided"] * 5
+    unequal = table_classification.claims(classified(epochs=3))
+    assert [claim.verdict for claim in unequal] == ["holds", "undecided", "undecided", "holds", "undecided"]
+    assert "at unequal epochs: CIFAR-10, Neural Bayes-MIM minus rotation prediction, 8 and 3" in unequal[2].numbers
+
+
+def test_table_2_holds_in_part_where_one_data_set_disagrees():
+    other = [
+        cell({"relu4": a, "relu2": a}, s, m, "stl10", epochs=8)
+        for m, a in (("mim", 0.4), ("infomax", 0.5))
+        for s in range(3)
+    ]
+    assert verdicts(table_classification, classified() + other)[1] == "holds in part"
+
+
+def test_table_1():
+    small = {("minibatch", 10, b): v for b, v in ((100, 0.3), (50, 0.2))}
+    large = {("minibatch", 50, b): v for b, v in ((100, 0.5), (50, 0.4))}
+    exact = {("exact", size, batch): 0.5 for size in (10, 50) for batch in (50, 100) if size < batch}
+    good = batches(small | large | exact) + random_encoders(0.35)
+    assert verdicts(table_batch, good) == ["holds"] * 4
+    flipped = {key: 0.9 - value for key, value in (small | large).items()} | exact
+    assert verdicts(table_batch, batches(flipped) + random_encoders(0.1)) == ["reversed"] * 4
+    assert verdicts(table_batch, batches(small | large | exact, seeds=2) + random_encoders(0.35)) == ["undecided"] * 4
+
+
+def ablated(n, first, *, alpha=0.1, beta=0.1, scaling=0.1, version=0.0):
+    """Draws of both, without alpha, without beta, and with neither: the arms of figure 2."""
+    return [
+        cell(
+            0.4 + scaling * (s == TWO) + alpha * (a > 0) + beta * (b > 0) + version * (v == 2) + 0.001 * i,
+            first + i,
+            alpha=a,
+            beta=b,
+            scales=s,
+            version=v,
+        )
+        for i in range(n)
+        for a, b, s, v in (
+            (1.0 + i, 2.0 + i, TWO, 2),
+            (1.0 + i, 2.0 + i, TWO, 1),
+            (0.0, 2.0 + i, TWO, 2),
+            (1.0 + i, 0.0, TWO, 2),
+            (1.0 + i, 2.0 + i, ONE, 2),
+            (0.0, 0.0, ONE, 2),
+        )
+    ]
+
+
+def test_figure_2_prefers_draws_of_their_own_and_counts_repeats_once():
+    assert verdicts(fig_ablation, ablated(3, FRESH)) == ["holds"] * 4
+    worse = {"alpha": -0.1, "beta": -0.1, "scaling": -0.1}
+    assert verdicts(fig_ablation, ablated(3, FRESH, **worse)) == ["reversed"] * 4
+    assert verdicts(fig_ablation, ablated(2, FRESH)) == ["undecided"] * 4
+    assert verdicts(fig_ablation, ablated(8, FRESH) + ablated(5, 0, **worse))[:2] == ["holds"] * 2
+    assert verdicts(fig_ablation, ablated(7, FRESH) + ablated(5, 0, **worse))[:2] == ["reversed"] * 2
+    repeats = [record for seed in (0, 1000, 2000) for record in ablated(1, seed)]
+    assert "(n = 1)" in fig_ablation.claims(repeats)[0].numbers
+    assert verdicts(fig_ablation, repeats)[:2] == ["undecided"] * 2
+
+
+def test_figure_7_pairs_versions_by_draw():
+    assert verdicts(fig_v1_v2, ablated(3, 0, version=0.1)) == ["holds"]
+    assert verdicts(fig_v1_v2, ablated(3, 0, version=-0.1)) == ["reversed"]
+    assert verdicts(fig_v1_v2, ablated(2, 0, version=0.1)) == ["undecided"]
+
+
+@pytest.mark.parametrize(
+    ("flip", "n", "verdict"), [(False, 3, "holds"), (True, 3, "reversed"), (False, 2, "undecided")]
+)
+def test_figure_3_is_where_curves_start_and_when_they_arrive(flip, n, verdict):
+    good, bad = [0.55, 0.6, 0.6], [0.1, 0.3, 0.39, 0.4]
+    learnt, random = (bad, good) if flip else (good, bad)
+    results = [cell(0.6, i, curve=learnt, alpha=1.0 + i) for i in range(n)]
+    results += [cell(0.4, i, "random", curve=random) for i in range(n)]
+    assert verdicts(fig_convergence, results) == [verdict] * 2
+
+
+def filtered(no_alpha, full, first, like, seeds=3):
+    settings = zip(fig_filters.SETTINGS, (no_alpha, 0.1, full, first), (0.3, like, 0.3, 0.3), strict=True)
+    return [
+        filters(*setting, dead + jitter, likeness + jitter, seed, norm)
+        for setting, dead, likeness in settings
+        for norm in (False, True)
+        for seed, jitter in enumerate(JITTER[:seeds])
+    ]
+
+
+def test_figures_1_and_5_want_a_majority_of_dead_filters_and_a_fall_that_matters():
+    assert verdicts(fig_filters, filtered(0.9, 0.1, 0.8, 0.9)) == ["holds"] * 4
+    short = verdicts(fig_filters, filtered(0.1, 0.2, 0.3, 0.31))
+    assert short == ["does not hold here", "reversed", "does not hold here", "does not hold here"]
+    assert verdicts(fig_filters, filtered(0.9, 0.1, 0.8, 0.9, seeds=2)) == ["undecided"] * 4
+
+
+def labelled(counts, in_batches=0, seeds=20):
+    return [
+        manifold(name, 1.0 if seed < n else 0.6 + 0.001 * seed, seed, setting)
+        for name, solved in counts.items()
+        for setting, n in ((WHOLE, solved), (BATCHES, in_batches))
+        for seed in range(seeds)
+    ]
+
+
+def test_figure_4_wants_nine_of_ten_seeds_on_each_set():
+    assert (
+        verdicts(fig_manifolds, labelled(dict.fromkeys(("circles", "moons", "blobs", "spirals"), 19))) == ["holds"] * 2
+    )
+    assert (
+        verdicts(fig_manifolds, labelled({"circles": 18, "moons": 20, "blobs": 8, "spirals": 14}))[0] == "holds in part"
+    )
+    assert verdicts(fig_manifolds, labelled({"circles": 3, "blobs": 8}, in_batches=20)) == [
+        "does not hold here",
+        "reversed",
+    ]
+    assert verdicts(fig_manifolds, labelled({"circles": 2}, seeds=2)) == ["undecided"] * 2
+
+
+@pytest.mark.parametrize(
+    ("learnt", "seeds", "width", "expected"),
+    [
+        (0.99, 3, 1.0, ["holds", "holds"]),
+        (0.80, 3, 1.0, ["does not hold here", "holds"]),
+        (0.30, 3, 1.0, ["does not hold here", "reversed"]),
+        (0.99, 1, 1.0, ["undecided", "undecided"]),
+        (0.99, 3, 0.3, ["undecided", "holds"]),
+    ],
+)
+def test_appendix_h_wants_the_papers_width_and_three_seeds(learnt, seeds, width, expected):
+    results = [
+        digits(kind, value + jitter, seed, width)
+        for kind, value in (("logits", learnt), ("random", 0.4))
+        for seed, jitter in enumerate(JITTER[:seeds])
+    ]
+    assert verdicts(mnist_dml, results) == expected
+
+
+def test_merged_states_are_no_method_of_the_paper():
+    assert verdicts(mnist_dml, [digits("merged", 0.99, seed) for seed in range(3)]) == ["not run", "not run"]
