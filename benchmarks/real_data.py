@@ -228,7 +228,9 @@ def main() -> None:
     arguments = parser.parse_args()
     packages = ("neuralbayes", "numpy", "scikit-learn")
     versions = {"python": platform.python_version(), **{name: version(name) for name in packages}}
-    which = "sentences" if arguments.sentences else "nulls" if arguments.nulls else "auto" if arguments.auto else "tables"
+    which = (
+        "sentences" if arguments.sentences else "nulls" if arguments.nulls else "auto" if arguments.auto else "tables"
+    )
     results = Results(ROOT / "results" / "real", versions, [which], "python benchmarks/real_data.py")
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -27,14 +27,14 @@ import numpy as np
 import torch
 from field_records import OTHER_SETS, TRIED, tried_results
 from field_sets import IMAGES, TABLES, Data
+from neuralbayes.clusters.fit import fit_clusters
+from neuralbayes.clusters.smooth_step import Step, smooth_step
 from records import Record
 from torch import Tensor, nn
 from tried_mergings import MERGINGS
 
 from neuralbayes.clusters import fit, training
 from neuralbayes.clusters.accuracy import clustering_accuracy
-from neuralbayes.clusters.fit import fit_clusters
-from neuralbayes.clusters.smooth_step import Step, smooth_step
 from neuralbayes.clusters.training import ClusterOptions, Fetch, Trained, default_steps, train_states
 from neuralbayes.gradients.passes import frozen_buffers
 from neuralbayes.objectives import DML, MIM, RunningPrior, smoothness

@@ -66,10 +66,12 @@ def test_the_temperature_is_that_of_the_least_cross_entropy():
 
 
 def test_a_clusterer_of_overlapping_gaussians_is_within_a_hundredth_of_the_bayes_rule():
-    X, z, log_odds = gaussians(1000, 2, 2.0)
-    fitted = nb.InformationClusterer(2, random_state=0).fit(X)
-    p = fitted.predict_proba(X)
-    bayes = np.square(1 / (1 + np.exp(-log_odds)) - z).mean()
-    brier = min(np.square(column - z).mean() for column in p.T)
-    assert brier < bayes + 0.01
-    np.testing.assert_array_equal(fitted.labels_, p.argmax(axis=1))
+    excess = []
+    for seed in range(4):
+        X, z, log_odds = gaussians(1000, 2, 2.0, seed=seed)
+        fitted = nb.InformationClusterer(2, random_state=0).fit(X)
+        p = fitted.predict_proba(X)
+        bayes = np.square(1 / (1 + np.exp(-log_odds)) - z).mean()
+        excess.append(min(np.square(column - z).mean() for column in p.T) - bayes)
+        np.testing.assert_array_equal(fitted.labels_, p.argmax(axis=1))
+    assert np.mean(excess) < 0.01

@@ -5,8 +5,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import adjusted_rand_score
 
-from neuralbayes.clusters.known import Hints, class_numbers, least_number, make_hints, numbered
 from neuralbayes.clusters.kmeans import cells, kmeans
+from neuralbayes.clusters.known import Hints, class_numbers, least_number, make_hints, numbered
 from neuralbayes.clusters.merging import merge_states, neighbor_joint
 from neuralbayes.clusters.mixture import fit_mixture
 from neuralbayes.clusters.space import noise_metric, principal_axes
@@ -195,7 +195,9 @@ def test_known_rows_have_the_whole_vote(rng):
 def test_a_row_of_weight_two_counts_as_two_for_the_coordinates(weighted, rng):
     points, rows = weighted
     points, wide = points - np.average(points, axis=0, weights=WEIGHTS), np.ones((3, 9)) + np.eye(3, 9)
-    axes, repeated = (principal_axes(x @ wide, 2, rng, weight) for x, weight in ((points, WEIGHTS), (points[rows], None)))
+    axes, repeated = (
+        principal_axes(x @ wide, 2, rng, weight) for x, weight in ((points, WEIGHTS), (points[rows], None))
+    )
     assert_allclose(np.abs(axes.T @ repeated), np.eye(2), atol=1e-6)
     neighbors = rng.randint(120, size=(120, 2))
     metric = noise_metric(points, neighbors, np.zeros((3, 3)), weight=WEIGHTS)

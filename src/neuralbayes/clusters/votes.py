@@ -43,7 +43,9 @@ def table_votes(spaces: Iterable[Space], n_clusters: int, rng: np.random.RandomS
     return votes
 
 
-def embedding_votes(unit: NDArray[np.floating], n_clusters: int, rng: np.random.RandomState, hints: Hints) -> list[Labels]:
+def embedding_votes(
+    unit: NDArray[np.floating], n_clusters: int, rng: np.random.RandomState, hints: Hints
+) -> list[Labels]:
     """Three votes: k-means of the embeddings, of the embeddings averaged with their neighbours, and of their graph.
 
     For many embeddings, wider averages replace the graph.
@@ -95,7 +97,9 @@ def spectral_coordinates(near: Labels, n_clusters: int) -> NDArray[np.float32]:
     else:
         start = np.random.RandomState(0).uniform(0.5, 1.0, n)
         _, vectors = scipy.sparse.linalg.eigsh(laplacian, n_clusters, which="LA", v0=start, tol=1e-4)
-    unit: NDArray[np.float32] = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True).clip(1e-12)).astype(np.float32)
+    unit: NDArray[np.float32] = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True).clip(1e-12)).astype(
+        np.float32
+    )
     return unit
 
 

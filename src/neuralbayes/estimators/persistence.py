@@ -162,7 +162,9 @@ class SavedEstimator(BaseEstimator):  # type: ignore[misc]
         return estimator
 
 
-def filled(make: Callable[[nn.Module | None], nn.Module], arrays: dict[str, NDArray[Any]], network: nn.Module | None) -> nn.Module:
+def filled(
+    make: Callable[[nn.Module | None], nn.Module], arrays: dict[str, NDArray[Any]], network: nn.Module | None
+) -> nn.Module:
     """A module with its weights, which must be finite, except those of a user's network."""
     import torch
 
