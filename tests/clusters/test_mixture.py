@@ -53,7 +53,7 @@ def test_a_temperature_and_a_constant_do_what_they_say(rng):
     posterior = maximize(rng.standard_normal((30, 2)), rng.dirichlet(np.ones(2), size=30), np.zeros((2, 2)))
     x = rng.standard_normal((5, 2))
     assert_allclose(posterior.divided(4.0).logits(x), posterior.logits(x) / 4.0)
-    assert_allclose(posterior.raised(np.array([1.0, -2.0])).logits(x), posterior.logits(x) + [1.0, -2.0])
+    assert_allclose(posterior.raised(np.array([1.0, -2.0])).logits(x), posterior.logits(x) + np.array([1.0, -2.0]))
     assert_allclose(posterior.module()(torch.from_numpy(x)).numpy(), posterior.logits(x))
 
 

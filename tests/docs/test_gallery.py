@@ -21,11 +21,10 @@ def public_names_used(tree: ast.Module) -> set[str]:
         match node:
             case ast.Attribute(ast.Attribute(ast.Name("nb"), module), name) if module in {
                 "plot",
-                "baselines",
                 "datasets",
             }:
                 used.add(f"{module}.{name}")
-            case ast.Attribute(ast.Name("nb"), name) if name not in {"plot", "baselines", "datasets"}:
+            case ast.Attribute(ast.Name("nb"), name) if name not in {"plot", "datasets"}:
                 used.add(name)
     return used
 

@@ -54,7 +54,7 @@ for ax, (beta, network) in zip(axes, networks.items(), strict=True):
         lw=0.2,
     )
     share = nb.clustering_accuracy(p_zx.argmax(dim=1).numpy(), y)
-    ax.set_title(f"beta = {beta:g}: loss {nb.dml_loss(logits):.3f}, {share:.0%} correct")
+    ax.set_title(f"beta = {beta:g}: loss {nb.DML()(logits):.3f}, {share:.0%} correct")
     ax.set_axis_off()
 plt.show()
 

@@ -1,6 +1,6 @@
 r"""Calibrate probabilities without labels, by one temperature that follows from how far clusters overlap.
 
-A posterior that was fitted to separate clusters is overconfident where they overlap. Dividing its logits by a temperature T
+A posterior that separates clusters is overconfident where they overlap. Dividing its logits by a temperature T
 lowers its confidence and changes no label. The labels of neighbours cannot determine T: they come from the same
 partition, so they are mixed only within a neighbourhood of the boundary, however far the clusters overlap. The shape of
 the density can:

@@ -1,10 +1,10 @@
 r"""The number of clusters, and how far two halves of the rows agree about them.
 
-**Valleys.** Rows are cut at valleys of the density that held-out rows confirm. Most rows are used to find a band with few
-rows between two hills. The test then counts held-out rows: v of them fall into the band, which has width h, and k fall
-onto a hill, which has width w. Under the null hypothesis, the density is log-concave. Its projection on any direction is
-then log-concave as well (Prékopa 1973) and has no valley, so the band is at least as dense as the lower hill. A share of
-at least h / (h + w) of the rows in the band and on that hill then falls into the band, and
+**Valleys.** Rows are cut at valleys of the density that held-out rows confirm. Most rows are used to find a band with
+few rows between two hills. The test then counts held-out rows: v of them fall into the band, which has width h, and k
+fall onto a hill, which has width w. Under the null hypothesis, the density is log-concave. Its projection on any
+direction is then log-concave as well (Prékopa 1973) and has no valley, so the band is at least as dense as the lower
+hill. A share of at least h / (h + w) of the rows in the band and on that hill then falls into the band, and
 
 .. math:: P(V \le v), \quad V \sim \mathrm{Binomial}(v + k, h / (h + w)),
 
@@ -392,7 +392,7 @@ def choose_segments(
     selection : dict, optional
         Numbers that were tried before, which are compared, too.
     points : ndarray of shape (n_rows, n_dimensions), optional
-        If given, the agreement is multiplied by the silhouette of k-means of these points. Otherwise it is measured from
+        If given, the agreement is multiplied by the silhouette of k-means of these points. Otherwise it counts from
         what rows without structure reach, which is much more with two or three clusters than with many.
 
     Returns

@@ -143,7 +143,8 @@ class Space:
 def scalings(rows: Array, weight: Array | None = None, *, keep_scale: bool = False) -> tuple[dict[str, Array], Frame]:
     """Scale the columns in four ways, to mean 0 and standard deviation 1; constant columns become 0.
 
-    Columns of two values are the same in all four. A value such as -999 counts as the nearest other value of its column.
+    Columns of two values are the same in all four. A value such as -999 counts as the nearest other value of its
+    column.
 
     Parameters
     ----------

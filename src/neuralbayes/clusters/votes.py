@@ -1,6 +1,6 @@
 """Votes of simple methods about the clusters, and their consensus.
 
-No method is right on all data, and without labels nobody knows which one is right. What several of them agree on is
+No method is right on all data, and without labels one cannot know which one is right. What several of them agree on is
 right more often than any of them.
 """
 
@@ -59,10 +59,7 @@ def embedding_votes(
     hints : Hints
     """
     _, near = nearest_neighbors(unit, min(GRAPH_NEIGHBORS, len(unit) - 1))
-    if len(unit) <= SPECTRAL_ROWS:
-        third = spectral_coordinates(near, n_clusters)
-    else:
-        third = _smoothed(unit, near)
+    third = spectral_coordinates(near, n_clusters) if len(unit) <= SPECTRAL_ROWS else _smoothed(unit, near)
     spaces = (unit, _smoothed(unit, near[:, :SMOOTH_NEIGHBORS]), third)
     return [kmeans(points, n_clusters, rng, hints) for points in spaces]
 

@@ -63,9 +63,10 @@ class InformationClusterer(Clusterer):
 
     - *Tables*: mixtures in four scalings of the columns vote, and p(z|x) is the softmax of a quadratic function, fitted
       to their consensus. This takes a fraction of a second.
-    - *Embeddings*, which are rows of equal length or of many dense columns of one scale: k-means and a graph vote, and a
-      network improves their consensus: it maximises I(x; z), while p(z|x) must be robust to small adversarial steps.
-    - *Pixels*, which are many columns that resemble their neighbours: votes as for tables and embeddings, and a network.
+    - *Embeddings*, which are rows of equal length or of many dense columns of one scale: k-means and a graph vote, and
+      a network improves their consensus: it maximises I(x; z), while p(z|x) must be robust to small adversarial steps.
+    - *Pixels*, which are many columns that resemble their neighbours: votes as for tables and embeddings, and a
+      network.
     - *Images*: a network of several states per cluster is trained with the same objective, while p(z|x) must also be
       robust to small rotations, scalings, shears and shifts. States that share transformed images are merged.
 
@@ -130,7 +131,7 @@ class InformationClusterer(Clusterer):
         each half finds. It says whether the division is found again, not whether it is right. Above 0.8 it is hardly
         ever that high without structure. 0 for images, where it is not measured.
     cluster_stability_ : ndarray of shape (n_clusters_,)
-        The same for each cluster: the share of rows that both halves put into it, of those that one does.
+        The same for each cluster: the share of rows that both halves put into it, of the rows that either puts into it.
     kind_, kind_reason_ : str
         What the samples were taken for, and why: "table", "embeddings", "pixels" or "images".
     class_names_ : list
@@ -148,8 +149,8 @@ class InformationClusterer(Clusterer):
         Jensen-Shannon divergence in nats between each cluster and the rest, with p(z|x) averaged over the neighbours of
         x. It is log 2 = 0.693 if no neighbour belongs to another cluster, and 0 if there is only one cluster.
     selection_ : dict of lists
-        Only with ``n_clusters="auto"``: how the number was chosen. The number of "rows" that each valley divides and its
-        "p_value"; or "n_clusters" and the "agreement" of halves, with the "silhouette" for tables; or, for images, the
+        Only with ``n_clusters="auto"``: how the number was chosen. The number of "rows" that each valley divides and
+        its "p_value"; or "n_clusters" and the "agreement" of halves, with the "silhouette" for tables; or, for images, the
         "information" in nats.
     frame_ : Frame
         From rows to the coordinates that p(z|x) is a function of.
@@ -167,7 +168,8 @@ class InformationClusterer(Clusterer):
     n_components_ : int
         Number of columns to which sparse rows were reduced, or 0.
     loss_curve_ : list of float
-        Mean loss of each tenth of the steps of a network, first for the start, then for the clusters; empty without one.
+        Mean loss of each tenth of the steps of a network, first for the start, then for the clusters; empty without a
+        network.
     n_iter_, n_iter_start_ : int
         Number of training steps of a network, and how many of them were for the start; 1 and 0 without a network.
     image_shape_ : list of int or None

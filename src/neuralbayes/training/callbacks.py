@@ -110,6 +110,16 @@ class StopOnNaN(Callback):
 
     It checks before the update, so the weights are still valid, and a run with a folder gets a checkpoint of the last
     valid step.
+
+    Examples
+    --------
+    >>> network = torch.nn.Linear(2, 3)
+    >>> optimizer = torch.optim.SGD(network.parameters())
+    >>> state = TrainingState(network, optimizer, steps_per_epoch=10, total_steps=50)
+    >>> StopOnNaN().on_gradients(state, {"loss": math.nan})
+    Traceback (most recent call last):
+    ...
+    FloatingPointError: metric 'loss' is nan at step 1; the weights are those of step 0. ...
     """
 
     def on_gradients(self, state: TrainingState, metrics: Mapping[str, float]) -> None:
@@ -194,6 +204,19 @@ class WarnOnCollapse(Callback):
     ----------
     messages : dict of str to str
         The warnings so far, by layer.
+
+    Examples
+    --------
+    >>> network = torch.nn.Linear(2, 3)
+    >>> optimizer = torch.optim.SGD(network.parameters())
+    >>> state = TrainingState(network, optimizer, steps_per_epoch=10, total_steps=50, step=7)
+    >>> guard = WarnOnCollapse("Try a larger alpha.", steps=2)
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     for _ in range(2):
+    ...         guard.on_step_end(state, {"mi/relu1": 0.002, "mi/relu2": 1.4})
+    >>> list(guard.messages)
+    ['relu1']
     """
 
     MIN_INFORMATION = 0.01
