@@ -124,7 +124,7 @@ def main() -> None:
             seconds = time.process_time() - start
             record: Record = {"set": name, "seed": 0, "clusters": k, "processor_seconds": seconds}
             leaf, cluster = kauri(X, labels, k)
-            found = {
+            found: dict[str, Any] = {
                 METHOD: ours,
                 HELD_OUT: held_out(frame, labels, k),
                 TRUE: true_claims(frame, labels, k),

@@ -62,7 +62,7 @@ def day(folder: Path) -> None:
         nb.pretrain(PICTURES, CONFIG, out=run, callbacks=[Interrupted()])
     encoder = nb.pretrain(PICTURES, CONFIG, out=run)
     labelled = (PICTURES, CLASSES)
-    nb.probe(encoder, *labelled, test=labelled, seeds=1, max_epochs=2, cache=folder / "features")
+    nb.probe(encoder, *labelled, test=labelled, seeds=1, cache=folder / "features")
     nb.write_features(encoder, ArraySource(PICTURES), folder / "features.parquet")
     np.save(rows, ROWS)
     words = [["label", rows, "-k", "2", "--save", model, "--picture", folder / "rows.png"]]

@@ -536,8 +536,8 @@ class InformationClusterer(Clusterer):
         if len(self.membership_) == self.membership_.shape[1]:  # each state is a cluster
             logits: Array = state_logits - logsumexp(state_logits, axis=1, keepdims=True)
             return logits[:, self.membership_.argmax(axis=0)]
-        p_zx: Array = softmax(state_logits, axis=1) @ self.membership_
-        return np.log(p_zx.clip(np.finfo(np.float64).tiny))
+        p_zx = softmax(state_logits, axis=1) @ self.membership_
+        return np.asarray(np.log(p_zx.clip(np.finfo(np.float64).tiny)))
 
     def _logits(self, samples: Any) -> Array:
         return self._merged(self._state_logits(self._points(samples)))
@@ -549,7 +549,7 @@ class InformationClusterer(Clusterer):
 
         def of_block(some: Any, rows: NDArray[np.int64]) -> Array:
             own = self.membership_.T[self.labels_[rows]] > 0.0
-            return np.where(own, self._state_logits(self._points(some)), -np.inf).argmax(axis=1)
+            return np.asarray(np.where(own, self._state_logits(self._points(some)), -np.inf).argmax(axis=1))
 
         return self._in_blocks(of_block, samples)
 
