@@ -20,6 +20,7 @@ import platform
 import time
 import warnings
 from importlib.metadata import version
+from typing import Any
 
 import numpy as np
 import pandas as pd

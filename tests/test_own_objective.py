@@ -109,7 +109,9 @@ def test_a_clusterer_finds_the_groups_by_the_objective_that_it_was_given() -> No
     clusterer = nb.InformationClusterer(3, objective=objective, max_iter=200, n_hidden=32, random_state=0)
     clusterer.fit(rows(90))
     assert groups_of(clusterer)
-    assert clusterer.loss_curve_[-1] == pytest.approx(-0.2, abs=0.02)  # a tenth of 1 - K; the rest of the loss is about 0
+    assert clusterer.loss_curve_[-1] == pytest.approx(
+        -0.2, abs=0.02
+    )  # a tenth of 1 - K; the rest of the loss is about 0
 
 
 def test_an_encoder_minimises_the_objective_it_was_given_and_not_mim() -> None:

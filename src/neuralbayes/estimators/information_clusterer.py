@@ -441,7 +441,7 @@ class InformationClusterer(Clusterer):
         kind, reason = kind_of(dense.features(read(samples, few)), self.metric)
         if hasattr(self, "vectorizer_"):
             kind, reason = "table", "a data frame"
-        self.kind_: str = kind
+        self.kind_: Any = kind
         self.kind_reason_ = reason
         only_table = self.kind_ == "table" and self.network is None and self.objective is None
         chosen = hints.draw(len(fitted), min(self.max_samples, TABLE_ROWS) if only_table else self.max_samples, rng)
