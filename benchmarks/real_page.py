@@ -81,8 +81,8 @@ def margin(results: Results) -> str:
     difference, _, _ = gain(results, "tables", "k-means")
     return (
         f"On average, `{OURS}` differs from {'; '.join(words)}, with 95 % bootstrap intervals over tables. It is more "
-        f"than 0.05 below k-means on {(difference < -0.05).sum()} of {len(difference)} tables, and above it by as much on "
-        f"{(difference > 0.05).sum()}."
+        f"than 0.05 below k-means on {(difference < -0.05).sum()} of {len(difference)} tables, and above it by as much "
+        f"on {(difference > 0.05).sum()}."
     )
 
 
@@ -112,8 +112,8 @@ def auto_margin(results: Results) -> str:
         words.append(f"{peer}: {difference.mean():+.3f} ({low:+.3f} to {high:+.3f})")
     own = [np.mean([*results.column("auto", "ari", set=n, method=OURS).values()]) for n in results.names("auto", "set")]
     return (
-        f"The mean ARI of `{OURS}` is {np.mean(own):.3f}. Its difference from the peers, with a 95 % bootstrap interval "
-        f"over tables: {'; '.join(words)}."
+        f"The mean ARI of `{OURS}` is {np.mean(own):.3f}. Its difference from the peers, with a 95 % bootstrap "
+        f"interval over tables: {'; '.join(words)}."
     )
 
 

@@ -150,8 +150,8 @@ class InformationClusterer(Clusterer):
         x. It is log 2 = 0.693 if no neighbour belongs to another cluster, and 0 if there is only one cluster.
     selection_ : dict of lists
         Only with ``n_clusters="auto"``: how the number was chosen. The number of "rows" that each valley divides and
-        its "p_value"; or "n_clusters" and the "agreement" of halves, with the "silhouette" for tables; or, for images, the
-        "information" in nats.
+        its "p_value"; or "n_clusters" and the "agreement" of halves, with the "silhouette" for tables; or, for images,
+        the "information" in nats.
     frame_ : Frame
         From rows to the coordinates that p(z|x) is a function of.
     posterior_ : Posterior
@@ -210,6 +210,10 @@ class InformationClusterer(Clusterer):
     >>> clusterer.predict(1000.0 + X[:2], reject=0.05)  # unlike any wine in the table
     array([-1, -1])
     """
+
+    cluster_stability_: Array
+    n_iter_: int
+    n_iter_start_: int
 
     _parts: ClassVar[tuple[str, ...]] = ("frame_", "posterior_", "typicality_")
 
@@ -467,7 +471,7 @@ class InformationClusterer(Clusterer):
         self.frame_ = found.frame.after(reduction, unit)
         self.posterior_: Posterior = found.posterior
         self.stability_ = found.stability
-        self.cluster_stability_: Array = found.cluster_stability
+        self.cluster_stability_ = found.cluster_stability
         if found.verdict is not None:
             self.verdict_ = found.verdict
         return found
