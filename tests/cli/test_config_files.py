@@ -7,10 +7,10 @@ from typing import get_args
 
 import numpy as np
 import pytest
+from neuralbayes.cli.config import Command
 
 import neuralbayes.cli
 from neuralbayes.cli import COMMANDS, main
-from neuralbayes.cli.config import Command
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shlex
+import warnings
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -142,8 +143,13 @@ def label_images(order: ImageOrder, *, draw: bool, output: Literal["text", "json
     source = limited(images, order.limit)
     classes = None if images.labels is None else images.labels[: len(source)]
     X: Any = source if order.features is None else order.features.rows(images, order.limit, verbose=verbose)
+    notes = [] if oddities is None else [oddities]
     if order.model is None:
-        estimator = neuralbayes.InformationClusterer(**order.settings, verbose=verbose).fit(X)
+        estimator = neuralbayes.InformationClusterer(**order.settings, verbose=verbose)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", UserWarning)
+            estimator.fit(X)
+        notes += [str(warning.message) for warning in caught]
         if order.features is not None:
             estimator.features_from_ = features_name(order.features.name, order.features.network)
     p_zx = estimator.predict_proba(X)
@@ -156,7 +162,6 @@ def label_images(order: ImageOrder, *, draw: bool, output: Literal["text", "json
         from neuralbayes.data.sorted_folders import sort_files
 
         sort_files(paths, labeled.labels, Path(order.data), order.sorting.folder, copy=order.sorting.copy)
-    notes = [] if oddities is None else [oddities]
     if draw:
         outputs = with_picture(
             order.outputs, lambda path: _draw(path, estimator, X, labeled.labels, source, images.name), notes
