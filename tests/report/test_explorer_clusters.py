@@ -17,7 +17,7 @@ from neuralbayes.report.explorer import clusters_side, image_samples
 def model(tmp_path_factory):
     folder = tmp_path_factory.mktemp("clusters") / "model"
     images = nb.datasets.load("digits").train.images[:200]
-    nb.InformationClusterer("auto", max_clusters=6, max_iter=200, n_hidden=32, random_state=0).fit(images).save(folder)
+    nb.InformationClusterer("auto", max_clusters=6, max_iter=200, n_hidden=256, random_state=0).fit(images).save(folder)
     return folder
 
 
