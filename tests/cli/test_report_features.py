@@ -29,7 +29,7 @@ def other(batch):
     return np.ones((len(batch), 3))
 """
 TEXTS = [text.format(i) for i in range(20) for text in ("my cat purrs and sleeps, {}", "a <b>dog</b> barks, {}")]
-KEY_WORDS = {"cat purrs", "dog", "barks"}
+KEY_WORDS = {"cat", "purrs", "sleeps", "dog", "barks"}
 BY_TEXTS = ["--text", "body", "--features", "network.py:texts"]
 
 
@@ -96,13 +96,13 @@ def test_texts_are_shown_with_words_members_and_a_list(here):
     assert page.count('class="card cluster"') == 2
     assert page.count("20 texts · 50.0 % · separation") == 2
     assert page.count("Classes: cat 100 %") == page.count("Classes: dog 100 %") == 1
-    assert "<li>barks</li>" in page
+    assert re.search(r"<li>[a-z ]*purrs[a-z ]*</li>", page)
     assert "my cat purrs and sleeps, " in page
     assert "No layer has collapsed" not in page
     assert "PCA of the features of network.py:texts of 40 texts" in payload["sides"][0]["layers"][0]["caption"]
     assert payload["samples"][0]["texts"] == TEXTS
     assert payload["samples"][0]["textColumn"] == "body"
-    assert {name.split(", ")[0] for name in payload["sides"][0]["gallery"]["clusters"]} <= KEY_WORDS
+    assert all(set(name.split()) & KEY_WORDS for name in payload["sides"][0]["gallery"]["clusters"])
     assert (here / "calls.txt").read_text().split() == ["40"]  # only `label` computed features
     command = "neuralbayes label tickets.csv --text body --features network.py:texts --clusters 2 --save model"
     assert command in re.sub("</?span>", "", page)
