@@ -51,8 +51,6 @@ def folder(tmp_path, monkeypatch):
         ("label cut.npz", "cut.npz is not a valid NPZ file"),
         ("embed empty digits --out f.npy", "got empty."),
         ("embed emty digits --out f.npy", "Did you mean empty?"),
-        ("data get cifar11", "did you mean 'cifar10'?"),
-        ("config lable", 'Did you mean "label"?'),
         ("--debug label words.csv -k 1", "got '1'. `neuralbayes label --help` explains the options"),
     ],
 )
