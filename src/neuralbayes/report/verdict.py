@@ -24,11 +24,11 @@ def result_words(clusterer: Any, noun: str = "row") -> str:
 
 
 def stability_of(clusterer: Any) -> float | None:
-    """How far two halves of the data agree; None where it was not measured: certificates, images, a single cluster."""
+    """How far two halves of the data agree; None for certificates, images and a single cluster."""
     measured = clusterer.n_clusters_ > 1 and getattr(clusterer, "kind_", "images") != "images"
     return float(clusterer.stability_) if measured else None
 
 
 def cluster_stability_of(clusterer: Any) -> Any:
-    """The same for each cluster."""
+    """How far two halves of the data agree about each cluster; None as above."""
     return None if stability_of(clusterer) is None else clusterer.cluster_stability_
