@@ -31,7 +31,8 @@ NEAREST = 5
 
 def ours(data: Data, seed: int) -> Labels:
     """InformationClusterer, which merges states into clusters."""
-    clusterer = nb.InformationClusterer(data.n_clusters, random_state=seed).fit(data.train)
+    clusterer = nb.InformationClusterer(data.n_clusters, random_state=seed)
+    clusterer.fit(data.train)
     return clusterer.labels_, clusterer.predict(data.test), partial(_more, clusterer, data)
 
 
