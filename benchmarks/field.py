@@ -5,7 +5,7 @@
     python benchmarks/field.py --full --again --methods InformationClusterer    measure one method again
     python benchmarks/field.py --page           write docs/clustering.md and its pictures
 
-An interrupted --full continues. The page also uses results of tried.py. Every fit runs in its own process, and its cost
+An interrupted --full continues. Every fit runs in its own process, and its cost
 is the processor time without loading the data.
 """
 
@@ -25,7 +25,7 @@ from typing import Any
 import torch
 from field_methods import METHODS
 from field_page import write_page
-from field_records import FIELD, field_results, print_summary, tried_results
+from field_records import FIELD, field_results, print_summary
 from field_sets import IMAGES, TABLES
 from records import Record
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
@@ -112,7 +112,7 @@ def main() -> None:
         return
     out = ROOT / "results" / "field" if arguments.full or arguments.page else None
     if arguments.page:
-        write_page(field_results(out, None), tried_results(out, None), arguments.docs)
+        write_page(field_results(out, None), arguments.docs)
         return
     versions = {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}}
     results = field_results(out, versions, arguments.threads)

@@ -1,4 +1,4 @@
-"""Write docs/clustering.md and its pictures from the results of benchmarks/field.py and benchmarks/tried.py."""
+"""Write docs/clustering.md and its picture from the results of benchmarks/field.py."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 from few_labels_page import few_labels_sections
 from field_methods import GEMCLUS_ROWS, METHODS, SPECTRAL_ROWS
-from field_pictures import draw_field, draw_tried
-from field_records import BY_INFORMATION, FIELD, OTHER_SETS, OURS, TRIED, changes, cost, percent, seconds, values
+from field_pictures import draw_field
+from field_records import BY_INFORMATION, FIELD, OURS, cost, percent, seconds, values
 from field_sets import IMAGES, N_COMPONENTS, TABLES
 from image_states_page import image_states_sections
 from large_page import large_sections
@@ -16,7 +16,6 @@ from missing_page import missing_sections
 from pages import table
 from real_page import real_sections
 from records import Results
-from tried_mergings import MERGINGS
 
 from neuralbayes.system.files import atomic_write
 
@@ -80,10 +79,9 @@ KNOW = """- **Settings were chosen on some of these data.** No fit used classes,
   unequal size fell far below our default. These trials used one to three networks each."""
 
 
-def write_page(field: Results, tried: Results, docs: Path) -> None:
-    """Write clustering.md and its pictures into the folder `docs`."""
+def write_page(field: Results, docs: Path) -> None:
+    """Write clustering.md and its picture into the folder `docs`."""
     draw_field(field, docs / "pictures" / "field.png")
-    draw_tried(tried, docs / "pictures" / "tried.png")
     parts = [
         INTRODUCTION,
         "![Accuracy against processor time, for each method and set of images](pictures/field.png)",
@@ -115,20 +113,9 @@ def write_page(field: Results, tried: Results, docs: Path) -> None:
         *missing_sections(),
         *few_labels_sections(),
         *large_sections(),
-        "## What was tried on MNIST",
-        tried_text(tried),
-        "![Errors with one change at a time](pictures/tried.png)",
-        tried_table(tried),
-        tried_summary(tried),
-        restarts_text(field),
-        restarts_table(field),
-        "The next table compares rules for merging the same states, without image transformations. Our rule for states "
-        "of rows merges the two states that are neighbours most often compared with chance. The last row shows the "
-        "accuracy after the merged clusters have been trained.",
-        mergings_table(tried),
         "## Where it loses, and caveats",
         "\n".join([*losses(field), KNOW, left_out(field)]),
-        f"These results come from `{field.command}` and `{tried.command}` with {field.packages()}. The machine was "
+        f"These results come from `{field.command}` with {field.packages()}. The machine was "
         "also doing other work, so times are approximate.",
     ]
     with atomic_write(docs / "clustering.md") as temporary:
@@ -168,13 +155,11 @@ def seeds_table(results: Results) -> str:
 
 
 def mnist_sentence(results: Results) -> str:
-    accuracy = results.column(FIELD, "accuracy", set="MNIST", method=OURS)
-    loss = results.column(FIELD, "objective", set="MNIST", method=OURS)
-    selected = min(loss, key=lambda seed: loss[seed])
+    accuracy = values(results, "MNIST", OURS)
     probe = values(results, "MNIST", OURS, "probe")
     return (
-        f"The median accuracy is {100 * np.median(list(accuracy.values())):.2f} %. The seed with the lowest loss, seed "
-        f"{selected}, has {100 * accuracy[selected]:.2f} %. The published accuracy of IMSAT is {IMSAT_PUBLISHED} %. "
+        f"The median accuracy is {100 * np.median(accuracy):.2f} %. The published accuracy of IMSAT is "
+        f"{IMSAT_PUBLISHED} %. "
         f"The paper reports {PAPER_PROBE} % for a linear classifier on ten outputs, in the best epoch on 128 test "
         f"images. Ours has {percent(probe)} % on all test images. [The paper, measured](results.md) repeats that "
         "experiment with the paper's own method."
@@ -237,104 +222,6 @@ def left_out(results: Results) -> str:
         "classes, and because it is less reliable on MNIST. It was chosen on training images of the first two sets and "
         "of digits, and this version of the library cannot repeat it."
     )
-
-
-def tried_text(results: Results) -> str:
-    seeds = _seeds(len(results.names(TRIED, "seed")))
-    return (
-        "The table changes one setting of the recipe at a time, without image transformations and with four states "
-        f"per cluster unless the row says otherwise, with {seeds} each. "
-        "Training uses all training images and half of its steps for the states, half for the merged clusters. "
-        "*Purity* is the share of images in the majority class of their state before merging, which is about the best "
-        "that any merging could reach. *Merged* is the accuracy after merging, before the clusters are trained. In the "
-        "rows with R_c, the smoothness term of the paper replaces virtual adversarial training."
-    )
-
-
-def tried_table(results: Results) -> str:
-    default = float(np.mean(list(results.column(TRIED, "accuracy", change="default").values())))
-    rows = []
-    for name in changes(results):
-        columns = {
-            field: list(results.column(TRIED, field, change=name).values())
-            for field in ("accuracy", "merged by ours", "purity", "processor_seconds")
-        }
-        rows.append(
-            [
-                name,
-                ", ".join(f"{100 * value:.2f}" for value in columns["accuracy"]),
-                ""
-                if name == "default"
-                else f"{round(100 * (float(np.mean(columns['accuracy'])) - default), 1) + 0.0:+.1f}",
-                percent(columns["merged by ours"]),
-                percent(columns["purity"]),
-                seconds(float(np.median(columns["processor_seconds"]))),
-            ]
-        )
-    return table(["", "accuracy, %", "against the default", "merged, %", "purity, %", "s"], rows)
-
-
-def tried_summary(results: Results) -> str:
-    """Text on the settings that matter most, and on the best variant."""
-    mean, merged = (
-        {
-            name: 100 * float(np.mean(list(results.column(TRIED, field, change=name).values())))
-            for name in changes(results)
-        }
-        for field in ("accuracy", "merged by ours")
-    )
-    best = max(mean, key=lambda name: mean[name])
-    rough = max(value for name, value in mean.items() if name.startswith("R_c"))
-    return (
-        "Four settings matter most:\n\n"
-        f"- virtual adversarial training ({mean['no smoothness']:.1f} % without it, at most {rough:.1f} % with R_c);\n"
-        f"- a large step in its search ({mean['small step 0.1']:.1f} % with a step of 0.1);\n"
-        f"- enough updates ({mean['1500 steps']:.1f} % with 1500 steps, "
-        f"{mean['batches of 5000, as many images']:.1f} % with as many images in batches of 5000);\n"
-        f"- more states than clusters ({mean['10 states, as many as clusters']:.1f} % with ten states).\n\n"
-        f"After merging, the accuracy is {merged['default']:.1f} %. Training the merged clusters adds the rest, and "
-        f"also repairs poor merges: with all pixels, it raises {merged['all pixels']:.1f} to {mean['all pixels']:.1f} "
-        f"%. The best variant, {best}, has {mean[best]:.2f} %. Averaged weights, self-training, DML next to MIM and a "
-        "running p(z) do not help and are not used. Differences of a few tenths are within the variation between seeds."
-    )
-
-
-def restarts(results: Results) -> dict[str, tuple[list[float], float]]:
-    """For each set with several seeds: the accuracies of all seeds, and of the seed with the lowest loss."""
-    found = {}
-    for name in [*IMAGES, *TABLES]:
-        accuracy = results.column(FIELD, "accuracy", set=name, method=OURS)
-        loss = results.column(FIELD, "objective", set=name, method=OURS)
-        if len(accuracy) > 1:
-            found[name] = list(accuracy.values()), accuracy[min(loss, key=lambda seed: loss[seed])]
-    return found
-
-
-def restarts_text(results: Results) -> str:
-    found = restarts(results).values()
-    better = sum(selected > np.mean(accuracy) for accuracy, selected in found)
-    return (
-        "`n_init` repeats the fit and keeps the one with the lowest loss. The table compares this choice with the mean "
-        f"and the best over the seeds. It is above the mean on {better} of {len(found)} data sets."
-    )
-
-
-def restarts_table(results: Results) -> str:
-    rows = [
-        [name, len(accuracy), *(f"{100 * share:.1f}" for share in (np.mean(accuracy), selected, max(accuracy)))]
-        for name, (accuracy, selected) in restarts(results).items()
-    ]
-    return table(["accuracy, %", "seeds", "mean", "lowest loss", "best"], rows)
-
-
-def mergings_table(results: Results) -> str:
-    sets = {"default": "MNIST", **{name: name for name in OTHER_SETS if results.column(TRIED, "accuracy", change=name)}}
-    ways = {name: f"merged by {name}" for name in ("ours", *MERGINGS)} | {"ours, trained on": "accuracy"}
-    rows = []
-    for name, field in ways.items():
-        columns = (results.column(TRIED, field, change=change) for change in sets)
-        rows.append([name, *(percent(list(column.values())) for column in columns)])
-    return table(["accuracy, %", *sets.values()], rows)
 
 
 def losses(results: Results) -> list[str]:

@@ -1,4 +1,4 @@
-"""Pictures of the results of benchmarks/field.py and benchmarks/tried.py."""
+"""Picture of the results of benchmarks/field.py."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from pathlib import Path
 
 import numpy as np
 from field_methods import METHODS
-from field_records import FIELD, OURS, TRIED, changes, cost, values
+from field_records import FIELD, OURS, cost, values
 from field_sets import IMAGES
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Annotation
-from matplotlib.ticker import FixedLocator, NullLocator, PercentFormatter
 from matplotlib.transforms import Bbox
 from records import Results
 
@@ -93,32 +92,6 @@ def _draw_front(ax: Axes, points: list[Point]) -> None:
     points = sorted(points)
     best = np.maximum.accumulate([accuracy for _, accuracy in points])
     ax.step([seconds for seconds, _ in points], best, where="post", color=COLORS[0], linewidth=1, alpha=0.5)
-
-
-def draw_tried(results: Results, path: Path) -> None:
-    """Plot the errors of the recipe with one change at a time, with the lowest error on top."""
-    errors = {
-        name: [100 * (1 - value) for value in results.column(TRIED, "accuracy", change=name).values()]
-        for name in changes(results)
-    }
-    order = sorted(errors, key=lambda name: -float(np.mean(errors[name])))
-    figure = Figure(figsize=(7.0, 0.22 * len(order) + 0.8), layout="constrained")
-    ax = figure.subplots()
-    for height, name in enumerate(order):
-        color = COLORS[0] if name == "default" else THEIRS
-        ax.plot(errors[name], [height] * len(errors[name]), "o", color=color, markersize=5)
-    ax.axvline(float(np.mean(errors["default"])), color=COLORS[0], linewidth=0.8, alpha=0.5)
-    ax.set_yticks(range(len(order)), order, fontsize=8)
-    ax.set_xscale("log")
-    ax.xaxis.set_major_locator(FixedLocator([1, 2, 5, 10, 20, 50, 100]))
-    ax.xaxis.set_major_formatter(PercentFormatter(decimals=0))
-    ax.xaxis.set_minor_locator(NullLocator())
-    ax.set_xlabel("test images of MNIST in the wrong cluster")
-    ax.set_ylim(-0.7, len(order) - 0.3)
-    ax.grid(axis="x", color=GRID)
-    ax.set_axisbelow(True)
-    _quiet(ax)
-    save_picture(figure, path)
 
 
 def _quiet(ax: Axes) -> None:

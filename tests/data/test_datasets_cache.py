@@ -114,7 +114,7 @@ def test_fresh_passes_over_the_cache(tmp_path: Path) -> None:
 
 def test_the_inventory_knows_what_is_there_and_check_reads_it_again(tmp_path: Path) -> None:
     assert not any(status.present for status in inventory(tmp_path))
-    with pytest.raises(FileNotFoundError, match="neuralbayes data get digits"):
+    with pytest.raises(FileNotFoundError, match="digits is not in"):
         check("digits", tmp_path)
     datasets.load("digits", root=tmp_path)
     status = next(status for status in inventory(tmp_path) if status.entry.name == "digits")

@@ -122,7 +122,7 @@ def test_arrays_of_different_sizes_are_named() -> None:
 def test_clusterer_takes_pictures_and_predicts_for_files(tmp_path: Path) -> None:
     grey = np.concatenate([RNG.integers(0, 60, (30, 8, 8)), RNG.integers(190, 256, (30, 8, 8))]).astype(np.uint8)
     given = [Image.fromarray(image) for image in grey]
-    clusterer = nb.InformationClusterer(2, max_iter=40, n_hidden=16, random_state=0).fit(given)
+    clusterer = nb.InformationClusterer(2, max_iter=100, n_hidden=64, random_state=0).fit(given)
     given[3].resize((20, 20)).save(tmp_path / "dark.png")
     given[40].convert("RGB").save(tmp_path / "light.png")
     found = clusterer.predict([tmp_path / "dark.png", tmp_path / "light.png"])

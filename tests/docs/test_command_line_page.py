@@ -33,7 +33,7 @@ def test_each_command_has_an_example():
 
 
 def test_options_that_the_page_names_exist():
-    owners = [app[name] for group in COMMANDS.values() for name in group if name != "data"]
+    owners = [app[name] for group in COMMANDS.values() for name in group]
     owners += [app["--install-completion"], app.meta]
     known = {name for owner in owners for argument in owner.assemble_argument_collection() for name in argument.names}
     assert set(re.findall(r"`(--[a-z-]+)", TEXT)) <= known | {"--help"}

@@ -174,8 +174,8 @@ def config(preset, **changes):
     ("settings", "words"),
     [
         (config("paper"), "neuralbayes pretrain x --preset paper --out run"),
-        (config("laptop", recompute=True, augment=True), "neuralbayes pretrain x --augment --recompute --out run"),
-        (config("laptop", batch_size=50, scales=[1]), "neuralbayes pretrain x --batch 50 --scales 1 --out run"),
+        (config("laptop", recompute=True, augment=True), "neuralbayes pretrain x --recompute --augment --out run"),
+        (config("laptop", batch_size=50, scales=[1]), "neuralbayes pretrain x --scales 1 --batch 50 --out run"),
         (config("laptop", noise_scale=0.3), ""),
         (config("laptop") | {"method": "rotation"}, ""),
         ({"method": "mim", "epochs": 3}, ""),

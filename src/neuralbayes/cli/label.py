@@ -17,7 +17,7 @@ from neuralbayes.cli.busy import busy
 from neuralbayes.cli.label_columns import kinds_said, show_columns
 from neuralbayes.cli.label_images import Sorting, image_order, label_images
 from neuralbayes.cli.label_model import DRAWN, ModelOrder, label_with_model, write_rows
-from neuralbayes.cli.label_outliers import check_level, too_few
+from neuralbayes.cli.label_outliers import check_level
 from neuralbayes.cli.label_rows import OpenedRows, Training, opened_rows
 from neuralbayes.cli.label_summary import Labeling, label_outputs, next_step, summarize, with_picture
 from neuralbayes.cli.label_texts import OpenedTexts, opened_texts
@@ -25,7 +25,6 @@ from neuralbayes.cli.options import Device, Flag, on_device
 from neuralbayes.cli.outputs import beside
 from neuralbayes.cli.report_inputs import reading_options
 from neuralbayes.cli.standard_streams import HYPHEN, output_file, standard_input, stream_names, to_standard_output
-from neuralbayes.distributed.workers import Workers
 
 EXAMPLES = """Writes the table with a label for each row and the probabilities p_0, p_1, ... of all labels, draws a \
 picture, and prints what each cluster is.
@@ -36,10 +35,7 @@ cluster, from its most typical image to its least typical.
 With --reject 0.01, outliers get the label -1, and the table shows the typicality of each row: the share of ordinary \
 rows that lie at least as far out. At most 1 % of ordinary new rows are rejected.
 
-With --model, rows and images are labelled in blocks. Finished blocks are kept next to the output, so an interrupted \
-command continues when you run it again. --workers shares the blocks among processes of this machine, --scheduler \
-among the workers of a Dask cluster. The output does not depend on the number of workers. Parquet files and folders \
-need not fit into memory.
+With --model, Parquet files and folders need not fit into memory, if the output is a Parquet file.
 
 [bold]Examples[/bold]
 
@@ -49,8 +45,7 @@ need not fit into memory.
   [cyan]neuralbayes label data.parquet --columns height,weight --save model/[/cyan]
   [cyan]neuralbayes label new.parquet --model model/ --out labelled.csv[/cyan]
   [cyan]neuralbayes label new.csv --model model/ --reject 0.01[/cyan]
-  [cyan]neuralbayes label large.npy --model model/ --workers 8[/cyan]
-  [cyan]neuralbayes label parquet_files/ --model model/ --scheduler tcp://node0:8786[/cyan]
+  [cyan]neuralbayes label parquet_files/ --model model/[/cyan]
   [cyan]neuralbayes label my_images/ --clusters 10 --save model/[/cyan]
   [cyan]neuralbayes label photographs/ --features timm:resnet50[/cyan]
   [cyan]neuralbayes label photographs/ -k 20 --sort-into by_cluster/[/cyan]
@@ -94,8 +89,6 @@ def label(
     device: Device = "auto",
     save: Path | None = None,
     model: Path | None = None,
-    workers: int = 1,
-    scheduler: Annotated[str | None, Parameter(metavar="ADDRESS")] = None,
     picture: Path | None = None,
     no_picture: Flag = False,
     force: Flag = False,
@@ -117,7 +110,7 @@ def label(
         that may touch, using all columns. auto (the default) uses manifolds if all of them are certified, and
         information otherwise. Images always use information.
     max_clusters
-        The largest number that auto tries: 8 by default, or 20 with --method information.
+        The largest number that auto tries: 8 by default, or 200 with --method information.
     reject
         Give outliers the label -1: samples whose typicality is at most this share, such as 0.01. It bounds the share of
         ordinary new samples that are rejected. Tables then use --method information.
@@ -178,16 +171,12 @@ def label(
         Folder to save the trained model in.
     model
         Folder of a saved model to label with, instead of training a new one.
-    workers
-        With --model: number of processes that share the rows and the cores of this machine.
-    scheduler
-        With --model: share the rows among the workers of this Dask scheduler instead.
     picture
         File of the picture: .png, .svg or .pdf. By default next to the labels.
     no_picture
         Do not draw a picture.
     force
-        Overwrite existing files and finished blocks of another job.
+        Overwrite existing files.
     json_
         Print one JSON object and nothing else.
     quiet
@@ -218,9 +207,6 @@ def label(
     reading = {"key": key, "sheet": sheet, "sep": sep, "decimal": decimal, "encoding": encoding}
     of_tables |= {f"--{name}": value for name, value in reading.items() if name != "key"}
     of_tables["--method manifolds"] = "manifolds" if method == "manifolds" else None
-    crew = Workers(workers, scheduler)
-    if crew.is_remote and model is None:
-        raise ValueError("--workers and --scheduler are for labelling with --model; training takes a single process")
     if _is_images(file, key, of_tables):
         images = image_order(
             file,
@@ -239,7 +225,7 @@ def label(
             sorting=_sorting(file, sort_into, copy),
         )
         output: Literal["text", "json", "none"] = "json" if json_ else "none" if quiet else "text"
-        label_images(images, crew, draw=not no_picture, force=force, output=output)
+        label_images(images, draw=not no_picture, output=output)
         return
     of_images = {"--split": split, "--limit": limit, "--size": size, "--sort-into": sort_into, "--copy": copy or None}
     for option, value in of_images.items():
@@ -292,14 +278,12 @@ def label(
                 labeling = rows.train()
         else:
             with busy("labelling", enabled=talks):
-                labeling = label_with_model(order, crew, force=force)
-    notes = [*dict.fromkeys(str(warning.message) for warning in caught), *too_few(labeling.estimator, reject)]
+                labeling = label_with_model(order)
+    notes = list(dict.fromkeys(str(warning.message) for warning in caught))
 
     if outputs.model is not None:  # first, because it took the time
         labeling.estimator.save(outputs.model)
     new_columns = _write(outputs.table, labeling)
-    if labeling.blocks is not None:
-        labeling.blocks.remove()
     if not no_picture:
         outputs = with_picture(outputs, lambda path: _draw(path, labeling), notes)
     if to_stream:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import math
 import shlex
+import warnings
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -23,13 +23,11 @@ from neuralbayes.cli.features_option import (
 from neuralbayes.cli.image_size import check_memory, parsed_size
 from neuralbayes.cli.label_images_summary import Cluster, ImagesSummary, agreement
 from neuralbayes.cli.label_oddities import odd_file, odd_images
-from neuralbayes.cli.label_outliers import too_few
+from neuralbayes.cli.label_outliers import labels_and_typicality
 from neuralbayes.cli.label_summary import LabelOutputs, label_outputs, with_picture
 from neuralbayes.cli.outputs import beside
 from neuralbayes.cli.runs import (
-    ImageBlocks,
     data_name,
-    image_blocks,
     image_paths,
     limited,
     load_fitting,
@@ -43,7 +41,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from neuralbayes.data.sources import Images, ImageSource
-    from neuralbayes.distributed.workers import Workers
 
 SHOWN = 20
 """Images per row of the contact sheet."""
@@ -84,7 +81,6 @@ class ImageOrder:
     def load(self, *, verbose: bool) -> tuple[Any, Images]:
         """The model, or None, and the images in its size."""
         import neuralbayes
-        from neuralbayes.system.devices import named_device
 
         if self.features is not None:
             features = self.features
@@ -101,7 +97,6 @@ class ImageOrder:
         shape = getattr(estimator, "image_shape_", None)
         if not isinstance(estimator, neuralbayes.InformationClusterer) or shape is None:
             raise ValueError(f"{self.model} must hold an InformationClusterer of images, got another kind of model")
-        estimator.set_params(device=named_device("auto"))  # sent to workers with it
         return estimator, load_fitting(shape, self.data, self.split, progress=verbose)
 
 
@@ -135,16 +130,10 @@ def image_order(
     return ImageOrder(name, split, limit, pixels, wanted, settings, reject, model, outputs, sorting)
 
 
-def label_images(
-    order: ImageOrder, workers: Workers, *, draw: bool, force: bool, output: Literal["text", "json", "none"]
-) -> None:
+def label_images(order: ImageOrder, *, draw: bool, output: Literal["text", "json", "none"]) -> None:
     """Cluster the images, or label them with a model; write labels, model and contact sheet, and print a summary."""
-    import numpy as np
-
     import neuralbayes
-    from neuralbayes.clusters.points import BLOCK  # images per forward pass
     from neuralbayes.data.path_text import path_cell
-    from neuralbayes.distributed.blocks import digest
 
     verbose = output == "text"
     estimator, images = order.load(verbose=verbose)
@@ -153,22 +142,18 @@ def label_images(
     oddities = odd_images(images, order.limit, odd_file(order.outputs.table))
     source = limited(images, order.limit)
     classes = None if images.labels is None else images.labels[: len(source)]
-    blocks = None
     X: Any = source if order.features is None else order.features.rows(images, order.limit, verbose=verbose)
+    notes = [] if oddities is None else [oddities]
     if order.model is None:
-        estimator = neuralbayes.InformationClusterer(**order.settings, verbose=verbose).fit(X)
+        estimator = neuralbayes.InformationClusterer(**order.settings, verbose=verbose)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", UserWarning)
+            estimator.fit(X)
+        notes += [str(warning.message) for warning in caught]
         if order.features is not None:
             estimator.features_from_ = features_name(order.features.name, order.features.network)
-    compute = probabilities if order.reject is None else partial(probabilities, typical=True)
-    if order.model is None or order.features is not None:
-        found = compute(estimator, X)
-    else:
-        job = {"command": "label", "model": digest([(order.model / "model.json").read_bytes()])}
-        job["typical"] = str(order.reject is not None)
-        what = ImageBlocks(order.data, order.split, order.limit, BLOCK, order.outputs.table, job)
-        blocks = image_blocks(what, images, workers, compute, estimator, force=force, quiet=not verbose)
-        found = np.concatenate(list(blocks))
-    labeled = LabeledImages.of(found, estimator.n_clusters_, order.reject)
+    p_zx = estimator.predict_proba(X)
+    labeled = LabeledImages(p_zx, *labels_and_typicality(estimator, X, p_zx.argmax(axis=1), order.reject))
     if order.outputs.model is not None:  # first, because it took the time
         estimator.save(order.outputs.model)
     paths = image_paths(images, order.limit)
@@ -177,9 +162,6 @@ def label_images(
         from neuralbayes.data.sorted_folders import sort_files
 
         sort_files(paths, labeled.labels, Path(order.data), order.sorting.folder, copy=order.sorting.copy)
-    if blocks is not None:
-        blocks.remove()
-    notes = [*([] if oddities is None else [oddities]), *too_few(estimator, order.reject)]
     if draw:
         outputs = with_picture(
             order.outputs, lambda path: _draw(path, estimator, X, labeled.labels, source, images.name), notes
@@ -200,35 +182,13 @@ def label_images(
             console.print(Text.assemble((f"{'next':<9}", "dim"), shlex.join(words)), soft_wrap=True)
 
 
-def probabilities(estimator: Any, images: Any, typical: bool = False) -> NDArray[Any]:
-    """p(z|x) of some images or features and, to reject outliers, their typicality in a last column."""
-    import numpy as np
-
-    p_zx: NDArray[Any] = estimator.predict_proba(images)
-    return np.column_stack([p_zx, estimator.typicality(images)]) if typical else p_zx
-
-
 @dataclass(frozen=True)
 class LabeledImages:
-    """Labels (n,), -1 for outliers, their probabilities (n, n_clusters) and, with ``--reject``, typicality (n,)."""
+    """Probabilities (n, n_clusters), labels (n,), -1 for outliers, and, with ``--reject``, typicality (n,)."""
 
-    labels: NDArray[np.int64]
     p_zx: NDArray[Any]
+    labels: NDArray[Any]
     typicality: NDArray[np.float64] | None = None
-
-    @classmethod
-    def of(cls, found: NDArray[Any], n_clusters: int, reject: float | None) -> LabeledImages:
-        """From the columns of `probabilities`."""
-        import numpy as np
-
-        from neuralbayes.clusters.typicality import reject_atypical
-
-        p_zx = found[:, :n_clusters]
-        labels = p_zx.argmax(axis=1)
-        if reject is None:
-            return cls(labels, p_zx)
-        typicality = found[:, n_clusters]
-        return cls(reject_atypical(labels, typicality, reject), p_zx.astype(np.float32), typicality)
 
 
 def _named(classes: NDArray[np.int64] | None, names: tuple[str, ...] | None) -> NDArray[Any] | None:
@@ -267,7 +227,7 @@ def _draw(path: Path, estimator: Any, X: Any, labels: NDArray[Any], source: Imag
 
     from neuralbayes.data.oddities import distinct
     from neuralbayes.data.sources import CHANNELS, FittedSource, SubsetSource
-    from neuralbayes.estimators.clusterer import tensor_of
+    from neuralbayes.estimators.inputs import read
     from neuralbayes.explain.prototypes import some
     from neuralbayes.plot import MembersDisplay, save_picture
     from neuralbayes.plot.members import evenly, from_typical_to_odd
@@ -278,7 +238,7 @@ def _draw(path: Path, estimator: Any, X: Any, labels: NDArray[Any], source: Imag
     if not len(counts):
         raise ValueError("all images are outliers")
     drawn = np.concatenate([some(np.flatnonzero(labels == k), RANKED, rng) for k in range(len(counts))])
-    points = estimator.module_.normalize(tensor_of(X, drawn)).flatten(1).numpy()
+    points = estimator._points(read(X, drawn))
     height, width, channels = source.shape
     reduction = max(height, width) / SHEET_SIDE
     if reduction > 1 and channels in CHANNELS:
@@ -315,16 +275,31 @@ def _summary(
 ) -> ImagesSummary:
     import numpy as np
 
+    from neuralbayes.report.verdict import cluster_stability_of, result_words, stability_of
+
     labels = labeled.labels
     kept = labels >= 0
     counts = np.bincount(labels[kept], minlength=labeled.p_zx.shape[1])
-    clusters = [Cluster(k, int(n), int(n) / len(labels), float(estimator.separation_[k])) for k, n in enumerate(counts)]
+    stability = cluster_stability_of(estimator)
+    clusters = [
+        Cluster(
+            k,
+            int(n),
+            int(n) / len(labels),
+            float(estimator.separation_[k]),
+            None if stability is None else float(stability[k]),
+        )
+        for k, n in enumerate(counts)
+    ]
     return ImagesSummary(
         input=data_name(order.data),
         images=len(labels),
         size=list(shape),
         features=None if order.features is None else order.features.name,
         n_clusters=len(counts),
+        result=result_words(estimator, "image"),
+        verdict=getattr(estimator, "verdict_", None),
+        stability=stability_of(estimator),
         clusters=clusters,
         trained=order.model is None,
         agreement=None if classes is None or not kept.any() else agreement(labels[kept], classes[kept]),

@@ -26,6 +26,7 @@ class Cluster:
     images: int
     share: float
     separation: float
+    stability: float | None
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,9 @@ class ImagesSummary:
     size: list[int]  # (H, W, C) of one
     features: str | None
     n_clusters: int
+    result: str
+    verdict: str | None
+    stability: float | None
     clusters: list[Cluster]
     trained: bool
     agreement: Agreement | None
@@ -75,7 +79,7 @@ class ImagesSummary:
                 f"{100 * line.separation / math.log(2):.0f}",
             )
         stdout.print(grid)
-        stdout.print("The separation is 100 if no neighbour of an image is in another cluster.")
+        stdout.print(f"{self.result}. The separation is 100 if no neighbour of an image is in another cluster.")
         if self.agreement is not None:
             a = self.agreement
             text = f"{100 * a.accuracy:.2f} % match the classes (NMI {a.nmi:.3f}, ARI {a.ari:.3f})"

@@ -1,10 +1,9 @@
-"""``neuralbayes label --model``: label a table with a saved model, in blocks that workers share."""
+"""``neuralbayes label --model``: label a table with a saved model."""
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +17,6 @@ if TYPE_CHECKING:
     from neuralbayes.data.parquet_rows import ParquetRows
     from neuralbayes.data.table_sources import TableSource
     from neuralbayes.data.tables import Table
-    from neuralbayes.distributed.blocks import Blocks
-    from neuralbayes.distributed.workers import Workers
 
 BLOCK_ROWS = 131_072
 """Rows per block."""
@@ -39,64 +36,35 @@ class ModelOrder:
     out: Path
     reject: float | None = None
 
-    def begin(self, files: list[Path], sizes: list[int], *, force: bool) -> Blocks:
-        """Start the blocks of the labels, or continue them."""
-        from neuralbayes.distributed.blocks import Blocks, digest, stamps
 
-        job = {
-            "command": "label",
-            "model": digest([(self.model / "model.json").read_bytes()]),  # contains the digest of the weights
-            "table": str(self.file.absolute()),
-            "file": stamps(files),
-            "columns": self.columns,
-            "reading": self.reading,
-            "reject": self.reject,
-        }
-        return Blocks.begin(self.out, job, sizes, force=force)
-
-
-def label_with_model(order: ModelOrder, workers: Workers, *, force: bool) -> Labeling:
-    """Label a table. Remove the blocks after the result has been written."""
+def label_with_model(order: ModelOrder) -> Labeling:
+    """Label a table. Of Parquet rows, only one block is in memory at a time."""
     import numpy as np
-
-    from neuralbayes.distributed.blocks import cut
 
     opened = _opened(order)
     check_typical(opened.estimator, order.reject)
     estimator, rows, X = opened.estimator, opened.rows, opened.taken(opened.table)
-    compute = label_block if order.reject is None else partial(label_block, reject=order.reject)
-    if rows is None:
-        parts = cut(len(X), BLOCK_ROWS)
-        blocks = order.begin([order.file], [part.stop - part.start for part in parts], force=force)
-        filling = blocks.fill(workers, compute, estimator, lambda i: opened.noted(X[parts[i]]))
-    else:
-        blocks = order.begin(rows.paths, [span.n_rows for span in rows.spans], force=force)
-        filling = blocks.fill(workers, compute, estimator, lambda i: opened.noted(opened.block(rows, i)))
-    for _ in filling:
-        pass
+    starts = range(0, len(X) if rows is None else len(rows.spans), BLOCK_ROWS if rows is None else 1)
+    blocks = []
+    for i in starts:
+        some = X[i : i + BLOCK_ROWS] if rows is None else opened.block(rows, i)
+        blocks.append(label_block(estimator, opened.noted(some), order.reject))
     for words in opened.vectorizer.complaints(opened.odd) if opened.vectorizer is not None else ():
         warnings.warn(words, stacklevel=2)
     few = estimator.predict_proba(X[:1])
     if rows is not None:
         return _sampled(opened, rows, blocks, few)
-    labels, proba = np.empty(len(X), np.int64), np.empty((len(X), few.shape[1]), few.dtype)
-    typicality = None if order.reject is None else np.empty(len(X))
-    for part, array in zip(parts, blocks, strict=True):
-        labels[part], proba[part] = array[:, 0], array[:, 1 : 1 + few.shape[1]]
-        if typicality is not None:
-            typicality[part] = array[:, -1]
+    labels, proba, typicality = np.split(np.concatenate(blocks), [1, 1 + few.shape[1]], axis=1)
     table, scaled = opened.drawn(opened.table)
-    columns = opened.columns(opened.table.source.frame.columns.tolist())
     return Labeling(
         estimator,
         table,
-        labels,
-        proba,
+        labels[:, 0].astype(np.int64),
+        proba.astype(few.dtype),
         trained=False,
-        blocks=blocks,
-        columns=columns,
+        columns=opened.columns(opened.table.source.frame.columns.tolist()),
         scaled=scaled,
-        typicality=typicality,
+        typicality=typicality[:, 0] if typicality.size else None,
     )
 
 
@@ -106,18 +74,16 @@ def label_block(estimator: Any, X: Any, reject: float | None = None) -> NDArray[
     float64 represents all of them exactly.
     """
     import numpy as np
-    from threadpoolctl import threadpool_limits
 
-    # Several threads may round differently, and the output must not depend on their number. Unexpected cells are
-    # counted where the blocks are read.
-    with threadpool_limits(1), warnings.catch_warnings():
+    # Unexpected cells are counted where the blocks are read.
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        labels, typicality = labels_and_typicality(estimator, X, estimator.predict(X), reject)
-        columns = [labels, estimator.predict_proba(X)] + ([] if typicality is None else [typicality])
-        return np.column_stack(columns).astype(np.float64, copy=False)
+        proba = estimator.predict_proba(X)
+        labels, typicality = labels_and_typicality(estimator, X, proba.argmax(axis=1), reject)
+        return np.column_stack([labels, proba, *([] if typicality is None else [typicality])])
 
 
-def write_rows(path: Path, labeling: Labeling, rows: ParquetRows, blocks: Blocks) -> list[str]:
+def write_rows(path: Path, labeling: Labeling, rows: ParquetRows, blocks: list[NDArray[Any]]) -> list[str]:
     """Write rows that are not in memory with their labels, in blocks; returns the names of the new columns."""
     import numpy as np
 
@@ -187,7 +153,9 @@ class Opened:
     def drawn(self, table: Table) -> tuple[Table, bool]:
         """The table for the picture, and whether to scale its columns."""
         if self.vectorizer is None:
-            return table, bool(getattr(self.estimator, "standardize", False))
+            from neuralbayes.plot.plane import standardizes
+
+            return table, standardizes(self.estimator)
         from neuralbayes.cli.label_rows import drawn_table
 
         return drawn_table(table.source, self.vectorizer)
@@ -220,12 +188,10 @@ def _opened(order: ModelOrder) -> Opened:
     from neuralbayes.data.table_formats import ARRAY_SUFFIXES
     from neuralbayes.data.table_sources import read_source
     from neuralbayes.data.tables import chosen_columns, read_table
-    from neuralbayes.system.devices import named_device
 
     estimator = neuralbayes.load(order.model)
     if not isinstance(estimator, neuralbayes.ManifoldLabeler | neuralbayes.InformationClusterer):
         raise ValueError(f"{order.model} must hold a clusterer, got {type(estimator).__name__}")
-    estimator.set_params(device=named_device("auto"))  # sent to workers with it
     vectorizer = getattr(estimator, "vectorizer_", None)
     trained_on = getattr(estimator, "feature_names_in_", None) if vectorizer is None else list(vectorizer.encoders_)
     trained_on = None if trained_on is None else [str(name) for name in trained_on]
@@ -280,14 +246,14 @@ def _is_parquet(file: Path) -> bool:
     return file.is_dir() or (file.suffix.lower() == ".parquet" and file.is_file() and file.stat().st_size > 0)
 
 
-def _sampled(opened: Opened, rows: ParquetRows, blocks: Blocks, like: NDArray[Any]) -> Labeling:
+def _sampled(opened: Opened, rows: ParquetRows, blocks: list[NDArray[Any]], like: NDArray[Any]) -> Labeling:
     """Count the labels of rows that are not in memory, and sample some rows for the picture."""
     import numpy as np
 
     from neuralbayes.data.table_formats import import_pandas
     from neuralbayes.data.table_sources import TableSource
 
-    n_blocks = len(blocks.sizes)
+    n_blocks = len(blocks)
     chosen = set(np.linspace(0, n_blocks - 1, min(n_blocks, DRAWN_BLOCKS)).astype(int))
     n = like.shape[1]
     counts = np.zeros(1 + n, np.int64)

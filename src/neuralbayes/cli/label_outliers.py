@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-SAMPLES_PER_SCORE = 4
-"""Training samples per calibration score of the typicality."""
 
 
 def check_level(reject: float | None, method: str) -> None:
@@ -41,32 +37,11 @@ def labels_and_typicality(
     """
     if reject is None:
         return labels, None
-    from neuralbayes.clusters.typicality import reject_atypical
+    import numpy as np
 
+    estimator.typicality_.check_level(reject)
     typicality = estimator.typicality(X)
-    return reject_atypical(labels, typicality, reject), typicality
-
-
-def too_few(estimator: Any, reject: float | None) -> list[str]:
-    """A note if the model saw too few samples to reject any at this level.
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace
-    >>> model = SimpleNamespace(typical_scores_=range(50))
-    >>> too_few(model, 0.01)
-    ['--reject 0.01 cannot reject anything: it takes at least 396 training samples, or a level of 0.0197 or more']
-    >>> too_few(model, 0.05), too_few(model, None)
-    ([], [])
-    """
-    smallest = 1.0 / (1 + len(estimator.typical_scores_)) if reject is not None else 0.0
-    if reject is None or reject >= smallest:
-        return []
-    needed = SAMPLES_PER_SCORE * (math.ceil(1.0 / reject) - 1)
-    return [
-        f"--reject {reject:g} cannot reject anything: it takes at least {needed:,} training samples, or a level of "
-        f"{math.ceil(1e4 * smallest) / 1e4:g} or more"
-    ]
+    return np.where(typicality <= reject, -1, labels), typicality
 
 
 def rejected_words(rejected: int | None, n: int, what: str) -> str:

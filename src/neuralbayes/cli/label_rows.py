@@ -116,14 +116,16 @@ def all_finite(array: Any) -> bool:
 def train_on_array(table: Any, training: Training) -> Labeling:
     """Certify manifolds in rows of numbers, or cluster the rows."""
     import neuralbayes
+    from neuralbayes.plot.plane import standardizes
 
-    X, scaled = table.X, bool(training.standardize)
+    X = table.X
     estimator: Any = None
     if training.method != "information":
-        labeler = neuralbayes.ManifoldLabeler(standardize=scaled, **training.settings)
+        labeler = neuralbayes.ManifoldLabeler(standardize=bool(training.standardize), **training.settings)
         estimator = _fitted_if_certified(labeler, X, must=training.method == "manifolds")
     if estimator is None:
-        estimator = neuralbayes.InformationClusterer(standardize=scaled, **training.settings).fit(X)
+        estimator = neuralbayes.InformationClusterer(**training.settings).fit(X)
+    scaled = standardizes(estimator)
     labels, typicality = labels_and_typicality(estimator, X, estimator.labels_, training.reject)
     return Labeling(
         estimator, table, labels, estimator.predict_proba(X), trained=True, scaled=scaled, typicality=typicality

@@ -26,11 +26,6 @@ if TYPE_CHECKING:
     from neuralbayes.data.column_kinds import Column
     from neuralbayes.data.parquet_rows import ParquetRows
     from neuralbayes.data.tables import Table
-    from neuralbayes.distributed.blocks import Blocks
-
-
-APART = 90.0
-"""Separation, of 100, above which clusters do not count as touching."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +38,7 @@ class Labeling:
     proba: NDArray[np.floating[Any]]
     trained: bool  # on this table
     counts: NDArray[np.int64] | None = None  # rows with the label -1, 0, 1, ..., if the table is a sample
-    blocks: Blocks | None = None  # removed after the labels are written
+    blocks: list[NDArray[Any]] | None = None  # labels and probabilities of all rows, if the table is a sample
     rows: ParquetRows | None = None  # source of the sample
     columns: Sequence[Column] = ()  # all columns of the input
     told: list[tuple[str, str]] | None = None  # name and main difference of each cluster, if known
@@ -119,6 +114,7 @@ class State:
     separation: float | None
     separation_percent: float | None
     disjoint: bool
+    stability: float | None
     name: str
     difference: str
 
@@ -132,7 +128,9 @@ class LabelSummary:
     method: Literal["manifolds", "information"]
     n_clusters: int
     disjoint: bool
-    verdict: str
+    result: str
+    verdict: str | None  # clusters, segments or none, if --method information chose the number
+    stability: float | None  # how far two halves of the rows agree
     states: list[State]
     trained: bool
     columns: list[dict[str, Any]]
@@ -170,8 +168,8 @@ class LabelSummary:
             told = f"{state.rows:,} rows" + (f"; {state.difference}" if state.difference else "")
             name = (f"{state.state} {state.name}", f"bold {state_color(state.state)}")
             stdout.print(Text.assemble(name, ": ", told), soft_wrap=not stdout.is_terminal)
-        verdict = Text(self.verdict, style="bold green" if self.disjoint else "bold yellow")
-        stdout.print(verdict, soft_wrap=not stdout.is_terminal)
+        result = Text(self.result, style="bold green" if self.disjoint else "bold yellow")
+        stdout.print(result, soft_wrap=not stdout.is_terminal)
         if not self.trained:
             stdout.print("The separation refers to the training rows.")
         for key, value in self._details().items():
@@ -196,8 +194,10 @@ class LabelSummary:
 
 def summarize(labeling: Labeling, outputs: LabelOutputs, new_columns: list[str], notes: list[str]) -> LabelSummary:
     """Count the rows of each cluster, and describe whether the clusters are disjoint."""
+    from neuralbayes.report.verdict import cluster_stability_of, stability_of
+
     table = labeling.table
-    states = _states(labeling)
+    states = _states(labeling, cluster_stability_of(labeling.estimator))
     certifies = hasattr(labeling.estimator, "disjoint_")
     return LabelSummary(
         input=stream_names(str(table.path)),
@@ -205,7 +205,9 @@ def summarize(labeling: Labeling, outputs: LabelOutputs, new_columns: list[str],
         method="manifolds" if certifies else "information",
         n_clusters=len(states),
         disjoint=len(states) > 1 and all(state.disjoint for state in states),
-        verdict=_verdict(states, certifies=certifies, equal=not any(column.used for column in labeling.columns)),
+        result=_result(labeling, states),
+        verdict=getattr(labeling.estimator, "verdict_", None),
+        stability=stability_of(labeling.estimator),
         states=states,
         trained=labeling.trained,
         columns=column_records(labeling.columns),
@@ -237,7 +239,7 @@ def next_step(summary: LabelSummary, model: Path | None, file: Path, options: Se
     return f"add --save model/ --force to keep the model; then {step} explains the clusters"
 
 
-def _states(labeling: Labeling) -> list[State]:
+def _states(labeling: Labeling, stability: NDArray[np.floating[Any]] | None) -> list[State]:
     import numpy as np
 
     estimator = labeling.estimator
@@ -248,7 +250,8 @@ def _states(labeling: Labeling) -> list[State]:
     for k, (rows, js) in enumerate(zip(counts, estimator.separation_, strict=True)):
         separation = float(js) if np.isfinite(js) else None
         percent = None if separation is None else 100 * separation / math.log(2)
-        states.append(State(k, int(rows), int(rows) / n_rows, separation, percent, bool(disjoint[k]), *told[k]))
+        agreed = None if stability is None else float(stability[k])
+        states.append(State(k, int(rows), int(rows) / n_rows, separation, percent, bool(disjoint[k]), agreed, *told[k]))
     return states
 
 
@@ -265,19 +268,14 @@ def _told(labeling: Labeling) -> list[tuple[str, str]]:
     return [(one.name, str(one.differences[0]) if one.differences else "") for one in found]
 
 
-def _verdict(states: list[State], *, certifies: bool, equal: bool) -> str:
+def _result(labeling: Labeling, states: list[State]) -> str:
     """A sentence on the result."""
-    if equal:
+    if not any(column.used for column in labeling.columns):
         return "one cluster: all rows are equal in the columns that can be used"
-    if not certifies:
-        if len(states) == 1:
-            return "one cluster: no valley of low density divides the rows"
-        known = [state.separation_percent for state in states if state.separation_percent is not None]
-        low, high = f"{min(known):.0f}", f"{max(known):.0f}"
-        separation = f"separation {low if low == high else f'{low} to {high}'} of 100"
-        if min(known) >= APART:
-            return f"{len(states)} clusters that hardly touch ({separation}); not certified"
-        return f"{len(states)} clusters that touch ({separation})"
+    if not hasattr(labeling.estimator, "disjoint_"):
+        from neuralbayes.report.verdict import result_words
+
+        return result_words(labeling.estimator)
     overlapping = [state for state in states if not state.disjoint]
     if len(states) == 1:
         return "one cluster: no disjoint manifolds were found"

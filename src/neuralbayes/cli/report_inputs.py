@@ -118,9 +118,8 @@ class RowInput:
         else:
             X = X if names is None else with_names(X, [str(name) for name in names])
             options += ["--columns", _as_csv(table.feature_names)] if table.ignored else []
-            options += (
-                ["--no-standardize"] if table.named and not self.estimator.get_params().get("standardize") else []
-            )
+            fixed = table.named and self.estimator.get_params().get("standardize") is False
+            options += ["--no-standardize"] if fixed else []
         frame = table.frame.iloc[samples.index]
         return rows_side(
             self.folder,

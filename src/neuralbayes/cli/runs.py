@@ -5,33 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.text import Text
 
 if TYPE_CHECKING:
     from neuralbayes.data.sources import Images, ImageSource
-    from neuralbayes.distributed.blocks import Blocks
-    from neuralbayes.distributed.workers import Compute, Workers
     from neuralbayes.features.encoder import ImageEncoder
 
 DATA_FILE = "data.json"
 SKIPPED_FILE = "skipped.txt"
 LAYERS = ("relu1", "relu2", "relu3", "relu4")
 SHOWN = 5  # skipped files named on the screen
-
-
-@dataclass(frozen=True)
-class ImageBlocks:
-    """A computation on images in blocks: the images, block size, output and model."""
-
-    data: str
-    split: str
-    limit: int | None
-    block: int
-    out: Path
-    job: dict[str, Any]  # everything else that determines the result, as JSON types
 
 
 @dataclass(frozen=True)
@@ -119,47 +105,6 @@ def image_paths(images: Images, limit: int | None) -> Sequence[Path]:
     """The files of the first `limit` images, or of all; empty if they do not come from a folder."""
     paths: Sequence[Path] = getattr(images.source, "paths", ())
     return paths[:limit]
-
-
-def image_blocks(
-    order: ImageBlocks, images: Images, workers: Workers, compute: Compute, model: Any, *, force: bool, quiet: bool
-) -> Blocks:
-    """Run a computation on images in blocks, shared among workers. An interrupted command continues.
-
-    Parameters
-    ----------
-    order : ImageBlocks
-    images : Images
-    workers : Workers
-    compute : callable
-        Maps the model and an ImageSource of n images to an array (n, n_columns).
-    model : object
-    force : bool
-        Whether to start again if there are blocks of another job.
-    quiet : bool
-    """
-    from neuralbayes.data.listed import block_of
-    from neuralbayes.distributed.blocks import Blocks, cut, stamps
-    from neuralbayes.training.progress import progress
-
-    source, paths = limited(images, order.limit), image_paths(images, order.limit)
-    file = Path(order.data).expanduser()
-    job = {
-        **order.job,
-        "images": data_name(order.data),
-        "data": stamps(paths or ([file] if file.is_file() else [])),
-        "split": order.split,
-        "limit": order.limit,
-    }
-    rows = cut(len(source), order.block)
-    blocks = Blocks.begin(order.out, job, [part.stop - part.start for part in rows], force=force)
-    there = len(rows) - len(blocks.missing())
-    with progress(len(rows), description="blocks of images", completed=there, enabled=not quiet) as display:
-        for n_images in blocks.fill(
-            workers, compute, model, lambda i: block_of(source, rows[i], sent=workers.is_remote, paths=paths)
-        ):
-            display.advance(samples=n_images)
-    return blocks
 
 
 def layer_names(layer: str) -> tuple[str, ...]:

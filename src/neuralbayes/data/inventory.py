@@ -87,7 +87,7 @@ def check(name: str, root: str | Path | None = None) -> list[ArrayCheck]:
     decoded = decoded_folder(entry, data_folder(root))
     manifest = valid_manifest(entry, decoded)
     if manifest is None:
-        raise FileNotFoundError(f"{entry.name} is not in {decoded}; fetch it with `neuralbayes data get {entry.name}`")
+        raise FileNotFoundError(f"{entry.name} is not in {decoded}; fetch it with nb.datasets.load({entry.name!r})")
     published = expected_digests(entry.parts)
     found = cached_digests(decoded, list(published))
     return [

@@ -1,4 +1,4 @@
-"""Picture files that a few threads decode on demand, and blocks of images for other processes."""
+"""Picture files that a few threads decode on demand."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from neuralbayes.data.pictures import PictureError, no_longer_readable, read_picture
 from neuralbayes.data.resizing import Interpolation, NetworkResizing
-from neuralbayes.data.sources import ArraySource, ImageSource, SubsetSource, check_indices
+from neuralbayes.data.sources import check_indices
 
 N_THREADS = min(8, (os.cpu_count() or 1) + 1)  # Pillow releases the GIL while it decodes
 BLOCK = 256  # maximum number of files handed to the threads at a time
@@ -86,24 +86,3 @@ class ListedSource:
 
     def _read_one(self, path: Path) -> NDArray[np.uint8]:
         return read_picture(path, self.shape[:2], self.shape[2], self._interpolation)
-
-
-def block_of(source: ImageSource, rows: slice, *, sent: bool, paths: Sequence[Path] = ()) -> ImageSource:
-    """Take the images `rows` of a source, in a form that can be sent to another process if needed.
-
-    Parameters
-    ----------
-    source : ImageSource
-    rows : slice
-    sent : bool
-        Whether the images go to another process. If so, it gets the paths and reads the files, or an array if there
-        are no paths.
-    paths : sequence of Path, optional
-        The file of each image of `source`.
-    """
-    indices = np.arange(rows.start, rows.stop)
-    if not sent:
-        return SubsetSource(source, indices)
-    if paths:
-        return ListedSource([path.absolute() for path in paths[rows]], source.shape)
-    return ArraySource(source.read(indices), channels_first=False)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from neuralbayes.plot.display import Display
-from neuralbayes.plot.plane import Plane, plane
+from neuralbayes.plot.plane import Plane, plane, standardizes
 from neuralbayes.plot.regions import Regions
 from neuralbayes.plot.style import COLORS, MARKERS, current_theme, literal, state_color
 
@@ -132,7 +132,7 @@ class StateMapDisplay(Display):
             proba=proba,
             feature_names=names,
             regions=found,
-            standardize=bool(getattr(estimator, "standardize", False)),
+            standardize=standardizes(estimator),
         ).plot(ax=ax, title=title)
 
     def plot(self, *, ax: Axes | None = None, title: str | None = None) -> Self:

@@ -30,6 +30,11 @@ class Plane:
     how: str
 
 
+def standardizes(estimator: Any) -> bool:
+    """Whether an estimator of plain numbers brings their columns to one scale."""
+    return bool(getattr(estimator, "standardize", getattr(estimator, "kind_", None) == "table"))
+
+
 def plane(
     rows: NDArray[Any], names: Sequence[str] | None, rng: np.random.Generator, *, standardize: bool = False
 ) -> Plane:

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.special import softmax
 
-from neuralbayes.bayes import LOG_2, mutual_information, posterior
+from neuralbayes.bayes import LOG_2, mutual_information
 from neuralbayes.estimators import InformationClusterer
+from neuralbayes.estimators.inputs import read
 from neuralbayes.report.explorer.classes import agreement, crosstab_picture
 from neuralbayes.report.explorer.commands import label_command
 from neuralbayes.report.explorer.gallery import members_gallery
@@ -21,6 +23,7 @@ from neuralbayes.report.explorer.side import Grid, Layer, Side, Watch
 from neuralbayes.report.explorer.training import loss_pictures
 from neuralbayes.report.explorer.tried import tried_grid
 from neuralbayes.report.explorer.words import layer_warnings
+from neuralbayes.report.verdict import cluster_stability_of, result_words
 
 
 def clusters_side(
@@ -70,7 +73,7 @@ def clusters_side(
     poor = [f"{gallery.verdict} Try other features or another number of clusters."]
     return Side(
         title=folder.resolve().name,
-        subtitle=f"{clusterer.n_clusters_} clusters, {Path(samples.data).name}",
+        subtitle=f"{Path(samples.data).name}: {result_words(clusterer, samples.noun)}",
         samples=samples,
         layers=layers,
         facts=[
@@ -100,18 +103,14 @@ def _image_layers(clusterer: InformationClusterer, samples: Samples, method: Met
     if samples.pictures is None or list(samples.pictures.shape[1:]) != clusterer.image_shape_:
         got = "no images" if samples.pictures is None else f"images of shape {samples.pictures.shape[1:]}"
         raise ValueError(f"`samples` must be images of the shape {clusterer.image_shape_} of the model, got {got}")
-    module = clusterer.module_
-    with torch.no_grad():
-        x = torch.from_numpy(samples.pictures).permute(0, 3, 1, 2).float() / 255.0
-        points = module.normalize(x)
-        states = posterior(module.network(points))
+    points = _points(clusterer, samples.pictures)
+    states = softmax(clusterer._state_logits(points), axis=1).astype(np.float32)
     p_zx = clusterer.predict_proba(samples.pictures).astype(np.float32)
     watch("the map")
-    places = posterior_places(
-        states.numpy(), method
-    )  # the states describe neighbourhoods in more detail than the clusters
-    small = Layer("small states", states.numpy(), places, float(mutual_information(states)), len(samples))
-    return [small, _clusters(clusterer, p_zx, places, points.flatten(1).numpy())]
+    places = posterior_places(states, method)  # states describe neighbourhoods in more detail than clusters
+    information = float(mutual_information(torch.from_numpy(states)))
+    small = Layer("small states", states, places, information, len(samples))
+    return [small, _clusters(clusterer, p_zx, places, points)]
 
 
 def _feature_layer(
@@ -119,11 +118,16 @@ def _feature_layer(
 ) -> Layer:
     """The clusters on a map of the features."""
     p_zx = clusterer.predict_proba(X).astype(np.float32)
-    rows = clusterer.vectorizer_.transform(X) if hasattr(clusterer, "vectorizer_") else X
-    with torch.no_grad():
-        points = clusterer.module_.normalize(torch.from_numpy(np.array(rows, dtype=np.float32))).numpy()
+    points = _points(clusterer, X)
     watch("the map")
     return _clusters(clusterer, p_zx, feature_places(points, method, by, samples.noun), points)
+
+
+def _points(clusterer: InformationClusterer, X: Any) -> NDArray[np.floating]:
+    """The coordinates that clusters are found in."""
+    samples = clusterer._samples(X)
+    points: NDArray[np.floating] = clusterer._points(read(samples, np.arange(len(X)))).astype(np.float32)
+    return points
 
 
 def _clusters(
@@ -131,14 +135,22 @@ def _clusters(
 ) -> Layer:
     information = float(mutual_information(torch.from_numpy(p_zx)))
     return Layer(
-        "clusters", p_zx, places, information, len(p_zx), clusterer.separation_, points=points, thing="cluster"
+        "clusters",
+        p_zx,
+        places,
+        information,
+        len(p_zx),
+        clusterer.separation_,
+        cluster_stability_of(clusterer),
+        points=points,
+        thing="cluster",
     )
 
 
 def cluster_grids(clusterer: InformationClusterer, layer: Layer) -> list[Grid]:
     """Size and separation of each cluster, and the numbers of clusters that were considered."""
     counts = np.bincount(layer.claimed, minlength=layer.n_states)
-    n_small = clusterer.module_.membership.sum(dim=0).int().tolist()
+    n_small = clusterer.membership_.sum(axis=0).astype(int).tolist()
     rows = [
         (f"cluster {k}", f"{counts[k]:,}", f"{100 * counts[k] / max(counts.sum(), 1):.1f} %", str(n_small[k]), percent)
         for k, percent in enumerate(f"{100 * value / LOG_2:.0f}" for value in clusterer.separation_)

@@ -42,8 +42,9 @@ def pretrain_command(config: Mapping[str, Any], choice: Mapping[str, Any] | None
     """
     if config.get("method") != "mim":
         return ""
-    presets = {name: _plain(asdict(preset)) for name, preset in PRESETS.items()}
-    given = _plain({name: value for name, value in config.items() if name != "method"})
+    full = {"precision": "32-true"}
+    presets = {name: _plain(asdict(preset)) | full for name, preset in PRESETS.items()}
+    given = full | _plain({name: value for name, value in config.items() if name != "method"})
     if any(set(given) != set(preset) for preset in presets.values()):
         return ""  # written by another version
     changes = {name: [k for k in given if given[k] != preset[k]] for name, preset in presets.items()}

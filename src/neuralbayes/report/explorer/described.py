@@ -48,6 +48,7 @@ class Card:
     name: str
     size: int
     share: float
+    stability: float | None
     words: Sequence[str]
     rule: str
     precision: float
@@ -98,6 +99,7 @@ def described(
     fitted: Collection[str],
     left_out: Collection[str],
     verdict: str,
+    stability: NDArray[np.float64] | None = None,
 ) -> Described:
     """Explain the clusters of some rows of a table.
 
@@ -116,6 +118,8 @@ def described(
         Columns to ignore, such as true classes.
     verdict : str
         Separation of the clusters in words, for the sentence.
+    stability : ndarray of shape (n_clusters,), optional
+        How far two halves of the training rows agree about each cluster.
     """
     k = p_zx.shape[1]
     labels = p_zx.argmax(axis=1)
@@ -129,7 +133,8 @@ def described(
         (column.name, column.name in fitted, _heat(column, labels, k)) for column in columns if column.kind != "text"
     ]
     cards = [
-        _card(cluster, int(counts[i]), int(counts.sum()), cells, names) for i, cluster in enumerate(found.clusters)
+        _card(cluster, int(counts[i]), int(counts.sum()), None if stability is None else stability[i], cells, names)
+        for i, cluster in enumerate(found.clusters)
     ]
     return Described(_sentence(cards, verdict), cards, heat, names, cells, runner_up, reasons)
 
@@ -154,7 +159,12 @@ def _sentence(cards: Sequence[Card], verdict: str) -> str:
 
 
 def _card(
-    cluster: ClusterDescription, size: int, total: int, cells: Sequence[tuple[Column, list[str]]], names: Sequence[str]
+    cluster: ClusterDescription,
+    size: int,
+    total: int,
+    stability: float | None,
+    cells: Sequence[tuple[Column, list[str]]],
+    names: Sequence[str],
 ) -> Card:
     telling = [one.condition.column for one in cluster.differences if one.condition is not None]
     order = sorted(
@@ -171,6 +181,7 @@ def _card(
         cluster.name,
         size,
         size / max(1, total),
+        stability,
         [str(one) for one in cluster.differences],
         "" if rule is None else str(rule),
         0.0 if rule is None else rule.precision,

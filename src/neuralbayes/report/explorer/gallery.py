@@ -60,6 +60,7 @@ class MembersCard:
     size: int
     share: float
     separation: float | None  # of 100
+    stability: float | None
     words: Sequence[str]
     classes: Sequence[tuple[str, float]]
     typical: Sequence[Member]
@@ -151,6 +152,7 @@ def members_gallery(samples: Samples, layer: Layer, sizes: NDArray[np.integer] |
             size=int(counts[i]),
             share=int(counts[i]) / total,
             separation=float(share[i]) if k > 1 and np.isfinite(share[i]) else None,
+            stability=None if layer.stability is None else float(layer.stability[i]),
             words=[claim.words for claim in phrases[i]],
             classes=classes[i],
             typical=members(typical[i]),

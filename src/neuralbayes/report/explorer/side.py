@@ -40,6 +40,8 @@ class Layer:
         Number of samples that `information` was measured on.
     separation : ndarray of shape (n_states,), or None
         Separation of each state, in nats.
+    stability : ndarray of shape (n_states,), or None
+        How far two halves of the training data agree about each state.
     disjoint : ndarray of bool and shape (n_states,), or None
         Whether each state is certified.
     points : ndarray of shape (n_samples, n_dimensions), or None
@@ -55,6 +57,7 @@ class Layer:
     information: float | None = None
     n_informed: int = 0
     separation: NDArray[np.float64] | None = None
+    stability: NDArray[np.float64] | None = None
     disjoint: NDArray[np.bool_] | None = None
     points: NDArray[np.floating] | None = None
     thing: Literal["state", "cluster"] = "state"

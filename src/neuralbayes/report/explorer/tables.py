@@ -15,7 +15,7 @@ from neuralbayes.bayes import LOG_2
 from neuralbayes.estimators import InformationClusterer, ManifoldLabeler, MIMEncoder
 from neuralbayes.estimators.mim_encoder import WATCHED
 from neuralbayes.estimators.persistence import DESCRIPTION
-from neuralbayes.plot.plane import plane
+from neuralbayes.plot.plane import plane, standardizes
 from neuralbayes.plot.regions import Regions
 from neuralbayes.plot.style import COLORS
 from neuralbayes.report.explorer.classes import agreement, crosstab_picture
@@ -29,6 +29,7 @@ from neuralbayes.report.explorer.side import Grid, Layer, Side, Watch
 from neuralbayes.report.explorer.training import information_grid, loss_pictures, training_pictures
 from neuralbayes.report.explorer.tried import tried_grid
 from neuralbayes.report.explorer.words import certificate_warnings, layer_warnings, separation_words
+from neuralbayes.report.verdict import cluster_stability_of, result_words
 from neuralbayes.system.files import read_json
 
 if TYPE_CHECKING:
@@ -96,10 +97,11 @@ def rows_side(
     grids["labels"] = [against_classes] if against_classes else []
     params = estimator.get_params()
     defaults = type(estimator)().get_params()
+    what = result_words(estimator) if isinstance(estimator, InformationClusterer) else type(estimator).__name__
     command = label_command(params, defaults, samples.data, str(folder), options) if "n_clusters" in params else ""
     return Side(
         title=folder.resolve().name,
-        subtitle=f"{type(estimator).__name__}, {Path(samples.data).name}",
+        subtitle=f"{Path(samples.data).name}: {what}",
         samples=samples,
         layers=layers,
         facts=_facts(folder, estimator, samples),
@@ -137,6 +139,7 @@ def _explained(
         fitted=set(clusterer.vectorizer_.encoders_ if hasattr(clusterer, "vectorizer_") else samples.columns),
         left_out=[] if classes is None else [classes],
         verdict=_verdict(clusterer),
+        stability=layer.stability,
     )
 
 
@@ -156,7 +159,7 @@ def _cluster_layers(
     p_zx = np.asarray(clusterer.predict_proba(X), dtype=np.float32)
     vectorizer = getattr(clusterer, "vectorizer_", None)
     raw = vectorizer is None or list(vectorizer.encoders_) == list(columns)  # otherwise they share a unit already
-    scale = raw and (clusterer.standardize if vectorizer is None else vectorizer.standardize)
+    scale = raw and (standardizes(clusterer) if vectorizer is None else vectorizer.standardize)
     order = np.random.default_rng(0).permutation(len(values))
     drawn_in = plane(values[order], columns, np.random.default_rng(0), standardize=scale)
     points = np.empty_like(drawn_in.points)
@@ -165,7 +168,14 @@ def _cluster_layers(
     disjoint = np.asarray(clusterer.disjoint_, dtype=bool) if isinstance(clusterer, ManifoldLabeler) else None
     where = standardized(values) if scale else values
     layer = Layer(
-        "clusters", p_zx, places, separation=clusterer.separation_, disjoint=disjoint, points=where, thing="cluster"
+        "clusters",
+        p_zx,
+        places,
+        separation=clusterer.separation_,
+        stability=cluster_stability_of(clusterer),
+        disjoint=disjoint,
+        points=where,
+        thing="cluster",
     )
     if not raw or values.shape[1] != 2 or not 2 <= layer.n_states <= len(COLORS):  # with more, two would look alike
         return [layer], None
@@ -218,7 +228,7 @@ def _facts(folder: Path, estimator: Any, samples: Samples) -> list[tuple[str, st
         ("method", type(estimator).__name__),
         ("rows", f"{samples.n_all:,}"),
         ("columns", f"{estimator.n_features_in_:,}"),
-        ("iterations", f"{estimator.n_iter_:,}"),
+        ("iterations", f"{estimator.n_iter_:,}" if estimator.n_iter_ else "none: no network was trained"),
         ("time, memory", "not recorded in a model"),
         ("versions", f"neuralbayes {description['library']}"),
     ]

@@ -11,8 +11,8 @@ HEADS = {
     "n_clusters": "clusters",
     "separation": "lowest separation, of 100",
     "stability": "agreement of resamples",
-    "ratio": "neighbour affinity",
-    "jump": "jump",
+    "agreement": "agreement of halves",
+    "silhouette": "silhouette",
     "information": "H - V, nats",
     "rows": "rows divided by the valley",
     "p_value": "p-value of the valley",
@@ -22,8 +22,10 @@ HEADS = {
 NOTES = {
     "separation": "The result is the largest number of manifolds that are all certified (separation of at least 90) "
     "and that are found again in resamples (adjusted Rand index of at least 0.9).",
-    "ratio": "Neighbour affinity says how often the two clusters that would be merged next are neighbours, compared "
-    "with chance. The result is the number of clusters at the largest drop (jump).",
+    "silhouette": "Each half of the rows was divided on its own. Their agreement is the adjusted mutual information of "
+    "both divisions, extended to all rows. The result has the largest agreement times silhouette.",
+    "agreement": "Each half of the rows was divided on its own. Their agreement is the adjusted mutual information of "
+    "both divisions, extended to all rows. The result has the largest agreement.",
     "information": "H is the entropy of the clusters. V, the variation of information, measures how many images leave "
     "their cluster when they are moved a little. The result is the smallest number within 2% of the largest H - V.",
     "p_value": "A valley is a band of low density between two clusters. The p-value says how likely it is to "
