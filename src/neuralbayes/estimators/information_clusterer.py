@@ -365,12 +365,10 @@ class InformationClusterer(Clusterer):
         self.typicality_ = self._measured(self._typical_rows(read(samples, ordinary)), rng)
         self._keep_reservoir(samples, fitted, weight, rng)
         if (n_found := len(np.unique(self.labels_))) < self.n_clusters_:
-            reason = "many samples are equal, or too similar"
-            if self.posterior_kind_ == "network":
-                reason += f", or n_iter_={self.n_iter_} steps are too few"
+            trained = f", or train for more than {self.n_iter_} steps" if self.posterior_kind_ == "network" else ""
             warnings.warn(
-                f"`n_clusters` is {self.n_clusters_}, but only {n_found} clusters have samples: {reason}. Ask for "
-                f"n_clusters={n_found} or fewer",
+                f"`n_clusters` is {self.n_clusters_}, but the samples fill only {n_found}: many are equal, or too "
+                f"similar. Ask for at most {n_found}{trained}",
                 ConvergenceWarning,
                 stacklevel=3,
             )
