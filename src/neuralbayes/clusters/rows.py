@@ -31,6 +31,7 @@ from neuralbayes.clusters.number import (
     choose_segments,
     count_valleys,
     halves,
+    largest_of_best,
 )
 from neuralbayes.clusters.posterior import Network, Posterior
 from neuralbayes.clusters.space import (
@@ -317,9 +318,9 @@ def choose_number(
     fine = sorted({int(k) for k in near} - set(coarse))
     chosen_again, more = choose_segments(divide, n_rows, fine, rng)
     selection = {name: selection[name] + more[name] for name in selection}
-    best = int(np.argmax(selection["agreement"]))
+    best = largest_of_best(selection["n_clusters"], selection["agreement"])
     few_valleys, _ = count_valleys(few.of(np.arange(min(n_rows, 2000))), 2)
-    return int(selection["n_clusters"][best]), "clusters" if few_valleys > 1 else "segments", selection
+    return best, "clusters" if few_valleys > 1 else "segments", selection
 
 
 def _divide(space: Space, kind: Kind, rng: np.random.RandomState) -> Any:
