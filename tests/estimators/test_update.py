@@ -54,7 +54,7 @@ def test_a_new_group_gets_a_new_label_and_old_ones_keep_theirs(fitted):
 
 def test_probabilities_are_as_calibrated_as_after_a_fit_of_all_rows():
     centers = [[0.0, 0.0], [3.0, 0.0]]  # they overlap, and 6.7 % of the rows lie on the wrong side
-    X, y = make_blobs(1200, centers=centers, random_state=0)
+    X, _ = make_blobs(1200, centers=centers, random_state=0)
     clusterer = nb.InformationClusterer(2, random_state=0).fit(X[:600])
     sure = clusterer.predict_proba(X).max(axis=1).mean()
     clusterer.update(X[600:])
