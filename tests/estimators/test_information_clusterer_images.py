@@ -62,7 +62,9 @@ def test_p_of_a_cluster_is_the_sum_over_its_states(digits, clusterer):
     rows = digits.images[:7].reshape(7, -1) / 255
     logits = clusterer.posterior_.logits(clusterer.frame_(rows))
     p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    slow = [[sum(q[s] for s in range(clusterer.n_states_) if clusterer.membership_[s, k]) for k in range(10)] for q in p]
+    slow = [
+        [sum(q[s] for s in range(clusterer.n_states_) if clusterer.membership_[s, k]) for k in range(10)] for q in p
+    ]
     assert_allclose(clusterer.predict_proba(digits.images[:7]), slow, atol=1e-6)
     for x, label, state in zip(logits, clusterer.labels_[:7], clusterer.states_[:7], strict=True):
         own = np.flatnonzero(clusterer.membership_[:, label])
@@ -110,7 +112,9 @@ def test_auto_takes_the_smallest_number_that_is_nearly_the_best(digits):
 
 
 def test_clusters_of_equal_size_may_be_asked_for(digits):
-    free, uniform = (quick(10, target_prior=prior, max_iter=60).fit(digits.images[:500]) for prior in ("auto", "uniform"))
+    free, uniform = (
+        quick(10, target_prior=prior, max_iter=60).fit(digits.images[:500]) for prior in ("auto", "uniform")
+    )
     assert uniform.prior_.max() < free.prior_.max()
 
 

@@ -309,7 +309,9 @@ def choose_number(
         chosen, selection = choose_segments(_divide(few, kind, rng), n_rows, tried, rng, few.points)
         return chosen, "segments" if chosen > 1 else "none", selection
     divide = _divide(few, kind, rng)
-    coarse = [k for k in (2, 3, 4, 6, 8, 11, 15, 20, 28, 40, 56, 80, 110, 150, 200) if k <= min(max_clusters, n_rows // 10)]
+    coarse = [
+        k for k in (2, 3, 4, 6, 8, 11, 15, 20, 28, 40, 56, 80, 110, 150, 200) if k <= min(max_clusters, n_rows // 10)
+    ]
     chosen, selection = choose_segments(divide, n_rows, coarse, rng)
     if chosen == 1:
         return 1, "none", selection

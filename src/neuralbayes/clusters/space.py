@@ -180,7 +180,9 @@ def scalings(rows: Array, weight: Array | None = None, *, keep_scale: bool = Fal
         order = np.argsort(column, kind="stable")
         first, median, third = np.interp([0.25, 0.5, 0.75], ranks[order], column[order])
         quartiles = (third - first) / 1.349
-        compressed[:, j] = np.arcsinh((column - median) / (quartiles if quartiles > 0.1 * deviation[j] else deviation[j]))
+        compressed[:, j] = np.arcsinh(
+            (column - median) / (quartiles if quartiles > 0.1 * deviation[j] else deviation[j])
+        )
         ranked[:, j] = ndtri(ranks)
     return {
         "standard": standard * width,

@@ -354,9 +354,7 @@ class InformationClusterer(Clusterer):
             self.selection_ = found.selection
         self.hierarchy_, self.n_states_ = found.merging.linkage, len(self.membership_)
         self.n_dimensions_ = self.frame_.basis.shape[-1]
-        order = self._keep(
-            samples, self.membership_.shape[1], bool(self.verbose), weight=weight, named=hints.classes
-        )
+        order = self._keep(samples, self.membership_.shape[1], bool(self.verbose), weight=weight, named=hints.classes)
         self.membership_ = self.membership_[:, order]
         self.separation_, self.cluster_stability_ = found.separation[order], self.cluster_stability_[order]
         self.states_ = self._states(samples)
@@ -786,7 +784,9 @@ class InformationClusterer(Clusterer):
         if (reservoir is None) != (rows is None):
             raise ValueError("'reservoir_' and 'reservoir_rows_' belong together")
         if reservoir is not None and (
-            reservoir.shape[1] != self.n_dimensions_ or not 0 < len(reservoir) <= MAX_RESERVOIR or len(rows) != len(reservoir)
+            reservoir.shape[1] != self.n_dimensions_
+            or not 0 < len(reservoir) <= MAX_RESERVOIR
+            or len(rows) != len(reservoir)
         ):
             raise ValueError(f"'reservoir_' must have {self.n_dimensions_} columns and at most {MAX_RESERVOIR} rows")
 
