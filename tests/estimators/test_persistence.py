@@ -163,49 +163,36 @@ def test_attributes_that_no_fit_makes_are_refused_by_name(saved, name):
         nb.load(folder)
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("n_clusters_", "2"),
-        ("n_clusters_", 3),
-        ("n_clusters_", True),
-        ("n_hidden_", -1),
-        ("n_features_in_", 10**30),
-        ("loss_curve_", ["x"]),
-        ("loss_curve_", [float("nan")]),
-        ("objective_", None),
-        ("objective_", float("inf")),
-        ("selection_", {"n_clusters": [1, 2], "ratio": [1.0]}),
-        ("selection_", []),
-        ("image_shape_", [2, 1]),
-        ("image_shape_", [8, 8, 3]),
-        ("feature_names_in_", ["a"]),
-        ("feature_names_in_", ["a", 3]),
-    ],
-)
-def test_attributes_that_hold_something_else_are_refused(folder, name, value):
-    with_attributes(folder, **{name: value})
-    with pytest.raises(ValueError, match="does not fit its weights"):
-        nb.load(folder)
+WRONG = {
+    "labeler": {
+        "n_clusters_": ["2", 3, True],
+        "n_hidden_": [-1],
+        "n_features_in_": [10**30],
+        "loss_curve_": [["x"], [float("nan")]],
+        "objective_": [None, float("inf")],
+        "selection_": [{"n_clusters": [1, 2], "ratio": [1.0]}, []],
+        "image_shape_": [[2, 1], [8, 8, 3]],
+        "feature_names_in_": [["a"], ["a", 3]],
+    },
+    "clusterer": {
+        "verdict_": ["maybe"],
+        "kind_": ["rows"],
+        "posterior_kind_": ["network"],
+        "stability_": ["high"],
+        "n_states_": [3],
+        "n_dimensions_": [3],
+        "class_names_": ["ab"],
+    },
+}
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("verdict_", "maybe"),
-        ("kind_", "rows"),
-        ("posterior_kind_", "network"),
-        ("stability_", "high"),
-        ("n_states_", 3),
-        ("n_dimensions_", 3),
-        ("class_names_", "ab"),
-    ],
-)
-def test_attributes_of_a_clusterer_that_hold_something_else_are_refused(saved, name, value):
-    folder = saved("clusterer")
-    with_attributes(folder, **{name: value})
-    with pytest.raises(ValueError, match="does not fit its weights"):
-        nb.load(folder)
+@pytest.mark.parametrize(("model", "name"), [(model, name) for model, names in WRONG.items() for name in names])
+def test_attributes_that_hold_something_else_are_refused(saved, model, name):
+    for value in WRONG[model][name]:
+        folder = saved(model)
+        with_attributes(folder, **{name: value})
+        with pytest.raises(ValueError, match="does not fit its weights"):
+            nb.load(folder)
 
 
 @pytest.mark.parametrize("name", ["n_iter_", "loss_curve_", "n_dimensions_"])
@@ -224,18 +211,22 @@ def test_numbers_that_are_not_finite_are_refused_by_name(folder, name, bad):
 
 
 @pytest.mark.parametrize(
-    ("name", "tensor"),
+    ("model", "name", "tensor"),
     [
-        ("prior_", torch.ones(5)),
-        ("separation_", torch.ones(2, 2)),
-        ("disjoint_", torch.ones(2)),
-        ("labels_", torch.tensor([0, 7])),
-        ("labels_", torch.tensor([0, -1])),
+        ("labeler", "prior_", torch.ones(5)),
+        ("labeler", "separation_", torch.ones(2, 2)),
+        ("labeler", "disjoint_", torch.ones(2)),
+        ("labeler", "labels_", torch.tensor([0, 7])),
+        ("labeler", "labels_", torch.tensor([0, -1])),
+        ("encoder", "mean_", torch.ones(3)),
+        ("encoder", "std_", torch.ones(2, 1)),
+        ("encoder", "mutual_information_", torch.ones(3)),
     ],
 )
-def test_arrays_that_do_not_fit_each_other_are_refused_by_name(folder, name, tensor):
+def test_arrays_that_do_not_fit_each_other_are_refused_by_name(saved, model, name, tensor):
+    folder = saved(model)
     with_weights(folder, lambda tensors: tensors.update({name: tensor}))
-    with pytest.raises(ValueError, match=f"'{name}' (must|has an invalid value)"):
+    with pytest.raises(ValueError, match=f"'{name}'"):
         nb.load(folder)
 
 
@@ -274,16 +265,6 @@ def test_layers_without_weights_are_refused_before_they_are_made(saved, monkeypa
     with_attributes(folder, n_states_=[2] * 100_000)
     monkeypatch.setattr("neuralbayes.features.rows_network", lambda *_: pytest.fail("layers were made"))
     with pytest.raises(ValueError, match="'n_states_' must be of layers with weights, got 100000 layers"):
-        nb.load(folder)
-
-
-@pytest.mark.parametrize(
-    ("name", "tensor"), [("mean_", torch.ones(3)), ("std_", torch.ones(2, 1)), ("mutual_information_", torch.ones(3))]
-)
-def test_arrays_of_an_encoder_that_do_not_fit_are_refused_by_name(saved, name, tensor):
-    folder = saved("encoder")
-    with_weights(folder, lambda tensors: tensors.update({name: tensor.double()}))
-    with pytest.raises(ValueError, match=f"'{name}'"):
         nb.load(folder)
 
 
