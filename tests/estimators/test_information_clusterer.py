@@ -74,7 +74,7 @@ def test_probabilities_say_how_far_clusters_overlap():
 def test_the_seed_alone_decides():
     found = []
     for state, seed in ((1, 0), (2, 0), (1, 7)):
-        np.random.seed(state)
+        np.random.seed(state)  # noqa: NPY002
         found.append(fit(X, 6, seed=seed).predict_proba(X))
     assert_array_equal(found[0], found[1])
     assert np.abs(found[2] - found[0]).max() > 1e-3

@@ -187,7 +187,8 @@ def fit_images(
     joint = data.joint(network, p_zx, hints)
     of_classes = hints.masses(p_zx)
     merging, by_information = merge_for(joint, n_clusters, data.versions is not None, state_kinds(of_classes))
-    found, selection = n_clusters, {}
+    found: int | None = n_clusters
+    selection: dict[str, list[float]] = {}
     if found is None:
         found, selection = choose_number(merging, max_clusters, by_information)
     found = max(found, least)

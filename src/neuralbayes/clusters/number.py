@@ -1,10 +1,10 @@
 r"""The number of clusters, and how far two halves of the rows agree about them.
 
-**Valleys.** Rows are cut at valleys of the density that held-out rows confirm. Most rows are used to find a band with few
-rows between two hills. The test then counts held-out rows: v of them fall into the band, which has width h, and k fall
-onto a hill, which has width w. Under the null hypothesis, the density is log-concave. Its projection on any direction is
-then log-concave as well (Prékopa 1973) and has no valley, so the band is at least as dense as the lower hill. A share of
-at least h / (h + w) of the rows in the band and on that hill then falls into the band, and
+**Valleys.** Rows are cut at valleys of the density that held-out rows confirm. Most rows are used to find a band with
+few rows between two hills. The test then counts held-out rows: v of them fall into the band, which has width h, and k
+fall onto a hill, which has width w. Under the null hypothesis, the density is log-concave. Its projection on any
+direction is then log-concave as well (Prékopa 1973) and has no valley, so the band is at least as dense as the lower
+hill. A share of at least h / (h + w) of the rows in the band and on that hill then falls into the band, and
 
 .. math:: P(V \le v), \quad V \sim \mathrm{Binomial}(v + k, h / (h + w)),
 
@@ -84,7 +84,7 @@ REPEATABLE = 0.3
 """Agreement of two halves below which a division is not repeatable at all."""
 
 EQUAL = 1e-3
-"""Difference of agreements that counts as none. Halves agree equally about some clusters and about the same ones joined."""
+"""Difference of agreements that counts as none. Halves agree as much about clusters as about the same ones joined."""
 
 STRUCTURE = 0.8
 """Agreement of two halves that at most 3 % of samples without structure exceed, at their best number of clusters."""
@@ -321,7 +321,8 @@ def _p_value(between: Array | float, hill: Array, share: Array) -> Array:
 def _root(covariance: Array) -> Array:
     """The symmetric square root of a covariance."""
     values, vectors = np.linalg.eigh(covariance)
-    return (vectors * np.sqrt(values.clip(0.0))) @ vectors.T
+    root: Array = (vectors * np.sqrt(values.clip(0.0))) @ vectors.T
+    return root
 
 
 def halves(divide: Divide, n_rows: int, n_clusters: int, rng: np.random.RandomState) -> tuple[Labels, Labels]:

@@ -3,8 +3,8 @@
 1. Scale the columns and measure distances in units of the noise (:mod:`~neuralbayes.clusters.space`).
 2. Choose the number of clusters, if it is not given (:mod:`~neuralbayes.clusters.number`).
 3. Let simple methods vote, and take their consensus (:mod:`~neuralbayes.clusters.votes`).
-4. Fit p(z|x) to the consensus (:mod:`~neuralbayes.clusters.posterior`): for tables a quadratic softmax, in milliseconds;
-   for embeddings, pixels and the like a network, which improves the consensus with the objective
+4. Fit p(z|x) to the consensus (:mod:`~neuralbayes.clusters.posterior`): for tables a quadratic softmax, in
+   milliseconds; for embeddings, pixels and the like a network, which improves the consensus with the objective
    (:mod:`~neuralbayes.clusters.training`), while on tables it would not.
 5. Divide the logits by the temperature at which p(z|x) agrees best with how far clusters overlap
    (:mod:`~neuralbayes.clusters.calibration`).
@@ -318,7 +318,7 @@ def choose_number(
     place = coarse.index(chosen)
     near = np.geomspace(coarse[max(0, place - 1)], coarse[min(len(coarse) - 1, place + 1)], 7).round().astype(int)
     fine = sorted({int(k) for k in near} - set(coarse))
-    chosen_again, more = choose_segments(divide, n_rows, fine, rng)
+    _, more = choose_segments(divide, n_rows, fine, rng)
     selection = {name: selection[name] + more[name] for name in selection}
     best = largest_of_best(selection["n_clusters"], selection["agreement"])
     few_valleys, _ = count_valleys(few.of(np.arange(min(n_rows, 2000))), 2)

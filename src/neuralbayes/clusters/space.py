@@ -98,7 +98,8 @@ class Frame:
         dense = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=np.float64)
         if not self.unit:
             return dense
-        return dense / np.sqrt(np.square(dense).sum(axis=1, keepdims=True)).clip(np.finfo(float).tiny)
+        unit: Array = dense / np.sqrt(np.square(dense).sum(axis=1, keepdims=True)).clip(np.finfo(float).tiny)
+        return unit
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The arrays that `from_arrays` takes."""
@@ -108,7 +109,8 @@ class Frame:
     @classmethod
     def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> Self:
         """Restore a frame; raises a ValueError if the arrays do not fit together."""
-        return cls(**{**arrays, "unit": bool(arrays["unit"])})
+        parts: dict[str, Any] = {**arrays, "unit": bool(arrays["unit"])}
+        return cls(**parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +143,8 @@ class Space:
 def scalings(rows: Array, weight: Array | None = None, *, keep_scale: bool = False) -> tuple[dict[str, Array], Frame]:
     """Scale the columns in four ways, to mean 0 and standard deviation 1; constant columns become 0.
 
-    Columns of two values are the same in all four. A value such as -999 counts as the nearest other value of its column.
+    Columns of two values are the same in all four. A value such as -999 counts as the nearest other value of its
+    column.
 
     Parameters
     ----------

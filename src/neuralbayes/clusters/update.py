@@ -1,8 +1,8 @@
 """Update clusters with new rows: old clusters keep their numbers, and new groups get new numbers.
 
-A reservoir, a random sample of all rows so far, represents the old rows, whose p(z|x) is kept. New rows form a new group
-if they are not typical or lie closer together than chance explains, and a valley of low density separates them from the
-old clusters. Then p(z|x) is fitted again to both.
+A reservoir, a random sample of all rows so far, represents the old rows, whose p(z|x) is kept. New rows form a new
+group if they are not typical or lie closer together than chance explains, and a valley of low density separates them
+from the old clusters. Then p(z|x) is fitted again to both.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from neuralbayes.clusters.known import Hints, class_numbers, least_number, make_
 from neuralbayes.clusters.merging import check_linkage, cut
 from neuralbayes.clusters.posterior import Network, Posterior, Quadratic
 from neuralbayes.clusters.reduction import fit_reduction
-from neuralbayes.clusters.rows import TABLE_ROWS, RowFit, fit_rows, kind_of, updated_stability
+from neuralbayes.clusters.rows import TABLE_ROWS, Kind, RowFit, fit_rows, kind_of, updated_stability
 from neuralbayes.clusters.space import Frame, rounding_variance
 from neuralbayes.clusters.typicality import Typicality
 from neuralbayes.clusters.update import MAX_RESERVOIR, find_new_groups, mixed_reservoir, update_clusters
@@ -63,11 +63,11 @@ class InformationClusterer(Clusterer):
 
     - *Tables*: mixtures in four scalings of the columns vote, and p(z|x) is the softmax of a quadratic function, fitted
       to their consensus. This takes a fraction of a second.
-    - *Embeddings*, which are rows of equal length or of many dense columns of one scale: k-means and a graph vote, and a
-      network improves their consensus: it maximises I(x; z), while p(z|x) must be robust to small adversarial steps.
-    - *Pixels*, which are many columns that resemble their neighbours: votes as for tables and embeddings, and a network.
-    - *Images*: a network of several states per cluster is trained with the same objective, while p(z|x) must also be
-      robust to small rotations, scalings, shears and shifts. States that share transformed images are merged.
+    - *Embeddings*, which are rows of equal length or of many dense columns of one scale: k-means and a graph vote, and
+      a network improves their consensus: it maximises I(x; z), while p(z|x) must be robust to small adversarial steps.
+    - *Pixels*, which are many columns that resemble their neighbours: votes as for tables and embeddings, and a
+    network. - *Images*: a network of several states per cluster is trained with the same objective, while p(z|x) must
+      also be robust to small rotations, scalings, shears and shifts. States that share transformed images are merged.
 
     To certify that clusters are disjoint, use :class:`neuralbayes.ManifoldLabeler`.
 
@@ -148,9 +148,9 @@ class InformationClusterer(Clusterer):
         Jensen-Shannon divergence in nats between each cluster and the rest, with p(z|x) averaged over the neighbours of
         x. It is log 2 = 0.693 if no neighbour belongs to another cluster, and 0 if there is only one cluster.
     selection_ : dict of lists
-        Only with ``n_clusters="auto"``: how the number was chosen. The number of "rows" that each valley divides and its
-        "p_value"; or "n_clusters" and the "agreement" of halves, with the "silhouette" for tables; or, for images, the
-        "information" in nats.
+        Only with ``n_clusters="auto"``: how the number was chosen. The number of "rows" that each valley divides and
+        its "p_value"; or "n_clusters" and the "agreement" of halves, with the "silhouette" for tables; or, for images,
+        the "information" in nats.
     frame_ : Frame
         From rows to the coordinates that p(z|x) is a function of.
     posterior_ : Posterior
@@ -167,8 +167,8 @@ class InformationClusterer(Clusterer):
     n_components_ : int
         Number of columns to which sparse rows were reduced, or 0.
     loss_curve_ : list of float
-        Mean loss of each tenth of the steps of a network, first for the start, then for the clusters; empty without one.
-    n_iter_, n_iter_start_ : int
+        Mean loss of each tenth of the steps of a network, first for the start, then for the clusters; empty without
+    one. n_iter_, n_iter_start_ : int
         Number of training steps of a network, and how many of them were for the start; 1 and 0 without a network.
     image_shape_ : list of int or None
         [H, W, C] if images were fitted.
@@ -208,6 +208,8 @@ class InformationClusterer(Clusterer):
     >>> clusterer.predict(1000.0 + X[:2], reject=0.05)  # unlike any wine in the table
     array([-1, -1])
     """
+
+    cluster_stability_: Array
 
     _parts: ClassVar[tuple[str, ...]] = ("frame_", "posterior_", "typicality_")
 
@@ -344,6 +346,7 @@ class InformationClusterer(Clusterer):
         if len(fitted) < least:
             raise ValueError(f"n_samples={len(fitted)} should be >= {least} for n_clusters={self.n_clusters}.")
         rng = check_random_state(self.random_state)
+        found: RowFit | ImageFit
         if self.image_shape_ is None:
             found = self._fit_rows(samples, n_clusters, hints, fitted, weight, rng)
             self.membership_ = np.eye(len(found.separation))
@@ -419,7 +422,7 @@ class InformationClusterer(Clusterer):
         """Reduce sparse rows, draw the rows to fit, and fit them."""
         if self.n_states is not None:
             raise ValueError(f"`n_states` is for images, and must be None here, got {self.n_states}")
-        n_columns, unit = samples.shape[1], self.metric == "cosine"  # type: ignore[union-attr]
+        n_columns, unit = samples.shape[1], self.metric == "cosine"
         reduction = None
         if sp.issparse(samples) and n_columns > self.n_components:
             drawn = np.sort(rng.permutation(fitted)[: self.max_samples])
@@ -428,18 +431,19 @@ class InformationClusterer(Clusterer):
         nothing = np.zeros(self.n_components_ or n_columns)
         dense = Frame(nothing, nothing, nothing - np.inf, nothing + np.inf, reduction, unit)
         few = np.sort(rng.permutation(fitted)[:TABLE_ROWS])
-        self.kind_, self.kind_reason_ = kind_of(dense.features(read(samples, few)), self.metric)
+        kind, self.kind_reason_ = kind_of(dense.features(read(samples, few)), self.metric)
         if hasattr(self, "vectorizer_"):
-            self.kind_, self.kind_reason_ = "table", "a data frame"
-        only_table = self.kind_ == "table" and self.network is None and self.objective is None
+            kind, self.kind_reason_ = "table", "a data frame"
+        self.kind_: Kind | Literal["images"] = kind
+        only_table = kind == "table" and self.network is None and self.objective is None
         chosen = hints.draw(len(fitted), min(self.max_samples, TABLE_ROWS) if only_table else self.max_samples, rng)
         rows = dense.features(read(samples, fitted[chosen]))
-        if self.kind_ == "embeddings" and not unit:
+        if kind == "embeddings" and not unit:
             unit, rows = True, rows / np.linalg.norm(rows, axis=1, keepdims=True).clip(1e-300)
         found = fit_rows(
             rows,
             n_clusters,
-            kind=self.kind_,
+            kind=kind,
             keep_scale=hasattr(self, "vectorizer_"),
             network=self.network,
             objective=self.objective,
@@ -454,7 +458,8 @@ class InformationClusterer(Clusterer):
         )
         self.frame_ = found.frame.after(reduction, unit)
         self.posterior_: Posterior = found.posterior
-        self.stability_, self.cluster_stability_ = found.stability, found.cluster_stability
+        self.stability_: float = found.stability
+        self.cluster_stability_ = found.cluster_stability
         if found.verdict is not None:
             self.verdict_ = found.verdict
         return found
@@ -502,7 +507,8 @@ class InformationClusterer(Clusterer):
     def _keep_training(self, found: Any) -> None:
         trained = found.trained
         self.loss_curve_ = [] if trained is None else trained.loss_curve
-        self.n_iter_, self.n_iter_start_ = (1, 0) if trained is None else (trained.n_iter, trained.n_iter_start)
+        self.n_iter_: int = 1 if trained is None else trained.n_iter
+        self.n_iter_start_: int = 0 if trained is None else trained.n_iter_start
         inner: Any = self.posterior_.network if isinstance(self.posterior_, Network) else None
         own = inner is not None and hasattr(inner, "head")
         self.n_hidden_ = 0 if inner is None or own else inner[-1].in_features
@@ -522,9 +528,9 @@ class InformationClusterer(Clusterer):
         """Logarithms of p(cluster|x) from the logits of states."""
         if len(self.membership_) == self.membership_.shape[1]:  # each state is a cluster
             logits: Array = state_logits - logsumexp(state_logits, axis=1, keepdims=True)
-            return logits[:, self.membership_.argmax(axis=0)]
+            return np.asarray(logits[:, self.membership_.argmax(axis=0)])
         p_zx = softmax(state_logits, axis=1) @ self.membership_
-        return np.log(p_zx.clip(np.finfo(np.float64).tiny))
+        return np.asarray(np.log(p_zx.clip(np.finfo(np.float64).tiny)))
 
     def _logits(self, samples: Any) -> Array:
         return self._merged(self._state_logits(self._points(samples)))
@@ -536,7 +542,7 @@ class InformationClusterer(Clusterer):
 
         def of_block(some: Any, rows: NDArray[np.int64]) -> Array:
             own = self.membership_.T[self.labels_[rows]] > 0.0
-            return np.where(own, self._state_logits(self._points(some)), -np.inf).argmax(axis=1)
+            return np.asarray(np.where(own, self._state_logits(self._points(some)), -np.inf).argmax(axis=1))
 
         return self._in_blocks(of_block, samples)
 
@@ -780,7 +786,8 @@ class InformationClusterer(Clusterer):
             raise ValueError(f"'membership_' must be of {self.n_states_} states in {self.n_clusters_} clusters")
         if self.frame_.basis.shape[-1] != self.n_dimensions_ or len(self.cluster_stability_) != self.n_clusters_:
             raise ValueError("'frame_' and 'cluster_stability_' must fit the dimensions and clusters")
-        reservoir, rows = getattr(self, "reservoir_", None), getattr(self, "reservoir_rows_", None)
+        reservoir: Any = getattr(self, "reservoir_", None)
+        rows: Any = getattr(self, "reservoir_rows_", None)
         if (reservoir is None) != (rows is None):
             raise ValueError("'reservoir_' and 'reservoir_rows_' belong together")
         if reservoir is not None and (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,7 +19,7 @@ from neuralbayes.data.sources import Images, ImageSource
 Rows = Images | ImageSource | ArrayLike
 """Inputs of estimators: rows of numbers, or images."""
 
-Samples = NDArray[Any] | sp.csr_array | ImageSource
+Samples: TypeAlias = NDArray[Any] | sp.csr_array | ImageSource
 """Checked inputs."""
 
 VECTORIZER = HasMethods(["fit", "transform", "get_feature_names_out", "state"])
