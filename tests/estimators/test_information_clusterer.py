@@ -93,7 +93,7 @@ def test_valleys_make_clusters():
 
 @pytest.mark.parametrize("draw", ["normal", "uniform"])
 def test_a_continuum_is_divided_into_segments_or_not_at_all(draw):
-    rows = getattr(np.random.RandomState(0), draw)(size=(600, 2))
+    rows = getattr(np.random.RandomState(0), draw)(size=(300, 2))
     fitted = fit(rows)
     assert fitted.verdict_ == "segments"
     assert fitted.n_clusters_ > 1
