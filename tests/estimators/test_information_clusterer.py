@@ -228,6 +228,7 @@ def test_columns_of_two_values_have_clusters():
         fitted = fit(rows.astype(float), n_clusters)
         assert fitted.n_clusters_ == 3
         assert adjusted_rand_score(y, fitted.labels_) > 0.9
+    assert fit(rows[:, :2].astype(float)).n_clusters_ <= 4  # there are four different rows
 
 
 def test_fewer_rows_than_columns_have_clusters():
