@@ -35,7 +35,6 @@ from sklearn.neighbors import NearestNeighbors
 
 import neuralbayes as nb
 from neuralbayes.clusters.accuracy import clustering_accuracy
-from neuralbayes.estimators.clusterer import tensor_of
 
 ROOT = Path(__file__).parents[1]
 N_CLUSTERS = 150

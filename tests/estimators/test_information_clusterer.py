@@ -1,241 +1,290 @@
-"""Clusters of images and rows that may touch."""
+"""Clusters of rows that may touch: tables, embeddings and pixels."""
 
+import subprocess
+import sys
 import warnings
 
 import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import clone
+from sklearn.datasets import load_wine, make_blobs
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import adjusted_rand_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch import nn
 
 import neuralbayes as nb
-from neuralbayes.clusters.merging import MARGIN
-from neuralbayes.data import toys
-from neuralbayes.data.sources import ArraySource
-from neuralbayes.networks.states import MergedStates
 
-QUICK = {"max_iter": 20, "n_hidden": 32, "random_state": 0}
+Y = np.repeat([0, 1, 2], [150, 100, 50])
+X = np.random.RandomState(0).standard_normal((300, 4)) * [6.0, 1.0, 1.0, 1.0]  # wide in every cluster
+X[:, 1:3] += np.array([[0.0, 0.0], [6.0, 0.0], [0.0, 6.0]])[Y]
+FEW_STEPS = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # they leave clusters empty
 
 
-@pytest.fixture(scope="module")
-def digits():
-    return nb.datasets.load("digits").train
+def fit(rows, n_clusters="auto", seed=0, **settings):
+    return nb.InformationClusterer(n_clusters, random_state=seed, **settings).fit(rows)
 
 
 @pytest.fixture(scope="module")
-def clusterer(digits):
-    return nb.InformationClusterer(10, max_iter=400, n_hidden=256, random_state=0).fit(digits.images)
+def clusterer():
+    return fit(X, 3)
 
 
-def convolution():
-    return nn.Sequential(nn.Conv2d(1, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2))
+@pytest.fixture(scope="module")
+def embedded():
+    """Four directions in 40 columns, and the clusterer that counted them."""
+    rows, y = make_blobs(400, n_features=40, centers=4, cluster_std=3.0, random_state=0)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    return fit(rows, max_iter=60, n_hidden=32, max_clusters=8), rows, y
 
 
-def test_digits_are_found(digits, clusterer):
-    test = nb.datasets.load("digits").test
-    assert nb.clustering_accuracy(clusterer.labels_, digits.labels) > 0.75
-    assert nb.clustering_accuracy(clusterer.predict(test.images), test.labels) > 0.7
+def test_clusters_of_unequal_size_are_found_across_a_wide_direction(clusterer):
+    assert adjusted_rand_score(Y, clusterer.labels_) > 0.95
+    assert_array_equal(np.bincount(clusterer.labels_) // 10 * 10, [150, 100, 50])  # the largest first
+    assert_allclose(clusterer.prior_, [0.5, 1 / 3, 1 / 6], atol=0.03)
+    assert ((clusterer.separation_ > 0.3) & (clusterer.separation_ < np.log(2))).all()
 
 
-def test_attributes_of_images_are_consistent(digits, clusterer):
-    p_zx = clusterer.predict_proba(digits.images)
+def test_attributes_of_a_table_are_consistent(clusterer):
+    p_zx = clusterer.predict_proba(X)
     assert_allclose(p_zx.sum(axis=1), 1.0)
     assert_allclose(clusterer.prior_, p_zx.mean(axis=0))
-    assert_array_equal(clusterer.labels_, p_zx.argmax(axis=1))
-    assert (np.diff(clusterer.prior_) <= 0).all()  # the largest first
-    assert clusterer.image_shape_ == [8, 8, 1]
-    assert clusterer.n_features_in_ == 64
-    assert clusterer.n_dimensions_ == 64
-    assert clusterer.n_iter_ == 400
-    assert clusterer.n_iter_start_ == 200
-    states, clusters = clusterer.loss_curve_[:10], clusterer.loss_curve_[10:]
-    assert states[-1] < max(states)
-    assert clusters[-1] == clusterer.objective_ < clusters[0]
-    assert ((clusterer.separation_ > 0) & (clusterer.separation_ < np.log(2))).all()
-    images = torch.from_numpy(digits.images[:5]).reshape(5, 1, 8, 8) / 255
-    assert_allclose(clusterer.module_(images).numpy(), clusterer.transform(digits.images[:5]), atol=1e-5)
+    assert_array_equal(p_zx.argmax(axis=1), clusterer.labels_)
+    assert_array_equal(clusterer.predict(X), clusterer.labels_)
+    assert clusterer.transform(X.astype(np.float32)).dtype == np.float32
+    assert_allclose(clusterer.module_(torch.from_numpy(X)).softmax(dim=1), p_zx, atol=1e-6)
+    assert (clusterer.kind_, clusterer.kind_reason_) == ("table", "4 columns")
+    assert clusterer.posterior_.kind == clusterer.posterior_kind_ == "quadratic"
+    assert clusterer.n_states_ == clusterer.n_clusters_ == 3
+    assert (clusterer.loss_curve_, clusterer.n_iter_, clusterer.image_shape_) == ([], 1, None)
+    assert not hasattr(clusterer, "selection_")
+    assert not hasattr(clusterer, "verdict_")
 
 
-def test_p_of_a_cluster_is_the_sum_over_its_states(digits, clusterer):
-    module = clusterer.module_
-    assert_array_equal(module.membership.sum(dim=1), torch.ones(clusterer.n_states_))
-    x = torch.from_numpy(digits.images[:7]).reshape(7, 1, 8, 8) / 255
-    states = module.network(module.normalize(x)).softmax(dim=1).numpy()
-    slow = [
-        [sum(p[s] for s in range(clusterer.n_states_) if module.membership[s, k]) for k in range(10)] for p in states
-    ]
-    assert_allclose(clusterer.predict_proba(digits.images[:7]), slow, atol=1e-6)
+def test_probabilities_say_how_far_clusters_overlap():
+    rows, y = make_blobs(1000, centers=[[0.0, 0.0], [3.0, 0.0]], random_state=1)
+    fitted = fit(rows, 2)
+    sure = fitted.predict_proba(rows).max(axis=1)
+    between = np.abs(rows[:, 0] - 1.5) < 0.3
+    assert sure[between].mean() < 0.8 < sure[~between].mean()
+    assert abs(sure.mean() - nb.clustering_accuracy(fitted.labels_, y)) < 0.03
 
 
-@pytest.mark.parametrize(
-    ("settings", "n_states", "n_iter_start"),
-    [
-        ({"n_clusters": 3}, 12, 10),
-        ({"n_clusters": 3, "max_iter": 5}, 12, 3),
-        ({"n_clusters": 3, "max_iter": 1}, 12, 1),
-        ({"n_clusters": 3, "n_states": 3}, 3, 20),
-        ({"n_clusters": 1}, 4, 20),
-        ({"n_clusters": "auto"}, 40, 10),
-    ],
-)
-def test_half_of_the_steps_train_the_states_if_there_is_something_to_merge(digits, settings, n_states, n_iter_start):
-    clusterer = nb.InformationClusterer(**QUICK | settings).fit(digits.images[:100])
-    assert clusterer.n_states_ == n_states
-    assert clusterer.n_iter_start_ == n_iter_start
-    assert clusterer.n_iter_ == settings.get("max_iter", 20)
-
-
-def test_the_picture_of_the_loss_tells_the_start_from_the_clusters(clusterer):
-    curves = nb.plot.CurvesDisplay.from_estimator(clusterer).curves
-    assert {name: (places[0], places[-1]) for name, (places, _) in curves.items()} == {
-        "start": (20, 200),
-        "clusters": (220, 400),
-    }
-    assert curves["clusters"][1][-1] == clusterer.objective_
-
-
-def test_merged_states_are_the_sum_over_members_and_have_its_gradient():
-    torch.manual_seed(0)
-    network = nn.Linear(4, 5).double()
-    membership = torch.eye(2)[[0, 1, 1, 0, 1]].double()
-    merged = MergedStates(network, membership)
-    x = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
-    p_zx = network(x).softmax(dim=1)
-    slow = [[sum(p[s] for s in range(5) if membership[s, k]).log().item() for k in range(2)] for p in p_zx]
-    assert_allclose(merged(x).detach(), slow, rtol=1e-12)
-    assert torch.autograd.gradcheck(merged, (x,))
-    far = MergedStates(nn.Identity(), torch.eye(2))(torch.tensor([[0.0, 500.0]]))  # exp(-500) is 0 in float32
-    assert torch.isfinite(far).all()
-
-
-def test_layers_that_are_frozen_stay_so(digits):
-    network = convolution()
-    network[0].requires_grad_(False)
-    before = network[0].weight.clone()
-    clusterer = nb.InformationClusterer(3, network=network, **QUICK).fit(digits.images[:100])
-    assert_array_equal(clusterer.module_.network.body[0].weight, before)
-    assert not any(parameter.requires_grad for parameter in clusterer.module_.parameters())
-
-
-def test_images_of_all_kinds_are_the_same_images(digits, clusterer):
-    expected = clusterer.predict_proba(digits.images[:20])
-    for images in (
-        digits.images[:20].reshape(20, 8, 8),
-        digits.images[:20].reshape(20, 1, 8, 8),
-        digits.images[:20] / np.float32(255),
-        ArraySource(digits.images[:20]),
-        nb.datasets.load("digits").train.images[:20],
-    ):
-        assert_allclose(clusterer.predict_proba(images), expected, atol=1e-12)
-
-
-@pytest.mark.parametrize("own", [False, True])
-def test_the_seed_alone_decides(digits, own):
-    """The result does not depend on the state of torch's generator, which stays unchanged."""
-    network = convolution() if own else "mlp"
+def test_the_seed_alone_decides():
     found = []
     for state, seed in ((1, 0), (2, 0), (1, 7)):
-        torch.manual_seed(state)
-        before = torch.get_rng_state()
-        clusterer = nb.InformationClusterer(5, network=network, **QUICK | {"random_state": seed}).fit(
-            digits.images[:100]
-        )
-        assert_array_equal(torch.get_rng_state(), before)
-        found.append(clusterer.predict_proba(digits.images[:100]))
+        np.random.seed(state)  # noqa: NPY002
+        found.append(fit(X, 6, seed=seed).predict_proba(X))
     assert_array_equal(found[0], found[1])
     assert np.abs(found[2] - found[0]).max() > 1e-3
 
 
-def test_a_network_of_ones_own_is_copied_and_trained(digits):
-    network = convolution()
-    before = {name: tensor.clone() for name, tensor in network.state_dict().items()}
-    clusterer = nb.InformationClusterer(5, network=network, **QUICK).fit(digits.images[:300])
-    for name, tensor in network.state_dict().items():
+def test_valleys_make_clusters():
+    fitted = fit(X)
+    assert (fitted.n_clusters_, fitted.verdict_) == (3, "clusters")
+    assert fitted.selection_.keys() == {"rows", "p_value"}
+    assert fitted.selection_["rows"][0] == 300
+    assert max(fitted.selection_["p_value"]) < 0.1
+    assert fitted.stability_ > 0.9
+    assert (fitted.cluster_stability_ > 0.9).all()
+    assert fit(X, max_clusters=2).n_clusters_ == 2
+
+
+@pytest.mark.parametrize("draw", ["normal", "uniform"])
+def test_a_continuum_is_divided_into_segments_or_not_at_all(draw):
+    rows = getattr(np.random.RandomState(0), draw)(size=(300, 2))
+    fitted = fit(rows)
+    assert fitted.verdict_ == "segments"
+    assert fitted.n_clusters_ > 1
+    assert fitted.selection_.keys() == {"n_clusters", "agreement", "silhouette"}
+    assert 0.0 <= fitted.stability_ < fit(X).stability_ <= 1.0
+    assert ((fitted.cluster_stability_ >= 0.0) & (fitted.cluster_stability_ <= 1.0)).all()
+
+
+def test_noise_in_many_dimensions_is_one_cluster():
+    rows = np.random.RandomState(0).normal(size=(300, 20))
+    fitted = fit(rows)
+    assert (fitted.n_clusters_, fitted.verdict_) == (1, "none")
+    assert max(fitted.selection_["agreement"]) < 0.3
+    assert_array_equal(fitted.predict_proba(rows), 1.0)
+
+
+def test_auto_counts_embeddings(embedded):
+    fitted, rows, y = embedded
+    assert fitted.kind_ == "embeddings"
+    assert fitted.kind_reason_ == "rows of one length"
+    assert fitted.posterior_.kind == "network"
+    assert (fitted.n_clusters_, fitted.verdict_) == (4, "clusters")
+    assert fitted.selection_.keys() == {"n_clusters", "agreement"}
+    assert adjusted_rand_score(y, fitted.labels_) > 0.95
+    assert fitted.stability_ > 0.9
+    assert fitted.n_iter_ == 60
+    assert len(fitted.loss_curve_) == 20
+    assert_array_equal(fitted.predict(rows), fitted.labels_)
+
+
+def test_pixels_get_a_network_if_there_are_many_clusters():
+    digits = nb.datasets.load("digits").train
+    rows, y = digits.images[:500].reshape(500, -1).astype(float), digits.labels[:500]
+    fitted = fit(rows, 10, max_iter=150, n_hidden=64)
+    assert fitted.kind_ == "pixels"
+    assert fitted.posterior_.kind == "network"
+    assert nb.clustering_accuracy(fitted.labels_, y) > 0.7
+    assert fit(rows, 3).posterior_.kind == "quadratic"
+
+
+@FEW_STEPS
+def test_a_network_of_ones_own_is_copied_and_trained(tmp_path):
+    def network():
+        return nn.Sequential(nn.Linear(4, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Linear(32, 16))
+
+    own = network()
+    own[0].requires_grad_(False)
+    before = {name: tensor.clone() for name, tensor in own.state_dict().items()}
+    state = torch.get_rng_state()
+    fitted = fit(X, 3, network=own)
+    assert_array_equal(torch.get_rng_state(), state)
+    for name, tensor in own.state_dict().items():
         assert_array_equal(tensor, before[name])
-    trained = clusterer.module_.network.body.state_dict()
-    assert not torch.equal(trained["0.weight"], before["0.weight"])
-    assert clusterer.predict_proba(digits.images[:9]).shape == (9, 5)
-    assert isinstance(clone(clusterer).network, nn.Sequential)
+    trained = fitted.posterior_.network.body.state_dict()
+    assert torch.equal(trained["0.weight"], before["0.weight"])  # frozen layers stay so
+    assert not torch.equal(trained["3.weight"], before["3.weight"])
+    assert not any(parameter.requires_grad for parameter in fitted.module_.parameters())
+    assert adjusted_rand_score(Y, fitted.labels_) > 0.8
+    fitted.save(tmp_path / "model")
+    assert_array_equal(nb.load(tmp_path / "model", network=network()).transform(X), fitted.transform(X))
 
 
-@pytest.mark.parametrize("own", [False, True])
-def test_a_clusterer_of_images_comes_back_from_its_folder(digits, tmp_path, own):
-    network = convolution() if own else "mlp"
-    clusterer = nb.InformationClusterer(4, network=network, **QUICK).fit(digits.images[:200])
-    clusterer.save(tmp_path / "model")
-    again = nb.load(tmp_path / "model", network=convolution() if own else None)
-    assert_array_equal(again.predict_proba(digits.images[:50]), clusterer.predict_proba(digits.images[:50]))
-    assert_array_equal(again.labels_, clusterer.labels_)
+def test_an_objective_of_ones_own_trains_a_network_on_a_table():
+    fitted = fit(X, 3, objective=nb.MIM(1.0), max_iter=200, n_hidden=32)
+    assert fitted.kind_ == "table"
+    assert fitted.posterior_.kind == "network"
+    assert adjusted_rand_score(Y, fitted.labels_) > 0.9
 
 
-def test_load_says_when_a_network_is_missing_or_too_many(digits, tmp_path):
-    nb.InformationClusterer(4, network=convolution(), **QUICK).fit(digits.images[:200]).save(tmp_path / "own")
-    with pytest.raises(ValueError, match="`network` must be the architecture that it was fitted with, got None"):
-        nb.load(tmp_path / "own")
-    with pytest.raises(ValueError, match="does not fit its weights"):
-        nb.load(tmp_path / "own", network=nn.Conv2d(1, 3, 3))
-    nb.InformationClusterer(4, **QUICK).fit(digits.images[:200]).save(tmp_path / "mlp")
-    with pytest.raises(ValueError, match=r"`network` must be None.*got Sequential"):
-        nb.load(tmp_path / "mlp", network=convolution())
+def test_a_table_needs_no_torch(tmp_path):
+    code = f"""
+import sys, numpy as np, neuralbayes as nb
+X = np.random.RandomState(0).normal(size=(60, 3)) + 9.0 * (np.arange(60) % 2)[:, None]
+fitted = nb.InformationClusterer(random_state=0).fit(X)
+fitted.save({str(tmp_path / "model")!r})
+loaded = nb.load({str(tmp_path / "model")!r})
+assert (loaded.predict(X, reject=0.05) >= -1).all() and loaded.n_clusters_ == 2
+loaded.update(X)
+assert "torch" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_auto_takes_the_smallest_number_that_is_nearly_the_best_for_images(digits):
-    clusterer = nb.InformationClusterer("auto", max_clusters=12, max_iter=60, n_hidden=32, random_state=0).fit(
-        digits.images
-    )
-    information = np.array(clusterer.selection_["information"])
-    assert clusterer.selection_["n_clusters"] == list(range(2, 13))
-    nearly = information >= information.max() - MARGIN * abs(information.max())
-    assert clusterer.n_clusters_ == np.flatnonzero(nearly)[0] + 2
+def test_cuts_are_nested_and_that_into_the_clusters_is_the_labels():
+    fitted = fit(X, 8)
+    assert fitted.hierarchy_.shape == (7, 4)
+    assert_array_equal(fitted.cut(8), fitted.labels_)
+    assert (fitted.cut(1) == 0).all()
+    for k in range(2, 9):
+        finer, coarser = fitted.cut(k), fitted.cut(k - 1)
+        assert len({*zip(finer.tolist(), coarser.tolist(), strict=True)}) == len(np.unique(finer)) <= k
+        if k != 8:  # labels_ are in the order of p(z)
+            assert (np.diff(np.bincount(finer, minlength=k)) <= 0).all()
+    for k in (0, 9, 2.5, True, "3"):
+        with pytest.raises(ValueError, match="`k`"):
+            fitted.cut(k)
 
 
-def test_auto_takes_the_number_at_the_largest_drop_for_states_of_rows(digits):
-    clusterer = nb.InformationClusterer(
-        "auto", start="states", max_clusters=12, max_iter=60, n_hidden=32, random_state=0
-    ).fit(digits.images.reshape(len(digits.images), -1))
-    jumps = clusterer.selection_["jump"]
-    assert clusterer.selection_["n_clusters"] == list(range(2, 13))
-    assert clusterer.n_clusters_ == clusterer.selection_["n_clusters"][int(np.argmax(jumps))]
-    ratios = clusterer.selection_["ratio"]
-    assert_allclose(jumps[:-1], np.array(ratios[1:]) / ratios[:-1])
+def test_repeated_rows_do_not_make_clusters_depend_on_the_seed():
+    rows, y = load_wine(return_X_y=True)
+    twice = np.concatenate([rows, rows[np.random.RandomState(0).randint(len(rows), size=89)]])  # a third
+    found = [fit(twice, 3, seed=seed).labels_ for seed in range(3)]
+    assert min(adjusted_rand_score(found[0], other) for other in found[1:]) > 0.9
+    assert adjusted_rand_score(y, found[0][: len(y)]) > 0.8
 
 
-def test_rows_that_touch_get_clusters():
-    X, y = toys.make_blobs(600, random_state=0)
+def test_one_row_that_is_repeated_very_often_is_a_cluster_and_hides_no_other():
+    rows = np.concatenate([X, np.repeat(X[:1], 150, axis=0)])
+    for seed in range(2):
+        assert adjusted_rand_score(np.append(Y, np.full(150, 3)), fit(rows, seed=seed).labels_) > 0.95
+
+
+def test_constant_columns_change_nothing(clusterer):
+    wider = np.column_stack([X, np.full(300, 7.0), np.zeros(300)])
+    assert_allclose(fit(wider, 3).predict_proba(wider), clusterer.predict_proba(X), atol=1e-9)
+
+
+@pytest.mark.parametrize("n_clusters", [4, "auto"])
+def test_a_number_that_stands_for_missing_ones_does_not_hide_the_clusters(n_clusters):
+    rows, y = make_blobs(300, n_features=4, centers=4, random_state=1)
+    missing = np.random.RandomState(0).uniform(size=300) < 0.1
+    rows[:, 3] = np.where(missing, -999.0, np.random.RandomState(1).normal(size=300))
+    fitted = fit(rows, n_clusters)
+    assert fitted.n_clusters_ == 4
+    assert adjusted_rand_score(y, fitted.labels_) > 0.9
+
+
+def test_columns_of_two_values_have_clusters():
+    y = np.arange(600) % 3
+    rows = np.random.RandomState(0).uniform(size=(600, 12)) < np.where(np.arange(12) // 4 == y[:, None], 0.9, 0.1)
+    for n_clusters in (3, "auto"):
+        fitted = fit(rows.astype(float), n_clusters)
+        assert fitted.n_clusters_ == 3
+        assert adjusted_rand_score(y, fitted.labels_) > 0.9
+    assert fit(rows[:, :2].astype(float)).n_clusters_ <= 4  # there are four different rows
+
+
+def test_fewer_rows_than_columns_have_clusters():
+    rows, y = np.random.RandomState(0).standard_normal((45, 80)), np.repeat([0, 1, 2], 15)
+    rows[y == 1, :20] += 3.0
+    rows[y == 2, 20:40] += 3.0
+    for n_clusters in (3, "auto"):
+        assert adjusted_rand_score(y, fit(rows, n_clusters).labels_) > 0.9
+
+
+def test_a_number_of_clusters_that_cannot_be_filled_is_said():
+    rows, y = np.repeat([[0.0, 7.0], [1.0, 7.0], [5.0, 7.0]], 20, axis=0), np.repeat([0, 1, 2], 20)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        clusterer = nb.InformationClusterer(3, max_iter=60, n_hidden=64, random_state=0).fit(X)
-    assert nb.clustering_accuracy(clusterer.labels_, y) == 1.0
-    assert clusterer.image_shape_ is None
-    assert clusterer.transform(X.astype(np.float32)).dtype == np.float32
+        assert adjusted_rand_score(y, fit(rows, 3).labels_) == 1.0
+        assert fit(rows[:, :1], 2).n_clusters_ == 2
+    with pytest.warns(ConvergenceWarning, match="`n_clusters` is 5, but the samples fill only 3"):
+        fitted = fit(rows, 5)
+    assert fitted.n_clusters_ == 5
+    assert len(np.unique(fitted.labels_)) == 3
 
 
-def test_fewer_samples_are_trained_on_and_all_are_labelled(digits):
-    clusterer = nb.InformationClusterer(3, max_samples=60, **QUICK).fit(digits.images[:200])
-    assert clusterer.labels_.shape == (200,)
+@pytest.mark.parametrize("n_clusters", [1, 2, 5, "auto"])
+def test_a_handful_of_rows(n_clusters):
+    fitted = fit(X[:5], n_clusters)
+    assert fitted.predict_proba(X[:5]).shape == (5, fitted.n_clusters_)
+    assert np.isfinite(fitted.separation_).all()
 
 
-@pytest.mark.parametrize("n_clusters", [1, 2, 4])
-def test_a_handful_of_images(digits, n_clusters):
-    clusterer = nb.InformationClusterer(n_clusters, **QUICK).fit(digits.images[:4])
-    assert clusterer.predict_proba(digits.images[:4]).shape == (4, n_clusters)
-    assert np.isfinite(clusterer.separation_).all()
+@pytest.mark.parametrize(
+    ("settings", "rows", "words"),
+    [
+        ({"n_states": 8}, X, "`n_states`"),
+        ({"network": "mlp"}, X, "'network'"),
+        ({"n_clusters": 6}, X[:5], "n_samples=5 should be >= 6"),
+        ({}, np.ones((9, 3)), "2 distinct samples"),
+    ],
+)
+def test_bad_settings_and_rows_are_named(settings, rows, words):
+    with pytest.raises(ValueError, match=words):
+        nb.InformationClusterer(**settings).fit(rows)
 
 
-def test_bad_images_and_settings_are_named(digits, clusterer):
-    images = digits.images[:50]
-    for settings, data, message in (
-        ({"standardize": True}, images, "`standardize` is for rows, and must be False here, got True"),
-        ({"n_clusters": 6, "n_states": 5}, images, "`n_states` must be at least 6, the number of clusters, got 5"),
-        ({"n_clusters": 60}, images, "n_samples=50 should be >= 60"),
-        ({"n_clusters": 1}, images[:1], "n_samples=1 should be >= 2"),
-        ({}, np.full((5, 8, 8), 7, np.uint8), "X must .* 2 distinct samples, got 1"),
-        ({"network": "cnn"}, images, "network"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            nb.InformationClusterer(**settings).fit(data)
-    with pytest.raises(ValueError, match="X must be images, as in fit, got rows"):
-        clusterer.predict(np.zeros((3, 64)))
-    with pytest.raises(ValueError, match=r"X must be images of shape \(8, 8, 1\), as in fit, got \(9, 9, 1\)"):
-        clusterer.predict(np.zeros((3, 9, 9), np.uint8))
+CLASSIFIER = "the check takes whatever has predict_proba for a classifier, and asks it for classifier_tags"
+RANDOM = "k-means starts from rows drawn at random"
+FAIL = {
+    "check_estimator_sparse_array": CLASSIFIER,
+    "check_estimator_sparse_matrix": CLASSIFIER,
+    "check_sample_weight_equivalence_on_dense_data": RANDOM,
+    "check_sample_weight_equivalence_on_sparse_data": RANDOM,
+}
+
+
+@FEW_STEPS
+@parametrize_with_checks(
+    [nb.InformationClusterer(2, max_iter=4, n_components=2)], expected_failed_checks=lambda _: FAIL
+)
+def test_scikit_learn(estimator, check):
+    check(estimator)

@@ -14,6 +14,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import neuralbayes as nb
 from neuralbayes.data import toys
@@ -182,7 +183,7 @@ def test_attributes_are_consistent():
     assert_array_equal(labeler.labels_, p_zx.argmax(axis=1))
     logits = torch.from_numpy(labeler.transform(X))
     assert_allclose(torch.softmax(logits, dim=1).numpy(), p_zx)
-    assert_allclose(labeler.score(X), LOG_2 - float(nb.dml_loss(logits)), atol=1e-12)
+    assert_allclose(labeler.score(X), LOG_2 - float(nb.DML()(logits)), atol=1e-12)
     assert_allclose(labeler.module_(torch.from_numpy(X)).numpy(), labeler.transform(X))
     assert labeler.loss_curve_[-1] == min(labeler.loss_curve_)
     assert 0 < labeler.n_iter_ <= 60
@@ -265,3 +266,11 @@ def test_few_rows_are_labelled_somehow(n_rows):
 
 def test_auto_on_a_single_distinct_row_is_one_state():
     assert nb.ManifoldLabeler("auto").fit(np.ones((20, 3))).n_clusters_ == 1
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@parametrize_with_checks(
+    [nb.ManifoldLabeler(n_init=2), nb.ManifoldLabeler("auto", max_clusters=2, n_init=1, max_iter=30)]
+)
+def test_scikit_learn(estimator, check):
+    check(estimator)

@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import neuralbayes as nb
 from neuralbayes.bayes import mutual_information
@@ -243,3 +244,9 @@ def test_batches_are_even_and_no_smaller_than_asked_for(n, batch_size):
     size = even_batches(n, batch_size)
     assert min(n, batch_size) <= size <= n
     assert size < 2 * batch_size
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@parametrize_with_checks([nb.MIMEncoder(max_epochs=4), nb.MIMEncoder((32,), standardize=False, beta=0.0, max_epochs=2)])
+def test_scikit_learn(estimator, check):
+    check(estimator)

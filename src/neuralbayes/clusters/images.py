@@ -162,6 +162,10 @@ def fit_images(
     hints = hints.of(chosen)
     least = least_number(hints, n_clusters)
     n_states = n_states or default_states(n_clusters or max(10, least), n_samples)
+    if n_states < max(least, n_clusters or 1):
+        raise ValueError(
+            f"`n_states` must be at least {max(least, n_clusters or 1)}, the number of clusters, got {n_states}"
+        )
     data = _prepare(read, chosen, body, n_neighbors, standardize, hints, rng, verbose)
     merges = n_clusters not in (1, n_states) or (hints.constrain and n_clusters != 1)
     steps = default_steps(n_samples) if max_iter is None else max_iter
@@ -186,7 +190,7 @@ def fit_images(
     joint = data.joint(network, p_zx, hints)
     of_classes = hints.masses(p_zx)
     merging, by_information = merge_for(joint, n_clusters, data.versions is not None, state_kinds(of_classes))
-    found = n_clusters
+    found: int | None = n_clusters
     selection: dict[str, list[float]] = {}
     if found is None:
         found, selection = choose_number(merging, max_clusters, by_information)

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from numbers import Integral
+from numbers import Integral, Real
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +18,9 @@ from sklearn.linear_model import LogisticRegression
 
 Labels = NDArray[np.int64]
 Array = NDArray[np.floating]
+
+MISSING = ("None", "nan", "NaN", "<NA>", "")
+"""Texts of the cells that say nothing: None, NaN, and the missing value of pandas."""
 
 UNKNOWN = -1
 """Class of rows whose class is unknown."""
@@ -195,7 +198,7 @@ def _apart(cost: Array, pairs: Labels) -> Labels:
 
 
 def class_numbers(known: ArrayLike, n_rows: int) -> tuple[Labels, list[str]]:
-    """Number the known classes in the order of their names; numbers are kept as they are, without names.
+    """Number the known classes in the order of their names; whole numbers are kept as they are, without names.
 
     Examples
     --------
@@ -208,12 +211,12 @@ def class_numbers(known: ArrayLike, n_rows: int) -> tuple[Labels, list[str]]:
     numeric = np.asarray(known)
     if array.shape != (n_rows,) or numeric.dtype.kind in "iu":
         return numeric, []
-    missing = np.array([cell is None or cell != cell or cell == "" for cell in array.tolist()])
-    if numeric.dtype.kind == "f" and (numeric[~missing] == numeric[~missing].round()).all():
-        return np.where(missing, UNKNOWN, np.nan_to_num(numeric)).astype(np.int64), []
-    words = np.array([str(cell) for cell in array[~missing].tolist()])
-    names, numbers = np.unique(words, return_inverse=True)
-    result = np.full(n_rows, UNKNOWN)
+    missing = np.array([str(cell) in MISSING for cell in array.tolist()])
+    cells, result = array[~missing].tolist(), np.full(n_rows, UNKNOWN)
+    if all(isinstance(cell, Real) and not isinstance(cell, bool) and float(cell).is_integer() for cell in cells):
+        result[~missing] = [int(cell) for cell in cells]
+        return result, []
+    names, numbers = np.unique([str(cell) for cell in cells], return_inverse=True)
     result[~missing] = numbers
     return result, names.tolist()
 
@@ -286,7 +289,7 @@ def _checked_known(known: ArrayLike | None, n_rows: int) -> Labels:
     array = np.asarray(known)
     if array.shape != (n_rows,) or array.dtype.kind not in "iu":
         raise ValueError(
-            f"`known` must be integers of shape ({n_rows},), with -1 for rows of unknown class, got shape "
+            f"`known` must be names or integers of shape ({n_rows},), with None or -1 for unknown classes, got shape "
             f"{array.shape} and dtype {array.dtype}"
         )
     if array.min() < UNKNOWN:

@@ -335,5 +335,6 @@ def check_linkage(linkage: Array) -> None:
     """Raise an error unless each cluster is created before it is merged, once, and heights never decrease."""
     if linkage.ndim != 2 or linkage.shape[1] != 4 or not np.isfinite(linkage).all():
         raise ValueError(f"`linkage` must be finite, of shape (n_states - 1, 4), got shape {linkage.shape}")
-    if len(linkage) and not (is_valid_linkage(linkage) and is_monotonic(linkage)):
+    once = np.sort(linkage[:, :2], axis=None) == np.arange(2 * len(linkage))  # SciPy does not look at a single merge
+    if len(linkage) and not (once.all() and is_valid_linkage(linkage) and is_monotonic(linkage)):
         raise ValueError("`linkage` must merge each cluster once, after it was made, and heights must not decrease")

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.optimize import linear_sum_assignment
 from scipy.special import betainc
@@ -82,6 +82,9 @@ MIDDLES, HALF_WIDTHS = MIDDLES[_inside], HALF_WIDTHS[_inside]
 
 REPEATABLE = 0.3
 """Agreement of two halves below which a division is not repeatable at all."""
+
+EQUAL = 1e-3
+"""Difference of agreements that counts as none. Halves agree as much about clusters as about the same ones joined."""
 
 STRUCTURE = 0.8
 """Agreement of two halves that at most 3 % of samples without structure exceed, at their best number of clusters."""
@@ -415,7 +418,18 @@ def choose_segments(
         few = rng.permutation(n_rows)[:SILHOUETTE_ROWS]
         selection["silhouette"] = [_silhouette(points[few], k, rng) for k in tried]
         score = np.array(agreements) * np.array(selection["silhouette"])
-    return int(numbers[int(np.argmax(score))]), selection
+    return largest_of_best(numbers, score), selection
+
+
+def largest_of_best(tried: Sequence[float], score: ArrayLike) -> int:
+    """The number of clusters with the best score, the largest of those that are equally good.
+
+    Examples
+    --------
+    >>> largest_of_best([2, 3, 4, 6], [0.3, 1.0, 1.0, 0.8])
+    4
+    """
+    return int(max(np.asarray(tried)[np.asarray(score) > np.max(score) - EQUAL]))
 
 
 def _silhouette(points: Array, n_clusters: int, rng: np.random.RandomState) -> float:

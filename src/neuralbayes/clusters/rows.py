@@ -300,15 +300,15 @@ def choose_number(
     seen = thinned(space, hints)
     few = seen.of(np.random.RandomState(0).permutation(len(seen.points))[: HALVED_ROWS[kind]])
     n_rows = len(few.points)
+    most = min(max_clusters, n_rows // 10, len(np.unique(few.points, axis=0)))
     if kind == "table":
         n_valleys, selection = count_valleys(seen, max_clusters)
         if n_valleys > 1:
             return n_valleys, "clusters", selection
-        tried = range(2, min(MOST_SEGMENTS, max_clusters, n_rows // 10) + 1)
+        tried = range(2, min(MOST_SEGMENTS, most) + 1)
         chosen, selection = choose_segments(_divide(few, kind, rng), n_rows, tried, rng, points=few.points)
         return chosen, "segments" if chosen > 1 else "none", selection
     divide = _divide(few, kind, rng)
-    most = min(max_clusters, n_rows // 10)
     coarse = [k for k in (2, 3, 4, 6, 8, 11, 15, 20, 28, 40, 56, 80, 110, 150, 200) if k <= most]
     chosen, selection = choose_segments(divide, n_rows, coarse, rng)
     if chosen == 1:

@@ -109,8 +109,8 @@ class Frame:
     @classmethod
     def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> Self:
         """Restore a frame; raises a ValueError if the arrays do not fit together."""
-        own: dict[str, Any] = {**arrays, "unit": bool(arrays["unit"])}
-        return cls(**own)
+        parts: dict[str, Any] = {**arrays, "unit": bool(arrays["unit"])}
+        return cls(**parts)
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,7 @@ from neuralbayes.clusters.known import Hints, class_numbers, least_number, make_
 from neuralbayes.clusters.merging import check_linkage, cut
 from neuralbayes.clusters.posterior import Network, Posterior, Quadratic
 from neuralbayes.clusters.reduction import fit_reduction
-from neuralbayes.clusters.rows import TABLE_ROWS, RowFit, fit_rows, kind_of, updated_stability
+from neuralbayes.clusters.rows import TABLE_ROWS, Kind, RowFit, fit_rows, kind_of, updated_stability
 from neuralbayes.clusters.space import Frame, rounding_variance
 from neuralbayes.clusters.typicality import Typicality
 from neuralbayes.clusters.update import MAX_RESERVOIR, find_new_groups, mixed_reservoir, update_clusters
@@ -375,12 +375,10 @@ class InformationClusterer(Clusterer):
         self.typicality_ = self._measured(self._typical_rows(read(samples, ordinary)), rng)
         self._keep_reservoir(samples, fitted, weight, rng)
         if (n_found := len(np.unique(self.labels_))) < self.n_clusters_:
-            reason = "many samples are equal, or too similar"
-            if self.posterior_kind_ == "network":
-                reason += f", or n_iter_={self.n_iter_} steps are too few"
+            trained = f", or train for more than {self.n_iter_} steps" if self.posterior_kind_ == "network" else ""
             warnings.warn(
-                f"`n_clusters` is {self.n_clusters_}, but only {n_found} clusters have samples: {reason}. Ask for "
-                f"n_clusters={n_found} or fewer",
+                f"`n_clusters` is {self.n_clusters_}, but the samples fill only {n_found}: many are equal, or too "
+                f"similar. Ask for at most {n_found}{trained}",
                 ConvergenceWarning,
                 stacklevel=3,
             )
@@ -442,15 +440,14 @@ class InformationClusterer(Clusterer):
         nothing = np.zeros(self.n_components_ or n_columns)
         dense = Frame(nothing, nothing, nothing - np.inf, nothing + np.inf, reduction, unit)
         few = np.sort(rng.permutation(fitted)[:TABLE_ROWS])
-        kind, reason = kind_of(dense.features(read(samples, few)), self.metric)
+        kind, self.kind_reason_ = kind_of(dense.features(read(samples, few)), self.metric)
         if hasattr(self, "vectorizer_"):
-            kind, reason = "table", "a data frame"
-        self.kind_: Any = kind
-        self.kind_reason_ = reason
-        only_table = self.kind_ == "table" and self.network is None and self.objective is None
+            kind, self.kind_reason_ = "table", "a data frame"
+        self.kind_: Kind | Literal["images"] = kind
+        only_table = kind == "table" and self.network is None and self.objective is None
         chosen = hints.draw(len(fitted), min(self.max_samples, TABLE_ROWS) if only_table else self.max_samples, rng)
         rows = dense.features(read(samples, fitted[chosen]))
-        if self.kind_ == "embeddings" and not unit:
+        if kind == "embeddings" and not unit:
             unit, rows = True, rows / np.linalg.norm(rows, axis=1, keepdims=True).clip(1e-300)
         found = fit_rows(
             rows,
@@ -470,7 +467,7 @@ class InformationClusterer(Clusterer):
         )
         self.frame_ = found.frame.after(reduction, unit)
         self.posterior_: Posterior = found.posterior
-        self.stability_ = found.stability
+        self.stability_: float = found.stability
         self.cluster_stability_ = found.cluster_stability
         if found.verdict is not None:
             self.verdict_ = found.verdict
@@ -519,7 +516,8 @@ class InformationClusterer(Clusterer):
     def _keep_training(self, found: Any) -> None:
         trained = found.trained
         self.loss_curve_ = [] if trained is None else trained.loss_curve
-        self.n_iter_, self.n_iter_start_ = (1, 0) if trained is None else (trained.n_iter, trained.n_iter_start)
+        self.n_iter_: int = 1 if trained is None else trained.n_iter
+        self.n_iter_start_: int = 0 if trained is None else trained.n_iter_start
         inner: Any = self.posterior_.network if isinstance(self.posterior_, Network) else None
         own = inner is not None and hasattr(inner, "head")
         self.n_hidden_ = 0 if inner is None or own else inner[-1].in_features
@@ -539,7 +537,7 @@ class InformationClusterer(Clusterer):
         """Logarithms of p(cluster|x) from the logits of states."""
         if len(self.membership_) == self.membership_.shape[1]:  # each state is a cluster
             logits: Array = state_logits - logsumexp(state_logits, axis=1, keepdims=True)
-            return logits[:, self.membership_.argmax(axis=0)]
+            return np.asarray(logits[:, self.membership_.argmax(axis=0)])
         p_zx = softmax(state_logits, axis=1) @ self.membership_
         return np.asarray(np.log(p_zx.clip(np.finfo(np.float64).tiny)))
 

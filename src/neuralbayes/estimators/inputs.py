@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,8 +19,8 @@ from neuralbayes.data.sources import Images, ImageSource
 Rows = Images | ImageSource | ArrayLike
 """Inputs of estimators: rows of numbers, or images."""
 
-Samples = Any
-"""Checked inputs: an array, a sparse matrix or an ImageSource."""
+Samples: TypeAlias = NDArray[Any] | sp.csr_array | ImageSource
+"""Checked inputs."""
 
 VECTORIZER = HasMethods(["fit", "transform", "get_feature_names_out", "state"])
 """Constraint of the parameter `vectorizer`: a :class:`neuralbayes.TableVectorizer`, which is imported when needed."""

@@ -151,7 +151,11 @@ class SavedEstimator(BaseEstimator):  # type: ignore[misc]
                     f"{name!r} is {'missing' if name in checks else f'not a fitted attribute of {cls.__name__}'}"
                 )
             value = attributes[name]
-            if not checks[name](value) or (isinstance(value, np.ndarray) and not _finite(value)):
+            if isinstance(value, np.ndarray) and value.dtype.kind == "f" and (bad := int((~np.isfinite(value)).sum())):
+                raise ValueError(
+                    f"{name!r} must be finite, got {bad} value{'s' * (bad > 1)} that {'are' if bad > 1 else 'is'} not"
+                )
+            if not checks[name](value):
                 raise ValueError(f"{name!r} has an invalid value")
             setattr(estimator, name, attributes[name])
         for name, own in of_parts.items():
@@ -176,10 +180,6 @@ def filled(
         module = make(network)
     fill(module, state)
     return module
-
-
-def _finite(array: NDArray[Any]) -> bool:
-    return array.dtype.kind != "f" or bool(np.isfinite(array).all())
 
 
 def _taken(arrays: dict[str, NDArray[Any]], name: str) -> dict[str, NDArray[Any]]:

@@ -1,0 +1,258 @@
+"""Rows of all kinds: memory-mapped, of half precision, sparse, of unit length, data frames, and features."""
+
+import tracemalloc
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import torch
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.metrics import adjusted_rand_score
+
+import neuralbayes as nb
+
+LABELS = np.repeat([0, 1, 2], 60)
+FEW_STEPS = {"max_iter": 30, "n_hidden": 32}
+
+
+def fit(rows, n_clusters=3, *, features=None, **settings):
+    return nb.InformationClusterer(n_clusters, random_state=0, **settings).fit(rows, features=features)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.RandomState(0)
+    return 4.0 * np.eye(3, 8)[LABELS] + 0.3 * rng.standard_normal((180, 8)) + 1.0
+
+
+@pytest.fixture(scope="module")
+def of_rows(rows):
+    return fit(rows)
+
+
+@pytest.fixture(scope="module")
+def words():
+    """Sparse rows of 300 columns; each cluster uses 40 of them."""
+    rng = np.random.RandomState(0)
+    dense = rng.poisson(0.03, (180, 300)).astype(float)
+    for k in range(3):
+        dense[k * 60 : (k + 1) * 60, 40 * k : 40 * k + 40] += rng.poisson(0.5, (60, 40))
+    return sp.csr_array(dense)
+
+
+@pytest.fixture(scope="module")
+def of_words(words):
+    return fit(words, n_components=20)
+
+
+def mapped(path, array):
+    np.save(path, array)
+    return np.load(path, mmap_mode="r")
+
+
+def test_half_precision_gives_the_clusters_of_what_it_was_rounded_to(rows, tmp_path):
+    half = mapped(tmp_path / "rows.npy", rows.astype(np.float16))
+    single = half.astype(np.float32)
+    fitted, of_single = fit(half), fit(single)
+    assert_array_equal(fitted.labels_, of_single.labels_)
+    assert_array_equal(fitted.labels_, fitted.predict(half))
+    assert fitted.predict_proba(half).dtype == np.float32
+    assert_allclose(fitted.predict_proba(half), of_single.predict_proba(single), atol=1e-6)
+    assert_allclose(fitted.typicality(half), of_single.typicality(single))
+    for dtype in (torch.float16, torch.bfloat16):
+        assert adjusted_rand_score(LABELS, fit(torch.from_numpy(rows).to(dtype)).labels_) == 1.0
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("estimator", [nb.ManifoldLabeler(3, random_state=0), nb.MIMEncoder((16,), max_epochs=2)])
+def test_other_estimators_take_half_precision(rows, estimator):
+    p_zx = estimator.fit(rows.astype(np.float16)).predict_proba(rows.astype(np.float16))
+    assert p_zx.dtype == np.float32
+    assert_allclose(p_zx.sum(axis=1), 1.0, rtol=1e-5)
+
+
+def test_a_mapped_file_is_not_copied(tmp_path):
+    rng = np.random.RandomState(0)
+    big = mapped(tmp_path / "rows.npy", rng.standard_normal((160_000, 64)).astype(np.float16))  # 20 MB
+    clusterer = fit(big[:2000], 2, max_samples=500, **FEW_STEPS)
+    tracemalloc.start()
+    clusterer.predict(big)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < big.nbytes / 3
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_number_that_is_none_is_found_in_every_block(dtype, value):
+    X = np.zeros((3000, 100), dtype)
+    X[2999, 99] = value
+    with pytest.raises(ValueError, match="NaN" if np.isnan(value) else "infinity"):
+        fit(X)
+
+
+def test_the_largest_half_precision_numbers_are_finite():
+    X = np.full((40, 2), 65504, np.float16)
+    X[::2] *= -1
+    assert fit(X, 2).n_clusters_ == 2
+
+
+def test_many_rows_are_labelled_by_a_sample(rows):
+    many = np.tile(rows, (10, 1)) + 0.01 * np.random.RandomState(0).standard_normal((1800, 8))
+    assert adjusted_rand_score(np.tile(LABELS, 10), fit(many, max_samples=200).labels_) == 1.0
+
+
+def test_lengths_do_not_matter_to_the_cosine(rows, tmp_path):
+    lengths = np.random.RandomState(1).uniform(0.1, 10.0, (180, 1))
+    plain = fit(rows, metric="cosine", **FEW_STEPS)
+    assert (plain.kind_, plain.kind_reason_) == ("embeddings", "metric='cosine'")
+    assert adjusted_rand_score(LABELS, plain.labels_) == 1.0
+    assert_array_equal(plain.labels_, fit(lengths * rows, metric="cosine", **FEW_STEPS).labels_)
+    assert_allclose(plain.predict_proba(lengths * rows), plain.predict_proba(rows), atol=1e-5)
+    new = rows + 0.01
+    assert_allclose(plain.typicality(lengths * new), plain.typicality(new))
+    plain.set_params(metric="euclidean")  # for the next fit
+    plain.save(tmp_path / "model")
+    again = nb.load(tmp_path / "model")
+    assert_array_equal(again.predict_proba(7.0 * rows), plain.predict_proba(7.0 * rows))
+    assert_allclose(again.module_(torch.from_numpy(7.0 * rows)).numpy(), plain.transform(rows), atol=1e-5)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+def test_a_row_without_a_direction_is_named(rows, make):
+    with_zeros = rows.copy()
+    with_zeros[[17, 30]] = 0.0
+    with pytest.raises(ValueError, match="metric='cosine', got row 17"):
+        fit(make(with_zeros), metric="cosine")
+    fitted = fit(rows, metric="cosine", **FEW_STEPS)
+    for method in (fitted.predict, fitted.typicality, fitted.predict_proba):
+        with pytest.raises(ValueError, match="got row 17"):
+            method(make(with_zeros))
+
+
+@pytest.mark.parametrize("kind", [sp.csr_array, sp.csc_matrix, sp.coo_array])
+def test_few_sparse_columns_give_what_dense_rows_give(rows, of_rows, kind):
+    fitted = fit(kind(rows))
+    assert fitted.n_components_ == 0
+    assert_array_equal(fitted.predict_proba(kind(rows)), of_rows.predict_proba(rows))
+    assert_array_equal(of_rows.predict(kind(rows)), of_rows.labels_)
+
+
+def test_many_sparse_columns_are_reduced(words, of_words, tmp_path):
+    dense = words.toarray()
+    assert (of_words.n_components_, of_words.n_features_in_) == (20, 300)
+    assert adjusted_rand_score(LABELS, of_words.labels_) > 0.9
+    for form in (words, dense):
+        assert_array_equal(of_words.predict(form), of_words.labels_)
+    assert_allclose(of_words.typicality(words), of_words.typicality(dense))
+    assert_allclose(of_words.module_(torch.from_numpy(dense)).numpy(), of_words.transform(words), atol=1e-6)
+    of_words.save(tmp_path / "model")
+    assert_array_equal(nb.load(tmp_path / "model").predict_proba(words), of_words.predict_proba(words))
+
+
+def test_sparse_rows_are_never_made_dense_as_a_whole(words):
+    wide = sp.hstack([sp.vstack([words] * 30, format="csr"), sp.csr_array((5400, 9700))], format="csr")
+    tracemalloc.start()
+    fit(wide, n_components=20).predict(wide)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * wide.shape[0] * wide.shape[1] / 4
+
+
+def test_words_of_different_lengths_under_the_cosine(words):
+    fitted = fit(words, n_components=20, metric="cosine", max_iter=100, n_hidden=32)
+    longer = sp.diags_array(np.random.RandomState(0).uniform(0.5, 50.0, 180)) @ words
+    assert_allclose(fitted.predict_proba(longer), fitted.predict_proba(words), atol=1e-5)
+    assert adjusted_rand_score(LABELS, fitted.labels_) > 0.9
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # few steps leave clusters empty
+def test_sparse_rows_reach_a_network_of_ones_own_reduced(words, tmp_path):
+    fitted = fit(words, network=torch.nn.Linear(20, 8), n_components=20, max_iter=20)
+    fitted.save(tmp_path / "model")
+    again = nb.load(tmp_path / "model", network=torch.nn.Linear(20, 8))
+    assert_array_equal(again.predict_proba(words), fitted.predict_proba(words))
+
+
+def test_bad_sparse_rows_are_refused(words):
+    broken = words.copy()
+    broken.data[5] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        fit(broken)
+    with pytest.raises(ValueError, match=r"X must .* 2 distinct samples, got 1"):
+        fit(sp.csr_array((5, 300)), 1)
+    with pytest.raises(TypeError, match="Sparse data"):
+        nb.ManifoldLabeler(2).fit(words)
+
+
+def test_duplicate_entries_are_added_and_the_callers_matrix_stays():
+    indices, data = np.array([0, 0, 1, 1]), np.array([1.0, 2.0, 3.0, 4.0])
+    matrix = sp.csr_array((data, indices, np.array([0, 2, 4])), shape=(2, 2))
+    fitted = fit(matrix, 2)
+    assert matrix.nnz == 4
+    assert_allclose(fitted.predict_proba(matrix), fitted.predict_proba(np.array([[3.0, 0.0], [0.0, 7.0]])))
+
+
+ESTIMATORS = [nb.ManifoldLabeler(2, n_init=1, max_iter=10, random_state=0), nb.InformationClusterer(2, random_state=0)]
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda estimator: type(estimator).__name__)
+def test_polars_frames_are_fitted_as_those_of_pandas_are(rows, estimator):
+    polars = pytest.importorskip("polars")
+    X = rows[LABELS < 2, :2]
+    frame, other = (
+        polars.DataFrame({"height": X[:, 0], "weight": X[:, 1]}),
+        pd.DataFrame(X, columns=["height", "weight"]),
+    )
+    labels = estimator.fit(frame).labels_
+    assert list(estimator.feature_names_in_) == ["height", "weight"]
+    assert_array_equal(estimator.predict(frame), labels)
+    assert_array_equal(estimator.predict_proba(other), estimator.predict_proba(frame))
+    assert_array_equal(estimator.fit(other).labels_, labels)
+
+
+def test_a_frame_with_words_and_missing_cells_is_vectorised(rows, tmp_path):
+    frame = pd.DataFrame(rows[:, :3], columns=["a", "b", "c"]).assign(kind=np.array(["x", "y", "z"])[LABELS])
+    frame.loc[::9, "a"] = np.nan
+    fitted = fit(frame)
+    assert (fitted.kind_, fitted.kind_reason_) == ("table", "a data frame")
+    assert adjusted_rand_score(LABELS, fitted.labels_) > 0.95
+    fitted.save(tmp_path / "model")
+    assert_array_equal(nb.load(tmp_path / "model").predict_proba(frame), fitted.predict_proba(frame))
+
+
+G = 1000.0 * (np.random.RandomState(1).normal(size=(180, 2)) * 0.3 + np.array([[0, 0], [0, 4], [4, 0]])[LABELS])
+SENTENCES = [f"sentence {i}" for i in range(180)]
+
+
+def test_features_take_the_place_of_what_they_are_features_of(rows, of_rows):
+    found = fit(SENTENCES, features=rows)
+    assert_array_equal(found.labels_, of_rows.labels_)
+    assert_array_equal(found.predict(rows), found.labels_)
+
+
+def test_several_spaces_count_the_same(rows, tmp_path):
+    found = fit(SENTENCES, features=[rows, G])
+    assert nb.clustering_accuracy(found.labels_, LABELS) > 0.95
+    spaces = zip([rows, G], found.feature_scales_, strict=True)
+    assert_allclose([float((space * scale).var(axis=0).sum()) for space, scale in spaces], 1.0)
+    assert_array_equal(found.predict([rows, G]), found.labels_)
+    found.save(tmp_path / "model")
+    again = nb.load(tmp_path / "model")
+    assert_array_equal(again.predict_proba([rows[:5], G[:5]]), found.predict_proba([rows[:5], G[:5]]))
+    with pytest.raises(ValueError, match="X must have 2 feature spaces, as in fit, got 1"):
+        found.predict([rows])
+
+
+@pytest.mark.parametrize(
+    ("X", "features", "message"),
+    [
+        (SENTENCES[:7], G, "`features` must have a row for each of 7 samples, got 180 rows"),
+        (SENTENCES, [G, G[:5]], r"`features\[1\]` must have shape \(180, n_features\)"),
+        (SENTENCES, [G, 0 * G], r"`features\[1\]` must be finite and have rows that differ"),
+    ],
+)
+def test_wrong_features_are_named(X, features, message):
+    with pytest.raises(ValueError, match=message):
+        fit(X, features=features)

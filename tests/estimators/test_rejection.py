@@ -1,0 +1,94 @@
+"""Samples unlike the training samples: typicality and rejection."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import betabinom
+from torch import nn
+
+import neuralbayes as nb
+
+
+def rows(n, seed, d=5):
+    rng = np.random.RandomState(seed)
+    return rng.normal(size=(n, d)) + 8.0 * np.eye(d)[rng.randint(3, size=n)]
+
+
+@pytest.fixture(scope="module")
+def clusterer():
+    return nb.InformationClusterer(3, random_state=0).fit(rows(1200, 0))
+
+
+def rejections(n, share, m):
+    """Bounds that hold in 9,998 of 10,000 fits: with m calibration rows, the number is beta-binomial for any data."""
+    rank = np.floor(share * (m + 1))
+    return betabinom(n, rank, m + 1 - rank).ppf([1e-4, 1 - 1e-4])
+
+
+@pytest.mark.parametrize("share", [0.01, 0.1])
+def test_no_more_new_rows_than_promised_are_rejected(clusterer, share):
+    labels = clusterer.predict(rows(4000, 1), reject=share)
+    low, high = rejections(4000, share, m=clusterer.typicality_.n_calibration)
+    assert low <= (labels == -1).sum() <= high
+
+
+def test_sixty_rows_of_thirty_columns_keep_the_promise():
+    rejected = []
+    for seed in range(6):
+        both = rows(560, seed, d=30)
+        fitted = nb.InformationClusterer(3, random_state=seed).fit(both[:60])
+        rejected.append((fitted.predict(both[60:], reject=0.1) == -1).mean())
+    error = np.sqrt(0.1 * 0.9 / 500 + 0.1 * 0.9 / 60)  # of the new rows, and of the calibration rows
+    assert np.mean(rejected) <= 0.1 + 3 * error / np.sqrt(len(rejected))
+    assert np.mean(rejected) > 0.03
+
+
+def test_a_far_row_is_rejected_and_the_others_keep_their_labels(clusterer):
+    new = np.r_[rows(50, 1), [[100.0] * 5, [-1e6, 0, 0, 0, 0], [1e100] * 5]]
+    plain, rejected = clusterer.predict(new), clusterer.predict(new, reject=0.01)
+    assert rejected[-3:].tolist() == [-1, -1, -1]
+    assert (plain >= 0).all()
+    assert_array_equal(rejected, np.where(clusterer.typicality(new) > 0.01, plain, -1))
+
+
+def test_training_rows_are_as_typical_as_new_ones(clusterer):
+    p_values = clusterer.typicality(rows(1200, 0))
+    assert abs((p_values <= 0.1).mean() - 0.1) < 0.04
+    assert p_values.shape == (1200,)
+    assert p_values.min() >= clusterer.typicality_.smallest_level == 1 / 1201
+
+
+def test_embeddings_are_compared_by_angle(clusterer):
+    X = rows(600, 0, d=40)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    embedded = nb.InformationClusterer(3, max_iter=20, n_hidden=32, random_state=0).fit(7.0 * X.astype(np.float16))
+    assert embedded.kind_ == "embeddings"
+    assert embedded.predict(-7.0 * X[:2], reject=0.01).tolist() == [-1, -1]
+    assert_allclose(embedded.typicality(14.0 * X[:9]), embedded.typicality(X[:9]))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # few steps leave clusters empty
+@pytest.mark.parametrize("own", [False, True])
+def test_images_have_typicalities_that_come_back_from_a_folder(tmp_path, own):
+    def network():
+        return nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.MaxPool2d(2)) if own else None
+
+    images = np.random.RandomState(0).permutation(nb.datasets.load("digits").train.images)  # sorted by writer
+    clusterer = nb.InformationClusterer(4, network=network(), max_iter=20, n_hidden=32, random_state=0)
+    clusterer.fit(images[:800])
+    noise = np.random.RandomState(0).randint(256, size=(9, 8, 8)).astype(np.uint8)
+    assert (clusterer.predict(noise, reject=0.01) == -1).all()
+    new = images[800:]
+    assert (clusterer.predict(new, reject=0.01) == -1).sum() <= rejections(len(new), 0.01, m=800)[1]
+    clusterer.save(tmp_path / "model")
+    assert_array_equal(nb.load(tmp_path / "model", network=network()).typicality(new), clusterer.typicality(new))
+
+
+def test_a_level_that_the_rows_do_not_support_is_refused_and_the_smallest_is_named():
+    few = nb.InformationClusterer(2, random_state=0).fit(rows(60, 0))
+    with pytest.raises(ValueError, match=r"`reject` must be at least 0\.0164"):
+        few.predict(rows(3, 1), reject=0.01)
+    assert few.predict([[1e3] * 5], reject=0.0164).tolist() == [-1]
+    for reject in (-0.1, 0.0, 1.0, float("nan"), True, "0.1"):
+        with pytest.raises(ValueError, match="`reject`"):
+            few.predict(rows(3, 1), reject=reject)
