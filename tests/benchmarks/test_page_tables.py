@@ -12,7 +12,6 @@ PAGES = [
     "docs/compare.md",
     "docs/quickstart.md",
     "docs/images.md",
-    "docs/scaling.md",
     "docs/guarantees.md",
     "docs/describe.md",
 ]

@@ -31,8 +31,6 @@ def script(tmp_path_factory):
         (["pretrain", "cifar10", "--learn"], {"--learning-rate"}),
         (["pretrain", "--encoder", ""], {"paper", "small", "tiny"}),
         (["pretrain", "--conf"], {"--config"}),
-        (["data", ""], {"list", "get", "check", "where"}),
-        (["config", "pr"], {"pretrain", "probe"}),
     ],
 )
 def test_bash_completes_commands_options_and_choices(script, words, wanted):

@@ -27,8 +27,6 @@ PACKAGES = {"yaml": "pyyaml"}
 SMALLER = {
     "label": "Use fewer columns or rows, or --model with a .npy or .parquet file, which is read in blocks.",
     "pretrain": "Use a smaller --microbatch, --recompute, or a smaller --encoder.",
-    "sweep": "Use fewer --workers or --set microbatch_size=50.",
-    "embed": "Use fewer --workers.",
 }
 """Hint for running out of memory."""
 
