@@ -422,7 +422,7 @@ def choose_segments(
 
 
 def largest_of_best(tried: Sequence[float], score: ArrayLike) -> int:
-    """The number of clusters with the best score, the largest of those that are equally good.
+    """The number of clusters with the best score; of several equally good numbers, the largest.
 
     Examples
     --------
