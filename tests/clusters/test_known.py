@@ -212,7 +212,9 @@ def test_a_row_of_weight_two_counts_as_two_for_neighbours(rng):
     assert_allclose(neighbor_joint(p_zx, neighbors, WEIGHTS), (joint + joint.T) / (2 * joint.sum()))
 
 
-@pytest.mark.parametrize("known", [["b", "", "a", None], ["b", float("nan"), "a", ""], pd.Series(["b", None, "a", ""], dtype="string")])
+@pytest.mark.parametrize(
+    "known", [["b", "", "a", None], ["b", float("nan"), "a", ""], pd.Series(["b", None, "a", ""], dtype="string")]
+)
 def test_names_of_classes_are_numbered_in_their_order(known):
     numbers, names = class_numbers(known, 4)
     assert_array_equal(numbers, [1, -1, 0, -1])
