@@ -405,6 +405,7 @@ def choose_segments(
     selection : dict
         "n_clusters", their "agreement" and, with points, their "silhouette".
     """
+<<<<<<< HEAD
     before = selection or {"n_clusters": [], "agreement": []}
     numbers = before["n_clusters"] + [float(k) for k in tried]
     agreements = before["agreement"] + [agreement([halves(divide, n_rows, k, rng)]) for k in tried]
@@ -423,13 +424,29 @@ def choose_segments(
 
 def largest_of_best(tried: Sequence[float], score: ArrayLike) -> int:
     """The number of clusters with the best score; of several equally good numbers, the largest.
+=======
+    agreements = [agreement([halves(divide, n_rows, k, rng)]) for k in tried]
+    selection = {"n_clusters": [float(k) for k in tried], "agreement": agreements}
+    if points is not None:
+        few = rng.permutation(n_rows)[:SILHOUETTE_ROWS]
+        selection["silhouette"] = [_silhouette(points[few], k, rng) for k in tried]
+    if max(agreements, default=0.0) < REPEATABLE:
+        return 1, selection
+    if points is None:
+        return largest_of_best(tried, agreements), selection
+    return int(tried[int(np.argmax(np.multiply(agreements, selection["silhouette"])))]), selection
+
+
+def largest_of_best(tried: Sequence[float], agreements: ArrayLike) -> int:
+    """The number of clusters that halves agree about most, the largest of those that they agree about equally.
+>>>>>>> esttests
 
     Examples
     --------
     >>> largest_of_best([2, 3, 4, 6], [0.3, 1.0, 1.0, 0.8])
     4
     """
-    return int(max(np.asarray(tried)[np.asarray(score) > np.max(score) - EQUAL]))
+    return int(max(np.asarray(tried)[np.asarray(agreements) > np.max(agreements) - EQUAL]))
 
 
 def _silhouette(points: Array, n_clusters: int, rng: np.random.RandomState) -> float:
