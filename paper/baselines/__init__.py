@@ -1,4 +1,4 @@
-"""The methods that the paper compares with, on its own encoder and with the interface of `neuralbayes.pretrain`.
+"""The methods that the paper compares with, on its own encoder.
 
 Each takes images and a config and returns an encoder: `random` weights, `rotation` prediction, `infomax` (Deep
 InfoMax) and `supervised` training. `imsat_rows` clusters rows of numbers.
@@ -9,10 +9,8 @@ from paper.baselines.infomax import InfoMaxConfig, infomax, jsd_estimate
 from paper.baselines.random import RandomConfig, random
 from paper.baselines.rotation import RotationConfig, rotation
 from paper.baselines.supervised import SupervisedConfig, supervised
-from paper.baselines.training import HeadedEncoder
 
 __all__ = [
-    "HeadedEncoder",
     "ImsatRowsConfig",
     "InfoMaxConfig",
     "RandomConfig",
