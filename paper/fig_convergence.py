@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paper import fig_ablation
-from paper.accuracy import Protocol
 from paper.cells import LAST, Cell
 from paper.cells import settings as settings
 from paper.claims import Claim, every
 from paper.experiment import Picture
 from paper.fig_ablation import TWO, of_mim, of_random, unit_of
 from paper.pictures import draw_bands
+from paper.protocol import Protocol
 from paper.published import FIGURE_3
 from paper.runs import Record, Results, Scale
 from paper.statistics import difference, means, text

@@ -22,7 +22,8 @@ from neuralbayes.bayes import mutual_information, posterior, prior
 from neuralbayes.data.normalize import Normalization
 from neuralbayes.networks.encoders import mlp
 from neuralbayes.networks.hidden import HiddenStates
-from neuralbayes.objectives import MIM
+from neuralbayes.objectives import MIM, Smoothness
+from neuralbayes.training.fit import fit
 from neuralbayes.training.rng import seeded_globally
 from paper.claims import Claim, every, listed
 from paper.experiment import Picture
@@ -31,7 +32,6 @@ from paper.pictures import draw_walls
 from paper.runs import TRAINING, Record, Results, Run, Scale, by
 from paper.statistics import Estimate, difference, estimate, text
 from paper.tables import Table
-from paper.training import PIECE, train_network
 
 NAME = "fig-filters"
 TITLE = "Figures 1, 5 and 6: filters on MNIST"
@@ -44,6 +44,9 @@ ABOUT = (
 )
 SHOWN = 15
 """Number of filters of the picture."""
+
+PIECE = 2000
+"""Rows per forward pass through a trained network."""
 
 DEAD = 0.1
 """A state is dead if its p(z) is below this share of the uniform 1 / K."""
@@ -62,8 +65,6 @@ SETTINGS: dict[Setting, str] = {
 
 NO_ALPHA, NO_BETA, FULL, FIRST = SETTINGS
 NORMS = {False: "no batch norm", True: "batch norm"}
-"""The paper does not say whether this network has batch normalisation, so both are run."""
-
 
 PAPER: dict[str, Any] = {"hidden": (500, 500, 500), "epochs": 50, "batch_size": 500}
 """The network and its training in section 5.1.1."""
@@ -100,16 +101,16 @@ class FilterRun(Run):
         with seeded_globally(self.seed):
             network = mlp((x.shape[1], *self.hidden, 1), self.batch_norm)[:-1]  # without its output
             states = HiddenStates(network, [f"relu{i}" for i in range(1, len(self.hidden) + 1)], scales=(1,))
-            train_network(
-                states,
+            fit(
                 MIM(self.alpha, self.version),
+                states,
                 x,
-                epochs=self.epochs,
+                max_epochs=self.epochs,
                 batch_size=self.batch_size,
-                microbatch_size=self.batch_size,
-                beta=self.beta,
-                seed=self.seed,
+                smoothness=Smoothness(self.beta, of="logits") if self.beta > 0 else None,
                 out=folder / TRAINING,
+                log_every=20,
+                seed=self.seed,
             )
         p_zx, p_zx_test = (_posteriors(states, rows) for rows in (x, x_test))
         weight = states.network.state_dict()["linear1.weight"]
@@ -127,13 +128,9 @@ class FilterRun(Run):
         return values
 
 
+SMALL = {"hidden": (40, 40), "epochs": 3, "batch_size": 60}
 SCALES: dict[Scale, tuple[Source, Source, int, dict[str, Any]]] = {
-    "smoke": (
-        Source("digits", "train", 240, 22),
-        Source("digits", "test", 160, 22),
-        2,
-        {"hidden": (40, 40), "epochs": 3, "batch_size": 60},
-    ),
+    "smoke": (Source("digits", "train", 240, 22), Source("digits", "test", 160, 22), 2, SMALL),
     "laptop": (Source("mnist", "train", 20_000), Source("mnist", "test"), 3, PAPER | {"epochs": 30}),
     "paper": (Source("mnist"), Source("mnist", "test"), 3, PAPER),
 }

@@ -7,13 +7,14 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from paper.accuracy import Protocol, accuracies, selected
+from paper.accuracy import accuracies, selected
 from paper.cells import IMAGES, LAST, SECOND, Cell, ImageScale, preset
 from paper.cells import settings as settings
 from paper.claims import Claim, every, listed
 from paper.experiment import Picture
 from paper.images import Source, present
 from paper.pictures import Row, draw_rows
+from paper.protocol import Protocol
 from paper.published import TABLE_2
 from paper.runs import Record, Results, Scale, by
 from paper.statistics import Estimate, difference, text
