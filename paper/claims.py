@@ -98,11 +98,17 @@ def listed(differences: Mapping[str, Estimate], what: str = "points", digits: in
 
     Examples
     --------
+    >>> listed({"batch 50": Estimate(0.103, 0.063, 3), "batch 250": Estimate(0.08, 0.02, 3)})
+    'points (n = 3): batch 50: +10.3 ± 6.3; batch 250: +8.0 ± 2.0'
     >>> listed({"batch 50": Estimate(0.103, 0.063, 3), "batch 250": Estimate(0.08, None, 1)})
-    'points: batch 50: +10.3 ± 6.3 (n = 3), batch 250: +8.0 (n = 1)'
+    'points: batch 50: +10.3 ± 6.3 (n = 3); batch 250: +8.0 (n = 1)'
     """
-    found = ", ".join(f"{name}: {d.text(digits, factor, sign=True)} (n = {d.n})" for name, d in differences.items())
-    return f"{what}: {found}" if found else ""
+    counts = {d.n for d in differences.values()}
+    found = "; ".join(
+        f"{name}: {d.text(digits, factor, sign=True)}{f' (n = {d.n})' if len(counts) > 1 else ''}"
+        for name, d in differences.items()
+    )
+    return f"{what}{f' (n = {counts.pop()})' if len(counts) == 1 else ''}: {found}" if found else ""
 
 
 def _sides(differences: Mapping[str, Estimate], least: float) -> tuple[int, int, int]:

@@ -89,10 +89,6 @@ class FilterRun(Run):
         setting = f"alpha={self.alpha:g} beta={self.beta:g} version={self.version} seed={self.seed}"
         return f"{self.train.name} {NORMS[self.batch_norm]} {setting}"
 
-    @property
-    def data_names(self) -> tuple[str, ...]:
-        return (self.train.name,)
-
     def measure(self, folder: Path) -> dict[str, Any]:
         """Train, and measure states and filters."""
         train, test = self.train.load(), self.test.load()

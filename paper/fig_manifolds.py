@@ -172,7 +172,7 @@ def _panel(name: str, record: Record) -> Panel:
 
 
 def _harder_table(results: Results) -> Table:
-    """Recorded runs on sets of this library, by the paper's network with one of several beta, and by ManifoldLabeler."""
+    """Recorded runs on sets of this library: the paper's network with several values of beta, and ManifoldLabeler."""
 
     def best(group: Results, method: str, choice: str) -> str:
         merit = _right if choice == "labels" else lambda record: -float(record.values["objective"])
@@ -187,8 +187,8 @@ def _harder_table(results: Results) -> Table:
     groups = by(results, lambda record: record.settings["points"])
     rows = [(points, *(best(group, *column) for column in columns)) for points, group in groups.items()]
     note = (
-        "These runs were recorded by an earlier version of this folder, which no longer has their code. The sets differ "
-        "from the paper's: 1,200 points with five times its noise, around thicker circles and moons. The network has "
+        "These runs were recorded by an earlier version of this folder; their code is not kept. The sets differ from "
+        "the paper's: 1,200 points with five times its noise, around thicker circles and moons. The network has "
         "Gaussian directions and R_c on the logits. For each seed, one value of beta is selected, with and without "
         "scaling each coordinate to unit variance: either by the labels, as in the paper, or by the lowest DML loss, "
         "without labels. ManifoldLabeler has the same objective with several starts and a graph of neighbours."

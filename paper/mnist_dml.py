@@ -92,10 +92,6 @@ class LabelingRun(Run):
         beta = "" if self.beta == OURS else f" beta={self.beta:g}"
         return f"{self.train.name} {self.kind}{beta} seed={self.seed}"
 
-    @property
-    def data_names(self) -> tuple[str, ...]:
-        return (self.train.name,)
-
     def measure(self, folder: Path) -> dict[str, Any]:
         """Train, and evaluate the ten outputs as clusters and as features."""
         train, test = self.train.load(), self.test.load()
@@ -167,7 +163,7 @@ def runs(scale: Scale, seeds: int | None) -> list[LabelingRun]:
 
 
 class Network(NamedTuple):
-    """A row of the table: a kind of network, its beta, its updates at full width (or 0), and whether it is that wide."""
+    """A row of the table: a kind of network, its beta, its updates at full width (or 0), and whether it has that."""
 
     kind: str
     beta: float

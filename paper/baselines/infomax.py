@@ -29,14 +29,8 @@ FEATURES, LAST = "relu3", "relu4"
 class InfoMaxConfig(EncoderConfig):
     """Settings of Deep InfoMax with local features, DIM(L).
 
-    Attributes
-    ----------
-    prior_weight : float
-        gamma of the DIM paper; its alpha is 0 and its beta 1.
-    code_size, units : int
-        Dimensions of the code, and of the space in which codes meet features; the DIM paper has 2048 units.
-    batch_size, learning_rate
-        Those of the DIM paper.
+    `prior_weight` is gamma of the DIM paper, whose alpha is 0 and beta 1; the batch size and the learning rate are its
+    own. Codes of `code_size` meet features in a space of `units` dimensions (2048 in the DIM paper).
     """
 
     method: ClassVar[str] = "infomax"
@@ -91,17 +85,14 @@ class InfoMax(nn.Module):
         self.states = HiddenStates(encoder.network, [FEATURES, LAST], scales=(1,))
         self.code = nn.Linear(math.prod(state_shape(encoder, LAST)), config.code_size)
         self.discriminator = DotDiscriminator(state_shape(encoder, FEATURES)[0], config.code_size, config.units)
-        self.prior = mlp((config.code_size, 1000, 200, 1)) if config.prior_weight else None
+        self.prior = mlp((config.code_size, 1000, 200, 1))
 
     def forward(self, x: Tensor) -> dict[str, Tensor]:
         states = self.states(x)
         codes = self.code(states[LAST].flatten(1))
         local = -jsd_estimate(self.discriminator(states[FEATURES].flatten(2).mT, codes))
-        if self.prior is None:
-            return {"loss": local, "local": local}
         prior, judge = prior_losses(self.prior, codes)
-        loss = local + self.prior_weight * prior + judge
-        return {"loss": loss, "local": local, "prior": prior, "judge": judge}
+        return {"loss": local + self.prior_weight * prior + judge, "local": local, "prior": prior, "judge": judge}
 
 
 class Projection(nn.Module):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from neuralbayes.data.sources import as_source
 from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.training import Callback
 from neuralbayes.training.rng import seeded_globally
-from paper.baselines.training import EncoderConfig, classify, train_in_folder, with_head
+from paper.baselines.training import EncoderConfig, state_shape, train_in_folder
 
 N_ROTATIONS = 4
 
@@ -47,7 +48,8 @@ def rotation(
     with seeded_globally(config.seed):
         normalization = Normalization.fit(source, per=config.normalize, progress=False)
         encoder = ImageEncoder(config.encoder, source.shape, normalization)
-        classifier = with_head(encoder, N_ROTATIONS)
+        head = nn.Linear(math.prod(state_shape(encoder, "relu4")), N_ROTATIONS)
+        classifier = nn.Sequential(encoder.network, nn.Flatten(), head)
 
         def fetch(indices: Tensor) -> Tensor:
             return encoder.prepare(source.read(indices.numpy()))
@@ -71,4 +73,8 @@ def rotated(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _step(network: nn.Module, batch: Tensor) -> dict[str, Tensor]:
-    return classify(network, rotated(batch))
+    x, turns = rotated(batch)
+    logits = network(x)
+    loss = nn.functional.cross_entropy(logits, turns)
+    torch.autograd.backward(loss)
+    return {"loss": loss, "accuracy": (logits.argmax(1) == turns).float().mean()}

@@ -1,8 +1,7 @@
-"""What the baselines share: settings, a linear layer on the encoder, and one loop on `neuralbayes.training`."""
+"""What the baselines share: settings, and one loop on `neuralbayes.training`."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -41,11 +40,6 @@ class EncoderConfig(TrainingConfig):
     normalize: Per = "dimension"
 
 
-def with_head(encoder: ImageEncoder, n_outputs: int) -> nn.Sequential:
-    """The network of an encoder, with which it shares its weights, and a linear layer on the last hidden state."""
-    return nn.Sequential(encoder.network, nn.Flatten(), nn.Linear(math.prod(state_shape(encoder, "relu4")), n_outputs))
-
-
 @torch.no_grad()
 def state_shape(encoder: ImageEncoder, state: str) -> tuple[int, int, int]:
     """Channels, height and width of a hidden state."""
@@ -53,15 +47,6 @@ def state_shape(encoder: ImageEncoder, state: str) -> tuple[int, int, int]:
     with evaluation_mode(encoder):
         output: Tensor = encoder.layers(state)(torch.zeros(1, channels, height, width))
     return output.shape[1], output.shape[2], output.shape[3]
-
-
-def classify(network: nn.Module, batch: tuple[Tensor, Tensor]) -> dict[str, Tensor]:
-    """A step on samples with labels: the cross-entropy, with its gradient, and the accuracy."""
-    x, labels = batch
-    logits = network(x)
-    loss = nn.functional.cross_entropy(logits, labels)
-    torch.autograd.backward(loss)
-    return {"loss": loss, "accuracy": (logits.argmax(1) == labels).float().mean()}
 
 
 def train_in_folder(
