@@ -99,7 +99,7 @@ def report(name: str, record: Path) -> None:
     experiment = load_experiment(name)
     print(f"\n{experiment.TITLE}")
     for claim in experiment.claims(read_all(record)[name]):
-        print(f"  {claim.verdict}: “{claim.words}”\n    {claim.numbers}")
+        print(f"  {claim.verdict}: “{claim.words}”\n    {claim.measured}")
 
 
 def list_experiments(record: Path, scale: Scale) -> None:

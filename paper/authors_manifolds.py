@@ -142,24 +142,13 @@ def runs(scale: Scale, seeds: int | None) -> list[AuthorsRun]:
             range(n_grid), SETTINGS, GAPS[:1] if small else GAPS, (ZETA,) if small else STEPS
         )
     ]
+    size = (16, (20, 20)) if small else (512, (400, 400, 400, 400))
     found = []
     for name, seed, setting, gap, step in dict.fromkeys(points):
         drawn = AUTHORS_SETS[name]
         batch = drawn.n_points // (3 if name == "spirals" else 4) if setting == BATCHES else drawn.n_points
         mapped = seed == 0 and setting == WHOLE and (gap, step) == (CIRCLE_GAP, ZETA)
-        found.append(
-            AuthorsRun(
-                "fig-manifolds",
-                seed,
-                name,
-                setting,
-                gap,
-                step,
-                updates=4 if small else drawn.updates,
-                batch_size=batch,
-                dimensions=16 if small else 512,
-                hidden=(20, 20) if small else (400, 400, 400, 400),
-                grid=(12 if small else 48) if mapped else 0,
-            )
-        )
+        updates, grid = (4, 12) if small else (drawn.updates, 48)
+        varied = (name, setting, gap, step, updates, batch)
+        found.append(AuthorsRun("fig-manifolds", seed, *varied, *size, grid=grid if mapped else 0))
     return found

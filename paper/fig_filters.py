@@ -64,6 +64,7 @@ SETTINGS: dict[Setting, str] = {
 """Alpha, beta and version of figures 1 and 5."""
 
 NO_ALPHA, NO_BETA, FULL, FIRST = SETTINGS
+Groups = dict[tuple[bool, Setting], list[Record]]
 NORMS = {False: "no batch norm", True: "batch norm"}
 
 PAPER: dict[str, Any] = {"hidden": (500, 500, 500), "epochs": 50, "batch_size": 500}
@@ -181,22 +182,13 @@ def claims(results: Results) -> list[Claim]:
     groups = _groups(results)
     alive = _gains(groups, NO_ALPHA, FULL, _mean_dead)
     memorised = _gains(groups, NO_BETA, FULL, lambda record: record.values["likeness"])
-    majority = "more than half of the filters of the first layer are dead, with and without batch norm"
-    claimed = []
-    for words, setting, where in (
-        ("A majority of filters are dead when regularization coefficient α=0", NO_ALPHA, "caption of figure 1"),
-        ("majority of the filters learned by the v1 objective are dead", FIRST, "section 5.1.1, figure 5"),
-    ):
-        dead = {
-            NORMS[norm]: estimate([_dead(r) for r in groups[norm, setting]])
-            for norm in NORMS
-            if (norm, setting) in groups
-        }
-        verdict = every(dead, least=0.5, short="does not hold here")
-        numbers = ", ".join(f"{name}: {one.text(2)} % dead (n = {one.n})" for name, one in dead.items())
-        claimed.append(Claim(words, where, majority, verdict, numbers))
     return [
-        claimed[0],
+        _majority(
+            groups,
+            NO_ALPHA,
+            "A majority of filters are dead when regularization coefficient α=0",
+            "caption of figure 1",
+        ),
         Claim(
             "the uniform prior regularization (α>0) prevents dead filters",
             "section 5.1.1, figure 1",
@@ -212,8 +204,22 @@ def claims(results: Results) -> list[Claim]:
             every(memorised, least=MEMORISED, short="does not hold here"),
             listed(memorised, "fall", 3, 1.0),
         ),
-        claimed[1],
+        _majority(
+            groups, FIRST, "majority of the filters learned by the v1 objective are dead", "section 5.1.1, figure 5"
+        ),
     ]
+
+
+def _majority(groups: Groups, setting: Setting, words: str, where: str) -> Claim:
+    """The claim that most filters are dead in a setting."""
+    dead = {
+        name: [_dead(r) for r in groups[norm, setting]] for norm, name in NORMS.items() if (norm, setting) in groups
+    }
+    estimates = {name: estimate(values) for name, values in dead.items()}
+    rule = "more than half of the filters of the first layer are dead, with and without batch norm"
+    verdict = every(estimates, least=0.5, short="does not hold here")
+    numbers = "; ".join(f"{name}: {one.text(2)} % dead (n = {one.n})" for name, one in estimates.items())
+    return Claim(words, where, rule, verdict, numbers)
 
 
 def settings(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -232,9 +238,6 @@ def not_run(results: Results) -> list[str]:
     full = {record.settings["epochs"] for record in results} >= {50}
     missing = [] if full else ["figures 1, 5 and 6 with 60,000 images and 50 epochs"]
     return [*missing, f"figure 6, the full sheets of filters: the records hold {SHOWN} of 500"]
-
-
-Groups = dict[tuple[bool, Setting], list[Record]]
 
 
 def _gains(

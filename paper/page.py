@@ -113,7 +113,7 @@ def _verdicts(claims: Sequence[Claim]) -> str:
     """How many claims got each verdict, the meaning of the verdicts, and the table of all claims."""
     found = Counter(claim.verdict for claim in claims)
     counts = ", ".join(f"{found[verdict]} *{verdict}*" for verdict in VERDICTS if found[verdict])
-    rows = [(f"“{c.words}” ({c.where})", f"**{c.verdict}**", c.rule, c.numbers) for c in claims]
+    rows = [(f"“{c.words}” ({c.where})", f"**{c.verdict}**", c.rule, c.measured) for c in claims]
     head = ("the paper says", "verdict", "it holds if", "measured")
     meaning = "\n".join(f"- *{verdict}*: {text};" for verdict, text in VERDICTS.items()).removesuffix(";") + "."
     return "\n\n".join(

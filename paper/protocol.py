@@ -48,16 +48,13 @@ BLOCK = 2048  # rows at a time outside training
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """Result of a probe; `accuracies`, `epochs` and `curves` have an entry for each seed.
-
-    The selected epoch is counted from 1, and a curve is the accuracy after each epoch on the images that select it.
-    """
+    """Result of a probe; `accuracies`, `epochs` (those selected, from 1) and `curves` have an entry for each seed."""
 
     head: str
     protocol: str
     accuracies: tuple[float, ...]
     epochs: tuple[int, ...]
-    curves: tuple[tuple[float, ...], ...]
+    curves: tuple[tuple[float, ...], ...]  # accuracy after each epoch on the images that select it
     n_features: int
     n_train: int
     n_test: int

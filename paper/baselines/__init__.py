@@ -4,8 +4,8 @@ Each takes images and a config and returns an encoder: `random` weights, `rotati
 InfoMax). `imsat_rows` clusters rows of numbers.
 """
 
-from paper.baselines.imsat import ImsatRowsConfig, RowsClusterer, imsat_rows
-from paper.baselines.infomax import InfoMaxConfig, infomax, jsd_estimate
+from paper.baselines.imsat import ImsatRowsConfig, imsat_rows
+from paper.baselines.infomax import InfoMaxConfig, infomax
 from paper.baselines.random import RandomConfig, random
 from paper.baselines.rotation import RotationConfig, rotation
 
@@ -14,10 +14,8 @@ __all__ = [
     "InfoMaxConfig",
     "RandomConfig",
     "RotationConfig",
-    "RowsClusterer",
     "imsat_rows",
     "infomax",
-    "jsd_estimate",
     "random",
     "rotation",
 ]

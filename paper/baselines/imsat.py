@@ -27,20 +27,9 @@ from paper.baselines.training import TrainingConfig, train_in_folder
 class ImsatRowsConfig(TrainingConfig):
     """Settings of IMSAT. The defaults are those of the IMSAT paper for MNIST.
 
-    Attributes
-    ----------
-    n_clusters : int
-    information_weight, prior_weight : float
-        lambda, the weight of the information relative to the smoothness, and mu, that of H(z) in the information.
-    radius : float
-        Length of the perturbations, relative to the distance to the `n_neighbors`-th neighbour of each sample.
-    n_neighbors, n_iterations : int
-        `n_iterations` power iterations find the worst perturbation.
-    step : float
-        Step length of the power iteration, relative to the perturbation. The authors' code uses a length of 10, which
-        for MNIST is about 4.
-    hidden : tuple of int
-        Units of each hidden layer, with batch normalisation.
+    `information_weight` is lambda, and `prior_weight` is mu, the weight of H(z). Perturbations have the length `radius`
+    relative to the distance to the `n_neighbors`-th neighbour of a sample; `n_iterations` power iterations find the
+    worst, with a `step` relative to the perturbation (in the authors' code of length 10, which for MNIST is about 4).
     """
 
     method: ClassVar[str] = "imsat-rows"

@@ -84,13 +84,15 @@ class InfoMax(nn.Module):
         self.prior_weight = config.prior_weight
         self.states = HiddenStates(encoder.network, [FEATURES, LAST], scales=(1,))
         self.code = nn.Linear(math.prod(state_shape(encoder, LAST)), config.code_size)
-        self.discriminator = DotDiscriminator(state_shape(encoder, FEATURES)[0], config.code_size, config.units)
+        self.of_features = Projection(state_shape(encoder, FEATURES)[0], config.units)
+        self.of_code = Projection(config.code_size, config.units)
         self.prior = mlp((config.code_size, 1000, 200, 1))
 
     def forward(self, x: Tensor) -> dict[str, Tensor]:
         states = self.states(x)
         codes = self.code(states[LAST].flatten(1))
-        local = -jsd_estimate(self.discriminator(states[FEATURES].flatten(2).mT, codes))
+        a, b = self.of_code(codes), self.of_features(states[FEATURES].flatten(2).mT)
+        local = -jsd_estimate(torch.einsum("iu,jpu->ijp", a / a.shape[1] ** 0.5, b))  # unrelated ones are of order 1
         prior, judge = prior_losses(self.prior, codes)
         return {"loss": local + self.prior_weight * prior + judge, "local": local, "prior": prior, "judge": judge}
 
@@ -110,21 +112,6 @@ class Projection(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         y: Tensor = self.norm(self.hidden(x) + self.shortcut(x))
         return y
-
-
-class DotDiscriminator(nn.Module):
-    """Embed features and codes in one space and score pairs by their dot product, which is of order 1 for unrelated
-    ones."""
-
-    def __init__(self, n_features: int, n_code: int, units: int) -> None:
-        super().__init__()
-        self.of_features = Projection(n_features, units)
-        self.of_code = Projection(n_code, units)
-
-    def forward(self, features: Tensor, codes: Tensor) -> Tensor:
-        """Scores of all pairs: (n, n_positions, n_features), (n, n_code) -> (n codes, n images, n_positions)."""
-        a, b = self.of_code(codes), self.of_features(features)
-        return torch.einsum("iu,jpu->ijp", a / a.shape[1] ** 0.5, b)
 
 
 def jsd_estimate(scores: Tensor) -> Tensor:
