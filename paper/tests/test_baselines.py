@@ -8,7 +8,7 @@ import pytest
 import torch
 from image_cases import Break, bars
 from paper import baselines
-from paper.baselines import ImsatRowsConfig, InfoMaxConfig, RandomConfig, RotationConfig, SupervisedConfig
+from paper.baselines import ImsatRowsConfig, InfoMaxConfig, RandomConfig, RotationConfig
 from paper.baselines.imsat import imsat_step, radii
 from paper.baselines.infomax import InfoMax, jsd_estimate, prior_losses
 from paper.baselines.rotation import rotated
@@ -19,38 +19,37 @@ from neuralbayes.data.normalize import Normalization
 from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.networks.encoders import mlp
 from neuralbayes.objectives.virtual_adversarial import virtual_adversarial
-from neuralbayes.training import Callback, read_metrics
+from neuralbayes.training import read_metrics
 
-IMAGES, LABELS = bars()
+IMAGES, _ = bars()
 COMMON = {"encoder": "tiny", "batch_size": 16, "epochs": 2, "schedule": "cosine", "seed": 3}
 METHODS = {
-    "rotation": (baselines.rotation, IMAGES, RotationConfig(**COMMON)),
-    "infomax": (baselines.infomax, IMAGES, InfoMaxConfig(**COMMON, units=16)),
-    "supervised": (baselines.supervised, (IMAGES, LABELS), SupervisedConfig(**COMMON)),
+    "rotation": (baselines.rotation, RotationConfig(**COMMON)),
+    "infomax": (baselines.infomax, InfoMaxConfig(**COMMON, units=16)),
 }
 every_method = pytest.mark.parametrize("name", METHODS)
 
 
 @every_method
 def test_an_interrupted_run_ends_like_an_unbroken_one(name, tmp_path):
-    method, data, config = METHODS[name]
-    encoder = method(data, config, out=tmp_path / "whole")
+    method, config = METHODS[name]
+    encoder = method(IMAGES, config, out=tmp_path / "whole")
     for callback in (Break(1, KeyboardInterrupt()), Break(5, RuntimeError("power"), after=False)):
         with pytest.raises((KeyboardInterrupt, RuntimeError)):
-            method(data, config, out=tmp_path / "broken", callbacks=[callback])
+            method(IMAGES, config, out=tmp_path / "broken", callbacks=[callback])
     torch.manual_seed(99)  # another process starts from other random numbers
     for _ in range(2):  # the second time, nothing is left to train
-        broken = method(data, config, out=tmp_path / "broken")
+        broken = method(IMAGES, config, out=tmp_path / "broken")
         assert np.array_equal(broken.features(IMAGES), encoder.features(IMAGES))
     with pytest.raises(ValueError, match=r"different: epochs"):
-        method(data, replace(config, epochs=9), out=tmp_path / "whole")
+        method(IMAGES, replace(config, epochs=9), out=tmp_path / "whole")
 
 
 @every_method
 def test_all_start_from_the_weights_of_the_random_encoder(name):
-    method, data, config = METHODS[name]
+    method, config = METHODS[name]
     start = baselines.random(IMAGES, RandomConfig(encoder="tiny", seed=3)).network.state_dict()
-    barely = method(data, replace(config, epochs=1, learning_rate=1e-12)).network.state_dict()
+    barely = method(IMAGES, replace(config, epochs=1, learning_rate=1e-12)).network.state_dict()
     for layer in ("conv1.weight", "conv4.weight"):
         torch.testing.assert_close(barely[layer], start[layer])
 
@@ -78,29 +77,6 @@ def test_rotation_learns_which_way_is_up(tmp_path):
     config = RotationConfig(encoder="tiny", batch_size=16, epochs=6, normalize="channel", learning_rate=3e-3)
     baselines.rotation(wedges.astype(np.uint8), config, out=tmp_path)
     assert read_metrics(tmp_path / "metrics.jsonl")[-1]["accuracy"] > 0.9
-
-
-def test_the_supervised_epoch_is_that_of_the_best_validation_accuracy(tmp_path):
-    class Spoil(Callback):
-        def on_step_end(self, state, metrics):
-            for parameter in state.network.parameters() if state.epoch >= 2 else ():
-                parameter.data.mul_(0.5)
-
-    config = SupervisedConfig(encoder="tiny", batch_size=16, epochs=4, learning_rate=3e-3)
-    encoder = baselines.supervised((IMAGES, LABELS), config, out=tmp_path, callbacks=[Spoil()])
-    lines = [line for line in read_metrics(tmp_path / "metrics.jsonl") if "validation_accuracy" in line]
-    best = max(lines, key=lambda line: (line["validation_accuracy"], -line["validation_loss"]))
-    assert best["epoch"] <= 2
-    assert best["validation_accuracy"] > 0.8
-    assert float(encoder.network.conv1.weight.detach().norm()) > 1.0, "the spoilt weights are not kept"
-
-
-def test_validation_images_are_not_trained_on():
-    other = LABELS.copy()
-    other[np.random.default_rng(0).permutation(64)[:32]] ^= 1
-    config = SupervisedConfig(encoder="tiny", validation=0.5, epochs=1)
-    first, again = (baselines.supervised((IMAGES, y), config).network.conv4.weight for y in (LABELS, other))
-    assert torch.equal(first, again)
 
 
 def test_the_estimate_is_a_loop_over_pairs_and_others():
