@@ -10,7 +10,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from paper import NAMES, load_experiment
-from paper.runs import SCALES, Run, Scale, add_records, n_cores, perform_all, read_records
+from paper.runs import SCALES, Run, Scale, add_records, perform_all, read_records
 
 RECORDS = Path("results/reproduce")
 
@@ -51,7 +51,8 @@ def main(words: Sequence[str] | None = None) -> int:
     scale: Scale = asked.scale or "smoke"
     out = asked.out or Path("runs/paper")
     record = asked.record or out / "records"
-    wanted = {name: load_experiment(name).runs(scale, asked.seeds) for name in _names(asked.name)}
+    names = NAMES if asked.name == "all" else (asked.name,)
+    wanted = {name: load_experiment(name).runs(scale, asked.seeds) for name in names}
     if asked.only is not None:
         wanted = {name: [run for run in runs if fnmatch(run.label, asked.only)] for name, runs in wanted.items()}
     left = _left(wanted, scale, record)
@@ -61,7 +62,7 @@ def main(words: Sequence[str] | None = None) -> int:
         costs = "; ".join(f"{name}: {load_experiment(name).AT_FULL_SCALE}" for name in wanted)
         parser.error(f"{len(left)} runs at the paper's size ({costs}, each): --yes starts them")
     try:
-        failed = run_all(left, wanted, scale, out, record, min(asked.workers, n_cores()))
+        failed = run_all(left, wanted, scale, out, record, asked.workers)
     except KeyboardInterrupt:
         print("interrupted; the same command continues", file=sys.stderr)
         return 130
@@ -98,7 +99,7 @@ def report(name: str, record: Path) -> None:
     experiment = load_experiment(name)
     print(f"\n{experiment.TITLE}")
     for claim in experiment.claims(read_all(record)[name]):
-        print(f"  {claim.verdict}: “{claim.words}”\n    {claim.numbers}")
+        print(f"  {claim.verdict}: “{claim.words}”\n    {claim.measured}")
 
 
 def list_experiments(record: Path, scale: Scale) -> None:
@@ -119,10 +120,6 @@ def list_experiments(record: Path, scale: Scale) -> None:
         print(f"{name:22} {experiment.TITLE}")
         print(f"{'':22} {done} of {len(runs)} runs recorded; {cost}")
         print(f"{'':22} {', '.join(f'{n} {verdict}' for verdict, n in verdicts.items())}")
-
-
-def _names(name: str) -> tuple[str, ...]:
-    return NAMES if name == "all" else (name,)
 
 
 def _left(wanted: dict[str, Sequence[Run]], scale: Scale, record: Path) -> list[Run]:

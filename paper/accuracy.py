@@ -1,20 +1,14 @@
-"""Accuracy of features under two protocols: an honest one and the paper's.
-
-Honest ("validation"): a held-out tenth of the training images selects the epoch, and the accuracy is that on all test
-images. The paper's ("paper"): the best epoch on the first 128 test images, as in the authors' public code.
-"""
+"""Accuracy of features under the two protocols of `protocol.py`, in the records of runs."""
 
 from __future__ import annotations
 
 import statistics
-from typing import Any, Literal
+from typing import Any
 
-from paper.protocol import probe_parts
+from paper.protocol import PROTOCOLS, Head, Protocol, probe_parts
 from paper.runs import Record, Results
 from paper.statistics import text
 
-Protocol = Literal["validation", "paper"]
-PROTOCOLS: tuple[Protocol, ...] = ("validation", "paper")
 DIGITS = 5  # of an accuracy; 10,000 test images determine four
 
 
@@ -22,7 +16,7 @@ def probe(
     train: tuple[Any, Any],
     test: tuple[Any, Any],
     *,
-    head: Literal["linear", "mlp"] = "mlp",
+    head: Head = "mlp",
     seeds: int = 1,
     max_epochs: int | None = None,
 ) -> dict[str, dict[str, Any]]:

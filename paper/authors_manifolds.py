@@ -1,4 +1,4 @@
-"""Figure 4 in the authors' own setting, and how it depends on the gap, the steps of R_c, the batch and the scale."""
+"""A run of figure 4 in the authors' own setting, with other gaps, steps of R_c, batches and scales."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -15,13 +16,10 @@ from neuralbayes.data.toys import Labels, Points, rotate_into
 from neuralbayes.networks.encoders import mlp
 from neuralbayes.objectives import DML, Smoothness
 from neuralbayes.training.fit import fit
+from neuralbayes.training.inference import in_blocks
 from neuralbayes.training.rng import seeded_globally
 from paper.authors_toys import AUTHORS_SETS, CIRCLE_GAP, AuthorsSet
-from paper.decision_map import packed
-from paper.runs import Results, Run, Scale, by
-from paper.statistics import text
-from paper.tables import Table
-from paper.training import outputs
+from paper.runs import Run, Scale
 
 WHOLE, BATCHES, IN_EACH = SETTINGS = ("whole set", "batches", "unit variance in each dimension")
 """The authors' own; batches of a quarter of the points (a third for the spirals); and the paper's text."""
@@ -32,8 +30,8 @@ ZETA, BETA, LEARNING_RATE = 0.1, 0.5, 1e-3
 MOMENTUM = 1.0 - 0.9**3
 """Momentum of batch normalisation: the authors' code updates the running statistics three times per step, ours once."""
 
-OPTIMAL = 0.999
-"""Minimum fraction of correct labels to count a set as labelled optimally, as all are in figure 4."""
+MARGIN = 0.62
+"""Half the side of a decision map, relative to the extent of the points."""
 
 GAPS, STEPS = (0.4, 0.6, 0.8), (0.03, 0.1, 0.3, 1.0)
 """Gaps of the circles, in units of the outer radius; standard deviations of zeta."""
@@ -62,10 +60,6 @@ class AuthorsRun(Run):
         """How the set is drawn."""
         return AUTHORS_SETS[self.published]
 
-    def plane(self) -> tuple[Points, Labels]:
-        """Points (n, 2) before the rotation, and their manifolds."""
-        return self.drawn.draw(**{"gap": self.gap} if self.published == "circles" else {}, random_state=self.seed)
-
     def network(self) -> nn.Sequential:
         """A network with torch's initialisation and no bias in the last layer."""
         network = mlp((self.dimensions, *self.hidden, self.drawn.n_states), batch_norm=True)
@@ -79,7 +73,8 @@ class AuthorsRun(Run):
 
     def measure(self, folder: Path) -> dict[str, Any]:
         """Label the points. An interrupted run starts again, which takes a minute or two."""
-        plane, truth = self.plane()
+        options = {"gap": self.gap} if self.published == "circles" else {}
+        plane, truth = self.drawn.draw(**options, random_state=self.seed)
         X = rotate_into(plane, self.dimensions, self.seed)
         center, scale = (X.mean(axis=0), X.std(axis=0)) if self.setting == IN_EACH else (0.0, 1.0)
 
@@ -98,15 +93,34 @@ class AuthorsRun(Run):
                 optimizer=lambda parameters: torch.optim.Adam(parameters, lr=LEARNING_RATE),
                 seed=self.seed,
             )
-
-        def predict(points: Points) -> Labels:
-            return outputs(network, placed(points)).argmax(dim=1).numpy()
-
+        with torch.no_grad():
+            logits = network(placed(plane))
+        states = logits.argmax(dim=1).numpy()
         values = {
-            "right": round(float(clustering_accuracy(predict(plane), truth)), 5),
-            "objective": round(float(DML()(outputs(network, placed(plane)))), 5),
+            "right": round(float(clustering_accuracy(states, truth)), 5),
+            "objective": round(float(DML()(logits)), 5),
         }
-        return {**values, "picture": packed(predict, plane, self.grid)} if self.grid else values
+        if not self.grid:
+            return values
+        x = placed(grid_around(plane, self.grid)[0])
+        mapped = in_blocks(lambda rows: network(x[rows]), len(x), block=2000).argmax(axis=1)
+        return {**values, "picture": {"labels": _digits(states), "map": _digits(mapped)}}
+
+
+Extent = tuple[float, float, float, float]
+
+
+def grid_around(plane: Points, n: int) -> tuple[Points, Extent]:
+    """Points of a square around `plane`, (n * n, 2) from the bottom up, and its left, right, bottom and top."""
+    low, high = plane.min(axis=0), plane.max(axis=0)
+    half = MARGIN * float((high - low).max())
+    columns, rows = (np.linspace(c - half, c + half, n) for c in (low + high) / 2)
+    extent = (float(columns[0]), float(columns[-1]), float(rows[0]), float(rows[-1]))
+    return np.stack(np.meshgrid(columns, rows), axis=-1).reshape(-1, 2), extent
+
+
+def _digits(states: Labels) -> str:
+    return "".join(map(str, states))
 
 
 SCALES: dict[Scale, tuple[int, int]] = {"smoke": (2, 1), "laptop": (20, 3), "paper": (20, 10)}
@@ -128,78 +142,13 @@ def runs(scale: Scale, seeds: int | None) -> list[AuthorsRun]:
             range(n_grid), SETTINGS, GAPS[:1] if small else GAPS, (ZETA,) if small else STEPS
         )
     ]
+    size = (16, (20, 20)) if small else (512, (400, 400, 400, 400))
     found = []
     for name, seed, setting, gap, step in dict.fromkeys(points):
         drawn = AUTHORS_SETS[name]
         batch = drawn.n_points // (3 if name == "spirals" else 4) if setting == BATCHES else drawn.n_points
         mapped = seed == 0 and setting == WHOLE and (gap, step) == (CIRCLE_GAP, ZETA)
-        found.append(
-            AuthorsRun(
-                "fig-manifolds",
-                seed,
-                name,
-                setting,
-                gap,
-                step,
-                updates=4 if small else drawn.updates,
-                batch_size=batch,
-                dimensions=16 if small else 512,
-                hidden=(20, 20) if small else (400, 400, 400, 400),
-                grid=(12 if small else 48) if mapped else 0,
-            )
-        )
+        updates, grid = (4, 12) if small else (drawn.updates, 48)
+        varied = (name, setting, gap, step, updates, batch)
+        found.append(AuthorsRun("fig-manifolds", seed, *varied, *size, grid=grid if mapped else 0))
     return found
-
-
-def shares(results: Results) -> dict[str, dict[str, list[float]]]:
-    """Fraction of correct points per seed, in the authors' setting and in batches: set -> setting -> values."""
-    plain = [r for r in results if (r.settings["gap"], r.settings["scale"]) == (CIRCLE_GAP, ZETA)]
-    return {
-        name: {
-            setting: [float(record.values["right"]) for record in group if record.settings["setting"] == setting]
-            for setting in (WHOLE, BATCHES)
-        }
-        for name, group in by(plain, lambda record: record.settings["published"]).items()
-    }
-
-
-def solved(right: list[float]) -> int:
-    """Number of seeds that label a set optimally."""
-    return sum(value >= OPTIMAL for value in right)
-
-
-def tables(results: Results) -> list[Table]:
-    """How often each set is solved, and the circles by gap and step."""
-    if not results:
-        return []
-    rows = []
-    for name, right in shares(results).items():
-        counts = [f"{solved(values)} of {len(values)}" if values else "-" for values in right.values()]
-        rows.append((name, *counts, *(text(values) for values in right.values())))
-    note = (
-        "A seed counts if at most one point in a thousand has the wrong label. In batches: a quarter of the points at "
-        "a time (a third for the spirals), with the same number of updates. The centres of the blobs are drawn at "
-        "random in a square, so some draws have no gap."
-    )
-    circles = [record for record in results if record.settings["published"] == "circles"]
-    grouped = by(circles, lambda r: (r.settings["setting"], r.settings["scale"], r.settings["gap"]))
-    cells = {key: [float(record.values["right"]) for record in group] for key, group in grouped.items()}
-    gaps = sorted({gap for _, _, gap in cells})
-    grid = [
-        (f"{setting}, zeta {step:g}", *(text(cells.get((setting, step, gap), []), 0) for gap in gaps))
-        for setting, step in product(SETTINGS, sorted({step for _, step, _ in cells}))
-        if any((setting, step, gap) in cells for gap in gaps)
-    ]
-    return [
-        Table(
-            "The authors' setting: seeds that label a set optimally",
-            ("set", "here", "here, in batches", "correct points, %", "in batches, %"),
-            rows,
-            note,
-        ),
-        Table(
-            "Circles: correctly labelled points in %, by the standard deviation of zeta and the gap (outer radius 1)",
-            ("setting", *(f"gap {gap:g}" for gap in gaps)),
-            grid,
-        ),
-    ]

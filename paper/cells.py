@@ -9,6 +9,7 @@ from typing import Any
 
 from neuralbayes.features.encoder import ImageEncoder, state_use
 from neuralbayes.features.pretraining import PRESETS, PretrainConfig, pretrain
+from paper import baselines
 from paper.accuracy import probe
 from paper.images import Source, labels_of
 from paper.runs import TRAINING, Record, Run, Scale
@@ -19,19 +20,13 @@ LABELLED = ("alpha", "beta", "version", "scales", "microbatch_size", "batch_size
 """Settings that appear in the label of a run, with the three that a search varies."""
 SEARCHED = ("epochs", "learning_rate", "weight_decay")
 
-
-def method_of(name: str) -> tuple[type[Any], Callable[..., ImageEncoder]]:
-    """Settings class and training function of a method."""
-    if name == "mim":
-        return PretrainConfig, pretrain
-    from paper import baselines
-
-    return {
-        "random": (baselines.RandomConfig, baselines.random),
-        "rotation": (baselines.RotationConfig, baselines.rotation),
-        "infomax": (baselines.InfoMaxConfig, baselines.infomax),
-        "supervised": (baselines.SupervisedConfig, baselines.supervised),
-    }[name]
+METHODS: dict[str, tuple[type[Any], Callable[..., ImageEncoder]]] = {
+    "mim": (PretrainConfig, pretrain),
+    "random": (baselines.RandomConfig, baselines.random),
+    "rotation": (baselines.RotationConfig, baselines.rotation),
+    "infomax": (baselines.InfoMaxConfig, baselines.infomax),
+}
+"""Settings class and training function of each method."""
 
 
 @dataclass(frozen=True)
@@ -56,14 +51,10 @@ class Cell(Run):
         ]
         return " ".join([self.test.name, self.method, *words, f"seed={self.seed}"])
 
-    @property
-    def data_names(self) -> tuple[str, ...]:
-        return (self.learn.name, self.train.name, self.test.name)
-
     def measure(self, folder: Path) -> dict[str, Any]:
         """Train the encoder, and probe its layers under both protocols."""
         images = self.learn.load()
-        config, learn = method_of(self.method)
+        config, learn = METHODS[self.method]
         encoder = learn(images, config(**self.training, seed=self.seed), out=folder / TRAINING)
         use = state_use(encoder, images.source)
         parts = [self.train.load(), self.test.load()]
@@ -124,10 +115,9 @@ def preset(name: str, **changes: Any) -> dict[str, Any]:
 
     They are spelt out, so that the hash still identifies the run if the preset changes later.
     """
-    named = (
-        "encoder normalize alpha beta scales batch_size microbatch_size smooth_fraction marginal epochs learning_rate"
-    )
-    return {field: getattr(PRESETS[name], field) for field in [*named.split(), "schedule"]} | changes
+    first = "encoder normalize alpha beta scales batch_size microbatch_size"
+    names = f"{first} smooth_fraction marginal epochs learning_rate schedule"
+    return {field: getattr(PRESETS[name], field) for field in names.split()} | changes
 
 
 IMAGES: dict[Scale, ImageScale] = {

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from paper.statistics import Estimate, share_interval
+from scipy.stats import binomtest
+
+from paper.statistics import Estimate
 
 Verdict = Literal["holds", "holds in part", "reversed", "undecided", "does not hold here", "not run"]
 
@@ -32,6 +34,12 @@ class Claim:
     rule: str
     verdict: Verdict
     numbers: str = ""
+    note: str = ""
+
+    @property
+    def measured(self) -> str:
+        """The numbers, and the note if there are any."""
+        return f"{self.numbers}. {self.note}" if self.numbers and self.note else self.numbers
 
 
 def every(differences: Mapping[str, Estimate], *, least: float = 0.0, short: Verdict = "reversed") -> Verdict:
@@ -74,7 +82,7 @@ def most(differences: Mapping[str, Estimate]) -> Verdict:
 def labelled(counts: Mapping[str, tuple[int, int]], share: float, expected: int) -> Verdict:
     """The verdict on a claim that each of `expected` sets is labelled without error: by at least a `share` of seeds.
 
-    `counts` has the seeds that did so and all seeds. A set fails if the 95 % interval lies below the share.
+    `counts` has the seeds that did so and all seeds. A set fails if Wilson's 95 % interval lies below the share.
 
     Examples
     --------
@@ -87,7 +95,8 @@ def labelled(counts: Mapping[str, tuple[int, int]], share: float, expected: int)
     if not counts:
         return "not run"
     solved = sum(n >= LEAST and count >= share * n for count, n in counts.values())
-    failed = sum(n >= LEAST and share_interval(count, n)[1] < share for count, n in counts.values())
+    highest = [(binomtest(count, n).proportion_ci(method="wilson").high, n) for count, n in counts.values()]
+    failed = sum(n >= LEAST and high < share for high, n in highest)
     if solved:
         return "holds" if solved == expected else "holds in part"
     return "does not hold here" if failed == len(counts) else "undecided"
@@ -98,11 +107,17 @@ def listed(differences: Mapping[str, Estimate], what: str = "points", digits: in
 
     Examples
     --------
+    >>> listed({"batch 50": Estimate(0.103, 0.063, 3), "batch 250": Estimate(0.08, 0.02, 3)})
+    'points (n = 3): batch 50: +10.3 ± 6.3; batch 250: +8.0 ± 2.0'
     >>> listed({"batch 50": Estimate(0.103, 0.063, 3), "batch 250": Estimate(0.08, None, 1)})
-    'points: batch 50: +10.3 ± 6.3 (n = 3), batch 250: +8.0 (n = 1)'
+    'points: batch 50: +10.3 ± 6.3 (n = 3); batch 250: +8.0 (n = 1)'
     """
-    found = ", ".join(f"{name}: {d.text(digits, factor, sign=True)} (n = {d.n})" for name, d in differences.items())
-    return f"{what}: {found}" if found else ""
+    counts = {d.n for d in differences.values()}
+    found = "; ".join(
+        f"{name}: {d.text(digits, factor, sign=True)}{f' (n = {d.n})' if len(counts) > 1 else ''}"
+        for name, d in differences.items()
+    )
+    return f"{what}{f' (n = {counts.pop()})' if len(counts) == 1 else ''}: {found}" if found else ""
 
 
 def _sides(differences: Mapping[str, Estimate], least: float) -> tuple[int, int, int]:

@@ -49,17 +49,12 @@ SEEDS: dict[Scale, tuple[int, int]] = {"smoke": (2, 2), "laptop": (ENOUGH, 4), "
 
 def draws(scale: Scale, seeds: int | None) -> list[tuple[int, float, float]]:
     """Seed, alpha and beta of each draw. The interval of beta grows with the beta of the scale."""
-    found = []
+    middle, found = float(IMAGES[scale].training["beta"]), []
     for seed in range(SEEDS[scale][0] if seeds is None else seeds):
         rng = np.random.default_rng([2, seed])
-        alpha, beta = rng.uniform(0.0, MAX_ALPHA), rng.uniform(0.0, MAX_BETA * _beta(scale) / PAPER_BETA)
+        alpha, beta = rng.uniform(0.0, MAX_ALPHA), rng.uniform(0.0, MAX_BETA * middle / PAPER_BETA)
         found.append((FRESH + seed, round(float(alpha), 3), round(float(beta), 4)))
     return found
-
-
-def cells(scale: Scale, experiment: str, seed: int, alpha: float, beta: float, **changes: Any) -> Cell:
-    """The run of a draw. Runs with the same seed start from the same weights."""
-    return IMAGES[scale].cell(experiment, seed, alpha=alpha, beta=beta, **changes)
 
 
 def random_encoders(scale: Scale) -> list[Cell]:
@@ -70,7 +65,7 @@ def random_encoders(scale: Scale) -> list[Cell]:
 def runs(scale: Scale, seeds: int | None) -> list[Cell]:
     """Each draw with both, without alpha and without beta, and without scaling with both and with neither."""
     learnt = [
-        cells(scale, NAME, seed, a, b, version=2, scales=scales)
+        IMAGES[scale].cell(NAME, seed, alpha=a, beta=b, version=2, scales=scales)
         for seed, alpha, beta in draws(scale, seeds)
         for a, b, scales in (
             (alpha, beta, TWO),
@@ -85,8 +80,7 @@ def runs(scale: Scale, seeds: int | None) -> list[Cell]:
 
 def of_mim(results: Results, scales: tuple[int, ...], version: int = 2) -> list[Record]:
     """The runs of MIM with these scales and this version."""
-    learnt = [record for record in results if record.settings["method"] == "mim"]
-    trained = [(record, record.settings["training"]) for record in learnt]
+    trained = [(record, record.settings["training"]) for record in results if record.settings["method"] == "mim"]
     return [r for r, t in trained if tuple(t["scales"]) == scales and t["version"] == version]
 
 
@@ -175,11 +169,7 @@ def claims(results: Results) -> list[Claim]:
     ):
         verdict, numbers = _effect(scaled, plain, i)
         found.append(Claim(words, where, rule.format(name, other), verdict, numbers))
-    best = "; ".join(
-        f"best {name} {100 * max(accuracies(records, LAST)):.1f} %"
-        for name, records in (("with scaling", scaled), ("without", plain))
-        if records
-    )
+    best = [f"{100 * max(accuracies(records, LAST)):.1f}" for records in (scaled, plain) if records]
     return [
         *found,
         Claim(
@@ -195,10 +185,9 @@ def claims(results: Results) -> list[Claim]:
             where,
             "with scaling minus without, paired by draw, is above 0",
             every(scaling),
-            f"{listed(scaling)}; {best}. Without scaling, R_c acts on the 3 x 3 positions of the last state instead of "
-            "on their mean, so both change at once"
-            if scaling
-            else "",
+            listed(scaling),
+            f"Best with scaling and without: {' and '.join(best)} %. Without scaling, R_c acts on the 3 x 3 positions "
+            "of the last state instead of on their mean, so both change at once",
         ),
     ]
 
@@ -217,10 +206,11 @@ def not_run(results: Results) -> list[str]:
 def _effect(scaled: list[Record], plain: list[Record], i: int) -> tuple[Verdict, str]:
     """The verdict on alpha (i = 0) or beta (i = 1), and the differences behind it."""
     found: dict[str, Estimate] = {}
-    with_it, without = _with_and_without(_old(scaled) + _old(plain), i)
+    with_it, without = _with_and_without([r for r in scaled + plain if r.seed < FRESH], i)
     if with_it and without:
         found["16 draws"] = difference(list(by_draw(with_it).values()), list(by_draw(without).values()))
-    pairs = paired(*({r.seed: accuracy(r, LAST) for r in arm} for arm in _with_and_without(_fresh(scaled), i)))
+    own = _with_and_without([r for r in scaled if r.seed >= FRESH], i)
+    pairs = paired(*({r.seed: accuracy(r, LAST) for r in arm} for arm in own))
     if pairs:
         found["own draws"] = estimate(pairs)
     deciding = "16 draws" if "16 draws" in found and len(pairs) < ENOUGH else "own draws"
@@ -233,17 +223,5 @@ def _with_and_without(records: list[Record], i: int) -> tuple[list[Record], list
     return [r for r in fair if draw_of(r)[i] > 0], [r for r in fair if draw_of(r)[i] == 0]
 
 
-def _old(records: list[Record]) -> list[Record]:
-    return [record for record in records if record.seed < FRESH]
-
-
-def _fresh(records: list[Record]) -> list[Record]:
-    return [record for record in records if record.seed >= FRESH]
-
-
 def _arms(results: Results) -> dict[str, list[Record]]:
     return {"scaled by 1 and 2": of_mim(results, TWO), "no scaling": of_mim(results, ONE)}
-
-
-def _beta(scale: Scale) -> float:
-    return float(IMAGES[scale].training["beta"])

@@ -5,18 +5,19 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable
 from functools import partial
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
 from paper import fig_ablation
-from paper.accuracy import Protocol
 from paper.cells import LAST, Cell
 from paper.cells import settings as settings
 from paper.claims import Claim, every
 from paper.experiment import Picture
 from paper.fig_ablation import TWO, of_mim, of_random, unit_of
 from paper.pictures import draw_bands
+from paper.protocol import Protocol
 from paper.published import FIGURE_3
 from paper.runs import Record, Results, Scale
 from paper.statistics import difference, means, text
@@ -48,7 +49,7 @@ def tables(results: Results) -> list[Table]:
     for name in FIGURE_3:
         cells = [f"about {FIGURE_3[name]:.0f}"]
         for protocol in PANELS:
-            starts, arrivals = (_values(results, name, measure, protocol) for measure in (_start, _arrival))
+            starts, arrivals = (_values(results, name, measure, protocol) for measure in (itemgetter(0), _arrival))
             cells += [text(starts), text(arrivals, factor=1)]
         rows.append((name, *cells))
     head = ("features", "published start", "start, validation", "epoch, validation", "start, on 128", "epoch, on 128")
@@ -67,7 +68,7 @@ def pictures(results: Results) -> list[Picture]:
 
 def claims(results: Results) -> list[Claim]:
     starts, arrivals = (
-        [_values(results, name, measure, "validation") for name in FIGURE_3] for measure in (_start, _arrival)
+        [_values(results, name, measure, "validation") for name in FIGURE_3] for measure in (itemgetter(0), _arrival)
     )
     run = all(starts)
     where = "caption of figure 3"
@@ -108,10 +109,6 @@ def _values(results: Results, name: str, measure: Measure, protocol: Protocol) -
         return statistics.fmean(map(measure, curves))
 
     return list(means(records, unit_of, value).values()) if name == "MIM" else [value(record) for record in records]
-
-
-def _start(curve: list[float]) -> float:
-    return curve[0]
 
 
 def _arrival(curve: list[float]) -> float:

@@ -22,7 +22,8 @@ from neuralbayes.bayes import mutual_information, posterior, prior
 from neuralbayes.data.normalize import Normalization
 from neuralbayes.networks.encoders import mlp
 from neuralbayes.networks.hidden import HiddenStates
-from neuralbayes.objectives import MIM
+from neuralbayes.objectives import MIM, Smoothness
+from neuralbayes.training.fit import fit
 from neuralbayes.training.rng import seeded_globally
 from paper.claims import Claim, every, listed
 from paper.experiment import Picture
@@ -31,7 +32,6 @@ from paper.pictures import draw_walls
 from paper.runs import TRAINING, Record, Results, Run, Scale, by
 from paper.statistics import Estimate, difference, estimate, text
 from paper.tables import Table
-from paper.training import PIECE, train_network
 
 NAME = "fig-filters"
 TITLE = "Figures 1, 5 and 6: filters on MNIST"
@@ -44,6 +44,9 @@ ABOUT = (
 )
 SHOWN = 15
 """Number of filters of the picture."""
+
+PIECE = 2000
+"""Rows per forward pass through a trained network."""
 
 DEAD = 0.1
 """A state is dead if its p(z) is below this share of the uniform 1 / K."""
@@ -61,9 +64,8 @@ SETTINGS: dict[Setting, str] = {
 """Alpha, beta and version of figures 1 and 5."""
 
 NO_ALPHA, NO_BETA, FULL, FIRST = SETTINGS
+Groups = dict[tuple[bool, Setting], list[Record]]
 NORMS = {False: "no batch norm", True: "batch norm"}
-"""The paper does not say whether this network has batch normalisation, so both are run."""
-
 
 PAPER: dict[str, Any] = {"hidden": (500, 500, 500), "epochs": 50, "batch_size": 500}
 """The network and its training in section 5.1.1."""
@@ -88,10 +90,6 @@ class FilterRun(Run):
         setting = f"alpha={self.alpha:g} beta={self.beta:g} version={self.version} seed={self.seed}"
         return f"{self.train.name} {NORMS[self.batch_norm]} {setting}"
 
-    @property
-    def data_names(self) -> tuple[str, ...]:
-        return (self.train.name,)
-
     def measure(self, folder: Path) -> dict[str, Any]:
         """Train, and measure states and filters."""
         train, test = self.train.load(), self.test.load()
@@ -100,16 +98,16 @@ class FilterRun(Run):
         with seeded_globally(self.seed):
             network = mlp((x.shape[1], *self.hidden, 1), self.batch_norm)[:-1]  # without its output
             states = HiddenStates(network, [f"relu{i}" for i in range(1, len(self.hidden) + 1)], scales=(1,))
-            train_network(
-                states,
+            fit(
                 MIM(self.alpha, self.version),
+                states,
                 x,
-                epochs=self.epochs,
+                max_epochs=self.epochs,
                 batch_size=self.batch_size,
-                microbatch_size=self.batch_size,
-                beta=self.beta,
-                seed=self.seed,
+                smoothness=Smoothness(self.beta, of="logits") if self.beta > 0 else None,
                 out=folder / TRAINING,
+                log_every=20,
+                seed=self.seed,
             )
         p_zx, p_zx_test = (_posteriors(states, rows) for rows in (x, x_test))
         weight = states.network.state_dict()["linear1.weight"]
@@ -127,13 +125,9 @@ class FilterRun(Run):
         return values
 
 
+SMALL = {"hidden": (40, 40), "epochs": 3, "batch_size": 60}
 SCALES: dict[Scale, tuple[Source, Source, int, dict[str, Any]]] = {
-    "smoke": (
-        Source("digits", "train", 240, 22),
-        Source("digits", "test", 160, 22),
-        2,
-        {"hidden": (40, 40), "epochs": 3, "batch_size": 60},
-    ),
+    "smoke": (Source("digits", "train", 240, 22), Source("digits", "test", 160, 22), 2, SMALL),
     "laptop": (Source("mnist", "train", 20_000), Source("mnist", "test"), 3, PAPER | {"epochs": 30}),
     "paper": (Source("mnist"), Source("mnist", "test"), 3, PAPER),
 }
@@ -188,22 +182,13 @@ def claims(results: Results) -> list[Claim]:
     groups = _groups(results)
     alive = _gains(groups, NO_ALPHA, FULL, _mean_dead)
     memorised = _gains(groups, NO_BETA, FULL, lambda record: record.values["likeness"])
-    majority = "more than half of the filters of the first layer are dead, with and without batch norm"
-    claimed = []
-    for words, setting, where in (
-        ("A majority of filters are dead when regularization coefficient α=0", NO_ALPHA, "caption of figure 1"),
-        ("majority of the filters learned by the v1 objective are dead", FIRST, "section 5.1.1, figure 5"),
-    ):
-        dead = {
-            NORMS[norm]: estimate([_dead(r) for r in groups[norm, setting]])
-            for norm in NORMS
-            if (norm, setting) in groups
-        }
-        verdict = every(dead, least=0.5, short="does not hold here")
-        numbers = ", ".join(f"{name}: {one.text(2)} % dead (n = {one.n})" for name, one in dead.items())
-        claimed.append(Claim(words, where, majority, verdict, numbers))
     return [
-        claimed[0],
+        _majority(
+            groups,
+            NO_ALPHA,
+            "A majority of filters are dead when regularization coefficient α=0",
+            "caption of figure 1",
+        ),
         Claim(
             "the uniform prior regularization (α>0) prevents dead filters",
             "section 5.1.1, figure 1",
@@ -219,8 +204,22 @@ def claims(results: Results) -> list[Claim]:
             every(memorised, least=MEMORISED, short="does not hold here"),
             listed(memorised, "fall", 3, 1.0),
         ),
-        claimed[1],
+        _majority(
+            groups, FIRST, "majority of the filters learned by the v1 objective are dead", "section 5.1.1, figure 5"
+        ),
     ]
+
+
+def _majority(groups: Groups, setting: Setting, words: str, where: str) -> Claim:
+    """The claim that most filters are dead in a setting."""
+    dead = {
+        name: [_dead(r) for r in groups[norm, setting]] for norm, name in NORMS.items() if (norm, setting) in groups
+    }
+    estimates = {name: estimate(values) for name, values in dead.items()}
+    rule = "more than half of the filters of the first layer are dead, with and without batch norm"
+    verdict = every(estimates, least=0.5, short="does not hold here")
+    numbers = "; ".join(f"{name}: {one.text(2)} % dead (n = {one.n})" for name, one in estimates.items())
+    return Claim(words, where, rule, verdict, numbers)
 
 
 def settings(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -239,9 +238,6 @@ def not_run(results: Results) -> list[str]:
     full = {record.settings["epochs"] for record in results} >= {50}
     missing = [] if full else ["figures 1, 5 and 6 with 60,000 images and 50 epochs"]
     return [*missing, f"figure 6, the full sheets of filters: the records hold {SHOWN} of 500"]
-
-
-Groups = dict[tuple[bool, Setting], list[Record]]
 
 
 def _gains(

@@ -6,19 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.optim.swa_utils import update_bn
 
 from neuralbayes.bayes import posterior, prior
 from neuralbayes.clusters.accuracy import clustering_accuracy
 from neuralbayes.data.normalize import Normalization
-from neuralbayes.data.sources import Images
 from neuralbayes.networks.encoders import labeling_network
-from neuralbayes.objectives import DML
+from neuralbayes.objectives import DML, Smoothness
+from neuralbayes.training.fit import fit
 from neuralbayes.training.rng import seeded_globally
 from paper.accuracy import accuracies, both, probe
 from paper.claims import Claim, Verdict, every, listed
@@ -29,7 +29,6 @@ from paper.published import APPENDIX_H
 from paper.runs import TRAINING, Record, Results, Run, Scale, by
 from paper.statistics import difference, estimate, text
 from paper.tables import Table
-from paper.training import outputs, train_network
 
 NAME, N_STATES = "mnist-dml", 10
 TITLE = "Appendix H: labelling MNIST"
@@ -93,56 +92,52 @@ class LabelingRun(Run):
         beta = "" if self.beta == OURS else f" beta={self.beta:g}"
         return f"{self.train.name} {self.kind}{beta} seed={self.seed}"
 
-    @property
-    def data_names(self) -> tuple[str, ...]:
-        return (self.train.name,)
-
     def measure(self, folder: Path) -> dict[str, Any]:
         """Train, and evaluate the ten outputs as clusters and as features."""
         train, test = self.train.load(), self.test.load()
-        logits, of_test = self._logits(train, test, folder)
+        normalization = Normalization.fit(train.source, per="dimension", progress=False)
+        x, x_test = (normalization(images.source.read(np.arange(len(images)))) for images in (train, test))
+        logits, of_test = self._logits(x, x_test, folder)
+        labels, truth = labels_of(train), labels_of(test)
         p_zx = posterior(logits)
         seen = {SOFTMAX: (p_zx, posterior(of_test)), LOGITS: (logits, of_test)}
         return {
             "probes": {
-                name: probe(
-                    (a.numpy(), labels_of(train)),
-                    (b.numpy(), labels_of(test)),
-                    head="linear",
-                    max_epochs=self.probe_epochs,
-                )
+                name: probe((a.numpy(), labels), (b.numpy(), truth), head="linear", max_epochs=self.probe_epochs)
                 for name, (a, b) in seen.items()
             },
-            "clusters": round(clustering_accuracy(of_test.argmax(dim=1).numpy(), labels_of(test)), 5),
+            "clusters": round(clustering_accuracy(of_test.argmax(dim=1).numpy(), truth), 5),
             "dead": int((prior(p_zx) < 0.1 / N_STATES).sum()),
             "largest": round(float(prior(p_zx).max()), 4),
             "objective": round(float(DML()(logits)), 4),
         }
 
-    def _logits(self, train: Images, test: Images, folder: Path) -> tuple[Tensor, Tensor]:
-        """Outputs of the network for the training and the test images."""
-        normalization = Normalization.fit(train.source, per="dimension", progress=False)
-        x, x_test = (normalization(images.source.read(np.arange(len(images)))) for images in (train, test))
+    def _logits(self, x: Tensor, x_test: Tensor, folder: Path) -> list[Tensor]:
+        """Train; outputs of the network for the training and the test images."""
         with seeded_globally(self.seed):
-            network: nn.Module = labeling_network(N_STATES, x.shape[1], self.width)
+            network = labeling_network(N_STATES, x.shape[1], self.width)
             if self.kind == "random":
                 update_bn(torch.split(x[:1000], 100), network)  # batch statistics, as after training
                 network.eval()
             else:
-                train_network(
-                    network,
+                network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+                fit(
                     DML(),
+                    network,
                     x,
-                    epochs=self.epochs,
+                    max_epochs=self.epochs,
                     batch_size=self.batch_size,
                     microbatch_size=self.microbatch_size,
-                    beta=self.beta,
-                    seed=self.seed,
-                    of="posterior" if self.kind == "posterior" else "logits",
+                    smoothness=Smoothness(self.beta, of="posterior" if self.kind == "posterior" else "logits"),
                     out=folder / TRAINING,
+                    log_every=20,
+                    seed=self.seed,
                 )
-        return outputs(network, x), outputs(network, x_test)
+        with torch.no_grad():
+            return [torch.cat([network(piece) for piece in torch.split(part, 2000)]) for part in (x, x_test)]
 
+
+MNIST = (Source("mnist"), Source("mnist", "test"), 3)
 
 SCALES: dict[Scale, tuple[Source, Source, int, dict[str, Any]]] = {
     "smoke": (
@@ -151,18 +146,8 @@ SCALES: dict[Scale, tuple[Source, Source, int, dict[str, Any]]] = {
         2,
         {"width": 0.1, "epochs": 1, "batch_size": 60, "microbatch_size": 60, "probe_epochs": 4},
     ),
-    "laptop": (
-        Source("mnist"),
-        Source("mnist", "test"),
-        3,
-        {"width": 0.3, "epochs": 8, "batch_size": 1000, "microbatch_size": 500},
-    ),
-    "paper": (
-        Source("mnist"),
-        Source("mnist", "test"),
-        3,
-        {"width": 1.0, "epochs": 90, "batch_size": 5000, "microbatch_size": 500},
-    ),
+    "laptop": (*MNIST, {"width": 0.3, "epochs": 8, "batch_size": 1000, "microbatch_size": 500}),
+    "paper": (*MNIST, {"width": 1.0, "epochs": 90, "batch_size": 5000, "microbatch_size": 500}),
 }
 """Images, seeds, and the network and its training."""
 
@@ -177,28 +162,18 @@ def runs(scale: Scale, seeds: int | None) -> list[LabelingRun]:
     ]
 
 
-@dataclass(frozen=True)
-class Network:
-    """A row of the table: a kind of network, its beta and width, and its updates at full width (or 0)."""
+class Network(NamedTuple):
+    """A row of the table: a kind of network, its beta, its updates at full width (or 0), and whether it has that."""
 
     kind: str
     beta: float
-    full: bool
     updates: int
-
-    @classmethod
-    def of(cls, record: Record) -> Network:
-        """The row of a run."""
-        s = record.settings
-        full = s["width"] == 1.0 and not s["kind"].startswith("merged")
-        trained = full and s["kind"] != "random"
-        updates = s["epochs"] * len(Source(**s["train"])) // s["batch_size"] if trained else 0
-        return cls(s["kind"], float(s["beta"]), full, updates)
+    full: bool
 
     @property
     def published(self) -> float | None:
         """Accuracy in the paper, in percent."""
-        if (self.kind, self.beta) in PAPERS:
+        if self[:2] in PAPERS:
             return APPENDIX_H["learnt"]
         return APPENDIX_H["random"] if self.kind == "random" else None
 
@@ -209,10 +184,13 @@ class Network:
         updates = f", {self.updates:,} updates" if self.updates else ""
         return f"{KINDS[self.kind]}{beta}{', full width' if self.full else ''}{updates}"
 
-    @property
-    def short(self) -> str:
-        """Its name beside others of the paper's networks."""
-        return self.title.removeprefix("paper's network, ")
+
+def network_of(record: Record) -> Network:
+    """The row of a run."""
+    s = record.settings
+    full = s["width"] == 1.0 and not s["kind"].startswith("merged")
+    updates = s["epochs"] * len(Source(**s["train"])) // s["batch_size"] if full and s["kind"] != "random" else 0
+    return Network(s["kind"], float(s["beta"]), updates, full)
 
 
 def tables(results: Results) -> list[Table]:
@@ -226,10 +204,7 @@ def tables(results: Results) -> list[Table]:
     head = (
         "network",
         "published",
-        "softmax, paper's protocol",
-        "softmax, honest",
-        "logits, paper's protocol",
-        "logits, honest",
+        *(f"{name}, {protocol}" for name in ("softmax", "logits") for protocol in ("paper's protocol", "honest")),
         "clusters, honest",
         "dead states",
         "largest state, %",
@@ -257,20 +232,19 @@ def pictures(results: Results) -> list[Picture]:
 def claims(results: Results) -> list[Claim]:
     networks = _networks(results)
     random = {network.full: found for network, found in networks.items() if network.kind == "random"}
-    papers = {n: found for n, found in networks.items() if (n.kind, n.beta) in PAPERS}
+    papers = {n: found for n, found in networks.items() if n[:2] in PAPERS}
     reached = APPENDIX_H["learnt"] / 100 - TOLERANCE
     full = [best for n, found in papers.items() if n.updates >= AUTHORS_UPDATES and (best := _best(found))]
     value = max((estimate(values) for values in full), key=lambda found: found.mean, default=None)
     verdict: Verdict = "undecided" if papers else "not run"
     if value is not None:
         verdict = every({"best": value}, least=reached, short="does not hold here")
-    numbers = [
-        f"{n.short}: {text(_best(found))} % with a linear classifier, "
-        f"{text([record.values['clusters'] for record in found])} % as clusters (n = {len(found)})"
+    numbers = "; ".join(
+        f"{_short(n)}: {text(_best(found))} and {text([r.values['clusters'] for r in found])} (n = {len(found)})"
         for n, found in papers.items()
-    ]
+    )
     gains = {
-        f"{n.short}, on {'the softmax' if probed == SOFTMAX else 'logits'}": difference(
+        f"{_short(n)}, classifier on {'softmax' if probed == SOFTMAX else 'logits'}": difference(
             accuracies(found, probed), accuracies(random[n.full], probed)
         )
         for n, found in papers.items()
@@ -284,10 +258,9 @@ def claims(results: Results) -> list[Claim]:
             f"a linear classifier on the softmax or the logits reaches {100 * reached:.2f} % at full width after "
             f"{AUTHORS_UPDATES:,} updates, with three seeds; narrower networks are only quoted",
             verdict,
-            f"{'; '.join(numbers)}. Here 90 epochs of 60,000 images instead of 100 of 54,000; batch norm, which the "
-            "appendix does not mention, and R_c see micro-batches of 500"
-            if numbers
-            else "",
+            f"%, with a linear classifier and as clusters: {numbers}" if numbers else "",
+            "Here 90 epochs of 60,000 images instead of 100 of 54,000; batch norm, which the appendix does not "
+            "mention, and R_c see micro-batches of 500",
         ),
         Claim(
             "As baseline, a linear classifier trained on features from a randomly initialized identical CNN "
@@ -320,17 +293,26 @@ def settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def not_run(results: Results) -> list[str]:
-    found = {}
-    for network, records in _networks(results).items():
-        if network.full and (network.updates >= AUTHORS_UPDATES or network.kind == "random"):
-            found[network.kind, network.beta] = len(records)
-    wide = {arm: found.get(arm, 0) for arm in (RANDOM, *PAPERS)}
+    networks = _networks(results)
+    wide = {
+        n[:2]: len(found)
+        for n, found in networks.items()
+        if n.full and (n.updates >= AUTHORS_UPDATES or n.kind == "random")
+    }
     missing = [
-        f"appendix H at full width: {KINDS[kind]}{'' if beta == OURS else f', beta {beta:g}'} ({n} of 3 seeds)"
-        for (kind, beta), n in wide.items()
-        if n < 3
+        f"{Network(*arm, 0, False).title} ({wide.get(arm, 0)} of 3 seeds)"
+        for arm in (RANDOM, *PAPERS)
+        if wide.get(arm, 0) < 3
     ]
-    return [*missing, "appendix H without batch norm, or with R_c and batch norm on all 5,000 images of a batch"]
+    return [
+        *(f"appendix H at full width: {one}" for one in missing),
+        "appendix H without batch norm, or with R_c and batch norm on all 5,000 images of a batch",
+    ]
+
+
+def _short(network: Network) -> str:
+    """Its name beside others of the paper's networks."""
+    return network.title.removeprefix("paper's network, ")
 
 
 def _best(found: Results) -> list[float]:
@@ -341,10 +323,5 @@ def _best(found: Results) -> list[float]:
 
 def _networks(results: Results) -> dict[Network, list[Record]]:
     """The runs of each network, in the order of `KINDS`, the narrower ones first."""
-    order = list(KINDS)
-    found: dict[Network, list[Record]] = by(results, Network.of)
-    return dict(
-        sorted(
-            found.items(), key=lambda item: (order.index(item[0].kind), -item[0].beta, item[0].updates, item[0].full)
-        )
-    )
+    found = by(results, network_of)
+    return {n: found[n] for n in sorted(found, key=lambda n: (list(KINDS).index(n.kind), -n.beta, n.updates, n.full))}

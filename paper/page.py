@@ -113,15 +113,16 @@ def _verdicts(claims: Sequence[Claim]) -> str:
     """How many claims got each verdict, the meaning of the verdicts, and the table of all claims."""
     found = Counter(claim.verdict for claim in claims)
     counts = ", ".join(f"{found[verdict]} *{verdict}*" for verdict in VERDICTS if found[verdict])
-    rows = [(f"“{c.words}”", f"**{c.verdict}**", c.rule, c.numbers, c.where) for c in claims]
-    head = ("the paper says", "verdict", "it holds if", "measured", "where")
+    rows = [(f"“{c.words}” ({c.where})", f"**{c.verdict}**", c.rule, c.measured) for c in claims]
+    head = ("the paper says", "verdict", "it holds if", "measured")
     meaning = "\n".join(f"- *{verdict}*: {text};" for verdict, text in VERDICTS.items()).removesuffix(";") + "."
     return "\n\n".join(
         [
             f"**Of {len(claims)} claims: {counts}.** Verdicts are computed by the rule in their row, and only claims "
             "of the paper are counted. A difference counts if its 95 % interval excludes 0, from at least three "
             "independent runs on each side, with the paper's own method. MIM in this library's settings counts as "
-            "that: where they differ, the table of settings of the section says so. Fewer runs are quoted, not judged.",
+            "that: they were chosen on held-out training images of CIFAR-10, and the table of settings of each section "
+            "says where they differ. Fewer runs are quoted, not judged.",
             meaning,
             Table("Verdict on each claim", head, rows, words=True).markdown(),
         ]

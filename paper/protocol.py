@@ -11,7 +11,6 @@ import copy
 import math
 import statistics
 import time
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -25,11 +24,10 @@ from neuralbayes.data.dataset import Split
 from neuralbayes.data.sources import Images, ImageSource
 from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.features.probe import features_of, labelled
-from neuralbayes.training import progress
 
 Head = Literal["mlp", "linear"]
 Protocol = Literal["validation", "paper"]
-HEADS, PROTOCOLS = ("mlp", "linear"), ("validation", "paper")
+PROTOCOLS: tuple[Protocol, ...] = ("validation", "paper")
 
 LabeledData = Images | Split | tuple[NDArray[Any], NDArray[Any]]
 """Images with their labels, or a pair (features or images, labels)."""
@@ -50,27 +48,13 @@ BLOCK = 2048  # rows at a time outside training
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """Result of a probe.
-
-    Attributes
-    ----------
-    head : {"mlp", "linear"}
-    protocol : {"validation", "paper"}
-    accuracies : tuple of float
-        Accuracy of each seed's classifier on the `n_test` images.
-    epochs : tuple of int
-        The selected epoch of each seed, counted from 1.
-    curves : tuple of tuple of float
-        Accuracy of each seed after each epoch on the images that select the epoch.
-    n_features, n_train, n_test : int
-    feature_seconds, head_seconds : float
-    """
+    """Result of a probe; `accuracies`, `epochs` (those selected, from 1) and `curves` have an entry for each seed."""
 
     head: str
     protocol: str
     accuracies: tuple[float, ...]
     epochs: tuple[int, ...]
-    curves: tuple[tuple[float, ...], ...]
+    curves: tuple[tuple[float, ...], ...]  # accuracy after each epoch on the images that select it
     n_features: int
     n_train: int
     n_test: int
@@ -122,7 +106,7 @@ def probe_parts(
         By default 100, as in the paper. With "validation", training stops after 5 epochs and 500 updates without
         improvement, and takes up to 5,000 updates where 100 epochs have fewer.
     cache, verbose
-        As in :func:`neuralbayes.probe`.
+        As in :func:`neuralbayes.probe`, for the features.
 
     Examples
     --------
@@ -132,12 +116,8 @@ def probe_parts(
     >>> result.mean, result.n_test
     (1.0, 100)
     """
-    for name, value, known in (("head", head, HEADS), ("protocol", protocol, PROTOCOLS)):
-        if value not in known:
-            raise ValueError(f"`{name}` must be one of {', '.join(known)}, got {value!r}")
-    for name, number in (("seeds", seeds), ("max_epochs", max_epochs)):
-        if number is not None and number < 1:
-            raise ValueError(f"`{name}` must be at least 1, got {number!r}")
+    if protocol not in PROTOCOLS:
+        raise ValueError(f"`protocol` must be one of {', '.join(PROTOCOLS)}, got {protocol!r}")
     start = time.perf_counter()
     (samples, labels), (test_samples, test_labels) = opened(train, "train"), opened(test, "test")
     folder = None if cache is None else Path(cache)
@@ -156,24 +136,22 @@ def probe_parts(
     if protocol == "paper":
         test_x, test_y = test_x[:PAPER_IMAGES], test_y[:PAPER_IMAGES]
     steps = math.ceil(len(y) / BATCH_SIZE)
-    if max_epochs is None:
-        max_epochs = EPOCHS if protocol == "paper" else max(EPOCHS, math.ceil(MIN_UPDATES / steps))
     n_classes = int(max(y.max(), test_y.max())) + 1
     accuracies, epochs, curves = [], [], []
-    with progress(seeds, description=f"{head}, {protocol}", enabled=verbose) as display:
-        for seed in range(seeds):
-            if protocol == "paper":
-                fitted, watched, patience = torch.arange(len(y)), (test_x, test_y), max_epochs
-            else:
-                order = torch.randperm(len(y), generator=torch.Generator().manual_seed(seed))
-                n_held = max(1, round(VALIDATION * len(y)))
-                fitted, held = order[n_held:], order[:n_held]
-                watched, patience = (x[held], y[held]), max(PATIENCE, math.ceil(PATIENCE_UPDATES / steps))
-            network, epoch, curve = train_head(head, x, y, fitted, watched, n_classes, seed, max_epochs, patience)
-            accuracies.append(score(network, test_x, test_y)[0])
-            epochs.append(epoch)
-            curves.append(tuple(curve))
-            display.advance(samples=len(y))
+    for seed in range(seeds):
+        if protocol == "paper":
+            fitted, watched = torch.arange(len(y)), (test_x, test_y)
+            most = patience = max_epochs or EPOCHS
+        else:
+            order = torch.randperm(len(y), generator=torch.Generator().manual_seed(seed))
+            n_held = max(1, round(VALIDATION * len(y)))
+            fitted, watched = order[n_held:], (x[order[:n_held]], y[order[:n_held]])
+            most = max_epochs or max(EPOCHS, math.ceil(MIN_UPDATES / steps))
+            patience = max(PATIENCE, math.ceil(PATIENCE_UPDATES / steps))
+        network, epoch, curve = train_head(head, x, y, fitted, watched, n_classes, seed, most, patience)
+        accuracies.append(score(network, test_x, test_y)[0])
+        epochs.append(epoch)
+        curves.append(tuple(curve))
     return ProbeResult(
         head=head,
         protocol=protocol,
@@ -266,12 +244,8 @@ def make_head(head: Head, n_features: int, n_classes: int) -> nn.Module:
 def score(network: nn.Module, x: Tensor, y: Tensor) -> tuple[float, float]:
     """Accuracy, and minus the cross-entropy, which breaks ties."""
     right, loss = 0.0, 0.0
-    for part, labels in _blocks(x, y):
+    for part, labels in zip(torch.split(x, BLOCK), torch.split(y, BLOCK), strict=True):
         logits = network(part)
         right += float((logits.argmax(1) == labels).sum())
         loss += float(nn.functional.cross_entropy(logits, labels, reduction="sum"))
     return right / len(y), -loss / len(y)
-
-
-def _blocks(x: Tensor, y: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-    return zip(torch.split(x, BLOCK), torch.split(y, BLOCK), strict=True)

@@ -7,17 +7,16 @@ continues where it stopped. A record only ever grows.
 from __future__ import annotations
 
 import json
-import os
 import platform
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Literal
+
+from joblib import Parallel, cpu_count, delayed  # type: ignore[import-untyped]
 
 from neuralbayes.system.files import atomic_write, inside, json_hash, read_json, write_json
 
@@ -57,7 +56,8 @@ class Run:
     @property
     def data_names(self) -> tuple[str, ...]:
         """Names of the data sets that the run needs."""
-        return ()
+        parts = [value for value in self.settings.values() if isinstance(value, dict)]
+        return tuple(part["name"] for part in parts if "name" in part)
 
     def measure(self, folder: Path) -> dict[str, Any]:
         """Train in `folder`, or continue there, and return what was measured as JSON types."""
@@ -135,43 +135,17 @@ def perform_all(runs: Sequence[Run], out: Path, workers: int) -> Iterator[tuple[
 
     One worker is this process itself, with the threads that it has.
     """
-    if workers == 1:
-        for run in runs:
-            yield run, _attempt(run, out)
-        return
-    threads = max(1, n_cores() // workers)
-    before = os.environ.get("OMP_NUM_THREADS")
-    os.environ.setdefault("OMP_NUM_THREADS", str(threads))  # for the libraries that a new process loads
-    pool = ProcessPoolExecutor(workers, get_context("spawn"), _set_threads, (threads,))
+    parallel = Parallel(min(workers, cpu_count()), return_as="generator_unordered")
+    found: Iterator[tuple[Run, Record | Exception]] = parallel(delayed(_attempt)(run, out) for run in runs)
+    return found
+
+
+def _attempt(run: Run, out: Path) -> tuple[Run, Record | Exception]:
+    """A run with its record, or its error: one that fails does not stop the others."""
     try:
-        left: dict[Future[Record | Exception], Run] = {pool.submit(_attempt, run, out): run for run in runs}
-        while left:
-            done, _ = wait(left, return_when=FIRST_COMPLETED)
-            for future in done:
-                yield left.pop(future), future.result()
-    finally:
-        pool.shutdown(cancel_futures=True)
-        if before is None:
-            os.environ.pop("OMP_NUM_THREADS", None)
-
-
-def n_cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _attempt(run: Run, out: Path) -> Record | Exception:
-    """The record of a run, or its error: one that fails does not stop the others."""
-    try:
-        return perform(run, out)
+        return run, perform(run, out)
     except Exception as error:
-        return error
-
-
-def _set_threads(threads: int) -> None:
-    import torch
-
-    torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]) if "OMP_NUM_THREADS" in os.environ else threads)
+        return run, error
 
 
 def record_path(folder: Path, experiment: str, scale: Scale) -> Path:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from scipy.stats import t
+
 from paper.runs import Results, by
 
 
@@ -47,7 +49,7 @@ def estimate(values: Sequence[float]) -> Estimate:
     '2.00 ± 2.48'
     """
     n = len(values)
-    half = None if n < 2 else _quantile(n - 1) * statistics.stdev(values) / math.sqrt(n)
+    half = None if n < 2 else float(t.ppf(0.975, n - 1)) * statistics.stdev(values) / math.sqrt(n)
     return Estimate(statistics.fmean(values), half, n)
 
 
@@ -67,7 +69,7 @@ def difference(a: Sequence[float], b: Sequence[float]) -> Estimate:
     if total == 0.0:
         return Estimate(mean, 0.0, n)
     freedom = total**2 / sum(v**2 / (len(values) - 1) for v, values in zip(variances, (a, b), strict=True))
-    return Estimate(mean, _quantile(freedom) * math.sqrt(total), n)
+    return Estimate(mean, float(t.ppf(0.975, freedom)) * math.sqrt(total), n)
 
 
 def means(results: Results, unit: Callable[[Any], Any], value: Callable[[Any], float]) -> dict[Any, float]:
@@ -78,20 +80,6 @@ def means(results: Results, unit: Callable[[Any], Any], value: Callable[[Any], f
 def paired(a: dict[Any, float], b: dict[Any, float]) -> list[float]:
     """Differences between two groups, for the units in both."""
     return [value - b[key] for key, value in a.items() if key in b]
-
-
-def share_interval(count: int, n: int) -> tuple[float, float]:
-    """Wilson's 95 % interval of a share.
-
-    Examples
-    --------
-    >>> low, high = share_interval(8, 20)
-    >>> round(low, 2), round(high, 2)
-    (0.22, 0.61)
-    """
-    z2 = 1.96**2
-    centre, half = (count + z2 / 2) / (n + z2), math.sqrt(z2 * (count * (n - count) / n + z2 / 4)) / (n + z2)
-    return centre - half, centre + half
 
 
 def text(values: Sequence[float], digits: int = 1, factor: float = 100.0) -> str:
@@ -105,9 +93,3 @@ def text(values: Sequence[float], digits: int = 1, factor: float = 100.0) -> str
     if len(values) < 3:
         return ", ".join(f"{factor * value:.{digits}f}" for value in values) or "-"
     return estimate(values).text(digits, factor)
-
-
-def _quantile(freedom: float) -> float:
-    from scipy.stats import t
-
-    return float(t.ppf(0.975, freedom))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import product
 
 from paper import fig_ablation
 from paper.accuracy import accuracies, both
@@ -28,15 +29,10 @@ ABOUT = (
 )
 MARGINALS = ("minibatch", "running", "exact")
 
+SHORT = ImageScale("cifar10", preset("laptop", encoder="tiny", epochs=4), n_train=10_000)
 SCALES: dict[Scale, tuple[ImageScale, tuple[int, ...], tuple[int, ...], int]] = {
     "smoke": (IMAGES["smoke"], (20, 60), (60, 120), 2),
-    # The ratio of mini-batch to states matters: 10 samples for 80 states are 125 for the paper's 1000 states.
-    "laptop": (
-        ImageScale("cifar10", preset("laptop", encoder="tiny", epochs=4), n_train=10_000),
-        (10, 50, 250),
-        (50, 250, 1000),
-        3,
-    ),
+    "laptop": (SHORT, (10, 50, 250), (50, 250, 1000), 3),
     "paper": (IMAGES["paper"], tuple(TABLE_1), (50, 250, 500, 2000, 3000), 3),
 }
 """Images, mini-batches, batches and seeds at each scale."""
@@ -62,15 +58,12 @@ def runs(scale: Scale, seeds: int | None) -> list[Cell]:
 
 def tables(results: Results) -> list[Table]:
     cells = _cells(results)
-    sizes, batches = sorted({size for _, size, _ in cells}), sorted({batch for _, _, batch in cells})
+    sizes, batches = _sizes(cells)
     rows = []
-    for size in sizes:
-        for marginal in MARGINALS:
-            texts = []
-            for batch in batches:
-                paper, honest = both(_found(cells, marginal, size, batch), LAST)
-                texts.append("" if batch < size else f"{honest} ({paper})")
-            rows.append((f"{size}, {marginal}", *texts))
+    for size, marginal in product(sizes, MARGINALS):
+        found = [both(_found(cells, marginal, size, batch), LAST) for batch in batches]
+        texts = ("" if batch < size else f"{b} ({a})" for batch, (a, b) in zip(batches, found, strict=True))
+        rows.append((f"{size}, {marginal}", *texts))
     published = sorted({batch for row in TABLE_1.values() for batch in row})
     return [
         Table(
@@ -89,16 +82,13 @@ def tables(results: Results) -> list[Table]:
 
 def pictures(results: Results) -> list[Picture]:
     cells = _cells(results)
+    sizes, batches = _sizes(cells)
     panels = {
         f"batch {batch}": {
-            marginal: {
-                float(size): values
-                for size in sorted({size for _, size, _ in cells})
-                if (values := _honest(cells, marginal, size, batch))
-            }
+            marginal: {float(size): values for size in sizes if (values := _honest(cells, marginal, size, batch))}
             for marginal in MARGINALS
         }
-        for batch in sorted({batch for _, _, batch in cells})
+        for batch in batches
     }
     return [Picture(NAME, TITLE, partial(draw_lines, panels, "mini-batch", "honest accuracy, %"))]
 
@@ -106,17 +96,18 @@ def pictures(results: Results) -> list[Picture]:
 def claims(results: Results) -> list[Claim]:
     cells = _cells(results)
     random = accuracies(fig_ablation.of_random(results), LAST)
-    sizes, batches = sorted({size for _, size, _ in cells}), sorted({batch for _, _, batch in cells})
+    sizes, batches = _sizes(cells)
     minibatch, exact = (_gains_of_minibatches(cells, marginal) for marginal in ("minibatch", "exact"))
-    worse, larger = {}, {}
-    for batch in batches:
-        if random and (values := _honest(cells, "minibatch", sizes[0], batch)):
-            worse[f"batch {batch}"] = difference(random, values)
+    worse = {
+        f"batch {batch}": difference(random, values)
+        for batch in batches
+        if random and (values := _honest(cells, "minibatch", sizes[0], batch))
+    }
+    larger = {}
     for size in sizes:
-        mine = [batch for batch in batches if _honest(cells, "minibatch", size, batch)]
-        if len(mine) > 1:
-            small, large = (_honest(cells, "minibatch", size, batch) for batch in (mine[0], mine[-1]))
-            larger[f"mini-batch {size}"] = difference(large, small)
+        found = [values for batch in batches if (values := _honest(cells, "minibatch", size, batch))]
+        if len(found) > 1:
+            larger[f"mini-batch {size}"] = difference(found[-1], found[0])
     reason = {batch: _minus(gain, exact[batch]) for batch, gain in minibatch.items() if batch in exact}
     where = "section 5.1.1, table 1"
     return [
@@ -141,7 +132,8 @@ def claims(results: Results) -> list[Claim]:
             "the largest batch minus the smallest is above 0 for more than half of the mini-batches; *reversed* if "
             "below 0 for more than half",
             most(larger),
-            f"{listed(larger)}. At equal epochs, as in the paper: a larger batch makes fewer updates" if larger else "",
+            listed(larger),
+            "At equal epochs, as in the paper: a larger batch makes fewer updates",
         ),
         Claim(
             "a sufficiently large MBS is needed for computing high fidelity gradients due to [the] E[L(x)] term",
@@ -165,6 +157,11 @@ def _cells(results: Results) -> Cells:
     return dict(by(learnt, lambda record: tuple(record.settings["training"][name] for name in names)))
 
 
+def _sizes(cells: Cells) -> tuple[list[int], list[int]]:
+    """All mini-batches, and all batches."""
+    return sorted({size for _, size, _ in cells}), sorted({batch for _, _, batch in cells})
+
+
 def _found(cells: Cells, marginal: str, size: int, batch: int) -> Results:
     """The runs of a cell. If the batch is a single mini-batch, the p(z) of the mini-batch is exact."""
     return cells.get(("minibatch" if size == batch and marginal == "exact" else marginal, size, batch), [])
@@ -177,11 +174,11 @@ def _honest(cells: Cells, marginal: str, size: int, batch: int) -> list[float]:
 def _gains_of_minibatches(cells: Cells, marginal: str) -> dict[str, Estimate]:
     """Gain of the largest mini-batch over the smallest, for each batch."""
     gains = {}
-    for batch in sorted({batch for _, _, batch in cells}):
-        sizes = sorted({size for _, size, _ in cells if _found(cells, marginal, size, batch)})
-        if len(sizes) > 1:
-            small, large = (_honest(cells, marginal, size, batch) for size in (sizes[0], sizes[-1]))
-            gains[f"batch {batch}"] = difference(large, small)
+    sizes, batches = _sizes(cells)
+    for batch in batches:
+        found = [values for size in sizes if (values := _honest(cells, marginal, size, batch))]
+        if len(found) > 1:
+            gains[f"batch {batch}"] = difference(found[-1], found[0])
     return gains
 
 

@@ -1,28 +1,21 @@
-"""The methods that the paper compares with, on its own encoder and with the interface of `neuralbayes.pretrain`.
+"""The methods that the paper compares with, on its own encoder.
 
-Each takes images and a config and returns an encoder: `random` weights, `rotation` prediction, `infomax` (Deep
-InfoMax) and `supervised` training. `imsat_rows` clusters rows of numbers.
+Each takes images and a config and returns an encoder: `random` weights, `rotation` prediction and `infomax` (Deep
+InfoMax). `imsat_rows` clusters rows of numbers.
 """
 
-from paper.baselines.imsat import ImsatRowsConfig, RowsClusterer, imsat_rows
-from paper.baselines.infomax import InfoMaxConfig, infomax, jsd_estimate
+from paper.baselines.imsat import ImsatRowsConfig, imsat_rows
+from paper.baselines.infomax import InfoMaxConfig, infomax
 from paper.baselines.random import RandomConfig, random
 from paper.baselines.rotation import RotationConfig, rotation
-from paper.baselines.supervised import SupervisedConfig, supervised
-from paper.baselines.training import HeadedEncoder
 
 __all__ = [
-    "HeadedEncoder",
     "ImsatRowsConfig",
     "InfoMaxConfig",
     "RandomConfig",
     "RotationConfig",
-    "RowsClusterer",
-    "SupervisedConfig",
     "imsat_rows",
     "infomax",
-    "jsd_estimate",
     "random",
     "rotation",
-    "supervised",
 ]

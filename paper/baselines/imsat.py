@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,32 +18,18 @@ from neuralbayes.gradients.passes import frozen_buffers
 from neuralbayes.networks.encoders import mlp
 from neuralbayes.objectives import MIM
 from neuralbayes.objectives.virtual_adversarial import virtual_adversarial
-from neuralbayes.training import Callback
 from neuralbayes.training.inference import in_blocks
 from neuralbayes.training.rng import seeded_globally
-from paper.baselines.training import TrainingConfig, check_settings, save, train_in_folder
+from paper.baselines.training import TrainingConfig, train_in_folder
 
 
 @dataclass(frozen=True)
 class ImsatRowsConfig(TrainingConfig):
     """Settings of IMSAT. The defaults are those of the IMSAT paper for MNIST.
 
-    Attributes
-    ----------
-    n_clusters : int
-    information_weight, prior_weight : float
-        lambda, the weight of the information relative to the smoothness, and mu, that of H(z) in the information.
-    radius : float
-        Length of the perturbations, relative to the distance to the `n_neighbors`-th neighbour of each sample.
-    n_neighbors, n_iterations : int
-        `n_iterations` power iterations find the worst perturbation.
-    step : float
-        Step length of the power iteration, relative to the perturbation. The authors' code uses a length of 10, which
-        for MNIST is about 4.
-    hidden : tuple of int
-        Units of each hidden layer, with batch normalisation.
-    standardize : bool
-        Divide each column by its own standard deviation, or all by a common one, which keeps the geometry.
+    `information_weight` is lambda, and `prior_weight` is mu, the weight of H(z). Perturbations have the length `radius`
+    relative to the distance to the `n_neighbors`-th neighbour of a sample; `n_iterations` power iterations find the
+    worst, with a `step` relative to the perturbation (in the authors' code of length 10, which for MNIST is about 4).
     """
 
     method: ClassVar[str] = "imsat-rows"
@@ -61,17 +45,6 @@ class ImsatRowsConfig(TrainingConfig):
     n_iterations: int = 1
     step: float = 4.0
     hidden: tuple[int, ...] = (1200, 1200)
-    standardize: bool = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_settings(self, at_least={"n_clusters": 2, "n_neighbors": 1, "n_iterations": 1})
-        for name in ("information_weight", "prior_weight", "radius", "step"):
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value > 0):
-                raise ValueError(f"`{name}` must be finite and positive, got {value!r}")
-        if not self.hidden or min(self.hidden) < 1:
-            raise ValueError(f"`hidden` must be positive integers, one per layer, got {self.hidden!r}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +53,7 @@ class RowsClusterer:
 
     network: nn.Sequential
     mean: NDArray[np.float64]
-    std: NDArray[np.float64]
+    std: float  # one for all columns, which keeps the geometry
 
     def prepare(self, X: NDArray[Any]) -> Tensor:
         """Normalise rows to the input of the network, in float32."""
@@ -96,14 +69,7 @@ class RowsClusterer:
         return labels
 
 
-def imsat_rows(
-    X: NDArray[Any],
-    config: ImsatRowsConfig,
-    *,
-    out: str | Path | None = None,
-    callbacks: Sequence[Callback] = (),
-    verbose: bool = False,
-) -> RowsClusterer:
+def imsat_rows(X: NDArray[Any], config: ImsatRowsConfig) -> RowsClusterer:
     r"""Cluster finite rows of numbers, (n_samples, n_features), with an MLP.
 
     .. math:: \min \; R_{\text{VAT}} - \lambda \, [\mu H(z) - H(z|x)]
@@ -122,28 +88,18 @@ def imsat_rows(
     >>> clusterer.predict_proba(X).shape
     (300, 3)
     """
-    X = np.asarray(X)
-    if X.ndim != 2 or len(X) < 2 or not np.isfinite(X).all():
-        raise ValueError(f"`X` must be finite, of shape (n_samples, n_features) with n_samples >= 2, got {X.shape}")
     scaler = StandardScaler().fit(X)
-    std = scaler.scale_ if config.standardize else np.full(X.shape[1], np.sqrt(scaler.var_.mean()) or 1.0)
     with seeded_globally(config.seed):
         network = mlp((X.shape[1], *config.hidden, config.n_clusters), batch_norm=True)
-        clusterer = RowsClusterer(network, scaler.mean_, std)
+        clusterer = RowsClusterer(network, scaler.mean_, float(np.sqrt(scaler.var_.mean())) or 1.0)
         rows = clusterer.prepare(X)
         radius = radii(rows.numpy(), config)
-        result = train_in_folder(
-            network,
-            imsat_step(config),
-            lambda indices: (rows[indices], radius[indices]),
-            len(rows),
-            config,
-            out,
-            callbacks=callbacks,
-            verbose=verbose,
-        )
+
+        def fetch(indices: Tensor) -> tuple[Tensor, Tensor]:
+            return rows[indices], radius[indices]
+
+        train_in_folder(network, imsat_step(config), fetch, len(rows), config, out=None)
     network.cpu().eval().requires_grad_(False)
-    save(out, result)
     return clusterer
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -19,25 +19,18 @@ from neuralbayes.networks.encoders import mlp
 from neuralbayes.networks.hidden import HiddenStates
 from neuralbayes.training import Callback
 from neuralbayes.training.rng import seeded_globally
-from paper.baselines.training import EncoderConfig, check_settings, save, state_shape, train_on_images
+from paper.baselines.training import EncoderConfig, state_shape, train_in_folder
 
-LAST = "relu4"
+FEATURES, LAST = "relu3", "relu4"
+"""The hidden states that are the feature map, and the input of the code."""
 
 
 @dataclass(frozen=True)
 class InfoMaxConfig(EncoderConfig):
     """Settings of Deep InfoMax with local features, DIM(L).
 
-    Attributes
-    ----------
-    prior_weight : float
-        gamma of the DIM paper; its alpha is 0 and its beta 1.
-    state : {"relu1", "relu2", "relu3"}
-        Hidden state used as the feature map.
-    code_size, units : int
-        Dimensions of the code, and of the space in which codes meet features; the DIM paper has 2048 units.
-    batch_size, learning_rate
-        Those of the DIM paper. Other settings are as in :class:`neuralbayes.PretrainConfig`.
+    `prior_weight` is gamma of the DIM paper, whose alpha is 0 and beta 1; the batch size and the learning rate are its
+    own. Codes of `code_size` meet features in a space of `units` dimensions (2048 in the DIM paper).
     """
 
     method: ClassVar[str] = "infomax"
@@ -45,25 +38,12 @@ class InfoMaxConfig(EncoderConfig):
     batch_size: int = 64
     learning_rate: float = 1e-4
     prior_weight: float = 0.1
-    state: Literal["relu1", "relu2", "relu3"] = "relu3"
     code_size: int = 64
     units: int = 512
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        # A batch of one has no other image to pair a code with.
-        check_settings(self, at_least={"code_size": 1, "units": 1, "batch_size": 2})
-        if not (math.isfinite(self.prior_weight) and self.prior_weight >= 0):
-            raise ValueError(f"`prior_weight` must be finite and non-negative, got {self.prior_weight!r}")
-
 
 def infomax(
-    images: Any,
-    config: InfoMaxConfig,
-    *,
-    out: str | Path | None = None,
-    callbacks: Sequence[Callback] = (),
-    verbose: bool = False,
+    images: Any, config: InfoMaxConfig, *, out: str | Path | None = None, callbacks: Sequence[Callback] = ()
 ) -> ImageEncoder:
     r"""Learn features of unlabelled images by maximising the information between a code and a feature map.
 
@@ -71,8 +51,8 @@ def infomax(
         \quad\text{and}\quad \gamma \text{ times a prior to match, uniform in } [0, 1]
 
     C(x) is a hidden state of the encoder with P positions, and E(x) is a linear map of its last state. The information
-    is estimated from the scores T of codes with the feature maps of their own images and of others. Parameters are
-    those of :func:`neuralbayes.pretrain`; the code and the discriminators are not kept.
+    is estimated from the scores T of codes with the feature maps of their own images and of others. The code and the
+    discriminators are not kept.
 
     Notes
     -----
@@ -83,15 +63,16 @@ def infomax(
     the prior by the non-saturating loss, as in the authors' code; the DIM paper has the minimax.
     """
     source = as_source(images)
-    if len(source) < 2:
-        raise ValueError(f"`images` must be at least 2 to be paired with each other, got {len(source)}")
     with seeded_globally(config.seed):
-        normalization = Normalization.fit(source, per=config.normalize, progress=verbose)
+        normalization = Normalization.fit(source, per=config.normalize, progress=False)
         encoder = ImageEncoder(config.encoder, source.shape, normalization)
         network = InfoMax(encoder, config)
-        result = train_on_images(network, _step, encoder, source, config, out, callbacks=callbacks, verbose=verbose)
-    save(out, result, encoder)
-    return encoder
+
+        def fetch(indices: Tensor) -> Tensor:
+            return encoder.prepare(source.read(indices.numpy()))
+
+        train_in_folder(network, _step, fetch, len(source), config, out, callbacks)
+    return encoder.eval()
 
 
 class InfoMax(nn.Module):
@@ -100,21 +81,20 @@ class InfoMax(nn.Module):
 
     def __init__(self, encoder: ImageEncoder, config: InfoMaxConfig) -> None:
         super().__init__()
-        self.config = config
-        self.states = HiddenStates(encoder.network, [config.state, LAST], scales=(1,))
+        self.prior_weight = config.prior_weight
+        self.states = HiddenStates(encoder.network, [FEATURES, LAST], scales=(1,))
         self.code = nn.Linear(math.prod(state_shape(encoder, LAST)), config.code_size)
-        self.discriminator = DotDiscriminator(state_shape(encoder, config.state)[0], config.code_size, config.units)
-        self.prior = mlp((config.code_size, 1000, 200, 1)) if config.prior_weight else None
+        self.of_features = Projection(state_shape(encoder, FEATURES)[0], config.units)
+        self.of_code = Projection(config.code_size, config.units)
+        self.prior = mlp((config.code_size, 1000, 200, 1))
 
     def forward(self, x: Tensor) -> dict[str, Tensor]:
         states = self.states(x)
         codes = self.code(states[LAST].flatten(1))
-        local = -jsd_estimate(self.discriminator(states[self.config.state].flatten(2).mT, codes))
-        if self.prior is None:
-            return {"loss": local, "local": local}
+        a, b = self.of_code(codes), self.of_features(states[FEATURES].flatten(2).mT)
+        local = -jsd_estimate(torch.einsum("iu,jpu->ijp", a / a.shape[1] ** 0.5, b))  # unrelated ones are of order 1
         prior, judge = prior_losses(self.prior, codes)
-        loss = local + self.config.prior_weight * prior + judge
-        return {"loss": loss, "local": local, "prior": prior, "judge": judge}
+        return {"loss": local + self.prior_weight * prior + judge, "local": local, "prior": prior, "judge": judge}
 
 
 class Projection(nn.Module):
@@ -132,21 +112,6 @@ class Projection(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         y: Tensor = self.norm(self.hidden(x) + self.shortcut(x))
         return y
-
-
-class DotDiscriminator(nn.Module):
-    """Embed features and codes in one space and score pairs by their dot product, which is of order 1 for unrelated
-    ones."""
-
-    def __init__(self, n_features: int, n_code: int, units: int) -> None:
-        super().__init__()
-        self.of_features = Projection(n_features, units)
-        self.of_code = Projection(n_code, units)
-
-    def forward(self, features: Tensor, codes: Tensor) -> Tensor:
-        """Scores of all pairs: (n, n_positions, n_features), (n, n_code) -> (n codes, n images, n_positions)."""
-        a, b = self.of_code(codes), self.of_features(features)
-        return torch.einsum("iu,jpu->ijp", a / a.shape[1] ** 0.5, b)
 
 
 def jsd_estimate(scores: Tensor) -> Tensor:

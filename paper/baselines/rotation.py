@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +13,10 @@ from torch import Tensor, nn
 
 from neuralbayes.data.normalize import Normalization
 from neuralbayes.data.sources import as_source
+from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.training import Callback
 from neuralbayes.training.rng import seeded_globally
-from paper.baselines.training import EncoderConfig, HeadedEncoder, classify, save, train_on_images
+from paper.baselines.training import EncoderConfig, state_shape, train_in_folder
 
 N_ROTATIONS = 4
 
@@ -32,17 +34,9 @@ class RotationConfig(EncoderConfig):
 
 
 def rotation(
-    images: Any,
-    config: RotationConfig,
-    *,
-    out: str | Path | None = None,
-    callbacks: Sequence[Callback] = (),
-    verbose: bool = False,
-) -> HeadedEncoder:
+    images: Any, config: RotationConfig, *, out: str | Path | None = None, callbacks: Sequence[Callback] = ()
+) -> ImageEncoder:
     """Learn features of unlabelled square images by predicting which of four rotations was applied.
-
-    Parameters are those of :func:`neuralbayes.pretrain`. The outputs of the encoder are the counterclockwise rotations
-    by 0, 90, 180 and 270 degrees.
 
     Notes
     -----
@@ -51,17 +45,17 @@ def rotation(
     Images are rotated after normalisation. Otherwise, the mean of each pixel would reveal the rotation.
     """
     source = as_source(images)
-    height, width, _ = source.shape
-    if height != width:
-        raise ValueError(f"`images` must be square to be rotated, got {height}x{width} pixels")
     with seeded_globally(config.seed):
-        normalization = Normalization.fit(source, per=config.normalize, progress=verbose)
-        encoder = HeadedEncoder(config.encoder, source.shape, normalization, N_ROTATIONS)
-        result = train_on_images(
-            encoder.classifier, _step, encoder, source, config, out, callbacks=callbacks, verbose=verbose
-        )
-    save(out, result, encoder)
-    return encoder
+        normalization = Normalization.fit(source, per=config.normalize, progress=False)
+        encoder = ImageEncoder(config.encoder, source.shape, normalization)
+        head = nn.Linear(math.prod(state_shape(encoder, "relu4")), N_ROTATIONS)
+        classifier = nn.Sequential(encoder.network, nn.Flatten(), head)
+
+        def fetch(indices: Tensor) -> Tensor:
+            return encoder.prepare(source.read(indices.numpy()))
+
+        train_in_folder(classifier, _step, fetch, len(source), config, out, callbacks)
+    return encoder.eval()
 
 
 def rotated(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -79,4 +73,8 @@ def rotated(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _step(network: nn.Module, batch: Tensor) -> dict[str, Tensor]:
-    return classify(network, rotated(batch))
+    x, turns = rotated(batch)
+    logits = network(x)
+    loss = nn.functional.cross_entropy(logits, turns)
+    torch.autograd.backward(loss)
+    return {"loss": loss, "accuracy": (logits.argmax(1) == turns).float().mean()}

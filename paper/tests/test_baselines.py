@@ -1,6 +1,5 @@
 """The baselines: common behaviour of all that train, then what each of them computes."""
 
-import json
 import math
 from dataclasses import replace
 
@@ -9,7 +8,7 @@ import pytest
 import torch
 from image_cases import Break, bars
 from paper import baselines
-from paper.baselines import ImsatRowsConfig, InfoMaxConfig, RandomConfig, RotationConfig, SupervisedConfig
+from paper.baselines import ImsatRowsConfig, InfoMaxConfig, RandomConfig, RotationConfig
 from paper.baselines.imsat import imsat_step, radii
 from paper.baselines.infomax import InfoMax, jsd_estimate, prior_losses
 from paper.baselines.rotation import rotated
@@ -20,51 +19,46 @@ from neuralbayes.data.normalize import Normalization
 from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.networks.encoders import mlp
 from neuralbayes.objectives.virtual_adversarial import virtual_adversarial
-from neuralbayes.training import Callback, read_metrics
+from neuralbayes.training import read_metrics
 
-IMAGES, LABELS = bars()
-COMMON = {"encoder": "tiny", "batch_size": 16, "epochs": 2, "augment": True, "schedule": "cosine", "seed": 3}
+IMAGES, _ = bars()
+COMMON = {"encoder": "tiny", "batch_size": 16, "epochs": 2, "schedule": "cosine", "seed": 3}
 METHODS = {
-    "rotation": (baselines.rotation, IMAGES, RotationConfig(**COMMON)),
-    "infomax": (baselines.infomax, IMAGES, InfoMaxConfig(**COMMON, units=16)),
-    "supervised": (baselines.supervised, (IMAGES, LABELS), SupervisedConfig(**COMMON)),
+    "rotation": (baselines.rotation, RotationConfig(**COMMON)),
+    "infomax": (baselines.infomax, InfoMaxConfig(**COMMON, units=16)),
 }
 every_method = pytest.mark.parametrize("name", METHODS)
 
 
 @every_method
 def test_an_interrupted_run_ends_like_an_unbroken_one(name, tmp_path):
-    method, data, config = METHODS[name]
-    encoder = method(data, config, out=tmp_path / "whole")
+    method, config = METHODS[name]
+    encoder = method(IMAGES, config, out=tmp_path / "whole")
     for callback in (Break(1, KeyboardInterrupt()), Break(5, RuntimeError("power"), after=False)):
         with pytest.raises((KeyboardInterrupt, RuntimeError)):
-            method(data, config, out=tmp_path / "broken", callbacks=[callback])
+            method(IMAGES, config, out=tmp_path / "broken", callbacks=[callback])
     torch.manual_seed(99)  # another process starts from other random numbers
-    method(data, config, out=tmp_path / "broken")
-    for file in ("encoder.safetensors", "metrics.jsonl", "config.json"):
-        assert (tmp_path / "broken" / file).read_bytes() == (tmp_path / "whole" / file).read_bytes()
-    loaded = ImageEncoder.load(tmp_path / "whole")
-    assert np.array_equal(loaded.features(IMAGES), encoder.features(IMAGES))
-    assert json.loads((tmp_path / "whole" / "result.json").read_text())["steps"] == 8
+    for _ in range(2):  # the second time, nothing is left to train
+        broken = method(IMAGES, config, out=tmp_path / "broken")
+        assert np.array_equal(broken.features(IMAGES), encoder.features(IMAGES))
     with pytest.raises(ValueError, match=r"different: epochs"):
-        method(data, replace(config, epochs=9), out=tmp_path / "whole")
+        method(IMAGES, replace(config, epochs=9), out=tmp_path / "whole")
 
 
 @every_method
 def test_all_start_from_the_weights_of_the_random_encoder(name):
-    method, data, config = METHODS[name]
+    method, config = METHODS[name]
     start = baselines.random(IMAGES, RandomConfig(encoder="tiny", seed=3)).network.state_dict()
-    barely = method(data, replace(config, epochs=1, learning_rate=1e-12)).network.state_dict()
+    barely = method(IMAGES, replace(config, epochs=1, learning_rate=1e-12)).network.state_dict()
     for layer in ("conv1.weight", "conv4.weight"):
         torch.testing.assert_close(barely[layer], start[layer])
 
 
 @pytest.mark.parametrize("batch_norm", [True, False])
-def test_the_random_encoder_is_drawn_by_its_seed(tmp_path, batch_norm):
+def test_the_random_encoder_is_drawn_by_its_seed(batch_norm):
     config = RandomConfig(encoder="tiny", batch_norm=batch_norm, seed=4)
-    encoder = baselines.random(IMAGES, config, out=tmp_path)
-    other = baselines.random(IMAGES, replace(config, seed=5))
-    assert torch.equal(encoder.network.conv1.weight, ImageEncoder.load(tmp_path).network.conv1.weight)
+    encoder, again, other = (baselines.random(IMAGES, replace(config, seed=seed)) for seed in (4, 4, 5))
+    assert torch.equal(encoder.network.conv1.weight, again.network.conv1.weight)
     assert not torch.equal(encoder.network.conv1.weight, other.network.conv1.weight)
     assert any(isinstance(module, nn.BatchNorm2d) for module in encoder.modules()) is batch_norm
 
@@ -73,50 +67,16 @@ def test_every_image_comes_in_all_four_rotations():
     x = torch.randn(3, 2, 4, 4)
     copies, turns = rotated(x)
     assert turns.tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3]
-    places = {0: lambda r, c: (r, c), 1: lambda r, c: (c, 3 - r), 2: lambda r, c: (3 - r, 3 - c)}
-    places[3] = lambda r, c: (3 - c, r)
     for image, found, turn in zip(x.repeat(4, 1, 1, 1), copies, turns.tolist(), strict=True):
-        for r in range(4):
-            for c in range(4):
-                assert torch.equal(found[:, r, c], image[(slice(None), *places[turn](r, c))])
+        assert np.array_equal(found, np.rot90(image, turn, axes=(1, 2)))
 
 
-def test_rotation_learns_which_way_is_up():
-    def wedges(n, seed):
-        pictures = np.random.default_rng(seed).integers(0, 80, (n, 24, 24, 1))
-        pictures[:, :8] += 150
-        return pictures.astype(np.uint8)
-
+def test_rotation_learns_which_way_is_up(tmp_path):
+    wedges = np.random.default_rng(0).integers(0, 80, (64, 24, 24, 1))
+    wedges[:, :8] += 150
     config = RotationConfig(encoder="tiny", batch_size=16, epochs=6, normalize="channel", learning_rate=3e-3)
-    encoder = baselines.rotation(wedges(64, 0), config)
-    fresh = wedges(20, 1)
-    turned = np.concatenate([np.rot90(fresh, turns, axes=(1, 2)) for turns in range(4)])
-    assert (encoder.predict(turned) == np.repeat(np.arange(4), 20)).mean() > 0.9
-
-
-def test_the_supervised_epoch_is_that_of_the_best_validation_accuracy(tmp_path):
-    class Spoil(Callback):
-        def on_step_end(self, state, metrics):
-            for parameter in state.network.parameters() if state.epoch >= 2 else ():
-                parameter.data.mul_(0.5)
-
-    config = SupervisedConfig(encoder="tiny", batch_size=16, epochs=4, learning_rate=3e-3)
-    encoder = baselines.supervised((IMAGES, LABELS), config, out=tmp_path, callbacks=[Spoil()])
-    fresh, truth = bars(60, seed=1)
-    assert (encoder.predict(fresh) == truth).mean() > 0.8
-    result = json.loads((tmp_path / "result.json").read_text())
-    lines = [line for line in read_metrics(tmp_path / "metrics.jsonl") if "validation_accuracy" in line]
-    best = max(lines, key=lambda line: (line["validation_accuracy"], -line["validation_loss"]))
-    assert result["best_epoch"] == best["epoch"] <= 2
-    assert result["validation_accuracy"] == best["validation_accuracy"]
-
-
-def test_validation_images_are_not_trained_on():
-    other = LABELS.copy()
-    other[np.random.default_rng(0).permutation(64)[:32]] ^= 1
-    config = SupervisedConfig(encoder="tiny", validation=0.5, epochs=1)
-    first, again = (baselines.supervised((IMAGES, y), config).network.conv4.weight for y in (LABELS, other))
-    assert torch.equal(first, again)
+    baselines.rotation(wedges.astype(np.uint8), config, out=tmp_path)
+    assert read_metrics(tmp_path / "metrics.jsonl")[-1]["accuracy"] > 0.9
 
 
 def test_the_estimate_is_a_loop_over_pairs_and_others():
@@ -131,14 +91,11 @@ def test_the_estimate_is_a_loop_over_pairs_and_others():
 def test_each_player_has_the_gradient_of_its_own_loss_alone():
     judge, codes = nn.Linear(2, 1), torch.randn(6, 2, requires_grad=True)
     fooled, told = prior_losses(judge, codes)
-    fooled.backward(retain_graph=True)
-    assert judge.weight.grad is None
+    assert torch.autograd.grad(fooled, judge.weight, retain_graph=True, allow_unused=True) == (None,)
+    assert torch.autograd.grad(told, codes, retain_graph=True, allow_unused=True) == (None,)
     slope = -torch.sigmoid(-judge(codes.sigmoid())) * judge.weight * codes.sigmoid() * (1 - codes.sigmoid()) / 6
-    torch.testing.assert_close(codes.grad, slope.detach())  # of softplus(-judge), by hand
-    codes.grad = None
-    told.backward()
-    assert codes.grad is None
-    assert judge.weight.grad.abs().sum() > 0
+    torch.testing.assert_close(torch.autograd.grad(fooled, codes)[0], slope.detach())  # of softplus(-judge), by hand
+    assert torch.autograd.grad(told, judge.weight)[0].abs().sum() > 0
 
 
 def test_infomax_learns_and_its_loss_is_the_weighted_sum_of_its_parts(tmp_path):
@@ -171,31 +128,3 @@ def test_imsat_finds_blobs_with_radii_of_a_quarter_of_the_distance_to_the_tenth_
     assert clustering_accuracy(baselines.imsat_rows(x, config).predict(x), y) > 0.95
     distances = np.sort(np.linalg.norm(x - x[0], axis=1))
     assert float(radii(x, config)[0]) == pytest.approx(0.25 * distances[10], rel=1e-4)  # the first is the row itself
-
-
-@pytest.mark.parametrize(
-    ("config", "change"),
-    [
-        *((config, change) for _, _, config in METHODS.values() for change in ({"encoder": "huge"}, {"epochs": 0})),
-        (RotationConfig(), {"learning_rate": 0.0}),
-        (RandomConfig(), {"n_images": 0}),
-        (SupervisedConfig(), {"validation": 1.0}),
-        (InfoMaxConfig(), {"state": "relu4"}),
-        (InfoMaxConfig(), {"prior_weight": -1.0}),
-        (InfoMaxConfig(), {"batch_size": 1}),
-        (ImsatRowsConfig(), {"n_clusters": 1}),
-        (ImsatRowsConfig(), {"radius": 0.0}),
-    ],
-)
-def test_a_wrong_setting_is_named(config, change):
-    with pytest.raises(ValueError, match=f"`{next(iter(change))}`"):
-        replace(config, **change)
-
-
-def test_images_that_do_not_fit_are_refused():
-    with pytest.raises(ValueError, match="`images` must be square"):
-        baselines.rotation(IMAGES[:, :, :22], RotationConfig(encoder="tiny"))
-    with pytest.raises(ValueError, match="`images` must be at least 2"):
-        baselines.infomax(IMAGES[:1], InfoMaxConfig(encoder="tiny"))
-    with pytest.raises(ValueError, match="`images` must be images"):
-        baselines.supervised((np.zeros((4, 9)), np.arange(4)), SupervisedConfig())

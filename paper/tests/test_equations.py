@@ -1,24 +1,22 @@
 """Every number of the paper that the repository cites exists and stands where it is said to stand.
 
-paper/numbering.json holds the numbers. Where the LaTeX of the paper is available, it is counted again: at
-NEURAL_BAYES_TEX, or at ../shared/paper/neural-bayes.tex beside the repository.
+numbering.json holds the numbers. Where the LaTeX of the paper is available, it is counted again: at NEURAL_BAYES_TEX,
+or at ../shared/paper/neural-bayes.tex beside the repository.
 """
 
-import ast
 import json
 import os
 import re
-from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
 
 import pytest
-from paper.numbering import NUMBERS, count
+from latex import count
 
 ROOT = Path(__file__).parents[2]
 TEX = Path(os.environ.get("NEURAL_BAYES_TEX", ROOT.parent / "shared" / "paper" / "neural-bayes.tex"))
-PAPER = json.loads(NUMBERS.read_text(encoding="utf-8"))
-SECTIONS, STATEMENTS, LABELS = PAPER["sections"], PAPER["statements"], PAPER["labels"]
+PAPER = json.loads(Path(__file__).with_name("numbering.json").read_text(encoding="utf-8"))
+SECTIONS, STATEMENTS = PAPER["sections"], PAPER["statements"]
 N_EQUATIONS = max(chain.from_iterable(SECTIONS.values()))
 PAGE = ROOT / "docs" / "paper.md"
 SOURCES = [
@@ -41,16 +39,16 @@ TOGETHER = re.compile(
 )
 
 
-def numbers(text: str) -> list[int]:
+def numbers(text):
     """The numbers of a list such as "3, 4 and 43-56"."""
-    found: list[int] = []
+    found = []
     for part in re.split(r", | and | or ", text):
         first, *last = map(int, re.split(r"[-\u2013]| to ", part))
         found += range(first, (last[0] if last else first) + 1)
     return found
 
 
-def equations_of(place: str) -> list[int]:
+def equations_of(place):
     """The equations of "Theorem 3" or "Appendix C.1"; a section includes its subsections."""
     kind, number = place.lower().split()
     if kind in ("section", "appendix"):
@@ -59,33 +57,23 @@ def equations_of(place: str) -> list[int]:
     return list(STATEMENTS[f"{kind} {number}"])
 
 
-def equations_at(labels: list[str]) -> set[int]:
-    """The equations with these labels, and all of the sections with these labels."""
-    return {
-        number
-        for label in labels
-        for number in ([int(LABELS[label])] if label.startswith("eq_") else SECTIONS[LABELS[label]])
-    }
-
-
-def citations(pattern: re.Pattern[str]) -> Iterator[tuple[str, re.Match[str]]]:
+def citations(pattern):
     for path in SOURCES:
         text = path.read_text(encoding="utf-8")
         for match in pattern.finditer(text):
             yield f"{path.relative_to(ROOT)}: {match.group()!r}", match
 
 
-def wrong(pattern: re.Pattern[str], is_right: Callable[[re.Match[str]], bool]) -> list[str]:
+def wrong(pattern, is_right):
     return [where for where, match in citations(pattern) if not is_right(match)]
 
 
-def test_the_numbers_are_those_of_the_latex() -> None:
-    if not TEX.is_file():
-        pytest.skip("the LaTeX of the paper is not part of the repository")
+@pytest.mark.skipif(not TEX.is_file(), reason="the LaTeX of the paper is not part of the repository")
+def test_the_numbers_are_those_of_the_latex():
     assert count(TEX.read_text(encoding="utf-8")) == PAPER
 
 
-def test_rows_are_counted_as_latex_numbers_them() -> None:
+def test_rows_are_counted_as_latex_numbers_them():
     tex = r"""
     \section{One} \begin{align} a &= b \nonumber\\ \label{first} &= c \\ &= \begin{cases} 1 \\ 0 \end{cases} \end{align}
     \begin{theorem}\label{claim}\begin{align*} a \\ b \end{align*}\begin{align} \label{late} a \nonumber\\ b \end{align}
@@ -95,31 +83,30 @@ def test_rows_are_counted_as_latex_numbers_them() -> None:
     assert count(tex) == {
         "sections": {"1": [1, 2, 3], "1.1": [], "A": [4]},
         "statements": {"theorem 1": [3, 4]},
-        "labels": {"first": "1", "claim": "1", "late": "3", "fig:a": "1"},
         "figures": 1,
         "tables": 0,
     }
 
 
-def test_every_equation_that_is_cited_exists() -> None:
+def test_every_equation_that_is_cited_exists():
     assert wrong(EQUATIONS, lambda match: set(numbers(match[1])) <= set(range(1, N_EQUATIONS + 1))) == []
 
 
-def test_every_statement_that_is_cited_exists() -> None:
+def test_every_statement_that_is_cited_exists():
     assert wrong(STATEMENT, lambda match: f"{match[1].lower()} {match[2]}" in STATEMENTS) == []
 
 
-def test_every_section_and_appendix_that_is_cited_exists() -> None:
+def test_every_section_and_appendix_that_is_cited_exists():
     assert wrong(PLACE, lambda match: match[1] in SECTIONS) == []
 
 
-def test_an_equation_that_is_cited_with_its_place_stands_there() -> None:
+def test_an_equation_that_is_cited_with_its_place_stands_there():
     """Equations of the proof count too; those before a theorem in its appendix are of the appendix."""
     assert wrong(TOGETHER, lambda match: set(numbers(match[2])) <= set(equations_of(match[1]))) == []
 
 
-def test_the_page_maps_every_equation_to_the_place_where_it_stands() -> None:
-    mapped: dict[str, list[int]] = {}
+def test_the_page_maps_every_equation_to_the_place_where_it_stands():
+    mapped = {}
     for line in PAGE.read_text(encoding="utf-8").split("## Networks")[0].splitlines():
         if (match := re.match(rf"\| ([A-Z]\w+ [\dA-Z.]+), Eqs?\. {LIST}", line)) is not None:
             mapped.setdefault(match[1], []).extend(numbers(match[2]))
@@ -131,7 +118,7 @@ def test_the_page_maps_every_equation_to_the_place_where_it_stands() -> None:
             assert sorted(found) == equations_of(place), place
 
 
-def test_the_page_maps_every_statement_section_of_experiments_figure_and_table() -> None:
+def test_the_page_maps_every_statement_section_of_experiments_figure_and_table():
     text = PAGE.read_text(encoding="utf-8")
     cited = {f"{kind.lower()} {number}" for kind, number in STATEMENT.findall(text)}
     assert set(STATEMENTS) <= cited
@@ -142,44 +129,3 @@ def test_the_page_maps_every_statement_section_of_experiments_figure_and_table()
         )
     places = set(PLACE.findall(text))
     assert {key for key in SECTIONS if key.isalpha()} - places == {"D", "E", "F", "C"}  # proofs, and C by its parts
-
-
-LITERAL = {
-    "mutual_information": ["eq_mi_obj"],
-    "J_hat": ["eq_j_hat_mim"],
-    "mim_v1": ["eq_decoupled_MIMv1"],
-    "R_p": ["eq_entropy_v2"],
-    "mim_v2": ["eq_MIMv2"],
-    "jensen_shannon": ["eq_binary_obj_theorem"],
-    "R_c": ["sec_dml_impl", "sec_lagnet_mim_applying"],
-    "delta_hat": ["sec_dml_impl", "sec_lagnet_mim_applying"],
-    "dml_binary": ["sec_dml_impl"],
-    "mim": ["sec_lagnet_mim_applying"],
-    "theorem_3": ["sec_lagnet_dml_extension"],
-    "dml": ["sec_dml_impl", "eq_multi_primary_objective"],
-}
-"""The functions of paper/reference.py, and the labels of their equations, or of the sections that these stand in."""
-
-
-@pytest.mark.parametrize("name", LITERAL)
-def test_a_literal_function_cites_its_equation(name: str) -> None:
-    source = (ROOT / "paper" / "reference.py").read_text(encoding="utf-8")
-    (node,) = (n for n in ast.parse(source).body if isinstance(n, ast.FunctionDef) and n.name == name)
-    head = source.splitlines()[node.lineno - 1 : node.body[0].lineno]
-    first = EQUATIONS.search("\n".join(head))
-    assert first is not None
-    assert set(numbers(first[1])) <= equations_at(LITERAL[name])
-
-
-@pytest.mark.parametrize(
-    ("module", "sections", "equations"),
-    [
-        ("mim", ["sec_mi"], ["eq_decoupled_MIMv1", "eq_entropy_v2", "eq_MIMv2"]),
-        ("dml", ["sec_manifold_iden", "sec_lagnet_dml_extension"], ["eq_entropy_v2", "eq_multi_primary_objective"]),
-        ("smoothness", ["sec_dml_impl", "sec_lagnet_mim_applying"], ["sec_dml_impl"]),
-    ],
-)
-def test_an_objective_cites_its_sections_and_equations(module: str, sections: list[str], equations: list[str]) -> None:
-    text = (ROOT / "src" / "neuralbayes" / "objectives" / f"{module}.py").read_text(encoding="utf-8")
-    assert set(PLACE.findall(ast.get_docstring(ast.parse(text)) or "")) == {LABELS[label] for label in sections}
-    assert {n for found in EQUATIONS.findall(text) for n in numbers(found)} <= equations_at(equations)

@@ -50,16 +50,8 @@ def test_table_2_compares_after_equally_many_epochs():
     assert verdicts(table_classification, classified(seeds=2)) == ["undecided"] * 5
     unequal = table_classification.claims(classified(epochs=3))
     assert [claim.verdict for claim in unequal] == ["holds", "undecided", "undecided", "holds", "undecided"]
-    assert "at unequal epochs: CIFAR-10, Neural Bayes-MIM minus rotation prediction, 8 and 3" in unequal[2].numbers
-
-
-def test_table_2_holds_in_part_where_one_data_set_disagrees():
-    other = [
-        cell({"relu4": a, "relu2": a}, s, m, "stl10", epochs=8)
-        for m, a in (("mim", 0.4), ("infomax", 0.5))
-        for s in range(3)
-    ]
-    assert verdicts(table_classification, classified() + other)[1] == "holds in part"
+    assert "rotation prediction, 2nd minus last layer" in unequal[3].numbers
+    assert "CIFAR-10, Neural Bayes-MIM minus rotation prediction, last layer, 8 and 3 epochs" in unequal[2].numbers
 
 
 def test_table_1():
@@ -74,25 +66,16 @@ def test_table_1():
 
 
 def ablated(n, first, *, alpha=0.1, beta=0.1, scaling=0.1, version=0.0):
-    """Draws of both, without alpha, without beta, and with neither: the arms of figure 2."""
+    """Draws of both, with version 1, without alpha, without beta, without scaling, and with none of them."""
+    arms = [(1, 1, TWO, 2), (1, 1, TWO, 1), (0, 1, TWO, 2), (1, 0, TWO, 2), (1, 1, ONE, 2), (0, 0, ONE, 2)]
     return [
         cell(
-            0.4 + scaling * (s == TWO) + alpha * (a > 0) + beta * (b > 0) + version * (v == 2) + 0.001 * i,
+            0.4 + scaling * (s == TWO) + alpha * a + beta * b + version * (v == 2) + 0.001 * i,
             first + i,
-            alpha=a,
-            beta=b,
-            scales=s,
-            version=v,
+            **{"alpha": a * (1.0 + i), "beta": b * (2.0 + i), "scales": s, "version": v},
         )
         for i in range(n)
-        for a, b, s, v in (
-            (1.0 + i, 2.0 + i, TWO, 2),
-            (1.0 + i, 2.0 + i, TWO, 1),
-            (0.0, 2.0 + i, TWO, 2),
-            (1.0 + i, 0.0, TWO, 2),
-            (1.0 + i, 2.0 + i, ONE, 2),
-            (0.0, 0.0, ONE, 2),
-        )
+        for a, b, s, v in arms
     ]
 
 
@@ -152,16 +135,11 @@ def labelled(counts, in_batches=0, seeds=20):
 
 
 def test_figure_4_wants_nine_of_ten_seeds_on_each_set():
-    assert (
-        verdicts(fig_manifolds, labelled(dict.fromkeys(("circles", "moons", "blobs", "spirals"), 19))) == ["holds"] * 2
-    )
-    assert (
-        verdicts(fig_manifolds, labelled({"circles": 18, "moons": 20, "blobs": 8, "spirals": 14}))[0] == "holds in part"
-    )
-    assert verdicts(fig_manifolds, labelled({"circles": 3, "blobs": 8}, in_batches=20)) == [
-        "does not hold here",
-        "reversed",
-    ]
+    easy = dict.fromkeys(("circles", "moons", "blobs", "spirals"), 19)
+    assert verdicts(fig_manifolds, labelled(easy)) == ["holds"] * 2
+    assert verdicts(fig_manifolds, labelled(easy | {"blobs": 8, "spirals": 14}))[0] == "holds in part"
+    none = labelled({"circles": 3, "blobs": 8}, in_batches=20)
+    assert verdicts(fig_manifolds, none) == ["does not hold here", "reversed"]
     assert verdicts(fig_manifolds, labelled({"circles": 2}, seeds=2)) == ["undecided"] * 2
 
 
