@@ -92,6 +92,9 @@ STRUCTURE = 0.8
 BY_CHANCE_OF_TWO, BY_CHANCE = 0.74, 0.38
 """Largest agreement of halves of one Gaussian in many dimensions about two clusters, and about more."""
 
+TABLE_SPLITS = 2
+"""Number of divisions of a table in halves whose mean agreement counts; a single one is noisy."""
+
 SILHOUETTE_ROWS = 1000
 """Maximum number of rows, drawn at random, for the silhouette."""
 
@@ -405,48 +408,31 @@ def choose_segments(
     selection : dict
         "n_clusters", their "agreement" and, with points, their "silhouette".
     """
-<<<<<<< HEAD
     before = selection or {"n_clusters": [], "agreement": []}
-    numbers = before["n_clusters"] + [float(k) for k in tried]
-    agreements = before["agreement"] + [agreement([halves(divide, n_rows, k, rng)]) for k in tried]
+    n_splits = 1 if points is None else TABLE_SPLITS
+    agreements = [agreement([halves(divide, n_rows, k, rng) for _ in range(n_splits)]) for k in tried]
+    numbers, agreements = before["n_clusters"] + [float(k) for k in tried], before["agreement"] + agreements
     selection = {"n_clusters": numbers, "agreement": agreements}
-    if max(agreements, default=0.0) < REPEATABLE:
-        return 1, selection
-    if points is None:
-        chance = np.array([BY_CHANCE if k > 2 else BY_CHANCE_OF_TWO for k in numbers])
-        score = (np.array(agreements) - chance) / (1.0 - chance)
-    else:
-        few = rng.permutation(n_rows)[:SILHOUETTE_ROWS]
-        selection["silhouette"] = [_silhouette(points[few], k, rng) for k in tried]
-        score = np.array(agreements) * np.array(selection["silhouette"])
-    return largest_of_best(numbers, score), selection
-
-
-def largest_of_best(tried: Sequence[float], score: ArrayLike) -> int:
-    """The number of clusters with the best score; of several equally good numbers, the largest.
-=======
-    agreements = [agreement([halves(divide, n_rows, k, rng)]) for k in tried]
-    selection = {"n_clusters": [float(k) for k in tried], "agreement": agreements}
     if points is not None:
         few = rng.permutation(n_rows)[:SILHOUETTE_ROWS]
         selection["silhouette"] = [_silhouette(points[few], k, rng) for k in tried]
     if max(agreements, default=0.0) < REPEATABLE:
         return 1, selection
-    if points is None:
-        return largest_of_best(tried, agreements), selection
-    return int(tried[int(np.argmax(np.multiply(agreements, selection["silhouette"])))]), selection
+    if points is not None:
+        return int(numbers[int(np.argmax(np.multiply(agreements, selection["silhouette"])))]), selection
+    chance = np.array([BY_CHANCE if k > 2 else BY_CHANCE_OF_TWO for k in numbers])
+    return largest_of_best(numbers, (np.array(agreements) - chance) / (1.0 - chance)), selection
 
 
-def largest_of_best(tried: Sequence[float], agreements: ArrayLike) -> int:
-    """The number of clusters that halves agree about most, the largest of those that they agree about equally.
->>>>>>> esttests
+def largest_of_best(tried: Sequence[float], score: ArrayLike) -> int:
+    """The number of clusters with the best score; of several equally good numbers, the largest.
 
     Examples
     --------
     >>> largest_of_best([2, 3, 4, 6], [0.3, 1.0, 1.0, 0.8])
     4
     """
-    return int(max(np.asarray(tried)[np.asarray(agreements) > np.max(agreements) - EQUAL]))
+    return int(max(np.asarray(tried)[np.asarray(score) > np.max(score) - EQUAL]))
 
 
 def _silhouette(points: Array, n_clusters: int, rng: np.random.RandomState) -> float:

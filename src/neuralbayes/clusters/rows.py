@@ -134,7 +134,7 @@ def kind_of(rows: NDArray[Any], metric: str = "euclidean") -> tuple[Kind, str]:
     >>> rng = np.random.RandomState(0)
     >>> kind_of(rng.normal(size=(50, 4)))
     ('table', '4 columns')
-    >>> kind_of(rng.normal(size=(50, 384)))
+    >>> kind_of(rng.normal(size=(500, 384)))
     ('embeddings', '384 dense columns of one scale')
     """
     n_columns = rows.shape[1]
@@ -148,7 +148,7 @@ def kind_of(rows: NDArray[Any], metric: str = "euclidean") -> tuple[Kind, str]:
         return "embeddings", "rows of one length"
     ranges = np.ptp(rows, axis=0)
     low, high = np.quantile(ranges[ranges > 0.0], [0.25, 0.9]) if ranges.any() else (0.0, 1.0)
-    if n_columns >= VERY_WIDE and high <= 10.0 * low and n_values > 0.5 * len(rows):
+    if len(rows) > n_columns >= VERY_WIDE and high <= 10.0 * low and n_values > 0.5 * len(rows):
         return "embeddings", f"{n_columns} dense columns of one scale"
     if high <= 4.0 * low and n_values >= 8 and _adjacent_correlation(rows) >= 0.2:
         return "pixels", f"{n_columns} columns of one scale that resemble their neighbours"
