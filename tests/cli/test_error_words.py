@@ -95,7 +95,6 @@ BUSY = "The server socket has failed to listen on any local network address. por
             "another of the 2",
             "Run the same command to continue",
         ),
-        (ModuleNotFoundError("No module named 'optuna'", name="optuna"), ["sweep"], "optuna", "'neuralbayes[sweep]'"),
         (ModuleNotFoundError("No module named 'torch'", name="torch"), ["label"], "torch", "neuralbayes --version"),
         (zipfile.BadZipFile("not a zip"), ["label"], "a file is damaged or cut short (not a zip)", "again"),
         (
