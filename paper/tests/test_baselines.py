@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -54,13 +55,12 @@ def test_all_start_from_the_weights_of_the_random_encoder(name):
         torch.testing.assert_close(barely[layer], start[layer])
 
 
-@pytest.mark.parametrize("batch_norm", [True, False])
-def test_the_random_encoder_is_drawn_by_its_seed(batch_norm):
-    config = RandomConfig(encoder="tiny", batch_norm=batch_norm, seed=4)
+def test_the_random_encoder_is_drawn_by_its_seed():
+    config = RandomConfig(encoder="tiny", batch_norm=False, seed=4)
     encoder, again, other = (baselines.random(IMAGES, replace(config, seed=seed)) for seed in (4, 4, 5))
     assert torch.equal(encoder.network.conv1.weight, again.network.conv1.weight)
     assert not torch.equal(encoder.network.conv1.weight, other.network.conv1.weight)
-    assert any(isinstance(module, nn.BatchNorm2d) for module in encoder.modules()) is batch_norm
+    assert not any(isinstance(module, nn.BatchNorm2d) for module in encoder.modules())
 
 
 def test_every_image_comes_in_all_four_rotations():
@@ -82,8 +82,8 @@ def test_rotation_learns_which_way_is_up(tmp_path):
 def test_the_estimate_is_a_loop_over_pairs_and_others():
     scores = torch.randn(4, 4, 3, dtype=torch.float64)
     t = scores.tolist()
-    places = [(i, j, p) for i in range(4) for j in range(4) for p in range(3)]
-    pairs = [-math.log1p(math.exp(-t[i][i][p])) for i, j, p in places if i == j]
+    places = list(product(range(4), range(4), range(3)))
+    pairs = [-math.log1p(math.exp(-t[i][j][p])) for i, j, p in places if i == j]
     others = [math.log1p(math.exp(t[i][j][p])) for i, j, p in places if i != j]
     assert float(jsd_estimate(scores)) == pytest.approx(sum(pairs) / 12 - sum(others) / 36)
 
