@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
-from image_cases import Break, bars
+from image_cases import bars
 from paper import baselines
 from paper.baselines import ImsatRowsConfig, InfoMaxConfig, RandomConfig, RotationConfig
 from paper.baselines.imsat import imsat_step, radii
@@ -28,25 +28,9 @@ METHODS = {
     "rotation": (baselines.rotation, RotationConfig(**COMMON)),
     "infomax": (baselines.infomax, InfoMaxConfig(**COMMON, units=16)),
 }
-every_method = pytest.mark.parametrize("name", METHODS)
 
 
-@every_method
-def test_an_interrupted_run_ends_like_an_unbroken_one(name, tmp_path):
-    method, config = METHODS[name]
-    encoder = method(IMAGES, config, out=tmp_path / "whole")
-    for callback in (Break(1, KeyboardInterrupt()), Break(5, RuntimeError("power"), after=False)):
-        with pytest.raises((KeyboardInterrupt, RuntimeError)):
-            method(IMAGES, config, out=tmp_path / "broken", callbacks=[callback])
-    torch.manual_seed(99)  # another process starts from other random numbers
-    for _ in range(2):  # the second time, nothing is left to train
-        broken = method(IMAGES, config, out=tmp_path / "broken")
-        assert np.array_equal(broken.features(IMAGES), encoder.features(IMAGES))
-    with pytest.raises(ValueError, match=r"different: epochs"):
-        method(IMAGES, replace(config, epochs=9), out=tmp_path / "whole")
-
-
-@every_method
+@pytest.mark.parametrize("name", METHODS)
 def test_all_start_from_the_weights_of_the_random_encoder(name):
     method, config = METHODS[name]
     start = baselines.random(IMAGES, RandomConfig(encoder="tiny", seed=3)).network.state_dict()
