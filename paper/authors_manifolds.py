@@ -149,6 +149,6 @@ def runs(scale: Scale, seeds: int | None) -> list[AuthorsRun]:
         batch = drawn.n_points // (3 if name == "spirals" else 4) if setting == BATCHES else drawn.n_points
         mapped = seed == 0 and setting == WHOLE and (gap, step) == (CIRCLE_GAP, ZETA)
         updates, grid = (4, 12) if small else (drawn.updates, 48)
-        varied = (name, setting, gap, step, updates, batch)
-        found.append(AuthorsRun("fig-manifolds", seed, *varied, *size, grid=grid if mapped else 0))
+        shape = (updates, batch, *size, grid if mapped else 0)
+        found.append(AuthorsRun("fig-manifolds", seed, name, setting, gap, step, *shape))
     return found

@@ -158,14 +158,15 @@ def _claim(results: Results, words: str, better: tuple[str, str], worse: Sequenc
     """The claim that a row and layer beats others, after equally many epochs; with other epochs it is only quoted."""
     equal: dict[str, Estimate] = {}
     unequal: dict[str, Estimate] = {}
-    for (data, group), other in product(by(results, _data).items(), worse):
-        for mine, theirs in product(_epochs(group, better[0]), _epochs(group, other[0])):
-            trained = dict.fromkeys(epochs for epochs in (mine, theirs) if epochs is not None)
-            if better[0] == other[0] and len(trained) > 1:
-                continue
-            gain = difference(_values(group, *better, "validation", mine), _values(group, *other, "validation", theirs))
-            name = f"{TITLES[data]}, {_minus(better, other)}, {' and '.join(map(str, trained))} epochs"
-            (unequal if len(trained) > 1 else equal)[name] = gain
+    for data, group in by(results, _data).items():
+        for other in worse:
+            for mine, theirs in product(_epochs(group, better[0]), _epochs(group, other[0])):
+                trained = dict.fromkeys(epochs for epochs in (mine, theirs) if epochs is not None)
+                if better[0] == other[0] and len(trained) > 1:
+                    continue
+                a, b = _values(group, *better, "validation", mine), _values(group, *other, "validation", theirs)
+                name = f"{TITLES[data]}, {_minus(better, other)}, {' and '.join(map(str, trained))} epochs"
+                (unequal if len(trained) > 1 else equal)[name] = difference(a, b)
     numbers = "; ".join(filter(None, (listed(equal), listed(unequal, "at unequal epochs, points"))))
     rule = "the difference is above 0 on every data set, after equally many epochs"
     verdict = every(equal) if equal or not unequal else "undecided"

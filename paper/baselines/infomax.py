@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -17,7 +16,6 @@ from neuralbayes.data.sources import as_source
 from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.networks.encoders import mlp
 from neuralbayes.networks.hidden import HiddenStates
-from neuralbayes.training import Callback
 from neuralbayes.training.rng import seeded_globally
 from paper.baselines.training import EncoderConfig, state_shape, train_in_folder
 
@@ -42,9 +40,7 @@ class InfoMaxConfig(EncoderConfig):
     units: int = 512
 
 
-def infomax(
-    images: Any, config: InfoMaxConfig, *, out: str | Path | None = None, callbacks: Sequence[Callback] = ()
-) -> ImageEncoder:
+def infomax(images: Any, config: InfoMaxConfig, *, out: str | Path | None = None) -> ImageEncoder:
     r"""Learn features of unlabelled images by maximising the information between a code and a feature map.
 
     .. math:: \max_{E, T} \; \frac{1}{P} \sum_{p=1}^{P} \hat I(C^{(p)}(x); E(x))
@@ -71,7 +67,7 @@ def infomax(
         def fetch(indices: Tensor) -> Tensor:
             return encoder.prepare(source.read(indices.numpy()))
 
-        train_in_folder(network, _step, fetch, len(source), config, out, callbacks)
+        train_in_folder(network, _step, fetch, len(source), config, out)
     return encoder.eval()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,7 +13,6 @@ from torch import Tensor, nn
 from neuralbayes.data.normalize import Normalization
 from neuralbayes.data.sources import as_source
 from neuralbayes.features.encoder import ImageEncoder
-from neuralbayes.training import Callback
 from neuralbayes.training.rng import seeded_globally
 from paper.baselines.training import EncoderConfig, state_shape, train_in_folder
 
@@ -33,9 +31,7 @@ class RotationConfig(EncoderConfig):
     batch_size: int = 50
 
 
-def rotation(
-    images: Any, config: RotationConfig, *, out: str | Path | None = None, callbacks: Sequence[Callback] = ()
-) -> ImageEncoder:
+def rotation(images: Any, config: RotationConfig, *, out: str | Path | None = None) -> ImageEncoder:
     """Learn features of unlabelled square images by predicting which of four rotations was applied.
 
     Notes
@@ -54,7 +50,7 @@ def rotation(
         def fetch(indices: Tensor) -> Tensor:
             return encoder.prepare(source.read(indices.numpy()))
 
-        train_in_folder(classifier, _step, fetch, len(source), config, out, callbacks)
+        train_in_folder(classifier, _step, fetch, len(source), config, out)
     return encoder.eval()
 
 

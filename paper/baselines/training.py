@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from neuralbayes.data.normalize import Per
 from neuralbayes.features.encoder import ImageEncoder
-from neuralbayes.training import Callback, StopOnNaN, cosine, train
+from neuralbayes.training import StopOnNaN, cosine, train
 from neuralbayes.training.batches import batches_for
 from neuralbayes.training.inference import evaluation_mode
 from neuralbayes.training.run_folder import open_run
@@ -56,7 +56,6 @@ def train_in_folder(
     n_samples: int,
     config: TrainingConfig,
     out: str | Path | None,
-    callbacks: Sequence[Callback] = (),
 ) -> None:
     """Train, or continue an interrupted training in the folder `out`. Another config is refused."""
     if out is not None:
@@ -69,7 +68,7 @@ def train_in_folder(
         optimizer=torch.optim.Adam(network.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay),
         schedule=cosine(warmup=0.02) if config.schedule == "cosine" else None,
         max_epochs=config.epochs,
-        callbacks=(StopOnNaN(), *callbacks),
+        callbacks=(StopOnNaN(),),
         run_dir=out,
         log_every=20,
     )

@@ -73,21 +73,6 @@ def test_the_numbers_are_those_of_the_latex():
     assert count(TEX.read_text(encoding="utf-8")) == PAPER
 
 
-def test_rows_are_counted_as_latex_numbers_them():
-    tex = r"""
-    \section{One} \begin{align} a &= b \nonumber\\ \label{first} &= c \\ &= \begin{cases} 1 \\ 0 \end{cases} \end{align}
-    \begin{theorem}\label{claim}\begin{align*} a \\ b \end{align*}\begin{align} \label{late} a \nonumber\\ b \end{align}
-    \end{theorem} \begin{figure*}\caption{x}\label{fig:a}\end{figure*} \section*{None} \subsection{Two}
-    \appendix \section{First} \setcounter{theorem}{0} \begin{theorem}\begin{align} a \end{align}\end{theorem}
-    """
-    assert count(tex) == {
-        "sections": {"1": [1, 2, 3], "1.1": [], "A": [4]},
-        "statements": {"theorem 1": [3, 4]},
-        "figures": 1,
-        "tables": 0,
-    }
-
-
 def test_every_equation_that_is_cited_exists():
     assert wrong(EQUATIONS, lambda match: set(numbers(match[1])) <= set(range(1, N_EQUATIONS + 1))) == []
 

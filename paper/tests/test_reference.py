@@ -81,30 +81,22 @@ def test_a_state_smaller_than_the_pooling_is_averaged_as_a_whole():
 # Equation against equation
 
 
-@pytest.mark.parametrize("n_states", [2, 7])
-def test_theorem_1_the_bracket_does_not_change_the_gradient(n_states):
-    logits = random_logits(30, n_states)
-    assert_same(lambda x: reference.J_hat(reference.S(x)), lambda x: reference.J(reference.S(x)), logits)
-    assert_same(lambda x: reference.mim_v1(reference.S(x)), lambda x: reference.J(reference.S(x)), logits)
+S = reference.S
+IDENTITIES = {
+    "Theorem 1": (lambda x: reference.J_hat(S(x)), lambda x: reference.J(S(x))),
+    "Eq. 5 without alpha": (lambda x: reference.mim_v1(S(x)), lambda x: reference.J(S(x))),
+    "two states": (lambda x: reference.dml(S(x[:, :2])), lambda x: reference.dml_binary(S(x[:, :2])[:, 1])),
+    "their divergence": (
+        lambda x: LOG2 - reference.jensen_shannon(S(x[:, :2])[:, 1]),
+        lambda x: reference.dml(S(x[:, :2]), epsilon=0.0),
+    ),
+    "Theorem 3": (lambda x: LOG2 - reference.theorem_3(S(x)), lambda x: 5 * reference.dml(S(x), epsilon=0.0)),
+}
 
 
-def test_two_states_are_the_binary_objective_and_its_optimum_the_divergence():
-    logits = random_logits(30, 2)
-
-    assert_same(lambda x: reference.dml(reference.S(x)), lambda x: reference.dml_binary(reference.S(x)[:, 1]), logits)
-    assert_same(
-        lambda x: LOG2 - reference.jensen_shannon(reference.S(x)[:, 1]),
-        lambda x: reference.dml(reference.S(x), epsilon=0.0),
-        logits,
-    )
-
-
-def test_theorem_3_has_the_gradient_of_the_objective_that_it_starts_from_times_the_number_of_states():
-    assert_same(
-        lambda x: LOG2 - reference.theorem_3(reference.S(x)),
-        lambda x: 5 * reference.dml(reference.S(x), epsilon=0.0),
-        random_logits(30, 5),
-    )
+@pytest.mark.parametrize("name", IDENTITIES)
+def test_equations_that_say_the_same_have_the_same_value_and_gradient(name):
+    assert_same(*IDENTITIES[name], random_logits(30, 5))
 
 
 # The library
@@ -169,11 +161,10 @@ def test_the_encoder_is_the_papers():
         h = reference.all_scales(papers(x))
         assert [tuple(h_i.shape) for h_i in ours(x).values()] == [tuple(h_i.shape) for h_i in h]
     assert h[3].shape == (2, 1000, 3, 3)  # 2x2 in the paper
-    weights = [w for w in ours.parameters() if w.ndim == 4]
-    assert [w.shape for w in weights] == [w.shape for w in papers.parameters() if w.ndim == 4]
-    for weight in (*weights, *(w for w in papers.parameters() if w.ndim == 4)):
-        rows = weight.flatten(1)
-        rows = rows if rows.shape[0] < rows.shape[1] else rows.T
+    weights, theirs = ([w for w in network.parameters() if w.ndim == 4] for network in (ours, papers))
+    assert [w.shape for w in weights] == [w.shape for w in theirs]
+    for weight in (*weights, *theirs):
+        rows = weight.flatten(1) if len(weight) < weight[0].numel() else weight.flatten(1).T
         torch.testing.assert_close(rows @ rows.T, torch.eye(len(rows)), rtol=0, atol=1e-4)
 
 

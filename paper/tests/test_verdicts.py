@@ -2,31 +2,25 @@
 
 import pytest
 from made_up import JITTER, batches, cell, digits, filters, manifold, random_encoders
-from paper import (
-    NAMES,
-    fig_ablation,
-    fig_convergence,
-    fig_filters,
-    fig_manifolds,
-    fig_v1_v2,
-    load_experiment,
-    mnist_dml,
-    table_batch,
-    table_classification,
-)
+from paper import NAMES, load_experiment
 from paper.authors_manifolds import BATCHES, WHOLE
 from paper.fig_ablation import FRESH
+from paper.fig_filters import SETTINGS
 
 ONE, TWO = [1], [1, 2]
 
 
-def verdicts(experiment, results):
-    return [claim.verdict for claim in experiment.claims(results)]
+def claims(name, results):
+    return load_experiment(name).claims(results)
+
+
+def verdicts(name, results):
+    return [claim.verdict for claim in claims(name, results)]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_without_records_no_claim_was_run(name):
-    assert set(verdicts(load_experiment(name), [])) == {"not run"}
+    assert set(verdicts(name, [])) == {"not run"}
 
 
 def classified(mim=0.6, rotation=(0.3, 0.7), epochs=8, seeds=3):
@@ -45,10 +39,10 @@ def classified(mim=0.6, rotation=(0.3, 0.7), epochs=8, seeds=3):
 
 
 def test_table_2_compares_after_equally_many_epochs():
-    assert verdicts(table_classification, classified()) == ["holds"] * 5
-    assert verdicts(table_classification, classified(mim=0.2, rotation=(0.7, 0.3))) == ["reversed"] * 5
-    assert verdicts(table_classification, classified(seeds=2)) == ["undecided"] * 5
-    unequal = table_classification.claims(classified(epochs=3))
+    assert verdicts("table-classification", classified()) == ["holds"] * 5
+    assert verdicts("table-classification", classified(mim=0.2, rotation=(0.7, 0.3))) == ["reversed"] * 5
+    assert verdicts("table-classification", classified(seeds=2)) == ["undecided"] * 5
+    unequal = claims("table-classification", classified(epochs=3))
     assert [claim.verdict for claim in unequal] == ["holds", "undecided", "undecided", "holds", "undecided"]
     assert "rotation prediction, 2nd minus last layer" in unequal[3].numbers
     assert "CIFAR-10, Neural Bayes-MIM minus rotation prediction, last layer, 8 and 3 epochs" in unequal[2].numbers
@@ -59,10 +53,10 @@ def test_table_1():
     large = {("minibatch", 50, b): v for b, v in ((100, 0.5), (50, 0.4))}
     exact = {("exact", size, batch): 0.5 for size in (10, 50) for batch in (50, 100) if size < batch}
     good = batches(small | large | exact) + random_encoders(0.35)
-    assert verdicts(table_batch, good) == ["holds"] * 4
+    assert verdicts("table-batch", good) == ["holds"] * 4
     flipped = {key: 0.9 - value for key, value in (small | large).items()} | exact
-    assert verdicts(table_batch, batches(flipped) + random_encoders(0.1)) == ["reversed"] * 4
-    assert verdicts(table_batch, batches(small | large | exact, seeds=2) + random_encoders(0.35)) == ["undecided"] * 4
+    assert verdicts("table-batch", batches(flipped) + random_encoders(0.1)) == ["reversed"] * 4
+    assert verdicts("table-batch", batches(small | large | exact, seeds=2) + random_encoders(0.35)) == ["undecided"] * 4
 
 
 def ablated(n, first, *, alpha=0.1, beta=0.1, scaling=0.1, version=0.0):
@@ -80,36 +74,37 @@ def ablated(n, first, *, alpha=0.1, beta=0.1, scaling=0.1, version=0.0):
 
 
 def test_figure_2_prefers_draws_of_their_own_and_counts_repeats_once():
-    assert verdicts(fig_ablation, ablated(3, FRESH)) == ["holds"] * 4
+    assert verdicts("fig-ablation", ablated(3, FRESH)) == ["holds"] * 4
     worse = {"alpha": -0.1, "beta": -0.1, "scaling": -0.1}
-    assert verdicts(fig_ablation, ablated(3, FRESH, **worse)) == ["reversed"] * 4
-    assert verdicts(fig_ablation, ablated(2, FRESH)) == ["undecided"] * 4
-    assert verdicts(fig_ablation, ablated(8, FRESH) + ablated(5, 0, **worse))[:2] == ["holds"] * 2
-    assert verdicts(fig_ablation, ablated(7, FRESH) + ablated(5, 0, **worse))[:2] == ["reversed"] * 2
+    assert verdicts("fig-ablation", ablated(3, FRESH, **worse)) == ["reversed"] * 4
+    assert verdicts("fig-ablation", ablated(2, FRESH)) == ["undecided"] * 4
+    assert verdicts("fig-ablation", ablated(8, FRESH) + ablated(5, 0, **worse))[:2] == ["holds"] * 2
+    assert verdicts("fig-ablation", ablated(7, FRESH) + ablated(5, 0, **worse))[:2] == ["reversed"] * 2
     repeats = [record for seed in (0, 1000, 2000) for record in ablated(1, seed)]
-    assert "(n = 1)" in fig_ablation.claims(repeats)[0].numbers
-    assert verdicts(fig_ablation, repeats)[:2] == ["undecided"] * 2
+    assert "(n = 1)" in claims("fig-ablation", repeats)[0].numbers
+    assert verdicts("fig-ablation", repeats)[:2] == ["undecided"] * 2
 
 
 def test_figure_7_pairs_versions_by_draw():
-    assert verdicts(fig_v1_v2, ablated(3, 0, version=0.1)) == ["holds"]
-    assert verdicts(fig_v1_v2, ablated(3, 0, version=-0.1)) == ["reversed"]
-    assert verdicts(fig_v1_v2, ablated(2, 0, version=0.1)) == ["undecided"]
+    assert verdicts("fig-v1-v2", ablated(3, 0, version=0.1)) == ["holds"]
+    assert verdicts("fig-v1-v2", ablated(3, 0, version=-0.1)) == ["reversed"]
+    assert verdicts("fig-v1-v2", ablated(2, 0, version=0.1)) == ["undecided"]
 
 
-@pytest.mark.parametrize(
-    ("flip", "n", "verdict"), [(False, 3, "holds"), (True, 3, "reversed"), (False, 2, "undecided")]
-)
-def test_figure_3_is_where_curves_start_and_when_they_arrive(flip, n, verdict):
+def curves(learnt, random, n=3):
+    found = [cell(0.6, i, curve=learnt, alpha=1.0 + i) for i in range(n)]
+    return found + [cell(0.4, i, "random", curve=random) for i in range(n)]
+
+
+def test_figure_3_is_where_curves_start_and_when_they_arrive():
     good, bad = [0.55, 0.6, 0.6], [0.1, 0.3, 0.39, 0.4]
-    learnt, random = (bad, good) if flip else (good, bad)
-    results = [cell(0.6, i, curve=learnt, alpha=1.0 + i) for i in range(n)]
-    results += [cell(0.4, i, "random", curve=random) for i in range(n)]
-    assert verdicts(fig_convergence, results) == [verdict] * 2
+    assert verdicts("fig-convergence", curves(good, bad)) == ["holds"] * 2
+    assert verdicts("fig-convergence", curves(bad, good)) == ["reversed"] * 2
+    assert verdicts("fig-convergence", curves(good, bad, n=2)) == ["undecided"] * 2
 
 
 def filtered(no_alpha, full, first, like, seeds=3):
-    settings = zip(fig_filters.SETTINGS, (no_alpha, 0.1, full, first), (0.3, like, 0.3, 0.3), strict=True)
+    settings = zip(SETTINGS, (no_alpha, 0.1, full, first), (0.3, like, 0.3, 0.3), strict=True)
     return [
         filters(*setting, dead + jitter, likeness + jitter, seed, norm)
         for setting, dead, likeness in settings
@@ -119,10 +114,10 @@ def filtered(no_alpha, full, first, like, seeds=3):
 
 
 def test_figures_1_and_5_want_a_majority_of_dead_filters_and_a_fall_that_matters():
-    assert verdicts(fig_filters, filtered(0.9, 0.1, 0.8, 0.9)) == ["holds"] * 4
-    short = verdicts(fig_filters, filtered(0.1, 0.2, 0.3, 0.31))
+    assert verdicts("fig-filters", filtered(0.9, 0.1, 0.8, 0.9)) == ["holds"] * 4
+    short = verdicts("fig-filters", filtered(0.1, 0.2, 0.3, 0.31))
     assert short == ["does not hold here", "reversed", "does not hold here", "does not hold here"]
-    assert verdicts(fig_filters, filtered(0.9, 0.1, 0.8, 0.9, seeds=2)) == ["undecided"] * 4
+    assert verdicts("fig-filters", filtered(0.9, 0.1, 0.8, 0.9, seeds=2)) == ["undecided"] * 4
 
 
 def labelled(counts, in_batches=0, seeds=20):
@@ -136,31 +131,25 @@ def labelled(counts, in_batches=0, seeds=20):
 
 def test_figure_4_wants_nine_of_ten_seeds_on_each_set():
     easy = dict.fromkeys(("circles", "moons", "blobs", "spirals"), 19)
-    assert verdicts(fig_manifolds, labelled(easy)) == ["holds"] * 2
-    assert verdicts(fig_manifolds, labelled(easy | {"blobs": 8, "spirals": 14}))[0] == "holds in part"
+    assert verdicts("fig-manifolds", labelled(easy)) == ["holds"] * 2
+    assert verdicts("fig-manifolds", labelled(easy | {"blobs": 8, "spirals": 14}))[0] == "holds in part"
     none = labelled({"circles": 3, "blobs": 8}, in_batches=20)
-    assert verdicts(fig_manifolds, none) == ["does not hold here", "reversed"]
-    assert verdicts(fig_manifolds, labelled({"circles": 2}, seeds=2)) == ["undecided"] * 2
+    assert verdicts("fig-manifolds", none) == ["does not hold here", "reversed"]
+    assert verdicts("fig-manifolds", labelled({"circles": 2}, seeds=2)) == ["undecided"] * 2
 
 
-@pytest.mark.parametrize(
-    ("learnt", "seeds", "width", "expected"),
-    [
-        (0.99, 3, 1.0, ["holds", "holds"]),
-        (0.80, 3, 1.0, ["does not hold here", "holds"]),
-        (0.30, 3, 1.0, ["does not hold here", "reversed"]),
-        (0.99, 1, 1.0, ["undecided", "undecided"]),
-        (0.99, 3, 0.3, ["undecided", "holds"]),
-    ],
-)
-def test_appendix_h_wants_the_papers_width_and_three_seeds(learnt, seeds, width, expected):
-    results = [
+def learnt(accuracy, seeds=3, width=1.0):
+    return [
         digits(kind, value + jitter, seed, width)
-        for kind, value in (("logits", learnt), ("random", 0.4))
+        for kind, value in (("logits", accuracy), ("random", 0.4))
         for seed, jitter in enumerate(JITTER[:seeds])
     ]
-    assert verdicts(mnist_dml, results) == expected
 
 
-def test_merged_states_are_no_method_of_the_paper():
-    assert verdicts(mnist_dml, [digits("merged", 0.99, seed) for seed in range(3)]) == ["not run", "not run"]
+def test_appendix_h_wants_the_papers_width_and_three_seeds():
+    assert verdicts("mnist-dml", learnt(0.99)) == ["holds", "holds"]
+    assert verdicts("mnist-dml", learnt(0.80)) == ["does not hold here", "holds"]
+    assert verdicts("mnist-dml", learnt(0.30)) == ["does not hold here", "reversed"]
+    assert verdicts("mnist-dml", learnt(0.99, seeds=1)) == ["undecided", "undecided"]
+    assert verdicts("mnist-dml", learnt(0.99, width=0.3)) == ["undecided", "holds"]
+    assert verdicts("mnist-dml", [digits("merged", 0.99, seed) for seed in range(3)]) == ["not run", "not run"]
