@@ -80,7 +80,7 @@ _inside = (MIDDLES - HALF_WIDTHS > -1e-9) & (MIDDLES + HALF_WIDTHS < 1.0 + 1e-9)
 MIDDLES, HALF_WIDTHS = MIDDLES[_inside], HALF_WIDTHS[_inside]
 """Middles and half-widths of the bands to try, in coordinates with the hills at 0 and 1."""
 
-REPEATABLE = 0.4
+REPEATABLE = 0.35
 """Agreement of two halves below which a division is not repeatable at all."""
 
 EQUAL = 1e-3

@@ -24,10 +24,10 @@ NOTES = {
     "and that are found again in resamples (adjusted Rand index of at least 0.9).",
     "silhouette": "Each half of the rows was divided on its own. Their agreement is the adjusted mutual information of "
     "both divisions, extended to all rows. The result has the largest agreement times silhouette, or is one cluster if "
-    "no agreement reaches 0.4.",
+    "no agreement reaches 0.35.",
     "agreement": "Each half of the rows was divided on its own. Their agreement is the adjusted mutual information of "
     "both divisions, extended to all rows. The result has the largest agreement above chance, which is greater for two "
-    "clusters than for more, or is one cluster if no agreement reaches 0.4.",
+    "clusters than for more, or is one cluster if no agreement reaches 0.35.",
     "information": "H is the entropy of the clusters. V, the variation of information, measures how many images leave "
     "their cluster when they are moved a little. The result is the smallest number within 2% of the largest H - V.",
     "p_value": "A valley is a band of low density between two clusters. The p-value says how likely it is to "
