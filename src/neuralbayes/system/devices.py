@@ -5,29 +5,17 @@ from __future__ import annotations
 import copy
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import wraps
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import nn
 
-P = ParamSpec("P")
-R = TypeVar("R")
 Network = TypeVar("Network", bound=nn.Module)
 
 _AUTO: ContextVar[str] = ContextVar("device", default="auto")
-
-
-class HasDevice(Protocol):
-    """An object with an attribute `device`."""
-
-    device: str
-
-
-S = TypeVar("S", bound=HasDevice)
 
 
 @contextmanager
@@ -45,17 +33,6 @@ def computing_on(device: str) -> Iterator[None]:
         yield
     finally:
         _AUTO.reset(token)
-
-
-def on_own_device(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
-    """Make "auto" mean ``self.device`` in everything that a method calls."""
-
-    @wraps(method)
-    def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        with computing_on(self.device):
-            return method(self, *args, **kwargs)
-
-    return call
 
 
 def named_device(device: str) -> str:

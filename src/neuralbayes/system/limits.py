@@ -1,4 +1,4 @@
-"""Available memory, and limits of a container or batch system."""
+"""Available memory, and the limit of a container or batch system."""
 
 from __future__ import annotations
 
@@ -7,29 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 CGROUPS = Path("/sys/fs/cgroup")
-
-
-def cpu_quota(root: Path = CGROUPS, group: str | None = None) -> float | None:
-    """CPU quota of the control groups of this process in cores; None without a quota.
-
-    Parameters
-    ----------
-    root : Path
-        Mount point of the control groups.
-    group : str, optional
-        The group below `root`; by default that of this process.
-    """
-    quotas = []
-    for folder in _groups(root, group):
-        match system_file(folder / "cpu.max").split():  # version 2
-            case [quota, period] if quota.isdecimal():
-                quotas.append(int(quota) / int(period))
-        quota, period = (
-            system_file(folder / f"cpu.cfs_{name}_us").strip() for name in ("quota", "period")
-        )  # version 1
-        if quota.isdecimal() and period.isdecimal():
-            quotas.append(int(quota) / int(period))
-    return min(quotas, default=None)
 
 
 def memory() -> tuple[int | None, int | None]:
