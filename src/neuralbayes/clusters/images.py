@@ -127,7 +127,6 @@ def fit_images(
     n_neighbors: int = 15,
     objective: Objective | None = None,
     target_prior: Literal["auto", "uniform"] = "auto",
-    standardize: bool = False,
     hints: Hints = NO_HINTS,
     rng: np.random.RandomState,
     verbose: bool = False,
@@ -152,8 +151,6 @@ def fit_images(
     target_prior : {"auto", "uniform"}
         "uniform" if you know that all clusters have the same size. "auto" takes the sizes of the merged clusters,
         unless they are nearly equal.
-    standardize : bool
-        Whether to divide each column of rows by its own standard deviation.
     hints : Hints
     rng : RandomState
     verbose : bool
@@ -166,7 +163,7 @@ def fit_images(
         raise ValueError(
             f"`n_states` must be at least {max(least, n_clusters or 1)}, the number of clusters, got {n_states}"
         )
-    data = _prepare(read, chosen, body, n_neighbors, standardize, hints, rng, verbose)
+    data = _prepare(read, chosen, body, n_neighbors, hints, rng, verbose)
     merges = n_clusters not in (1, n_states) or (hints.constrain and n_clusters != 1)
     steps = default_steps(n_samples) if max_iter is None else max_iter
     later_steps = steps // 2 if merges else 0
@@ -272,13 +269,12 @@ def _prepare(
     chosen: NDArray[np.int64],
     body: nn.Module | None,
     n_neighbors: int,
-    standardize: bool,
     hints: Hints,
     rng: np.random.RandomState,
     verbose: bool,
 ) -> _Data:
     """Project the samples and their moved versions, and find neighbours."""
-    center, scale, components = span(read, chosen, N_DIMENSIONS, standardize, rng, hints.weight)
+    center, scale, components = span(read, chosen, N_DIMENSIONS, rng, hints.weight)
     frame = StateNetwork(center, scale[:, None] * components, nn.Identity(), torch.eye(1))
     parts, moved_parts = [], []
     for x in blocks(read, chosen, verbose):

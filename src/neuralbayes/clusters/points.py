@@ -30,7 +30,6 @@ def span(
     read: Read,
     chosen: NDArray[np.int64],
     n_dimensions: int,
-    standardize: bool,
     rng: np.random.RandomState,
     weight: NDArray[np.float64] | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -48,13 +47,7 @@ def span(
     variance = np.square(rows).mean(axis=0) if share is None else share @ np.square(rows)
     if not variance.any():
         raise ValueError("X must contain at least 2 distinct samples, got 1 repeated; check how X was read or made")
-    deviation = np.full(n_features, np.sqrt(variance.mean()))
-    if standardize:
-        # Divided by its own deviation, a rare category would outweigh all other columns.
-        low, high = rows.min(axis=0), rows.max(axis=0)
-        two_valued = ((rows == low) | (rows == high)).all(axis=0)
-        deviation = np.where(two_valued, high - low, np.sqrt(variance))
-    scale = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 0.0)
+    scale = np.full(n_features, 1.0 / np.sqrt(variance.mean()))
     rows *= scale
     n_dimensions = min(n_dimensions, n_features, len(rows) - 1)
     if share is None:
