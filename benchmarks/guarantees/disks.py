@@ -54,12 +54,9 @@ class Writer:
 
 
 PRETRAIN = "pretrain DATA/bars.npz --encoder tiny --batch 32 --microbatch 32 --epochs 2 --out DISK/run"
-SWEEP = (
-    "sweep DATA/bars.npz --search alpha=1,2 --set encoder=tiny --set epochs=1 --trials 1 --workers 1 --out DISK/sweep"
-)
 WRITERS = {
     "pretrain": Writer(PRETRAIN, room=100_000, moves=True),
-    "probe": Writer("probe DISK/run --head linear --seeds 1 --epochs 2 --json"),
+    "probe": Writer("probe DISK/run --head linear --seeds 1 --json"),
     "embed": Writer("embed DISK/run DATA/bars.npz --out DISK/features.npy --force"),
     "embed .parquet": Writer("embed DISK/run DATA/bars.npz --out DISK/features.parquet --force"),
     "label": Writer("label DATA/rows.csv -k 2 --out DISK/rows.csv --save DISK/model --force"),
@@ -67,7 +64,6 @@ WRITERS = {
     "report": Writer("report DISK/model DATA/rows.csv --out DISK/report.html"),
     "export --to torch": Writer("export DISK/run --to torch --out DISK/encoder.pt2 --force"),
     "export --to onnx": Writer("export DISK/run --to onnx --out DISK/encoder.onnx --force"),
-    "sweep": Writer(SWEEP, moves=True),
     "demo": Writer("demo --out DISK/demo --no-open"),
 }
 NEEDS = {"probe": "pretrain", "embed": "pretrain", "export": "pretrain", "report": "label"}
