@@ -145,7 +145,7 @@ class Opened:
     def noted(self, X: Any) -> Any:
         """Count the unexpected cells of `X`, and return it."""
         if self.vectorizer is not None:
-            from neuralbayes.estimators.table_vectorizer import joined
+            from neuralbayes.data.vectorizer import joined
 
             self.odd = joined(self.odd, self.vectorizer.odd_cells(X))
         return X

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from neuralbayes.clusters.images import ImageFit
-    from neuralbayes.estimators.table_vectorizer import TableVectorizer
+    from neuralbayes.data.vectorizer import TableVectorizer
     from neuralbayes.objectives import Objective
 
 KINDS = ("table", "embeddings", "pixels", "images")

@@ -145,7 +145,7 @@ def vectorized(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
         if vectorizer == "auto":
             vectorizer = None
             if is_frame(X) and not _holds_numbers(X):
-                from neuralbayes.estimators.table_vectorizer import TableVectorizer
+                from neuralbayes.data.vectorizer import TableVectorizer
 
                 vectorizer = TableVectorizer()
         if vectorizer is not None:

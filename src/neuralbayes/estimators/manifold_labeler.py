@@ -31,7 +31,7 @@ from neuralbayes.system.devices import device_of, torch_device, working_copy
 from neuralbayes.system.threads import one_thread
 
 if TYPE_CHECKING:
-    from neuralbayes.estimators.table_vectorizer import TableVectorizer
+    from neuralbayes.data.vectorizer import TableVectorizer
 
 FEW_NEIGHBORS = 8
 """With 5 neighbours, "auto" failed for one seed on each of three of the ten sets of `data.toys`; with 8 it did not."""

@@ -137,7 +137,7 @@ class SavedEstimator(BaseEstimator):  # type: ignore[misc]
         if "feature_names_in_" in attributes:
             attributes["feature_names_in_"] = np.array(attributes["feature_names_in_"], dtype=object)
         if "vectorizer_" in attributes:
-            from neuralbayes.estimators.table_vectorizer import TableVectorizer
+            from neuralbayes.data.vectorizer import TableVectorizer
 
             own = _taken(arrays, "vectorizer_")
             attributes["vectorizer_"] = TableVectorizer.restored(attributes["vectorizer_"], own)

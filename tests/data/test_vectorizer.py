@@ -15,7 +15,6 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 import neuralbayes as nb
-from neuralbayes.estimators import table_vectorizer
 
 HOW = ("in time, all well", "late and was broken")
 
@@ -128,13 +127,11 @@ def test_the_mask_says_where_cells_are_missing() -> None:
     np.testing.assert_array_equal(mask > 0, frame["age"].isna())
 
 
-def test_blocks_give_what_the_whole_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_give_what_the_whole_gives() -> None:
     frame = make_frame()
     vectorizer = nb.TableVectorizer().fit(frame)
     whole = vectorizer.transform(frame)
     np.testing.assert_array_equal(np.vstack([vectorizer.transform(frame[i : i + 7]) for i in range(0, 120, 7)]), whole)
-    monkeypatch.setattr(table_vectorizer, "BLOCK_ROWS", 11)
-    np.testing.assert_array_equal(vectorizer.transform(frame), whole)
 
 
 def restored(vectorizer: nb.TableVectorizer) -> nb.TableVectorizer:
@@ -316,17 +313,6 @@ def test_it_is_a_step_of_a_pipeline_and_can_be_cloned() -> None:
     assert labels.shape == (120,)
     named = nb.TableVectorizer().set_output(transform="pandas").fit_transform(frame)
     assert "income" in named
-
-
-def test_the_vectorizer_of_skrub_can_be_the_first_step() -> None:
-    skrub = pytest.importorskip("skrub")
-    frame = make_frame()
-    pipeline = make_pipeline(
-        skrub.TableVectorizer(numeric=skrub.SquashingScaler()),
-        nb.TableVectorizer(),
-        nb.InformationClusterer(2, max_iter=4, random_state=0),
-    )
-    assert pipeline.fit(frame).predict(frame).shape == (120,)
 
 
 def test_a_category_that_is_foretold_is_one_of_its_values() -> None:

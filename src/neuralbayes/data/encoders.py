@@ -12,12 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neuralbayes.data.column_cells import as_dates, as_missing, as_numbers, as_words, date_format
-from neuralbayes.data.column_kinds import LEVELS
+from neuralbayes.data.column_kinds import LEVELS, Column
 
 if TYPE_CHECKING:
     import pandas as pd
+    from scipy.sparse import csr_matrix
 
 Array = NDArray[np.float64]
+Odd = NDArray[np.bool_]
 
 BOOLEAN_WIDTH = 2.0
 """Distance between two equally frequent values, in units of their standard deviation."""
@@ -33,24 +35,14 @@ QUARTILES = 1.349
 
 YEAR, WEEK, DAY = 365.2425 * 86400.0, 7 * 86400.0, 86400.0
 
+N_HASHES = 4096
+"""Number of hash buckets for the n-grams of text."""
 
-@dataclass(frozen=True)
-class Encoded:
-    """A column converted to numbers.
+N_PARTS, MOST_PARTS = 10, 100
+"""Number of components of text next to other columns, and if it is the only column."""
 
-    Attributes
-    ----------
-    values : ndarray of shape (n_rows, n_parts)
-        NaN for missing cells.
-    n_odd : int
-        Number of unexpected cells: unseen categories, or text instead of numbers.
-    odd : str
-        An example of these.
-    """
-
-    values: Array
-    n_odd: int = 0
-    odd: str = ""
+FIT_ROWS = 20_000
+"""Number of evenly spaced texts for learning the components."""
 
 
 @dataclass(frozen=True)
@@ -63,23 +55,24 @@ class Encoder:
         """Names of the parts."""
         return [column]
 
-    def transform(self, values: pd.Series[Any]) -> Encoded:
-        """Convert the cells to numbers."""
+    def transform(self, values: pd.Series[Any]) -> tuple[Array, Odd]:
+        """Convert cells to numbers.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_parts)
+            NaN for missing cells.
+        ndarray of bool and shape (n_rows,)
+            The unexpected cells: unseen categories, or text instead of numbers.
+        """
         raise NotImplementedError
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """The state as JSON values and arrays."""
         return asdict(self), {}
 
-    @classmethod
-    def restored(cls, values: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
-        """Restore from the result of `state`, with checks; raises ValueError or TypeError."""
-        encoder = cls(**values, **arrays)
-        encoder.check()
-        return encoder
-
     def check(self) -> None:
-        """Raise a ValueError unless the values are valid."""
+        """Raise a ValueError unless a restored state is valid."""
 
     def settled(self, values: Array) -> Array:
         """Convert predictions of missing cells (n, n_parts) to possible values of this column."""
@@ -115,10 +108,9 @@ class NumberEncoder(Encoder):
         encoder = cls(float(center), float(scale) if np.isfinite(scale) and scale > 0.0 else 1.0, 1.0)
         return replace(encoder, spread=float(encoder._drawn_in(numbers).std()) or 1.0)
 
-    def transform(self, values: pd.Series[Any]) -> Encoded:
+    def transform(self, values: pd.Series[Any]) -> tuple[Array, Odd]:
         numbers, _ = as_numbers(values)
-        odd = np.isnan(numbers) & ~as_missing(values)
-        return Encoded(self._drawn_in(numbers)[:, None] / self.spread, *_odd(values, odd))
+        return self._drawn_in(numbers)[:, None] / self.spread, np.isnan(numbers) & ~as_missing(values)
 
     def _drawn_in(self, numbers: Array) -> Array:
         if not self.scale:
@@ -159,7 +151,7 @@ class CategoryEncoder(Encoder):
         parts = self.levels[:1] if self._binary else self.levels + (["(other)"] if self.other else [])
         return [f"{column}={level}" for level in parts]
 
-    def transform(self, values: pd.Series[Any]) -> Encoded:
+    def transform(self, values: pd.Series[Any]) -> tuple[Array, Odd]:
         words = as_words(values)
         n_parts = len(self.levels) + self.other
         place = np.array(words.map({level: i for i, level in enumerate(self.levels)}), dtype=np.float64)
@@ -171,15 +163,13 @@ class CategoryEncoder(Encoder):
         if self._binary:  # the same distance in one column, with unseen values halfway between the two
             one_hot = np.where(odd, 0.5, place == 0.0)[:, None] * self.width
         one_hot[missing] = np.nan
-        n_odd, example = (0, "") if self.other else _odd(values, odd)
-        return Encoded(one_hot, n_odd, example)
+        return one_hot, odd & (not self.other)
 
     def settled(self, values: Array) -> Array:
         """The most likely value, never a mixture of two."""
         if self._binary:
             return np.where(values > self.width / 2.0, self.width, 0.0)
-        n_parts = values.shape[1]
-        likely: Array = np.eye(n_parts)[values.argmax(axis=1)] * (self.width / np.sqrt(2.0))
+        likely: Array = np.eye(values.shape[1])[values.argmax(axis=1)] * (self.width / np.sqrt(2.0))
         return likely
 
     def complaint(self, column: str, n_odd: int, odd: str) -> str:
@@ -236,15 +226,14 @@ class DateEncoder(Encoder):
     def names(self, column: str) -> list[str]:
         return [column, *(f"{column}, {part} of {cycle}" for cycle in self.cycles for part in ("sine", "cosine"))]
 
-    def transform(self, values: pd.Series[Any]) -> Encoded:
+    def transform(self, values: pd.Series[Any]) -> tuple[Array, Odd]:
         seconds = _seconds(as_dates(values, self.date_format))
-        odd = np.isnan(seconds) & ~as_missing(values)
         parts = [(seconds - self.center) / self.scale]
         for cycle in self.cycles:
             angle = 2.0 * np.pi * (seconds + (3 * DAY if cycle == "day of week" else 0.0)) / self.PERIODS[cycle]
             parts += [np.sin(angle), np.cos(angle)]
         weight = self.unit / np.sqrt(1.0 + len(self.cycles))
-        return Encoded(weight * np.column_stack(parts), *_odd(values, odd))
+        return weight * np.column_stack(parts), np.isnan(seconds) & ~as_missing(values)
 
     def check(self) -> None:
         _check_numbers("scale", [self.center, self.scale, self.unit])
@@ -255,6 +244,127 @@ class DateEncoder(Encoder):
             raise ValueError("'date_format' must be a short text")
 
 
+@dataclass(frozen=True, eq=False)
+class TextEncoder(Encoder):
+    """Latent semantic analysis of character 3-grams and 4-grams, hashed: text of any language without a dictionary."""
+
+    kind: ClassVar[str] = "text"
+    weights: NDArray[np.float32]  # (N_HASHES,): rare n-grams have larger weights
+    components: NDArray[np.float32]  # (n_parts, N_HASHES)
+    center: NDArray[np.float32]  # (n_parts,)
+
+    @classmethod
+    def fit(cls, values: pd.Series[Any], unit: float, n_parts: int = N_PARTS) -> Self:
+        """Learn at most `n_parts` components; `unit` is their joint standard deviation."""
+        from sklearn.decomposition import TruncatedSVD
+
+        words = as_words(values).dropna()
+        words = words.iloc[:: max(1, len(words) // FIT_ROWS)]
+        counts = _counts(words)
+        present = np.asarray((counts > 0).sum(axis=0)).ravel()
+        weights = np.log((1.0 + counts.shape[0]) / (1.0 + present)) + 1.0
+        weighted = _normalized(counts, weights)
+        n_parts = max(1, min(n_parts, counts.shape[0] - 1))
+        components = TruncatedSVD(n_parts, random_state=0).fit(weighted).components_
+        parts = weighted @ components.T
+        scale = unit / (np.sqrt(parts.var(axis=0).sum()) or 1.0)
+        center = scale * parts.mean(axis=0)
+        return cls(weights.astype(np.float32), (scale * components).astype(np.float32), center.astype(np.float32))
+
+    def names(self, column: str) -> list[str]:
+        return [f"{column}, part {i}" for i in range(len(self.components))]
+
+    def transform(self, values: pd.Series[Any]) -> tuple[Array, Odd]:
+        words = as_words(values)
+        present = np.array(words.notna(), dtype=bool)
+        parts = np.full((len(words), len(self.components)), np.nan)
+        if present.any():
+            parts[present] = _normalized(_counts(words[present]), self.weights) @ self.components.T - self.center
+        return parts, np.zeros(len(words), dtype=bool)
+
+    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        return {}, {"weights": self.weights, "components": self.components, "center": self.center}
+
+    def check(self) -> None:
+        n_parts = len(self.components)
+        shapes = {"weights": (N_HASHES,), "components": (n_parts, N_HASHES), "center": (n_parts,)}
+        for name, shape in shapes.items():
+            array = getattr(self, name)
+            if array.dtype != np.float32 or array.shape != shape or not np.isfinite(array).all():
+                raise ValueError(f"{name!r} of a column of text must be finite float32 of shape {shape}")
+        if not 1 <= n_parts <= MOST_PARTS:
+            raise ValueError(f"'components' must be from 1 to {MOST_PARTS}, got {n_parts}")
+
+
+ENCODERS: dict[str, type[Encoder]] = {
+    encoder.kind: encoder for encoder in (NumberEncoder, BooleanEncoder, CategoryEncoder, DateEncoder, TextEncoder)
+}
+
+
+def fit_encoder(column: Column, values: pd.Series[Any], *, unit: float, standardize: bool, alone: bool) -> Encoder:
+    """Learn to convert the cells of a column to numbers.
+
+    Parameters
+    ----------
+    column : Column
+    values : Series
+        Cells of the column.
+    unit : float
+        Length of one standard deviation.
+    standardize : bool
+        Whether to divide numbers by their standard deviation.
+    alone : bool
+        Whether this is the only column. Text then gets more components.
+
+    Raises
+    ------
+    ValueError
+        If the cells do not have the requested kind.
+    """
+    if column.kind == "number":
+        encoder: Encoder = NumberEncoder.fit(values, standardize)
+    elif column.kind == "text":
+        encoder = TextEncoder.fit(values, unit, MOST_PARTS if alone else N_PARTS)
+    else:
+        encoder = ENCODERS[column.kind].fit(values, unit)  # type: ignore[attr-defined]
+    present = ~as_missing(values)
+    if present.any() and np.isnan(encoder.transform(values.head(1000)[present[:1000]])[0][:, 0]).all():
+        row = int(np.argmax(present))
+        raise ValueError(
+            f"column {column.name!r} cannot be read as {column.kind}: row {row + 1} holds {values.iloc[row]!r}; "
+            "choose another kind for it"
+        )
+    return encoder
+
+
+def restored_encoder(saved: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Encoder:
+    """Restore a saved encoder, with checks; raises ValueError, TypeError or KeyError."""
+    values = {key: value for key, value in saved.items() if key not in ("column", "kind")}
+    encoder = ENCODERS[saved["kind"]](**values, **arrays)
+    encoder.check()
+    return encoder
+
+
+def _counts(words: pd.Series[Any]) -> csr_matrix:
+    from sklearn.feature_extraction.text import HashingVectorizer
+
+    hashing = HashingVectorizer(
+        analyzer="char_wb", ngram_range=(3, 4), n_features=N_HASHES, norm=None, alternate_sign=False
+    )
+    counts: csr_matrix = hashing.transform(words)
+    return counts
+
+
+def _normalized(counts: csr_matrix, weights: NDArray[Any]) -> csr_matrix:
+    """Weighted logarithms of counts, with every row scaled to length 1."""
+    from sklearn.preprocessing import normalize
+
+    weighted = counts.astype(np.float64)
+    weighted.data = np.log1p(weighted.data) * weights[weighted.indices]
+    rows: csr_matrix = normalize(weighted, copy=False)
+    return rows
+
+
 def _around(seconds: Array, period: float) -> bool:
     """Whether times are spread over the whole period."""
     return bool(np.abs(np.exp(2j * np.pi * seconds / period).mean()) < 0.8)
@@ -263,11 +373,6 @@ def _around(seconds: Array, period: float) -> bool:
 def _seconds(dates: NDArray[np.datetime64]) -> Array:
     """Seconds since 1970; NaN for missing dates."""
     return np.where(np.isnat(dates), np.nan, dates.astype(np.int64).astype(np.float64))
-
-
-def _odd(values: pd.Series[Any], odd: NDArray[np.bool_]) -> tuple[int, str]:
-    n = int(odd.sum())
-    return n, repr(values.iloc[int(np.argmax(odd))]) if n else ""
 
 
 def _check_numbers(name: str, values: list[Any]) -> None:

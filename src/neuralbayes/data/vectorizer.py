@@ -13,12 +13,11 @@ from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from neuralbayes.data.column_cells import as_missing
+from neuralbayes.data.column_cells import as_missing, as_numbers
 from neuralbayes.data.column_kinds import Column, in_words, recognize
+from neuralbayes.data.encoders import BOOLEAN_WIDTH, Encoder, fit_encoder, restored_encoder
+from neuralbayes.data.fill import GaussianFill
 from neuralbayes.data.frames import as_frame
-from neuralbayes.features.column_encoders import BOOLEAN_WIDTH, Encoder
-from neuralbayes.features.encoders_of_kinds import fit_encoder, mean_spread, restored_encoder
-from neuralbayes.features.gaussian_fill import GaussianFill
 
 BLOCK_ROWS = 65_536
 """Rows converted at a time."""
@@ -150,8 +149,7 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.n_features_in_ = len(self.columns_)
         frame = frame.set_axis(self.feature_names_in_, axis=1)
         used = [column for column in self.columns_ if column.used]
-        numbers = [column.name for column in used if column.kind == "number"]
-        unit = 1.0 if self.standardize else mean_spread(frame[numbers])
+        unit = 1.0 if self.standardize else _mean_spread(frame[[c.name for c in used if c.kind == "number"]])
         self.encoders_: dict[str, Encoder] = {
             column.name: fit_encoder(
                 column, frame[column.name], unit=unit, standardize=self.standardize, alone=len(used) == 1
@@ -252,10 +250,10 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Rows with NaN for missing cells, and the unexpected cells by column."""
         parts, odd = [], {}
         for name, encoder in self.encoders_.items():
-            encoded = encoder.transform(frame[name])
-            parts.append(encoded.values)
-            if encoded.n_odd:
-                odd[name] = (encoded.n_odd, encoded.odd)
+            numbers, unexpected = encoder.transform(frame[name])
+            parts.append(numbers)
+            if unexpected.any():
+                odd[name] = int(unexpected.sum()), repr(frame[name].iloc[int(unexpected.argmax())])
         parts += [np.where(as_missing(frame[name])[:, None], self._mask_width, 0.0) for name in self.masked_]
         return (np.hstack(parts) if parts else np.zeros((len(frame), 1))), odd
 
@@ -309,3 +307,9 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
         return tags
+
+
+def _mean_spread(frame: Any) -> float:
+    """Mean standard deviation of the columns of numbers; 1 if there are none."""
+    spreads = [np.nanstd(numbers) for numbers, n in (as_numbers(frame[name]) for name in frame) if n]
+    return float(np.mean(spreads) or 1.0) if spreads else 1.0
