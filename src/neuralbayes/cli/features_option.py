@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from neuralbayes.cli.runs import image_paths, limited
+from neuralbayes.cli.runs import limited
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from neuralbayes.data.sources import Images
-    from neuralbayes.features.pretrained import PretrainedNetwork
+    from neuralbayes.features.networks import Network
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class ImageFeatures:
         Name as given.
     size : tuple (H, W) or None
         Requested size in pixels.
-    network : PretrainedNetwork or None
+    network : Network or None
         None if features come from a file.
     kept : Path
         Cache of the features of a network.
@@ -35,7 +35,7 @@ class ImageFeatures:
 
     name: str
     size: tuple[int, int] | None
-    network: PretrainedNetwork | None
+    network: Network | None
     kept: Path
 
     def load(self, data: str, split: str, *, verbose: bool) -> Images:
@@ -57,15 +57,13 @@ class ImageFeatures:
         if self.network is None:
             found = features_of_file(Path(self.name), len(source), f"images of {images.name}")
             return found if index is None else found[index]
-        from neuralbayes.features.kept import file_digests, image_digests, kept_features
+        from neuralbayes.features.kept import kept_features
 
-        paths = image_paths(images, limit)
         if index is not None:
             from neuralbayes.data.sources import SubsetSource
 
-            source, paths = SubsetSource(source, index), [paths[i] for i in index] if paths else paths
-        items = file_digests(paths) if paths else image_digests(source)
-        return kept_features(self.network, source.read, items, self.kept, verbose=verbose)
+            source = SubsetSource(source, index)
+        return kept_features(self.network, source, self.kept, verbose=verbose)
 
 
 def image_features(name: str, size: tuple[int, int] | None, kept: Path) -> ImageFeatures:
@@ -74,9 +72,9 @@ def image_features(name: str, size: tuple[int, int] | None, kept: Path) -> Image
         if not Path(name).is_file():
             raise FileNotFoundError(f"--features must be a .npy file that exists, or a network, got {name!r}")
         return ImageFeatures(name, size, None, kept)
-    from neuralbayes.features.pretrained import pretrained_network
+    from neuralbayes.features.networks import load_network
 
-    return ImageFeatures(name, size, pretrained_network(name, "pictures", size=size), kept)
+    return ImageFeatures(name, size, load_network(name, "pictures", size=size), kept)
 
 
 def is_file(name: str) -> bool:
@@ -110,7 +108,7 @@ def features_file(out: Path) -> Path:
     return out.with_name(f"{out.stem.removesuffix('-labels')}-features.safetensors")
 
 
-def features_name(features: str, network: PretrainedNetwork | None) -> str:
+def features_name(features: str, network: Network | None) -> str:
     """Identity of the fitted features in a model: the digest of the network or file, and the name.
 
     Examples
@@ -121,7 +119,7 @@ def features_name(features: str, network: PretrainedNetwork | None) -> str:
     return f"{'file' if network is None else network.identity} {features}"
 
 
-def load_fitting_features(model: Path, features: str | None, network: PretrainedNetwork | None) -> Any:
+def load_fitting_features(model: Path, features: str | None, network: Network | None) -> Any:
     """A saved clusterer, if it was fitted to these features."""
     import neuralbayes
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from neuralbayes.data.column_kinds import Column
     from neuralbayes.data.table_sources import TableSource
-    from neuralbayes.features.pretrained import PretrainedNetwork
+    from neuralbayes.features.networks import Network
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class OpenedTexts:
         The column; None if features from a file represent whole rows.
     features : str or None
         A network or a file.
-    network : PretrainedNetwork or None
+    network : Network or None
     kept : Path
         Cache of the features of a network.
     model : Path or None
@@ -52,7 +52,7 @@ class OpenedTexts:
     source: TableSource
     text: str | None
     features: str | None
-    network: PretrainedNetwork | None
+    network: Network | None
     kept: Path
     model: Path | None
     settings: dict[str, Any]
@@ -179,7 +179,7 @@ def opened_texts(
     return OpenedTexts(source, text, features, network, features_file(out), model, settings, reject, verbose)
 
 
-def text_network(features: str | None, text: str | None) -> PretrainedNetwork | None:
+def text_network(features: str | None, text: str | None) -> Network | None:
     """The network that ``--features`` names; None for a file, which must exist, and without features."""
     if features is None:
         return None
@@ -189,9 +189,9 @@ def text_network(features: str | None, text: str | None) -> PretrainedNetwork | 
         return None
     if text is None:
         raise ValueError(f"--features {features} needs --text COLUMN, the column with the texts")
-    from neuralbayes.features.pretrained import pretrained_network
+    from neuralbayes.features.networks import load_network
 
-    return pretrained_network(features, "texts")
+    return load_network(features, "texts")
 
 
 def texts_of(source: TableSource, text: str | None) -> list[str]:
@@ -200,8 +200,8 @@ def texts_of(source: TableSource, text: str | None) -> list[str]:
     return [str(cell) for cell in column.astype(object).where(column.notna(), "")]
 
 
-def text_features(network: PretrainedNetwork, texts: Sequence[str], kept: Path, *, verbose: bool) -> NDArray[Any]:
+def text_features(network: Network, texts: Sequence[str], kept: Path, *, verbose: bool) -> NDArray[Any]:
     """The features of texts, cached in a file: (n, n_features)."""
-    from neuralbayes.features.kept import kept_features, text_digests
+    from neuralbayes.features.kept import kept_features
 
-    return kept_features(network, lambda rows: [texts[i] for i in rows], text_digests(texts), kept, verbose=verbose)
+    return kept_features(network, texts, kept, verbose=verbose)

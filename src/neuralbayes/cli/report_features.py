@@ -23,7 +23,7 @@ from neuralbayes.cli.runs import data_name
 if TYPE_CHECKING:
     from neuralbayes.data.sources import Images, ImageSource
     from neuralbayes.data.table_sources import TableSource
-    from neuralbayes.features.pretrained import PretrainedNetwork
+    from neuralbayes.features.networks import Network
     from neuralbayes.report.explorer import Samples, Side
 
 SHOWN_SIDE = 128
@@ -81,7 +81,7 @@ class TextInput:
     source: TableSource
     text: str
     features: str | None
-    network: PretrainedNetwork | None
+    network: Network | None
     kept: Path
     options: Sequence[str]
     classes: Any
@@ -186,7 +186,7 @@ def features_table(folder: Path, source: TableSource, features: str) -> tuple[An
     return estimator, Table(source, X, [f"f_{j}" for j in range(X.shape[1])], {})
 
 
-def _kept(labels: Path, model: Path, network: PretrainedNetwork | None, page: Path) -> Path:
+def _kept(labels: Path, model: Path, network: Network | None, page: Path) -> Path:
     """The cache of features: next to the labels or the model if it exists, otherwise next to the page."""
     from neuralbayes.features.kept import keeps
 

@@ -1,20 +1,20 @@
-"""Cache of features of a pretrained network, by the content of each item."""
+"""Features of a network, each computed once and kept in a file by the content of its picture or text."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from neuralbayes.data.progress import late_bar
-from neuralbayes.data.sources import ImageSource
-from neuralbayes.features.pretrained import PretrainedNetwork
-from neuralbayes.system.files import read_tensors, write_tensors
+
+if TYPE_CHECKING:
+    from neuralbayes.data.sources import ImageSource
+    from neuralbayes.features.networks import Network
 
 BLOCK = 256
 """Pictures or texts per computation."""
@@ -23,26 +23,19 @@ Digests = NDArray[np.uint8]
 
 
 def kept_features(
-    network: PretrainedNetwork,
-    read: Callable[[NDArray[np.int64]], Any],
-    items: Digests,
-    path: Path,
-    *,
-    verbose: bool = False,
+    network: Network, items: Sequence[str] | ImageSource, path: Path | None = None, *, verbose: bool = False
 ) -> NDArray[np.float32]:
-    """The features of all items, from the cache `path` or computed and added to it.
+    """The features of all items, from the file `path` or computed and added to it.
 
     Each item is computed once, even if it occurs several times. After an error or Ctrl-C, the same call continues.
 
     Parameters
     ----------
-    network : PretrainedNetwork
-    read : callable
-        Reads items by their indices, as input of the network.
-    items : ndarray of uint8 and shape (n, 16)
-        Digest of the content of each item: :func:`text_digests`, :func:`file_digests`, :func:`image_digests`.
-    path : Path
-        A .safetensors file. A file of another network is replaced.
+    network : Network
+    items : sequence of str, or ImageSource
+    path : Path, optional
+        A .safetensors file. A file of another network is replaced. Features of your own function are not kept, because
+        they may depend on files that only the function knows.
     verbose : bool, default=False
         Show progress.
 
@@ -50,10 +43,12 @@ def kept_features(
     -------
     ndarray of shape (n, n_features), float32
     """
+    digests, read = _readable(items, network)
+    path = None if network.own else path
     known, features = _kept(path, network.identity)
     place = {item.tobytes(): i for i, item in enumerate(known)}
     new: list[int] = []  # where each unknown item stands first
-    for i, item in enumerate(items):
+    for i, item in enumerate(digests):
         if item.tobytes() not in place:
             place[item.tobytes()] = len(known) + len(new)
             new.append(i)
@@ -69,15 +64,54 @@ def kept_features(
     finally:  # keep what was computed before an error or Ctrl-C
         if done:
             features = np.concatenate(found)
-            kept = {"items": np.concatenate([known, items[new[:done]]]), "features": features}
+        if done and path is not None:
+            import torch
+
+            from neuralbayes.system.files import write_tensors
+
+            kept = {"items": np.concatenate([known, digests[new[:done]]]), "features": features}
             write_tensors(path, {name: torch.from_numpy(v) for name, v in kept.items()}, {"network": network.identity})
-    order = [place[item.tobytes()] for item in items]
+    order = [place[item.tobytes()] for item in digests]
     return features if order == list(range(len(features))) else features[order]  # which would be a second copy
 
 
-def _kept(path: Path, identity: str) -> tuple[Digests, NDArray[np.float32]]:
+def _readable(
+    items: Sequence[str] | ImageSource, network: Network
+) -> tuple[Digests, Callable[[NDArray[np.int64]], Any]]:
+    """A digest of the content of each item, (n, 16), and a function that reads items as input of the network."""
+    if not hasattr(items, "read"):
+        texts = list(items)
+        return _digests(text.encode(errors="surrogatepass") for text in texts), lambda rows: [texts[i] for i in rows]
+    from neuralbayes.data.listed import ListedSource
+    from neuralbayes.data.sources import FittedSource
+
+    steps, source = network.preprocessing, cast("ImageSource", getattr(items, "source", items))
+    paths = _files_of(source)
+    if steps is not None and paths is not None:
+        return _digests(path.read_bytes() for path in paths), ListedSource(paths, (*steps.size, 3), steps.resizing).read
+    starts = range(0, len(source), BLOCK)
+    blocks = (source.read(np.arange(start, min(start + BLOCK, len(source)))) for start in starts)
+    fitted = source if steps is None else FittedSource(source, steps.size, 3, interpolation=steps.resizing)
+    return _digests(image.tobytes() for block in blocks for image in block), fitted.read
+
+
+def _files_of(source: Any) -> list[Path] | None:
+    """The file of each image, if images come from files."""
+    from neuralbayes.data.sources import SubsetSource
+
+    if isinstance(source, SubsetSource):
+        paths = _files_of(source._source)
+        return None if paths is None else [paths[i] for i in source._indices]
+    return list(source.paths) if hasattr(source, "paths") else None
+
+
+def _kept(path: Path | None, identity: str) -> tuple[Digests, NDArray[np.float32]]:
     """Digests and features in a file; none if it is missing, damaged, or of another network."""
     nothing = np.empty((0, 16), np.uint8), np.empty((0, 0), np.float32)
+    if path is None or not path.is_file():
+        return nothing
+    from neuralbayes.system.files import read_tensors
+
     try:
         tensors, metadata = read_tensors(path)
         items, features = tensors["items"].numpy(), tensors["features"].numpy()
@@ -88,28 +122,11 @@ def _kept(path: Path, identity: str) -> tuple[Digests, NDArray[np.float32]]:
     return (items, features) if whole and metadata.get("network") == identity else nothing
 
 
-def keeps(path: Path, network: PretrainedNetwork) -> bool:
+def keeps(path: Path, network: Network) -> bool:
     """Whether a file contains features of this network."""
     return len(_kept(path, network.identity)[0]) > 0
 
 
-def text_digests(texts: Iterable[str]) -> Digests:
-    """Digests of texts: (n, 16)."""
-    return _stacked(text.encode(errors="surrogatepass") for text in texts)
-
-
-def file_digests(paths: Sequence[Path]) -> Digests:
-    """Digests of the bytes of files: (n, 16)."""
-    return _stacked(path.read_bytes() for path in paths)
-
-
-def image_digests(source: ImageSource) -> Digests:
-    """Digests of the pixels of images: (n, 16)."""
-    starts = range(0, len(source), BLOCK)
-    blocks = (source.read(np.arange(start, min(start + BLOCK, len(source)))) for start in starts)
-    return _stacked(image.tobytes() for block in blocks for image in block)
-
-
-def _stacked(contents: Iterable[bytes]) -> Digests:
+def _digests(contents: Iterable[bytes]) -> Digests:
     found = b"".join(hashlib.blake2b(content, digest_size=16).digest() for content in contents)
     return np.frombuffer(found, np.uint8).reshape(-1, 16)

@@ -27,8 +27,8 @@ from neuralbayes.data.images import load_images
 from neuralbayes.data.progress import late_bar
 from neuralbayes.data.sources import ArraySource, Images, ImageSource, SubsetSource, as_source
 from neuralbayes.features.encoder import ImageEncoder
-from neuralbayes.features.kept import image_digests, kept_features
-from neuralbayes.features.pretrained import PretrainedNetwork, digest_of
+from neuralbayes.features.kept import kept_features
+from neuralbayes.features.networks import Network, digest_of
 from neuralbayes.training.inference import in_blocks
 
 Head = Literal["mlp", "linear", "knn"]
@@ -245,9 +245,8 @@ def features_of(
             return encoder.features(samples, state, verbose=verbose)
         weights = encoder.state_dict() | {k: torch.from_numpy(v) for k, v in encoder.normalization.to_arrays().items()}
         identity = digest_of(weights, (encoder.normalization.to_dict(), state))
-        network = PretrainedNetwork(state, "pictures", identity, lambda images: encoder.features(images, state))
-        items, path = image_digests(samples), cache / f"{state}-{identity[:12]}.safetensors"
-        return kept_features(network, samples.read, items, path, verbose=verbose)
+        network = Network(state, "pictures", identity, lambda images: encoder.features(images, state))
+        return kept_features(network, samples, cache / f"{state}-{identity[:12]}.safetensors", verbose=verbose)
     if encoder is None and not isinstance(samples, np.ndarray):
         size = math.prod(samples.shape)
         return in_blocks(lambda some: samples.read(some).reshape(-1, size) / np.float32(255), len(samples), block=1000)

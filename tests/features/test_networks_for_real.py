@@ -9,7 +9,7 @@ import torch
 from PIL import Image
 
 from neuralbayes.data.images import load_images
-from neuralbayes.features.pretrained import PretrainedNetwork, pretrained_network
+from neuralbayes.features.networks import Network, load_network
 
 SIZES = ((640, 427), (427, 640), (300, 300), (501, 167), (97, 61), (224, 224), (256, 256), (50, 133))
 
@@ -25,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "pictures"
 
 
-def reached(network: PretrainedNetwork, folder: Path) -> torch.Tensor:
+def reached(network: Network, folder: Path) -> torch.Tensor:
     steps = network.preprocessing
     assert steps is not None
     images = load_images(folder, size=steps.size, channels=3, interpolation=steps.resizing, progress=False)
@@ -43,7 +43,7 @@ def test_timm(folder: Path, tmp_path: Path, changes: dict[str, Any]) -> None:
     network = timm.create_model("resnet10t", pretrained=False)
     network.pretrained_cfg |= changes
     timm.models.save_for_hf(network, tmp_path / "model", model_config={"num_classes": network.num_classes})
-    found = pretrained_network(f"timm:local-dir:{tmp_path / 'model'}", "pictures", device="cpu")
+    found = load_network(f"timm:local-dir:{tmp_path / 'model'}", "pictures", device="cpu")
     same = timm.create_model(f"local-dir:{tmp_path / 'model'}", pretrained=True, num_classes=0).eval()
     config = timm.data.resolve_model_data_config(same)
     assert changes.items() <= config.items()
