@@ -1,101 +1,114 @@
-"""Types of options: descriptions for messages and example files, and checks of values."""
+"""Types of options, their values as text, and options from a config file."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import wraps
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import NoneType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any
 
-from cyclopts import CycloptsError, Parameter
+from cyclopts import CycloptsError, Parameter, Token, UnknownOptionError
+from cyclopts.config import Toml
 
 if TYPE_CHECKING:
-    from cyclopts import App, Argument, ArgumentCollection
+    from cyclopts import App, ArgumentCollection
 
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 """A flag without a --no- form."""
 
+Json = Annotated[bool, Parameter(name="--json", negative="", show_default=False)]
+Open = Annotated[bool, Parameter(name="--open", negative="", show_default=False)]
+Out = Annotated[Path | None, Parameter(name=["--out", "-o"])]
 Device = Annotated[str, Parameter(metavar="NAME")]
-"""The option --device of a command under :func:`on_device`."""
 
-P = ParamSpec("P")
-R = TypeVar("R")
+READ = ("sep", "decimal", "encoding", "sheet", "key", "split", "limit", "size")
+"""Keys of --read."""
 
-WORDS: dict[Any, str] = {str: "text", Path: "a path", int: "a whole number", float: "a number", bool: "true or false"}
-
-
-def on_device(command: Callable[P, R]) -> Callable[P, R]:
-    """Make everything in a command use the device of its option --device."""
-
-    @wraps(command)
-    def run(*args: P.args, **kwargs: P.kwargs) -> R:
-        from neuralbayes.system.devices import computing_on
-
-        with computing_on(str(kwargs.get("device", "auto"))):
-            return command(*args, **kwargs)
-
-    return run
+FROM_FILE = {
+    *("n_clusters", "method", "reject", "random_state", "preset", "encoder", "alpha", "beta", "batch_size"),
+    *("microbatch_size", "marginal", "epochs", "patience", "learning_rate", "normalize", "augment", "seed", "split"),
+    *("limit", "size", "tensorboard", "layer", "head", "seeds", "baselines", "device", "json_", "quiet"),
+}
+"""Parameters that a config file may set: numbers, choices and flags. A file may come from a stranger, so it can name
+neither code that is run nor a path that is read or written, nor allow overwriting."""
 
 
-@dataclass(frozen=True)
-class Kind:
-    """The type of an option.
+def options_from(path: Path) -> Callable[[App, tuple[str, ...], ArgumentCollection], None]:
+    """A function for cyclopts' `App.config` that sets the options in the TOML file `path`."""
+    file = Toml(path, must_exist=True, use_commands_as_keys=False, source=str(path))
 
-    Attributes
-    ----------
-    type : type
-        str, Path, int, float or bool.
-    choices : tuple
-        Possible values; empty if any value is allowed.
-    many : bool
-        Whether it accepts several values.
-    """
+    def fill(app: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
+        try:
+            keys = list(file.config)
+        except CycloptsError as error:
+            raise CycloptsError(msg=f"{path} is not valid TOML, in which text needs quotes ({error.msg})") from error
+        known = {argument.name.lstrip("-").lower(): argument.field_info.name for argument in arguments}
+        for key in keys:
+            name = key.replace("_", "-").lower()
+            if name not in known and name not in ("config", "debug"):
+                raise UnknownOptionError(token=Token(keyword=key, source=str(path)), argument_collection=arguments)
+            if known.get(name) not in FROM_FILE:
+                raise CycloptsError(msg=f"{path} must not set {key}: give it on the command line")
+        file(app, commands, arguments)
 
-    type: Any
-    choices: tuple[Any, ...] = ()
-    many: bool = False
-
-    @classmethod
-    def of(cls, hint: Any) -> Kind:
-        """From the annotation of a parameter.
-
-        Examples
-        --------
-        >>> Kind.of(int | None).words()
-        'a whole number'
-        >>> Kind.of(Literal["train", "test"]).words()
-        'one of train, test'
-        """
-        if get_origin(hint) is Literal:
-            choices = get_args(hint)
-            return cls(type(choices[0]), choices)
-        if get_origin(hint) in (list, tuple):
-            return cls(Kind.of(get_args(hint)[0]).type, many=True)
-        members = [member for member in get_args(hint) if member is not NoneType]
-        return cls.of(members[0]) if members else cls(hint)
-
-    def words(self) -> str:
-        """A description such as "a whole number"."""
-        one = f"one of {', '.join(map(str, self.choices))}" if self.choices else WORDS[self.type]
-        return f"a list, each {one}" if self.many else one
-
-
-def key_of(argument: Argument) -> str:
-    """The name of an argument in a config file: without leading dashes, with underscores."""
-    return argument.name.lstrip("-").replace("-", "_").lower()
+    return fill
 
 
 def check_numbers(app: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
-    """Raise unless all given numbers are valid. Without this check, cyclopts would round 2.5 to an integer."""
+    """Raise unless whole numbers are whole. Without this check, cyclopts would round 2.5."""
     for argument in arguments:
-        kind = Kind.of(argument.hint)
-        if kind.type not in (int, float) or kind.choices:
-            continue
-        for token in argument.tokens:
-            try:
-                kind.type(token.value)
-            except ValueError as error:
+        for token in argument.tokens if argument.hint in (int, int | None) else ():
+            if not re.fullmatch(r"[+-]?\d+", str(token.value)):
                 name = argument.name if token.source == "cli" else f"{token.keyword} in {token.source}"
-                raise CycloptsError(msg=f"{name} must be {kind.words()}, got {token.value!r}") from error
+                raise CycloptsError(msg=f"{name} must be a whole number, got {token.value!r}")
+
+
+def number_of_clusters(text: str) -> int | str:
+    """Parse --clusters."""
+    if text == "auto":
+        return text
+    if not text.isdecimal() or int(text) < 2:
+        raise ValueError(f"--clusters must be a whole number of at least 2, or auto, got {text!r}")
+    return int(text)
+
+
+def pairs(option: str, values: Sequence[str] | None, keys: Sequence[str] | None = None) -> dict[str, str] | None:
+    """Parse a repeatable option NAME=VALUE. The last = separates: names of columns may contain one.
+
+    Examples
+    --------
+    >>> pairs("--kind", ["zip=category", "a=b=ignore"])
+    {'zip': 'category', 'a=b': 'ignore'}
+    """
+    found: dict[str, str] = {}
+    for text in values or ():
+        name, sign, value = text.partition("=") if keys else text.rpartition("=")
+        if not name or not sign:
+            raise ValueError(f"{option} must be NAME=VALUE, got {text!r}")
+        if keys and name not in keys:
+            raise ValueError(f"{option} must be one of {', '.join(f'{key}=...' for key in keys)}, got {text!r}")
+        found[name] = value
+    return found or None
+
+
+def reading(values: Sequence[str] | None) -> dict[str, Any] | None:
+    """Parse --read KEY=VALUE, with numbers for the limit and the size.
+
+    Examples
+    --------
+    >>> reading(["sep=;", "size=48x64"]), reading(["limit=100"])
+    ({'sep': ';', 'size': (48, 64)}, {'limit': 100})
+    """
+    found: dict[str, Any] = dict(pairs("--read", values, READ) or {})
+    if "limit" in found:
+        if not found["limit"].isdecimal() or int(found["limit"]) < 1:
+            raise ValueError(f"--read limit must be a whole number of at least 1, got {found['limit']!r}")
+        found["limit"] = int(found["limit"])
+    if "size" in found:
+        sides = re.fullmatch(r"([1-9]\d{0,3})(?:x([1-9]\d{0,3}))?", found["size"])
+        if sides is None:
+            raise ValueError(f"--read size must be a number of pixels, or two as in 48x64, got {found['size']!r}")
+        found["size"] = (int(sides[1]), int(sides[2] or sides[1]))
+    if found.get("sheet", "").isdecimal():
+        found["sheet"] = int(found["sheet"])
+    return found or None
