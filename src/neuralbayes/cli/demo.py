@@ -1,0 +1,52 @@
+"""``neuralbayes demo``: run the methods on sample data and write a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from neuralbayes.cli.options import Flag, Open
+from neuralbayes.cli.terminal import open_page, say, working
+
+EXAMPLES = """Clusters a table, photographs and manifolds, learns features of digits, and writes one page with the \
+results and the command for each. It downloads nothing, and the page works offline.
+
+[bold]Examples[/bold]
+
+  [cyan]neuralbayes demo[/cyan]
+  [cyan]neuralbayes demo --out elsewhere/ --open[/cyan]
+"""
+
+app = App(name="demo", help_epilogue=EXAMPLES)
+
+
+@app.default
+def demo(
+    *,
+    out: Annotated[Path, Parameter(name=["--out", "-o"])] = Path("demo"),
+    open_: Open = False,
+    quiet: Flag = False,
+) -> None:
+    """Run the methods on sample data and write a page.
+
+    Parameters
+    ----------
+    out
+        Folder for the page. Files of an earlier demo are replaced.
+    open_
+        Open the page in the browser.
+    quiet
+        Print errors only.
+    """
+    if out.exists() and not out.is_dir():
+        raise NotADirectoryError(f"{out} is a file; choose a folder with --out")
+    with working("computing", quiet=quiet) as doing:
+        from neuralbayes.demo import run_demo
+
+        page = run_demo(out, progress=doing)
+    if not quiet:
+        say(f"All results, on one page: {page}")
+    if open_:
+        open_page(page)

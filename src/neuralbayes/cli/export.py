@@ -1,0 +1,82 @@
+"""``neuralbayes export``: export a model for other programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import App, Parameter
+
+from neuralbayes.cli.files import check_exists, check_target, model_folder
+from neuralbayes.cli.options import Flag
+from neuralbayes.cli.runs import hidden_state, load_encoder
+from neuralbayes.cli.terminal import say, working
+
+EXAMPLES = """An exported encoder takes a batch of images as bytes, (n, height, width, channels) from 0 to 255, and \
+returns the same features as `neuralbayes embed`. An exported model of `neuralbayes cluster` takes such images, or \
+rows of numbers, and returns probabilities, labels and typicality. The export is compared with the original before it \
+is written. .onnx needs pip install 'neuralbayes\\[export]'; read .pt2 with torch.export.load.
+
+[bold]Examples[/bold]
+
+  [cyan]neuralbayes export run --out encoder.onnx[/cyan]
+  [cyan]neuralbayes export run --out encoder.pt2 --layer 2[/cyan]
+  [cyan]neuralbayes export customers-clusters --out clusters.onnx[/cyan]
+"""
+
+FORMATS: dict[str, Literal["onnx", "torch"]] = {".onnx": "onnx", ".pt2": "torch"}
+
+app = App(name="export", help_epilogue=EXAMPLES)
+
+
+@app.default
+def export(
+    model: Path,
+    /,
+    *,
+    out: Annotated[Path, Parameter(name=["--out", "-o"])],
+    layer: Annotated[str | None, Parameter(metavar="last|1..4")] = None,
+    force: Flag = False,
+    quiet: Flag = False,
+) -> None:
+    """Export an encoder or a clusterer to ONNX or torch.export.
+
+    Parameters
+    ----------
+    model
+        Folder of a finished run of pretrain, or a result of cluster.
+    out
+        Output file: .onnx, or .pt2 for torch.export.
+    layer
+        Hidden layer of an encoder: the last one (the default), or a number.
+    force
+        Overwrite an existing file.
+    quiet
+        Print errors only.
+    """
+    check_exists(model)
+    if out.suffix not in FORMATS:
+        raise ValueError(f"--out must end in .onnx or .pt2, got {str(out)!r}")
+    check_target(out, force=force)
+    is_run = (model / "encoder.json").is_file() or (model / "config.json").is_file()
+    if not is_run and layer is not None:
+        raise ValueError(f"--layer is for encoders, but {model} holds a model of clusters")
+    state = hidden_state(layer or "last")
+    folder = model if is_run else model_folder(model)
+    with working("exporting", quiet=quiet):
+        import neuralbayes
+
+        if is_run:
+            encoder = load_encoder(folder)
+            shape, into = encoder.shape, state
+            difference = neuralbayes.export_encoder(encoder, out, FORMATS[out.suffix], state=state)
+        else:
+            found: Any = neuralbayes.load(folder)
+            clusterer = found.model if isinstance(found, neuralbayes.Clustering) else found
+            shape = clusterer.image_shape_ or (clusterer.n_features_in_,)
+            into = f"{clusterer.n_clusters_} clusters"
+            difference = neuralbayes.export_clusterer(clusterer, out, FORMATS[out.suffix])
+    if not quiet:
+        kind = "bytes" if len(shape) == 3 else "float64 rows"
+        mapping = f"{kind} of shape (n, {', '.join(map(str, shape))}) to {into}"
+        say(f"{out}: {mapping}; differs from the original by at most {difference:.1g}")
