@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 import traceback
 import warnings
@@ -15,7 +14,7 @@ from typing import Annotated, Any
 from cyclopts import App, Group, Parameter
 
 from neuralbayes.cli.errors import explain
-from neuralbayes.cli.options import check_numbers, options_from
+from neuralbayes.cli.options import READ, check_numbers, options_from
 from neuralbayes.cli.terminal import Flowing, never_fail_to_print, tell
 
 ABOUT = """Cluster tables, photographs and texts without labels, and explain the clusters.
@@ -105,13 +104,10 @@ def _launch(
 ) -> Any:
     """Run a command with options from the command line and from a file.
 
-    Parameters
-    ----------
-    config
-        Read numbers, choices and flags from a TOML file, such as epochs = 3. The command line takes precedence. Paths
-        and code are only accepted on the command line.
-    debug
-        Show the traceback of an error.
+    Args:
+        config: Read numbers, choices and flags from a TOML file, such as epochs = 3. The command line takes
+            precedence. Paths and code are only accepted on the command line.
+        debug: Show the traceback of an error.
     """
     app.config = (*(() if config is None else (options_from(config),)), check_numbers)
     return app(tokens)
@@ -165,20 +161,4 @@ def _options_of(command: str) -> dict[str, str]:
     if not command:
         return {}
     found = {argument.field_info.name: argument.name for argument in app[command].assemble_argument_collection()}
-    if "--read" in found.values():
-        from neuralbayes.cli.options import READ
-
-        found |= {key: f"--read {key}=..." for key in READ if key not in found}
-    return found
-
-
-def markdown() -> str:
-    """The page on the command line for the documentation: all options, with the examples of each command."""
-    sections = re.split(r"(?m)^(?=## neuralbayes )", app.generate_docs())
-    for place, section in enumerate(sections[1:], start=1):
-        epilogue = app[section.split()[2]].help_epilogue or ""
-        examples = re.findall(r"\[cyan\](.*?)\[/cyan\]", epilogue)
-        if isinstance(epilogue, str) and examples:
-            block = "\n".join(["```console", *examples, "```"])
-            sections[place] = section.replace("\n**", f"\n{block}\n\n**", 1)
-    return "".join(sections).replace("\\[", "[")
+    return found | ({key: f"--read {key}=..." for key in READ} if "read" in found else {})

@@ -11,18 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import App, Parameter
 from rich.text import Text
 
-from neuralbayes.cli.files import (
-    HYPHEN,
-    TABLES,
-    beside,
-    check_exists,
-    check_folder,
-    check_target,
-    limited_memory,
-    standard_input,
-)
-from neuralbayes.cli.options import Device, Flag, Json, Open, Out, number_of_clusters, pairs, reading
+from neuralbayes.cli.files import TABLES, beside, check_exists, check_folder, check_target, standard_input
+from neuralbayes.cli.options import Device, Force, Json, Open, Out, Quiet, Reject, pairs, reading
 from neuralbayes.cli.terminal import open_page, plain, say, say_paths, say_table, working
+from neuralbayes.system.limits import limited_memory
 
 if TYPE_CHECKING:
     from neuralbayes.clustering import Clustering
@@ -31,16 +23,14 @@ EXAMPLES = """Writes labels.csv (the input with the cluster of each row, its nam
 page that explains the clusters) and model/ (for `neuralbayes predict`) into a folder. An --out that ends in .csv, \
 .parquet or another suffix of a table gets that table alone.
 
-A config file (--config) may set numbers, choices and flags, but no paths.
-
 [bold]Examples[/bold]
 
   [cyan]neuralbayes cluster customers.csv --open[/cyan]
   [cyan]neuralbayes cluster customers.csv -k 5 --columns age,income --out five/[/cyan]
-  [cyan]neuralbayes cluster export.csv.gz --read sep=';' --read decimal=,[/cyan]
-  [cyan]neuralbayes cluster book.xlsx --read sheet=Customers --out labels.parquet[/cyan]
   [cyan]neuralbayes cluster customers.csv --kind zip=category --describe churn[/cyan]
   [cyan]neuralbayes cluster customers.csv --known segment --reject 0.01[/cyan]
+  [cyan]neuralbayes cluster export.csv.gz --read sep=';' --read decimal=,[/cyan]
+  [cyan]neuralbayes cluster book.xlsx --read sheet=Customers --out labels.parquet[/cyan]
   [cyan]neuralbayes cluster photos/ --features timm:resnet50.a1_in1k[/cyan]
   [cyan]neuralbayes cluster tickets.csv --text body --features mine.py:embed[/cyan]
   [cyan]neuralbayes cluster mnist -k 10 --read split=test --read limit=2000[/cyan]
@@ -50,7 +40,7 @@ A config file (--config) may set numbers, choices and flags, but no paths.
 PARTS = ("labels.csv", "report.html", "model")
 """What is written into the folder."""
 
-COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#777777")
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#777777")  # as on the page
 MANY_COLUMNS, MANY_CLUSTERS = 40, 30
 
 app = App(name="cluster", help_epilogue=EXAMPLES)
@@ -61,7 +51,7 @@ def cluster(
     data: Path,
     /,
     *,
-    n_clusters: Annotated[str, Parameter(name=["--clusters", "-k"], metavar="N|auto")] = "auto",
+    n_clusters: Annotated[int | Literal["auto"], Parameter(name=["--clusters", "-k"], metavar="N|auto")] = "auto",
     out: Out = None,
     method: Literal["auto", "manifolds", "information"] = "auto",
     columns: Annotated[str | None, Parameter(metavar="A,B,...")] = None,
@@ -69,63 +59,38 @@ def cluster(
     text: Annotated[str | None, Parameter(metavar="COLUMN")] = None,
     features: Annotated[str, Parameter(metavar="NETWORK|FILE")] = "auto",
     known: Annotated[str | None, Parameter(metavar="COLUMN")] = None,
-    reject: Annotated[float | None, Parameter(metavar="SHARE")] = None,
+    reject: Reject = None,
     describe: Annotated[list[str] | None, Parameter(metavar="COLUMN")] = None,
     read: Annotated[list[str] | None, Parameter(metavar="KEY=VALUE")] = None,
     random_state: Annotated[int, Parameter(name="--seed")] = 0,
     device: Device = "auto",
     open_: Open = False,
-    force: Flag = False,
+    force: Force = False,
     json_: Json = False,
-    quiet: Flag = False,
+    quiet: Quiet = False,
 ) -> None:
     """Cluster a table, pictures or texts: labels, a page and a model.
 
-    Parameters
-    ----------
-    data
-        A table: .csv, .tsv, .jsonl (also .gz, .zst, .bz2, .xz), .parquet or a folder of them, .arrow, .feather, .xlsx,
-        .npy, .npz, or - for standard input. A folder of pictures, or a data set such as mnist. A .txt file with a
-        sentence a line.
-    n_clusters
-        Number of clusters: at least 2, or auto to let the data decide.
-    out
-        Folder for the results, or a file for the labels alone. By default DATA-clusters next to DATA.
-    method
-        For tables: manifolds finds and certifies disjoint manifolds in the numeric columns; information finds clusters
-        that may touch, using all columns; auto uses manifolds if all of them are certified.
-    columns
-        Columns to use, separated by commas. By default all except ids, constants and empty columns.
-    kinds
-        Override the kind of a column: number, boolean, category, date or text, or ignore to leave it out. May be
-        repeated.
-    text
-        Cluster the rows of a table by the text in this column.
-    features
-        Compare pictures or texts by a network: timm:NAME, sentence-transformers:NAME, a function file.py:name, or a
-        .npy file with a row of features for each sample. auto takes the best one installed; pixels uses images as they
-        are.
-    known
-        A column with the known classes of some rows; the other cells are empty.
-    reject
-        Give outliers the label -1: samples whose typicality is at most this share, such as 0.01, of ordinary samples.
-    describe
-        A column that describes the clusters but is not used to find them. May be repeated.
-    read
-        How to read DATA: sep, decimal, encoding, sheet or key of a table; split, limit or size of images. May be
-        repeated.
-    random_state
-        Random seed. The same seed gives the same labels.
-    device
-        Device of networks: cpu, cuda, cuda:1 or mps; auto uses the best one available.
-    open_
-        Open the page in the browser.
-    force
-        Overwrite existing files.
-    json_
-        Print one JSON object and nothing else.
-    quiet
-        Print errors only.
+    Args:
+        data: A table: .csv, .tsv, .jsonl (also .gz, .zst, .bz2, .xz), .parquet or a folder of them, .arrow,
+            .feather, .xlsx, .npy, .npz, or - for standard input. A folder of pictures, or a data set such as
+            mnist. A .txt file with a sentence a line.
+        n_clusters: Number of clusters: at least 2, or auto to let the data decide.
+        out: Folder for the results, or a file for the labels alone. By default DATA-clusters next to DATA.
+        method: For tables: manifolds finds and certifies disjoint manifolds in the numeric columns; information
+            finds clusters that may touch, using all columns; auto uses manifolds if all of them are certified.
+        columns: Columns to use, separated by commas. By default all except ids, constants and empty columns.
+        kinds: Override the kind of a column: number, boolean, category, date or text, or ignore to leave it
+            out. Repeatable.
+        text: Cluster the rows of a table by the text in this column.
+        features: Compare pictures or texts by a network: timm:NAME, sentence-transformers:NAME, a function
+            file.py:name, or a .npy file with a row for each sample. auto takes the best one installed; pixels
+            uses images as they are.
+        known: A column with the known classes of some rows; the other cells are empty.
+        describe: A column that describes the clusters but is not used to find them. Repeatable.
+        read: How to read DATA: sep, decimal, encoding, sheet or key of a table; split, limit or size of images.
+            Repeatable.
+        random_state: Random seed. The same seed gives the same labels.
     """
     check_exists(data, sets=True)
     out = beside(data, "-clusters") if out is None else out
@@ -134,27 +99,25 @@ def cluster(
         check_target(out, force=force, source=data)
     else:
         check_folder(out, PARTS, force=force)
-    options = {
-        "n_clusters": number_of_clusters(n_clusters),
-        "columns": None if columns is None else next(csv.reader([columns])),  # quotes allow commas in names
-        "kinds": pairs("--kind", kinds),
-        "read": reading(read),
-    }
+    of_kind, options = pairs("--kind", kinds), reading(read)
     shown = not (quiet or json_)
-    bars = shown and (data.is_dir() or text is not None or features != "auto" or not data.is_file())  # of a network
+    bars = shown and not (data.is_file() and text is None and features == "auto")  # of networks, instead of the spinner
     with limited_memory(), standard_input(data) as source:
         with working(f"clustering {data}", quiet=bars or not shown):
             import neuralbayes
 
             result = neuralbayes.cluster(
                 str(source),
-                **options,  # type: ignore[arg-type]
+                n_clusters,
                 method=method,
+                columns=None if columns is None else next(csv.reader([columns])),  # quotes allow commas in names
+                kinds=of_kind,
                 text=text,
                 features=features,
                 known=known,
                 reject=reject,
                 describe=describe or (),
+                read=options,
                 random_state=random_state,
                 device=device,
                 progress=bars,
@@ -164,12 +127,9 @@ def cluster(
         print(json.dumps(result.summary() | {"files": list(map(str, files))}, indent=2, default=_plain))
     elif shown:
         show(result)
-        names = ("labels", "page", "model")[: len(files)]
-        say_paths(zip(names, files, strict=True))
+        say_paths(**dict(zip(("labels", "page", "model"), files, strict=False)))
         if not alone:
-            new = "new.csv" if data == HYPHEN else shlex.quote(str(data))
-            say_paths([("next", f"neuralbayes predict {shlex.quote(str(out))} NEW_DATA")])
-            say_paths([("", f"neuralbayes report {shlex.quote(str(out))} {new} --open")])
+            say_paths(next=f"neuralbayes predict {shlex.quote(str(out))} NEW_DATA")
     if open_ and not alone:
         open_page(files[1])
 
@@ -177,15 +137,11 @@ def cluster(
 def _write(result: Clustering, out: Path, alone: bool, shown: bool) -> list[Path]:
     with working("writing", quiet=not shown):
         if alone:
-            result.write(out)
-            return [out]
-        out.mkdir(parents=True, exist_ok=True)
+            return [result.write(out)]
         labels, page, model = (out / part for part in PARTS)
         result.save(model)  # first, because it took the time
-        (model / "names.json").unlink(missing_ok=True)  # of other clusters
-        result.write(labels)
-        result.report(page)
-    return [labels, page, model]
+        (model / "names.json").unlink(missing_ok=True)  # names of other clusters
+        return [result.write(labels), result.report(page), model]
 
 
 def show(result: Clustering) -> None:
@@ -193,21 +149,30 @@ def show(result: Clustering) -> None:
     points, clusters = result.points, result.clusters
     say(f"{points.title}: {len(result.labels):,} {points.noun}s", style="bold")
     listed = [column for column in points.columns if len(points.columns) <= MANY_COLUMNS or not column.used]
-    if listed:
-        rows = []
-        for column in listed[:MANY_COLUMNS]:
-            style, kind = ("", column.kind) if column.used else ("dim", f"left out: {column.kind}")
-            rows.append([Text(plain(cell), style=style) for cell in (column.name, kind, column.reason)])
+    rows: list[list[object]] = []
+    for column in listed[:MANY_COLUMNS]:
+        style, kind = ("", column.kind) if column.used else ("dim", f"left out: {column.kind}")
+        rows.append([Text(plain(cell), style=style) for cell in (column.name, kind, column.reason)])
+    if rows:
         say_table(["column", "kind", "why"], rows)
     for note in result.notes:
         say(note, style="yellow")
     say(result.sentence, style="bold")
     rows = []
-    for k, row in clusters.head(MANY_CLUSTERS).iterrows():
-        mark = Text("●", style=COLORS[int(k) % len(COLORS)])  # type: ignore[call-overload]
+    for k, row in enumerate(clusters.head(MANY_CLUSTERS).to_dict("records")):
         stable = "" if row["stability"] is None else f"{row['stability']:.2f}"
         first = next(iter([*row["claims"], *row["differences"]]), "")
-        rows.append([mark, k, row["name"], f"{row['size']:,}", f"{100 * row['share']:.1f} %", stable, first])
+        rows.append(
+            [
+                Text("●", style=COLORS[k % len(COLORS)]),
+                k,
+                row["name"],
+                f"{row['size']:,}",
+                f"{100 * row['share']:.1f} %",
+                stable,
+                first,
+            ]
+        )
     headings = ["", "cluster", "name", "size", "share", "stability", "what sets it apart"]
     say_table(headings, rows, numbers=["cluster", "size", "share", "stability"])
     if len(clusters) > MANY_CLUSTERS:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
-from neuralbayes.cli.options import Flag, Open
+from neuralbayes.cli.options import Open, OutFile, Quiet
 from neuralbayes.cli.terminal import open_page, say, working
 
 EXAMPLES = """Clusters a table, photographs and manifolds, learns features of digits, and writes one page with the \
@@ -25,20 +24,14 @@ app = App(name="demo", help_epilogue=EXAMPLES)
 @app.default
 def demo(
     *,
-    out: Annotated[Path, Parameter(name=["--out", "-o"])] = Path("demo"),
+    out: OutFile = Path("demo"),
     open_: Open = False,
-    quiet: Flag = False,
+    quiet: Quiet = False,
 ) -> None:
     """Run the methods on sample data and write a page.
 
-    Parameters
-    ----------
-    out
-        Folder for the page. Files of an earlier demo are replaced.
-    open_
-        Open the page in the browser.
-    quiet
-        Print errors only.
+    Args:
+        out: Folder for the page. Files of an earlier demo are replaced.
     """
     if out.exists() and not out.is_dir():
         raise NotADirectoryError(f"{out} is a file; choose a folder with --out")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
 from neuralbayes.cli.files import check_exists, check_target
-from neuralbayes.cli.options import Device, Flag
-from neuralbayes.cli.runs import hidden_state, load_encoder, load_fitting, tell_skipped
+from neuralbayes.cli.options import Device, Force, Layer, OutFile, Quiet, Split
+from neuralbayes.cli.runs import hidden_state, load_encoder, load_fitting
 from neuralbayes.cli.terminal import say
 
 EXAMPLES = """Writes one row per image, in order. A .parquet or .csv file has the columns index, path (for a folder), \
@@ -32,33 +31,19 @@ def embed(
     data: str,
     /,
     *,
-    out: Annotated[Path, Parameter(name=["--out", "-o"])],
-    layer: Annotated[str, Parameter(metavar="last|1..4")] = "last",
-    split: Literal["train", "test", "unlabeled"] = "train",
+    out: OutFile,
+    layer: Layer = "last",
+    split: Split = "train",
     device: Device = "auto",
-    force: Flag = False,
-    quiet: Flag = False,
+    force: Force = False,
+    quiet: Quiet = False,
 ) -> None:
     """Write the features of images to a file.
 
-    Parameters
-    ----------
-    run
-        Folder of a finished run of pretrain.
-    data
-        A data set, a folder of pictures, a .npy or a .npz.
-    out
-        Output file: .parquet, .csv or .npy.
-    layer
-        Hidden layer: the last one, or a number.
-    split
-        Which part of DATA.
-    device
-        Device of the encoder: cpu, cuda, cuda:1 or mps; auto uses the best one available.
-    force
-        Overwrite an existing file.
-    quiet
-        Print errors only.
+    Args:
+        run: Folder of a finished run of pretrain.
+        data: A data set, a folder of pictures, a .npy or a .npz.
+        out: Output file: .parquet, .csv or .npy.
     """
     check_exists(run)
     check_exists(Path(data), sets=True)
@@ -71,7 +56,6 @@ def embed(
     check_features_path(out)
     encoder = load_encoder(run).to(torch_device(device))
     images = load_fitting(encoder, data, split, quiet=quiet)
-    tell_skipped(images, out.with_name(f"{out.stem}-skipped.txt"), quiet=quiet)
     n_images, n_features = write_features(
         encoder,
         images,

@@ -9,15 +9,8 @@ from collections.abc import Mapping
 from cyclopts import CycloptsError, MissingArgumentError, UnusedCliTokensError
 
 USER_ERROR, BUG = 2, 1
-
-BY_NAME = {
-    "BadZipFile": "a file is damaged or cut short",
-    "SafetensorError": "a file is damaged or cut short",
-    "EOFError": "a file is damaged or cut short",
-    "LZMAError": "a file is damaged or cut short",
-    "DistStoreError": "the processes of this job could not connect to each other",
-    "DistNetworkError": "the processes of this job could not connect to each other",
-}
+DAMAGED = ("BadZipFile", "SafetensorError", "EOFError", "LZMAError")
+CONNECTION = ("DistStoreError", "DistNetworkError")
 """Other errors that a user can fix, by name, because their modules are not imported."""
 
 
@@ -30,7 +23,7 @@ def explain(error: BaseException, command: str = "", options: Mapping[str, str] 
     command : str
         The command that failed.
     options : mapping of str to str
-        Options of the command by the name of the parameter, which messages have in backticks.
+        Options of the command by the names of parameters, which messages have in backticks.
 
     Returns
     -------
@@ -48,29 +41,30 @@ def explain(error: BaseException, command: str = "", options: Mapping[str, str] 
     text = re.sub(r"`(\w+)`", lambda found: (options or {}).get(found[1], found[0]), text)
     page = f"`{' '.join(['neuralbayes', *command.split(), '--help'])}`"
     hint, code = f"{page} explains the options; --debug shows the traceback.", USER_ERROR
+    if isinstance(error, OSError) and error.strerror is not None and error.filename is not None:
+        text = f"{error.filename}: {error.strerror.lower()}"
     match error:
         case CycloptsError():
             text, hint = _usage(error, text), f"{_example(error)}{page} shows all options."
-        case ImportError():
-            extra = "" if "pip install" in text else " `neuralbayes --version` shows what is installed."
-            hint = f"Install it in the environment of neuralbayes.{extra}"
-        case MemoryError() | RuntimeError() if isinstance(error, MemoryError) or _is_memory(text):
-            text, hint = f"out of memory{': ' if text else ''}{text}", "Nothing half-written is left. Use part of the "
-            hint += "data, smaller images (--read size=64) or a machine with more memory."
+        case ImportError() if "pip install" in text or isinstance(error, ModuleNotFoundError):
+            hint = "Install it in the environment of neuralbayes; `neuralbayes --version` shows what is installed."
+        case MemoryError() | RuntimeError() if isinstance(error, MemoryError) or "t allocate memory" in text:
+            text = f"out of memory{': ' if text else ''}{text}"
+            hint = "Use part of the data, smaller images, or a smaller --microbatch. Nothing half-written is left."
         case OSError(errno=errno.ENOSPC | errno.EDQUOT):
-            text = f"the disk is full ({_of_file(error, text)})"
+            text = f"the disk is full ({text})"
             hint = "Free some space or write elsewhere. Existing files are unchanged."
         case PermissionError() | OSError(errno=errno.EROFS):
-            text, hint = _of_file(error, text), "Choose a folder that you can read and write."
+            hint = "Choose a folder that you can read and write."
         case FileNotFoundError():
-            text, hint = _of_file(error, text), "" if "Did you mean" in text else "Check the spelling and the folder."
+            hint = "" if "Did you mean" in text else "Check the spelling and the folder that you are in."
         case ConnectionError():
-            text, hint = _of_file(error, text), "Run the same command again; --debug shows the traceback."
-        case OSError():
-            text = _of_file(error, text)
-        case _ if type(error).__name__ in BY_NAME:
-            text = f"{BY_NAME[type(error).__name__]} ({text})"
-        case ValueError():
+            hint = "Run the same command again; --debug shows the traceback."
+        case _ if type(error).__name__ in DAMAGED:
+            text = f"a file is damaged or cut short ({text})"
+        case _ if type(error).__name__ in CONNECTION:
+            text = f"the processes of this job could not connect to each other ({text})"
+        case ValueError() | OSError():
             pass
         case TypeError() if "must be" in text:
             pass
@@ -87,8 +81,8 @@ def _usage(error: CycloptsError, text: str) -> str:
         case UnusedCliTokensError(unused_tokens=[*tokens]):
             return f"`{command}` does not accept {', '.join(map(repr, tokens))}"
         case MissingArgumentError(argument=argument, keyword=None) if argument is not None and not argument.tokens:
-            _, sign, instead = text.partition("Did you mean")
-            return f"`{command}` needs {argument.name}.{f' {sign}{instead}' if sign else ''}"
+            _, sign, instead = text.partition(" Did you mean")
+            return f"`{command}` needs {argument.name}.{sign}{instead}"
         case MissingArgumentError(keyword=str(option)):
             return f"{option} needs a value"
     return text
@@ -96,17 +90,6 @@ def _usage(error: CycloptsError, text: str) -> str:
 
 def _example(error: CycloptsError) -> str:
     """The first example of a command of which an argument is missing."""
-    pages = (error.app.help_epilogue or "") if error.app is not None else ""
-    example = re.search(r"\[cyan\](neuralbayes .*?)\[/cyan\]", str(pages))
+    epilogue = str(error.app.help_epilogue or "") if error.app is not None else ""
+    example = re.search(r"\[cyan\](neuralbayes .*?)\[/cyan\]", epilogue)
     return f"For example: {example.group(1)}. " if example and isinstance(error, MissingArgumentError) else ""
-
-
-def _is_memory(text: str) -> bool:
-    """Whether a RuntimeError of torch means out of memory, on the CPU or the GPU."""
-    return "can't allocate memory" in text or "out of memory" in text
-
-
-def _of_file(error: OSError, text: str) -> str:
-    """``path: reason`` for errors of the system, and the message itself for errors of the library."""
-    named = error.strerror is not None and error.filename is not None
-    return f"{error.filename}: {error.strerror.lower()}" if named else text

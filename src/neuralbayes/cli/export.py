@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import App, Parameter
 
 from neuralbayes.cli.files import check_exists, check_target, model_folder
-from neuralbayes.cli.options import Flag
+from neuralbayes.cli.options import Force, OutFile, Quiet
 from neuralbayes.cli.runs import hidden_state, load_encoder
 from neuralbayes.cli.terminal import say, working
 
@@ -34,25 +34,16 @@ def export(
     model: Path,
     /,
     *,
-    out: Annotated[Path, Parameter(name=["--out", "-o"])],
+    out: OutFile,
     layer: Annotated[str | None, Parameter(metavar="last|1..4")] = None,
-    force: Flag = False,
-    quiet: Flag = False,
+    force: Force = False,
+    quiet: Quiet = False,
 ) -> None:
     """Export an encoder or a clusterer to ONNX or torch.export.
 
-    Parameters
-    ----------
-    model
-        Folder of a finished run of pretrain, or a result of cluster.
-    out
-        Output file: .onnx, or .pt2 for torch.export.
-    layer
-        Hidden layer of an encoder: the last one (the default), or a number.
-    force
-        Overwrite an existing file.
-    quiet
-        Print errors only.
+    Args:
+        model: Folder of a finished run of pretrain, or a result of cluster.
+        out: Output file: .onnx, or .pt2 for torch.export.
     """
     check_exists(model)
     if out.suffix not in FORMATS:

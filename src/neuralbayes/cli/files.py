@@ -1,4 +1,4 @@
-"""Paths on the command line, checked before anything heavy is imported, and the soft limit of memory."""
+"""Paths on the command line, checked before anything heavy is imported."""
 
 from __future__ import annotations
 
@@ -15,9 +15,6 @@ from tempfile import TemporaryDirectory
 HYPHEN = Path("-")
 TABLES = (".csv", ".tsv", ".parquet", ".arrow", ".feather", ".jsonl", ".xlsx")
 """Suffixes of tables that can be written."""
-
-CONTENTS = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"PK": ".xlsx", b"\x1f\x8b": ".csv.gz", b"{": ".jsonl"}
-"""First bytes of standard input, and the suffix for them."""
 
 
 def check_exists(path: Path, *, sets: bool = False) -> None:
@@ -51,30 +48,21 @@ def model_folder(folder: Path) -> Path:
 
 @contextmanager
 def standard_input(data: Path) -> Iterator[Path]:
-    """The path `data` or, for a hyphen, a temporary file with all of standard input."""
+    """The path `data` or, for a hyphen, a temporary CSV file with all of standard input."""
     if data != HYPHEN:
         yield data
         return
     if sys.stdin is None or sys.stdin.isatty():
         raise ValueError("- reads a table from standard input, but nothing is piped into it; name a file instead")
     with TemporaryDirectory(prefix="neuralbayes-") as folder:
-        path = Path(folder) / "standard-input"
+        path = Path(folder) / "standard-input.csv"
         with open(path, "wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file)
-        with open(path, "rb") as file:
-            start = file.read(8)
-        suffix = next((suffix for mark, suffix in CONTENTS.items() if start.startswith(mark)), ".csv")
-        yield path.rename(path.with_suffix(suffix))
+        yield path
 
 
 def stem(data: Path) -> str:
-    """The name of some data without suffixes.
-
-    Examples
-    --------
-    >>> stem(Path("folder/customers.csv.gz")), stem(Path("photos/"))
-    ('customers', 'photos')
-    """
+    """The name of some data without suffixes."""
     if data == HYPHEN:
         return "standard-input"
     name = Path(os.path.abspath(data)).name or "root"
@@ -124,25 +112,3 @@ def _check_parent(path: Path) -> None:
         raise NotADirectoryError(f"{path} cannot be written: {folder} is not a folder")
     if not os.access(folder, os.W_OK):
         raise PermissionError(errno.EACCES, "no permission to write there", str(path))
-
-
-@contextmanager
-def limited_memory() -> Iterator[None]:
-    """Let the process take the free memory and no more, so that a file that unpacks to more ends in a MemoryError."""
-    from neuralbayes.system.limits import free_memory, system_file
-
-    lines = dict(line.split(":", 1) for line in system_file(Path("/proc/self/status")).splitlines() if ":" in line)
-    free, used = free_memory(), lines.get("VmData", "").split()
-    if sys.platform != "linux" or free is None or not used:  # elsewhere, mapped memory is not counted
-        yield
-        return
-    import resource
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    wanted = 1024 * int(used[0]) + free
-    limits = [wanted, *(limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY)]
-    resource.setrlimit(resource.RLIMIT_DATA, (min(limits), hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))

@@ -1,11 +1,11 @@
-"""Types of options, their values as text, and options from a config file."""
+"""Options that several commands share, their values as text, and options from a config file."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import CycloptsError, Parameter, Token, UnknownOptionError
 from cyclopts.config import Toml
@@ -13,23 +13,50 @@ from cyclopts.config import Toml
 if TYPE_CHECKING:
     from cyclopts import App, ArgumentCollection
 
-Flag = Annotated[bool, Parameter(negative="", show_default=False)]
-"""A flag without a --no- form."""
 
-Json = Annotated[bool, Parameter(name="--json", negative="", show_default=False)]
-Open = Annotated[bool, Parameter(name="--open", negative="", show_default=False)]
+def _flag(name: str, text: str) -> Parameter:
+    return Parameter(name=name, negative="", show_default=False, help=text)
+
+
+Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 Out = Annotated[Path | None, Parameter(name=["--out", "-o"])]
-Device = Annotated[str, Parameter(metavar="NAME")]
+OutFile = Annotated[Path, Parameter(name=["--out", "-o"])]
+Force = Annotated[bool, _flag("--force", "Overwrite existing files.")]
+Json = Annotated[bool, _flag("--json", "Print one JSON object and nothing else.")]
+Open = Annotated[bool, _flag("--open", "Open the page in the browser.")]
+Quiet = Annotated[bool, _flag("--quiet", "Print errors only.")]
+Split = Annotated[Literal["train", "test", "unlabeled"], Parameter(help="Which part of DATA.")]
+Layer = Annotated[str, Parameter(metavar="last|1..4", help="Hidden layer: the last one, or a number.")]
+Device = Annotated[
+    str, Parameter(metavar="NAME", help="Device: cpu, cuda, cuda:1 or mps; auto uses the best one available.")
+]
+Reject = Annotated[
+    float | None,
+    Parameter(
+        metavar="SHARE",
+        help="Give outliers the label -1: samples whose typicality is at most this share, such as 0.01, of ordinary "
+        "samples.",
+    ),
+]
+FeaturesAgain = Annotated[
+    str | None,
+    Parameter(
+        name="--features",
+        metavar="FILE",
+        help="The features that the model was fitted to, if they are code or a file, which a model cannot name: "
+        "file.py:function, FILE.npy or the folder of a network.",
+    ),
+]
 
 READ = ("sep", "decimal", "encoding", "sheet", "key", "split", "limit", "size")
 """Keys of --read."""
 
 FROM_FILE = {
-    *("n_clusters", "method", "reject", "random_state", "preset", "encoder", "alpha", "beta", "batch_size"),
-    *("microbatch_size", "marginal", "epochs", "patience", "learning_rate", "normalize", "augment", "seed", "split"),
-    *("limit", "size", "tensorboard", "layer", "head", "seeds", "baselines", "device", "json_", "quiet"),
+    *("alpha", "augment", "baselines", "batch", "beta", "clusters", "device", "encoder", "epochs", "head", "json"),
+    *("layer", "learning-rate", "limit", "method", "microbatch", "normalize", "preset", "quiet", "reject", "seed"),
+    *("seeds", "size", "split"),
 }
-"""Parameters that a config file may set: numbers, choices and flags. A file may come from a stranger, so it can name
+"""Options that a config file may set: numbers, choices and flags. A file may come from a stranger, so it can name
 neither code that is run nor a path that is read or written, nor allow overwriting."""
 
 
@@ -42,13 +69,13 @@ def options_from(path: Path) -> Callable[[App, tuple[str, ...], ArgumentCollecti
             keys = list(file.config)
         except CycloptsError as error:
             raise CycloptsError(msg=f"{path} is not valid TOML, in which text needs quotes ({error.msg})") from error
-        known = {argument.name.lstrip("-").lower(): argument.field_info.name for argument in arguments}
+        known = {argument.name.lstrip("-").lower() for argument in arguments}
         for key in keys:
             name = key.replace("_", "-").lower()
-            if name not in known and name not in ("config", "debug"):
-                raise UnknownOptionError(token=Token(keyword=key, source=str(path)), argument_collection=arguments)
-            if known.get(name) not in FROM_FILE:
+            if name in known | {"config", "debug"} and name not in FROM_FILE:
                 raise CycloptsError(msg=f"{path} must not set {key}: give it on the command line")
+            if name not in known:
+                raise UnknownOptionError(token=Token(keyword=key, source=str(path)), argument_collection=arguments)
         file(app, commands, arguments)
 
     return fill
@@ -63,52 +90,25 @@ def check_numbers(app: App, commands: tuple[str, ...], arguments: ArgumentCollec
                 raise CycloptsError(msg=f"{name} must be a whole number, got {token.value!r}")
 
 
-def number_of_clusters(text: str) -> int | str:
-    """Parse --clusters."""
-    if text == "auto":
-        return text
-    if not text.isdecimal() or int(text) < 2:
-        raise ValueError(f"--clusters must be a whole number of at least 2, or auto, got {text!r}")
-    return int(text)
-
-
-def pairs(option: str, values: Sequence[str] | None, keys: Sequence[str] | None = None) -> dict[str, str] | None:
-    """Parse a repeatable option NAME=VALUE. The last = separates: names of columns may contain one.
-
-    Examples
-    --------
-    >>> pairs("--kind", ["zip=category", "a=b=ignore"])
-    {'zip': 'category', 'a=b': 'ignore'}
-    """
-    found: dict[str, str] = {}
+def pairs(option: str, values: Sequence[str] | None, keys: Sequence[str] = ()) -> dict[str, Any] | None:
+    """Parse a repeatable option NAME=VALUE, where NAME may contain a =, or is one of `keys`."""
+    found: dict[str, Any] = {}
     for text in values or ():
         name, sign, value = text.partition("=") if keys else text.rpartition("=")
-        if not name or not sign:
-            raise ValueError(f"{option} must be NAME=VALUE, got {text!r}")
-        if keys and name not in keys:
-            raise ValueError(f"{option} must be one of {', '.join(f'{key}=...' for key in keys)}, got {text!r}")
+        if not name or not sign or (keys and name not in keys):
+            forms = ", ".join(f"{key}=..." for key in keys) or "NAME=VALUE"
+            raise ValueError(f"{option} must be {'one of ' * bool(keys)}{forms}, got {text!r}")
         found[name] = value
     return found or None
 
 
 def reading(values: Sequence[str] | None) -> dict[str, Any] | None:
-    """Parse --read KEY=VALUE, with numbers for the limit and the size.
-
-    Examples
-    --------
-    >>> reading(["sep=;", "size=48x64"]), reading(["limit=100"])
-    ({'sep': ';', 'size': (48, 64)}, {'limit': 100})
-    """
-    found: dict[str, Any] = dict(pairs("--read", values, READ) or {})
-    if "limit" in found:
-        if not found["limit"].isdecimal() or int(found["limit"]) < 1:
-            raise ValueError(f"--read limit must be a whole number of at least 1, got {found['limit']!r}")
-        found["limit"] = int(found["limit"])
-    if "size" in found:
-        sides = re.fullmatch(r"([1-9]\d{0,3})(?:x([1-9]\d{0,3}))?", found["size"])
-        if sides is None:
-            raise ValueError(f"--read size must be a number of pixels, or two as in 48x64, got {found['size']!r}")
-        found["size"] = (int(sides[1]), int(sides[2] or sides[1]))
-    if found.get("sheet", "").isdecimal():
-        found["sheet"] = int(found["sheet"])
+    """Parse --read KEY=VALUE, with numbers for the limit, the size and the sheet."""
+    found = pairs("--read", values, READ) or {}
+    for key, form in {"limit": r"\d+", "size": r"\d{1,4}(x\d{1,4})?"}.items():
+        if key in found and not re.fullmatch(form, found[key]):
+            raise ValueError(f"--read {key} must be a whole number, got {found[key]!r}; a size can be two, as in 48x64")
+    for key in {"limit", "size", "sheet"} & found.keys():
+        sides = [int(side) for side in found[key].split("x") if side.isdecimal()]
+        found[key] = tuple(sides) if len(sides) == 2 else sides[0] if sides else found[key]
     return found or None

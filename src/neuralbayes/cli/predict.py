@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from neuralbayes.cli.files import (
-    TABLES,
-    beside,
-    check_exists,
-    check_target,
-    limited_memory,
-    model_folder,
-    standard_input,
-)
-from neuralbayes.cli.options import Flag, Out
+from neuralbayes.cli.files import TABLES, beside, check_exists, check_target, model_folder, standard_input
+from neuralbayes.cli.options import FeaturesAgain, Force, Out, Quiet, Reject
 from neuralbayes.cli.terminal import say, working
+from neuralbayes.system.limits import limited_memory
 
 EXAMPLES = """Writes the input with the columns cluster, name, probability and, for models that have one, typicality. \
 DATA is read as the data that the model was fitted to. A folder of Parquet files is labelled in parallel with Dask \
@@ -42,76 +34,38 @@ def predict(
     /,
     *,
     out: Out = None,
-    reject: Annotated[float | None, Parameter(metavar="SHARE")] = None,
-    features: Annotated[str | None, Parameter(metavar="NETWORK|FILE")] = None,
+    reject: Reject = None,
+    features: FeaturesAgain = None,
     scheduler: Annotated[str | None, Parameter(metavar="ADDRESS")] = None,
-    force: Flag = False,
-    quiet: Flag = False,
+    force: Force = False,
+    quiet: Quiet = False,
 ) -> None:
     """Assign new samples to the clusters of a model.
 
-    Parameters
-    ----------
-    model
-        A result of neuralbayes cluster, or its model/.
-    data
-        New data of the same kind, or - for a table from standard input.
-    out
-        Output file, or a folder for a folder of Parquet files. By default DATA-labels next to DATA.
-    reject
-        Give outliers the label -1: samples whose typicality is at most this share, such as 0.01, of ordinary samples.
-    features
-        The features that the model was fitted to, if they are code or a file, which a model cannot name: file.py:name
-        or FILE.npy.
-    scheduler
-        Address of a Dask scheduler, for Parquet files that its workers can read. By default this machine.
-    force
-        Overwrite existing files.
-    quiet
-        Print errors only.
+    Args:
+        model: A result of neuralbayes cluster, or its model/.
+        data: New data of the same kind, or - for a table from standard input.
+        out: Output file, or a folder for a folder of Parquet files. By default DATA-labels next to DATA.
+        scheduler: Address of a Dask scheduler whose workers can read MODEL and DATA, which are Parquet files.
+            By default this machine.
     """
     folder = model_folder(model)
     check_exists(data, sets=True)
-    in_parts = scheduler is not None or (data.is_dir() and out is None and any(data.rglob("*.parquet")))
-    in_parts = in_parts or (data.is_dir() and out is not None and not out.suffix)
+    in_parts = scheduler is not None or (data.is_dir() and any(data.rglob("*.parquet")) and not (out and out.suffix))
     suffix = next((suffix for suffix in TABLES if data.is_file() and suffix in data.suffixes[-2:]), ".csv")
     out = beside(data, "-labels" if in_parts else f"-labels{suffix}") if out is None else out
-    if in_parts:
-        n = _predict_in_parts(folder, data, out, reject, features, scheduler, force, quiet)
-    else:
+    if not in_parts:
         check_target(out, force=force, source=data)
-        with limited_memory(), standard_input(data) as source, working(f"labelling {data}", quiet=quiet):
+    with limited_memory(), standard_input(data) as source, working(f"labelling {data}", quiet=quiet):
+        from neuralbayes.predicting import open_model, predict_parquet
+
+        if in_parts:
+            n, notes = predict_parquet(folder, source, out, reject, features, scheduler=scheduler, force=force), []
+        else:
             result = open_model(folder, features).on(str(source), reject=reject)
+            n, notes = len(result.labels), result.notes
             result.write(out)
-            n = len(result.labels)
-        for note in result.notes if not quiet else ():
-            say(note, style="yellow")
     if not quiet:
+        for note in notes:
+            say(note, style="yellow")
         say(f"{n:,} samples labelled: {out}")
-
-
-def _predict_in_parts(
-    folder: Path,
-    data: Path,
-    out: Path,
-    reject: float | None,
-    features: str | None,
-    scheduler: str | None,
-    force: bool,
-    quiet: bool,
-) -> int:
-    from neuralbayes.predicting import predict_parquet
-
-    if out.is_file() or (out.is_dir() and not force):
-        raise FileExistsError(f"{out} exists already; replace it with --force or choose another folder with --out")
-    if out.is_dir() and any(path.suffix != ".parquet" for path in out.iterdir()):
-        raise FileExistsError(f"{out} contains other files than Parquet; choose another folder with --out")
-    if out.is_dir() and out.samefile(data):
-        raise ValueError(f"{out} is the input itself; choose another folder with --out")
-    new = out.with_name(f".{out.name}.new") if out.is_dir() else out
-    with working(f"labelling {data}", quiet=quiet):
-        n = predict_parquet(folder, data, new, reject=reject, features=features, scheduler=scheduler)
-    if new != out:
-        shutil.rmtree(out)
-        new.rename(out)
-    return n

@@ -1,56 +1,34 @@
-"""Folders of `neuralbayes pretrain`: which images they were trained on, and their encoder."""
+"""Folders of `neuralbayes pretrain`: their images and their encoder."""
 
 from __future__ import annotations
 
-import os
-import shlex
-from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neuralbayes.cli.terminal import tell
 
 if TYPE_CHECKING:
-    from neuralbayes.data.images import Images
+    from neuralbayes.data.sources import Images
     from neuralbayes.features.encoder import ImageEncoder
 
-DATA, SKIPPED = "data.json", "skipped.txt"
-LAYERS = ("relu1", "relu2", "relu3", "relu4")
 SHOWN = 5
-"""Number of skipped files that are named on the screen."""
+"""Number of skipped files that are named."""
 
 
-def keep_data(run: Path, data: str, options: Mapping[str, Any]) -> None:
-    """Write data.json, or raise if the folder contains a run on other images, or other files."""
-    from neuralbayes.data.catalog import is_name
+def is_run(folder: Path) -> bool:
+    """Whether a folder is that of a run, finished or not."""
+    return (folder / "config.json").is_file() or (folder / "encoder.json").is_file()
+
+
+def keep_choice(run: Path, choice: dict[str, Any]) -> None:
+    """Write data.json, which says what the run is trained on, or raise if it was started on other images."""
     from neuralbayes.system.files import read_json, write_json
 
-    now = {"data": data if is_name(data) else str(Path(data).expanduser().absolute()), **options}
-    begun = (run / "config.json").is_file()  # otherwise an earlier attempt failed on its settings or images
-    there = {path.name for path in run.iterdir() if path.name[0] != "."} if run.is_dir() else set()
-    if not begun and there - {DATA, SKIPPED}:
-        raise ValueError(f"{run} contains files that are not a run; choose another folder with --out")
-    earlier = read_json(run / DATA) if begun and (run / DATA).is_file() else now
-    if earlier != now:
-        known = earlier if isinstance(earlier, dict) else {}
-        was = [f"{name} was {known.get(name)!r}" for name in now if known.get(name) != now[name]]
-        raise ValueError(f"{run} holds a run on other images ({', '.join(was)}); choose another folder with --out")
-    write_json(run / DATA, now)
-
-
-def data_of(run: Path, data: str | None, command: str) -> str:
-    """The images for a command: `data` or, if there are none, the named data set that the run was trained on."""
-    from neuralbayes.data.catalog import is_name
-    from neuralbayes.system.files import read_json
-
-    if data is not None:
-        return data
-    kept = read_json(run / DATA) if (run / DATA).is_file() else {}
-    recorded = kept.get("data") if isinstance(kept, dict) else None
-    if isinstance(recorded, str) and is_name(recorded) and not os.path.exists(recorded):
-        return recorded
-    again = f"neuralbayes {command} {shlex.quote(str(run))} {shlex.quote(str(recorded or 'DATA'))}"
-    raise ValueError(f"a run does not open files by itself; name the images: {again}")
+    path = run / "data.json"
+    if (run / "config.json").is_file() and path.is_file() and read_json(path) != choice:
+        raise ValueError(f"{run} holds a run on other images, {read_json(path)}; choose another folder with --out")
+    write_json(path, choice)
 
 
 def load_encoder(run: Path) -> ImageEncoder:
@@ -67,14 +45,16 @@ def load_fitting(encoder: ImageEncoder, data: str, split: str, *, quiet: bool) -
     from neuralbayes import load_images
 
     height, width, channels = encoder.shape
-    return load_images(data, split=split, size=(height, width), channels=channels, progress=not quiet)
+    images = load_images(data, split=split, size=(height, width), channels=channels, progress=not quiet)
+    tell_skipped(images, quiet=quiet)
+    return images
 
 
-def first(images: Images, limit: int | None) -> Images:
+def some(images: Images, limit: int | None) -> Images:
     """At most `limit` images, evenly spaced, because folders are sorted by class."""
     import numpy as np
 
-    from neuralbayes.data.sources import Images, SubsetSource
+    from neuralbayes.data.sources import SubsetSource
 
     if limit is not None and limit < 1:
         raise ValueError(f"--limit must be at least 1, got {limit}")
@@ -82,31 +62,18 @@ def first(images: Images, limit: int | None) -> Images:
         return images
     rows = np.linspace(0, len(images) - 1, limit).astype(np.int64)
     labels = None if images.labels is None else images.labels[rows]
-    return Images(images.name, images.split, SubsetSource(images.source, rows), labels, images.class_names)
+    return replace(images, source=SubsetSource(images.source, rows), labels=labels)
 
 
 def hidden_state(layer: str) -> str:
-    """The hidden state by its name on the command line.
-
-    Examples
-    --------
-    >>> hidden_state("last"), hidden_state("2"), hidden_state("relu3")
-    ('relu4', 'relu2', 'relu3')
-    """
-    name = {"last": LAYERS[-1]}.get(layer, f"relu{layer}" if layer.isdecimal() else layer)
-    if name not in LAYERS:
-        raise ValueError(f"--layer must be last, a number from 1 to 4, or one of {', '.join(LAYERS)}, got {layer!r}")
-    return name
+    """The hidden state of --layer."""
+    if layer not in ("last", "1", "2", "3", "4"):
+        raise ValueError(f"--layer must be last or a number from 1 to 4, got {layer!r}")
+    return f"relu{layer.replace('last', '4')}"
 
 
-def tell_skipped(images: Images, kept_in: Path, *, quiet: bool) -> None:
-    """List files that could not be read: the first few on the screen, all of them in the file `kept_in`."""
-    if not images.skipped:
-        return
-    from neuralbayes.system.files import atomic_write
-
-    lines = [(os.fsencode(path).decode("utf-8", "backslashreplace"), why) for path, why in images.skipped]
-    with atomic_write(kept_in) as temporary:
-        temporary.write_text("".join(f"{path}\t{why}\n" for path, why in lines), encoding="utf-8")
-    for text in () if quiet else (f"{len(lines):,} files were skipped (all in {kept_in}):", *lines[:SHOWN]):
-        tell(text if isinstance(text, str) else f"  {text[0]}: {text[1]}", style="yellow")
+def tell_skipped(images: Images, *, quiet: bool) -> None:
+    """Name the first files that could not be read."""
+    if images.skipped and not quiet:
+        lines = [f"{path}: {why}" for path, why in images.skipped[:SHOWN]]
+        tell("\n  ".join([f"{len(images.skipped):,} files were skipped:", *lines]), style="yellow")

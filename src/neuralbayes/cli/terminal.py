@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from cyclopts.help import HelpPanel
     from rich.console import ConsoleOptions
 
-Part = str | tuple[str, str] | Text
-
 PATIENCE = 2.0
 """Seconds until the terminal shows what is being done."""
 
@@ -46,56 +44,39 @@ def never_fail_to_print() -> None:
 
 
 def plain(text: object) -> str:
-    r"""Text without the control characters that names of files, columns and cells may contain.
-
-    Examples
-    --------
-    >>> print(plain("a\x1b]0;title\x07b"))
-    a\x1b]0;title\x07b
-    """
+    r"""Text without the control characters that names of files, columns and cells may contain."""
     return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode-escape").decode() for c in str(text))
 
 
-def styled(*parts: Part, style: str = "") -> Text:
-    """Join text, and text with a style, without control characters."""
-    text = Text(style=style)
-    for part in parts:
-        words, of_part = part if isinstance(part, tuple) else (part, "")
-        text.append(words if isinstance(words, Text) else plain(words), of_part or None)
-    return text
+def say(*parts: str | tuple[str, str], style: str = "", stderr: bool = False) -> None:
+    """Print a line or paragraph of texts, or of texts with styles. Lines of a file are not wrapped."""
+    console = Console(stderr=stderr, highlight=False)
+    pieces = [(part, "") if isinstance(part, str) else part for part in parts]
+    text = Text.assemble(*((plain(words), own or style) for words, own in pieces))
+    console.print(text, soft_wrap=not console.is_terminal)
 
 
-def say(*parts: Part, style: str = "") -> None:
-    """Print one line or paragraph to standard output. Lines of a file are not wrapped."""
-    console = Console(highlight=False)
-    console.print(styled(*parts, style=style), soft_wrap=not console.is_terminal)
-
-
-def tell(*parts: Part, style: str = "") -> None:
+def tell(*parts: str | tuple[str, str], style: str = "") -> None:
     """Like :func:`say`, to standard error."""
-    console = Console(stderr=True, highlight=False)
-    console.print(styled(*parts, style=style), soft_wrap=not console.is_terminal)
+    say(*parts, style=style, stderr=True)
 
 
-def say_paths(paths: Iterable[tuple[str, object]]) -> None:
-    """Print paths and commands, each in one line that can be copied."""
-    for name, path in paths:
-        Console(highlight=False).print(styled((f"{name:<10}", "dim"), str(path)), soft_wrap=True)
+def say_paths(**paths: object) -> None:
+    """Print paths and commands, each with its name in one line that can be copied."""
+    for name, path in paths.items():
+        text = Text.assemble((f"{name:<10}", "dim"), plain(path))
+        Console(highlight=False).print(text, soft_wrap=True)
 
 
 def say_table(headings: Iterable[str], rows: Iterable[Iterable[object]], *, numbers: Iterable[str] = ()) -> None:
-    """Print a table; the columns in `numbers` are aligned right, and the last column may be wrapped."""
-    headings, right = list(headings), set(numbers)
+    """Print a table; the columns in `numbers` are aligned right."""
+    right = set(numbers)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in headings:
         table.add_column(heading, justify="right" if heading in right else "left", no_wrap=heading in right)
     for row in rows:
-        table.add_row(*map(_cell, row))
+        table.add_row(*(cell if isinstance(cell, Text) else Text(plain(cell)) for cell in row))
     Console(highlight=False).print(table)
-
-
-def _cell(value: object) -> Text:
-    return value if isinstance(value, Text) else Text(plain(value))
 
 
 @contextmanager
@@ -105,12 +86,12 @@ def working(doing: str, *, quiet: bool = False) -> Iterator[Callable[[str], None
     if quiet or not console.is_terminal:
         yield lambda text: None
         return
-    status = console.status(styled(doing))
+    status = console.status(Text(plain(doing)))
     timer = threading.Timer(PATIENCE, status.start)
     timer.daemon = True
     timer.start()
     try:
-        yield lambda text: status.update(styled(text))
+        yield lambda text: status.update(Text(plain(text)))
     finally:
         timer.cancel()
         timer.join()
