@@ -117,6 +117,8 @@ def cluster(
     """
     if method not in ("auto", "manifolds", "information"):
         raise ValueError(f"`method` must be 'auto', 'manifolds' or 'information', got {method!r}")
+    if n_clusters != "auto" and not (type(n_clusters) is int and n_clusters >= 1):
+        raise ValueError(f"`n_clusters` must be a whole number of at least 1, or 'auto', got {n_clusters!r}")
     kinds = dict(kinds or {}) | dict.fromkeys(describe, "ignore")
     if isinstance(known, str):
         kinds[known] = "ignore"
@@ -134,10 +136,10 @@ def cluster(
         cache=None if cache is None else Path(cache),
         progress=progress,
     )
-    wish = Wish(n_clusters, method, reject, max_clusters, random_state, device, progress)
     classes = points.named(known) if isinstance(known, str) else known
     answers = (known,) if isinstance(known, str) else ()
-    return _found(points, wish, classes, answers, namer)
+    wish = Wish(n_clusters, method, reject, max_clusters, random_state, device, progress, classes, answers)
+    return _found(points, wish, namer)
 
 
 @dataclass(frozen=True)
@@ -151,6 +153,8 @@ class Wish:
     random_state: int = 0
     device: str = "auto"
     progress: bool = False
+    known: Any = None
+    answers: tuple[str, ...] = ()  # columns that hold known classes, which do not describe
 
     def parameters(self) -> dict[str, Any]:
         """Parameters of both estimators."""
@@ -158,18 +162,19 @@ class Wish:
         return given | ({} if self.max_clusters is None else {"max_clusters": self.max_clusters})
 
 
-def _found(points: Points, wish: Wish, known: Any, answers: Sequence[str], namer: Namer | None) -> Clustering:
+def _found(points: Points, wish: Wish, namer: Namer | None = None) -> Clustering:
     """Certify manifolds, or else cluster."""
     notes: list[str] = []
     with _noting(notes):
         model = None
-        if points.noun == "row" and known is None and wish.reject is None and wish.method != "information":
+        if points.noun == "row" and wish.known is None and wish.reject is None and wish.method != "information":
             model = _certified(points, wish)
         elif wish.method == "manifolds":
             raise ValueError("`method` must not be 'manifolds' for images and texts, nor with `known` or `reject`")
-        model = _clustered(points, wish, known) if model is None else model
-    notes = [*points.notes, *notes]
-    return Clustering(replace(points, notes=notes), model, wish, tuple(answers), namer)
+        model = _clustered(points, wish) if model is None else model
+    if wish.reject is not None:
+        model.typicality_.check_level(wish.reject)
+    return Clustering(replace(points, notes=[*points.notes, *notes]), model, wish, namer)
 
 
 def _certified(points: Points, wish: Wish) -> Any:
@@ -236,18 +241,18 @@ def _has_units(points: Points) -> bool:
     return not (used and feature_columns(points.frame) >= used)
 
 
-def _clustered(points: Points, wish: Wish, known: Any) -> Any:
+def _clustered(points: Points, wish: Wish) -> Any:
     from neuralbayes.estimators.information_clusterer import InformationClusterer
 
     parameters = wish.parameters() | {"verbose": wish.progress}
     if isinstance(points.X, list):
-        return InformationClusterer(**parameters).fit(points.X[0], features=points.X, known=known)
+        return InformationClusterer(**parameters).fit(points.X[0], features=points.X, known=wish.known)
     if points.noun == "row" and not isinstance(points.X, np.ndarray) and points.frame is not None:
         from neuralbayes.data.vectorizer import TableVectorizer
 
         vectorizer = TableVectorizer(kinds=points.recipe["kinds"], standardize=_has_units(points))
         parameters["vectorizer"] = vectorizer
-    return InformationClusterer(**parameters).fit(points.X, known=known)
+    return InformationClusterer(**parameters).fit(points.X, known=wish.known)
 
 
 @contextmanager
@@ -273,14 +278,12 @@ class Clustering:
         The data.
     model : InformationClusterer or ManifoldLabeler
     wish : Wish
-    answers : tuple of str
-        Columns that hold known classes, which do not describe.
+        What was asked for.
     """
 
     points: Points
     model: Any
     wish: Wish = field(default_factory=Wish)
-    answers: tuple[str, ...] = ()
     namer: Namer | None = None
     kept: dict[str, Any] = field(default_factory=dict, repr=False)  # what a saved clustering knows without data
 
@@ -345,6 +348,8 @@ class Clustering:
     def sentence(self) -> str:
         """The verdict in one sentence."""
         n, noun = self.n_clusters, self.points.noun
+        if n == 1 and self.points.columns and not any(column.used for column in self.points.columns):
+            return "One cluster: all rows are equal in the columns that can be used."
         if n == 1:
             return f"One cluster: no division of the {noun}s is repeatable."
         if self.verdict == "disjoint":
@@ -370,9 +375,10 @@ class Clustering:
             self.labels,
             n_clusters=self.n_clusters,
             proba=self.proba,
+            points=self._coordinates(self._given()) if points.features_from is not None else None,
             texts=points.texts,
             fitted=fitted,
-            left_out=self.answers,
+            left_out=self.wish.answers,
         )
 
     def _fitted_columns(self) -> list[str]:
@@ -460,9 +466,14 @@ class Clustering:
             from neuralbayes.data.sources import SubsetSource
 
             X = SubsetSource(X, rows)
-        from neuralbayes.estimators.inputs import read
+        return self._coordinates(X), rows
 
-        return self.model._points(read(self.model._samples(X), np.arange(len(rows)))), rows
+    def _coordinates(self, X: Any) -> NDArray[np.floating[Any]]:
+        from neuralbayes.estimators.inputs import n_rows, read
+
+        samples = self.model._samples(X)
+        found: NDArray[np.floating[Any]] = self.model._points(read(samples, np.arange(n_rows(samples))))
+        return found
 
     def table(self) -> pd.DataFrame:
         """The input with the cluster of each sample, its name, its probability and its typicality."""
@@ -498,8 +509,8 @@ class Clustering:
         wish = replace(self.wish, n_clusters=int(k), method="information", progress=False)
         points = replace(self.points, X=self._given(), notes=[])
         if getattr(self.model, "kind_", "") == "images" and k <= self.model.n_states_:
-            return Clustering(points, self.model.merged_to(int(k)), wish, self.answers)
-        return _found(points, wish, None, self.answers, None)
+            return Clustering(points, self.model.merged_to(int(k)), wish)
+        return _found(points, wish)
 
     def compare(self, ks: Iterable[int]) -> pd.DataFrame:
         """What other numbers of clusters give: a row for each, with its stability, its sizes, and how far it agrees
@@ -547,7 +558,7 @@ class Clustering:
         elif points.noun == "row" and points.frame is not None and not isinstance(points.X, np.ndarray):
             points = replace(points, X=points.frame[self._fitted_columns()].to_numpy(np.float64, na_value=np.nan))
         kept = self.kept | {"names": self.names}
-        return Clustering(points, self.model, replace(self.wish, reject=reject), self.answers, None, kept)
+        return Clustering(points, self.model, replace(self.wish, reject=reject, known=None), None, kept)
 
     def predict(self, new: Any, reject: float | None = None) -> NDArray[np.int64]:
         """The clusters of new data: (n_samples,)."""
@@ -597,7 +608,7 @@ class Clustering:
             "features_from": self.points.features_from,
             "identity": self.points.identity,
             "recipe": self.points.recipe,
-            "answers": list(self.answers),
+            "answers": list(self.wish.answers),
             "reject": self.wish.reject,
             "names": self.names,
             "named_by": self.named_by,
@@ -660,7 +671,7 @@ def load(folder: str | Path, *, network: Any = None) -> Any:
     own = given_names(folder, len(names))
     if own:
         names, named_by = [own.get(k, name) for k, name in enumerate(names)], "you"
-    return Clustering(points, model, Wish(), answers, None, kept | {"names": names, "named_by": named_by})
+    return Clustering(points, model, Wish(answers=answers), None, kept | {"names": names, "named_by": named_by})
 
 
 def given_names(folder: Path, n_clusters: int) -> dict[int, str]:

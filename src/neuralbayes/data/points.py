@@ -306,8 +306,8 @@ def _with_features_of_rows(points: Points, features: Any) -> Points:
 
 def _with_features(points: Points, features: Any, device: str, cache: Path | None, progress: bool) -> Points:
     """Texts or images with their features, from a network, a function, a file or an array."""
-    from neuralbayes.features.networks import Network, better_network, default_network, load_network, needs_network
     from neuralbayes.features.kept import kept_features
+    from neuralbayes.features.networks import Network, better_network, default_network, load_network, needs_network
 
     kind: Literal["pictures", "texts"] = "pictures" if points.noun == "image" else "texts"
     if points.noun == "image" and (features in (None, "pixels") if isinstance(features, str | None) else False):
