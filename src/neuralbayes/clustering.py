@@ -119,26 +119,23 @@ def cluster(
         raise ValueError(f"`method` must be 'auto', 'manifolds' or 'information', got {method!r}")
     if n_clusters != "auto" and not (type(n_clusters) is int and n_clusters >= 1):
         raise ValueError(f"`n_clusters` must be a whole number of at least 1, or 'auto', got {n_clusters!r}")
-    kinds = dict(kinds or {}) | dict.fromkeys(describe, "ignore")
-    if isinstance(known, str):
-        kinds[known] = "ignore"
-        columns = None if columns is None else [*columns, known]
-    if columns is not None:
-        columns = [*columns, *(name for name in describe if name not in columns)]
+    apart = dict.fromkeys(describe, "describe") | ({known: "known"} if isinstance(known, str) else {})
     points = as_points(
         data,
         text=text,
         features=features,
         columns=columns,
         kinds=kinds,
+        apart=apart,
         read=read,
         device=device,
         cache=None if cache is None else Path(cache),
         progress=progress,
     )
-    classes = points.named(known) if isinstance(known, str) else known
+    classes = points.frame[known].to_numpy(object, na_value=None) if isinstance(known, str) else known
     answers = (known,) if isinstance(known, str) else ()
-    wish = Wish(n_clusters, method, reject, max_clusters, random_state, device, progress, classes, answers)
+    function = features if callable(features) else None
+    wish = Wish(n_clusters, method, reject, max_clusters, random_state, device, progress, classes, answers, function)
     return _found(points, wish, namer)
 
 
@@ -155,6 +152,7 @@ class Wish:
     progress: bool = False
     known: Any = None
     answers: tuple[str, ...] = ()  # columns that hold known classes, which do not describe
+    features: Any = None  # the user's function
 
     def parameters(self) -> dict[str, Any]:
         """Parameters of both estimators."""
@@ -429,7 +427,7 @@ class Clustering:
         sizes = np.bincount(self.labels[self.labels >= 0], minlength=k)
         stable = None if self.stability is None else getattr(self.model, "cluster_stability_", None)
         told = None if self.description is None else self.description.clusters
-        typical = self.model.prototypes_.tolist() if told is None else [one.typical.tolist() for one in told]
+        typical = self._typical() if told is None else [one.typical.tolist() for one in told]
         cards = {
             "name": self._own_names(),
             "size": sizes,
@@ -440,11 +438,19 @@ class Clustering:
             "recall": [np.nan if told is None else told[i].recall for i in range(k)],
             "differences": [[] if told is None else list(map(str, told[i].differences)) for i in range(k)],
             "claims": [[] if told is None else list(map(str, told[i].claims)) for i in range(k)],
-            "typical": [[row for row in rows if row >= 0] for rows in typical],
+            "typical": typical,
             "separation": self.model.separation_,
             "disjoint": getattr(self.model, "disjoint_", np.zeros(k, bool)),
         }
         return pd.DataFrame(cards, index=pd.RangeIndex(k, name="cluster"))
+
+    def _typical(self) -> list[list[int]]:
+        """The members in the middle of each cluster."""
+        from neuralbayes.explain.description import N_ROWS
+        from neuralbayes.explain.prototypes import rank_members
+
+        points, rows = self.coordinates()
+        return [rows[found[:N_ROWS]].tolist() for found in rank_members(points, self.labels[rows], self.n_clusters)]
 
     @property
     def notes(self) -> list[str]:
@@ -534,35 +540,45 @@ class Clustering:
             )
         return pd.DataFrame(rows).set_index("k")
 
-    def on(self, new: Any, *, reject: float | None = None, cache: str | Path | None = None) -> Clustering:
-        """The clusters of new data, which are read as the first were."""
-        recipe = self.points.recipe
-        features: Any = recipe.get("features", "pixels" if self.points.noun == "image" else None)
-        if isinstance(features, str) and features == "an array":
-            raise ValueError("`new` must be features when the model was fitted to an array: use `clustering.model`")
+    def on(
+        self, new: Any, *, reject: float | None = None, features: Any = None, cache: str | Path | None = None
+    ) -> Clustering:
+        """The clusters of new data, which are read as the first were.
+
+        Your own function, or an array of features, must be given again as `features`: a saved clustering knows only
+        their names, and opens and runs nothing that it names.
+        """
         points = as_points(
             new,
-            text=recipe.get("text"),
-            features=features,
-            kinds=recipe.get("kinds") if self.points.noun == "row" else None,
-            read=recipe.get("read"),
+            text=self.points.recipe.get("text"),
+            features=self._features() if features is None else features,
+            kinds=self.points.recipe.get("kinds") if self.points.noun == "row" else None,
+            read=self.points.recipe.get("read"),
             device=self.wish.device,
             cache=None if cache is None else Path(cache),
         )
         if points.noun != self.points.noun:
             raise ValueError(f"`new` must be {self.points.noun}s, as those that were clustered, got {points.noun}s")
         if points.identity != self.points.identity:
-            raise ValueError(f"`new` must have features of the same {features} that the model was fitted to")
-        if points.noun == "row" and points.frame is not None and hasattr(self.model, "vectorizer_"):
-            points = replace(points, X=points.frame)
-        elif points.noun == "row" and points.frame is not None and not isinstance(points.X, np.ndarray):
-            points = replace(points, X=points.frame[self._fitted_columns()].to_numpy(np.float64, na_value=np.nan))
+            raise ValueError(f"`features` must be the same {self.points.features_from} that the model was fitted to")
+        if points.frame is not None and points.noun == "row" and points.features_from is None:
+            points = replace(points, X=points.frame if hasattr(self.model, "vectorizer_") else points.X)
         kept = self.kept | {"names": self.names}
         return Clustering(points, self.model, replace(self.wish, reject=reject, known=None), None, kept)
 
-    def predict(self, new: Any, reject: float | None = None) -> NDArray[np.int64]:
-        """The clusters of new data: (n_samples,)."""
-        return self.on(new, reject=reject).labels
+    def _features(self) -> Any:
+        from neuralbayes.features.networks import BETTER, PACKAGED
+
+        name = self.points.features_from
+        if self.wish.features is not None or name is None:
+            return self.wish.features if name is not None else "pixels" if self.points.noun == "image" else None
+        if name not in (*PACKAGED.values(), *BETTER.values()):
+            raise ValueError(f"`features` must be given again, because the model was fitted to those of {name}")
+        return name
+
+    def predict(self, new: Any, *, reject: float | None = None, features: Any = None) -> NDArray[np.int64]:
+        """The clusters of new data: (n_samples,); parameters as for `on`."""
+        return self.on(new, reject=reject, features=features).labels
 
     def report(self, path: str | Path) -> Path:
         """Write the page that shows and explains the clusters."""
