@@ -11,6 +11,7 @@ from sklearn.datasets import load_digits, load_wine
 from sklearn.metrics import adjusted_rand_score
 
 import neuralbayes as nb
+from neuralbayes.data.points import as_points
 from neuralbayes.data.toys import make_unequal
 
 SENTENCES = [f"{verb} my {thing} {n}" for n in range(12) for verb, thing in [("pay", "bill"), ("book", "flight")]]
@@ -19,6 +20,12 @@ SENTENCES = [f"{verb} my {thing} {n}" for n in range(12) for verb, thing in [("p
 def embed(texts):
     """Counts of letters: features of texts that need no network."""
     return np.array([[text.count(letter) for letter in "abcdefghijklmnopqrstuvwxyz "] for text in texts], np.float32)
+
+
+def brightness(pictures):
+    """Mean of each quarter of square pictures."""
+    half = pictures.shape[1] // 2
+    return np.stack([pictures[:, i : i + half, j : j + half].mean((1, 2, 3)) for i in (0, half) for j in (0, half)], 1)
 
 
 @pytest.fixture(scope="session")
@@ -43,7 +50,9 @@ def texts():
 
 @pytest.fixture(scope="session")
 def digits():
-    return nb.cluster(load_digits().images[:300] / 16.0, 4)
+    images = load_digits().images[:300] / 16.0
+    model = nb.InformationClusterer(4, max_iter=60, random_state=0).fit(images)
+    return nb.Clustering(as_points(images), model)
 
 
 def test_rows_of_every_kind_give_the_same_clusters(tmp_path):
@@ -88,11 +97,11 @@ def test_a_column_of_texts_is_clustered_and_its_table_kept(tmp_path):
 def test_folders_and_lists_of_pictures_are_images(tmp_path):
     for i, image in enumerate(load_digits().images[:40]):
         Image.fromarray((image * 15).astype(np.uint8)).resize((16, 16)).save(tmp_path / f"{i:02d}.png")
-    found = nb.cluster(tmp_path, 2)
+    found = nb.cluster(tmp_path, 2, features=brightness)
     assert found.points.noun == "image"
     assert [path.endswith(f"{i:02d}.png") for i, path in enumerate(found.table()["path"])] == [True] * 40
     paths = [str(path) for path in sorted(tmp_path.glob("*.png"))]
-    assert nb.cluster(paths, 2).points.noun == "image"
+    assert nb.cluster(paths, 2, features=brightness).points.noun == "image"
 
 
 def test_disjoint_rows_are_certified():
