@@ -48,7 +48,7 @@ app = App(name="cluster", help_epilogue=EXAMPLES)
 
 @app.default
 def cluster(
-    data: Path,
+    data: str,
     /,
     *,
     n_clusters: Annotated[int | Literal["auto"], Parameter(name=["--clusters", "-k"], metavar="N|auto")] = "auto",
@@ -92,22 +92,24 @@ def cluster(
             Repeatable.
         random_state: Random seed. The same seed gives the same labels.
     """
-    check_exists(data, sets=True)
-    out = beside(data, "-clusters") if out is None else out
+    check_exists(data)
+    out = beside(Path(data), "-clusters") if out is None else out
     alone = any(suffix in TABLES for suffix in out.suffixes[-2:])
     if alone:
-        check_target(out, force=force, source=data)
+        check_target(out, force=force, source=Path(data))
     else:
         check_folder(out, PARTS, force=force)
     of_kind, options = pairs("--kind", kinds), reading(read)
     shown = not (quiet or json_)
-    bars = shown and not (data.is_file() and text is None and features == "auto")  # of networks, instead of the spinner
+    bars = shown and not (
+        Path(data).is_file() and text is None and features == "auto"
+    )  # of networks, instead of the spinner
     with limited_memory(), standard_input(data) as source:
         with working(f"clustering {data}", quiet=bars or not shown):
             import neuralbayes
 
             result = neuralbayes.cluster(
-                str(source),
+                source,
                 n_clusters,
                 method=method,
                 columns=None if columns is None else next(csv.reader([columns])),  # quotes allow commas in names
@@ -160,19 +162,10 @@ def show(result: Clustering) -> None:
     say(result.sentence, style="bold")
     rows = []
     for k, row in enumerate(clusters.head(MANY_CLUSTERS).to_dict("records")):
+        mark, share = Text("●", style=COLORS[k % len(COLORS)]), f"{100 * row['share']:.1f} %"
         stable = "" if row["stability"] is None else f"{row['stability']:.2f}"
         first = next(iter([*row["claims"], *row["differences"]]), "")
-        rows.append(
-            [
-                Text("●", style=COLORS[k % len(COLORS)]),
-                k,
-                row["name"],
-                f"{row['size']:,}",
-                f"{100 * row['share']:.1f} %",
-                stable,
-                first,
-            ]
-        )
+        rows.append([mark, k, row["name"], f"{row['size']:,}", share, stable, first])
     headings = ["", "cluster", "name", "size", "share", "stability", "what sets it apart"]
     say_table(headings, rows, numbers=["cluster", "size", "share", "stability"])
     if len(clusters) > MANY_CLUSTERS:

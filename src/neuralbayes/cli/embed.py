@@ -46,7 +46,7 @@ def embed(
         out: Output file: .parquet, .csv or .npy.
     """
     check_exists(run)
-    check_exists(Path(data), sets=True)
+    check_exists(data)
     state = hidden_state(layer)
     check_target(out, force=force, source=Path(data))
     from neuralbayes import write_features

@@ -15,28 +15,7 @@ CONNECTION = ("DistStoreError", "DistNetworkError")
 
 
 def explain(error: BaseException, command: str = "", options: Mapping[str, str] | None = None) -> tuple[str, str, int]:
-    """Explain an error to people who do not read Python.
-
-    Parameters
-    ----------
-    error : Exception
-    command : str
-        The command that failed.
-    options : mapping of str to str
-        Options of the command by the names of parameters, which messages have in backticks.
-
-    Returns
-    -------
-    message, hint : str
-    exit_code : int
-
-    Examples
-    --------
-    >>> explain(ValueError("`n_clusters` must be at least 2,\\n got 1"), "cluster", {"n_clusters": "--clusters"})[0]
-    '--clusters must be at least 2, got 1.'
-    >>> explain(ZeroDivisionError("division by zero"))[2]
-    1
-    """
+    """The message, a hint and the exit code; `options` are by the names of parameters, which are in backticks."""
     text = " ".join(str(error).split())  # some messages have several lines
     text = re.sub(r"`(\w+)`", lambda found: (options or {}).get(found[1], found[0]), text)
     page = f"`{' '.join(['neuralbayes', *command.split(), '--help'])}`"

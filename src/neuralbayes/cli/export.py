@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
 from neuralbayes.cli.files import check_exists, check_target, model_folder
 from neuralbayes.cli.options import Force, OutFile, Quiet
-from neuralbayes.cli.runs import hidden_state, load_encoder
+from neuralbayes.cli.runs import hidden_state, is_run, load_encoder
 from neuralbayes.cli.terminal import say, working
 
 EXAMPLES = """An exported encoder takes a batch of images as bytes, (n, height, width, channels) from 0 to 255, and \
@@ -49,22 +49,20 @@ def export(
     if out.suffix not in FORMATS:
         raise ValueError(f"--out must end in .onnx or .pt2, got {str(out)!r}")
     check_target(out, force=force)
-    is_run = (model / "encoder.json").is_file() or (model / "config.json").is_file()
-    if not is_run and layer is not None:
+    if not is_run(model) and layer is not None:
         raise ValueError(f"--layer is for encoders, but {model} holds a model of clusters")
     state = hidden_state(layer or "last")
-    folder = model if is_run else model_folder(model)
+    folder = model if is_run(model) else model_folder(model)
     with working("exporting", quiet=quiet):
         import neuralbayes
 
-        if is_run:
+        if is_run(model):
             encoder = load_encoder(folder)
-            shape, into = encoder.shape, state
+            shape, into = list(encoder.shape), state
             difference = neuralbayes.export_encoder(encoder, out, FORMATS[out.suffix], state=state)
         else:
-            found: Any = neuralbayes.load(folder)
-            clusterer = found.model if isinstance(found, neuralbayes.Clustering) else found
-            shape = clusterer.image_shape_ or (clusterer.n_features_in_,)
+            clusterer = neuralbayes.load(folder).model
+            shape = list(clusterer.image_shape_ or [clusterer.n_features_in_])
             into = f"{clusterer.n_clusters_} clusters"
             difference = neuralbayes.export_clusterer(clusterer, out, FORMATS[out.suffix])
     if not quiet:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Annotated
 
@@ -30,7 +31,7 @@ app = App(name="predict", help_epilogue=EXAMPLES)
 @app.default
 def predict(
     model: Path,
-    data: Path,
+    data: str,
     /,
     *,
     out: Out = None,
@@ -46,26 +47,30 @@ def predict(
         model: A result of neuralbayes cluster, or its model/.
         data: New data of the same kind, or - for a table from standard input.
         out: Output file, or a folder for a folder of Parquet files. By default DATA-labels next to DATA.
-        scheduler: Address of a Dask scheduler whose workers can read MODEL and DATA, which are Parquet files.
-            By default this machine.
+        scheduler: Address of a Dask scheduler whose workers can read MODEL and DATA. By default this machine.
     """
-    folder = model_folder(model)
-    check_exists(data, sets=True)
-    in_parts = scheduler is not None or (data.is_dir() and any(data.rglob("*.parquet")) and not (out and out.suffix))
-    suffix = next((suffix for suffix in TABLES if data.is_file() and suffix in data.suffixes[-2:]), ".csv")
-    out = beside(data, "-labels" if in_parts else f"-labels{suffix}") if out is None else out
-    if not in_parts:
-        check_target(out, force=force, source=data)
+    folder, path = model_folder(model), Path(data)
+    check_exists(data)
+    in_parts = scheduler is not None or (path.is_dir() and any(path.rglob("*.parquet")) and not (out and out.suffix))
+    suffix = next((suffix for suffix in TABLES if path.is_file() and suffix in path.suffixes[-2:]), ".csv")
+    out = beside(path, "-labels" if in_parts else f"-labels{suffix}") if out is None else out
+    check_target(out, force=force, source=path, parquet_folder=in_parts)
     with limited_memory(), standard_input(data) as source, working(f"labelling {data}", quiet=quiet):
-        from neuralbayes.predicting import open_model, predict_parquet
-
         if in_parts:
-            n, notes = predict_parquet(folder, source, out, reject, features, scheduler=scheduler, force=force), []
+            from neuralbayes.predicting import predict_parquet
+
+            new = out.with_name(f".{out.name}.new") if out.exists() else out
+            n = predict_parquet(folder, source, new, reject=reject, features=features, scheduler=scheduler)
+            if new != out:
+                shutil.rmtree(out)
+                new.rename(out)
         else:
-            result = open_model(folder, features).on(str(source), reject=reject)
-            n, notes = len(result.labels), result.notes
+            import neuralbayes
+
+            result = neuralbayes.load(folder).on(source, reject=reject, features=features)
             result.write(out)
+            n = len(result.labels)
     if not quiet:
-        for note in notes:
+        for note in () if in_parts else result.notes:
             say(note, style="yellow")
         say(f"{n:,} samples labelled: {out}")

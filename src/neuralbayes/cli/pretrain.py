@@ -91,7 +91,7 @@ def pretrain(
         **{"batch_size": batch_size, "microbatch_size": microbatch_size},
         **{"normalize": normalize, "augment": augment, "seed": seed},
     }
-    check_exists(Path(data), sets=True)
+    check_exists(data)
     import neuralbayes
     from neuralbayes.distributed import default_fabric, rank_zero_result
     from neuralbayes.features.pretraining import PRESETS

@@ -60,7 +60,7 @@ def probe(
         baselines: Also probe a random encoder of the same shape, and the pixels.
     """
     check_exists(run)
-    check_exists(Path(data), sets=True)
+    check_exists(data)
     state = hidden_state(layer)
     import neuralbayes
     from neuralbayes.features.encoder import random_encoder

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
+from typing import NoReturn
 
 from cyclopts import App
 
@@ -30,7 +31,7 @@ app = App(name="report", help_epilogue=EXAMPLES)
 @app.default
 def report(
     model: Path,
-    data: Path | None = None,
+    data: str | None = None,
     /,
     *,
     out: Out = None,
@@ -52,31 +53,29 @@ def report(
     page = own if out is None else out
     check_target(page, force=force or page == own)
     if data is not None:
-        check_exists(data, sets=True)
+        check_exists(data)
+    source = _remembered(model, folder) if data is None else data
     with limited_memory(), working("writing the page", quiet=quiet):
         if is_run(model):
             from neuralbayes.report import write_run_page
 
-            images = load_fitting(load_encoder(model), _given(data, model, model / "data.json"), "train", quiet=quiet)
-            write_run_page(model, images, page)
+            write_run_page(model, load_fitting(load_encoder(model), source, "train", quiet=quiet), page)
         else:
-            from neuralbayes.predicting import open_model
+            import neuralbayes
 
-            source = _given(data, model, folder / "source.json")
-            open_model(folder, features).on(source).report(page)
+            neuralbayes.load(folder).on(source, features=features).report(page)
     if not quiet:
         say(f"{page} ({page.stat().st_size / 1e6:.1f} MB)")
     if open_:
         open_page(page)
 
 
-def _given(data: Path | None, model: Path, record: Path) -> str:
-    """The data; without them, an error shows what the model remembers, which is never opened."""
-    if data is not None:
-        return str(data)
+def _remembered(model: Path, folder: Path) -> NoReturn:
+    """Raise an error that shows the data that a model or run was fitted to, which it never opens by itself."""
     from neuralbayes.system.files import read_json
 
-    known = read_json(record) if record.is_file() else {}
-    remembered = known.get("recipe", known).get("data") if isinstance(known, dict) else None
-    command = f"neuralbayes report {shlex.quote(str(model))} {shlex.quote(str(remembered or 'DATA'))}"
+    path = folder / ("data.json" if is_run(folder) else "source.json")
+    known = read_json(path) if path.is_file() else {}
+    remembered = known.get("recipe", known).get("data", "DATA") if isinstance(known, dict) else "DATA"
+    command = f"neuralbayes report {shlex.quote(str(model))} {shlex.quote(str(remembered))}"
     raise ValueError(f"a model keeps no data and opens no file by itself; name the data: {command}")
