@@ -115,6 +115,8 @@ def as_points(
     if apart:
         kinds = dict(kinds or {}) | dict.fromkeys(apart, "ignore")
         columns = None if columns is None else [*columns, *(name for name in apart if name not in columns)]
+    if (n := len(points.texts or points)) < 2:
+        raise ValueError(f"`data` must have at least 2 {points.noun}s, got {n}")
     points = replace(points, recipe={"text": text, "read": given, "kinds": dict(kinds or {}), **points.recipe})
     if points.noun == "row":
         return _with_features_of_rows(_with_columns(points, columns, kinds), features)
@@ -230,6 +232,8 @@ def _of_texts(texts: list[str], title: str, text: str | None) -> Points:
     if text is not None:
         raise ValueError(f"`text` must be None unless `data` is a table, got {text!r}")
     empty = sum(not str(one).strip() for one in texts)
+    if empty == len(texts):
+        raise ValueError(f"`data` must hold texts, got {len(texts):,} empty ones")
     notes = [f"{empty:,} texts are empty; they are labelled all the same."] if empty else []
     return Points("text", title, None, texts=[str(one) for one in texts], notes=notes)
 
@@ -262,6 +266,12 @@ def _with_columns(points: Points, columns: Sequence[str] | None, kinds: Mapping[
     from neuralbayes.data.frames import as_frame
 
     frame = points.frame
+    if (
+        frame is None
+        and points.X.dtype.kind == "f"
+        and np.isinf(points.X.data if sp.issparse(points.X) else points.X).any()
+    ):
+        raise ValueError("`data` must not hold infinity; leave such rows out, or replace it by NaN, a missing cell")
     if frame is None and not (columns or kinds or sp.issparse(points.X)) and _all_finite(points.X):
         names = [f"x{j}" for j in range(points.X.shape[1])]
         return replace(
