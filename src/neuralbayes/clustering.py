@@ -352,7 +352,7 @@ class Clustering:
             return f"One cluster: no division of the {noun}s is repeatable."
         filled = len(np.unique(self.model.labels_))
         if filled < n:
-            return f"{filled} clusters hold all {noun}s, although {n} were asked for: many {noun}s are equal or too similar."
+            return f"{filled} clusters hold all {noun}s, not the {n} asked for: too many {noun}s are equal or similar."
         if self.verdict == "disjoint":
             return f"{n} disjoint manifolds, certified: no path of neighbouring {noun}s leads from one to another."
         halves = "" if self.stability is None else f" Two halves of the data agree to {100 * self.stability:.0f} %."

@@ -23,8 +23,9 @@ Noun = Literal["row", "image", "text"]
 PICTURES = {".jpg", ".jpeg", ".png", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".heic"}
 """Suffixes by which strings in a list are recognised as pictures."""
 
-IMAGE_OPTIONS = {"split", "limit", "size", "channels"}
-"""Keys of `read` that are for images; all others are for tables."""
+TABLE_OPTIONS = ("sep", "decimal", "encoding", "sheet", "key")
+IMAGE_OPTIONS = ("split", "limit", "size")
+"""Keys of `read`."""
 
 LINES = 100
 """Number of lines of a .txt file to inspect."""
@@ -104,10 +105,10 @@ def as_points(
     """
     given = dict(read or {})
     points = _opened(data, text, given, progress)
-    if points.images is None and (odd := IMAGE_OPTIONS & set(given)):
-        raise ValueError(
-            f"`read` must not have {sorted(odd)[0]!r}, which is for images, but the data are {points.noun}s"
-        )
+    allowed = TABLE_OPTIONS if points.images is None else IMAGE_OPTIONS
+    if odd := [name for name in given if name not in allowed]:
+        what = "tables" if points.images is None else "images"
+        raise ValueError(f"`read` must have keys of {', '.join(allowed)} for {what}, got {odd[0]!r}")
     for column, parameter in (apart or {}).items():
         if points.frame is None or column not in points.frame:
             there = "none" if points.frame is None else ", ".join(map(repr, points.frame.columns[:12]))
@@ -155,14 +156,14 @@ def _of_path(data: str, text: str | None, read: dict[str, Any], progress: bool) 
     path = Path(data).expanduser()
     title = path.name or str(path)
     if not is_table(path) and "key" not in read and holds_images(data):
-        options = {name: read[name] for name in ("split", "size", "channels") if name in read}
+        options = {"split": read.get("split", "train"), "size": _sides(read.get("size"))}
         images = load_images(data, **options, progress=progress)
         return replace(_of_images(images, title, read, text), recipe={"data": data})
     if path.suffix.lower() == ".txt" and text is None and not read and path.is_file():
         lines = read_lines(path)
         if not _are_numbers(lines[:LINES]):
             return replace(_of_texts([line for line in lines if line.strip()], title, None), recipe={"data": data})
-    found = read_table(data, **{name: value for name, value in read.items() if name not in IMAGE_OPTIONS})
+    found = read_table(data, **{name: value for name, value in read.items() if name in TABLE_OPTIONS})
     points = _of_numbers(found, title, text) if isinstance(found, np.ndarray) else _of_frame(found, title, text)
     return replace(points, recipe={"data": data})
 
@@ -192,6 +193,16 @@ def read_lines(path: Path) -> list[str]:
         return content.decode("utf-8-sig").splitlines()
     except UnicodeDecodeError:
         return content.decode("cp1252", errors="replace").splitlines()
+
+
+def _sides(size: Any) -> Any:
+    """A size in pixels; text, such as 64 or 48x64, as numbers."""
+    if not isinstance(size, str):
+        return size
+    sides = size.split("x")
+    if len(sides) > 2 or not all(side.isdecimal() and 1 <= int(side) <= 4096 for side in sides):
+        raise ValueError(f"`read` must have a size from 1 to 4096 pixels, or HxW as in 48x64, got {size!r}")
+    return int(size) if len(sides) == 1 else (int(sides[0]), int(sides[1]))
 
 
 def _are_numbers(lines: Sequence[str]) -> bool:
@@ -250,6 +261,8 @@ def _of_images(images: Images, title: str, read: dict[str, Any], text: str | Non
     if text is not None:
         raise ValueError(f"`text` must be None for images, got {text!r}")
     limit = read.get("limit")
+    if limit is not None and not (str(limit).isdecimal() and int(limit) >= 2):
+        raise ValueError(f"`read` must have a limit of at least 2 images, got {limit!r}")
     if limit is not None and int(limit) < len(images):
         from neuralbayes.data.sources import SubsetSource
 
