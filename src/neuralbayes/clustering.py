@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neuralbayes.data.points import Points, as_points
+from neuralbayes.features.points import with_features
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -123,15 +124,14 @@ def cluster(
     points = as_points(
         data,
         text=text,
-        features=features,
         columns=columns,
         kinds=kinds,
         apart=apart,
         read=read,
-        device=device,
-        cache=None if cache is None else Path(cache),
         progress=progress,
     )
+    kept = None if cache is None else Path(cache)
+    points = with_features(points, features, device=device, cache=kept, progress=progress)
     classes = points.frame[known].to_numpy(object, na_value=None) if isinstance(known, str) else known
     answers = (known,) if isinstance(known, str) else ()
     function = features if callable(features) else None
@@ -554,20 +554,20 @@ class Clustering:
         points = as_points(
             new,
             text=self.points.recipe.get("text"),
-            features=self._features() if features is None else features,
             kinds=self.points.recipe.get("kinds") if self.points.noun == "row" else None,
             read=self.points.recipe.get("read"),
-            device=self.wish.device,
-            cache=None if cache is None else Path(cache),
         )
         if points.noun != self.points.noun:
             raise ValueError(f"`new` must be {self.points.noun}s, as those that were clustered, got {points.noun}s")
+        features = self._features() if features is None else features
+        kept = None if cache is None else Path(cache)
+        points = with_features(points, features, device=self.wish.device, cache=kept)
         if points.identity != self.points.identity:
             raise ValueError(f"`features` must be the same {self.points.features_from} that the model was fitted to")
         if points.frame is not None and points.noun == "row" and points.features_from is None:
             points = replace(points, X=points.frame if hasattr(self.model, "vectorizer_") else points.X)
-        kept = self.kept | {"names": self.names}
-        return Clustering(points, self.model, replace(self.wish, reject=reject, known=None), None, kept)
+        known = self.kept | {"names": self.names}
+        return Clustering(points, self.model, replace(self.wish, reject=reject, known=None), None, known)
 
     def _features(self) -> Any:
         from neuralbayes.features.networks import BETTER, PACKAGED

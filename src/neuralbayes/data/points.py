@@ -80,16 +80,13 @@ def as_points(
     data: Any,
     *,
     text: str | None = None,
-    features: Any = "auto",
     columns: Sequence[str] | None = None,
     kinds: Mapping[str, str] | None = None,
     apart: Mapping[str, str] | None = None,
     read: Mapping[str, Any] | None = None,
-    device: str = "auto",
-    cache: Path | None = None,
     progress: bool = False,
 ) -> Points:
-    """Read `data`, recognise what it is, and compute features of texts and photographs.
+    """Read `data`, and recognise what it is.
 
     Parameters are those of :func:`neuralbayes.cluster`; `apart` are columns that are not used, with the parameter that
     names them.
@@ -120,11 +117,11 @@ def as_points(
         raise ValueError(f"`data` must have at least 2 {points.noun}s, got {n}")
     points = replace(points, recipe={"text": text, "read": given, "kinds": dict(kinds or {}), **points.recipe})
     if points.noun == "row":
-        return _with_features_of_rows(_with_columns(points, columns, kinds), features)
+        return _with_columns(points, columns, kinds)
     for name, value in {"columns": columns, "kinds": kinds}.items():
         if value and points.frame is None:
             raise ValueError(f"`{name}` must be None for {points.noun}s, which have no columns, got {value!r}")
-    return _with_features(points, features, device, cache, progress)
+    return points
 
 
 def _opened(data: Any, text: str | None, read: dict[str, Any], progress: bool) -> Points:
@@ -313,65 +310,3 @@ def _with_columns(points: Points, columns: Sequence[str] | None, kinds: Mapping[
 
 def _all_finite(array: NDArray[Any]) -> bool:
     return array.dtype.kind in "iub" or (array.dtype.kind == "f" and bool(np.isfinite(array.sum(dtype=np.float64))))
-
-
-def _with_features_of_rows(points: Points, features: Any) -> Points:
-    """Rows with the features that replace them, if there are any."""
-    if features is None or (isinstance(features, str) and features == "auto"):
-        return points
-    if isinstance(features, str) and not features.lower().endswith(".npy"):
-        raise ValueError(
-            f"`features` of a table must be an array or a .npy file, got {features!r}; networks are for images and for "
-            "texts: name the column of texts with `text`"
-        )
-    return _with_array(points, features)
-
-
-def _with_features(points: Points, features: Any, device: str, cache: Path | None, progress: bool) -> Points:
-    """Texts or images with their features, from a network, a function, a file or an array."""
-    from neuralbayes.features.kept import kept_features
-    from neuralbayes.features.networks import Network, better_network, default_network, load_network, needs_network
-
-    kind: Literal["pictures", "texts"] = "pictures" if points.noun == "image" else "texts"
-    if points.noun == "image" and (features in (None, "pixels") if isinstance(features, str | None) else False):
-        return points
-    notes = []
-    if isinstance(features, str) and features == "auto":
-        if points.images is not None and not needs_network(points.images):
-            return points
-        features = default_network(kind)
-        notes = [words] if (words := better_network(features)) else []
-    if features is None or isinstance(features, np.ndarray | list) or str(features).lower().endswith(".npy"):
-        return _with_array(points, features)
-    if callable(features):
-        network = Network(getattr(features, "__name__", "function"), kind, "", features, own=True)
-    else:
-        network = load_network(str(features), kind, device=device)
-    items: Any = points.texts if points.images is None else points.images
-    kept = None if cache is None else cache / "features.safetensors"
-    found = kept_features(network, items, kept, verbose=progress)
-    return replace(
-        points,
-        X=found,
-        features_from=network.name,
-        identity=network.identity,
-        notes=[*points.notes, *notes],
-        recipe=points.recipe | {"features": network.name},
-    )
-
-
-def _with_array(points: Points, features: Any) -> Points:
-    """The samples with features from an array, several arrays, or a .npy file."""
-    name = "an array"
-    if isinstance(features, str | PathLike):
-        name = str(features)
-        features = read_table(features)
-    n = len(points.texts) if points.texts is not None else len(points)
-    spaces = features if isinstance(features, list | tuple) and np.ndim(features[0]) == 2 else [np.asarray(features)]
-    for space in spaces:
-        if np.ndim(space) != 2 or len(space) != n:
-            raise ValueError(
-                f"`features` must have shape ({n}, n_features), a row for each {points.noun}, got {np.shape(space)}"
-            )
-    X = list(spaces) if len(spaces) > 1 else spaces[0]
-    return replace(points, X=X, features_from=name, identity=None, recipe=points.recipe | {"features": name})
