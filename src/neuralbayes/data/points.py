@@ -63,10 +63,10 @@ class Points:
     noun: Noun
     title: str
     X: Any
-    frame: pd.DataFrame | None = None
+    frame: Any = None
     columns: list[Column] = field(default_factory=list)
     texts: list[str] | None = None
-    images: Images | None = None
+    images: Any = None
     features_from: str | None = None
     identity: str | None = None
     recipe: dict[str, Any] = field(default_factory=dict)
