@@ -17,12 +17,12 @@ TABLES = (".csv", ".tsv", ".parquet", ".arrow", ".feather", ".jsonl", ".xlsx")
 
 
 def check_exists(data: str | Path) -> None:
-    """Raise a FileNotFoundError, with a similar name, unless `data` is a file, a folder, a data set or a hyphen."""
+    """Raise a FileNotFoundError, with a similar name, unless there is such a path or, for text, such a data set."""
     path = Path(data).expanduser()
     if path.name == "-" or path.exists():
         return
     names: list[str] = []
-    if path.name == str(data) and not path.suffix:
+    if path.name == data and not path.suffix:
         from neuralbayes.data.catalog import names as named_sets
 
         names = list(named_sets())

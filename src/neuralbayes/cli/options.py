@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from cyclopts import CycloptsError, Parameter, Token, UnknownOptionError
 from cyclopts.config import Toml
@@ -84,8 +84,8 @@ def options_from(path: Path) -> Callable[[App, tuple[str, ...], ArgumentCollecti
 def check_numbers(app: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
     """Raise unless whole numbers are whole. Without this check, cyclopts would round 2.5."""
     for argument in arguments:
-        for token in argument.tokens if argument.hint in (int, int | None) else ():
-            if not re.fullmatch(r"[+-]?\d+", str(token.value)):
+        for token in argument.tokens if int in (argument.hint, *get_args(argument.hint)) else ():
+            if not re.fullmatch(r"[+-]?\d+|auto", str(token.value)):
                 name = argument.name if token.source == "cli" else f"{token.keyword} in {token.source}"
                 raise CycloptsError(msg=f"{name} must be a whole number, got {token.value!r}")
 
