@@ -58,7 +58,7 @@ def test_one_file_needs_no_processes(model, tmp_path):
 
 def test_a_failure_leaves_nothing_behind(model, tmp_path):
     written(tmp_path / "in", 1)
-    pd.DataFrame({"x": [1.0]}).to_parquet(tmp_path / "in" / "00.parquet")
+    pd.DataFrame({"x": [1.0, 2.0]}).to_parquet(tmp_path / "in" / "00.parquet")
     with pytest.raises(ValueError, match="column"):
         predict_parquet(model, tmp_path / "in", tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["in"]
@@ -69,6 +69,7 @@ def test_a_dask_data_frame_in_local_processes(model, tmp_path):
     import dask.dataframe as dd
 
     frame = written(tmp_path / "in", 3)
+    frame.head(0).to_parquet(tmp_path / "in" / "99.parquet", index=False)
     source = dd.read_parquet(tmp_path / "in", dtype_backend="pyarrow")
     assert predict_parquet(model, source, tmp_path / "out", reject=0.02) == 6000
     assert_labelled(tmp_path / "out", frame, model)

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from neuralbayes.clustering import Clustering
 
+NAME = "{:06d}.parquet"  # in the order of the rows
+
 
 def predict_parquet(
     model_folder: str | Path,
@@ -36,7 +38,7 @@ def predict_parquet(
         A new folder, with a file for each partition: the columns of the input, the cluster, its name, its probability
         and, where the model has one, its typicality.
     reject, features
-        See :meth:`neuralbayes.Clustering.on`.
+        As for :meth:`neuralbayes.Clustering.on`.
     scheduler : str, optional
         Address of a Dask scheduler, such as "tcp://192.168.0.1:8786". By default, one process for each core.
 
@@ -67,13 +69,16 @@ def predict_parquet(
     if not len(first):
         raise ValueError(f"`source` must have rows, got none in {source}")
     options = {"model": str(Path(model_folder).absolute()), "reject": reject, "features": features}
-    labelled = frame.map_partitions(label_part, meta=label_part(first, **options).iloc[:0], **options)
+    empty = label_part(first, **options).iloc[:0]
+    labelled = frame.map_partitions(label_part, meta=empty, empty=empty, **options)
     out.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}."))
     try:
         temporary.chmod(0o755)
         with _workers(scheduler, frame.npartitions):
-            labelled.to_parquet(str(temporary), engine="pyarrow", write_index=False)
+            labelled.to_parquet(
+                str(temporary), engine="pyarrow", write_index=False, name_function="{:06d}.parquet".format
+            )
         temporary.rename(out)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -81,11 +86,15 @@ def predict_parquet(
     return sum(pq.read_metadata(path).num_rows for path in out.glob("*.parquet"))
 
 
-def label_part(part: pd.DataFrame, *, model: str, reject: float | None, features: Any) -> pd.DataFrame:
-    """A partition with the columns of :meth:`neuralbayes.Clustering.table`; its own cells keep their types."""
+def label_part(
+    part: pd.DataFrame, *, model: str, reject: float | None, features: Any, empty: pd.DataFrame | None = None
+) -> pd.DataFrame:
+    """A partition, or the `empty` one, with the columns of `Clustering.table`; its own cells keep their types."""
     import pandas as pd
     import pyarrow as pa
 
+    if not len(part) and empty is not None:
+        return empty
     plain = pa.Table.from_pandas(part, preserve_index=False).to_pandas()  # as one process reads it
     found = _model(model).on(plain, reject=reject, features=features).table()
     added = found[[name for name in found if name not in part]].set_axis(part.index)
@@ -101,7 +110,7 @@ def _model(folder: str) -> Clustering:
 
 @contextmanager
 def _workers(scheduler: str | None, n_parts: int) -> Iterator[None]:
-    """Workers of a scheduler, or one process for each core; a single partition needs none."""
+    """Workers of a scheduler, or a process for each core; a single partition needs none."""
     import joblib  # type: ignore[import-untyped]
     from distributed import Client, LocalCluster
 

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import customers, pictures
 
 import neuralbayes as nb
+from conftest import customers, pictures
 from neuralbayes.system.limits import limited_memory
 
 
@@ -74,7 +74,9 @@ def test_files_are_read_as_asked(run, tmp_path):
         frame.to_excel(book, sheet_name="second", index=False)
     for sheet in ("second", "2"):
         out = tmp_path / f"b{sheet}.csv"
-        assert run("cluster", tmp_path / "b.xlsx", "-k", "3", "--read", f"sheet={sheet}", "-o", out, "--quiet").code == 0
+        assert (
+            run("cluster", tmp_path / "b.xlsx", "-k", "3", "--read", f"sheet={sheet}", "-o", out, "--quiet").code == 0
+        )
         assert (labels_of(out) == labels_of(tmp_path / "a.csv")).all()
 
 
@@ -215,9 +217,9 @@ def test_a_parquet_folder_is_labelled_in_parts(run, clustered, tmp_path):
     found = pd.read_parquet(tmp_path / "in-labels")
     expected = nb.load(clustered / "model").on(frame)
     assert (found["cluster"] == expected.labels).all()
-    assert "exists already" in run("predict", clustered, tmp_path / "in").err
-    assert run("predict", clustered, tmp_path / "in", "--force", "--quiet").code == 0
-    assert run("predict", clustered, tmp_path / "in", "--scheduler", "tcp://127.0.0.1:1", "--force").code == 2
+    assert "exists already" in run("predict", clustered, tmp_path / "in", "--force").err
+    words = ["predict", clustered, tmp_path / "in", "--out", tmp_path / "more", "--scheduler", "tcp://127.0.0.1:1"]
+    assert run(*words).code == 2
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "in-labels"]
     assert run("predict", clustered, tmp_path / "in", "--out", tmp_path / "one.csv").code == 0
     assert (labels_of(tmp_path / "one.csv") == expected.labels).all()

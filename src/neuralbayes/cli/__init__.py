@@ -8,6 +8,7 @@ import traceback
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,25 +24,17 @@ It also learns features of images without labels."""
 
 EXAMPLES = """[bold]Examples[/bold]
 
-  See what it does, on data that needs no download:
-  [cyan]neuralbayes demo --open[/cyan]
-
-  Cluster the rows of a table, the pictures in a folder, or the texts in a column:
+  Cluster the rows of a table, the pictures in a folder, the texts in a column:
   [cyan]neuralbayes cluster customers.csv --open[/cyan]
   [cyan]neuralbayes cluster photos/ --open[/cyan]
   [cyan]neuralbayes cluster tickets.csv --text body --open[/cyan]
 
-  Assign new rows to the same clusters, and write the page again, for other rows:
+  Assign new rows to the same clusters:
   [cyan]neuralbayes predict customers-clusters/ new.csv[/cyan]
-  [cyan]neuralbayes report customers-clusters/ new.csv --out new.html[/cyan]
 
-  Learn features of unlabelled images, evaluate them, and compute them for new images:
+  Learn features of unlabelled images, and compute them for new ones:
   [cyan]neuralbayes pretrain images/ --out run/[/cyan]
-  [cyan]neuralbayes probe run/ labelled_images/[/cyan]
   [cyan]neuralbayes embed run/ new_images/ --out features.parquet[/cyan]
-
-  Use a model in another program:
-  [cyan]neuralbayes export run/ --out encoder.onnx[/cyan]
 
 Use COMMAND --help for the options of a command.
 """
@@ -68,19 +61,13 @@ EVERYWHERE = Group("Everywhere", sort_key=len(COMMANDS))
 INTERRUPTED, NOBODY_READS = 128 + 2, 128 + 13  # as shells report SIGINT and SIGPIPE
 
 
-def _version() -> str:
-    from neuralbayes.cli.version import version_report  # imported when asked for
-
-    return version_report()
-
-
 app = App(
     name="neuralbayes",
     help=ABOUT,
     help_epilogue=EXAMPLES,
     help_format="rich",
     help_formatter=Flowing(),
-    version=_version,
+    version=lambda: import_module("neuralbayes.cli.version").version_report(),  # it imports torch
     default_parameter=Parameter(negative_iterable=()),
     result_action="return_value",
     suppress_keyboard_interrupt=False,  # `main` prints one line about it
@@ -114,17 +101,9 @@ def _launch(
 
 
 def main(tokens: Sequence[str] | None = None) -> int:
-    """Run one command and return the exit code of the process.
+    """Run one command, by default that of this process, and return its exit code.
 
-    Parameters
-    ----------
-    tokens : sequence of str, optional
-        Arguments after the name of the program; by default those of this process.
-
-    Returns
-    -------
-    int
-        0 on success, 2 for an error that the user can fix, 1 for a bug, 130 after Ctrl-C, 141 if the output is closed.
+    It is 0 on success, 2 for an error that the user can fix, 1 for a bug, 130 after Ctrl-C, 141 if nobody reads.
     """
     words = list(sys.argv[1:] if tokens is None else tokens)
     words = ["./-" if word == "-" else word for word in words]  # standard input, not an option
@@ -150,15 +129,10 @@ def main(tokens: Sequence[str] | None = None) -> int:
         if debug:
             traceback.print_exception(error)
         command = next((word for word in words if word in app and word[0] != "-"), "")
-        message, hint, code = explain(error, command, _options_of(command))
+        options = {key: f"--read {key}=..." for key in READ} if command == "cluster" else {}
+        for argument in app[command].assemble_argument_collection() if command else ():
+            options[argument.field_info.name] = argument.name  # parameters have the names of the library
+        message, hint, code = explain(error, command, options)
         tell(("error: ", "bold red"), f"{message} ", (hint, "dim"))
         return code
     return 0
-
-
-def _options_of(command: str) -> dict[str, str]:
-    """The options of a command by the names of their parameters, which are those of the library."""
-    if not command:
-        return {}
-    found = {argument.field_info.name: argument.name for argument in app[command].assemble_argument_collection()}
-    return found | ({key: f"--read {key}=..." for key in READ} if "read" in found else {})

@@ -6,7 +6,7 @@ import csv
 import json
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 from rich.text import Text
@@ -41,7 +41,7 @@ PARTS = ("labels.csv", "report.html", "model")
 """What is written into the folder."""
 
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#777777")  # as on the page
-MANY_COLUMNS, MANY_CLUSTERS = 40, 30
+MANY_COLUMNS = 40
 
 app = App(name="cluster", help_epilogue=EXAMPLES)
 
@@ -80,16 +80,13 @@ def cluster(
         method: For tables: manifolds finds and certifies disjoint manifolds in the numeric columns; information
             finds clusters that may touch, using all columns; auto uses manifolds if all of them are certified.
         columns: Columns to use, separated by commas. By default all except ids, constants and empty columns.
-        kinds: Override the kind of a column: number, boolean, category, date or text, or ignore to leave it
-            out. Repeatable.
+        kinds: Kind of a column: number, boolean, category, date, text, or ignore to leave it out. Repeatable.
         text: Cluster the rows of a table by the text in this column.
         features: Compare pictures or texts by a network: timm:NAME, sentence-transformers:NAME, a function
-            file.py:name, or a .npy file with a row for each sample. auto takes the best one installed; pixels
-            uses images as they are.
+            file.py:name, or a .npy file. auto takes the best one installed; pixels uses images as they are.
         known: A column with the known classes of some rows; the other cells are empty.
         describe: A column that describes the clusters but is not used to find them. Repeatable.
-        read: How to read DATA: sep, decimal, encoding, sheet or key of a table; split, limit or size of images.
-            Repeatable.
+        read: sep, decimal, encoding, sheet or key of a table; split, limit or size of images. Repeatable.
         random_state: Random seed. The same seed gives the same labels.
     """
     check_exists(data)
@@ -99,34 +96,22 @@ def cluster(
         check_target(out, force=force, source=Path(data))
     else:
         check_folder(out, PARTS, force=force)
-    of_kind, options = pairs("--kind", kinds), reading(read)
     shown = not (quiet or json_)
-    bars = shown and not (
-        Path(data).is_file() and text is None and features == "auto"
-    )  # of networks, instead of the spinner
+    by_network = not Path(data).is_file() or text is not None or features != "auto"  # which shows bars of its own
+    options: dict[str, Any] = {"method": method, "text": text, "features": features, "known": known, "reject": reject}
+    options |= {"columns": None if columns is None else next(csv.reader([columns]))}  # quotes allow commas in names
+    options |= {"kinds": pairs("--kind", kinds), "describe": describe or (), "read": reading(read)}
+    options |= {"random_state": random_state, "device": device, "progress": by_network and shown}
     with limited_memory(), standard_input(data) as source:
-        with working(f"clustering {data}", quiet=bars or not shown):
+        with working(f"clustering {data}", quiet=by_network or not shown):
             import neuralbayes
 
-            result = neuralbayes.cluster(
-                source,
-                n_clusters,
-                method=method,
-                columns=None if columns is None else next(csv.reader([columns])),  # quotes allow commas in names
-                kinds=of_kind,
-                text=text,
-                features=features,
-                known=known,
-                reject=reject,
-                describe=describe or (),
-                read=options,
-                random_state=random_state,
-                device=device,
-                progress=bars,
-            )
-        files = _write(result, out, alone, shown)
+            result = neuralbayes.cluster(source, n_clusters, **options)
+        with working("writing", quiet=not shown):
+            files = _write(result, out, alone)
     if json_:
-        print(json.dumps(result.summary() | {"files": list(map(str, files))}, indent=2, default=_plain))
+        summary = result.summary() | {"files": list(map(str, files))}
+        print(json.dumps(summary, indent=2, default=lambda value: value.tolist()))  # of NumPy
     elif shown:
         show(result)
         say_paths(**dict(zip(("labels", "page", "model"), files, strict=False)))
@@ -136,14 +121,13 @@ def cluster(
         open_page(files[1])
 
 
-def _write(result: Clustering, out: Path, alone: bool, shown: bool) -> list[Path]:
-    with working("writing", quiet=not shown):
-        if alone:
-            return [result.write(out)]
-        labels, page, model = (out / part for part in PARTS)
-        result.save(model)  # first, because it took the time
-        (model / "names.json").unlink(missing_ok=True)  # names of other clusters
-        return [result.write(labels), result.report(page), model]
+def _write(result: Clustering, out: Path, alone: bool) -> list[Path]:
+    if alone:
+        return [result.write(out)]
+    labels, page, model = (out / part for part in PARTS)
+    result.save(model)  # first, because it took the time
+    (model / "names.json").unlink(missing_ok=True)  # names of other clusters
+    return [result.write(labels), result.report(page), model]
 
 
 def show(result: Clustering) -> None:
@@ -161,17 +145,10 @@ def show(result: Clustering) -> None:
         say(note, style="yellow")
     say(result.sentence, style="bold")
     rows = []
-    for k, row in enumerate(clusters.head(MANY_CLUSTERS).to_dict("records")):
+    for k, row in enumerate(clusters.to_dict("records")):
         mark, share = Text("●", style=COLORS[k % len(COLORS)]), f"{100 * row['share']:.1f} %"
         stable = "" if row["stability"] is None else f"{row['stability']:.2f}"
         first = next(iter([*row["claims"], *row["differences"]]), "")
         rows.append([mark, k, row["name"], f"{row['size']:,}", share, stable, first])
     headings = ["", "cluster", "name", "size", "share", "stability", "what sets it apart"]
     say_table(headings, rows, numbers=["cluster", "size", "share", "stability"])
-    if len(clusters) > MANY_CLUSTERS:
-        say(f"and {len(clusters) - MANY_CLUSTERS} more")
-
-
-def _plain(value: object) -> object:
-    """NumPy values as JSON."""
-    return value.tolist() if hasattr(value, "tolist") else str(value)

@@ -22,19 +22,12 @@ app = App(name="demo", help_epilogue=EXAMPLES)
 
 
 @app.default
-def demo(
-    *,
-    out: OutFile = Path("demo"),
-    open_: Open = False,
-    quiet: Quiet = False,
-) -> None:
+def demo(*, out: OutFile = Path("demo"), open_: Open = False, quiet: Quiet = False) -> None:
     """Run the methods on sample data and write a page.
 
     Args:
         out: Folder for the page. Files of an earlier demo are replaced.
     """
-    if out.exists() and not out.is_dir():
-        raise NotADirectoryError(f"{out} is a file; choose a folder with --out")
     with working("computing", quiet=quiet) as doing:
         from neuralbayes.demo import run_demo
 

@@ -50,10 +50,9 @@ def embed(
     state = hidden_state(layer)
     check_target(out, force=force, source=Path(data))
     from neuralbayes import write_features
-    from neuralbayes.features.feature_files import check_features_path
+    from neuralbayes.data.path_text import path_cell
     from neuralbayes.system.devices import torch_device
 
-    check_features_path(out)
     encoder = load_encoder(run).to(torch_device(device))
     images = load_fitting(encoder, data, split, quiet=quiet)
     n_images, n_features = write_features(
@@ -63,7 +62,7 @@ def embed(
         state=state,
         labels=images.labels,
         class_names=images.class_names,
-        names=[str(path) for path in getattr(images.source, "paths", ())] or None,
+        names=[path_cell(path) for path in getattr(images.source, "paths", ())] or None,
         verbose=not quiet,
     )
     if not quiet:

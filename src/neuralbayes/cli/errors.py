@@ -6,7 +6,7 @@ import errno
 import re
 from collections.abc import Mapping
 
-from cyclopts import CycloptsError, MissingArgumentError, UnusedCliTokensError
+from cyclopts import CycloptsError, MissingArgumentError
 
 USER_ERROR, BUG = 2, 1
 DAMAGED = ("BadZipFile", "SafetensorError", "EOFError", "LZMAError")
@@ -24,7 +24,9 @@ def explain(error: BaseException, command: str = "", options: Mapping[str, str] 
         text = f"{error.filename}: {error.strerror.lower()}"
     match error:
         case CycloptsError():
-            text, hint = _usage(error, text), f"{_example(error)}{page} shows all options."
+            epilogue = str(error.app.help_epilogue) if isinstance(error, MissingArgumentError) and error.app else ""
+            example = re.search(r"\[cyan\](neuralbayes .*?)\[/cyan\]", epilogue)
+            hint = f"{f'For example: {example.group(1)}. ' if example else ''}{page} shows all options."
         case ImportError() if "pip install" in text or isinstance(error, ModuleNotFoundError):
             hint = "Install it in the environment of neuralbayes; `neuralbayes --version` shows what is installed."
         case MemoryError() | RuntimeError() if isinstance(error, MemoryError) or "t allocate memory" in text:
@@ -43,6 +45,8 @@ def explain(error: BaseException, command: str = "", options: Mapping[str, str] 
             text = f"a file is damaged or cut short ({text})"
         case _ if type(error).__name__ in CONNECTION:
             text = f"the processes of this job could not connect to each other ({text})"
+        case FloatingPointError():
+            hint = "The training diverged: try a smaller --learning-rate, with another --out."
         case ValueError() | OSError():
             pass
         case TypeError() if "must be" in text:
@@ -51,24 +55,3 @@ def explain(error: BaseException, command: str = "", options: Mapping[str, str] 
             text, code = f"{type(error).__name__}: {text}", BUG
             hint = "This is a bug in neuralbayes; please report it with --debug's output and `neuralbayes --version`."
     return text if text[-1:] in (".", "!", "?") else f"{text}.", hint, code
-
-
-def _usage(error: CycloptsError, text: str) -> str:
-    """Explain an error in a command line."""
-    command = " ".join(["neuralbayes", *(error.command_chain or ())])
-    match error:
-        case UnusedCliTokensError(unused_tokens=[*tokens]):
-            return f"`{command}` does not accept {', '.join(map(repr, tokens))}"
-        case MissingArgumentError(argument=argument, keyword=None) if argument is not None and not argument.tokens:
-            _, sign, instead = text.partition(" Did you mean")
-            return f"`{command}` needs {argument.name}.{sign}{instead}"
-        case MissingArgumentError(keyword=str(option)):
-            return f"{option} needs a value"
-    return text
-
-
-def _example(error: CycloptsError) -> str:
-    """The first example of a command of which an argument is missing."""
-    epilogue = str(error.app.help_epilogue or "") if error.app is not None else ""
-    example = re.search(r"\[cyan\](neuralbayes .*?)\[/cyan\]", epilogue)
-    return f"For example: {example.group(1)}. " if example and isinstance(error, MissingArgumentError) else ""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
 from neuralbayes.cli.files import check_exists, check_target, model_folder
-from neuralbayes.cli.options import Force, OutFile, Quiet
+from neuralbayes.cli.options import Force, Layer, OutFile, Quiet
 from neuralbayes.cli.runs import hidden_state, is_run, load_encoder
 from neuralbayes.cli.terminal import say, working
 
@@ -35,7 +35,7 @@ def export(
     /,
     *,
     out: OutFile,
-    layer: Annotated[str | None, Parameter(metavar="last|1..4")] = None,
+    layer: Layer = "last",
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
@@ -49,23 +49,19 @@ def export(
     if out.suffix not in FORMATS:
         raise ValueError(f"--out must end in .onnx or .pt2, got {str(out)!r}")
     check_target(out, force=force)
-    if not is_run(model) and layer is not None:
-        raise ValueError(f"--layer is for encoders, but {model} holds a model of clusters")
-    state = hidden_state(layer or "last")
     folder = model if is_run(model) else model_folder(model)
     with working("exporting", quiet=quiet):
         import neuralbayes
 
         if is_run(model):
             encoder = load_encoder(folder)
-            shape, into = list(encoder.shape), state
-            difference = neuralbayes.export_encoder(encoder, out, FORMATS[out.suffix], state=state)
+            shape, into = list(encoder.shape), hidden_state(layer)
+            difference = neuralbayes.export_encoder(encoder, out, FORMATS[out.suffix], state=into)
         else:
             clusterer = neuralbayes.load(folder).model
             shape = list(clusterer.image_shape_ or [clusterer.n_features_in_])
             into = f"{clusterer.n_clusters_} clusters"
             difference = neuralbayes.export_clusterer(clusterer, out, FORMATS[out.suffix])
     if not quiet:
-        kind = "bytes" if len(shape) == 3 else "float64 rows"
-        mapping = f"{kind} of shape (n, {', '.join(map(str, shape))}) to {into}"
-        say(f"{out}: {mapping}; differs from the original by at most {difference:.1g}")
+        kind = f"{'bytes' if len(shape) == 3 else 'float64 rows'} of shape (n, {', '.join(map(str, shape))})"
+        say(f"{out}: {kind} to {into}; differs from the original by at most {difference:.1g}")

@@ -68,12 +68,12 @@ def beside(data: Path, ending: str) -> Path:
     return (data.parent if data.exists() else Path()) / f"{stem}{ending}"
 
 
-def check_target(path: Path, *, force: bool, source: Path | None = None, parquet_folder: bool = False) -> None:
-    """Raise unless a command may write the file or folder `path`, which is never its `source`."""
+def check_target(path: Path, *, force: bool, source: Path | None = None) -> None:
+    """Raise unless a command may write the file or new folder `path`, which is never its `source`."""
     if path.exists() and source is not None and source.exists() and path.samefile(source):
         raise ValueError(f"{path} is the input itself; choose another with --out")
-    if path.is_dir() and not (parquet_folder and all(entry.suffix == ".parquet" for entry in path.iterdir())):
-        raise IsADirectoryError(f"{path} is a folder of other files; choose another with --out")
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder that exists already; choose another with --out")
     if path.exists() and not force:
         raise FileExistsError(f"{path} exists already; replace it with --force or choose another with --out")
     folder = path.absolute().parent

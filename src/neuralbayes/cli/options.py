@@ -14,46 +14,28 @@ if TYPE_CHECKING:
     from cyclopts import App, ArgumentCollection
 
 
-def _flag(name: str, text: str) -> Parameter:
-    return Parameter(name=name, negative="", show_default=False, help=text)
-
-
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 Out = Annotated[Path | None, Parameter(name=["--out", "-o"])]
 OutFile = Annotated[Path, Parameter(name=["--out", "-o"])]
-Force = Annotated[bool, _flag("--force", "Overwrite existing files.")]
-Json = Annotated[bool, _flag("--json", "Print one JSON object and nothing else.")]
-Open = Annotated[bool, _flag("--open", "Open the page in the browser.")]
-Quiet = Annotated[bool, _flag("--quiet", "Print errors only.")]
+Force = Annotated[Flag, Parameter(name="--force", help="Overwrite existing files.")]
+Json = Annotated[Flag, Parameter(name="--json", help="Print one JSON object and nothing else.")]
+Open = Annotated[Flag, Parameter(name="--open", help="Open the page in the browser.")]
+Quiet = Annotated[Flag, Parameter(name="--quiet", help="Print errors only.")]
 Split = Annotated[Literal["train", "test", "unlabeled"], Parameter(help="Which part of DATA.")]
-Layer = Annotated[str, Parameter(metavar="last|1..4", help="Hidden layer: the last one, or a number.")]
-Device = Annotated[
-    str, Parameter(metavar="NAME", help="Device: cpu, cuda, cuda:1 or mps; auto uses the best one available.")
-]
-Reject = Annotated[
-    float | None,
-    Parameter(
-        metavar="SHARE",
-        help="Give outliers the label -1: samples whose typicality is at most this share, such as 0.01, of ordinary "
-        "samples.",
-    ),
-]
-FeaturesAgain = Annotated[
-    str | None,
-    Parameter(
-        name="--features",
-        metavar="FILE",
-        help="The features that the model was fitted to, if they are code or a file, which a model cannot name: "
-        "file.py:function, FILE.npy or the folder of a network.",
-    ),
-]
+Layer = Annotated[Literal["last", "1", "2", "3", "4"], Parameter(help="Hidden layer of the encoder.")]
+DEVICE = "Device of networks: cpu, cuda, cuda:1 or mps; auto uses the best one available."
+Device = Annotated[str, Parameter(metavar="NAME", help=DEVICE)]
+REJECT = "Give outliers the label -1: samples of at most this typicality. 0.01 rejects 1 % of ordinary new samples."
+Reject = Annotated[float | None, Parameter(metavar="SHARE", help=REJECT)]
+AGAIN = "The features that the model was fitted to, where it may not name them: file.py:function, FILE.npy, a network."
+FeaturesAgain = Annotated[str | None, Parameter(name="--features", metavar="FILE", help=AGAIN)]
 
 READ = ("sep", "decimal", "encoding", "sheet", "key", "split", "limit", "size")
 """Keys of --read."""
 
 FROM_FILE = {
-    *("alpha", "augment", "baselines", "batch", "beta", "clusters", "device", "encoder", "epochs", "head", "json"),
-    *("layer", "learning-rate", "limit", "method", "microbatch", "normalize", "preset", "quiet", "reject", "seed"),
+    *("alpha", "baselines", "batch", "beta", "clusters", "device", "encoder", "epochs", "head", "json"),
+    *("layer", "learning-rate", "limit", "method", "microbatch", "preset", "quiet", "reject", "seed"),
     *("seeds", "size", "split"),
 }
 """Options that a config file may set: numbers, choices and flags. A file may come from a stranger, so it can name

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Annotated
 
@@ -54,16 +53,12 @@ def predict(
     in_parts = scheduler is not None or (path.is_dir() and any(path.rglob("*.parquet")) and not (out and out.suffix))
     suffix = next((suffix for suffix in TABLES if path.is_file() and suffix in path.suffixes[-2:]), ".csv")
     out = beside(path, "-labels" if in_parts else f"-labels{suffix}") if out is None else out
-    check_target(out, force=force, source=path, parquet_folder=in_parts)
+    check_target(out, force=force, source=path)
     with limited_memory(), standard_input(data) as source, working(f"labelling {data}", quiet=quiet):
         if in_parts:
             from neuralbayes.predicting import predict_parquet
 
-            new = out.with_name(f".{out.name}.new") if out.exists() else out
-            n = predict_parquet(folder, source, new, reject=reject, features=features, scheduler=scheduler)
-            if new != out:
-                shutil.rmtree(out)
-                new.rename(out)
+            n = predict_parquet(folder, source, out, reject=reject, features=features, scheduler=scheduler)
         else:
             import neuralbayes
 

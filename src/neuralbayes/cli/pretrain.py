@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -20,19 +19,10 @@ option are attributes of `nb.PretrainConfig`.
 
 [bold]Examples[/bold]
 
-  Your own pictures, cropped and scaled to 32 x 32:
   [cyan]neuralbayes pretrain my_images/ --size 32 --out run[/cyan]
-
-  A trial run of a minute:
   [cyan]neuralbayes pretrain mnist --encoder tiny --limit 2000 --epochs 3 --out trial[/cyan]
-
-  The settings of the paper, with another weight of the smoothness:
   [cyan]neuralbayes pretrain cifar10 --preset paper --beta 2 --out paper[/cyan]
-
-  Your own objective, the class Mine in mine.py:
   [cyan]neuralbayes pretrain cifar10 --objective mine.py:Mine --out mine[/cyan]
-
-  Two processes on this machine:
   [cyan]torchrun --nproc-per-node 2 -m neuralbayes pretrain cifar10 --out run[/cyan]
 """
 
@@ -54,8 +44,6 @@ def pretrain(
     microbatch_size: Annotated[int | None, Parameter(name="--microbatch")] = None,
     epochs: int | None = None,
     learning_rate: float | None = None,
-    normalize: Literal["dimension", "channel", "whiten"] | None = None,
-    augment: bool | None = None,
     seed: int | None = None,
     device: Device = "auto",
     limit: int | None = None,
@@ -68,19 +56,14 @@ def pretrain(
         data: A named data set, a folder of pictures, a .npy or a .npz.
         out: Folder for the encoder, metrics and checkpoints of the run.
         preset: Defaults for settings that are not given.
-        encoder: Width of the encoder: 200-500-700-1000 channels (paper), a quarter (small), or a twelfth
-            (tiny).
-        objective: Your own objective in place of MIM: a class without required arguments, or an instance. The
-            file is executed.
+        encoder: Width: 200-500-700-1000 channels (paper), a quarter of it (small), or a twelfth (tiny).
+        objective: Your own objective in place of MIM: a class, or an instance. The file is executed.
         alpha: Weight of the prior term of MIM.
         beta: Weight of the smoothness R_c.
         batch_size: Images per update.
         microbatch_size: Images that pass through the network at once. Fewer need less memory.
         epochs: Passes over the data.
         learning_rate: Learning rate of Adam.
-        normalize: Scale each pixel or each channel, or remove the correlations between neighbouring pixels
-            (whiten), which helps with photographs.
-        augment: Flip and shift images at random.
         seed: Random seed. The same seed gives the same encoder.
         limit: Use only N images, evenly spaced.
         size: Crop and scale images to this many pixels per side, at least 22. By default, pictures in a folder
@@ -88,8 +71,7 @@ def pretrain(
     """
     given: dict[str, Any] = {
         **{"encoder": encoder, "alpha": alpha, "beta": beta, "epochs": epochs, "learning_rate": learning_rate},
-        **{"batch_size": batch_size, "microbatch_size": microbatch_size},
-        **{"normalize": normalize, "augment": augment, "seed": seed},
+        **{"batch_size": batch_size, "microbatch_size": microbatch_size, "seed": seed},
     }
     check_exists(data)
     import neuralbayes
@@ -107,13 +89,9 @@ def pretrain(
     rank_zero_result(fabric, lambda: keep_choice(out, {"data": place, "limit": limit, "size": size}))
     tell_skipped(images, quiet=quiet)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore" if quiet else "always", UserWarning)  # a collapse is told at once
-            neuralbayes.pretrain(images, config, objective=minimised, out=out, verbose=not quiet, fabric=fabric)
+        neuralbayes.pretrain(images, config, objective=minimised, out=out, verbose=not quiet, fabric=fabric)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"{out} keeps the progress; run the same command to continue") from None
-    except FloatingPointError as error:  # other settings can fix this
-        raise ValueError(f"{error}; in another folder, try a smaller --learning-rate") from error
     if not quiet:
         _show(out, data)
 

@@ -53,10 +53,8 @@ def probe(
         run: Folder of a finished run of pretrain.
         data: Labelled images, with or without a test part.
         limit: Use N images of the training part and N of the test part, evenly spaced.
-        head: The classifier: one hidden layer of 200 units as in the paper, a linear one, or the 20 nearest
-            neighbours.
-        seeds: Number of classifiers to train; the linear one and nearest neighbours are deterministic, so one
-            is enough.
+        head: One hidden layer of 200 units as in the paper, a linear classifier, or the 20 nearest neighbours.
+        seeds: Number of classifiers to train; only those with a hidden layer differ.
         baselines: Also probe a random encoder of the same shape, and the pixels.
     """
     check_exists(run)
@@ -86,7 +84,7 @@ def probe(
     if json_:
         print(json.dumps(summary, indent=2, allow_nan=False))
     elif shown:
-        _show(results, train.class_names)
+        _show(results)
         if test is None:
             say("There is no test part: a fifth of each class was held out; the encoder may have seen it.")
         say_paths(numbers=path)
@@ -101,7 +99,7 @@ def _parts(encoder: ImageEncoder, data: str, limit: int | None, shown: bool) -> 
         return train, None
 
 
-def _show(results: list[dict[str, Any]], names: tuple[str, ...] | None) -> None:
+def _show(results: list[dict[str, Any]]) -> None:
     ours = results[0]
     rows = []
     for row in results:
@@ -109,8 +107,3 @@ def _show(results: list[dict[str, Any]], names: tuple[str, ...] | None) -> None:
         rows.append([row["features"], row["n_features"], f"{100 * row['mean']:.2f}{spread} %"])
     headings = ["features", "number", f"{ours['head']}: accuracy on {ours['n_test']:,} test images"]
     say_table(headings, rows, numbers=headings[1:])
-    n_classes = range(len(ours["confusion"]))
-    count, i, j = max((ours["confusion"][i][j], i, j) for i in n_classes for j in n_classes if i != j)
-    if count:
-        one, other = (str(k) if names is None else names[k] for k in (i, j))
-        say(f"The most frequent error: {one} is taken for {other} ({100 * count / sum(ours['confusion'][i]):.0f} %).")

@@ -52,18 +52,16 @@ def report(
     own = (folder.parent if folder.name == "model" else folder) / "report.html"
     page = own if out is None else out
     check_target(page, force=force or page == own)
-    if data is not None:
-        check_exists(data)
-    source = _remembered(model, folder) if data is None else data
+    check_exists(data if data is not None else _remembered(model, folder))
     with limited_memory(), working("writing the page", quiet=quiet):
         if is_run(model):
             from neuralbayes.report import write_run_page
 
-            write_run_page(model, load_fitting(load_encoder(model), source, "train", quiet=quiet), page)
+            write_run_page(model, load_fitting(load_encoder(model), str(data), "train", quiet=quiet), page)
         else:
             import neuralbayes
 
-            neuralbayes.load(folder).on(source, features=features).report(page)
+            neuralbayes.load(folder).on(data, features=features).report(page)
     if not quiet:
         say(f"{page} ({page.stat().st_size / 1e6:.1f} MB)")
     if open_:
@@ -76,6 +74,7 @@ def _remembered(model: Path, folder: Path) -> NoReturn:
 
     path = folder / ("data.json" if is_run(folder) else "source.json")
     known = read_json(path) if path.is_file() else {}
-    remembered = known.get("recipe", known).get("data", "DATA") if isinstance(known, dict) else "DATA"
-    command = f"neuralbayes report {shlex.quote(str(model))} {shlex.quote(str(remembered))}"
+    known = known.get("recipe", known) if isinstance(known, dict) else {}
+    remembered = str(known.get("data", "DATA")) if isinstance(known, dict) else "DATA"
+    command = f"neuralbayes report {shlex.quote(str(model))} {shlex.quote(remembered)}"
     raise ValueError(f"a model keeps no data and opens no file by itself; name the data: {command}")

@@ -12,9 +12,6 @@ if TYPE_CHECKING:
     from neuralbayes.data.sources import Images
     from neuralbayes.features.encoder import ImageEncoder
 
-SHOWN = 5
-"""Number of skipped files that are named."""
-
 
 def is_run(folder: Path) -> bool:
     """Whether a folder is that of a run, finished or not."""
@@ -67,13 +64,11 @@ def some(images: Images, limit: int | None) -> Images:
 
 def hidden_state(layer: str) -> str:
     """The hidden state of --layer."""
-    if layer not in ("last", "1", "2", "3", "4"):
-        raise ValueError(f"--layer must be last or a number from 1 to 4, got {layer!r}")
     return f"relu{layer.replace('last', '4')}"
 
 
 def tell_skipped(images: Images, *, quiet: bool) -> None:
     """Name the first files that could not be read."""
     if images.skipped and not quiet:
-        lines = [f"{path}: {why}" for path, why in images.skipped[:SHOWN]]
+        lines = [f"{path}: {why}" for path, why in images.skipped[:5]]
         tell("\n  ".join([f"{len(images.skipped):,} files were skipped:", *lines]), style="yellow")

@@ -8,6 +8,7 @@ import threading
 import webbrowser
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,9 +21,6 @@ from rich.text import Text
 if TYPE_CHECKING:
     from cyclopts.help import HelpPanel
     from rich.console import ConsoleOptions
-
-PATIENCE = 2.0
-"""Seconds until the terminal shows what is being done."""
 
 
 class Flowing(DefaultFormatter):
@@ -56,9 +54,7 @@ def say(*parts: str | tuple[str, str], style: str = "", stderr: bool = False) ->
     console.print(text, soft_wrap=not console.is_terminal)
 
 
-def tell(*parts: str | tuple[str, str], style: str = "") -> None:
-    """Like :func:`say`, to standard error."""
-    say(*parts, style=style, stderr=True)
+tell = partial(say, stderr=True)
 
 
 def say_paths(**paths: object) -> None:
@@ -80,14 +76,14 @@ def say_table(headings: Iterable[str], rows: Iterable[Iterable[object]], *, numb
 
 
 @contextmanager
-def working(doing: str, *, quiet: bool = False) -> Iterator[Callable[[str], None]]:
-    """Yield a function that says what is being done: in a terminal, after two seconds, removed at the end."""
+def working(doing: str, *, quiet: bool = False, patience: float = 2.0) -> Iterator[Callable[[str], None]]:
+    """Yield a function that says what is being done: in a terminal, after `patience` seconds."""
     console = Console(stderr=True, highlight=False)
     if quiet or not console.is_terminal:
         yield lambda text: None
         return
     status = console.status(Text(plain(doing)))
-    timer = threading.Timer(PATIENCE, status.start)
+    timer = threading.Timer(patience, status.start)
     timer.daemon = True
     timer.start()
     try:

@@ -7,22 +7,17 @@ from importlib.metadata import PackageNotFoundError, requires, version
 
 from packaging.requirements import Requirement
 
+FOR_DEVELOPERS = ("test", "docs", "bench", "browser", "fuzz", "mutants")
+
 
 def version_report() -> str:
     """Versions, platform, device, threads and extras, one to a line."""
     lines = {"neuralbayes": _version("neuralbayes"), "python": platform.python_version()}
-    extras: dict[str, list[str]] = {}
+    lines |= {"platform": f"{platform.system()} {platform.release()} {platform.machine()}", "device": _device()}
     for requirement in map(Requirement, requires("neuralbayes") or []):
         extra = str(requirement.marker or "").rpartition(" ")[2].strip("\"'")
-        if not extra:
-            lines[requirement.name] = _version(requirement.name)
-        else:
-            extras.setdefault(extra, []).append(f"{requirement.name} {_version(requirement.name)}")
-    lines["platform"] = f"{platform.system()} {platform.release()} {platform.machine()}"
-    lines["device"] = _device()
-    for extra, packages in extras.items():
-        if "neuralbayes" not in packages[0]:  # test, docs and others combine extras
-            lines[f"extra {extra}:"] = ", ".join(packages)
+        if requirement.name != "neuralbayes" and extra not in FOR_DEVELOPERS:
+            lines[requirement.name] = _version(requirement.name) + f" (extra {extra})" * bool(extra)
     return "\n".join(f"{name} {value}" for name, value in lines.items())
 
 
