@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import neuralbayes as nb
+from neuralbayes.cli import main
 from neuralbayes.predicting import predict_parquet
 
 pytest.importorskip("distributed")
@@ -91,8 +92,8 @@ def test_the_parts_of_a_killed_worker_are_labelled_by_another(model, tmp_path):
 
         thread = threading.Thread(target=kill_one_once_files_appear, daemon=True)
         thread.start()
-        n = predict_parquet(model, tmp_path / "in", tmp_path / "out", reject=0.02, scheduler=cluster.scheduler_address)
+        words = [str(model), str(tmp_path / "in"), "--out", str(tmp_path / "out"), "--reject", "0.02"]
+        assert main(["predict", *words, "--scheduler", cluster.scheduler_address]) == 0
         thread.join(5)
     assert killed
-    assert n == len(frame)
     assert_labelled(tmp_path / "out", frame, model)

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from neuralbayes.clustering import Clustering
 
-NAME = "{:06d}.parquet"  # in the order of the rows
-
 
 def predict_parquet(
     model_folder: str | Path,
@@ -35,8 +33,7 @@ def predict_parquet(
         What :meth:`neuralbayes.Clustering.save` wrote; workers must be able to read it.
     source : path or dask.dataframe.DataFrame
     out : path
-        A new folder, with a file for each partition: the columns of the input, the cluster, its name, its probability
-        and, where the model has one, its typicality.
+        A new folder, with a file for each partition and the columns of :meth:`neuralbayes.Clustering.table`.
     reject, features
         As for :meth:`neuralbayes.Clustering.on`.
     scheduler : str, optional
@@ -49,15 +46,13 @@ def predict_parquet(
 
     Notes
     -----
-    Each row is labelled on its own, so the result is that of one process. If a worker dies, Dask gives its partitions
-    to another one. The folder appears when it is complete.
+    The result is that of one process. If a worker dies, Dask gives its partitions to another one. The folder appears
+    when it is complete.
     """
     try:
         import dask.dataframe as dd
     except ImportError as error:
-        raise ImportError(
-            "Parquet folders are labelled with Dask, which is not installed: pip install 'neuralbayes[cluster]'"
-        ) from error
+        raise ImportError("Parquet folders are labelled with Dask: pip install 'neuralbayes[cluster]'") from error
     import pyarrow.parquet as pq
 
     out, frame = Path(out), source
@@ -76,9 +71,7 @@ def predict_parquet(
     try:
         temporary.chmod(0o755)
         with _workers(scheduler, frame.npartitions):
-            labelled.to_parquet(
-                str(temporary), engine="pyarrow", write_index=False, name_function="{:06d}.parquet".format
-            )
+            labelled.to_parquet(str(temporary), write_index=False, name_function="{:06d}.parquet".format)
         temporary.rename(out)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
