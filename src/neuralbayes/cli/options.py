@@ -85,12 +85,12 @@ def pairs(option: str, values: Sequence[str] | None, keys: Sequence[str] = ()) -
 
 
 def reading(values: Sequence[str] | None) -> dict[str, Any] | None:
-    """Parse --read KEY=VALUE, with numbers for the limit, the size and the sheet."""
+    """Parse --read KEY=VALUE, with numbers for the limit and the size."""
     found = pairs("--read", values, READ) or {}
     for key, form in {"limit": r"\d+", "size": r"\d{1,4}(x\d{1,4})?"}.items():
         if key in found and not re.fullmatch(form, found[key]):
             raise ValueError(f"--read {key} must be a whole number, got {found[key]!r}; a size can be two, as in 48x64")
-    for key in {"limit", "size", "sheet"} & found.keys():
-        sides = [int(side) for side in found[key].split("x") if side.isdecimal()]
-        found[key] = tuple(sides) if len(sides) == 2 else sides[0] if sides else found[key]
+    for key in {"limit", "size"} & found.keys():
+        sides = [int(side) for side in found[key].split("x")]
+        found[key] = tuple(sides) if len(sides) == 2 else sides[0]
     return found or None
