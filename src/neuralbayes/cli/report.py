@@ -55,7 +55,7 @@ def report(
     check_exists(data if data is not None else _remembered(model, folder))
     with limited_memory(), working("writing the page", quiet=quiet):
         if is_run(model):
-            from neuralbayes.report import write_run_page
+            from neuralbayes.report.run import write_run_page
 
             write_run_page(model, load_fitting(load_encoder(model), str(data), "train", quiet=quiet), page)
         else:
