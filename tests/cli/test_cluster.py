@@ -52,7 +52,7 @@ def test_json_is_the_summary_with_the_files(run, table, tmp_path):
     assert summary["n_clusters"] == len(summary["clusters"]) == 3
     assert summary["rejected"] >= 0
     assert {"verdict", "sentence", "stability", "columns", "notes"} <= summary.keys()
-    assert summary["files"] == [str(tmp_path / "o" / name) for name in ("labels.csv", "report.html", "model")]
+    assert summary["files"] == [str(tmp_path / "o" / name) for name in ("model", "labels.csv", "report.html")]
     assert labels_of(tmp_path / "o" / "labels.csv").min() >= -1
 
 

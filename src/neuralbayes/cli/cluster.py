@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import json
 import shlex
+import shutil
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
@@ -37,9 +39,7 @@ page that explains the clusters) and model/ (for `neuralbayes predict`) into a f
   [cyan]cat rows.csv | neuralbayes cluster - --json > summary.json[/cyan]
 """
 
-PARTS = ("labels.csv", "report.html", "model")
-"""What is written into the folder."""
-
+PARTS = ("model", "labels.csv", "report.html")  # of the folder; the model first, because it took the time
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#777777")  # as on the page
 MANY_COLUMNS = 40
 
@@ -114,20 +114,26 @@ def cluster(
         print(json.dumps(summary, indent=2, default=lambda value: value.tolist()))  # of NumPy
     elif shown:
         show(result)
-        say_paths(**dict(zip(("labels", "page", "model"), files, strict=False)))
+        say_paths(**{path.stem: path for path in files})
         if not alone:
             say_paths(next=f"neuralbayes predict {shlex.quote(str(out))} NEW_DATA")
     if open_ and not alone:
-        open_page(files[1])
+        open_page(files[-1])
 
 
 def _write(result: Clustering, out: Path, alone: bool) -> list[Path]:
     if alone:
         return [result.write(out)]
-    labels, page, model = (out / part for part in PARTS)
-    result.save(model)  # first, because it took the time
-    (model / "names.json").unlink(missing_ok=True)  # names of other clusters
-    return [result.write(labels), result.report(page), model]
+    out.mkdir(parents=True, exist_ok=True)
+    for stale in out.glob(".neuralbayes-*"):  # of a killed process
+        shutil.rmtree(stale)
+    with TemporaryDirectory(dir=out, prefix=".neuralbayes-") as folder:  # so that each part is old or new, but whole
+        for part, write in zip(PARTS, (result.save, result.write, result.report), strict=True):
+            write(Path(folder) / part)
+            if (out / part).is_dir():
+                (out / part).rename(Path(folder) / "old")
+            (Path(folder) / part).replace(out / part)
+    return [out / part for part in PARTS]
 
 
 def show(result: Clustering) -> None:

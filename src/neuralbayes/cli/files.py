@@ -12,8 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-TABLES = (".csv", ".tsv", ".parquet", ".arrow", ".feather", ".jsonl", ".xlsx")
-"""Suffixes of tables that can be written."""
+TABLES = (".csv", ".tsv", ".parquet", ".arrow", ".feather", ".jsonl", ".xlsx")  # that can be written
 
 
 def check_exists(data: str | Path) -> None:
@@ -87,11 +86,11 @@ def check_target(path: Path, *, force: bool, source: Path | None = None) -> None
 
 def check_folder(folder: Path, parts: tuple[str, ...], *, force: bool) -> None:
     """Raise unless `cluster` may write `parts` into `folder`: there are none, or those that it wrote itself."""
-    model = folder / parts[-1]
+    model = folder / parts[0]
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"{folder} is a file; choose a folder with --out")
     if model.exists() and not (model / "model.json").is_file():
         raise FileExistsError(f"{model} is not a model of neuralbayes; choose another folder with --out")
     own = (model / "source.json").is_file() and not (model / "names.json").is_file()  # names that a person gave
-    for part in parts[:-1]:
+    for part in parts[1:]:
         check_target(folder / part, force=force or own)
