@@ -12,8 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from neuralbayes.data.images import ImageSource, as_source
 from neuralbayes.data.progress import late_bar
-from neuralbayes.data.sources import ImageSource, as_source
 
 Per = Literal["channel", "dimension", "whiten"]
 

@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import validate_data
 
 from neuralbayes.data.frames import as_frame, is_frame
-from neuralbayes.data.sources import Images, ImageSource
+from neuralbayes.data.images import Images, ImageSource, images_given
 
 Rows = Images | ImageSource | ArrayLike
 """Inputs of estimators: rows of numbers, or images."""
@@ -95,8 +95,6 @@ def as_images(X: Any, shape: Sequence[int] | None = None) -> ImageSource | None:
         return X
     if getattr(X, "ndim", 0) == 2:
         return None
-    from neuralbayes.data.given import images_given  # images need Pillow, rows do not
-
     return images_given(X, shape)
 
 
