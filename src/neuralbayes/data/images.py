@@ -124,18 +124,8 @@ class ArraySource:
 class FilesSource:
     """Picture files that a few threads decode on demand: PNG, JPEG, BMP, GIF, TIFF, WebP, AVIF, HEIC.
 
-    Parameters
-    ----------
-    paths : sequence of paths
-        Files that are known to be readable.
-    shape : tuple (H, W, C)
-        Shape of the images. Pictures are scaled until they cover it, then cropped.
-    interpolation : {"area", "bilinear", "bicubic"} or NetworkResizing, default="area"
-        How to scale pictures.
-    images : ndarray of shape (n, H, W, C), optional
-        The images, if they have been decoded already.
-    reduced_from : tuple (H, W), optional
-        The most common size of the pictures, if no size was asked for and it was reduced.
+    `paths` are known to be readable; pictures are scaled until they cover `shape` (H, W, C), then cropped. `images` are
+    those that have been decoded already, and `reduced_from` is the most common size, if it was reduced.
     """
 
     def __init__(
@@ -263,40 +253,36 @@ class ViewSource:
         shape: tuple[int, int, int],
         interpolation: Interpolation | NetworkResizing | None = None,
     ) -> None:
-        self.source, self.rows, self.shape = source, rows, shape
+        self.shape, self._source, self._rows = shape, source, rows
+        self.reduced_from: tuple[int, int] | None = getattr(source, "reduced_from", None)
         self._interpolation = interpolation  # None: as they are
 
     @property
     def paths(self) -> tuple[Path, ...]:
         """The file of each image; an AttributeError if they are no files."""
-        paths: tuple[Path, ...] = self.source.paths  # type: ignore[attr-defined]
-        return tuple(paths[i] for i in self.rows)
-
-    @property
-    def reduced_from(self) -> tuple[int, int] | None:
-        """The size of the pictures before they were reduced, if they were."""
-        return getattr(self.source, "reduced_from", None)
+        paths: tuple[Path, ...] = self._source.paths  # type: ignore[attr-defined]
+        return tuple(paths[i] for i in self._rows)
 
     def at(self, shape: tuple[int, int, int], interpolation: Interpolation | NetworkResizing = "area") -> ImageSource:
         """The same images at another shape, from their source."""
-        return subset(resized(self.source, shape, interpolation), self.rows)
+        return subset(resized(self._source, shape, interpolation), self._rows)
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return len(self._rows)
 
     def read(self, indices: ArrayLike) -> NDArray[np.uint8]:
         """Images at `indices` in uint8, shape (m, H, W, C)."""
-        rows = self.rows[check_indices(indices, len(self))]
+        rows = self._rows[check_indices(indices, len(self))]
         if self._interpolation is None:
-            return self.source.read(rows)
+            return self._source.read(rows)
         from PIL import Image
 
         from neuralbayes.data.pictures import fit_picture
 
         fitted = np.empty((len(rows), *self.shape), np.uint8)
-        at_once = max(1, WAITING_BYTES // math.prod(self.source.shape))
+        at_once = max(1, WAITING_BYTES // math.prod(self._source.shape))
         for start in range(0, len(rows), at_once):
-            for i, image in enumerate(self.source.read(rows[start : start + at_once]), start):
+            for i, image in enumerate(self._source.read(rows[start : start + at_once]), start):
                 picture = Image.fromarray(image[..., 0] if image.shape[2] == 1 else image)
                 fitted[i] = fit_picture(picture, self.shape[:2], self.shape[2], self._interpolation)
         return fitted
