@@ -13,18 +13,29 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from PIL import Image
 
 from neuralbayes.data.arrays import array_shapes, open_array
+from neuralbayes.data.named import SETS, is_name, load
 from neuralbayes.data.path_text import readable
+from neuralbayes.data.pictures import (
+    IN_WORDS,
+    Interpolation,
+    NetworkResizing,
+    PictureError,
+    Skipped,
+    find_pictures,
+    fit_picture,
+    picture_channels,
+    picture_header,
+    read_picture,
+)
 from neuralbayes.data.progress import watched
 from neuralbayes.system.limits import free_memory
-
-if TYPE_CHECKING:  # needs Pillow, which rows do without
-    from neuralbayes.data.pictures import Interpolation, NetworkResizing, PictureError, Skipped
 
 CHANNELS = (1, 3)  # grey or RGB: identifies the channel axis of an array
 SPLITS = ("train", "test", "unlabeled")
@@ -35,7 +46,7 @@ SPLIT_FOLDERS = {
 }
 """Sub-folders that are parts of a data set, not classes."""
 
-IMAGE_KEYS = ("images", "x", "X", "data", "arr_0")
+IMAGE_KEYS = ("", "images", "x", "X", "data", "arr_0")
 LABEL_KEYS = ("labels", "y", "target", "targets")
 PICTURE_KEYS = ("image", "img", "picture", "pixel_values")  # in items of a data set that are dictionaries
 
@@ -172,7 +183,6 @@ class FilesSource:
 
     def decode(self, paths: Sequence[Path]) -> Iterator[NDArray[np.uint8] | PictureError]:
         """The image of each file, or why it cannot be read."""
-        from neuralbayes.data.pictures import read_picture
 
         def read(path: Path) -> NDArray[np.uint8]:
             return read_picture(path, self.shape[:2], self.shape[2], self._interpolation)
@@ -207,9 +217,7 @@ class DatasetSource:
         self._interpolation: Interpolation | NetworkResizing = interpolation
         self.reduced_from: tuple[int, int] | None = None
         first = _image_in(items[0])
-        if shape is None and _is_picture(first):
-            from neuralbayes.data.pictures import picture_channels
-
+        if shape is None and isinstance(first, Image.Image):
             looked_at = [_image_in(items[i]) for i in range(min(len(items), LOOKED_AT))]
             headers = [((one.height, one.width), picture_channels(one)) for one in looked_at]
             shape, self.reduced_from = _choose_shape(headers, None, None)
@@ -225,9 +233,7 @@ class DatasetSource:
         batch = np.empty((len(checked), *self.shape), np.uint8)
         for i, index in enumerate(checked):
             image = _image_in(self._items[int(index)])
-            if _is_picture(image):
-                from neuralbayes.data.pictures import fit_picture
-
+            if isinstance(image, Image.Image):
                 batch[i] = fit_picture(image, self.shape[:2], self.shape[2], self._interpolation)
                 continue
             pixels = _pixels(image)
@@ -238,7 +244,7 @@ class DatasetSource:
 
     def at(self, shape: tuple[int, int, int], interpolation: Interpolation | NetworkResizing = "area") -> ImageSource:
         """The same images at another shape; PIL images are scaled from their own size."""
-        if _is_picture(_image_in(self._items[0])):
+        if isinstance(_image_in(self._items[0]), Image.Image):
             return DatasetSource(self._items, shape, interpolation)
         return ViewSource(self, np.arange(len(self)), shape, interpolation)
 
@@ -275,9 +281,6 @@ class ViewSource:
         rows = self._rows[check_indices(indices, len(self))]
         if self._interpolation is None:
             return self._source.read(rows)
-        from PIL import Image
-
-        from neuralbayes.data.pictures import fit_picture
 
         fitted = np.empty((len(rows), *self.shape), np.uint8)
         at_once = max(1, WAITING_BYTES // math.prod(self._source.shape))
@@ -371,9 +374,6 @@ def load_images(
     size: int | tuple[int, int] | None = None,
     channels: int | None = None,
     interpolation: Interpolation | NetworkResizing = "area",
-    class_folders: bool | None = None,
-    root: str | Path | None = None,
-    offline: bool = False,
     progress: bool = True,
 ) -> Images:
     """Load images: a data set by its name, a folder, a list of pictures, a ``.npy``, a ``.npz``, or an array.
@@ -385,10 +385,10 @@ def load_images(
     ----------
     data : str, path, list of paths or PIL images, array, tensor, data set or ImageSource
         A name such as ``"cifar10"`` takes precedence over a folder of that name; write ``"./cifar10"`` for the folder.
-        A ``.npz`` contains "images" and optionally "labels", or "train_images", "test_labels" and so on; "x_train" and
-        "y_test" work as well. Unreadable files in a folder are skipped and listed in `skipped`. In a list of paths, an
-        unreadable file is an error. Arrays and tensors have shape (n, H, W), (n, H, W, C) or (n, C, H, W) and are
-        uint8, or floating point in [0, 1].
+        A ``.npz`` contains "images" and optionally "labels", or "train_images", "y_test" and so on. Unreadable files in
+        a folder are skipped and listed in `skipped`; in a list of paths, they are an error. Sub-folders are classes if
+        there are at least two and every picture is in one. Arrays and tensors have shape (n, H, W), (n, H, W, C) or
+        (n, C, H, W) and are uint8, or floating point in [0, 1].
     split : {"train", "test", "unlabeled"}, default="train"
         Splits of a folder are its sub-folders train, test (or val) and unlabeled. Data without splits is all "train".
     size : int or tuple (H, W), optional
@@ -398,10 +398,6 @@ def load_images(
         1 for grey, 3 for RGB. By default as in the data.
     interpolation : {"area", "bilinear", "bicubic"}, default="area"
         How images are scaled.
-    class_folders : bool, optional
-        Whether sub-folders are classes. By default they are if there are at least two and every picture is in one.
-    root, offline
-        See :func:`neuralbayes.datasets.load`.
     progress : bool, default=True
         Show a progress bar if reading takes longer than two seconds.
 
@@ -419,20 +415,21 @@ def load_images(
     >>> nb.load_images(np.zeros((10, 28, 28), np.uint8), size=32, channels=3).shape
     (32, 32, 3)
     """
-    from neuralbayes.data.named import is_name
     from neuralbayes.data.pictures import NetworkResizing
 
     if split not in SPLITS:
         raise ValueError(f"`split` must be one of {', '.join(SPLITS)}, got {split!r}")
     if channels not in (None, 1, 3):
         raise ValueError(f"`channels` must be 1 (grey) or 3 (RGB), got {channels!r}")
-    sides = _check_size(size)
+    sides = (size, size) if isinstance(size, int) else size
+    if sides is not None and not (len(sides) == 2 and min(sides) >= 1 and max(sides) <= 4096):
+        raise ValueError(f"`size` must be an integer from 1 to 4096 or two of them (H, W), got {size!r}")
     if isinstance(data, str) and is_name(data):
-        images = _named(data, split, root, offline, progress)
+        images = _named(data, split, progress)
     elif isinstance(data, str | Path):
         path = Path(data).expanduser()
         if path.is_dir():
-            return _folder(path, split, sides, channels, interpolation, class_folders, progress)
+            return _folder(path, split, sides, channels, interpolation, progress)
         images = _array_file(path, split)
     elif split != "train":
         raise ValueError(f"`split` must be 'train' unless `data` is a name, a folder or a file, got {split!r}")
@@ -483,7 +480,7 @@ def images_given(X: Any, shape: Sequence[int] | None = None) -> ImageSource | No
     if isinstance(X, np.ndarray):
         return ArraySource(X) if X.ndim in (3, 4) and X.dtype != object else None
     if isinstance(X, list | tuple):
-        are_images = X and (_is_picture(X[0]) or _is_tensor(X[0]) or isinstance(X[0], np.ndarray))
+        are_images = X and (isinstance(X[0], Image.Image) or _is_tensor(X[0]) or isinstance(X[0], np.ndarray))
         return DatasetSource(X, shape) if are_images and getattr(X[0], "ndim", 2) > 1 else None
     if hasattr(X, "dataset") and hasattr(X, "batch_size"):  # a DataLoader: ignore its order and batches
         X = X.dataset
@@ -511,7 +508,6 @@ def holds_images(data: str | Path) -> bool:
     >>> holds_images("mnist"), holds_images("table.csv")
     (True, False)
     """
-    from neuralbayes.data.named import is_name
 
     path = Path(data).expanduser()
     if is_name(str(data)) or path.is_dir():
@@ -519,7 +515,7 @@ def holds_images(data: str | Path) -> bool:
     if path.suffix not in (".npy", ".npz") or not path.is_file():
         return False
     try:
-        keys = {"", *(key for split in SPLITS for key in _keys("images", split))}
+        keys = {key for split in SPLITS for key in _keys("images", split)}
         return any(len(shape) in (3, 4) for key, shape in array_shapes(path).items() if key in keys)
     except ValueError:  # damaged: the reader reports it
         return False
@@ -537,11 +533,9 @@ def check_indices(indices: ArrayLike, n: int) -> NDArray[np.int64]:
     return checked.astype(np.int64)
 
 
-def _named(name: str, split: str, root: str | Path | None, offline: bool, progress: bool) -> Images:
-    from neuralbayes.data.named import load
-
-    data = load(name, root=root, offline=offline, progress=progress)
-    part = {"train": data.train, "test": data.test, "unlabeled": data.unlabeled}[split]
+def _named(name: str, split: str, progress: bool) -> Images:
+    data = load(name, progress=progress)
+    part = getattr(data, split)
     if part is None:
         raise ValueError(f"`split` must be train or test for {data.name}, got {split!r}")
     class_names = None if part.labels is None else data.class_names
@@ -549,42 +543,33 @@ def _named(name: str, split: str, root: str | Path | None, offline: bool, progre
 
 
 def _array_file(path: Path, split: str) -> Images:
-    from neuralbayes.data.named import SETS
-
     if not path.exists():
         raise FileNotFoundError(
             f"`data` must be a data set ({', '.join(SETS)}), a folder, a .npy or a .npz, got {str(path)!r}, which does "
             "not exist"
         )
-    if path.suffix == ".npy":
-        if split != "train":
-            raise ValueError(f"{path} has no split {split!r}: a .npy is one array")
-        return Images(str(path), split, ArraySource(open_array(path)))
-    if path.suffix != ".npz":
+    if path.suffix not in (".npy", ".npz"):
         raise ValueError(f"`data` must be a folder, a .npy or a .npz, got the file {path}")
     found, wanted = array_shapes(path), _keys("images", split)
-    image_key = next((key for key in wanted if key in found), None)
-    label_key = next((key for key in _keys("labels", split) if key in found), None)
+    image_key, label_key = (next((k for k in _keys(kind, split) if k in found), None) for kind in ("images", "labels"))
     if image_key is None:
-        raise ValueError(f"{path} must hold one of the arrays {', '.join(wanted)}, got {', '.join(found) or 'none'}")
+        raise ValueError(
+            f"{path} has no split {split!r}: it must hold one of the arrays {', '.join(filter(None, wanted))}"
+        )
     source = ArraySource(open_array(path, image_key))
     if label_key is None:
         return Images(str(path), split, source)
     labels = open_array(path, label_key)
     labels = labels[:, 0] if labels.shape == (len(source), 1) else labels  # as Keras has them
     if labels.shape != (len(source),) or labels.dtype.kind not in "iu":
-        raise ValueError(
-            f"the labels in {path} must be integers of shape ({len(source)},), got {labels.dtype} of shape "
-            f"{labels.shape}"
-        )
+        raise ValueError(f"the labels in {path} must be {len(source)} integers, got {labels.dtype} of {labels.shape}")
     return Images(str(path), split, source, labels.astype(np.int64))
 
 
 def _keys(kind: str, split: str) -> tuple[str, ...]:
-    """Names of the "images" or "labels" of a split in a .npz file."""
-    start = ("x", "X") if kind == "images" else ("y",)
-    alone = (IMAGE_KEYS if kind == "images" else LABEL_KEYS) if split == "train" else ()
-    return (f"{split}_{kind}", *(f"{letter}_{split}" for letter in start), *alone)
+    """Names of the "images" or "labels" of a split in a .npz file; that of the array in a .npy file is ""."""
+    keys = (f"{split}_images", f"x_{split}", f"X_{split}") if kind == "images" else (f"{split}_labels", f"y_{split}")
+    return keys if split != "train" else (*keys, *(IMAGE_KEYS if kind == "images" else LABEL_KEYS))
 
 
 def _folder(
@@ -593,17 +578,13 @@ def _folder(
     size: tuple[int, int] | None,
     channels: int | None,
     interpolation: Interpolation | NetworkResizing,
-    class_folders: bool | None,
     progress: bool,
 ) -> Images:
-    from neuralbayes.data.pictures import IN_WORDS, find_pictures
 
     folder = _split_folder(path, split)
     if folder is None:
         raise ValueError(f"{path} has no split {split!r}; put its pictures into the sub-folders train and {split}")
     found, skipped = find_pictures(folder)
-    if class_folders:  # raises before anything is decoded
-        _classes(found, folder, True)
     source, damaged = _decode_files(found, size, channels, interpolation, progress, strict=False)
     skipped += damaged
     if len(source) == 0:
@@ -613,11 +594,11 @@ def _folder(
             f"{folder} must contain readable pictures ({IN_WORDS}), but has none"
             + (f"; skipped:{reasons}{more}" if reasons else "")
         )
-    classes = _classes(source.paths, folder, class_folders)
-    if classes is None:
+    below = [path.relative_to(folder).parts for path in source.paths]
+    classes, labels = np.unique([parts[0] for parts in below], return_inverse=True)
+    if len(classes) < 2 or min(map(len, below)) < 2:  # one folder, or pictures outside of folders
         return Images(str(path), split, source, skipped=skipped)
-    names, labels = np.unique(classes, return_inverse=True)
-    return Images(str(path), split, source, labels.astype(np.int64), tuple(map(readable, names.tolist())), skipped)
+    return Images(str(path), split, source, labels.astype(np.int64), tuple(map(readable, classes.tolist())), skipped)
 
 
 def _split_folder(path: Path, split: str) -> Path | None:
@@ -629,18 +610,6 @@ def _split_folder(path: Path, split: str) -> Path | None:
     # Both are required: a single folder called train may be a class.
     is_split = parts["train"] is not None and (parts["test"] is not None or parts["unlabeled"] is not None)
     return parts[split] if is_split else (path if split == "train" else None)
-
-
-def _classes(paths: Sequence[Path], folder: Path, class_folders: bool | None) -> list[str] | None:
-    """The class of each picture, which is the first folder below `folder`; None if folders are no classes."""
-    below = [path.relative_to(folder).parts for path in paths]
-    stray = next((path for path, parts in zip(paths, below, strict=True) if len(parts) < 2), None)
-    classes = [parts[0] for parts in below]
-    if class_folders is False or (class_folders is None and (stray is not None or len(set(classes)) < 2)):
-        return None
-    if stray is not None:
-        raise ValueError(f"every picture must be in a class folder for class_folders=True; {stray} is not")
-    return classes
 
 
 def _decode_files(
@@ -656,7 +625,6 @@ def _decode_files(
 
     The images are kept if they take at most a quarter of the free memory; otherwise they are decoded on demand.
     """
-    from neuralbayes.data.pictures import IN_WORDS, PictureError, picture_header
 
     skipped: list[Skipped] = []
 
@@ -697,7 +665,6 @@ def _each(
     function: Callable[[Path], _Result], paths: Sequence[Path], block: int = BLOCK
 ) -> Iterator[_Result | PictureError]:
     """Yield `function(path)` or its PictureError for each path, in order; at most `block` results wait."""
-    from neuralbayes.data.pictures import PictureError
 
     def attempt(path: Path) -> _Result | PictureError:
         try:
@@ -725,15 +692,6 @@ def _choose_shape(
             reduction = min(size) / SHORT_SIDE
             size, reduced_from = (round(height / reduction), round(width / reduction)), size
     return (*size, channels or max(channel for _, channel in headers)), reduced_from
-
-
-def _check_size(size: int | tuple[int, int] | None) -> tuple[int, int] | None:
-    if size is None:
-        return None
-    pair = (size, size) if isinstance(size, int) else tuple(size)
-    if len(pair) != 2 or not all(isinstance(side, int) and 1 <= side <= 4096 for side in pair):
-        raise ValueError(f"`size` must be an integer from 1 to 4096 or two of them (H, W), got {size!r}")
-    return pair[0], pair[1]
 
 
 def _as_uint8(batch: NDArray[np.generic]) -> NDArray[np.uint8]:
@@ -768,18 +726,12 @@ def _pixels(image: Any) -> NDArray[np.uint8]:
     return np.asarray(source.read([0])[0])
 
 
-# By module, so that neither Pillow nor torch nor Hugging Face's datasets needs to be imported, or installed.
-
-
-def _is_picture(X: Any) -> bool:
-    return any(base.__module__ == "PIL.Image" for base in type(X).__mro__)
-
-
-def _is_tensor(X: Any) -> bool:
+def _is_tensor(X: Any) -> bool:  # by its module, so that torch is not imported
     return type(X).__module__.startswith("torch") and hasattr(X, "detach")
 
 
 def _is_data_set(X: Any) -> bool:
+    """Whether `X` is a data set of PyTorch, or one of Hugging Face, which need not be installed."""
     bases = {f"{base.__module__}.{base.__qualname__}" for base in type(X).__mro__}
     if "torch.utils.data.dataset.Dataset" in bases:
         return hasattr(X, "__len__")

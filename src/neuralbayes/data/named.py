@@ -108,20 +108,14 @@ def load(name: str, *, root: str | Path | None = None, offline: bool = False, pr
     root : path, optional
         Data folder; by default ``$NEURALBAYES_DATA``, or the cache folder of the system.
     offline : bool, default=False
-        Look only in the data folder.
+        Look only in the data folder. A FileNotFoundError says which file to put where.
     progress : bool, default=True
         Show a progress bar if the download takes longer than two seconds.
 
     Returns
     -------
     Dataset
-        Contains ``train.images`` of shape (n, H, W, C) in uint8, ``train.labels`` of shape (n,) in int64, `test`, and
-        `unlabeled` (stl10 only).
-
-    Raises
-    ------
-    FileNotFoundError
-        If the data set is not available. The message says which file to put where.
+        With ``train.images`` of shape (n, H, W, C) in uint8 and ``train.labels`` of shape (n,) in int64.
 
     Examples
     --------
