@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from neuralbayes.data.images import ArraySource, Images, load_images
+from neuralbayes.data.images import Images, load_images
 from neuralbayes.data.named import data_folder, find_set, is_present
+from neuralbayes.data.sources import ArraySource
 from paper.packaged_data import load
 
 

@@ -24,7 +24,7 @@ import torch
 from numpy.typing import NDArray
 
 import neuralbayes as nb
-from neuralbayes.data.images import ArraySource
+from neuralbayes.data.sources import ArraySource
 from neuralbayes.data.toys import make_moons
 from neuralbayes.system.files import write_json
 from neuralbayes.training import Callback

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 import neuralbayes as nb
 from neuralbayes.cli import main as command
-from neuralbayes.data.images import ArraySource
+from neuralbayes.data.sources import ArraySource
 from neuralbayes.system.files import write_json
 from neuralbayes.training import Callback
 

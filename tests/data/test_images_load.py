@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from neuralbayes.data.images import labeled_splits, load_images
+from neuralbayes.data.images import load_images
+from neuralbayes.data.sources import labeled_splits
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (6, 8, 8, 3), np.uint8)
 

@@ -9,7 +9,7 @@ from torch import nn
 
 import neuralbayes as nb
 from neuralbayes.clusters.merging import MARGIN
-from neuralbayes.data.images import ArraySource
+from neuralbayes.data.sources import ArraySource
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # few steps, empty clusters
 

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 import neuralbayes as nb
-from neuralbayes.data.images import ArraySource
+from neuralbayes.data.sources import ArraySource
 
 X = np.random.default_rng(0).normal(size=(30, 2))
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from neuralbayes.data.images import ArraySource
 from neuralbayes.data.normalize import Normalization
+from neuralbayes.data.sources import ArraySource
 from neuralbayes.features import programs
 from neuralbayes.features.encoder import STATES, ImageEncoder
 from neuralbayes.features.export import FeatureNetwork, export_encoder

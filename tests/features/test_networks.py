@@ -11,8 +11,9 @@ from PIL import Image
 from sklearn.datasets import load_sample_images
 from torch import nn
 
-from neuralbayes.data.images import ArraySource, load_images, subset
+from neuralbayes.data.images import load_images
 from neuralbayes.data.pictures import NetworkResizing
+from neuralbayes.data.sources import ArraySource, subset
 from neuralbayes.features.kept import BLOCK, kept_features
 from neuralbayes.features.networks import (
     Kind,

@@ -10,7 +10,7 @@ import pytest
 import torch
 from image_cases import Break
 
-from neuralbayes.data.images import ArraySource
+from neuralbayes.data.sources import ArraySource
 from neuralbayes.distributed import default_fabric
 from neuralbayes.features import pretraining
 from neuralbayes.features.encoder import STATES, ImageEncoder

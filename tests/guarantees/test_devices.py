@@ -19,7 +19,7 @@ from torch.utils._pytree import tree_map
 import neuralbayes as nb
 from neuralbayes import DML, MIM, RunningPrior, Smoothness, WeightedSum, training
 from neuralbayes.clusters.training import smooth_step
-from neuralbayes.data.images import ArraySource
+from neuralbayes.data.sources import ArraySource
 from neuralbayes.features.encoder import state_use
 from neuralbayes.training import Batches, train
 

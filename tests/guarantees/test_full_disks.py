@@ -15,8 +15,8 @@ import torch
 from image_cases import bars
 
 import neuralbayes as nb
-from neuralbayes.data.images import ArraySource
 from neuralbayes.data.normalize import Normalization
+from neuralbayes.data.sources import ArraySource
 from neuralbayes.data.table_writing import write_table
 from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.system.files import read_json, write_json, write_tensors

@@ -11,7 +11,8 @@ from PIL import Image
 
 import neuralbayes as nb
 from neuralbayes.cli import main
-from neuralbayes.data.images import FilesSource, load_images
+from neuralbayes.data.images import load_images
+from neuralbayes.data.sources import FilesSource
 from neuralbayes.training import Callback
 
 CONFIG = nb.PretrainConfig(encoder="tiny", batch_size=16, microbatch_size=16, epochs=2, scales=(1,))

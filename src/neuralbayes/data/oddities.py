@@ -47,7 +47,7 @@ def odd(images: ImageSource, n: int | None = None) -> Oddities:
 
     Examples
     --------
-    >>> from neuralbayes.data.images import ArraySource
+    >>> from neuralbayes.data.sources import ArraySource
     >>> pictures = np.random.default_rng(0).integers(0, 255, (4, 32, 32, 1), np.uint8)
     >>> pictures[1], pictures[3] = 7, pictures[0] // 4 * 4
     >>> odd(ArraySource(pictures))

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from neuralbayes.clusters.typicality import FAR, LOCAL, N_NEIGHBORS, Fold
-from neuralbayes.data.images import ArraySource
+from neuralbayes.data.sources import ArraySource
 from neuralbayes.estimators.clusterer import Clusterer
 from neuralbayes.estimators.information_clusterer import InformationClusterer
 from neuralbayes.features.programs import Format, export_network

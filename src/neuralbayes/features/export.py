@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from neuralbayes.data.images import ArraySource
 from neuralbayes.data.normalize import whitened
+from neuralbayes.data.sources import ArraySource
 from neuralbayes.features.encoder import MAX_FEATURES, ImageEncoder, flat_state
 from neuralbayes.features.programs import Format, export_network
 

@@ -13,8 +13,9 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 from pyarrow import csv, parquet
 
-from neuralbayes.data.images import ImageSource, as_source, subset
+from neuralbayes.data.images import ImageSource, as_source
 from neuralbayes.data.progress import late_bar
+from neuralbayes.data.sources import subset
 from neuralbayes.data.written import CLASS, FEATURE, INDEX, LABEL, PATH, parquet_metadata
 from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.system.files import atomic_write

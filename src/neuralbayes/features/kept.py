@@ -82,7 +82,8 @@ def _readable(
     if not hasattr(items, "read"):
         texts = list(items)
         return _digests(text.encode(errors="surrogatepass") for text in texts), lambda rows: [texts[i] for i in rows]
-    from neuralbayes.data.images import Images, resized
+    from neuralbayes.data.images import Images
+    from neuralbayes.data.sources import resized
 
     source = items.source if isinstance(items, Images) else cast("ImageSource", items)
     steps, paths = network.preprocessing, getattr(source, "paths", None)

@@ -165,7 +165,7 @@ def needs_network(source: ImageSource) -> bool:
 
     Examples
     --------
-    >>> from neuralbayes.data.images import ArraySource
+    >>> from neuralbayes.data.sources import ArraySource
     >>> needs_network(ArraySource(np.zeros((10, 28, 28), np.uint8)))
     False
     """

@@ -22,9 +22,10 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import StandardScaler
 
-from neuralbayes.data.images import ArraySource, Images, ImageSource, as_source, load_images, subset
+from neuralbayes.data.images import Images, ImageSource, as_source, load_images
 from neuralbayes.data.named import Split
 from neuralbayes.data.progress import late_bar
+from neuralbayes.data.sources import ArraySource, subset
 from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.features.kept import kept_features
 from neuralbayes.features.networks import Network, digest_of
