@@ -22,8 +22,8 @@ from torch import nn
 
 from neuralbayes import features
 from neuralbayes.bayes import mutual_information
-from neuralbayes.data.images import ImageSource
 from neuralbayes.data.normalize import Normalization, Per
+from neuralbayes.data.sources import ImageSource
 from neuralbayes.estimators.attributes import Check, array, check_features, count, counts, names, numbers, shape_or_none
 from neuralbayes.estimators.inputs import Rows, as_fitted, as_images, as_rows
 from neuralbayes.estimators.persistence import SavedEstimator

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from neuralbayes.data.progress import late_bar
 
 if TYPE_CHECKING:
-    from neuralbayes.data.images import ImageSource
+    from neuralbayes.data.sources import ImageSource
     from neuralbayes.features.networks import Network
 
 BLOCK = 256
@@ -82,10 +82,9 @@ def _readable(
     if not hasattr(items, "read"):
         texts = list(items)
         return _digests(text.encode(errors="surrogatepass") for text in texts), lambda rows: [texts[i] for i in rows]
-    from neuralbayes.data.images import Images
     from neuralbayes.data.sources import resized
 
-    source = items.source if isinstance(items, Images) else cast("ImageSource", items)
+    source = cast("ImageSource", getattr(items, "source", items))  # of labelled images
     steps, paths = network.preprocessing, getattr(source, "paths", None)
     fitted = source if steps is None else resized(source, (*steps.size, 3), steps.resizing)
     if steps is not None and paths is not None:
