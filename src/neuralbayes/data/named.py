@@ -158,13 +158,7 @@ def is_present(known: NamedSet, folder: Path) -> bool:
 
 
 def data_folder(root: str | Path | None = None) -> Path:
-    """The folder for data sets: `root`, or ``$NEURALBAYES_DATA``, or the cache folder of the system.
-
-    Examples
-    --------
-    >>> data_folder("somewhere").name
-    'somewhere'
-    """
+    """The folder for data sets: `root`, or ``$NEURALBAYES_DATA``, or the cache folder of the system."""
     chosen = str(root or os.environ.get(VARIABLE) or "")
     if chosen:
         return Path(chosen).expanduser()
@@ -174,13 +168,7 @@ def data_folder(root: str | Path | None = None) -> Path:
 
 
 def names() -> tuple[str, ...]:
-    """Names of the data sets, smallest first.
-
-    Examples
-    --------
-    >>> names()
-    ('digits', 'mnist', 'fashion-mnist', 'cifar10', 'cifar100', 'stl10')
-    """
+    """Names of the data sets, smallest first."""
     return tuple(SETS)
 
 

@@ -28,15 +28,7 @@ BLOCK = 256  # images read at a time
 
 @dataclass(frozen=True)
 class Oddities:
-    """Indices of blank pictures and near-duplicates.
-
-    Attributes
-    ----------
-    blank : list of int
-        Pictures of nearly a single colour.
-    repeats : dict of int to int
-        Maps a near-duplicate to the first picture that it repeats.
-    """
+    """Indices of the pictures of nearly a single colour, and of each near-duplicate with the first that it repeats."""
 
     blank: list[int] = field(default_factory=list)
     repeats: dict[int, int] = field(default_factory=dict)
@@ -70,14 +62,7 @@ def odd(images: ImageSource, n: int | None = None) -> Oddities:
 
 
 def distinct(pictures: NDArray[np.uint8], rows: Sequence[int], n: int) -> list[int]:
-    """Return the first `n` of the rows whose pictures are not near-duplicates of an earlier one.
-
-    Parameters
-    ----------
-    pictures : ndarray of uint8 and shape (n_pictures, H, W, C)
-    rows : sequence of int
-        Indices of pictures.
-    n : int
+    """The first `n` of the rows whose pictures, uint8 (n_pictures, H, W, C), repeat none before them.
 
     Examples
     --------

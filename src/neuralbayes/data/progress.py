@@ -14,13 +14,7 @@ T = TypeVar("T")
 def late_bar(
     description: str, total: int | None, *, unit: str = "items", enabled: bool = True, delay: float = 2.0
 ) -> Iterator[Callable[[int], None]]:
-    """Yield a function that counts progress. A bar appears if the work takes longer than `delay` seconds.
-
-    Examples
-    --------
-    >>> with late_bar("reading", 3) as advance:
-    ...     advance(3)
-    """
+    """Yield a function that counts progress. A bar appears if the work takes longer than `delay` seconds."""
     if not enabled:
         yield lambda amount: None
         return

@@ -168,16 +168,9 @@ class FilesSource:
 class DatasetSource:
     """Images of an indexable data set, read on demand.
 
-    Parameters
-    ----------
-    items : sequence
-        With ``len(items)`` and ``items[i]``: a PIL image, an array (H, W) or (H, W, C), a tensor (C, H, W) in [0, 1];
-        or a tuple or dictionary with one of these.
-    shape : tuple (H, W, C), optional
-        Shape of all images. By default that of the arrays or, for PIL images, the most common among the first ones,
-        with at most 64 pixels on the shorter side.
-    interpolation : {"area", "bilinear", "bicubic"} or NetworkResizing, default="area"
-        How to scale PIL images.
+    ``items[i]`` is a PIL image, an array (H, W) or (H, W, C), a tensor (C, H, W) in [0, 1], or a tuple or dictionary
+    with one. By default all have the `shape` (H, W, C) of the first array or, for PIL images, the most common one
+    among the first, with at most 64 pixels on the shorter side.
     """
 
     def __init__(
