@@ -215,9 +215,9 @@ def _download(known: NamedSet, address: str, folder: Path, progress: bool) -> Pa
 
     place = folder / known.folders[0]
     place.mkdir(parents=True, exist_ok=True)
-    wanted = (
-        {known.archive: address} if known.archive else {f"{name}.gz": f"{address}{name}.gz" for name in known.files}
-    )
+    wanted = {f"{name}.gz": f"{address}{name}.gz" for name in known.files}
+    if known.archive:
+        wanted = {known.archive: address}
     logger = pooch.get_logger()
     level = logger.level
     logger.setLevel(logging.WARNING)
@@ -225,7 +225,8 @@ def _download(known: NamedSet, address: str, folder: Path, progress: bool) -> Pa
         for name, url in wanted.items():
             with late_bar(name, None, unit="bytes", enabled=progress) as advance:
                 downloader = pooch.HTTPDownloader(_Bar(advance), chunk_size=2**18, timeout=TIMEOUT)
-                pooch.retrieve(url, known.archive_sha256 or None, name, place, downloader=downloader)
+                new = pooch.retrieve(url, known.archive_sha256 or None, f"new-{name}", place, downloader=downloader)
+                os.replace(new, place / name)  # which may have been damaged, and which pooch would have kept
     finally:
         logger.setLevel(level)
     return place / known.archive if known.archive else place
