@@ -100,13 +100,13 @@ class MembersDisplay(Display):
             tile[: len(row), ..., 3:] = 1.0
         wall = tile_wall(tiles.reshape(-1, *tiles.shape[2:]), most, clear, gap)
         ax = self._begin(ax, height=0.6 + 5.8 * wall.shape[0] / wall.shape[1])
-        ax.set_axis_off()
-        ax.imshow(wall.squeeze(), cmap=cmap, vmin=0, vmax=255, interpolation="nearest")
+        ax.imshow(wall.squeeze(), cmap=cmap, vmin=0, vmax=255, interpolation="nearest").axes.set_axis_off()
         style: dict[str, Any] = {"fontsize": 8, "color": current_theme().muted, "va": "center"}
         for i, (name, ratio) in enumerate(zip(self.names, self.ratios, strict=True)):
             middle = i * (height + gap) + (height - 1) / 2
             ax.text(-2 * gap, middle, literal(name), ha="right", **style)
             ax.text(wall.shape[1] + gap, middle, f"{ratio[0]:.0f} to {ratio[-1]:.0f}", ha="left", **style)
+        self.figure_.draw_without_rendering()  # the layout makes room for the names in the second pass
         return self
 
 
