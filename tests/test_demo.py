@@ -23,7 +23,7 @@ def test_disjoint_sets_are_certified_and_the_ring_is_not(tmp_path):
     titles = [ax.get_title(loc="left") for ax in section.pictures[0].axes]
     assert [title.endswith("\ncertified") for title in titles] == [True, True, True, False]
     for name in ("moons", "circles", "spirals"):
-        assert f"{name} 100.0%" in section.words
+        assert f"{name} 100.0%" in section.sentence
     assert nb.cluster(tmp_path / "spirals.csv").n_clusters == 3
 
 

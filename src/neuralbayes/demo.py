@@ -77,10 +77,9 @@ def members_of_a_gym(out: Path) -> Section:
         f"{len(table)} members of a climbing gym: numbers, words, dates and missing values in a CSV file. "
         f"{result.sentence} Their names and rules: {found}. The table was made up from four groups of people, which "
         f"are not among its columns. {_share_of_most_common(result, groups):.1%} of the members are in a cluster of "
-        "mostly their group.",
+        f"mostly their group. {result.report(out / 'members.html').name}, beside this page, describes each cluster.",
         [map_of_rows.figure_, by_group.figure_],
         f"neuralbayes cluster {path}",
-        result.report(out / "members.html").name,
     )
 
 
@@ -100,10 +99,10 @@ def digits(out: Path) -> Section:
         f"{len(images):,} handwritten digits of 8x8 pixels, without their labels and without a pretrained network. "
         f"{result.sentence} Each row shows the images that are most typical of a cluster, and how much more frequent "
         f"they are in it than in all. {_share_of_most_common(result, labels):.1%} of the images are in a cluster of "
-        "mostly their digit; a digit that people write in two ways may get two clusters.",
+        "mostly their digit; a digit that people write in two ways may get two clusters. "
+        f"{result.report(out / 'digits.html').name}, beside this page, shows more of them.",
         [members.figure_, by_digit.figure_],
         "neuralbayes cluster digits",
-        result.report(out / "digits.html").name,
     )
 
 
@@ -143,7 +142,6 @@ def manifolds(out: Path) -> Section:
         "from one cluster to another; the ring is one piece, so a division of it is refused.",
         [figure],
         f"neuralbayes cluster {path}",
-        None,
     )
 
 
@@ -177,7 +175,6 @@ def features(out: Path) -> Section:
         "the last layer that say most. The command learns features of your own images of at least 22x22 pixels.",
         [_draw_accuracy(accuracy), members.figure_],
         "neuralbayes pretrain my_images/ --out run/",
-        None,
     )
 
 
