@@ -78,12 +78,6 @@ class Results:
         with atomic_write(self.folder / f"{name}.json") as temporary:
             temporary.write_text(f'{json.dumps(head, indent=2)[:-2]},\n  "records": [\n{lines}\n  ]\n}}\n', "utf-8")
 
-    def packages(self) -> str:
-        """Text that lists the packages with their versions, and all versions of the library itself."""
-        own = {record[OWN] for records in self.records.values() for record in records if OWN in record}
-        versions = {**self.versions, OWN: " and ".join(sorted({self.versions[OWN], *own}))}
-        return ", ".join(f"{name} {number}" for name, number in versions.items())
-
     def column(self, name: str, field: str, **where: Any) -> dict[int, Any]:
         """A field of the records that match `where`, by seed."""
         chosen = (record for record in self.records[name] if where.items() <= record.items())
