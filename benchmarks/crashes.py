@@ -169,7 +169,7 @@ def main() -> None:
     print(f"same weights: {found['same_weights']}; same metrics.jsonl: {found['same_metrics']}")
     print(f"temporary files left behind: {len(found['left_behind'])}")
     if arguments.record is not None:
-        write_json(arguments.record, {"command": "python benchmarks/guarantees/crashes.py"} | found)
+        write_json(arguments.record, {"command": "python benchmarks/crashes.py"} | found)
     if not (found["same_weights"] and found["same_metrics"]) or found["left_behind"]:
         sys.exit(1)
 
