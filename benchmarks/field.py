@@ -11,12 +11,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import subprocess
 import sys
 import time
 import warnings
-from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -99,8 +97,7 @@ def main() -> None:
         name, method, seed = arguments.one
         print(json.dumps(measure_one(name, method, int(seed), arguments.threads)))
         return
-    versions = {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}}
-    results = Results(ROOT / "results" / FIELD, versions, [FIELD], "python benchmarks/field.py", arguments.threads)
+    results = Results(ROOT / "results" / FIELD, PACKAGES, [FIELD], "python benchmarks/field.py", arguments.threads)
     todo: list[Record] = [
         {"set": name, "method": method, "seed": seed}
         for name in arguments.only or [full + suffix for full in SETS for suffix in ("", UNEQUAL)]

@@ -10,12 +10,10 @@ after the other.
 from __future__ import annotations
 
 import argparse
-import platform
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
@@ -188,9 +186,8 @@ def main() -> None:
     threadpool_limits(1)
     warnings.filterwarnings("ignore")  # peers warn about disconnected graphs and starts that did not converge
     packages = ("neuralbayes", "torch", "numpy", "scipy", "scikit-learn", "hdbscan", "gemclus")
-    versions = {"python": platform.python_version(), **{name: version(name) for name in packages}}
     folder = ROOT / "results" / "labeling" if arguments.full else None
-    results = Results(folder, versions, FILES, "python benchmarks/labeling.py --full")
+    results = Results(folder, packages, FILES, "python benchmarks/labeling.py --full")
     for file, key, measure in jobs(arguments.seeds or (20 if arguments.full else 2), arguments.full):
         if arguments.only in (None, file) and not results.has(file, key):
             results.add(file, {**key, **measure()})

@@ -11,12 +11,10 @@ tenth of the training images.
 from __future__ import annotations
 
 import argparse
-import platform
 import time
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -161,13 +159,10 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, default=ROOT / "runs", help="parent of the run folders")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    versions = {
-        "python": platform.python_version(),
-        **{name: version(name) for name in ("neuralbayes", "torch", "numpy")},
-    }
+    packages = ("neuralbayes", "torch", "numpy")
     data = nb.datasets.load("cifar10")
     run, file = (change, CHANGED) if arguments.changes else (follow, PACE)
-    results = Results(ROOT / "results" / "pace", versions, [file], COMMANDS[file], arguments.threads)
+    results = Results(ROOT / "results" / "pace", packages, [file], COMMANDS[file], arguments.threads)
     run(data, arguments, results)
 
 

@@ -79,8 +79,7 @@ def test_the_less_certain_the_paler():
     certain, alpha = points(ax)[:, 0] < 30, colors(ax)[:, 3]
     assert alpha[certain].min() > 2 * alpha[~certain].max()
     assert "pale where uncertain" in ax.get_title("left")
-    single = draw(POINTS, LABELS * 0, proba=np.ones((60, 1)))
-    assert colors(single)[:, 3].min() == pytest.approx(0.85), "a single state is certain"
+    assert colors(draw(POINTS, LABELS * 0, proba=np.ones((60, 1))))[:, 3].min() == pytest.approx(0.85)
 
 
 def test_states_beyond_the_colours_get_another_marker_and_a_short_legend():
@@ -101,7 +100,8 @@ def test_p_zx_lies_behind_an_estimator_of_two_features():
 
 
 def test_the_background_has_faded_at_its_edges():
-    opacity = Regions(lambda grid: np.full((len(grid), 2), 0.5), POINTS * [3.0, 1.0]).image()[..., 3]
+    points = POINTS * [3.0, 1.0]
+    opacity = Regions.of(lambda grid: np.full((len(grid), 2), 0.5), points).image(points)[..., 3]
     assert opacity.max() == pytest.approx(PALE)
     for edge in (opacity[0], opacity[-1], opacity[:, 0], opacity[:, -1]):
         np.testing.assert_allclose(edge, 0.0, atol=1e-9)

@@ -32,7 +32,6 @@ class DendrogramDisplay(Display):
 
     Attributes
     ----------
-    linkage : ndarray of shape (n_states - 1, 4)
     leaves : list of int
         In the order of the drawing, in the numbers of the linkage matrix: a state, or a merge of several.
     clusters : ndarray of shape (n_leaves,)
@@ -90,8 +89,7 @@ class DendrogramDisplay(Display):
     def _tree(self, **options: Any) -> dict[str, Any]:
         from scipy.cluster.hierarchy import dendrogram
 
-        n_leaves = max(MAX_LEAVES, self.n_clusters)
-        return dict(dendrogram(self.linkage, n_leaves, "lastp", above_threshold_color=current_theme().line, **options))
+        return dict(dendrogram(self.linkage, max(MAX_LEAVES, self.n_clusters), "lastp", **options))
 
     def _first_state(self, node: int) -> int:
         while node >= self.n_states:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -35,16 +36,12 @@ class StateMapDisplay(Display):
     feature_names : sequence of str, optional
         Labels of the axes.
     standardize : bool, default=False
-        Divide the features by their standard deviations before the principal components. One or two features are always
-        drawn in their own units.
+        Divide three or more features by their standard deviations before the principal components.
     max_points : int, default=20000
 
     Attributes
     ----------
     points : ndarray of shape (n_drawn, 2)
-    labels : ndarray of shape (n_drawn,)
-    counts : ndarray of shape (n_states,)
-        Rows in each state, drawn or not.
 
     Examples
     --------
@@ -98,7 +95,7 @@ class StateMapDisplay(Display):
         )
         if np.shape(X)[1] == 2:
             columns = getattr(X, "columns", None)  # an estimator of a data frame wants its column names
-            display.regions = Regions(
+            display.regions = Regions.of(
                 lambda grid: estimator.predict_proba(grid if columns is None else type(X)(grid, columns=columns)),
                 display.points,
             )
@@ -115,8 +112,7 @@ class StateMapDisplay(Display):
         if equal:
             ax.set_aspect("equal", adjustable="datalim")  # "box" would need a second layout
         if self.regions is not None:
-            (left, bottom), (right, top) = self.regions.low, self.regions.high
-            image, extent = self.regions.image(), (left, right, bottom, top)
+            image, extent = self.regions.image(self.points), self.regions.extent
             ax.imshow(image, extent=extent, origin="lower", aspect=ax.get_aspect(), zorder=1)
         self._scatter(ax)
         for k in np.sort(np.argsort(-self.counts, kind="stable")[:MAX_LEGEND]):
@@ -173,27 +169,36 @@ def _plane(
     return (rows - mean) @ directions[:2].T, (first, second), f", {d} features{unit}"
 
 
+@dataclass(frozen=True)
 class Regions:
-    """p(z|x) on a grid around `points` (n, 2): `p_zx` has shape (rows from the bottom up, columns, n_states)."""
+    """p(z|x) over the plane: `p_zx` (rows from the bottom up, columns, n_states) within `extent` (left, right, bottom,
+    top)."""
 
-    def __init__(self, predict_proba: Callable[[NDArray[Any]], ArrayLike], points: NDArray[np.float64]) -> None:
+    extent: tuple[float, float, float, float]
+    p_zx: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, predict_proba: Callable[[NDArray[Any]], ArrayLike], points: NDArray[np.float64]) -> Regions:
+        """The regions around `points` (n, 2)."""
         low, high = points.min(axis=0), points.max(axis=0)
         margin = FADE[1] / (1.0 - 2.0 * FADE[1])  # so that the background fades before its edge
         room = margin * np.maximum(high - low, 1e-12 + 1e-6 * np.abs(high))
-        self.low, self.high, self.points = low - room, high + room, points
-        axes = np.linspace(self.low, self.high, GRID).T
-        self.grid = np.stack(np.meshgrid(*axes), axis=-1)  # (rows, columns, 2)
-        self.p_zx = np.asarray(predict_proba(self.grid.reshape(-1, 2)), dtype=np.float64).reshape(GRID, GRID, -1)
+        (left, bottom), (right, top) = (low - room).tolist(), (high + room).tolist()
+        grid = np.stack(np.meshgrid(np.linspace(left, right, GRID), np.linspace(bottom, top, GRID)), axis=-1)
+        p_zx = np.asarray(predict_proba(grid.reshape(-1, 2)), dtype=np.float64).reshape(GRID, GRID, -1)
+        return cls((left, right, bottom, top), p_zx)
 
-    def image(self) -> NDArray[np.float64]:
-        """The states' colours mixed by p(z|x), fading away from the points, where predictions mean little."""
+    def image(self, points: NDArray[Any]) -> NDArray[np.float64]:
+        """The states' colours mixed by p(z|x), fading away from the `points`, where predictions mean little."""
         from matplotlib.colors import to_rgb
         from scipy.spatial import KDTree
 
-        colors = np.array([to_rgb(state_color(k)) for k in range(self.p_zx.shape[2])])
-        size = self.high - self.low
-        distance, _ = KDTree(self.points / size).query(self.grid / size)
-        near, far = FADE
-        left_to_go = np.clip((far - distance) / (far - near), 0.0, 1.0)
+        left, right, bottom, top = self.extent
+        n_rows, n_columns, n_states = self.p_zx.shape
+        grid = np.stack(np.meshgrid(np.linspace(left, right, n_columns), np.linspace(bottom, top, n_rows)), axis=-1)
+        size = np.array([right - left, top - bottom])
+        distance, _ = KDTree(points / size).query(grid / size)
+        left_to_go = np.clip((FADE[1] - distance) / (FADE[1] - FADE[0]), 0.0, 1.0)
         opacity = PALE * left_to_go**2 * (3.0 - 2.0 * left_to_go)
+        colors = np.array([to_rgb(state_color(k)) for k in range(n_states)])
         return np.dstack([np.clip(self.p_zx @ colors, 0.0, 1.0), opacity])

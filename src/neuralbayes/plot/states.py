@@ -74,18 +74,15 @@ class StatesDisplay(Display):
 
 
 class CrosstabDisplay(Display):
-    """A coloured table of the classes in each state, in percent of the state. States are sorted by their largest class.
+    """A coloured table of the classes in each state, in percent of the state; `counts` is a data frame of the samples.
+
+    States are sorted by their most common class.
 
     Parameters
     ----------
     states, classes : array-like of shape (n_samples,)
     class_names : sequence of str, optional
         Names of the distinct `classes`, in sorted order; by default their values.
-
-    Attributes
-    ----------
-    counts : DataFrame of shape (n_classes, n_states)
-        Number of samples, with the classes as its index and the states as its columns.
 
     Examples
     --------
