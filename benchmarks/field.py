@@ -40,7 +40,7 @@ UNEQUAL = " 1:10"
 
 def load(name: str) -> Data:
     """Images (n, H, W, C) with their classes, perhaps of unequal size in train and test."""
-    data = nb.datasets.load(SETS[name.removesuffix(UNEQUAL)])
+    data = load(SETS[name.removesuffix(UNEQUAL)])
     parts = [(part.images, np.asarray(part.labels)) for part in (data.train, data.test)]
     if name.endswith(UNEQUAL):
         rng = np.random.default_rng(0)
