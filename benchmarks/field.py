@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from field_methods import METHODS, RAREST, Data
+from paper import packaged_data
 from records import Record, Results
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 from threadpoolctl import threadpool_limits
@@ -40,7 +41,7 @@ UNEQUAL = " 1:10"
 
 def load(name: str) -> Data:
     """Images (n, H, W, C) with their classes, perhaps of unequal size in train and test."""
-    data = load(SETS[name.removesuffix(UNEQUAL)])
+    data = packaged_data.load(SETS[name.removesuffix(UNEQUAL)])
     parts = [(part.images, np.asarray(part.labels)) for part in (data.train, data.test)]
     if name.endswith(UNEQUAL):
         rng = np.random.default_rng(0)
