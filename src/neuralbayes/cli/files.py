@@ -22,7 +22,7 @@ def check_exists(data: str | Path) -> None:
         return
     names: list[str] = []
     if path.name == data and not path.suffix:
-        from neuralbayes.data.catalog import names as named_sets
+        from neuralbayes.data.named import names as named_sets
 
         names = list(named_sets())
         if data in names:

@@ -15,7 +15,7 @@ from neuralbayes.cli.runs import hidden_state, load_encoder, load_fitting, some
 from neuralbayes.cli.terminal import say, say_paths, say_table
 
 if TYPE_CHECKING:
-    from neuralbayes.data.sources import Images
+    from neuralbayes.data.images import Images
     from neuralbayes.features.encoder import ImageEncoder
 
 EXAMPLES = """Trains a small classifier on the features of the training images, which are computed once and kept in \

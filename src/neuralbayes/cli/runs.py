@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neuralbayes.cli.terminal import tell
 
 if TYPE_CHECKING:
-    from neuralbayes.data.sources import Images
+    from neuralbayes.data.images import Images
     from neuralbayes.features.encoder import ImageEncoder
 
 
@@ -51,15 +50,11 @@ def some(images: Images, limit: int | None) -> Images:
     """At most `limit` images, evenly spaced, because folders are sorted by class."""
     import numpy as np
 
-    from neuralbayes.data.sources import SubsetSource
-
     if limit is not None and limit < 1:
         raise ValueError(f"--limit must be at least 1, got {limit}")
     if limit is None or limit >= len(images):
         return images
-    rows = np.linspace(0, len(images) - 1, limit).astype(np.int64)
-    labels = None if images.labels is None else images.labels[rows]
-    return replace(images, source=SubsetSource(images.source, rows), labels=labels)
+    return images.take(np.linspace(0, len(images) - 1, limit).astype(np.int64))
 
 
 def hidden_state(layer: str) -> str:
