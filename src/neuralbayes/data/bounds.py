@@ -129,7 +129,9 @@ def parquet_batches(path: Path, budget: Budget) -> tuple[Any, list[Any]]:
     longest = 1
     with ParquetFile(path, read_dictionary=texts) as file:
         for group in groups if texts else ():  # the first row of a group comes with all words of its dictionary
-            for cells in next(file.iter_batches(1, [group], texts)).columns if file.metadata.row_group(group).num_rows else ():
+            for cells in (
+                next(file.iter_batches(1, [group], texts)).columns if file.metadata.row_group(group).num_rows else ()
+            ):
                 words = cells.dictionary if types.is_dictionary(cells.type) else cells
                 longest = max(longest, pc.max(pc.binary_length(words)).as_py() or 0)
     with ParquetFile(path) as file:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from neuralbayes.data.column_cells import as_dates, as_missing, as_numbers, as_words, date_format
-from neuralbayes.data.column_kinds import LEVELS, Column
+from neuralbayes.data.columns import LEVELS, Column, as_dates, as_missing, as_numbers, as_words, date_format
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -140,9 +140,7 @@ def read_table(
         from neuralbayes.data.text_tables import read_text
 
         content = _unpacked(path, budget)
-        return _checked(
-            path, read_text(content, str(path), SEPARATORS[suffix], budget, as_text=as_text, **known)
-        )
+        return _checked(path, read_text(content, str(path), SEPARATORS[suffix], budget, as_text=as_text, **known))
     if suffix in JSON:
         return _checked(path, _read_json(path, budget))
     if suffix == ".xlsx":
@@ -259,7 +257,9 @@ def _named_damage(path: Path, kind: str) -> Iterator[None]:
     try:
         yield
     except MemoryError as error:
-        raise MemoryError(f"{path} does not fit into memory: {error}" if str(path) not in str(error) else str(error)) from error
+        raise MemoryError(
+            f"{path} does not fit into memory: {error}" if str(path) not in str(error) else str(error)
+        ) from error
     except (*READING, zipfile.BadZipFile, zlib.error, lzma.LZMAError) as error:
         if str(path) in str(error) or (isinstance(error, OSError) and error.errno is not None):
             raise
@@ -307,7 +307,9 @@ def _read_array(path: Path, suffix: str, key: str | None, max_bytes: int | None)
             Budget(str(path), path.stat().st_size, max_bytes).take(declared_in_zip(path))
             with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
                 if key is None and len(archive.files) != 1:
-                    raise ValueError(f"{path} holds {len(archive.files)} arrays; choose one with `key`: {archive.files}")
+                    raise ValueError(
+                        f"{path} holds {len(archive.files)} arrays; choose one with `key`: {archive.files}"
+                    )
                 if key is not None and key not in archive.files:
                     raise ValueError(f"{path} has no array {key!r}; `key` must be one of {archive.files}")
                 array = archive[key or archive.files[0]]
@@ -469,11 +471,15 @@ def _read_workbook(path: Path, sheet: str | None, as_text: Collection[str], budg
     budget.check(CELL_BYTES * len(rows) * max(map(len, rows)))  # one cell may be far away
     columns = [column for column in zip_longest(*rows) if any(value is not None for value in column)]
     first = [column[0] for column in columns]
-    header = not all(isinstance(name, int | float) or (isinstance(name, str) and is_number_text(name)) for name in first)
+    header = not all(
+        isinstance(name, int | float) or (isinstance(name, str) and is_number_text(name)) for name in first
+    )
     names = [f"Unnamed: {j}" if name is None else str(name).strip() for j, name in enumerate(first)]
     names = names if header else [f"x{j}" for j in range(len(columns))]
     check_names(str(path), names)
-    cells = {name: _sheet_column(column[header:], text=name in as_text) for name, column in zip(names, columns, strict=True)}
+    cells = {
+        name: _sheet_column(column[header:], text=name in as_text) for name, column in zip(names, columns, strict=True)
+    }
     return pandas.DataFrame(cells)
 
 
@@ -500,8 +506,12 @@ def _without_formulas(frame: pd.DataFrame) -> pd.DataFrame:
     def safe(cell: Any) -> Any:
         return f"'{cell}" if isinstance(cell, str) and FORMULA.match(cell) else cell
 
-    columns = {i: cells if cells.dtype.kind in "iufbmMc" else cells.astype(object).map(safe) for i, (_, cells) in enumerate(frame.items())}
+    columns = {
+        i: cells if cells.dtype.kind in "iufbmMc" else cells.astype(object).map(safe)
+        for i, (_, cells) in enumerate(frame.items())
+    }
     import pandas
+
     return pandas.DataFrame(columns).set_axis([safe(str(name)) for name in frame], axis=1)
 
 

@@ -198,7 +198,9 @@ def check_names(name: str, names: list[str]) -> None:
     """Raise if two columns have the same name."""
     repeated = [column for column, count in Counter(names).items() if count > 1]
     if repeated:
-        raise ValueError(f"{name} has more than one column {repeated[0]!r}; column names must differ, rename one of them")
+        raise ValueError(
+            f"{name} has more than one column {repeated[0]!r}; column names must differ, rename one of them"
+        )
 
 
 def _rows(lines: list[bytes], mark: str, *, whole: bool) -> list[tuple[int, int, list[str]]]:

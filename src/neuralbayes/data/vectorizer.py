@@ -13,11 +13,9 @@ from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from neuralbayes.data.column_cells import as_missing, as_numbers
-from neuralbayes.data.column_kinds import Column, in_words, recognize
+from neuralbayes.data.columns import Column, as_frame, as_missing, as_numbers, in_words, recognize
 from neuralbayes.data.encoders import BOOLEAN_WIDTH, Encoder, fit_encoder, restored_encoder
 from neuralbayes.data.fill import GaussianFill
-from neuralbayes.data.frames import as_frame
 
 BLOCK_ROWS = 65_536
 """Rows converted at a time."""
