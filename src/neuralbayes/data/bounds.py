@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import io
 import zipfile
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager
+from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
@@ -24,16 +25,14 @@ MAX_COLUMNS = 100_000
 """Maximum number of columns. pandas takes seconds for so many, and a kilobyte for each."""
 
 BLOCK_BYTES = 2**24
+"""Bytes read at a time."""
 
 CELL_BYTES = 12
 """Memory of a cell of a text or JSON table beside its characters."""
 
-FRAMES = (0xFD2FB528, 0x184D2204)
-"""The first bytes of data compressed with zstd and LZ4."""
-
 
 class Budget:
-    """The memory that one table may take.
+    """The memory that a table may take.
 
     Parameters
     ----------
@@ -47,11 +46,9 @@ class Budget:
     """
 
     def __init__(self, name: str, size: int, limit: int | None = None) -> None:
-        free = free_memory()
-        most = max(SMALL, RATIO * size)
-        self.name = name
+        free, most = free_memory(), max(SMALL, RATIO * size)
+        self.name, self.taken = name, 0
         self.limit = limit if limit is not None else most if free is None else min(most, free // 2)
-        self.taken = 0
         self.check(size)
 
     def check(self, n_bytes: int) -> None:
@@ -68,17 +65,33 @@ class Budget:
         self.taken += n_bytes
 
     def check_columns(self, n_columns: int) -> None:
+        """Raise a ValueError if there are too many columns."""
         if n_columns > MAX_COLUMNS:
             raise ValueError(f"{self.name} must have at most {MAX_COLUMNS} columns, got {n_columns}")
 
+    def check_schema(self, schema: Any) -> None:
+        """Raise a ValueError if an Arrow schema has too many or nested columns, or two of one name."""
+        from pyarrow import types
 
-def read_within(opened: AbstractContextManager[BinaryIO], budget: Budget) -> bytes:
+        self.check_columns(len(schema))
+        name, count = Counter(schema.names).most_common(1)[0] if len(schema) else ("", 0)
+        if count > 1:
+            raise ValueError(f"{self.name} has more than one column {name!r}; column names must differ")
+        for field in schema:
+            kind = getattr(field.type, "storage_type", field.type)
+            if types.is_nested(kind.value_type if types.is_dictionary(kind) else kind):
+                raise ValueError(
+                    f"column {field.name!r} of {self.name} must hold single values, got {field.type}; leave it out, or "
+                    "make a column of each of its parts"
+                )
+
+
+def read_within(stream: Any, budget: Budget) -> bytes:
     """All bytes of a stream, which may decompress while it is read."""
     content = io.BytesIO()
-    with opened as stream:
-        while block := stream.read(BLOCK_BYTES):
-            budget.take(len(block))
-            content.write(block)
+    while block := stream.read(BLOCK_BYTES):
+        budget.take(len(block))
+        content.write(block)
     return content.getvalue()
 
 
@@ -89,11 +102,11 @@ def declared_in_zip(path: Path) -> int:
 
 
 def declared_in_arrow(content: Any) -> int:
-    """Unpacked size of the compressed buffers of an Arrow file, each of which follows its unpacked length."""
+    """Unpacked size of the compressed buffers of an Arrow file: the eight bytes before each frame of zstd or LZ4."""
     words = np.frombuffer(content, "<u4", len(content) // 4)
-    starts = 2 * np.flatnonzero(np.isin(words[2::2], FRAMES))  # buffers are aligned to eight bytes
+    starts = 2 * np.flatnonzero(np.isin(words[2::2], [0xFD2FB528, 0x184D2204]))  # buffers are aligned to eight bytes
     lengths = words[starts].astype(np.int64) + (words[starts + 1].astype(np.int64) << 32)
-    return int(lengths[(lengths >= 0) & (lengths < 2**48)].sum())  # others belong to words that look like a frame
+    return int(lengths[(lengths >= 0) & (lengths < 2**48)].sum())  # others belong to data that look like a frame
 
 
 def batches_within(batches: Iterable[Any], budget: Budget) -> Iterator[Any]:
@@ -109,7 +122,8 @@ def unpacked_bytes(cells: Any) -> int:
     from pyarrow import types
 
     if types.is_dictionary(cells.type) and not types.is_primitive(cells.type.value_type):
-        return (pc.sum(pc.binary_length(cells.dictionary).take(cells.indices)).as_py() or 0) + cells.indices.nbytes
+        shared = pc.sum(pc.binary_length(cells.dictionary).take(cells.indices)).as_py()
+        return int(shared or 0) + int(cells.indices.nbytes)
     if types.is_string_view(cells.type) or types.is_binary_view(cells.type):
         views = np.frombuffer(cells.buffers()[1] or b"", np.int32).reshape(-1, 4)  # that begin with a length
         return int(views[cells.offset : cells.offset + len(cells), 0].sum(dtype=np.int64)) + 16 * len(cells)
@@ -123,17 +137,16 @@ def parquet_batches(path: Path, budget: Budget) -> tuple[Any, list[Any]]:
     from pyarrow.parquet import ParquetFile
 
     with ParquetFile(path) as file:
-        schema, groups = file.schema_arrow, range(file.metadata.num_row_groups)
-        budget.check(sum(file.metadata.row_group(group).total_byte_size for group in groups))
+        schema, metadata = file.schema_arrow, file.metadata
+        budget.check_schema(schema)
+        budget.check(sum(metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups)))
     texts = [field.name for field in schema if types.is_string(field.type) or types.is_binary(field.type)]
     longest = 1
     with ParquetFile(path, read_dictionary=texts) as file:
-        for group in groups if texts else ():  # the first row of a group comes with all words of its dictionary
-            for cells in (
-                next(file.iter_batches(1, [group], texts)).columns if file.metadata.row_group(group).num_rows else ()
-            ):
-                words = cells.dictionary if types.is_dictionary(cells.type) else cells
-                longest = max(longest, pc.max(pc.binary_length(words)).as_py() or 0)
+        for group in range(metadata.num_row_groups if texts else 0):
+            for batch in islice(file.iter_batches(1, [group], texts), 1):  # one row comes with the whole dictionary
+                words = [getattr(cells, "dictionary", cells) for cells in batch.columns]
+                longest = max(longest, *(pc.max(pc.binary_length(some)).as_py() or 0 for some in words))
     with ParquetFile(path) as file:
         rows = min(max(1, BLOCK_BYTES // longest), 2**16)
         return schema, list(batches_within(file.iter_batches(rows), budget))

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Decimal = Literal[".", ","]
+Row = tuple[int, int, list[str]]
+"""The index of its first line, that of the line after it, and its cells; none in a blank row."""
 
 MARKS = (",", ";", "\t", "|")
 MARK_NAMES = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " ", "bar": "|", "pipe": "|"}
@@ -35,10 +37,9 @@ MARK_NAMES = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space":
 SAMPLE_BYTES, SAMPLE_ROWS = 2**18, 1000
 """The part of a file from which its separator and header are found."""
 
-MAX_LINE_BYTES = 2**30
-
 NUMBER = re.compile(r"[+-]?(?:\d+|\d{1,3}(?:[.,'\u2019 \u00a0\u202f]\d{3})+)?(?:[.,]\d*)?(?:[eE][+-]?\d+)?")
 FRACTION = re.compile(r"[+-]?\d*[.,]\d+(?:[eE][+-]?\d+)?")
+CODE = "^0[0-9xX][0-9a-fA-F]*$"
 
 SIGNS = ("-", "--", "?", ".", "–", "—")  # noqa: RUF001
 """Text of missing cells, unless the column has other signs, such as + and -."""
@@ -58,11 +59,24 @@ EXACT = 2**53
 
 BOMS = {
     codecs.BOM_UTF8: "utf-8",
-    codecs.BOM_UTF32_LE: "utf-32-le",
-    codecs.BOM_UTF32_BE: "utf-32-be",
-    codecs.BOM_UTF16_LE: "utf-16-le",
-    codecs.BOM_UTF16_BE: "utf-16-be",
+    codecs.BOM_UTF32_LE: "utf-32",  # begins like that of UTF-16
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
 }
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The separator, the names of the columns, and the offset and line of the first row of data in a text.
+
+    A blank as a separator stands for any number of blanks. Columns without names in the file are x0, x1, ...
+    """
+
+    separator: str
+    names: list[str]
+    start: int
+    line: int
 
 
 def read_text(
@@ -76,34 +90,21 @@ def read_text(
     encoding: str | None = None,
     as_text: Collection[str] = (),
 ) -> pd.DataFrame:
-    """Read a text table.
-
-    Parameters
-    ----------
-    content : bytes
-    name : str
-        The file, for messages.
-    expected : str
-        Separator that the suffix suggests.
-    budget : Budget
-    sep, decimal, encoding, as_text
-        As in :func:`neuralbayes.data.tables.read_table`.
-    """
+    """Read a text table that is called `name` in messages and probably has the separator `expected`."""
     import pandas
 
     text = as_utf8(content, name, encoding)
     del content
-    layout = find_layout(text, name, expected, None if sep is None else named_mark(sep))
+    layout = find_layout(text, name, expected, sep)
     budget.check_columns(len(layout.names))
-    ends = layout.separator.encode(), b"\n", b"\r"
-    budget.take(CELL_BYTES * sum(map(text.count, ends)))
+    budget.take(CELL_BYTES * sum(map(text.count, (layout.separator.encode(), b"\n", b"\r"))))
     cells = _cells(text, name, layout)
     del text
     columns = dict(zip(cells.column_names, cells.columns, strict=True))
     del cells
     common = decimal or find_decimal([column.slice(0, 10_000) for column in columns.values()], layout.separator)
     marks: tuple[Decimal, ...] = (decimal,) if decimal else (common, "," if common == "." else ".")
-    series = {column: typed(columns.pop(column), marks, text=column in as_text) for column in list(columns)}
+    series = {column: typed(columns.pop(column), marks, text=column in as_text) for column in layout.names}
     return pandas.DataFrame(series, copy=False)
 
 
@@ -124,49 +125,31 @@ def as_utf8(content: bytes, name: str, encoding: str | None = None) -> bytes:
     else:
         head = content[:2000]
         odd, even = head[1::2].count(0), head[::2].count(0)
-        found = [utf for mark, utf in BOMS.items() if content.startswith(mark)][:1]
-        if not found and max(odd, even) > 0.2 * len(head) and min(odd, even) == 0:  # UTF-16 without a mark
+        found = [codec for mark, codec in BOMS.items() if content.startswith(mark)][:1] or [
+            "utf-8",
+            "cp1252",
+            "latin-1",
+        ]
+        if len(found) > 1 and max(odd, even) > 0.2 * len(head) and min(odd, even) == 0:  # without a mark
             found = ["utf-16-le" if odd else "utf-16-be"]
-        found = found or ["utf-8", "cp1252", "latin-1"]
     for codec in found:
         with suppress(UnicodeDecodeError):
             if codec != "utf-8":
                 return content.decode(codec).removeprefix("\ufeff").encode()
-            for _ in codecs.iterdecode(_blocks(content), codec):  # only checked, a part at a time
+            parts = (content[start : start + BLOCK_BYTES] for start in range(0, len(content), BLOCK_BYTES))
+            for _ in codecs.iterdecode(parts, codec):  # only checked
                 pass
             return content.removeprefix(codecs.BOM_UTF8)
     raise ValueError(f"{name} is not {found[0]} text; give its encoding with `encoding`")
 
 
-def named_mark(sep: str) -> str:
-    r"""The separator that `sep` names.
-
-    Examples
-    --------
-    >>> named_mark("tab"), named_mark(";")
-    ('\t', ';')
-    """
-    mark = MARK_NAMES.get(sep.lower(), sep)
-    if len(mark) != 1 or not mark.isascii() or mark in '"\r\n' or mark.isalnum():
-        raise ValueError(f"`sep` must be a single mark such as ; or | or one of {', '.join(MARK_NAMES)}, got {sep!r}")
-    return mark
-
-
-@dataclass(frozen=True)
-class Layout:
-    """The separator, the names of the columns, and the offset and line of the first row of data in the text.
-
-    A blank as a separator stands for any number of blanks. Columns without names in the file are x0, x1, ...
-    """
-
-    separator: str
-    names: list[str]
-    start: int
-    line: int
-
-
 def find_layout(text: bytes, name: str, expected: str, sep: str | None = None) -> Layout:
     """Find the layout from the beginning of a text; parameters as in :func:`read_text`."""
+    if sep is not None:
+        mark = MARK_NAMES.get(sep.lower(), sep)
+        if len(mark) != 1 or not mark.isascii() or mark in '"\r\n' or mark.isalnum():
+            raise ValueError(f"`sep` must be a single mark such as ; or one of {', '.join(MARK_NAMES)}, got {sep!r}")
+        sep = mark
     begin, end = 0, SAMPLE_BYTES
     hint = re.match(rb'"?sep=(.)"?\r?\n', text)  # for Excel
     if hint is not None:
@@ -174,41 +157,32 @@ def find_layout(text: bytes, name: str, expected: str, sep: str | None = None) -
     while end < len(text) and len(text[begin:end].splitlines()) < 3:
         end *= 2
     sample = text[begin:end]
-    control = sum(sample.count(byte) for byte in [*range(1, 9), *range(14, 32)])
-    if b"\0" in sample or control > 0.01 * len(sample):
+    if b"\0" in sample or sum(map(sample.count, [*range(1, 9), *range(14, 32)])) > 0.01 * len(sample):
         raise ValueError(f"{name} is not a text file: it holds control characters; its suffix may be wrong")
     lines = sample.splitlines(keepends=True)
-    whole = end >= len(text)
-    rows = {mark: _rows(lines, mark, whole=whole) for mark in ([sep] if sep else [*MARKS, " "])}
-    separator = sep or _separator({mark: _without_remarks(found) for mark, found in rows.items()}, expected)
-    found = rows[separator]
-    if not any(cells for _, _, cells in found):
+    found = {mark: _rows(lines, mark, whole=end >= len(text)) for mark in ([sep] if sep else [*MARKS, " "])}
+    separator = sep or _separator({mark: _without_remarks(rows) for mark, rows in found.items()}, expected)
+    rows = found[separator]
+    if not any(cells for _, _, cells in rows):
         raise ValueError(f"{name} is empty: it has no columns")
-    skipped = _preamble(found, _width(_without_remarks(found))[0], separator, sep)
-    first_line, line_after, first = found[skipped]
+    line, following, first = rows[_preamble(rows, separator, known=sep is not None)]
     names = [f"x{i}" for i in range(len(first))]
     if not _is_data(first):
-        names = [cell.strip() or f"Unnamed: {i}" for i, cell in enumerate(first)]
-        first_line = line_after
+        line, names = following, [cell.strip() or f"Unnamed: {i}" for i, cell in enumerate(first)]
     check_names(name, names)
-    return Layout(separator, names, begin + sum(map(len, lines[:first_line])), first_line + 1 + (hint is not None))
+    return Layout(separator, names, begin + sum(map(len, lines[:line])), line + 1 + (begin > 0))
 
 
 def check_names(name: str, names: list[str]) -> None:
     """Raise if two columns have the same name."""
-    repeated = [column for column, count in Counter(names).items() if count > 1]
-    if repeated:
-        raise ValueError(
-            f"{name} has more than one column {repeated[0]!r}; column names must differ, rename one of them"
-        )
+    repeated = next((column for column, count in Counter(names).items() if count > 1), None)
+    if repeated is not None:
+        raise ValueError(f"{name} has more than one column {repeated!r}; column names must differ, rename one of them")
 
 
-def _rows(lines: list[bytes], mark: str, *, whole: bool) -> list[tuple[int, int, list[str]]]:
-    """The first rows: index of the first line and of the line after the last, and the cells; none in a blank row.
-
-    The last row is left out if it may be incomplete.
-    """
-    found: list[tuple[int, int, list[str]]] = []
+def _rows(lines: list[bytes], mark: str, *, whole: bool) -> list[Row]:
+    """The first rows, without the last one if it may be incomplete."""
+    found: list[Row] = []
     reader = _reader((line.decode("utf-8", errors="replace") for line in lines), mark)
     with suppress(csv.Error):  # a cell exceeds the limit of the csv module
         for cells in islice(reader, SAMPLE_ROWS):
@@ -219,13 +193,12 @@ def _rows(lines: list[bytes], mark: str, *, whole: bool) -> list[tuple[int, int,
 
 
 def _reader(lines: Iterable[str], mark: str, *, strict: bool = False) -> Any:
-    """Rows of cells; several blanks count as one if a blank is the separator."""
     blanks = mark == " "
     lines = (f"{line.strip()}\n" for line in lines) if blanks else lines
     return csv.reader(lines, delimiter=mark, skipinitialspace=blanks, strict=strict)
 
 
-def _without_remarks(rows: list[tuple[int, int, list[str]]]) -> list[list[str]]:
+def _without_remarks(rows: list[Row]) -> list[list[str]]:
     """The cells of rows that do not start with #, if there are any."""
     every = [cells for _, _, cells in rows]
     return [cells for cells in every if not (cells and cells[0].startswith("#"))] or every
@@ -250,23 +223,24 @@ def _separator(rows: dict[str, list[list[str]]], expected: str) -> str:
         columns = zip(*(row for row in rows[" "] if len(row) == width), strict=True)
         numeric = any(len(cells) > 1 and all(map(is_number_text, cells[1:])) for cells in columns)
         return " " if width > 1 and share > 0.7 and numeric else expected
-    for other in best if "," in best else []:
+    for other in best[1:] if best[0] == "," else []:
         cells = [cell.strip() for row in rows[other] for cell in row if "," in cell]
-        if other != "," and cells and all(map(NUMBER.fullmatch, cells)):
+        if cells and all(map(NUMBER.fullmatch, cells)):
             return other
     return expected if expected in best else best[0]
 
 
-def _preamble(rows: list[tuple[int, int, list[str]]], width: int, separator: str, sep: str | None) -> int:
+def _preamble(rows: list[Row], separator: str, *, known: bool) -> int:
     """Number of rows before the header: remarks, titles, blank lines.
 
-    A line that another separator would divide may be the header of a file with a wrong `sep`.
+    With a known separator, a line that another one would divide may be the header of a file with a wrong `sep`.
     """
+    width = _width(_without_remarks(rows))[0]
     n = next(i for i, (_, _, cells) in enumerate(rows) if cells)
     remarks = titles = n
     for _, _, cells in rows[n:-1]:
         is_remark = not cells or (cells[0].startswith("#") and len(cells) != width)
-        divided = sep is not None and any(mark in cell for cell in cells for mark in MARKS if mark != separator)
+        divided = known and any(mark in cell for cell in cells for mark in MARKS if mark != separator)
         if not is_remark and (width == 1 or len(cells) != 1 or divided):
             break
         titles += 1
@@ -286,39 +260,33 @@ def _is_data(first: list[str]) -> bool:
 def is_number_text(cell: str) -> bool:
     """Whether a cell is a number in a human format."""
     text = cell.strip()
-    if any(map(str.isdigit, text)) and NUMBER.fullmatch(text) is not None:
-        return True
-    try:
+    with suppress(ValueError):
         float(text)
-    except ValueError:
-        return False
-    return True
+        return True
+    return any(map(str.isdigit, text)) and NUMBER.fullmatch(text) is not None
 
 
 def _cells(text: bytes, name: str, layout: Layout) -> Any:
     """All cells as text, a pyarrow Table."""
-    names, quoted = layout.names, b'"' in text
+    names, separator = layout.names, layout.separator
     data = pa.py_buffer(text).slice(layout.start)
-    if layout.separator == " ":
+    if text.count(b'"') % 2:
+        _check_rows(data, name, layout)
+    if separator == " ":  # a single one between two cells
         single = io.StringIO()
         csv.writer(single, delimiter=" ", lineterminator="\n").writerows(filter(None, _reader(_lines(data), " ")))
         data = pa.py_buffer(single.getvalue().encode())
-    if text.count(b'"') % 2:
-        _check_quotes(data, name, layout)
+    convert = ConvertOptions(column_types=dict.fromkeys(names, pa.string()))
     block = 2**20
     while True:
         try:
-            return read_csv(
-                pa.BufferReader(data),
-                ReadOptions(column_names=names, block_size=block),
-                ParseOptions(delimiter=layout.separator, newlines_in_values=quoted),
-                ConvertOptions(column_types=dict.fromkeys(names, pa.string())),
-            )
+            parse = ParseOptions(delimiter=separator, newlines_in_values=b'"' in text)
+            return read_csv(pa.BufferReader(data), ReadOptions(column_names=names, block_size=block), parse, convert)
         except pa.ArrowInvalid as error:
             if "Empty CSV file" in str(error):
                 return pa.table({column: pa.array([], pa.string()) for column in names})
-            if "straddling" not in str(error) or block >= MAX_LINE_BYTES:
-                _check_widths(data, name, layout)
+            if "straddling" not in str(error) or block >= 2**30:
+                _check_rows(pa.py_buffer(text).slice(layout.start), name, layout)
                 raise ValueError(f"{name} cannot be read as a table ({error})") from error
             block *= 8  # a row must fit into a block
 
@@ -327,21 +295,10 @@ def _lines(data: Any) -> Iterable[str]:
     return io.TextIOWrapper(pa.BufferReader(data), "utf-8", errors="replace", newline="")
 
 
-def _check_quotes(data: Any, name: str, layout: Layout) -> None:
-    """Raise if a quoted cell is not closed."""
-    reader, line = _reader(_lines(data), layout.separator, strict=True), layout.line
+def _check_rows(data: Any, name: str, layout: Layout) -> None:
+    """Raise an error that names the first row with a wrong number of cells or a quote that is not closed."""
+    reader, line, row = _reader(_lines(data), layout.separator, strict=True), layout.line, 0
     try:
-        for _ in reader:
-            line = layout.line + reader.line_num
-    except csv.Error as error:
-        if "unexpected end" in str(error):
-            raise ValueError(f"{name}: a quoted cell in line {line} never ends; close the quote") from error
-
-
-def _check_widths(data: Any, name: str, layout: Layout) -> None:
-    """Raise an error that names the first row with a wrong number of cells."""
-    reader, line, row = _reader(_lines(data), layout.separator), layout.line, 0
-    with suppress(csv.Error):
         for cells in reader:
             row += bool(cells)
             if len(cells) not in (0, len(layout.names)):
@@ -352,6 +309,9 @@ def _check_widths(data: Any, name: str, layout: Layout) -> None:
                     "into quotes, or choose another separator with `sep`"
                 )
             line = layout.line + reader.line_num
+    except csv.Error as error:
+        if "unexpected end" in str(error):
+            raise ValueError(f"{name}: a quoted cell in line {line} never ends; close the quote") from error
 
 
 def typed(cells: Any, marks: tuple[Decimal, ...] = (".", ","), *, text: bool = False) -> pd.Series[Any]:
@@ -372,52 +332,36 @@ def typed(cells: Any, marks: tuple[Decimal, ...] = (".", ","), *, text: bool = F
     >>> typed(pa.chunked_array([["02750", "10001"]])).tolist()
     ['02750', '10001']
     """
-    numbers = None if text else _plain(cells, marks[0])
-    if numbers is None:
-        trimmed, missing = _trimmed(cells)
-        known = _without(trimmed, missing)
-        if known.null_count == len(known):
-            return as_series(known.cast(pa.float64()))
-        if not text:
-            numbers = _plain(known, marks[0])
-            if numbers is None:
-                numbers = next((found for mark in marks if (found := _human(known, mark)) is not None), None)
-            if numbers is None and marks[0] == ",":
-                numbers = _plain(known, ".")
-            if numbers is None and _all(known, "^(?i:true|false)$"):
-                return as_series(pc.equal(pc.utf8_lower(known), "true"))
-        if numbers is None:
-            signs = pc.is_in(trimmed, pa.array(SIGNS))
-            if pc.any(signs).as_py() and _any(known, r"^[^\pL\pN]+$"):
-                missing = pc.and_not(missing, signs)
-            return as_series(_without(cells, missing))
-    return as_series(numbers)
+    if not text and (numbers := _plain(cells, marks[0])) is not None:
+        return as_series(numbers)
+    trimmed, missing = _trimmed(cells)
+    known = _without(trimmed, missing)
+    if known.null_count == len(known):
+        return as_series(known.cast(pa.float64()))
+    if not text:
+        for read, mark in [(_plain, marks[0]), *((_human, mark) for mark in marks), (_plain, ".")]:
+            if (numbers := read(known, mark)) is not None:
+                return as_series(numbers)
+        if _all(known, "^(?i:true|false)$"):
+            return as_series(pc.equal(pc.utf8_lower(known), "true"))
+    signs = pc.is_in(trimmed, pa.array(SIGNS))
+    if pc.any(signs).as_py() and _any(known, r"^[^\pL\pN]+$"):
+        missing = pc.and_not(missing, signs)
+    return as_series(_without(cells, missing))
 
 
 def find_decimal(columns: list[Any], separator: str) -> Decimal:
     """The decimal mark of a file: a comma if some column shows it and none shows a point."""
-    plain: list[Any] = []
-    others: list[Any] = []
-    for cells in columns:
-        if _cast(cells, "int64") is None:
-            (others if _cast(cells, "float64") is None else plain).append(cells)
-    comma, point, either = _marks_in(others)
-    if (comma or either) and not point:
-        point = _marks_in(plain)[1]
-    return "," if not point and (comma or (either and separator == ";")) else "."
-
-
-def _marks_in(columns: list[Any]) -> tuple[bool, bool, bool]:
-    """Whether columns of numbers have a decimal comma, a decimal point, or ambiguous commas."""
     comma = point = either = False
     for cells in columns:
         known = _without(*_trimmed(cells))
         if _cast(known, "int64") is None:
-            as_point, as_comma = _all(known, number_pattern(".")), _all(known, number_pattern(","))
+            as_point = _cast(known, "float64") is not None or _all(known, number_pattern("."))
+            as_comma = _all(known, number_pattern(","))
             point |= as_point and not as_comma
             comma |= as_comma and not as_point
             either |= as_point and as_comma and _any(known, ",")
-    return comma, point, either
+    return "," if not point and (comma or (either and separator == ";")) else "."
 
 
 @cache
@@ -444,17 +388,15 @@ def _plain(cells: Any, decimal: Decimal) -> Any:
         numbers = _cast(cells, "float64")
         if numbers is not None and _all(cells, r"^\d+$"):  # more digits than numbers can hold
             return None
-    return None if numbers is None or _any(cells, "^0[0-9xX][0-9a-fA-F]*$") else numbers
+    return None if numbers is None or _any(cells, CODE) else numbers
 
 
 def _human(known: Any, decimal: Decimal) -> Any:
     """Numbers in human formats with this decimal mark; None if a cell differs or units are mixed."""
-    if not _all(known, number_pattern(decimal)) or _any(known, "^0[0-9xX][0-9a-fA-F]*$"):
+    if not _all(known, number_pattern(decimal)) or _any(known, CODE):
         return None
-    percent = pc.ends_with(known, "%")
-    if pc.any(percent).as_py() and not pc.all(percent).as_py():
-        return None
-    if sum(_any(known, f"[{sign}]") for sign in CURRENCIES) > 1:
+    mixed_percent = _any(known, "%$") and not _all(known, "%$")
+    if mixed_percent or sum(_any(known, f"[{sign}]") for sign in CURRENCIES) > 1:
         return None
     group = "," if decimal == "." else "."
     bare = pc.replace_substring_regex(known, f"[{group}{''.join(THOUSANDS)}{CURRENCIES}%+]", "")
@@ -508,7 +450,3 @@ def as_series(array: Any) -> pd.Series[Any]:
         dtype = pandas.Int64Dtype() if max(-ends["min"], ends["max"]) > EXACT else None
     series: pd.Series[Any] = array.to_pandas() if dtype is None else pandas.Series(dtype.__from_arrow__(array))
     return series
-
-
-def _blocks(content: bytes) -> Iterable[bytes]:
-    return (content[start : start + BLOCK_BYTES] for start in range(0, len(content), BLOCK_BYTES))
