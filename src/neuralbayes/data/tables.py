@@ -247,6 +247,9 @@ def _stream(path: Path, kind: str, mode: Literal["rb", "wb"]) -> Any:
 
 def _unpacked(path: Path, budget: Budget) -> bytes:
     kind = path.suffix.lower()
+    if kind not in PACKED:
+        budget.take(path.stat().st_size)
+        return path.read_bytes()
     with _named_damage(path, kind), closing(_stream(path, kind, "rb")) as stream:
         return read_within(stream, budget)
 

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions, read_csv
 
-from neuralbayes.data.bounds import BLOCK_BYTES, CELL_BYTES, Budget
+from neuralbayes.data.bounds import CELL_BYTES, Budget
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,7 +39,6 @@ SAMPLE_BYTES, SAMPLE_ROWS = 2**18, 1000
 
 NUMBER = re.compile(r"[+-]?(?:\d+|\d{1,3}(?:[.,'\u2019 \u00a0\u202f]\d{3})+)?(?:[.,]\d*)?(?:[eE][+-]?\d+)?")
 FRACTION = re.compile(r"[+-]?\d*[.,]\d+(?:[eE][+-]?\d+)?")
-CODE = "^0[0-9xX][0-9a-fA-F]*$"
 
 SIGNS = ("-", "--", "?", ".", "–", "—")  # noqa: RUF001
 """Text of missing cells, unless the column has other signs, such as + and -."""
@@ -97,7 +96,7 @@ def read_text(
     del content
     layout = find_layout(text, name, expected, sep)
     budget.check_columns(len(layout.names))
-    budget.take(CELL_BYTES * sum(map(text.count, (layout.separator.encode(), b"\n", b"\r"))))
+    budget.take(CELL_BYTES * len(layout.names) * max(text.count(b"\n"), text.count(b"\r")))
     cells = _cells(text, name, layout)
     del text
     columns = dict(zip(cells.column_names, cells.columns, strict=True))
@@ -133,12 +132,11 @@ def as_utf8(content: bytes, name: str, encoding: str | None = None) -> bytes:
         if len(found) > 1 and max(odd, even) > 0.2 * len(head) and min(odd, even) == 0:  # without a mark
             found = ["utf-16-le" if odd else "utf-16-be"]
     for codec in found:
-        with suppress(UnicodeDecodeError):
+        with suppress(UnicodeDecodeError, pa.ArrowInvalid):
             if codec != "utf-8":
                 return content.decode(codec).removeprefix("\ufeff").encode()
-            parts = (content[start : start + BLOCK_BYTES] for start in range(0, len(content), BLOCK_BYTES))
-            for _ in codecs.iterdecode(parts, codec):  # only checked
-                pass
+            ends = pa.array([0, len(content)]).buffers()[1]
+            pa.Array.from_buffers(pa.large_string(), 1, [None, ends, pa.py_buffer(content)]).validate(full=True)
             return content.removeprefix(codecs.BOM_UTF8)
     raise ValueError(f"{name} is not {found[0]} text; give its encoding with `encoding`")
 
@@ -270,7 +268,8 @@ def _cells(text: bytes, name: str, layout: Layout) -> Any:
     """All cells as text, a pyarrow Table."""
     names, separator = layout.names, layout.separator
     data = pa.py_buffer(text).slice(layout.start)
-    if text.count(b'"') % 2:
+    n_quotes = text.count(b'"')
+    if n_quotes % 2:
         _check_rows(data, name, layout)
     if separator == " ":  # a single one between two cells
         single = io.StringIO()
@@ -280,7 +279,7 @@ def _cells(text: bytes, name: str, layout: Layout) -> Any:
     block = 2**20
     while True:
         try:
-            parse = ParseOptions(delimiter=separator, newlines_in_values=b'"' in text)
+            parse = ParseOptions(delimiter=separator, newlines_in_values=n_quotes > 0)
             return read_csv(pa.BufferReader(data), ReadOptions(column_names=names, block_size=block), parse, convert)
         except pa.ArrowInvalid as error:
             if "Empty CSV file" in str(error):
@@ -388,12 +387,17 @@ def _plain(cells: Any, decimal: Decimal) -> Any:
         numbers = _cast(cells, "float64")
         if numbers is not None and _all(cells, r"^\d+$"):  # more digits than numbers can hold
             return None
-    return None if numbers is None or _any(cells, CODE) else numbers
+    return None if numbers is None or _has_codes(cells) else numbers
+
+
+def _has_codes(cells: Any) -> bool:
+    """Whether a cell of digits begins with a zero, or with 0x."""
+    return _any(cells.filter(pc.starts_with(cells, "0")), "^0[0-9xX][0-9a-fA-F]*$")
 
 
 def _human(known: Any, decimal: Decimal) -> Any:
     """Numbers in human formats with this decimal mark; None if a cell differs or units are mixed."""
-    if not _all(known, number_pattern(decimal)) or _any(known, CODE):
+    if not _all(known, number_pattern(decimal)) or _has_codes(known):
         return None
     mixed_percent = _any(known, "%$") and not _all(known, "%$")
     if mixed_percent or sum(_any(known, f"[{sign}]") for sign in CURRENCIES) > 1:
