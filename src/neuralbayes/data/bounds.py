@@ -132,21 +132,32 @@ def unpacked_bytes(cells: Any) -> int:
 
 def parquet_batches(path: Path, budget: Budget) -> tuple[Any, list[Any]]:
     """The schema and the record batches of a Parquet file."""
-    import pyarrow.compute as pc
-    from pyarrow import types
     from pyarrow.parquet import ParquetFile
 
     with ParquetFile(path) as file:
         schema, metadata = file.schema_arrow, file.metadata
         budget.check_schema(schema)
         budget.check(sum(metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups)))
+        rows = min(max(1, BLOCK_BYTES // _longest_text(path, schema, metadata.num_row_groups)), 2**16)
+        return schema, list(batches_within(file.iter_batches(rows), budget))
+
+
+def _longest_text(path: Path, schema: Any, n_groups: int) -> int:
+    """Length of the longest text that many rows of a Parquet file may share, at least 1."""
+    import pyarrow.compute as pc
+    from pyarrow import types
+    from pyarrow.parquet import ParquetFile
+
     texts = [field.name for field in schema if types.is_string(field.type) or types.is_binary(field.type)]
     longest = 1
-    with ParquetFile(path, read_dictionary=texts) as file:
-        for group in range(metadata.num_row_groups if texts else 0):
-            for batch in islice(file.iter_batches(1, [group], texts), 1):  # one row comes with the whole dictionary
-                words = [getattr(cells, "dictionary", cells) for cells in batch.columns]
-                longest = max(longest, *(pc.max(pc.binary_length(some)).as_py() or 0 for some in words))
-    with ParquetFile(path) as file:
-        rows = min(max(1, BLOCK_BYTES // longest), 2**16)
-        return schema, list(batches_within(file.iter_batches(rows), budget))
+    try:
+        with ParquetFile(path, read_dictionary=texts) as file:
+            for group in range(n_groups if texts else 0):
+                for batch in islice(file.iter_batches(1, [group], texts), 1):  # which has the whole dictionary
+                    words = (getattr(cells, "dictionary", cells) for cells in batch.columns)
+                    longest = max(longest, *(pc.max(pc.binary_length(some)).as_py() or 0 for some in words))
+    except OSError as error:
+        if "Not yet implemented" not in str(error):
+            raise
+        return max(longest, BLOCK_BYTES // 64)  # texts in an encoding in which they may share their beginnings
+    return longest

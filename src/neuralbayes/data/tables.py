@@ -339,7 +339,7 @@ def _read_json(path: Path, budget: Budget) -> pd.DataFrame:
 
 
 def _json_blocks(path: Path, content: bytes) -> Iterator[list[dict[str, Any]]]:
-    """The objects, a few megabytes of text at a time."""
+    """The objects, some of the text at a time."""
     rows: list[dict[str, Any]] = []
     n_bytes = 0
     for number, line in enumerate(io.BytesIO(content), 1):
@@ -351,7 +351,7 @@ def _json_blocks(path: Path, content: bytes) -> Iterator[list[dict[str, Any]]]:
             raise ValueError(f"{path}: line {number} must hold a JSON object, got {type(row).__name__}")
         rows += [row] if line.strip() else []
         n_bytes += len(line)
-        if n_bytes > BLOCK_BYTES // 4:
+        if n_bytes > BLOCK_BYTES:
             yield rows
             rows, n_bytes = [], 0
     yield rows
