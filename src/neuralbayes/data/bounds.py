@@ -10,7 +10,7 @@ import io
 import zipfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -144,18 +144,21 @@ def parquet_batches(path: Path, budget: Budget) -> tuple[Any, list[Any]]:
 
 def _longest_text(path: Path, schema: Any, n_groups: int) -> int:
     """Length of the longest text that many rows of a Parquet file may share, at least 1."""
+    import pyarrow as pa
     import pyarrow.compute as pc
-    from pyarrow import types
     from pyarrow.parquet import ParquetFile
 
-    texts = [field.name for field in schema if types.is_string(field.type) or types.is_binary(field.type)]
-    longest = 1
+    kinds = (pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary(), pa.binary_view())
+    texts = [field.name for field in schema if field.type in kinds]
+    longest = max([field.type.byte_width for field in schema if pa.types.is_fixed_size_binary(field.type)], default=1)
     try:
         with ParquetFile(path, read_dictionary=texts) as file:
-            for group in range(n_groups if texts else 0):
-                for batch in islice(file.iter_batches(1, [group], texts), 1):  # which has the whole dictionary
-                    words = (getattr(cells, "dictionary", cells) for cells in batch.columns)
-                    longest = max(longest, *(pc.max(pc.binary_length(some)).as_py() or 0 for some in words))
+            for group, name in product(range(n_groups), texts):
+                for batch in file.iter_batches(1024, [group], [name]):
+                    words = getattr(batch.column(0), "dictionary", batch.column(0)).cast(pa.large_binary())
+                    longest = max(longest, pc.max(pc.binary_length(words)).as_py() or 0)
+                    if len(words):  # the dictionary of the group is complete
+                        break
     except OSError as error:
         if "Not yet implemented" not in str(error):
             raise
