@@ -21,6 +21,8 @@ Kind = Literal["number", "boolean", "category", "date", "text", "id", "constant"
 USED: tuple[UsedKind, ...] = get_args(UsedKind)
 """Kinds of columns that are used."""
 
+PLURAL = {"number": "numbers", "boolean": "booleans", "category": "categories", "date": "dates", "id": "ids"}
+
 LEVELS = 20
 """Maximum number of distinct values of a category; the others are combined."""
 
@@ -94,27 +96,16 @@ class Column:
         """Whether the column is used."""
         return self.kind in USED
 
-    def checked(self) -> Column:
-        """Check a column that was read from a file; raises a ValueError if it is invalid."""
-        right = isinstance(self.name, str) and isinstance(self.reason, str) and type(self.missing) in (int, float)
-        if not right or self.kind not in get_args(Kind) or not 0.0 <= self.missing <= 1.0:
+    def __post_init__(self) -> None:
+        right = isinstance(self.name, str) and isinstance(self.reason, str) and self.kind in get_args(Kind)
+        if not right or type(self.missing) not in (int, float) or not 0.0 <= self.missing <= 1.0:
             raise ValueError(f"{self!r:.200} is not a column of a table")
-        return self
 
 
 def recognize(frame: pd.DataFrame, kinds: Mapping[str, str] | None = None) -> list[Column]:
     """The kind of each column, from its values and its name.
 
-    Parameters
-    ----------
-    frame : DataFrame
-    kinds : mapping of str to str, optional
-        Kinds of some columns by name, which override the recognition; "ignore" leaves a column out.
-
-    Returns
-    -------
-    list of Column
-        In the order of `frame`.
+    `kinds` overrides the kind of some columns by name; "ignore" leaves a column out.
 
     Examples
     --------
@@ -167,13 +158,8 @@ def in_words(columns: list[Column]) -> str:
     """
 
     def counted(part: list[Column]) -> str:
-        kinds = [column.kind for column in part]
-        plural = {
-            kind: kind if kind in ("constant", "empty", "text", "written", "ignored") else f"{kind}s" for kind in kinds
-        }
-        plural["category"] = "categories"
-        counts = [(kind, kinds.count(kind)) for kind in get_args(Kind) if kind in kinds]
-        return ", ".join(f"{n} {kind if n == 1 else plural[kind]}" for kind, n in counts)
+        counts = {kind: [column.kind for column in part].count(kind) for kind in get_args(Kind)}
+        return ", ".join(f"{n} {kind if n == 1 else PLURAL.get(kind, kind)}" for kind, n in counts.items() if n)
 
     used, left_out = ([column for column in columns if column.used is which] for which in (True, False))
     words = f"{len(columns)} {'column' if len(columns) == 1 else 'columns'}: {counted(used) or 'none usable'}"
@@ -264,15 +250,8 @@ def named_as_code(name: str) -> bool:
 def why_not_continuous(values: Array) -> str | None:
     """Why gaps between the values of a column carry no information, so that rows cannot be disjoint along it.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n_rows,)
-        Finite values, in row order.
-
-    Returns
-    -------
-    str or None
-        "constant", "two values", "few values", "mostly one value" or "counts the rows"; None if gaps may mean much.
+    `values` (n_rows,) are finite and in row order. The reason is "constant", "two values", "few values", "mostly one
+    value" or "counts the rows"; None if gaps may mean something.
 
     Examples
     --------
@@ -443,11 +422,7 @@ def is_frame(X: Any) -> bool:
 def as_frame(X: Any, names: Sequence[str] | None = None) -> pd.DataFrame:
     """Convert `X` to a pandas data frame.
 
-    Parameters
-    ----------
-    X : DataFrame of pandas or polars, or array-like of shape (n_samples, n_features)
-    names : sequence of str, optional
-        Names of the columns of an array; by default x0, x1, ...
+    Columns of an array-like of shape (n_samples, n_features) get `names`, by default x0, x1, ...
 
     Examples
     --------
