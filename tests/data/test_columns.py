@@ -5,14 +5,12 @@ import pandas as pd
 import pytest
 
 from neuralbayes.data.columns import (
-    Column,
     as_dates,
     as_frame,
     as_numbers,
     as_words,
     date_format,
     discrete_columns,
-    in_words,
     is_frame,
     is_whole,
     marked,
@@ -85,12 +83,6 @@ def test_a_kind_for_no_column_and_a_kind_that_is_none_are_named(kinds: dict[str,
 def test_two_columns_of_one_name_are_refused() -> None:
     with pytest.raises(ValueError, match="more than one 'a'"):
         recognize(pd.DataFrame([[1, 2]], columns=["a", "a"]))
-
-
-def test_columns_are_counted_in_one_line() -> None:
-    columns = [Column("a", "number", ""), Column("b", "category", ""), Column("c", "category", "")]
-    assert in_words(columns) == "3 columns: 1 number, 2 categories"
-    assert in_words([Column("a", "constant", "")]) == "1 column: none usable; 1 left out: 1 constant"
 
 
 def test_cells_mean_the_same_however_they_are_stored() -> None:

@@ -21,19 +21,12 @@ Kind = Literal["number", "boolean", "category", "date", "text", "id", "constant"
 USED: tuple[UsedKind, ...] = get_args(UsedKind)
 """Kinds of columns that are used."""
 
-PLURAL = {"number": "numbers", "boolean": "booleans", "category": "categories", "date": "dates", "id": "ids"}
-
 LEVELS = 20
 """Maximum number of distinct values of a category; the others are combined."""
 
-CODED = 0.95
-"""Fraction of text cells that must be numbers, or dates, for the column to count as such."""
-
-EMPTY = 0.7
-"""Fraction of missing cells above which a column is left out."""
-
-COUNTED = 0.98
-"""Fraction of rows with consecutive numbers above which a column counts as a row counter."""
+CODED, EMPTY, COUNTED = 0.95, 0.7, 0.98
+"""Least fraction of numbers in a column of numbers, of missing cells in a column that is left out, and of consecutive
+numbers in a counter of rows."""
 
 LONG_WORDS, LONG_CHARACTERS = 5.0, 40.0
 """Mean number of words, or characters, above which distinct cells are text and not ids."""
@@ -41,22 +34,7 @@ LONG_WORDS, LONG_CHARACTERS = 5.0, 40.0
 LOOKED_AT = 20_000
 """Number of evenly spaced rows to inspect."""
 
-CODES = (
-    "id",
-    "ids",
-    "uuid",
-    "code",
-    "codes",
-    "zip",
-    "zipcode",
-    "postcode",
-    "postal",
-    "plz",
-    "phone",
-    "ssn",
-    "isbn",
-    "ean",
-)
+CODES = re.compile("ids?|uuid|codes?|zip|zipcode|postcode|postal|plz|phone|ssn|isbn|ean", re.IGNORECASE)
 """Words in a column name that mark its integers as ids or codes."""
 
 MOST_VALUES, REPEATS = 20, 5
@@ -66,11 +44,8 @@ ATOM, ATOM_SHARE, ATOM_RATIO = "mostly one value", 0.1, 20.0
 """Reason for a column that is only partly discrete, such as amounts that are often 0; the minimum fraction of rows of
 such a value, and its minimum ratio to an ordinary value."""
 
-ISO = "ISO8601"
-"""Format of dates such as 2024-02-29, with or without a time, in pandas notation."""
-
-TRIED = 50
-"""Number of cells that must all match a date format before the column is parsed."""
+ISO, TRIED = "ISO8601", 50
+"""Format of dates such as 2024-02-29 in pandas notation, and number of cells that must match a format."""
 
 INDEX, PATH, LABEL, CLASS, FEATURE = "index", "path", "label", "class", "f"
 """Columns beside the features f_0, f_1, ... of images."""
@@ -146,24 +121,6 @@ def _check_kinds(frame: pd.DataFrame, kinds: Mapping[str, str] | None) -> dict[s
         if kind not in (*USED, "ignore"):
             raise ValueError(f"`kinds` of column {name!r} must be one of {', '.join(USED)}, ignore, got {kind!r}")
     return dict(kinds or {})
-
-
-def in_words(columns: list[Column]) -> str:
-    """Number of columns of each kind, on one line.
-
-    Examples
-    --------
-    >>> in_words([Column("a", "number", ""), Column("b", "number", ""), Column("c", "id", "")])
-    '3 columns: 2 numbers; 1 left out: 1 id'
-    """
-
-    def counted(part: list[Column]) -> str:
-        counts = {kind: [column.kind for column in part].count(kind) for kind in get_args(Kind)}
-        return ", ".join(f"{n} {kind if n == 1 else PLURAL.get(kind, kind)}" for kind, n in counts.items() if n)
-
-    used, left_out = ([column for column in columns if column.used is which] for which in (True, False))
-    words = f"{len(columns)} {'column' if len(columns) == 1 else 'columns'}: {counted(used) or 'none usable'}"
-    return words + (f"; {len(left_out)} left out: {counted(left_out)}" if left_out else "")
 
 
 def _kind(name: str, values: pd.Series[Any], missing: float) -> tuple[str, str]:
@@ -244,7 +201,7 @@ def named_as_code(name: str) -> bool:
     [True, True, True, False, False]
     """
     words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)
-    return any(word.lower() in CODES for word in words)
+    return any(map(CODES.fullmatch, words))
 
 
 def why_not_continuous(values: Array) -> str | None:
@@ -464,9 +421,7 @@ def _marks(attributes: Mapping[Any, Any]) -> dict[str, list[str]]:
     marks = attributes.get(MARK)
     lists = marks.items() if isinstance(marks, dict) else ()
     return {
-        str(command): [name for name in names if isinstance(name, str)]
-        for command, names in lists
-        if isinstance(names, list)
+        str(key): [name for name in names if isinstance(name, str)] for key, names in lists if isinstance(names, list)
     }
 
 

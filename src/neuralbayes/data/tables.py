@@ -437,7 +437,7 @@ def _without_formulas(frame: pd.DataFrame) -> pd.DataFrame:
     frame = frame.set_axis([safe(str(name)) for name in frame.columns], axis=1)
     for i, dtype in enumerate(frame.dtypes):
         if dtype.kind not in "iufbmMc":
-            frame.isetitem(i, frame.iloc[:, i].astype(object).map(safe))
+            frame.isetitem(i, frame.iloc[:, i].astype(object).map(safe).to_numpy())
     return frame
 
 

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from neuralbayes.data.columns import Column, as_frame, as_missing, as_numbers, in_words, recognize
+from neuralbayes.data.columns import Column, as_frame, as_missing, as_numbers, recognize
 from neuralbayes.data.encoders import BOOLEAN_WIDTH, Encoder, fit_encoder, restored_encoder
 from neuralbayes.data.fill import GaussianFill
 
@@ -141,7 +141,8 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         encoded, _ = self._encode(frame.iloc[:: max(1, len(frame) // FILL_ROWS)])
         self.fill_ = GaussianFill.fit(encoded)
         if not used:
-            warnings.warn(f"No column distinguishes the rows ({in_words(self.columns_)}).", stacklevel=2)
+            reasons = ", ".join(f"{column.name!r}: {column.reason}" for column in self.columns_[:5])
+            warnings.warn(f"No column distinguishes the rows ({reasons}).", stacklevel=2)
         return self
 
     def transform(self, X: Any) -> NDArray[np.float32]:

@@ -78,7 +78,8 @@ def write_features(
     if labels is not None and class_names is not None:
         columns[CLASS] = pa.array([class_names[k] for k in labels], pa.string())
     beside = pa.table(columns).replace_schema_metadata({"PANDAS_ATTRS": json.dumps(marked({}, "embed", columns))})
-    n_features, writer = 0, None
+    n_features = 0
+    writer: Any = None
     with atomic_write(path) as temporary, ExitStack() as stack:
         advance = stack.enter_context(late_bar("images", len(source), enabled=verbose))
         for start in range(0, len(source), block_size):
@@ -101,7 +102,6 @@ def write_features(
                     writer = stack.enter_context(parquet.ParquetWriter(temporary, table.schema, use_dictionary=False))
                 writer.write_table(table)
             advance(len(rows))
-        stack.close()
         if path.suffix.lower() == ".npy" and len(columns) > 1:
             with atomic_write(rows_file(path)) as other:
                 csv.write_csv(beside, other)
