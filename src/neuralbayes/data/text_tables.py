@@ -184,7 +184,8 @@ def _rows(lines: list[bytes], mark: str, *, whole: bool) -> list[Row]:
     reader = _reader((line.decode("utf-8", errors="replace") for line in lines), mark)
     with suppress(csv.Error):  # a cell exceeds the limit of the csv module
         for cells in islice(reader, SAMPLE_ROWS):
-            found.append((found[-1][1] if found else 0, reader.line_num, cells if any(map(str.strip, cells)) else []))
+            start, end = found[-1][1] if found else 0, reader.line_num
+            found.append((start, end, cells if b"".join(lines[start:end]).strip() else []))
     if len(found) > 1 and found[-1][1] == len(lines) and not whole:
         found.pop()
     return found
