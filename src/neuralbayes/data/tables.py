@@ -164,13 +164,11 @@ def write_table(path: str | Path, frame: pd.DataFrame) -> None:
         if suffix in ARROW:
             frame.to_feather(temporary)
         elif suffix == ".xlsx":
-            content = io.BytesIO()
-            with pandas.ExcelWriter(content, engine="openpyxl") as writer:
+            with pandas.ExcelWriter(temporary, engine="openpyxl") as writer:
                 frame.to_excel(writer, index=False)
                 for row in writer.sheets["Sheet1"].iter_rows():
                     for cell in row:
                         cell.data_type = "s" if cell.data_type == "f" else cell.data_type
-            temporary.write_bytes(content.getvalue())
         else:
             with closing(_stream(temporary, path.suffix.lower(), "wb")) as stream:
                 if suffix in JSON:
