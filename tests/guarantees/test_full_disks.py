@@ -52,7 +52,6 @@ WRITERS = {
     "rows.parquet": lambda path, encoder: write_table(path, pd.DataFrame({"x": np.sin(NUMBERS)})),
     "rows.jsonl": lambda path, encoder: write_table(path, pd.DataFrame({"x": NUMBERS})),
     "rows.csv.gz": lambda path, encoder: write_table(path, pd.DataFrame({"x": np.sin(NUMBERS)})),
-    "rows.xlsx": lambda path, encoder: write_table(path, pd.DataFrame({"x": NUMBERS})),
     "features.npy": lambda path, encoder: nb.write_features(encoder, ArraySource(bars(8)[0]), path),
     "features.parquet": lambda path, encoder: nb.write_features(encoder, ArraySource(bars(8)[0]), path),
     "picture.png": lambda path, encoder: nb.plot.save_picture(
