@@ -34,15 +34,8 @@ CELL_BYTES = 12
 class Budget:
     """The memory that a table may take.
 
-    Parameters
-    ----------
-    name : str
-        The file, for messages.
-    size : int
-        Its size in bytes.
-    limit : int, optional
-        Most bytes; by default half of the free memory, as data frames are copied, and at most the larger of `SMALL` and
-        `RATIO` times the size.
+    `name` is the file, for messages, and `size` its bytes. By default the limit is half of the free memory, as data
+    frames are copied, and at most the larger of `SMALL` and `RATIO` times the size.
     """
 
     def __init__(self, name: str, size: int, limit: int | None = None) -> None:

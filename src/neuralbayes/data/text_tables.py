@@ -317,13 +317,7 @@ def _check_rows(data: Any, name: str, layout: Layout) -> None:
 def typed(cells: Any, marks: tuple[Decimal, ...] = (".", ","), *, text: bool = False) -> pd.Series[Any]:
     """A column of text as a Series of numbers or booleans if all cells are such, otherwise of text.
 
-    Parameters
-    ----------
-    cells : pyarrow.ChunkedArray of str
-    marks : tuple of "." and ","
-        Decimal marks to try, in order.
-    text : bool
-        Whether to keep it as text.
+    `cells` are a ChunkedArray, `marks` the decimal marks to try in order. With `text`, it stays text.
 
     Examples
     --------

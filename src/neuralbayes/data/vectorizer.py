@@ -158,8 +158,8 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             rows[start : start + BLOCK_ROWS] = self._filled(encoded)
             for name, (n, example) in found.items():
                 odd[name] = odd.get(name, (0, ""))[0] + n, odd.get(name, (0, example))[1]
-        for words in self.complaints(odd):
-            warnings.warn(words, stacklevel=2)
+        for name, (n, example) in odd.items():
+            warnings.warn(self.encoders_[name].complaint(name, n, example), stacklevel=2)
         return rows
 
     def _filled(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -172,14 +172,6 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 filled[holes, parts] = encoder.settled(filled[holes, parts])
             start = parts.stop
         return filled
-
-    def odd_cells(self, X: Any) -> Odd:
-        """Cells that differ from those in `fit`: their number and an example, by column."""
-        return self._encode(self._used(X))[1]
-
-    def complaints(self, odd: Odd) -> list[str]:
-        """A message about such cells."""
-        return [self.encoders_[name].complaint(name, n, example) for name, (n, example) in odd.items()]
 
     def _used(self, X: Any) -> Any:
         """The used columns of `X`."""
