@@ -51,7 +51,9 @@ INDEX, PATH, LABEL, CLASS, FEATURE = "index", "path", "label", "class", "f"
 """Columns beside the features f_0, f_1, ... of images."""
 
 CLUSTER, NAME, PROBABILITY, TYPICALITY = "cluster", "name", "probability", "typicality"
-"""Columns of a clustering."""
+"""Columns of a clustering; where a table has one of these already, that of this library ends in `TAKEN`."""
+
+TAKEN = " (neuralbayes)"
 
 MARK = "neuralbayes"
 """Attribute of a data frame with the columns that this library wrote: a list for each command."""
@@ -91,7 +93,7 @@ def recognize(frame: pd.DataFrame, kinds: Mapping[str, str] | None = None) -> li
     """
     kinds = _check_kinds(frame, kinds)
     some = frame.iloc[:: max(1, len(frame) // LOOKED_AT)]
-    written, features = written_columns(some), _feature_columns(some)
+    written, features = written_columns(some), feature_columns(some)
     found = []
     for name in frame:
         label, values = str(name), some[name]
@@ -439,23 +441,19 @@ def written_columns(frame: pd.DataFrame) -> dict[str, str]:
     """
     there = [str(name) for name in frame]
     found = {name: command for command, names in _marks(frame.attrs).items() for name in names}
-    if _feature_columns(frame):
+    if feature_columns(frame):
         found |= dict.fromkeys((INDEX, PATH, LABEL, CLASS), "embed")
-    block: list[str] = []
-    for name in there:
-        ending = re.fullmatch(rf"{CLUSTER}((?:_\d+)?)", name)
-        columns = [f"{column}{ending[1]}" for column in (CLUSTER, NAME, PROBABILITY)] if ending else []
-        if ending and {*columns} <= {*there} and _are_probabilities(frame[columns[-1]]):
-            block += [*columns, f"{TYPICALITY}{ending[1]}"]
-    found |= dict.fromkeys(block, "cluster")
-    # Only in tables of images; elsewhere "index" may be an ordinary column.
-    if block and INDEX in there and (PATH in there or {*there} <= {INDEX, CLASS, *block}):
-        found |= dict.fromkeys((INDEX, PATH, CLASS), "cluster")
+    own = [f"{name}{TAKEN}" if f"{name}{TAKEN}" in there else name for name in (CLUSTER, NAME, PROBABILITY, TYPICALITY)]
+    if {*own[:3]} <= {*there} and _are_probabilities(frame[own[2]]):
+        found |= dict.fromkeys(own, "cluster")
+        # Only in tables of images; elsewhere "index" may be an ordinary column.
+        if INDEX in there and (PATH in there or {*there} <= {INDEX, CLASS, *own}):
+            found |= dict.fromkeys((INDEX, PATH, CLASS), "cluster")
     return {name: f"written by neuralbayes {found[name]}, not a feature" for name in there if name in found}
 
 
-def _feature_columns(frame: pd.DataFrame) -> set[str]:
-    """The columns f_0, f_1, ... of a table of features; empty for other tables."""
+def feature_columns(frame: pd.DataFrame) -> set[str]:
+    """The columns f_0, f_1, ... of a table of features of images; none of other tables."""
     names = {str(name) for name in frame if re.fullmatch(rf"{FEATURE}_\d+", str(name))}
     return names if {f"{FEATURE}_0", f"{FEATURE}_1"} <= names else set()
 
