@@ -176,6 +176,12 @@ def test_an_index_is_written_if_it_says_something(tmp_path):
     assert list(read_table(tmp_path / "t.csv")) == ["a"]
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet", ".feather", ".xlsx"])
+def test_names_of_columns_become_text(tmp_path, suffix):
+    write_table(tmp_path / f"t{suffix}", pd.DataFrame([[1.5, 2.0], [3.0, 4.5]]))
+    assert list(read_table(tmp_path / f"t{suffix}")) == ["0", "1"]
+
+
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
     path = tmp_path / "out.parquet"
     path.write_text("old")

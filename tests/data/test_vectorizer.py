@@ -288,16 +288,6 @@ def test_a_clusterer_takes_the_data_frame_and_its_model_folder_keeps_the_vectori
         same.predict(np.zeros((2, 3)))
 
 
-def test_a_vectorizer_that_does_not_fit_the_weights_is_refused(tmp_path: Path) -> None:
-    nb.InformationClusterer(2, max_iter=4, random_state=0).fit(make_frame()).save(tmp_path)
-    path = tmp_path / "model.json"
-    model = json.loads(path.read_text())
-    model["attributes"]["vectorizer_"]["encoders"][0]["scale"] = -1.0
-    path.write_text(json.dumps(model))
-    with pytest.raises(ValueError, match="may be damaged"):
-        nb.load(tmp_path)
-
-
 def test_a_frame_of_finite_numbers_is_taken_as_it_is() -> None:
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(50, 2)), columns=["a", "b"])
     clusterer = nb.InformationClusterer(2, max_iter=4, random_state=0).fit(frame)

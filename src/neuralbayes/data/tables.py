@@ -156,6 +156,7 @@ def write_table(path: str | Path, frame: pd.DataFrame) -> None:
     path = Path(path)
     suffix = table_suffix(path)
     indexed = frame.index.nlevels > 1 or frame.index.name is not None or frame.index.dtype.kind not in "iu"
+    frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
     with atomic_write(path) as temporary:
         if suffix == ".parquet":
             frame.to_parquet(temporary, engine="pyarrow", index=indexed)
@@ -380,7 +381,7 @@ def _read_workbook(path: Path, sheet: str | None, as_text: Collection[str], budg
     import openpyxl
     import pandas
 
-    from neuralbayes.data.text_tables import check_names, is_number_text
+    from neuralbayes.data.text_tables import check_names, is_data
 
     rows: list[tuple[Any, ...]] = []
     with _named_damage(path, "Excel"), warnings.catch_warnings():
@@ -404,7 +405,7 @@ def _read_workbook(path: Path, sheet: str | None, as_text: Collection[str], budg
     budget.check(CELL_BYTES * len(rows) * max(map(len, rows)))  # one cell may be far away
     columns = [column for column in zip_longest(*rows) if any(cell is not None for cell in column)]
     first = ["" if column[0] is None else str(column[0]).strip() for column in columns]
-    header = not all(map(is_number_text, first))
+    header = not is_data(first)
     names = [name or f"Unnamed: {j}" if header else f"x{j}" for j, name in enumerate(first)]
     check_names(str(path), names)
     cells = [_sheet_column(column[header:], text=name in as_text) for name, column in zip(names, columns, strict=True)]
@@ -434,7 +435,7 @@ def _without_formulas(frame: pd.DataFrame) -> pd.DataFrame:
     def safe(cell: Any) -> Any:
         return f"'{cell}" if isinstance(cell, str) and FORMULA.match(cell) else cell
 
-    frame = frame.set_axis([safe(str(name)) for name in frame.columns], axis=1)
+    frame = frame.set_axis([safe(name) for name in frame.columns], axis=1)
     for i, dtype in enumerate(frame.dtypes):
         if dtype.kind not in "iufbmMc":
             frame.isetitem(i, frame.iloc[:, i].astype(object).map(safe).to_numpy())
@@ -445,5 +446,5 @@ def _write_json(stream: Any, frame: pd.DataFrame) -> None:
     for start in range(0, len(frame), 2**16):
         part = frame.iloc[start : start + 2**16]
         for row in part.astype(object).where(part.notna(), None).itertuples(index=False, name=None):
-            line = json.dumps(dict(zip(map(str, part), row, strict=True)), ensure_ascii=False, default=str)
+            line = json.dumps(dict(zip(part.columns, row, strict=True)), ensure_ascii=False, default=str)
             stream.write(f"{line}\n".encode())

@@ -165,7 +165,7 @@ def find_layout(text: bytes, name: str, expected: str, sep: str | None = None) -
         raise ValueError(f"{name} is empty: it has no columns")
     line, following, first = rows[_preamble(rows, separator, known=sep is not None)]
     names = [f"x{i}" for i in range(len(first))]
-    if not _is_data(first):
+    if not is_data(first):
         line, names = following, [cell.strip() or f"Unnamed: {i}" for i, cell in enumerate(first)]
     check_names(name, names)
     return Layout(separator, names, begin + sum(map(len, lines[:line])), line + 1 + (begin > 0))
@@ -245,10 +245,10 @@ def _preamble(rows: list[Row], separator: str, *, known: bool) -> int:
         titles += 1
         if is_remark and titles == remarks + 1:
             remarks = titles
-    return remarks if _is_data(rows[titles][2]) else titles
+    return remarks if is_data(rows[titles][2]) else titles
 
 
-def _is_data(first: list[str]) -> bool:
+def is_data(first: list[str]) -> bool:
     """Whether the first row contains values instead of names: all are numbers, or one has a fraction."""
     cells = [cell.strip() for cell in first]
     if cells == [*map(str, range(len(cells)))]:
