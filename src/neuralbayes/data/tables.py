@@ -10,6 +10,7 @@ import json
 import lzma
 import re
 import sys
+import tokenize
 import warnings
 import zipfile
 import zlib
@@ -47,7 +48,7 @@ FORMULA = re.compile(r"[=@\x00-\x1f]|\+(?=.*[^\d\s().,/-])|-(?=.*[(|!])", re.DOT
 
 DAMAGE = (
     *(ValueError, TypeError, LookupError, AttributeError, SyntaxError, EOFError, OSError, RuntimeError),
-    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError),
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, tokenize.TokenError),
 )
 """What numpy, pyarrow, openpyxl and the decompressors raise on damaged files."""
 
@@ -230,7 +231,7 @@ def _named_damage(path: Path, kind: str) -> Iterator[None]:
         known = str(path) in str(error)
         raise MemoryError(str(error) if known else f"{path} does not fit into memory ({error})") from error
     except DAMAGE as error:
-        if str(path) in str(error) or (isinstance(error, OSError) and error.errno is not None):
+        if str(path) in str(error) or (isinstance(error, OSError) and error.filename is not None):
             raise
         raise ValueError(f"{path} is not a valid {kind} file ({error}); it may be damaged or cut short") from error
 

@@ -149,9 +149,9 @@ def find_layout(text: bytes, name: str, expected: str, sep: str | None = None) -
             raise ValueError(f"`sep` must be a single mark such as ; or one of {', '.join(MARK_NAMES)}, got {sep!r}")
         sep = mark
     begin, end = 0, SAMPLE_BYTES
-    hint = re.match(rb'"?sep=(.)"?\r?\n', text)  # for Excel
+    hint = re.match(rb'"?sep=([,;:|\t ])"?\r?\n', text)  # for Excel
     if hint is not None:
-        begin, sep = hint.end(), sep or hint[1].decode("ascii", errors="replace")
+        begin, sep = hint.end(), sep or hint[1].decode()
     while end < len(text) and len(text[begin:end].splitlines()) < 3:
         end *= 2
     sample = text[begin:end]
