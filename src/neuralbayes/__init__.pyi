@@ -7,6 +7,9 @@ from .bayes import marginal_entropy as marginal_entropy
 from .bayes import mutual_information as mutual_information
 from .bayes import posterior as posterior
 from .bayes import prior as prior
+from .clustering import Clustering as Clustering
+from .clustering import cluster as cluster
+from .clustering import load as load
 from .clusters.accuracy import clustering_accuracy as clustering_accuracy
 from .data.images import load_images as load_images
 from .data.vectorizer import TableVectorizer as TableVectorizer
@@ -14,7 +17,6 @@ from .estimators.export import export_clusterer as export_clusterer
 from .estimators.information_clusterer import InformationClusterer as InformationClusterer
 from .estimators.manifold_labeler import ManifoldLabeler as ManifoldLabeler
 from .estimators.mim_encoder import MIMEncoder as MIMEncoder
-from .estimators.persistence import load as load
 from .features.encoder import ImageEncoder as ImageEncoder
 from .features.export import export_encoder as export_encoder
 from .features.feature_files import write_features as write_features

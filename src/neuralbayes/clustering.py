@@ -1,0 +1,710 @@
+"""The front door: clusters of a table, of photographs or of sentences, with one call.
+
+`cluster` reads anything, finds disjoint manifolds if they can be certified and otherwise clusters that may touch, and
+returns a `Clustering`, which names the clusters and says how sure it is of them.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neuralbayes.data.points import Points, as_points
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from neuralbayes.explain.description import Description
+
+Method = Literal["auto", "manifolds", "information"]
+Verdict = Literal["disjoint", "clusters", "segments", "none"]
+Namer = Callable[[list[dict[str, Any]]], Sequence[str]]
+
+WHOLE_SHARE, FEW_ROWS = 0.5, 20
+"""Least share, and number, of rows without missing numbers for which manifolds are certified."""
+
+DRAWN = 4000
+"""Number of samples, drawn at random, whose coordinates are known."""
+
+SOURCE, NAMES = "source.json", "names.json"
+"""Files in the folder of a model: how the data were read, and names that a person gave."""
+
+FORMAT = 1
+"""Version of `source.json`."""
+
+
+def cluster(
+    data: Any,
+    n_clusters: int | Literal["auto"] = "auto",
+    *,
+    method: Method = "auto",
+    columns: Sequence[str] | None = None,
+    kinds: Mapping[str, str] | None = None,
+    text: str | None = None,
+    features: Any = "auto",
+    known: Any = None,
+    reject: float | None = None,
+    describe: Sequence[str] = (),
+    read: Mapping[str, Any] | None = None,
+    max_clusters: int | None = None,
+    namer: Namer | None = None,
+    cache: str | Path | None = None,
+    random_state: int = 0,
+    device: str = "auto",
+    progress: bool = False,
+) -> Clustering:
+    """Cluster a table, photographs or sentences.
+
+    Parameters
+    ----------
+    data : path, DataFrame, array, sparse array, folder, or list of pictures or sentences
+        A path leads to a table (CSV, Parquet, Arrow, JSON lines, Excel, NPY, NPZ), a folder of Parquet files, a folder
+        of pictures, or a .txt file with a sentence a line. A name such as "mnist" is a data set.
+    n_clusters : int or "auto", default="auto"
+    method : {"auto", "manifolds", "information"}, default="auto"
+        "manifolds" finds and certifies disjoint manifolds in the numeric columns of a table; "information" finds
+        clusters that may touch, using all columns. "auto" takes manifolds if all of them are certified.
+    columns : sequence of str, optional
+        Columns to use. By default all except ids, constants and empty ones.
+    kinds : dict of str to str, optional
+        Kinds of columns that were recognised wrongly: "number", "boolean", "category", "date", "text" or "ignore".
+    text : str, optional
+        The column of a table whose texts are clustered.
+    features : "auto", str, array, function or None, default="auto"
+        Features to compare texts and photographs by: the name of a network, an array (n, n_features) or several, a
+        .npy file, or a function from a list of texts or from pictures to an array. "auto" is the best network that is
+        installed; small images, such as digits, are learned from directly, which "pixels" asks for.
+    known : str or array-like of shape (n_samples,), optional
+        Known classes of some samples: a column, or names, with None for unknown ones.
+    reject : float, optional
+        Give samples whose typicality is at most this value the label -1. It bounds the share of ordinary new samples
+        that are rejected.
+    describe : sequence of str, optional
+        Columns that describe the clusters, but are not used to find them.
+    read : dict, optional
+        How to read a file: "sep", "decimal", "encoding", "sheet", "key" for tables; "split", "limit", "size" for
+        images.
+    max_clusters : int, optional
+        Largest number that "auto" considers.
+    namer : callable, optional
+        Your own function, from the cards of all clusters (dictionaries) to as many names.
+    cache : path, optional
+        A folder that keeps the features of a network.
+    random_state : int, default=0
+    device : str, default="auto"
+    progress : bool, default=False
+
+    Returns
+    -------
+    Clustering
+
+    Examples
+    --------
+    >>> import neuralbayes as nb
+    >>> from sklearn.datasets import load_wine
+    >>> result = nb.cluster(load_wine(as_frame=True).data, 3)
+    >>> result.clusters["size"].tolist(), result.names[0]
+    ([69, 59, 50], 'low proline')
+    """
+    if method not in ("auto", "manifolds", "information"):
+        raise ValueError(f"`method` must be 'auto', 'manifolds' or 'information', got {method!r}")
+    if n_clusters != "auto" and not (type(n_clusters) is int and n_clusters >= 1):
+        raise ValueError(f"`n_clusters` must be a whole number of at least 1, or 'auto', got {n_clusters!r}")
+    kinds = dict(kinds or {}) | dict.fromkeys(describe, "ignore")
+    if isinstance(known, str):
+        kinds[known] = "ignore"
+        columns = None if columns is None else [*columns, known]
+    if columns is not None:
+        columns = [*columns, *(name for name in describe if name not in columns)]
+    points = as_points(
+        data,
+        text=text,
+        features=features,
+        columns=columns,
+        kinds=kinds,
+        read=read,
+        device=device,
+        cache=None if cache is None else Path(cache),
+        progress=progress,
+    )
+    classes = points.named(known) if isinstance(known, str) else known
+    answers = (known,) if isinstance(known, str) else ()
+    wish = Wish(n_clusters, method, reject, max_clusters, random_state, device, progress, classes, answers)
+    return _found(points, wish, namer)
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What was asked for, apart from the data."""
+
+    n_clusters: int | Literal["auto"] = "auto"
+    method: Method = "auto"
+    reject: float | None = None
+    max_clusters: int | None = None
+    random_state: int = 0
+    device: str = "auto"
+    progress: bool = False
+    known: Any = None
+    answers: tuple[str, ...] = ()  # columns that hold known classes, which do not describe
+
+    def parameters(self) -> dict[str, Any]:
+        """Parameters of both estimators."""
+        given = {"n_clusters": self.n_clusters, "random_state": self.random_state, "device": self.device}
+        return given | ({} if self.max_clusters is None else {"max_clusters": self.max_clusters})
+
+
+def _found(points: Points, wish: Wish, namer: Namer | None = None) -> Clustering:
+    """Certify manifolds, or else cluster."""
+    notes: list[str] = []
+    with _noting(notes):
+        model = None
+        if points.noun == "row" and wish.known is None and wish.reject is None and wish.method != "information":
+            model = _certified(points, wish)
+        elif wish.method == "manifolds":
+            raise ValueError("`method` must not be 'manifolds' for images and texts, nor with `known` or `reject`")
+        model = _clustered(points, wish) if model is None else model
+    if wish.reject is not None:
+        model.typicality_.check_level(wish.reject)
+    return Clustering(replace(points, notes=[*points.notes, *notes]), model, wish, namer)
+
+
+def _certified(points: Points, wish: Wish) -> Any:
+    """A labeler whose manifolds are all certified; None if there is none, unless it was asked for."""
+    from neuralbayes.estimators.manifold_labeler import ManifoldLabeler
+
+    must = wish.method == "manifolds"
+    if not points.columns or isinstance(points.X, np.ndarray):
+        if not isinstance(points.X, np.ndarray):
+            return None  # sparse
+        return _if_certified(ManifoldLabeler(standardize=False, **wish.parameters()), points.X, must)
+    from neuralbayes.data.vectorizer import TableVectorizer
+
+    frame, kinds = points.frame, points.recipe["kinds"]
+    if not any(column.used for column in points.columns):
+        if wish.n_clusters != "auto":
+            raise ValueError(
+                "all rows are equal in the columns that can be used, so they are one cluster; `kinds` can use a column "
+                "that was left out"
+            )
+        return ManifoldLabeler(1, vectorizer=TableVectorizer(kinds=kinds)).fit(frame)
+    numbers = [one.name for one in points.columns if one.kind == "number" and _is_continuous(frame[one.name])]
+    if must and not numbers:
+        raise ValueError("`method` must not be 'manifolds' without a column of numbers in which rows can have gaps")
+    whole = frame[frame[numbers].notna().all(axis=1)] if numbers else frame.head(0)
+    if not must and (len(whole) < FEW_ROWS or len(whole) < WHOLE_SHARE * len(frame)):
+        return None
+    others = {column.name: "ignore" for column in points.columns if column.name not in numbers}
+    vectorizer = TableVectorizer(kinds=kinds | others, standardize=_has_units(points))
+    model = _if_certified(ManifoldLabeler(vectorizer=vectorizer, **wish.parameters()), whole, must)
+    if model is not None and len(whole) < len(frame):
+        warnings.warn(
+            f"{len(frame) - len(whole):,} rows with missing numbers were labelled, but not fitted.", stacklevel=2
+        )
+    return model
+
+
+def _if_certified(labeler: Any, X: Any, must: bool) -> Any:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        labeler.fit(X)
+    if not must and not (labeler.n_clusters_ > 1 and labeler.disjoint_.all()):
+        return None  # the other method makes its warnings irrelevant
+    for warning in caught:
+        warnings.warn(warning.message, stacklevel=2)
+    return labeler
+
+
+def _is_continuous(values: pd.Series[Any]) -> bool:
+    """Whether gaps between the numbers of a column mean anything."""
+    from neuralbayes.data.column_cells import as_numbers
+    from neuralbayes.data.columns import ATOM, why_not_continuous
+
+    numbers, _ = as_numbers(values.iloc[:: max(1, len(values) // 20_000)])
+    numbers = numbers[np.isfinite(numbers)]
+    return len(numbers) > 1 and why_not_continuous(numbers) in (None, ATOM)
+
+
+def _has_units(points: Points) -> bool:
+    """Whether the columns have units of their own, unlike features of `neuralbayes embed`."""
+    from neuralbayes.data.written import feature_columns
+
+    used = {column.name for column in points.columns if column.used}
+    return not (used and feature_columns(points.frame) >= used)
+
+
+def _clustered(points: Points, wish: Wish) -> Any:
+    from neuralbayes.estimators.information_clusterer import InformationClusterer
+
+    parameters = wish.parameters() | {"verbose": wish.progress}
+    if isinstance(points.X, list):
+        return InformationClusterer(**parameters).fit(points.X[0], features=points.X, known=wish.known)
+    if points.noun == "row" and not isinstance(points.X, np.ndarray) and points.frame is not None:
+        from neuralbayes.data.vectorizer import TableVectorizer
+
+        vectorizer = TableVectorizer(kinds=points.recipe["kinds"], standardize=_has_units(points))
+        parameters["vectorizer"] = vectorizer
+    return InformationClusterer(**parameters).fit(points.X, known=wish.known)
+
+
+@contextmanager
+def _noting(notes: list[str]) -> Any:
+    """Turn warnings for users into notes."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        yield
+    for warning in caught:
+        if issubclass(warning.category, UserWarning):
+            notes.append(str(warning.message))
+        else:
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+
+
+@dataclass(eq=False)
+class Clustering:
+    """Clusters of some data, with their names, and how sure they are.
+
+    Attributes
+    ----------
+    points : Points
+        The data.
+    model : InformationClusterer or ManifoldLabeler
+    wish : Wish
+        What was asked for.
+    """
+
+    points: Points
+    model: Any
+    wish: Wish = field(default_factory=Wish)
+    namer: Namer | None = None
+    kept: dict[str, Any] = field(default_factory=dict, repr=False)  # what a saved clustering knows without data
+
+    @cached_property
+    def proba(self) -> NDArray[np.floating[Any]]:
+        """p(z|x): (n_samples, n_clusters)."""
+        notes: list[str] = []
+        with _noting(notes):
+            found: NDArray[np.floating[Any]] = self.model.predict_proba(self._given())
+        self.points.notes.extend(note for note in notes if note not in self.points.notes)
+        return found
+
+    @cached_property
+    def typicality(self) -> NDArray[np.float64] | None:
+        """Share of ordinary samples that lie at least as far out: (n_samples,). None for certified manifolds."""
+        if not hasattr(self.model, "typicality"):
+            return None
+        with _noting([]):
+            found: NDArray[np.float64] = self.model.typicality(self._given())
+        return found
+
+    @cached_property
+    def labels(self) -> NDArray[np.int64]:
+        """The cluster of each sample, from 0, or -1 if it was rejected: (n_samples,)."""
+        labels: NDArray[np.int64] = self.proba.argmax(axis=1)
+        if self.wish.reject is None:
+            return labels
+        if self.typicality is None:
+            raise ValueError("`reject` must be None for certified manifolds, got a number; use method='information'")
+        self.model.typicality_.check_level(self.wish.reject)
+        return np.where(self.typicality <= self.wish.reject, -1, labels)
+
+    def _given(self) -> Any:
+        if self.points.X is None:
+            raise ValueError("a saved clustering keeps no data: `clustering.on(data)` labels data and describes them")
+        return self.points.X
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of clusters."""
+        return int(self.model.n_clusters_)
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the clusters are: disjoint (certified), clusters (with confirmed valleys between them), segments (of a
+        continuum), or none (no division is repeatable)."""
+        disjoint = getattr(self.model, "disjoint_", None)
+        if self.n_clusters == 1:
+            return "none"
+        if disjoint is not None:
+            return "disjoint" if disjoint.all() else "segments"
+        return getattr(self.model, "verdict_", "segments")  # type: ignore[no-any-return]
+
+    @property
+    def stability(self) -> float | None:
+        """How far two halves of the data agree about the clusters, from 0 to 1; None where it is not measured."""
+        found = getattr(self.model, "stability_", None)
+        measured = found is not None and self.n_clusters > 1 and getattr(self.model, "kind_", "") != "images"
+        return float(found) if measured and np.isfinite(found) else None
+
+    @property
+    def sentence(self) -> str:
+        """The verdict in one sentence."""
+        n, noun = self.n_clusters, self.points.noun
+        if n == 1 and self.points.columns and not any(column.used for column in self.points.columns):
+            return "One cluster: all rows are equal in the columns that can be used."
+        if n == 1:
+            return f"One cluster: no division of the {noun}s is repeatable."
+        if self.verdict == "disjoint":
+            return f"{n} disjoint manifolds, certified: no path of neighbouring {noun}s leads from one to another."
+        halves = "" if self.stability is None else f" Two halves of the data agree to {100 * self.stability:.0f} %."
+        if self.verdict == "clusters":
+            return f"{n} clusters with valleys of low density between them.{halves}"
+        if getattr(self.model, "kind_", "") == "images":
+            return f"{n} clusters of images. Whether there are gaps between them was not tested."
+        return f"{n} segments of a continuum: no gaps between them were confirmed.{halves}"
+
+    @cached_property
+    def description(self) -> Description | None:
+        """What sets each cluster apart, with the columns and rows behind it; None for images."""
+        points, fitted = self.points, self._fitted_columns()
+        if points.texts is None and points.frame is None:
+            return None
+        from neuralbayes.explain.description import describe
+
+        frame = points.frame if points.noun == "row" else None
+        return describe(
+            frame,
+            self.labels,
+            n_clusters=self.n_clusters,
+            proba=self.proba,
+            points=self._coordinates(self._given()) if points.features_from is not None else None,
+            texts=points.texts,
+            fitted=fitted,
+            left_out=self.wish.answers,
+        )
+
+    def _fitted_columns(self) -> list[str]:
+        vectorizer = getattr(self.model, "vectorizer_", None)
+        return (
+            [one.name for one in self.points.columns if one.used] if vectorizer is None else list(vectorizer.encoders_)
+        )
+
+    @cached_property
+    def names(self) -> list[str]:
+        """A name for each cluster."""
+        if "names" in self.kept:
+            return list(self.kept["names"])
+        if self.namer is not None:
+            given = [str(name) for name in self.namer(self._cards().reset_index().to_dict("records"))]
+            if len(given) != self.n_clusters:
+                raise ValueError(f"`namer` must return {self.n_clusters} names, got {len(given)}")
+            return given
+        return self._own_names()
+
+    @property
+    def named_by(self) -> str | None:
+        """Who named the clusters, if it was not this library."""
+        return "you" if self.namer is not None or self.kept.get("named_by") else None
+
+    def _own_names(self) -> list[str]:
+        if self.description is not None:
+            return [found.name for found in self.description.clusters]
+        if self.points.images is None:
+            return [f"cluster {k}" for k in range(self.n_clusters)]
+        return _names_of_images(self.points, self.labels, self.n_clusters)
+
+    @cached_property
+    def clusters(self) -> pd.DataFrame:
+        """A row a cluster: its name, size, share, stability, rule with precision and recall, and typical members."""
+        if self.points.X is None:
+            import pandas as pd
+
+            return pd.DataFrame(self.kept["clusters"]).set_index("cluster")
+        cards = self._cards()
+        cards["name"] = self.names
+        return cards
+
+    def _cards(self) -> pd.DataFrame:
+        import pandas as pd
+
+        k = self.n_clusters
+        sizes = np.bincount(self.labels[self.labels >= 0], minlength=k)
+        stable = None if self.stability is None else getattr(self.model, "cluster_stability_", None)
+        told = None if self.description is None else self.description.clusters
+        typical = self.model.prototypes_.tolist() if told is None else [one.typical.tolist() for one in told]
+        cards = {
+            "name": self._own_names(),
+            "size": sizes,
+            "share": sizes / max(1, len(self.labels)),
+            "stability": [None] * k if stable is None else stable.tolist(),
+            "rule": [None if told is None or told[i].rule is None else str(told[i].rule) for i in range(k)],
+            "precision": [np.nan if told is None else told[i].precision for i in range(k)],
+            "recall": [np.nan if told is None else told[i].recall for i in range(k)],
+            "differences": [[] if told is None else list(map(str, told[i].differences)) for i in range(k)],
+            "claims": [[] if told is None else list(map(str, told[i].claims)) for i in range(k)],
+            "typical": [[row for row in rows if row >= 0] for rows in typical],
+            "separation": self.model.separation_,
+            "disjoint": getattr(self.model, "disjoint_", np.zeros(k, bool)),
+        }
+        return pd.DataFrame(cards, index=pd.RangeIndex(k, name="cluster"))
+
+    @property
+    def notes(self) -> list[str]:
+        """What a person should know: what was left out, and why."""
+        return self.points.notes
+
+    def coordinates(self) -> tuple[NDArray[np.floating[Any]], NDArray[np.int64]]:
+        """Coordinates that clusters are found in, and the numbers of their samples, drawn at random: (n, d), (n,)."""
+        n = len(self.labels)
+        rows = np.arange(n) if n <= DRAWN else np.sort(np.random.default_rng(0).choice(n, DRAWN, replace=False))
+        X = self._given()
+        if isinstance(X, list):
+            X = [space[rows] for space in X]
+        elif hasattr(X, "iloc"):
+            X = X.iloc[rows]
+        elif self.points.noun != "image" or isinstance(X, np.ndarray):
+            X = X[rows]
+        else:
+            from neuralbayes.data.sources import SubsetSource
+
+            X = SubsetSource(X, rows)
+        return self._coordinates(X), rows
+
+    def _coordinates(self, X: Any) -> NDArray[np.floating[Any]]:
+        from neuralbayes.estimators.inputs import n_rows, read
+
+        samples = self.model._samples(X)
+        found: NDArray[np.floating[Any]] = self.model._points(read(samples, np.arange(n_rows(samples))))
+        return found
+
+    def table(self) -> pd.DataFrame:
+        """The input with the cluster of each sample, its name, its probability and its typicality."""
+        import pandas as pd
+
+        points, labels = self.points, self.labels
+        if points.frame is not None:
+            from neuralbayes.data.written import written_columns
+
+            frame = points.frame.drop(columns=list(written_columns(points.frame)))
+        elif points.texts is not None:
+            frame = pd.DataFrame({"text": points.texts})
+        else:
+            frame = pd.DataFrame({"index": np.arange(len(labels))})
+            paths = () if points.images is None else getattr(points.images.source, "paths", ())
+            if len(paths):
+                frame["path"] = [str(path) for path in paths[: len(labels)]]
+        names = np.array([*self.names, "outlier"], dtype=object)
+        new = {"cluster": labels, "name": names[labels], "probability": self.proba.max(axis=1)}
+        if self.typicality is not None:
+            new["typicality"] = self.typicality
+        taken = {name: name if name not in frame else f"{name} (neuralbayes)" for name in new}
+        added = pd.DataFrame({taken[name]: values for name, values in new.items()}, index=frame.index)
+        table: pd.DataFrame = pd.concat([frame, added], axis=1)
+        return table
+
+    def at(self, k: int) -> Clustering:
+        """The same data at `k` clusters."""
+        if not isinstance(k, int | np.integer) or k < 1:
+            raise ValueError(f"`k` must be a whole number of at least 1, got {k!r}")
+        if k == self.n_clusters:
+            return self
+        wish = replace(self.wish, n_clusters=int(k), method="information", progress=False)
+        points = replace(self.points, X=self._given(), notes=[])
+        if getattr(self.model, "kind_", "") == "images" and k <= self.model.n_states_:
+            return Clustering(points, self.model.merged_to(int(k)), wish)
+        return _found(points, wish)
+
+    def compare(self, ks: Iterable[int]) -> pd.DataFrame:
+        """What other numbers of clusters give: a row for each, with its stability, its sizes, and how far it agrees
+        with this clustering (adjusted mutual information)."""
+        import pandas as pd
+        from sklearn.metrics import adjusted_mutual_info_score
+
+        rows = []
+        for k in ks:
+            other = self.at(k)
+            sizes = np.bincount(other.labels[other.labels >= 0], minlength=k)
+            rows.append(
+                {
+                    "k": k,
+                    "stability": other.stability,
+                    "smallest": int(sizes.min()),
+                    "largest": int(sizes.max()),
+                    "verdict": other.verdict,
+                    "agreement": float(adjusted_mutual_info_score(self.labels, other.labels)),
+                }
+            )
+        return pd.DataFrame(rows).set_index("k")
+
+    def on(self, new: Any, *, reject: float | None = None, cache: str | Path | None = None) -> Clustering:
+        """The clusters of new data, which are read as the first were."""
+        recipe = self.points.recipe
+        features: Any = recipe.get("features", "pixels" if self.points.noun == "image" else None)
+        if isinstance(features, str) and features == "an array":
+            raise ValueError("`new` must be features when the model was fitted to an array: use `clustering.model`")
+        points = as_points(
+            new,
+            text=recipe.get("text"),
+            features=features,
+            kinds=recipe.get("kinds") if self.points.noun == "row" else None,
+            read=recipe.get("read"),
+            device=self.wish.device,
+            cache=None if cache is None else Path(cache),
+        )
+        if points.noun != self.points.noun:
+            raise ValueError(f"`new` must be {self.points.noun}s, as those that were clustered, got {points.noun}s")
+        if points.identity != self.points.identity:
+            raise ValueError(f"`new` must have features of the same {features} that the model was fitted to")
+        if points.noun == "row" and points.frame is not None and hasattr(self.model, "vectorizer_"):
+            points = replace(points, X=points.frame)
+        elif points.noun == "row" and points.frame is not None and not isinstance(points.X, np.ndarray):
+            points = replace(points, X=points.frame[self._fitted_columns()].to_numpy(np.float64, na_value=np.nan))
+        kept = self.kept | {"names": self.names}
+        return Clustering(points, self.model, replace(self.wish, reject=reject, known=None), None, kept)
+
+    def predict(self, new: Any, reject: float | None = None) -> NDArray[np.int64]:
+        """The clusters of new data: (n_samples,)."""
+        return self.on(new, reject=reject).labels
+
+    def report(self, path: str | Path) -> Path:
+        """Write the page that shows and explains the clusters."""
+        from neuralbayes.report.page import write_page
+
+        return write_page(self, Path(path))
+
+    def write(self, path: str | Path) -> Path:
+        """Write `table()` to a file, whose suffix determines the format."""
+        from neuralbayes.data.tables import write_table
+
+        write_table(Path(path), self.table())
+        return Path(path)
+
+    def summary(self) -> dict[str, Any]:
+        """The result as JSON: the same for rows, images and texts."""
+        cards = self.clusters.reset_index().replace({np.nan: None}).to_dict("records")
+        rejected = None if self.wish.reject is None else int((self.labels < 0).sum())
+        return {
+            "data": self.points.title,
+            "kind": self.points.noun,
+            "n": len(self.labels),
+            "n_clusters": self.n_clusters,
+            "verdict": self.verdict,
+            "sentence": self.sentence,
+            "stability": self.stability,
+            "method": "manifolds" if hasattr(self.model, "disjoint_") else "information",
+            "features": self.points.features_from,
+            "columns": [{**vars(column), "used": column.used} for column in self.points.columns],
+            "clusters": cards,
+            "rejected": rejected,
+            "notes": list(self.notes),
+        }
+
+    def save(self, folder: str | Path) -> None:
+        """Save the model, the names and how the data were read, but not the data, to a folder for `nb.load`."""
+        from neuralbayes.system.files import write_json
+
+        known = {
+            "format": FORMAT,
+            "noun": self.points.noun,
+            "title": self.points.title,
+            "features_from": self.points.features_from,
+            "identity": self.points.identity,
+            "recipe": self.points.recipe,
+            "answers": list(self.wish.answers),
+            "reject": self.wish.reject,
+            "names": self.names,
+            "named_by": self.named_by,
+            "summary": json.loads(json.dumps(self.summary(), default=_plain)),
+        }
+        self.model.save(folder)
+        write_json(Path(folder) / SOURCE, known)
+
+    def _repr_html_(self) -> str:
+        from neuralbayes.report.cards import cards_html
+
+        return cards_html(self)
+
+    def __repr__(self) -> str:
+        return f"<Clustering of {self.points.title}: {self.sentence}>"
+
+
+def load(folder: str | Path, *, network: Any = None) -> Any:
+    """Load what `Clustering.save`, or the `save` of an estimator, wrote.
+
+    Nothing that the folder names is opened or run.
+
+    Parameters
+    ----------
+    folder : str or Path
+    network : nn.Module, optional
+        The architecture of your own network, if the model was fitted with one.
+
+    Returns
+    -------
+    Clustering, or the fitted estimator.
+    """
+    from neuralbayes.estimators.persistence import load as load_estimator
+
+    folder = Path(folder)
+    model = load_estimator(folder, network=network)
+    if not (folder / SOURCE).is_file():
+        return model
+    from neuralbayes.system.files import read_json
+
+    known = read_json(folder / SOURCE)
+    try:
+        if known["format"] != FORMAT:
+            raise ValueError(f"its format is {known['format']!r}, not {FORMAT}")
+        names, kept = [str(name) for name in known["names"]], {"clusters": known["summary"]["clusters"]}
+        points = Points(
+            known["noun"],
+            str(known["title"]),
+            None,
+            features_from=known["features_from"],
+            identity=known["identity"],
+            recipe=dict(known["recipe"]),
+            notes=[str(note) for note in known["summary"]["notes"]],
+        )
+        if known["noun"] not in ("row", "image", "text") or len(names) != model.n_clusters_:
+            raise ValueError(f"it must name {model.n_clusters_} clusters of rows, images or texts")
+        answers, named_by = tuple(map(str, known["answers"])), known["named_by"]
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{folder / SOURCE} does not describe a clustering ({error}); it may be damaged") from error
+    own = given_names(folder, len(names))
+    if own:
+        names, named_by = [own.get(k, name) for k, name in enumerate(names)], "you"
+    return Clustering(points, model, Wish(answers=answers), None, kept | {"names": names, "named_by": named_by})
+
+
+def given_names(folder: Path, n_clusters: int) -> dict[int, str]:
+    """The names that a person gave on the page, by cluster."""
+    from neuralbayes.system.files import read_json
+
+    path = folder / NAMES
+    if not path.is_file():
+        return {}
+    given = read_json(path)
+    if not isinstance(given, dict) or not all(isinstance(name, str) and name.strip() for name in given.values()):
+        raise ValueError(f"{path} must map numbers of clusters to names")
+    if odd := [key for key in given if not (key.isdecimal() and int(key) < n_clusters)]:
+        raise ValueError(f"{path} must name clusters from 0 to {n_clusters - 1}, got {odd[0]!r}")
+    return {int(key): name for key, name in given.items()}
+
+
+def _names_of_images(points: Points, labels: NDArray[np.int64], n_clusters: int) -> list[str]:
+    """Numbers, with the folder that most members of a cluster come from, if there are several."""
+    from neuralbayes.explain.names import numbered
+
+    images = points.images
+    names = [f"cluster {k}" for k in range(n_clusters)]
+    if images is None or images.labels is None or not images.class_names:
+        return names
+    folders = np.array([*images.class_names, ""], dtype=object)[images.labels]
+    for k in range(n_clusters):
+        found, counts = np.unique(folders[labels == k].astype(str), return_counts=True)
+        if len(found) and found[counts.argmax()] and 2 * counts.max() > counts.sum():
+            names[k] = str(found[counts.argmax()])
+    return numbered(names)
+
+
+def _plain(value: Any) -> Any:
+    """NumPy values as JSON."""
+    return value.item() if isinstance(value, np.generic) else value.tolist()

@@ -1,0 +1,358 @@
+"""Data of any kind as points that can be clustered, with all that is needed to show, describe and read them again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from neuralbayes.data.column_kinds import Column
+    from neuralbayes.data.sources import Images
+
+Noun = Literal["row", "image", "text"]
+
+PICTURES = {".jpg", ".jpeg", ".png", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".heic"}
+"""Suffixes by which strings in a list are recognised as pictures."""
+
+IMAGE_OPTIONS = {"split", "limit", "size", "channels"}
+"""Keys of `read` that are for images; all others are for tables."""
+
+LINES = 100
+"""Number of lines of a .txt file to inspect."""
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Data that can be clustered.
+
+    Attributes
+    ----------
+    noun : {"row", "image", "text"}
+        Word for a sample.
+    title : str
+        Name of the data, for people.
+    X : DataFrame, ndarray, sparse array or Images
+        The samples, as estimators take them; features, if samples are compared by features.
+    frame : DataFrame or None
+        All columns of a table, used or not.
+    columns : list of Column
+        How each column of `frame` is used.
+    texts : list of str or None
+    images : Images or None
+        The images to show.
+    features_from : str or None
+        Name of the network or file of the features.
+    identity : str or None
+        Digest of what computed the features; features of another identity cannot be compared with these.
+    recipe : dict
+        How the data were read, as JSON.
+    notes : list of str
+        What a person should know about the data.
+    """
+
+    noun: Noun
+    title: str
+    X: Any
+    frame: pd.DataFrame | None = None
+    columns: list[Column] = field(default_factory=list)
+    texts: list[str] | None = None
+    images: Images | None = None
+    features_from: str | None = None
+    identity: str | None = None
+    recipe: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return int(self.X.shape[0]) if hasattr(self.X, "shape") and self.noun != "image" else len(self.X)
+
+    def named(self, name: str) -> NDArray[Any]:
+        """The cells of a column, which must exist: (n,)."""
+        if self.frame is None or name not in self.frame:
+            there = "no table" if self.frame is None else ", ".join(map(repr, self.frame.columns[:12]))
+            raise ValueError(f"`known` must be an array or the name of a column, got {name!r}; the columns are {there}")
+        return self.frame[name].to_numpy(dtype=object, na_value=None)
+
+
+def as_points(
+    data: Any,
+    *,
+    text: str | None = None,
+    features: Any = "auto",
+    columns: Sequence[str] | None = None,
+    kinds: Mapping[str, str] | None = None,
+    read: Mapping[str, Any] | None = None,
+    device: str = "auto",
+    cache: Path | None = None,
+    progress: bool = False,
+) -> Points:
+    """Read `data`, recognise what it is, and compute features of texts and photographs.
+
+    Parameters are those of :func:`neuralbayes.cluster`.
+
+    Examples
+    --------
+    >>> as_points([[1.0, 2.0], [3.0, 4.0]]).noun, as_points(np.zeros((5, 8, 8))).noun
+    ('row', 'image')
+    >>> import pandas as pd
+    >>> points = as_points(pd.DataFrame({"kg": [1.5, 2.0, 4.1], "unit": ["cm", "cm", "cm"]}))
+    >>> [(column.name, column.kind) for column in points.columns]
+    [('kg', 'number'), ('unit', 'constant')]
+    """
+    given = dict(read or {})
+    points = _opened(data, text, given, progress)
+    if points.images is None and (odd := IMAGE_OPTIONS & set(given)):
+        raise ValueError(
+            f"`read` must not have {sorted(odd)[0]!r}, which is for images, but the data are {points.noun}s"
+        )
+    recipe = {"text": text, "read": given, "columns": None if columns is None else list(columns)}
+    recipe |= {"kinds": dict(kinds or {}), **points.recipe}
+    points = replace(points, recipe=recipe)
+    if points.noun == "row":
+        return _with_features_of_rows(_with_columns(points, columns, kinds), features)
+    for name, value in {"columns": columns, "kinds": kinds}.items():
+        if value and points.frame is None:
+            raise ValueError(f"`{name}` must be None for {points.noun}s, which have no columns, got {value!r}")
+    return _with_features(points, features, device, cache, progress)
+
+
+def _opened(data: Any, text: str | None, read: dict[str, Any], progress: bool) -> Points:
+    """The data, recognised and read."""
+    from neuralbayes.data.frames import as_frame, is_frame
+
+    if isinstance(data, str | PathLike):
+        return _of_path(str(data), text, read, progress)
+    if is_frame(data):
+        return _of_frame(as_frame(data), "data frame", text)
+    if type(data).__name__ == "Series" and hasattr(data, "to_list"):
+        data = data.to_list()
+    if _are_texts(data):
+        return _of_texts(list(data), "sentences", text)
+    if sp.issparse(data):
+        return _of_numbers(data, "sparse array", text)
+    from neuralbayes.data.given import images_given
+    from neuralbayes.data.images import load_images
+
+    if images_given(data) is not None:
+        return _of_images(load_images(data, progress=progress), "images", read, text)
+    array = np.asarray(data.detach().cpu() if hasattr(data, "detach") else data)
+    return _of_numbers(array, "array", text)
+
+
+def _of_path(data: str, text: str | None, read: dict[str, Any], progress: bool) -> Points:
+    from neuralbayes.data.images import holds_images, load_images
+
+    path = Path(data).expanduser()
+    title = path.name or str(path)
+    if not is_table(path) and "key" not in read and holds_images(data):
+        options = {name: read[name] for name in ("split", "size", "channels") if name in read}
+        images = load_images(data, **options, progress=progress)
+        return replace(_of_images(images, title, read, text), recipe={"data": data})
+    if path.suffix.lower() == ".txt" and text is None and not read and path.is_file():
+        lines = read_lines(path)
+        if not _are_numbers(lines[:LINES]):
+            return replace(_of_texts([line for line in lines if line.strip()], title, None), recipe={"data": data})
+    found = read_table(data, **{name: value for name, value in read.items() if name not in IMAGE_OPTIONS})
+    points = _of_numbers(found, title, text) if isinstance(found, np.ndarray) else _of_frame(found, title, text)
+    return replace(points, recipe={"data": data})
+
+
+def is_table(path: Path) -> bool:
+    from neuralbayes.data.parquet import is_parquet_folder
+    from neuralbayes.data.table_formats import table_suffix
+
+    if path.is_dir():
+        return is_parquet_folder(path)
+    try:
+        return table_suffix(path) not in (".npy", ".npz") or not path.is_file()
+    except ValueError:
+        return False
+
+
+def read_table(path, **options):
+    from neuralbayes.data.table_sources import read_source
+
+    return read_source(path, **options).data
+
+
+def read_lines(path: Path) -> list[str]:
+    """The lines of a text file, in UTF-8 or, if it is not valid, in the encoding of Western Windows."""
+    content = path.read_bytes()
+    try:
+        return content.decode("utf-8-sig").splitlines()
+    except UnicodeDecodeError:
+        return content.decode("cp1252", errors="replace").splitlines()
+
+
+def _are_numbers(lines: Sequence[str]) -> bool:
+    """Whether lines are rows of at least two numbers, and not sentences."""
+    rows = [line.replace(",", " ").replace(";", " ").split() for line in lines if line.strip()]
+    try:
+        return bool(rows) and all(len(row) >= 2 and [float(cell) for cell in row] for row in rows[1:] or rows)
+    except ValueError:
+        return False
+
+
+def _are_texts(data: Any) -> bool:
+    """Whether `data` is a list of sentences, and not of files of pictures."""
+    if (
+        not isinstance(data, list | tuple | np.ndarray)
+        or not len(data)
+        or np.ndim(data[0])
+        or not isinstance(data[0], str)
+    ):
+        return False
+    return not all(Path(str(item)).suffix.lower() in PICTURES for item in data[:LINES])
+
+
+def _of_frame(frame: pd.DataFrame, title: str, text: str | None) -> Points:
+    if not len(frame) or not len(frame.columns):
+        raise ValueError(f"`data` must have rows and columns, got {len(frame)} rows and {len(frame.columns)} columns")
+    frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
+    if text is None:
+        return Points("row", title, frame, frame)
+    if text not in frame:
+        raise ValueError(f"`text` must name a column, one of {', '.join(map(repr, frame.columns[:12]))}, got {text!r}")
+    column = frame[text]
+    texts = [str(cell) for cell in column.astype(object).where(column.notna(), "")]
+    return replace(_of_texts(texts, title, None), frame=frame)
+
+
+def _of_texts(texts: list[str], title: str, text: str | None) -> Points:
+    if text is not None:
+        raise ValueError(f"`text` must be None unless `data` is a table, got {text!r}")
+    empty = sum(not str(one).strip() for one in texts)
+    notes = [f"{empty:,} texts are empty; they are labelled all the same."] if empty else []
+    return Points("text", title, None, texts=[str(one) for one in texts], notes=notes)
+
+
+def _of_numbers(array: Any, title: str, text: str | None) -> Points:
+    if text is not None:
+        raise ValueError(f"`text` must be None unless `data` is a table with named columns, got {text!r}")
+    if array.ndim != 2 or 0 in array.shape:
+        raise ValueError(f"`data` must be rows of shape (n_samples, n_features), or images, got shape {array.shape}")
+    return Points("row", title, array)
+
+
+def _of_images(images: Images, title: str, read: dict[str, Any], text: str | None) -> Points:
+    if text is not None:
+        raise ValueError(f"`text` must be None for images, got {text!r}")
+    limit = read.get("limit")
+    if limit is not None and int(limit) < len(images):
+        from neuralbayes.data.sources import SubsetSource
+
+        chosen = np.arange(int(limit))
+        labels = None if images.labels is None else images.labels[chosen]
+        images = replace(images, source=SubsetSource(images.source, chosen), labels=labels)
+    notes = [f"{len(images.skipped):,} files could not be read and were skipped."] if images.skipped else []
+    return Points("image", title, images, images=images, notes=notes)
+
+
+def _with_columns(points: Points, columns: Sequence[str] | None, kinds: Mapping[str, str] | None) -> Points:
+    """Choose the columns of a table, and recognise their kinds."""
+    from neuralbayes.data.column_kinds import Column, recognize
+    from neuralbayes.data.frames import as_frame
+
+    frame = points.frame
+    if frame is None and not (columns or kinds or sp.issparse(points.X)) and _all_finite(points.X):
+        names = [f"x{j}" for j in range(points.X.shape[1])]
+        return replace(
+            points, frame=as_frame(points.X), columns=[Column(name, "number", "a column of an array") for name in names]
+        )
+    if sp.issparse(points.X):
+        if columns or kinds:
+            raise ValueError("`columns` and `kinds` must be None for a sparse array, whose columns have no names")
+        return points
+    frame = as_frame(points.X) if frame is None else frame
+    kinds = dict(kinds or {})
+    if columns is not None:
+        absent = [name for name in columns if name not in frame]
+        if absent or not columns:
+            there = ", ".join(map(repr, frame.columns[:12]))
+            raise ValueError(f"`columns` must name columns, some of {there}, got {', '.join(map(repr, absent))}")
+        if odd := set(kinds) - set(columns):
+            raise ValueError(f"`kinds` names {sorted(odd)[0]!r}, which `columns` does not select")
+        for column in recognize(frame[list(columns)], kinds):  # what is selected is used, even if it looks like an id
+            if column.kind in ("id", "written"):
+                kinds[column.name] = "number" if frame[column.name].dtype.kind in "iuf" else "category"
+        kinds |= {name: "ignore" for name in frame if name not in columns}
+    recipe = points.recipe | {"kinds": kinds}
+    return replace(points, X=frame, frame=frame, columns=recognize(frame, kinds), recipe=recipe)
+
+
+def _all_finite(array: NDArray[Any]) -> bool:
+    return array.dtype.kind in "iub" or (array.dtype.kind == "f" and bool(np.isfinite(array.sum(dtype=np.float64))))
+
+
+def _with_features_of_rows(points: Points, features: Any) -> Points:
+    """Rows with the features that replace them, if there are any."""
+    if features is None or (isinstance(features, str) and features == "auto"):
+        return points
+    if isinstance(features, str) and not features.lower().endswith(".npy"):
+        raise ValueError(
+            f"`features` of a table must be an array or a .npy file, got {features!r}; networks are for images and for "
+            "texts: name the column of texts with `text`"
+        )
+    return _with_array(points, features)
+
+
+def _with_features(points: Points, features: Any, device: str, cache: Path | None, progress: bool) -> Points:
+    """Texts or images with their features, from a network, a function, a file or an array."""
+    from neuralbayes.features.kept import kept_features
+    from neuralbayes.features.networks import Network, better_network, default_network, load_network, needs_network
+
+    kind: Literal["pictures", "texts"] = "pictures" if points.noun == "image" else "texts"
+    if points.noun == "image" and (features in (None, "pixels") if isinstance(features, str | None) else False):
+        return points
+    notes = []
+    if isinstance(features, str) and features == "auto":
+        if points.images is not None and not needs_network(points.images):
+            return points
+        features = default_network(kind)
+        notes = [words] if (words := better_network(features)) else []
+    if features is None or isinstance(features, np.ndarray | list) or str(features).lower().endswith(".npy"):
+        return _with_array(points, features)
+    if callable(features):
+        network = Network(getattr(features, "__name__", "function"), kind, "", features, own=True)
+    else:
+        network = load_network(str(features), kind, device=device)
+    items: Any = points.texts if points.images is None else points.images
+    kept = None if cache is None else cache / "features.safetensors"
+    found = kept_features(network, items, kept, verbose=progress)
+    return replace(
+        points,
+        X=found,
+        features_from=network.name,
+        identity=network.identity,
+        notes=[*points.notes, *notes],
+        recipe=points.recipe | {"features": network.name},
+    )
+
+
+def _with_array(points: Points, features: Any) -> Points:
+    """The samples with features from an array, several arrays, or a .npy file."""
+    name = "an array"
+    if isinstance(features, str | PathLike):
+        name = str(features)
+        features = read_table(features)
+    n = len(points.texts) if points.texts is not None else len(points)
+    spaces = features if isinstance(features, list | tuple) and np.ndim(features[0]) == 2 else [np.asarray(features)]
+    for space in spaces:
+        if np.ndim(space) != 2 or len(space) != n:
+            raise ValueError(
+                f"`features` must have shape ({n}, n_features), a row for each {points.noun}, got {np.shape(space)}"
+            )
+    X = list(spaces) if len(spaces) > 1 else spaces[0]
+    return replace(points, X=X, features_from=name, identity=None, recipe=points.recipe | {"features": name})
+
+
+Namer = Callable[[list[dict[str, Any]]], Sequence[str]]
+"""Names clusters: their cards, as dictionaries, to as many names."""
