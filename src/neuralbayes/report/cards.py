@@ -82,6 +82,7 @@ def make_cards(result: Clustering, members: Members | None = None) -> list[Card]
     wanted = [row for rows in (*typical.values(), unlike) for row in rows]
     pictures = members.thumbnails(wanted, CARD_PICTURES)
     described = {} if result.description is None else {one.cluster: one for one in result.description.clusters}
+    certified = hasattr(result.model, "disjoint_")
     cards = []
     for k, row in result.clusters.iterrows():
         number, found = int(k), described.get(int(k))
@@ -94,7 +95,7 @@ def make_cards(result: Clustering, members: Members | None = None) -> list[Card]
                 share=float(row["share"]),
                 stability=_known(row, "stability"),
                 separation=_known(row, "separation"),
-                disjoint=None if _known(row, "disjoint") is None else bool(row["disjoint"]),
+                disjoint=bool(row["disjoint"]) if certified else None,
                 rule=_words(row, "rule"),
                 precision=_known(row, "precision"),
                 recall=_known(row, "recall"),

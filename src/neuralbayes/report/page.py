@@ -109,7 +109,7 @@ def page_text(
         cards=cards,
         many=len(cards) > MANY,
         tables=tables,
-        picks=_picks(result, compare, {n: table["place"] for n, table in zip(sorted(others), tables, strict=True)}),
+        picks=_picks(result, compare, others),
         hierarchy=hierarchy_chart(result),
         tried=_tried(result, compare) if result.verdict == "none" else [],
         caption=places.caption,
@@ -162,17 +162,15 @@ def _listed(result: Clustering) -> list[Card]:
     return found
 
 
-def _picks(result: Clustering, compare: pd.DataFrame | None, there: Mapping[int, int]) -> list[dict[str, Any]]:
+def _picks(result: Clustering, compare: pd.DataFrame | None, others: Mapping[int, Clustering]) -> list[dict[str, Any]]:
     """The chart of stability by the number of clusters, each with its place among the divisions, if it has one."""
-    stability = {len(result.clusters): result.stability}
-    if compare is not None:
-        stability |= {int(k): float(value) for k, value in compare["stability"].items()}
-    places = {len(result.clusters): 0, **there}
+    stability = {} if compare is None else {int(k): value for k, value in compare["stability"].items()}
+    stability |= {k: other.stability for k, other in others.items()} | {len(result.clusters): result.stability}
+    places = {len(result.clusters): 0} | {k: 1 + i for i, k in enumerate(sorted(others))}
     picks = []
-    for k in sorted({*stability, *places}):
-        value = stability.get(k)
+    for k, value in sorted(stability.items()):
         known = value is not None and math.isfinite(value)
-        picks.append({"k": k, "stability": value if known else None, "place": places.get(k)})
+        picks.append({"k": k, "stability": float(value) if known else None, "place": places.get(k)})
     return picks if len(picks) > 1 else []
 
 

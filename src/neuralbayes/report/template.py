@@ -102,7 +102,7 @@ def policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
     return "; ".join(
         [
             "default-src 'none'",
-            f"script-src {' '.join(map(_hash, scripts)) or "'none'"}",
+            f"script-src {' '.join(map(_hash, scripts))}",
             f"style-src {' '.join(map(_hash, styles))}",
             "img-src data:",
             "base-uri 'none'",
