@@ -14,7 +14,7 @@ from neuralbayes.report.template import render
 if TYPE_CHECKING:
     from neuralbayes.clustering import Clustering
 
-N_TYPICAL, N_POINTS = 3, 5
+N_TYPICAL, N_POINTS = 3, 4
 """Number of typical members and of differences on a card."""
 
 MANY = 20

@@ -45,13 +45,20 @@ def find_places(result: Clustering, wanted: Sequence[int] = ()) -> Places:
     """Map the coordinates that clusters were found in; the `wanted` rows are drawn if their coordinates are known."""
     coordinates, rows = result.coordinates()
     known = np.asarray(coordinates, dtype=np.float64)
-    return place(known, np.asarray(rows, np.int64), len(result.labels), result.points.noun, wanted)
+    # t-SNE shows clumps even where there is nothing
+    straight = result.verdict == "none"
+    return place(known, np.asarray(rows, np.int64), len(result.labels), result.points.noun, wanted, straight)
 
 
 def place(
-    coordinates: NDArray[np.float64], rows: NDArray[np.int64], n_all: int, noun: str, wanted: Sequence[int] = ()
+    coordinates: NDArray[np.float64],
+    rows: NDArray[np.int64],
+    n_all: int,
+    noun: str,
+    wanted: Sequence[int] = (),
+    straight: bool = False,
 ) -> Places:
-    """Map the coordinates (n, d) of some of `n_all` rows to the plane.
+    """Map the coordinates (n, d) of some of `n_all` rows to the plane, `straight` by principal components.
 
     Examples
     --------
@@ -72,7 +79,7 @@ def place(
         return Places(rows[chosen], points, ("", ""), _caption("The only coordinate", len(chosen), n_all, noun))
     reduced = PCA(min(COMPONENTS, d, len(drawn)), svd_solver="full").fit(drawn)
     shares = reduced.explained_variance_ratio_
-    if shares[:2].sum() >= ENOUGH or len(drawn) < 10:
+    if straight or shares[:2].sum() >= ENOUGH or len(drawn) < 10:
         names = (f"component 1, {100 * shares[0]:.0f} % of variance", f"component 2, {100 * shares[1]:.0f} %")
         points = reduced.transform(drawn)[:, :2]
         return Places(rows[chosen], points, names, _caption("Principal components", len(chosen), n_all, noun))

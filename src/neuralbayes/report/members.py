@@ -92,7 +92,7 @@ class Members:
     def name(self, row: int) -> str:
         """The file of an image, the name of a row, or a number."""
         names = self.paths or self.row_names
-        return names[row] if names and names[row] else f"{self.noun} {row:,}"
+        return names[row] if names and names[row] else f"{self.noun} {row}"
 
     def cells(self, rows: Sequence[int] | NDArray[np.integer], column: str) -> list[str]:
         """The cells of a column as short texts."""

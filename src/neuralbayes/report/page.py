@@ -111,7 +111,6 @@ def page_text(
         tables=tables,
         picks=_picks(result, compare, others),
         hierarchy=hierarchy_chart(result),
-        tried=_tried(result, compare) if result.verdict == "none" else [],
         caption=places.caption,
         sheet=sheet,
         n_all=len(result.labels),
@@ -164,23 +163,16 @@ def _listed(result: Clustering) -> list[Card]:
 
 def _picks(result: Clustering, compare: pd.DataFrame | None, others: Mapping[int, Clustering]) -> list[dict[str, Any]]:
     """The chart of stability by the number of clusters, each with its place among the divisions, if it has one."""
-    stability = {} if compare is None else {int(k): value for k, value in compare["stability"].items()}
+    found = getattr(result.model, "selection_", None) or {}
+    stability: dict[int, float | None] = dict(zip(found.get("n_clusters", ()), found.get("agreement", ()), strict=False))
+    stability |= {} if compare is None else {int(k): value for k, value in compare["stability"].items()}
     stability |= {k: other.stability for k, other in others.items()} | {len(result.clusters): result.stability}
     places = {len(result.clusters): 0} | {k: 1 + i for i, k in enumerate(sorted(others))}
     picks = []
     for k, value in sorted(stability.items()):
-        known = value is not None and math.isfinite(value)
+        known = k > 1 and value is not None and math.isfinite(value)
         picks.append({"k": k, "stability": float(value) if known else None, "place": places.get(k)})
     return picks if len(picks) > 1 else []
-
-
-def _tried(result: Clustering, compare: pd.DataFrame | None) -> list[tuple[int, float]]:
-    """Numbers of clusters that were tried, with the agreement of two halves of the data."""
-    if compare is not None:
-        return [(int(k), float(value)) for k, value in compare["stability"].items() if math.isfinite(value)]
-    found = getattr(result.model, "selection_", None) or {}
-    pairs = zip(found.get("n_clusters", ()), found.get("agreement", ()), strict=False)
-    return [(int(k), float(value)) for k, value in pairs if int(k) > 1]
 
 
 def _made(result: Clustering) -> list[tuple[str, str]]:

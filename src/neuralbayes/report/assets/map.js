@@ -50,17 +50,19 @@ class MemberMap {
   }
 
   draw() {
-    const { width, height } = this.canvas.getBoundingClientRect();
+    const { width } = this.canvas.getBoundingClientRect();
     if (width === 0) return;
+    const { axes, spread } = this.page.data; // both axes have one unit
+    const highest = Math.max(280, Math.min(620, 0.6 * window.innerHeight));
+    const height = Math.round(Math.min(highest, Math.max(200, (width * spread[1]) / spread[0])));
+    this.canvas.style.height = `${height}px`;
     const ratio = window.devicePixelRatio || 1;
     this.canvas.width = Math.round(width * ratio);
     this.canvas.height = Math.round(height * ratio);
     const context = this.canvas.getContext("2d");
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    const { axes } = this.page.data;
     const margin = { left: axes[1] ? 24 : 10, bottom: axes[0] ? 26 : 10, other: 10 };
     const room = [width - margin.left - margin.other, height - margin.bottom - margin.other];
-    const { spread } = this.page.data; // both axes have one unit
     const unit = Math.min(room[0] / spread[0], room[1] / spread[1]);
     this.side = [unit, unit];
     this.left = margin.left + room[0] / 2 - unit / 2;
