@@ -32,6 +32,7 @@ VERDICTS = {
     "segments": "Segments of a continuum",
     "none": "No repeatable division",
 }
+UNTESTED = "Clusters; gaps were not tested"
 
 
 @dataclass(frozen=True)
@@ -115,8 +116,10 @@ def make_cards(result: Clustering, members: Members | None = None) -> list[Card]
 
 def cards_html(result: Clustering) -> str:
     """The verdict and the cards as HTML for a notebook, with their own style and without a script."""
-    every = make_cards(result)
-    return render("cards.html", cards=every[:MANY], left=len(every) - len(every[:MANY]), **said(result))
+    members = Members(result)
+    every = make_cards(result, members)
+    left = max(0, len(every) - MANY)
+    return render("cards.html", cards=every[:MANY], left=left, tiny=members.tiny, **said(result))
 
 
 def said(result: Clustering) -> dict[str, Any]:
@@ -124,7 +127,7 @@ def said(result: Clustering) -> dict[str, Any]:
     return {
         "noun": result.points.noun,
         "sentence": result.sentence,
-        "verdict": VERDICTS.get(result.verdict, result.verdict),
+        "verdict": UNTESTED if _untested(result) else VERDICTS[result.verdict],
         "kind": result.verdict,
         "stability": result.stability,
         "named_by": getattr(result, "named_by", None),
@@ -139,12 +142,17 @@ def title_of(result: Clustering) -> str:
     --------
     >>> from types import SimpleNamespace
     >>> points = SimpleNamespace(title="customers.csv")
-    >>> title_of(SimpleNamespace(points=points, clusters=[1, 2, 3], verdict="segments"))
+    >>> title_of(SimpleNamespace(points=points, model=None, clusters=[1, 2, 3], verdict="segments"))
     'customers.csv: 3 segments'
     """
-    n, thing = len(result.clusters), "segment" if result.verdict == "segments" else "cluster"
+    n, thing = len(result.clusters), "segment" if result.verdict == "segments" and not _untested(result) else "cluster"
     found = "no clusters" if result.verdict == "none" else f"{n:,} {thing}{'' if n == 1 else 's'}"
     return f"{result.points.title}: {found}"
+
+
+def _untested(result: Clustering) -> bool:
+    """Whether nobody asked if there are gaps between the clusters."""
+    return result.verdict == "segments" and getattr(result.model, "kind_", "") == "images"
 
 
 def _outliers(result: Clustering) -> list[int]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 MAX_LEAVES = 30
-"""Maximum number of leaves of a hierarchy; beyond, the lowest merges are drawn as one leaf."""
+"""Maximum number of leaves of a hierarchy; what merges below is one leaf."""
 
 LEAF, DEPTH = 22, 260  # pixels: height of a leaf, width of the tree
 
@@ -62,8 +62,11 @@ def hierarchy_chart(result: Any) -> Tree | None:
     membership = getattr(result.model, "membership_", None)
     n = len(linkage) + 1
     owners = np.arange(n) if membership is None else np.asarray(membership).argmax(axis=1)
-    drawn = dendrogram(linkage, p=MAX_LEAVES, truncate_mode="lastp" if n > MAX_LEAVES else None, no_plot=True)
     names = list(result.names)
+    n_leaves = min(n, MAX_LEAVES, len(names))
+    if n_leaves < 3:
+        return None
+    drawn = dendrogram(linkage, p=n_leaves, truncate_mode="lastp", no_plot=True)
     leaves = []
     for node in drawn["leaves"]:
         own = sorted({int(owners[leaf]) for leaf in _below(linkage, int(node))})

@@ -28,6 +28,9 @@ CARD_COLUMNS = 4
 LETTERS, CELL_LETTERS = 200, 48
 """Maximum lengths of a text and of a cell."""
 
+TINY = 40
+"""Images whose sides are shorter are enlarged without smoothing."""
+
 READ = 64  # images in memory at a time, which may be large
 SINGLE = ((128, 82), (96, 75), (64, 65), (48, 55))  # longer side and quality of separate thumbnails
 SHEET = ((48, 80), (32, 70), (24, 50), (16, 30))  # and of those in a sheet
@@ -88,6 +91,11 @@ class Members:
             for place, name in enumerate(ranked):
                 weight[name] += 1.0 / (1 + place)
         self.columns = sorted(names, key=lambda name: -weight[name])[:MOST_COLUMNS]
+
+    @property
+    def tiny(self) -> bool:
+        """Whether images are so small that their pixels should stay sharp."""
+        return self.images is not None and max(self.images.shape[:2]) < TINY
 
     def name(self, row: int) -> str:
         """The file of an image, the name of a row, or a number."""

@@ -113,6 +113,7 @@ def page_text(
         hierarchy=hierarchy_chart(result),
         caption=places.caption,
         sheet=sheet,
+        tiny=members.tiny,
         n_all=len(result.labels),
         n_drawn=len(places.rows),
         columns=result.points.columns or [],
@@ -164,7 +165,8 @@ def _listed(result: Clustering) -> list[Card]:
 def _picks(result: Clustering, compare: pd.DataFrame | None, others: Mapping[int, Clustering]) -> list[dict[str, Any]]:
     """The chart of stability by the number of clusters, each with its place among the divisions, if it has one."""
     found = getattr(result.model, "selection_", None) or {}
-    stability: dict[int, float | None] = dict(zip(found.get("n_clusters", ()), found.get("agreement", ()), strict=False))
+    chosen_from = zip(found.get("n_clusters", ()), found.get("agreement", ()), strict=False)
+    stability: dict[int, float | None] = {int(k): value for k, value in chosen_from}
     stability |= {} if compare is None else {int(k): value for k, value in compare["stability"].items()}
     stability |= {k: other.stability for k, other in others.items()} | {len(result.clusters): result.stability}
     places = {len(result.clusters): 0} | {k: 1 + i for i, k in enumerate(sorted(others))}

@@ -54,7 +54,7 @@ class MemberMap {
     if (width === 0) return;
     const { axes, spread } = this.page.data; // both axes have one unit
     const highest = Math.max(280, Math.min(620, 0.6 * window.innerHeight));
-    const height = Math.round(Math.min(highest, Math.max(200, (width * spread[1]) / spread[0])));
+    const height = Math.round(Math.min(highest, Math.max(240, (width * spread[1]) / spread[0])));
     this.canvas.style.height = `${height}px`;
     const ratio = window.devicePixelRatio || 1;
     this.canvas.width = Math.round(width * ratio);
