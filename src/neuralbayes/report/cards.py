@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 N_TYPICAL, N_POINTS = 3, 4
 """Number of typical members and of differences on a card."""
 
-MANY = 20
+MANY = 12
 """With more clusters, the page shows a table, and a card on demand."""
 
 CARD_PICTURES = 1_200_000
@@ -178,7 +178,9 @@ def _points(row: Any, found: Any, noun: str) -> list[Point]:
     for claim in list(found.differences or found.claims)[:N_POINTS]:
         column = "" if claim.condition is None else claim.condition.column
         plain = column.replace("_", " ")
-        words = claim.words if not column or column in claim.words or plain in claim.words else f"{plain}: {claim.words}"
+        words = (
+            claim.words if not column or column in claim.words or plain in claim.words else f"{plain}: {claim.words}"
+        )
         aside = f"median {claim.medians[0]}, others {claim.medians[1]}" if claim.medians else ""
         points.append(Point(words, claim.share_inside, claim.share_outside, aside))
     return points
@@ -193,4 +195,3 @@ def _known(row: Any, name: str) -> float | None:
 def _words(row: Any, name: str) -> str:
     value = row.get(name)
     return value if isinstance(value, str) else ""
-

@@ -70,7 +70,9 @@ def hierarchy_chart(result: Any) -> Tree | None:
     leaves = []
     for node in drawn["leaves"]:
         own = sorted({int(owners[leaf]) for leaf in _below(linkage, int(node))})
-        words = ", ".join(names[k] for k in own[:2] if k < len(names)) + (f" and {len(own) - 2} more" if own[2:] else "")
+        words = ", ".join(names[k] for k in own[:2] if k < len(names)) + (
+            f" and {len(own) - 2} more" if own[2:] else ""
+        )
         leaves.append((own[0] if len(own) == 1 else -1, words))
     top = max(max(depth) for depth in drawn["dcoord"]) or 1.0
     paths = []

@@ -127,7 +127,7 @@ class Members:
         found: dict[int, bytes] = {}
         for longest, quality in SINGLE:
             found = {
-                row: _webp(_shrunk(picture, longest), quality=quality)
+                row: webp(shrunk(picture, longest), quality=quality)
                 for row, picture in zip(rows, pictures, strict=True)
             }
             if sum(map(len, found.values())) <= budget:
@@ -141,7 +141,7 @@ class Members:
         pictures = self._small(rows, SHEET[0][0])
         found: Sheet
         for longest, quality in SHEET:
-            content, found = _sheet([_shrunk(picture, longest) for picture in pictures], quality)
+            content, found = _sheet([shrunk(picture, longest) for picture in pictures], quality)
             if len(content) <= budget:
                 break
         return found
@@ -151,7 +151,7 @@ class Members:
         found = []
         for start in range(0, len(rows), READ):
             block = self.images.read(np.asarray(rows[start : start + READ], dtype=np.int64))
-            found += [_shrunk(np.repeat(one, 3, axis=2) if one.shape[2] == 1 else one, longest) for one in block]
+            found += [shrunk(one, longest) for one in block]
         return found
 
 
@@ -211,10 +211,11 @@ def _telling(found: Any, names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(one.column for one in conditions if one.column in names))
 
 
-def _shrunk(picture: NDArray[np.uint8], longest: int) -> NDArray[np.uint8]:
-    """Shrink the longer side to at most `longest` pixels: (H, W, 3) -> (h, w, 3)."""
+def shrunk(picture: NDArray[np.uint8], longest: int) -> NDArray[np.uint8]:
+    """Shrink the longer side to at most `longest` pixels, in colour: (H, W, C) -> (h, w, 3)."""
     from PIL import Image
 
+    picture = picture[..., :3] if picture.shape[2] > 2 else picture[..., :1].repeat(3, axis=2)
     scale = longest / max(picture.shape[:2])
     if scale >= 1.0:
         return picture
@@ -222,7 +223,7 @@ def _shrunk(picture: NDArray[np.uint8], longest: int) -> NDArray[np.uint8]:
     return np.asarray(Image.fromarray(picture).resize((width, height), Image.Resampling.LANCZOS))
 
 
-def _webp(picture: NDArray[np.uint8], **options: Any) -> bytes:
+def webp(picture: NDArray[np.uint8], **options: Any) -> bytes:
     from PIL import Image
 
     file = io.BytesIO()
@@ -241,5 +242,5 @@ def _sheet(pictures: Sequence[NDArray[np.uint8]], quality: int) -> tuple[bytes, 
         # Repeat the edges up to the end of the cell, so that neighbours do not bleed in.
         padded = np.pad(picture, ((0, cell - height), (0, cell - width), (0, 0)), mode="edge")
         wall[top : top + cell, left : left + cell] = padded
-    content = _webp(wall, quality=quality)
+    content = webp(wall, quality=quality)
     return content, Sheet(data_url(content, "image/webp"), columns, cell, width, height)

@@ -95,10 +95,7 @@ def page_text(
         "axes": list(places.axes),
         "names": [members.name(row) for row in places.rows.tolist()],
         "texts": None if members.texts is None else [members.text(row) for row in places.rows.tolist()],
-        "columns": [
-            {"name": name, "cells": "\n".join(members.cells(places.rows, name))}
-            for name in members.columns
-        ],
+        "columns": [{"name": name, "cells": "\n".join(members.cells(places.rows, name))} for name in members.columns],
         "proba": packed(_certainty(result, places), "u1"),
         "sheet": None if sheet is None else _without_address(sheet),
         "divisions": divisions,

@@ -98,7 +98,9 @@ class Page {
 
   showRow(row) {
     const i = this.data.place.get(row);
+    const card = document.querySelector(`[data-row="${row}"]`).closest(".card");
     if (i !== undefined) this.choose(this.labels[i], i);
+    else this.choose(Number(card.dataset.cluster)); // it is not among the drawn members
   }
 
   // Shows what is chosen.
