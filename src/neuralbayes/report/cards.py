@@ -78,15 +78,16 @@ class Card:
 def make_cards(result: Clustering, members: Members | None = None) -> list[Card]:
     """A card for each cluster, and one for the outliers, if there are any."""
     members = Members(result) if members is None else members
-    typical = {int(k): [int(row) for row in list(rows)[:N_TYPICAL]] for k, rows in result.clusters["typical"].items()}
+    rows = dict(zip(result.clusters.index.tolist(), result.clusters.to_dict("records"), strict=True))
+    typical = {k: [int(one) for one in row["typical"][:N_TYPICAL]] for k, row in rows.items()}
     unlike = _outliers(result)
-    wanted = [row for rows in (*typical.values(), unlike) for row in rows]
+    wanted = [row for some in (*typical.values(), unlike) for row in some]
     pictures = members.thumbnails(wanted, CARD_PICTURES)
     described = {} if result.description is None else {one.cluster: one for one in result.description.clusters}
     certified = hasattr(result.model, "disjoint_")
     cards = []
-    for k, row in result.clusters.iterrows():
-        number, found = int(k), described.get(int(k))
+    for number, row in rows.items():
+        found = described.get(number)
         columns = _columns(members, number)
         cards.append(
             Card(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -53,12 +52,10 @@ def hierarchy_chart(result: Any) -> Tree | None:
     linkage = getattr(result.model, "hierarchy_", None)
     if linkage is None or len(linkage) < 2:
         return None
-    from scipy.cluster.hierarchy import dendrogram, is_valid_linkage
+    from scipy.cluster.hierarchy import dendrogram, to_tree
 
     linkage = np.asarray(linkage, dtype=np.float64).copy()
     linkage[:, 2] = np.maximum.accumulate(np.maximum(linkage[:, 2], 0.0))  # inversions cannot be drawn
-    if not is_valid_linkage(linkage):
-        return None
     membership = getattr(result.model, "membership_", None)
     n = len(linkage) + 1
     owners = np.arange(n) if membership is None else np.asarray(membership).argmax(axis=1)
@@ -67,12 +64,10 @@ def hierarchy_chart(result: Any) -> Tree | None:
     if n_leaves < 3:
         return None
     drawn = dendrogram(linkage, p=n_leaves, truncate_mode="lastp", no_plot=True)
-    leaves = []
+    nodes, leaves = to_tree(linkage, rd=True)[1], []
     for node in drawn["leaves"]:
-        own = sorted({int(owners[leaf]) for leaf in _below(linkage, int(node))})
-        words = ", ".join(names[k] for k in own[:2] if k < len(names)) + (
-            f" and {len(own) - 2} more" if own[2:] else ""
-        )
+        own = sorted({int(owners[leaf]) for leaf in nodes[node].pre_order()})
+        words = ", ".join(names[k] for k in own[:2]) + (f" and {len(own) - 2} more" if own[2:] else "")
         leaves.append((own[0] if len(own) == 1 else -1, words))
     top = max(max(depth) for depth in drawn["dcoord"]) or 1.0
     paths = []
@@ -89,15 +84,18 @@ def line_chart(
     bounds: Mapping[str, float] | None = None,
 ) -> Lines | None:
     """Curves of x and y by name, with a dotted line at the bound of each; None without points."""
+    from matplotlib.ticker import MaxNLocator
+
     kept = {name: (x, y) for name, (x, y) in curves.items() if len(x) > 1 and np.isfinite(y).all()}
     if not kept:
         return None
     known = [bounds[name] for name in kept if bounds and name in bounds]
     every_x = np.concatenate([np.asarray(x, float) for x, _ in kept.values()])
     every_y = np.concatenate([np.asarray(y, float) for _, y in kept.values()] + [np.asarray(known, float)])
-    x_ticks, y_ticks = _ticks(every_x), _ticks(every_y)
-    low, high = min(y_ticks[0], every_y.min()), max(y_ticks[-1], every_y.max())
-    first, last = every_x.min(), every_x.max()
+    ticks = MaxNLocator(4)
+    first, last = float(every_x.min()), float(every_x.max())
+    y_ticks = ticks.tick_values(float(every_y.min()), float(every_y.max()))
+    low, high = float(y_ticks[0]), float(y_ticks[-1])
 
     def across(value: float) -> float:
         return 46.0 + 384.0 * (value - first) / ((last - first) or 1.0)
@@ -113,29 +111,7 @@ def line_chart(
             (name, " ".join(f"{across(a):.1f},{down(b):.1f}" for a, b in zip(x, y, strict=True)))
             for name, (x, y) in kept.items()
         ],
-        [(across(value), f"{value:,g}") for value in x_ticks if first <= value <= last],
+        [(across(value), f"{value:,g}") for value in ticks.tick_values(first, last) if first <= value <= last],
         [(down(value), f"{value:,g}") for value in y_ticks],
         [(i, down(bounds[name])) for i, name in enumerate(kept) if bounds and name in bounds],
     )
-
-
-def _ticks(values: Any) -> list[float]:
-    """A few round numbers that span the values."""
-    low, high = float(values.min()), float(values.max())
-    raw = (high - low) / 4.0 or abs(high) or 1.0
-    power = 10.0 ** math.floor(math.log10(raw))
-    step = next(m * power for m in (1.0, 2.0, 5.0, 10.0) if m * power >= raw * 0.999)
-    n = math.ceil(high / step - 1e-9) - math.floor(low / step)
-    return [round(step * (math.floor(low / step) + i), 10) for i in range(n + 1)]
-
-
-def _below(linkage: Any, node: int) -> list[int]:
-    """The leaves below a node."""
-    n, found, waiting = len(linkage) + 1, [], [node]
-    while waiting:
-        one = waiting.pop()
-        if one < n:
-            found.append(one)
-        else:
-            waiting += [int(linkage[one - n, 0]), int(linkage[one - n, 1])]
-    return found

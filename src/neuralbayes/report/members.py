@@ -25,6 +25,8 @@ MOST_COLUMNS = 12
 CARD_COLUMNS = 4
 """Number of columns of the typical rows on a card."""
 
+MISSING = "-"
+
 LETTERS, CELL_LETTERS = 200, 48
 """Maximum lengths of a text and of a cell."""
 
@@ -173,17 +175,17 @@ def cell_text(cell: Any) -> str:
     Examples
     --------
     >>> [cell_text(cell) for cell in (3.14159, 7, None, float("nan"), True, "Bonn")]
-    ['3.14', '7', '–', '–', 'True', 'Bonn']
+    ['3.14', '7', '-', '-', 'True', 'Bonn']
     """
     if cell is None or cell != cell:  # NaN and NaT differ from themselves
-        return "–"
+        return MISSING
     if isinstance(cell, float | np.floating):
         return short_number(float(cell)) if math.isfinite(cell) else str(cell)
     if isinstance(cell, bool | np.bool_):
         return str(bool(cell))
     if isinstance(cell, int | np.integer):
         return str(cell)
-    return shortened(str(cell).removesuffix(" 00:00:00").replace("<NA>", "–"), CELL_LETTERS)
+    return shortened(str(cell).removesuffix(" 00:00:00").replace("<NA>", MISSING), CELL_LETTERS)
 
 
 def data_url(content: bytes, kind: str) -> str:

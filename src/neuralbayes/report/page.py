@@ -14,7 +14,7 @@ import numpy as np
 from neuralbayes.report.cards import MANY, Card, make_cards, said
 from neuralbayes.report.charts import hierarchy_chart
 from neuralbayes.report.map import Places, find_places
-from neuralbayes.report.members import Members, Sheet
+from neuralbayes.report.members import Members
 from neuralbayes.report.template import asset, packed, policy, render, safe_json
 from neuralbayes.system.files import atomic_write
 
@@ -85,8 +85,9 @@ def page_text(
     divisions = [_division(result, cards, places)]
     tables = []
     for n, other in sorted(others.items()):
-        tables.append({"k": n, "cards": _listed(other), "sentence": other.sentence, "place": len(divisions)})
-        divisions.append(_division(other, tables[-1]["cards"], places))
+        listed = _listed(other)
+        tables.append({"k": n, "cards": listed, "sentence": other.sentence, "place": len(divisions)})
+        divisions.append(_division(other, listed, places))
     payload = {
         "noun": members.noun,
         "rows": packed(places.rows, "<u4"),
@@ -97,7 +98,7 @@ def page_text(
         "texts": None if members.texts is None else [members.text(row) for row in places.rows.tolist()],
         "columns": [{"name": name, "cells": "\n".join(members.cells(places.rows, name))} for name in members.columns],
         "proba": packed(_certainty(result, places), "u1"),
-        "sheet": None if sheet is None else _without_address(sheet),
+        "sheet": sheet and {name: value for name, value in vars(sheet).items() if name != "address"},
         "divisions": divisions,
     }
     return finish(
@@ -152,10 +153,10 @@ def _division(result: Clustering, cards: Sequence[Card], places: Places) -> dict
 def _listed(result: Clustering) -> list[Card]:
     """Names, sizes and rules of another number of clusters, without members."""
     found = []
-    for k, row in result.clusters.iterrows():
+    for k, row in zip(result.clusters.index.tolist(), result.clusters.to_dict("records"), strict=True):
         numbers = {name: row[name] for name in ("stability", "precision", "recall") if row.get(name) == row.get(name)}
         rule = row["rule"] if isinstance(row.get("rule"), str) else ""
-        found.append(Card(int(k), str(row["name"]), int(row["size"]), float(row["share"]), rule=rule, **numbers))
+        found.append(Card(k, str(row["name"]), int(row["size"]), float(row["share"]), rule=rule, **numbers))
     return found
 
 
@@ -164,13 +165,14 @@ def _picks(result: Clustering, compare: pd.DataFrame | None, others: Mapping[int
     found = getattr(result.model, "selection_", None) or {}
     chosen_from = zip(found.get("n_clusters", ()), found.get("agreement", ()), strict=False)
     stability: dict[int, float | None] = {int(k): value for k, value in chosen_from}
-    stability |= {} if compare is None else {int(k): value for k, value in compare["stability"].items()}
+    if compare is not None:
+        stability |= dict(zip(map(int, compare.index), compare["stability"], strict=True))
     stability |= {k: other.stability for k, other in others.items()} | {len(result.clusters): result.stability}
     places = {len(result.clusters): 0} | {k: 1 + i for i, k in enumerate(sorted(others))}
     picks = []
     for k, value in sorted(stability.items()):
-        known = k > 1 and value is not None and math.isfinite(value)
-        picks.append({"k": k, "stability": float(value) if known else None, "place": places.get(k)})
+        measured = k > 1 and value is not None and math.isfinite(value)
+        picks.append({"k": k, "stability": value if measured else None, "place": places.get(k)})
     return picks if len(picks) > 1 else []
 
 
@@ -204,7 +206,3 @@ def _scaled(places: Places) -> Any:
 def _certainty(result: Clustering, places: Places) -> Any:
     """The largest p(z|x) of each drawn member, in steps of 1 / 255."""
     return np.round(255.0 * np.asarray(result.proba)[places.rows].max(axis=1, initial=0.0)).clip(0, 255)
-
-
-def _without_address(sheet: Sheet) -> dict[str, int]:
-    return {"columns": sheet.columns, "cell": sheet.cell, "width": sheet.width, "height": sheet.height}

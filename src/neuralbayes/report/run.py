@@ -19,6 +19,7 @@ from neuralbayes.networks.hidden import HiddenStates
 from neuralbayes.report.charts import line_chart
 from neuralbayes.report.members import data_url, shrunk, webp
 from neuralbayes.report.page import finish
+from neuralbayes.report.template import percent
 from neuralbayes.system.files import atomic_write, read_json
 from neuralbayes.training.run_folder import read_metrics
 
@@ -56,6 +57,11 @@ class Layer:
     def bound(self) -> float:
         """log n_states."""
         return math.log(self.n_states)
+
+    @property
+    def share(self) -> float:
+        """Information relative to the bound."""
+        return self.information / self.bound
 
 
 def write_run_page(run: str | Path, images: Any, path: str | Path) -> Path:
@@ -98,8 +104,8 @@ def write_run_page(run: str | Path, images: Any, path: str | Path) -> Path:
         "run.html",
         None,
         title=f"{folder.resolve().name}: features of {len(source):,} images",
-        sentence=f"The last layer tells {last.information:.2f} nats about an image, {_share(last)} of the most that its "
-        f"{last.n_states:,} states can tell.",
+        sentence=f"The last layer tells {last.information:.2f} nats about an image, {percent(last.share)} of the most "
+        f"that its {last.n_states:,} states can tell.",
         layers=layers,
         charts=[chart for chart in charts if chart is not None],
         filters=_filters(encoder),
@@ -178,7 +184,3 @@ def _object(path: Path) -> Mapping[str, Any]:
     if not isinstance(found, Mapping):
         raise ValueError(f"{path} must hold a JSON object, got {type(found).__name__}; it may be damaged")
     return found
-
-
-def _share(layer: Layer) -> str:
-    return f"{100.0 * layer.information / layer.bound:.0f} %"

@@ -75,7 +75,6 @@ def asset(name: str) -> str:
 def render(name: str, **values: Any) -> str:
     """Fill a template; every text is escaped, and its invisible characters are shown."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
-    from markupsafe import Markup
 
     def shown(value: Any) -> Any:
         return visible(value) if type(value) is str else value
@@ -88,13 +87,19 @@ def render(name: str, **values: Any) -> str:
         lstrip_blocks=True,
         finalize=shown,
     )
-    environment.filters |= {"percent": percent, "style": lambda file: Markup(asset(file))}
+    environment.filters |= {"percent": percent, "style": _style}
     return environment.get_template(name).render(values)
+
+
+def _style(name: str) -> Any:
+    from markupsafe import Markup
+
+    return Markup(asset(name))
 
 
 def percent(share: float | None) -> str:
     """A share as a percentage, a dash if it is unknown."""
-    return "–" if share is None or share != share else as_percent(share)
+    return "-" if share is None or share != share else as_percent(share)
 
 
 def policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
