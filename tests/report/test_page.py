@@ -152,7 +152,9 @@ def test_without_clusters_the_page_says_what_was_tried(tmp_path):
 
 def test_a_page_of_thousands_of_rows_draws_a_sample_and_says_so(tmp_path, monkeypatch):
     result = a_table()
-    monkeypatch.setattr(type(result), "coordinates", lambda self: (np.random.default_rng(0).normal(size=(50, 2)), np.arange(50)))
+    monkeypatch.setattr(
+        type(result), "coordinates", lambda self: (np.random.default_rng(0).normal(size=(50, 2)), np.arange(50))
+    )
     page = Page(write_page(result, tmp_path / "page.html"))
     assert "50 of 200 rows" in page.text
     assert "Cards and sizes count all 200" in page.text

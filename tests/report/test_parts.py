@@ -33,7 +33,9 @@ def test_bytes_of_file_names_and_emoji():
 
 
 def test_templates_escape_every_value():
-    html = render("story.html", **FRAME, sections=[(SimpleNamespace(heading="<i>", sentence="a\u202eb", command=""), [])])
+    html = render(
+        "story.html", **FRAME, sections=[(SimpleNamespace(heading="<i>", sentence="a\u202eb", command=""), [])]
+    )
     assert "&lt;i&gt;" in html
     assert r"a\u202eb" in html
 
@@ -52,7 +54,13 @@ FRAME = {
 
 @pytest.mark.parametrize(
     ("cell", "text"),
-    [(1234.5678, "1235"), (float("inf"), "inf"), (np.float32(0.5), "0.5"), (np.int64(10_000), "10000"), ("a\nb", "a b")],
+    [
+        (1234.5678, "1235"),
+        (float("inf"), "inf"),
+        (np.float32(0.5), "0.5"),
+        (np.int64(10_000), "10000"),
+        ("a\nb", "a b"),
+    ],
 )
 def test_cells_are_short_texts(cell, text):
     assert cell_text(cell) == text
@@ -100,6 +108,14 @@ def test_few_points_and_dimensions_have_places(shape):
     found = place(np.ones(shape), np.arange(shape[0]), shape[0], "row")
     assert found.points.shape == (shape[0], 2)
     assert np.isfinite(found.points).all()
+
+
+def test_an_outlier_leaves_room_for_the_others():
+    points = np.random.default_rng(0).normal(size=(200, 2))
+    points[7] = 1e6
+    found = place(points, np.arange(200), 200, "row").points
+    assert np.ptp(found, axis=0).max() < 20
+    assert np.argmax(np.abs(found).sum(axis=1)) == 7
 
 
 def test_wanted_rows_are_drawn():

@@ -69,6 +69,7 @@ def place(
     from sklearn.decomposition import PCA
 
     d = coordinates.shape[1]
+    coordinates = _nearer(coordinates)
     chosen = _chosen(rows, MAX_DRAWN, wanted)
     drawn = coordinates[chosen]
     if d < 2 or len(drawn) < 3 or np.ptp(drawn, axis=0).max(initial=0.0) == 0.0:
@@ -91,6 +92,15 @@ def place(
     points = np.asarray(tsne.fit_transform(reduced.transform(coordinates[chosen])), dtype=np.float64)
     caption = _caption("t-SNE", len(chosen), n_all, noun)
     return Places(rows[chosen], points, ("", ""), f"{caption} Only neighbourhoods mean something, not distances.")
+
+
+def _nearer(coordinates: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The same with outliers moved closer, which would leave no room for the others."""
+    if not coordinates.size:
+        return coordinates
+    low, high = np.quantile(coordinates, [0.01, 0.99], axis=0)
+    room = np.where(high > low, (high - low) / 2.0, np.inf)  # rare values of a category stay
+    return coordinates.clip(low - room, high + room)
 
 
 def _chosen(rows: NDArray[np.int64], most: int, wanted: Sequence[int]) -> NDArray[np.intp]:

@@ -96,7 +96,7 @@ def page_text(
         "axes": list(places.axes),
         "names": [members.name(row) for row in places.rows.tolist()],
         "texts": None if members.texts is None else [members.text(row) for row in places.rows.tolist()],
-        "columns": [{"name": name, "cells": "\n".join(members.cells(places.rows, name))} for name in members.columns],
+        "columns": [{"name": name, "cells": members.cells(places.rows, name)} for name in members.columns],
         "proba": packed(_certainty(result, places), "u1"),
         "sheet": sheet and {name: value for name, value in vars(sheet).items() if name != "address"},
         "divisions": divisions,

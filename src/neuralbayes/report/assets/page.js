@@ -15,13 +15,12 @@ function open(raw, sheet) {
     return Math.max(0.05, (high - low) / 65535);
   });
   const rows = unpack(raw.rows, Uint32Array);
-  const columns = raw.columns.map(({ name, cells }) => ({ name, cells: cells.split("\n") }));
   const haystack = raw.names.map((name, i) =>
-    [name, rows[i], raw.texts?.[i] ?? "", ...columns.map(({ cells }) => cells[i])].join("\n").toLowerCase(),
+    [name, rows[i], raw.texts?.[i] ?? "", ...raw.columns.map(({ cells }) => cells[i])].join("\n").toLowerCase(),
   );
   return {
     ...raw,
-    ...{ points, spread, rows, columns, haystack, sheetImage: sheet, length: rows.length },
+    ...{ points, spread, rows, haystack, sheetImage: sheet, length: rows.length },
     place: new Map(Array.from(rows, (row, i) => [row, i])),
     proba: unpack(raw.proba, Uint8Array),
     divisions: raw.divisions.map((one) => ({ ...one, labels: unpack(one.labels, Int16Array) })),
