@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from neuralbayes.report.template import render
 
 if TYPE_CHECKING:
     from neuralbayes.clustering import Clustering
+    from neuralbayes.explain.description import ClusterDescription
 
 N_TYPICAL, N_POINTS = 3, 4
 """Number of typical members and of differences on a card."""
@@ -54,7 +54,6 @@ class Card:
     size: int
     share: float
     stability: float | None = None
-    separation: float | None = None
     disjoint: bool | None = None
     rule: str = ""
     precision: float | None = None
@@ -78,32 +77,22 @@ class Card:
 def make_cards(result: Clustering, members: Members | None = None) -> list[Card]:
     """A card for each cluster, and one for the outliers, if there are any."""
     members = Members(result) if members is None else members
-    rows = dict(zip(result.clusters.index.tolist(), result.clusters.to_dict("records"), strict=True))
-    typical = {k: [int(one) for one in row["typical"][:N_TYPICAL]] for k, row in rows.items()}
+    plain = plain_cards(result)
+    typical = {k: [int(one) for one in rows[:N_TYPICAL]] for k, rows in result.clusters["typical"].items()}
     unlike = _outliers(result)
-    wanted = [row for some in (*typical.values(), unlike) for row in some]
-    pictures = members.thumbnails(wanted, CARD_PICTURES)
+    pictures = members.thumbnails([row for rows in (*typical.values(), unlike) for row in rows], CARD_PICTURES)
     described = {} if result.description is None else {one.cluster: one for one in result.description.clusters}
-    certified = hasattr(result.model, "disjoint_")
+    disjoint = getattr(result.model, "disjoint_", None)
     cards = []
-    for number, row in rows.items():
-        found = described.get(number)
-        columns = _columns(members, number)
+    for card in plain:
+        k, columns = card.number, _columns(members, card.number)
         cards.append(
-            Card(
-                number=number,
-                name=str(row["name"]),
-                size=int(row["size"]),
-                share=float(row["share"]),
-                stability=_known(row, "stability"),
-                separation=_known(row, "separation"),
-                disjoint=bool(row["disjoint"]) if certified else None,
-                rule=_words(row, "rule"),
-                precision=_known(row, "precision"),
-                recall=_known(row, "recall"),
-                points=tuple(_points(row, found, members.noun)),
+            replace(
+                card,
+                disjoint=None if disjoint is None else bool(disjoint[k]),
+                points=tuple(_points(described[k])) if k in described else (),
                 columns=tuple(columns),
-                typical=tuple(members.shown(typical[number], columns, pictures)),
+                typical=tuple(members.shown(typical[k], columns, pictures)),
             )
         )
     n_out = int((np.asarray(result.labels) < 0).sum())
@@ -113,6 +102,13 @@ def make_cards(result: Clustering, members: Members | None = None) -> list[Card]
         share = n_out / len(result.labels)
         cards.append(Card(-1, "Outliers", n_out, share, columns=tuple(columns), typical=shown))
     return cards
+
+
+def plain_cards(result: Clustering) -> list[Card]:
+    """Cards without members and differences."""
+    table = result.clusters[["name", "size", "share", "stability", "rule", "precision", "recall"]]
+    rows = table.astype(object).where(table.notna(), None).to_dict("records")
+    return [Card(k, **row | {"rule": row["rule"] or ""}) for k, row in zip(table.index.tolist(), rows, strict=True)]
 
 
 def cards_html(result: Clustering) -> str:
@@ -170,29 +166,14 @@ def _columns(members: Members, cluster: int) -> list[str]:
     return list(dict.fromkeys([*own, *members.columns]))[:CARD_COLUMNS]
 
 
-def _points(row: Any, found: Any, noun: str) -> list[Point]:
+def _points(found: ClusterDescription) -> list[Point]:
     """The differences of a cluster from the rest, or the phrases of its texts."""
-    if found is None:
-        listed = row.get("differences", ())
-        return [Point(str(words)) for words in list(listed if isinstance(listed, Sequence) else ())[:N_POINTS]]
     points = []
     for claim in list(found.differences or found.claims)[:N_POINTS]:
         column = "" if claim.condition is None else claim.condition.column
         plain = column.replace("_", " ")
-        words = (
-            claim.words if not column or column in claim.words or plain in claim.words else f"{plain}: {claim.words}"
-        )
+        named = plain in claim.words or column in claim.words
+        words = claim.words if named else f"{plain}: {claim.words}"
         aside = f"median {claim.medians[0]}, others {claim.medians[1]}" if claim.medians else ""
         points.append(Point(words, claim.share_inside, claim.share_outside, aside))
     return points
-
-
-def _known(row: Any, name: str) -> float | None:
-    """A number of a row of `clusters`; None if it was not measured."""
-    value = row.get(name)
-    return None if value is None or value != value else float(value)
-
-
-def _words(row: Any, name: str) -> str:
-    value = row.get(name)
-    return value if isinstance(value, str) else ""

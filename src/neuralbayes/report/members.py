@@ -84,7 +84,7 @@ class Members:
         self.row_names: list[str] | None = None if described is None else described.row_names
         paths = getattr(self.images, "paths", None)
         self.paths: list[str] | None = None if paths is None else [str(getattr(path, "name", path)) for path in paths]
-        names = [] if self.frame is None else list(self.frame.columns)
+        names = [] if self.frame is None else _columns_to_show(self.frame, points.columns, self.row_names)
         found = [] if described is None else described.clusters
         self.telling = [_telling(one, names) for one in found]
         # Reciprocal ranks, so that the first column of each cluster comes before the third of any.
@@ -204,6 +204,18 @@ def _frame(points: Any, described: Any) -> pd.DataFrame | None:
         return None
     names = [column.name for column in described.columns]
     return pd.DataFrame(rows, columns=names if len(names) == rows.shape[1] else [str(j) for j in range(rows.shape[1])])
+
+
+def _columns_to_show(frame: pd.DataFrame, known: Sequence[Any], row_names: Sequence[str] | None) -> list[str]:
+    """All columns but the one that names the rows, those that were used first."""
+    used = {column.name for column in known if column.used}
+    names = [name for name in frame.columns if row_names is None or not _same(frame[name], row_names)]
+    return sorted(names, key=lambda name: name not in used)
+
+
+def _same(cells: pd.Series[Any], names: Sequence[str]) -> bool:
+    """Whether the cells are the names, as far as the first rows tell."""
+    return [str(cell) for cell in cells.iloc[:READ]] == list(names[:READ])
 
 
 def _telling(found: Any, names: Sequence[str]) -> list[str]:

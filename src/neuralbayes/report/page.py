@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neuralbayes.report.cards import MANY, Card, make_cards, said
+from neuralbayes.report.cards import MANY, Card, make_cards, plain_cards, said
 from neuralbayes.report.charts import hierarchy_chart
 from neuralbayes.report.map import Places, find_places
 from neuralbayes.report.members import Members
@@ -85,7 +85,7 @@ def page_text(
     divisions = [_division(result, cards, places)]
     tables = []
     for n, other in sorted(others.items()):
-        listed = _listed(other)
+        listed = plain_cards(other)
         tables.append({"k": n, "cards": listed, "sentence": other.sentence, "place": len(divisions)})
         divisions.append(_division(other, listed, places))
     payload = {
@@ -97,7 +97,7 @@ def page_text(
         "names": [members.name(row) for row in places.rows.tolist()],
         "texts": None if members.texts is None else [members.text(row) for row in places.rows.tolist()],
         "columns": [{"name": name, "cells": members.cells(places.rows, name)} for name in members.columns],
-        "proba": packed(_certainty(result, places), "u1"),
+        "proba": packed(np.round(255 * np.asarray(result.proba)[places.rows].max(axis=1, initial=0.0)), "u1"),
         "sheet": sheet and {name: value for name, value in vars(sheet).items() if name != "address"},
         "divisions": divisions,
     }
@@ -150,16 +150,6 @@ def _division(result: Clustering, cards: Sequence[Card], places: Places) -> dict
     }
 
 
-def _listed(result: Clustering) -> list[Card]:
-    """Names, sizes and rules of another number of clusters, without members."""
-    found = []
-    for k, row in zip(result.clusters.index.tolist(), result.clusters.to_dict("records"), strict=True):
-        numbers = {name: row[name] for name in ("stability", "precision", "recall") if row.get(name) == row.get(name)}
-        rule = row["rule"] if isinstance(row.get("rule"), str) else ""
-        found.append(Card(k, str(row["name"]), int(row["size"]), float(row["share"]), rule=rule, **numbers))
-    return found
-
-
 def _picks(result: Clustering, compare: pd.DataFrame | None, others: Mapping[int, Clustering]) -> list[dict[str, Any]]:
     """The chart of stability by the number of clusters, each with its place among the divisions, if it has one."""
     found = getattr(result.model, "selection_", None) or {}
@@ -173,7 +163,7 @@ def _picks(result: Clustering, compare: pd.DataFrame | None, others: Mapping[int
     for k, value in sorted(stability.items()):
         measured = k > 1 and value is not None and math.isfinite(value)
         picks.append({"k": k, "stability": value if measured else None, "place": places.get(k)})
-    return picks if len(picks) > 1 else []
+    return [pick for pick in picks if pick["k"] > 1 or others] if len(picks) > 1 else []
 
 
 def _made(result: Clustering) -> list[tuple[str, str]]:
@@ -201,8 +191,3 @@ def _scaled(places: Places) -> Any:
     low, spread = points.min(axis=0), np.ptp(points, axis=0)
     unit = float(spread.max()) or 1.0
     return np.round(65535.0 * ((points - low + (unit - spread) / 2.0) / unit)).clip(0, 65535)
-
-
-def _certainty(result: Clustering, places: Places) -> Any:
-    """The largest p(z|x) of each drawn member, in steps of 1 / 255."""
-    return np.round(255.0 * np.asarray(result.proba)[places.rows].max(axis=1, initial=0.0)).clip(0, 255)

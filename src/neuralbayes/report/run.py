@@ -31,7 +31,7 @@ N_STATES, N_IMAGES = 24, 6
 
 SIDE, BLOCK, GAP = 48, 250, 2  # pixels of an image; images in a forward pass; pixels between pictures
 
-FACTS = ("method", "objective", "encoder", "images", "epochs", "steps", "stop_reason", "seconds", "peak_memory_mb")
+RESULTS = ("images", "steps", "stop_reason", "seconds", "images_per_second", "peak_memory_mb")
 
 
 @dataclass(frozen=True)
@@ -169,13 +169,12 @@ def _filters(encoder: ImageEncoder) -> str:
 
 
 def _facts(config: Mapping[str, Any], result: Mapping[str, Any]) -> list[tuple[str, str]]:
-    known = {**config, **result}
-    facts = [(name.replace("_", " "), known[name]) for name in FACTS if known.get(name) is not None]
-    facts += [(name.replace("_", " "), value) for name, value in config.items() if name not in FACTS]
+    """Settings, and the results that people ask for first."""
     versions = result.get("versions")
+    known = {name: result[name] for name in RESULTS if result.get(name) is not None} | dict(config)
     if isinstance(versions, Mapping):
-        facts.append(("versions", ", ".join(f"{name} {version}" for name, version in versions.items())))
-    return [(name, f"{value:,}" if type(value) is int else str(value)) for name, value in facts if value is not None]
+        known["versions"] = ", ".join(f"{name} {version}" for name, version in versions.items())
+    return [(name.replace("_", " "), str(value)) for name, value in known.items() if value is not None]
 
 
 def _object(path: Path) -> Mapping[str, Any]:

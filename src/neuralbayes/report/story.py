@@ -37,10 +37,7 @@ def write_story(path: str | Path, title: str, sections: Sequence[Section]) -> Pa
 
 
 def _address(figure: Figure) -> str:
-    """A figure as the data URL of a PNG, or of an SVG if that is smaller."""
-    found = []
-    for kind, name in (("png", "image/png"), ("svg", "image/svg+xml")):
-        file = io.BytesIO()
-        figure.savefig(file, format=kind, dpi=160, metadata={"Date": None} if kind == "svg" else None)
-        found.append((file.getvalue(), name))
-    return data_url(*min(found, key=lambda one: len(one[0])))
+    """A figure as the data URL of a PNG."""
+    file = io.BytesIO()
+    figure.savefig(file, format="png", dpi=160)
+    return data_url(file.getvalue(), "image/png")
