@@ -162,8 +162,9 @@ def _picks(result: Clustering, compare: pd.DataFrame | None, others: Mapping[int
     picks = []
     for k, value in sorted(stability.items()):
         measured = k > 1 and value is not None and math.isfinite(value)
-        picks.append({"k": k, "stability": value if measured else None, "place": places.get(k)})
-    return [pick for pick in picks if pick["k"] > 1 or others] if len(picks) > 1 else []
+        if k > 1 or others:
+            picks.append({"k": k, "stability": value if measured else None, "place": places.get(k)})
+    return picks if len(stability) > 1 else []
 
 
 def _made(result: Clustering) -> list[tuple[str, str]]:
