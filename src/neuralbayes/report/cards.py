@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neuralbayes.report.members import CARD_COLUMNS, Member, Members
+from neuralbayes.report.members import CARD_COLUMNS, Clustering, Member, Members
 from neuralbayes.report.template import render
 
 if TYPE_CHECKING:
-    from neuralbayes.clustering import Clustering
     from neuralbayes.explain.description import ClusterDescription
 
 N_TYPICAL, N_POINTS = 3, 4

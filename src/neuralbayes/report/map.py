@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from neuralbayes.clustering import Clustering
+from neuralbayes.report.members import Clustering
 
 MAX_DRAWN, MAX_TSNE = 4_000, 1_500
 """Maximum number of points, by PCA and by t-SNE, which then takes seconds."""

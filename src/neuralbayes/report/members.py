@@ -17,7 +17,8 @@ from neuralbayes.explain.numerals import short_number
 if TYPE_CHECKING:
     import pandas as pd
 
-    from neuralbayes.clustering import Clustering
+Clustering = Any
+"""A `neuralbayes.Clustering`, which uses this module and is therefore not imported."""
 
 MOST_COLUMNS = 12
 """Maximum number of columns of the rows on the map, to find and to show."""

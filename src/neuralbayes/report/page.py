@@ -14,14 +14,12 @@ import numpy as np
 from neuralbayes.report.cards import MANY, Card, make_cards, plain_cards, said
 from neuralbayes.report.charts import hierarchy_chart
 from neuralbayes.report.map import Places, find_places
-from neuralbayes.report.members import Members
+from neuralbayes.report.members import Clustering, Members
 from neuralbayes.report.template import asset, packed, policy, render, safe_json
 from neuralbayes.system.files import atomic_write
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from neuralbayes.clustering import Clustering
 
 GENERATOR = b'name="generator" content="neuralbayes'
 """Identifies a page of this library, near its beginning."""
