@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 N_TYPICAL, N_POINTS = 3, 4
 """Number of typical members and of differences on a card."""
 
+COMMON = 0.05
+"""Minimum share of the members that have a phrase on a card."""
+
 MANY = 12
 """With more clusters, the page shows a table, and a card on demand."""
 
@@ -168,7 +171,8 @@ def _columns(members: Members, cluster: int) -> list[str]:
 def _points(found: ClusterDescription) -> list[Point]:
     """The differences of a cluster from the rest, or the phrases of its texts."""
     points = []
-    for claim in list(found.differences or found.claims)[:N_POINTS]:
+    phrases = [claim for claim in found.claims if claim.share_inside >= COMMON] or found.claims[:1]
+    for claim in (found.differences or phrases)[:N_POINTS]:
         column = "" if claim.condition is None else claim.condition.column
         plain = column.replace("_", " ")
         named = plain in claim.words or column in claim.words

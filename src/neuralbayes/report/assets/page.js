@@ -44,6 +44,7 @@ class Page {
     this.search.form.addEventListener("submit", (event) => {
       event.preventDefault();
       const [first] = this.hits ?? [];
+      document.getElementById("hits").hidden = true;
       if (first !== undefined) this.choose(this.labels[first], first);
     });
     document.addEventListener("focusout", (event) => this.renamed(event.target));
@@ -164,7 +165,10 @@ class Page {
         const dot = make("i", { className: "swatch" });
         dot.style.background = clusterColor(this.labels[i]);
         const text = this.data.texts?.[i] ?? this.data.names[i];
-        const choose = () => this.choose(this.labels[i], i);
+        const choose = () => {
+          list.hidden = true;
+          this.choose(this.labels[i], i);
+        };
         return make("li", {}, make("button", { type: "button", className: "link", on: { click: choose } }, dot, text));
       }),
     );
