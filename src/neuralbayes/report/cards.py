@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neuralbayes.report.members import CARD_COLUMNS, Clustering, Member, Members
-from neuralbayes.report.template import render
+from neuralbayes.report.template import asset, render
 
 if TYPE_CHECKING:
     from neuralbayes.explain.description import ClusterDescription
@@ -115,10 +115,12 @@ def plain_cards(result: Clustering) -> list[Card]:
 
 def cards_html(result: Clustering) -> str:
     """The verdict and the cards as HTML for a notebook, with their own style and without a script."""
+    from markupsafe import Markup
+
     members = Members(result)
     every = make_cards(result, members)
-    left = max(0, len(every) - MANY)
-    return render("cards.html", cards=every[:MANY], left=left, tiny=members.tiny, **said(result))
+    style, left = Markup(asset("cards.css")), max(0, len(every) - MANY)
+    return render("cards.html", style=style, cards=every[:MANY], left=left, tiny=members.tiny, **said(result))
 
 
 def said(result: Clustering) -> dict[str, Any]:

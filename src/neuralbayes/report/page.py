@@ -53,32 +53,12 @@ def write_page(
     others : mapping of int to Clustering, optional
         The same data at other numbers of clusters, which the page can show in place of `result`.
     """
-    out = Path(path)
-    with atomic_write(out) as temporary:
-        temporary.write_text(page_text(result, title=title, compare=compare, others=others or {}), encoding="utf-8")
-    return out
-
-
-def is_page(path: Path) -> bool:
-    """Whether this library wrote the file, which may then be overwritten."""
-    with open(path, "rb") as file:
-        return GENERATOR in file.read(4096)
-
-
-def page_text(
-    result: Clustering,
-    *,
-    title: str | None = None,
-    compare: pd.DataFrame | None = None,
-    others: Mapping[int, Clustering],
-) -> str:
-    """The HTML of the page."""
     members = Members(result)
     cards = make_cards(result, members)
     places = find_places(result, [one.row for card in cards for one in card.typical])
     sheet = members.sheet(places.rows.tolist(), SHEET_BYTES)
     k = len(result.clusters)
-    others = {n: other for n, other in others.items() if n != k}
+    others = {n: other for n, other in (others or {}).items() if n != k}
     words = said(result) | ({} if title is None else {"title": title})
     divisions = [_division(result, cards, places)]
     tables = []
@@ -99,7 +79,8 @@ def page_text(
         "sheet": sheet and {name: value for name, value in vars(sheet).items() if name != "address"},
         "divisions": divisions,
     }
-    return finish(
+    return write_html(
+        path,
         "page.html",
         payload,
         cards=cards,
@@ -119,14 +100,20 @@ def page_text(
     )
 
 
-def finish(template: str, payload: Any, **values: Any) -> str:
-    """Fill a template with style, scripts and the policy that allows these alone."""
+def is_page(path: Path) -> bool:
+    """Whether this library wrote the file, which may then be overwritten."""
+    with open(path, "rb") as file:
+        return GENERATOR in file.read(4096)
+
+
+def write_html(path: str | Path, template: str, payload: Any = None, **values: Any) -> Path:
+    """Fill a template with style, scripts and the policy that allows these alone, and write the file."""
     from markupsafe import Markup
 
     style, theme = asset("cards.css") + asset("page.css"), asset("theme.js")
     script = "(() => {\n'use strict';\n" + asset("map.js") + asset("page.js") + "})();\n" if payload else ""
     scripts = [theme, script] if script else [theme]
-    return render(
+    text = render(
         template,
         style=Markup(style),
         theme=Markup(theme),
@@ -137,6 +124,9 @@ def finish(template: str, payload: Any, **values: Any) -> str:
         day=time.strftime("%d %B %Y").lstrip("0"),
         **values,
     )
+    with atomic_write(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    return Path(path)
 
 
 def _division(result: Clustering, cards: Sequence[Card], places: Places) -> dict[str, Any]:

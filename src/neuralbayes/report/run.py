@@ -18,9 +18,9 @@ from neuralbayes.features.encoder import STATES, ImageEncoder, is_dead, state_us
 from neuralbayes.networks.hidden import HiddenStates
 from neuralbayes.report.charts import line_chart
 from neuralbayes.report.members import data_url, shrunk, webp
-from neuralbayes.report.page import finish
+from neuralbayes.report.page import write_html
 from neuralbayes.report.template import percent
-from neuralbayes.system.files import atomic_write, read_json
+from neuralbayes.system.files import read_json
 from neuralbayes.training.run_folder import read_metrics
 
 MAX_IMAGES = 2_000
@@ -76,7 +76,7 @@ def write_run_page(run: str | Path, images: Any, path: str | Path) -> Path:
     path : str or Path
         File to write.
     """
-    folder, out, source = Path(run), Path(path), as_source(images)
+    folder, source = Path(run), as_source(images)
     encoder = ImageEncoder.load(folder)
     if tuple(source.shape) != tuple(encoder.shape):
         raise ValueError(f"`images` must have the shape {tuple(encoder.shape)} of the encoder, got {source.shape}")
@@ -100,23 +100,20 @@ def write_run_page(run: str | Path, images: Any, path: str | Path) -> Path:
         f"{one.name}: {one.n_dead:,} of {one.n_states:,} states are hardly ever used." for one in layers if one.n_dead
     ]
     given = result.get("warnings")
-    text = finish(
+    return write_html(
+        path,
         "run.html",
-        None,
         title=f"{folder.resolve().name}: features of {len(source):,} images",
         sentence=f"The last layer tells {last.information:.2f} nats about an image, {percent(last.share)} of the most "
         f"that its {last.n_states:,} states can tell.",
         layers=layers,
-        charts=[chart for chart in charts if chart is not None],
+        charts=charts,
         filters=_filters(encoder),
         notes=[*(map(str, given) if isinstance(given, list) else ()), *dead],
         facts=_facts(config, result),
         n_shown=len(rows),
         tiny=max(source.shape[:2]) < SIDE,
     )
-    with atomic_write(out) as temporary:
-        temporary.write_text(text, encoding="utf-8")
-    return out
 
 
 @torch.no_grad()

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from neuralbayes.report.members import data_url
-from neuralbayes.report.page import finish
-from neuralbayes.system.files import atomic_write
+from neuralbayes.report.page import write_html
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,14 +25,9 @@ class Section(NamedTuple):
 
 def write_story(path: str | Path, title: str, sections: Sequence[Section]) -> Path:
     """Write a page of `sections`, which may be tuples in the order of the attributes of `Section`."""
-    out = Path(path)
-    shown = []
-    for one in sections:
-        section = Section(*one)
-        shown.append((section, [_address(figure) for figure in section.pictures]))
-    with atomic_write(out) as temporary:
-        temporary.write_text(finish("story.html", None, title=title, sections=shown), encoding="utf-8")
-    return out
+    every = [Section(*one) for one in sections]
+    shown = [(one, [_address(figure) for figure in one.pictures]) for one in every]
+    return write_html(path, "story.html", title=title, sections=shown)
 
 
 def _address(figure: Figure) -> str:

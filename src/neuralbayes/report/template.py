@@ -87,14 +87,8 @@ def render(name: str, **values: Any) -> str:
         lstrip_blocks=True,
         finalize=shown,
     )
-    environment.filters |= {"percent": percent, "style": _style}
+    environment.filters["percent"] = percent
     return environment.get_template(name).render(values)
-
-
-def _style(name: str) -> Any:
-    from markupsafe import Markup
-
-    return Markup(asset(name))
 
 
 def percent(share: float | None) -> str:
