@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from page_cases import SCRIPT, a_continuum, a_table, many_clusters, no_clusters, some_images, some_texts
 
+import neuralbayes as nb
 from neuralbayes.report.cards import MANY, cards_html, make_cards, title_of
 
 
@@ -97,3 +98,11 @@ def test_the_title_names_the_data_and_what_was_found(verdict, n, title):
         points=SimpleNamespace(title="a.csv"), model=None, clusters=pd.DataFrame(index=range(n)), verdict=verdict
     )
     assert title_of(result) == title
+
+
+def test_a_saved_clustering_shows_its_cards_without_data(tmp_path):
+    result = a_table()
+    result.save(tmp_path / "model")
+    html = nb.load(tmp_path / "model")._repr_html_()
+    assert html.count("<article") == 3
+    assert "data-row" not in html

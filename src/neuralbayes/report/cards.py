@@ -117,10 +117,12 @@ def cards_html(result: Clustering) -> str:
     """The verdict and the cards as HTML for a notebook, with their own style and without a script."""
     from markupsafe import Markup
 
-    members = Members(result)
-    every = make_cards(result, members)
+    members = None if result.points.X is None else Members(result)  # a saved clustering keeps no data
+    every = plain_cards(result) if members is None else make_cards(result, members)
     style, left = Markup(asset("cards.css")), max(0, len(every) - MANY)
-    return render("cards.html", style=style, cards=every[:MANY], left=left, tiny=members.tiny, **said(result))
+    return render(
+        "cards.html", style=style, cards=every[:MANY], left=left, tiny=bool(members and members.tiny), **said(result)
+    )
 
 
 def said(result: Clustering) -> dict[str, Any]:

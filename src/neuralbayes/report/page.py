@@ -66,6 +66,7 @@ def write_page(
         listed = plain_cards(other)
         tables.append({"k": n, "cards": listed, "sentence": other.sentence, "place": len(divisions)})
         divisions.append(_division(other, listed, places))
+    certainty = np.asarray(result.proba)[places.rows].max(axis=1, initial=0.0)
     payload = {
         "noun": members.noun,
         "rows": packed(places.rows, "<u4"),
@@ -75,7 +76,7 @@ def write_page(
         "names": [members.name(row) for row in places.rows.tolist()],
         "texts": None if members.texts is None else [members.text(row) for row in places.rows.tolist()],
         "columns": [{"name": name, "cells": members.cells(places.rows, name)} for name in members.columns],
-        "proba": packed(np.round(255 * np.asarray(result.proba)[places.rows].max(axis=1, initial=0.0)), "u1"),
+        "proba": packed(np.round(255 * np.nan_to_num(certainty)), "u1"),
         "sheet": sheet and {name: value for name, value in vars(sheet).items() if name != "address"},
         "divisions": divisions,
     }
