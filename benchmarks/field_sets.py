@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from paper.packaged_data import load
 from sklearn import datasets
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
-
-import neuralbayes as nb
 
 Array = NDArray[Any]
 
@@ -73,7 +72,7 @@ class Data:
 
 
 def _images(name: str) -> Data:
-    data = nb.datasets.load(name)
+    data = load(name)
     train, test = data.train, data.test
     return Data(train.images, np.asarray(train.labels), test.images, np.asarray(test.labels))
 

@@ -21,6 +21,7 @@ import numpy as np
 import torch
 from field_sets import RAREST
 from numpy.typing import NDArray
+from paper.packaged_data import load
 from records import Results
 from sklearn.metrics import adjusted_rand_score
 from threadpoolctl import threadpool_limits
@@ -51,7 +52,7 @@ def digits() -> tuple[Array, Array]:
 
 def small_mnist() -> tuple[Array, Array]:
     """Some training images of MNIST, scaled down to 16 x 16."""
-    train = nb.datasets.load("mnist").train
+    train = load("mnist").train
     some = np.random.RandomState(5).permutation(len(train.images))[:N_SMALL]
     pixels = torch.from_numpy(train.images[some]).movedim(-1, 1).float()
     small = interpolate(pixels, size=(SIDE, SIDE), mode="area")

@@ -23,12 +23,13 @@ from typing import Any
 
 import torch
 from pace_page import CHANGED, PACE, caption, draw, pace_results
+from paper.packaged_data import load
 from records import Record, Results
 from torch import Tensor, nn
 
 import neuralbayes as nb
+from neuralbayes.data.images import as_source
 from neuralbayes.data.normalize import Normalization
-from neuralbayes.data.sources import as_source
 from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.features.pretraining import PRESETS, PretrainConfig
 from neuralbayes.training import Callback
@@ -174,7 +175,7 @@ def main() -> None:
         "python": platform.python_version(),
         **{name: version(name) for name in ("neuralbayes", "torch", "numpy")},
     }
-    data = nb.datasets.load("cifar10")
+    data = load("cifar10")
     run, file = (change, CHANGED) if arguments.changes else (follow, PACE)
     run(data, arguments, pace_results(file, folder, versions, arguments.threads))
 

