@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from neuralbayes.bayes import posterior
-from neuralbayes.data.sources import as_source
+from neuralbayes.data.images import as_source
 from neuralbayes.features.encoder import STATES, ImageEncoder, is_dead, state_use
 from neuralbayes.networks.hidden import HiddenStates
 from neuralbayes.report.charts import line_chart
