@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import itertools
 import os
 import random
 import shutil
@@ -25,7 +26,6 @@ from typing import Any
 import lightning_fabric  # noqa: F401  imported before forking, so the children need not import it
 import numpy as np
 import torch
-from faults import WRITING, die_while_writing
 from torch import Tensor, nn
 
 import neuralbayes as nb
@@ -33,6 +33,8 @@ from neuralbayes.system.files import write_json
 from neuralbayes.training import Batches, StopOnNaN, cosine, load_checkpoint, train
 
 N_SAMPLES, BATCH, STEPS_A_KILL = 200, 32, 12
+WRITING = ("fsync", "replace", "after replace", "unlink")
+"""Calls at which a process kills itself while it writes: before the call, or after it."""
 
 
 def training(folder: Path, n_steps: int) -> None:
@@ -84,7 +86,19 @@ def forked(work: Callable[[], None]) -> int:
 
 def killed_while_writing(where: str, count: int, folder: Path, n_steps: int) -> None:
     """Train, and kill the process at the `count`-th call of a function that writes."""
-    die_while_writing(where, count)
+    name = where.removeprefix("after ")
+    real, calls = getattr(os, name), itertools.count(1)
+
+    def deadly(*arguments: Any, **options: Any) -> Any:
+        last = next(calls) == count
+        if last and not where.startswith("after"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        result = real(*arguments, **options)
+        if last:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result
+
+    setattr(os, name, deadly)
     training(folder, n_steps)
 
 
@@ -155,7 +169,7 @@ def main() -> None:
     print(f"same weights: {found['same_weights']}; same metrics.jsonl: {found['same_metrics']}")
     print(f"temporary files left behind: {len(found['left_behind'])}")
     if arguments.record is not None:
-        write_json(arguments.record, {"command": "python benchmarks/guarantees/crashes.py"} | found)
+        write_json(arguments.record, {"command": "python benchmarks/crashes.py"} | found)
     if not (found["same_weights"] and found["same_metrics"]) or found["left_behind"]:
         sys.exit(1)
 
