@@ -35,7 +35,7 @@ TINY = 40
 """Images whose sides are shorter are enlarged without smoothing."""
 
 READ = 64  # images in memory at a time, which may be large
-SINGLE = ((128, 82), (96, 75), (64, 65), (48, 55))  # longer side and quality of separate thumbnails
+SINGLE = ((192, 80), (128, 80), (96, 75), (64, 65), (48, 55))  # longer side and quality of separate thumbnails
 SHEET = ((48, 80), (32, 70), (24, 50), (16, 30))  # and of those in a sheet
 BLOCK = 16  # block size of WebP in pixels: thumbnails that share a block would bleed into each other
 
@@ -150,10 +150,15 @@ class Members:
         return found
 
     def _small(self, rows: Sequence[int], longest: int) -> list[NDArray[np.uint8]]:
-        """Images in colour whose longer side is at most `longest`, read in blocks."""
+        """Images in colour whose longer side is at most `longest`, read in blocks; a few from their files again."""
+        height, width = self.images.shape[:2]
+        scale = longest / max(height, width)
+        sharper = scale > 1 and len(rows) <= READ and not self.tiny and hasattr(self.images, "read_at")
         found = []
         for start in range(0, len(rows), READ):
-            block = self.images.read(np.asarray(rows[start : start + READ], dtype=np.int64))
+            some = np.asarray(rows[start : start + READ], dtype=np.int64)
+            size = round(scale * height), round(scale * width)
+            block = self.images.read_at(some, size) if sharper else self.images.read(some)
             found += [shrunk(one, longest) for one in block]
         return found
 
