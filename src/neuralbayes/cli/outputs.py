@@ -54,7 +54,7 @@ def check_model_folder(folder: Path, *, option: str, force: bool) -> None:
         raise NotADirectoryError(f"{folder} is a file; choose a folder with {option}")
     if folder.is_dir() and any(folder.iterdir()):
         if not (folder / "model.json").is_file():
-            from neuralbayes.estimators.persistence import may_hold_model
+            from neuralbayes.estimators.saving import may_hold_model
 
             if not may_hold_model(folder):
                 raise ValueError(f"{folder} contains files that are not a model; choose another folder with {option}")

@@ -11,8 +11,9 @@ It is fitted in milliseconds, needs no PyTorch, and is saved as three arrays.
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
@@ -76,7 +77,7 @@ class Quadratic:
         k, d = self.centers.shape
         if self.offsets.shape != (k,) or self.roots.shape != (k, d, d):
             raise ValueError("`offsets`, `centers` and `roots` must be of the same states and dimensions")
-        if not all(np.isfinite(part).all() for part in (self.offsets, self.centers, self.roots)):
+        if not all(np.isfinite(part).all() for part in self.arrays().values()):
             raise ValueError("`offsets`, `centers` and `roots` must be finite")
 
     def logits(self, points: Array) -> Array:
@@ -157,3 +158,27 @@ class Network:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         return {name: tensor.cpu().numpy() for name, tensor in self.network.state_dict().items()}
+
+
+@dataclass(frozen=True)
+class Trained:
+    """How the training of a network went; the default is for a posterior without one.
+
+    Attributes
+    ----------
+    objective : float
+        Mean loss over the last tenth of the steps.
+    loss_curve : list of float
+        Mean loss of each tenth of the steps, first for the start, then for the clusters.
+    n_iter, n_iter_start : int
+        Number of steps, and how many of them were for the start.
+    """
+
+    objective: float = math.nan
+    loss_curve: list[float] = field(default_factory=list)
+    n_iter: int = 1
+    n_iter_start: int = 0
+
+    def then(self, other: Trained) -> Trained:
+        """This training as the start of another."""
+        return Trained(other.objective, self.loss_curve + other.loss_curve, self.n_iter + other.n_iter, self.n_iter)

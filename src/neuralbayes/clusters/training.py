@@ -28,6 +28,7 @@ from torch import Tensor, nn
 
 from neuralbayes.bayes import mutual_information, sample_mean
 from neuralbayes.clusters.known import NO_HINTS, UNKNOWN, Hints
+from neuralbayes.clusters.posterior import Trained
 from neuralbayes.features.tables import SMALL, even_batches
 from neuralbayes.gradients.passes import frozen_buffers
 from neuralbayes.networks.encoders import mlp
@@ -62,30 +63,6 @@ BATCH_SIZE, SAMPLES_PER_CLUSTER = 250, 4
 
 SHARE = 4
 """Each batch is extended by a quarter of its size in rows with targets, and by as many pairs of each kind."""
-
-
-@dataclass(frozen=True)
-class Trained:
-    """How a training went.
-
-    Attributes
-    ----------
-    objective : float
-        Mean loss over the last tenth of the steps.
-    loss_curve : list of float
-        Mean loss of each tenth of the steps, first for the start, then for the clusters.
-    n_iter, n_iter_start : int
-        Number of steps, and how many of them were for the start.
-    """
-
-    objective: float
-    loss_curve: list[float]
-    n_iter: int
-    n_iter_start: int = 0
-
-    def then(self, other: Trained) -> Trained:
-        """This training as the start of another."""
-        return Trained(other.objective, self.loss_curve + other.loss_curve, self.n_iter + other.n_iter, self.n_iter)
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,14 +224,12 @@ def train_states(
         Length of the worst step of each sample.
     steps : int
     objective : Objective, optional
-        By default MIM, version 1, with a uniform target of p(z) and the weight 4 of H(z).
+        By default :func:`default_objective`.
     versions : Tensor of shape (n_samples, n_versions, *features), optional
         Samples moved a little, as inputs of the network.
     hints : Hints
         Samples are drawn in proportion to the weights; other hints are given as `anchors`.
     anchors : Anchors, optional
-    verbose : bool
-    description : str
     """
     step = partial(smooth_step, objective=objective or default_objective(), fetch=fetch, anchors=anchors)
     tensors = (radius,) if versions is None else (radius, versions)
@@ -276,19 +251,8 @@ def train_from_votes(
 ) -> Trained:
     """Train a network on votes for a quarter of the steps, then with the objective; leave it in evaluation mode.
 
-    Parameters
-    ----------
-    network, fetch, radius, versions, verbose
-        As in :func:`train_states`.
-    shares : Tensor or ndarray of shape (n_samples, n_clusters)
-        Share of the votes for each cluster.
-    steps : int, optional
-        By default :func:`consensus_steps`.
-    objective : Objective, optional
-        By default MIM, version 1, with the mean of the votes as the target of p(z) and the weight 4 of H(z).
-    hints : Hints
-    anchors : Anchors, optional
-        By default from the hints and the votes.
+    Parameters are those of :func:`train_states`, and the `shares` of the votes for each cluster (n_samples,
+    n_clusters). Their mean is the target of p(z) of the default objective, and `anchors` are from the hints and them.
     """
     target = torch.as_tensor(shares, dtype=torch.float32)
     n_samples, n_clusters = target.shape

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -19,38 +21,39 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from neuralbayes.clusters.known import Hints, class_numbers, least_number, make_hints
-from neuralbayes.clusters.merging import check_linkage, cut
-from neuralbayes.clusters.posterior import Network, Posterior, Quadratic
-from neuralbayes.clusters.reduction import fit_reduction
-from neuralbayes.clusters.rows import TABLE_ROWS, Kind, RowFit, fit_rows, kind_of, updated_stability
-from neuralbayes.clusters.space import Frame, rounding_variance
+from neuralbayes.clusters.merging import Merging, check_linkage, cut
+from neuralbayes.clusters.number import Kind
+from neuralbayes.clusters.posterior import Network, Posterior, Quadratic, Trained
+from neuralbayes.clusters.rows import TABLE_ROWS, Fit, fit_rows, kind_of
+from neuralbayes.clusters.space import Frame, fit_reduction
 from neuralbayes.clusters.typicality import Typicality
-from neuralbayes.clusters.update import MAX_RESERVOIR, find_new_groups, mixed_reservoir, update_clusters
-from neuralbayes.estimators.attributes import Check, array, count, number, numbers, one_of
+from neuralbayes.clusters.update import (
+    MAX_RESERVOIR,
+    find_new_groups,
+    mixed_reservoir,
+    update_clusters,
+    updated_stability,
+)
 from neuralbayes.estimators.clusterer import Array, Clusterer
 from neuralbayes.estimators.inputs import (
     VECTORIZER,
     Rows,
     Samples,
-    as_any_rows,
     as_images,
+    as_rows,
     check_directions,
     features_for,
     n_rows,
     read,
     stack_spaces,
 )
+from neuralbayes.estimators.saving import Arrays, filled, is_array, is_count, is_list, is_number
 
 if TYPE_CHECKING:
-    import torch
     from torch import nn
 
-    from neuralbayes.clusters.images import ImageFit
     from neuralbayes.data.vectorizer import TableVectorizer
     from neuralbayes.objectives import Objective
-
-KINDS = ("table", "embeddings", "pixels", "images")
-METRICS = ("euclidean", "cosine")
 
 TYPICAL_ROWS = 25_000
 """Maximum number of samples that `typicality` is fitted to."""
@@ -211,42 +214,14 @@ class InformationClusterer(Clusterer):
     array([-1, -1])
     """
 
-    cluster_stability_: Array
+    cluster_stability_: Array | None
+    membership_: Array
+    separation_: Array
     n_iter_: int
-    n_iter_start_: int
-
-    _parts: ClassVar[tuple[str, ...]] = ("frame_", "posterior_", "typicality_")
-
-    _fitted: ClassVar[dict[str, Check]] = Clusterer._fitted | {
-        "stability_": number,
-        "cluster_stability_": array("f", 1),
-        "kind_": one_of(*KINDS),
-        "kind_reason_": lambda value: isinstance(value, str),
-        "posterior_kind_": one_of("quadratic", "network"),
-        "n_states_": count,
-        "states_": array("i", 1),
-        "hierarchy_": array("f", 2),
-        "membership_": array("f", 2),
-        "n_components_": count,
-        "n_hidden_": count,
-        "n_network_features_": count,
-        "loss_curve_": numbers,
-        "n_iter_": count,
-        "n_iter_start_": count,
-        "n_samples_seen_": count,
-    }
-    _fitted_sometimes: ClassVar[dict[str, Check]] = Clusterer._fitted_sometimes | {
-        "verdict_": one_of("clusters", "segments", "none"),
-        "class_names_": lambda value: isinstance(value, list) and all(isinstance(v, str | int) for v in value),
-        "reservoir_": array("f", 2),
-        "reservoir_rows_": array("f", 2),
-        "feature_scales_": numbers,
-        "features_from_": lambda value: isinstance(value, str),
-    }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "metric": [StrOptions(set(METRICS))],
+        "metric": [StrOptions({"euclidean", "cosine"})],
         "vectorizer": [VECTORIZER, StrOptions({"auto"}), None],
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "network": [HasMethods(["forward", "state_dict"]), None],
@@ -354,28 +329,28 @@ class InformationClusterer(Clusterer):
         if len(fitted) < least:
             raise ValueError(f"n_samples={len(fitted)} should be >= {least} for n_clusters={self.n_clusters}.")
         rng = check_random_state(self.random_state)
-        found: RowFit | ImageFit
-        if self.image_shape_ is None:
-            found = self._fit_rows(samples, n_clusters, hints, fitted, weight, rng)
-            self.membership_ = np.eye(len(found.separation))
-        else:
-            found = self._fit_images(samples, n_clusters, hints, fitted, rng)
-        self.posterior_kind_ = self.posterior_.kind
+        fit = self._fit_rows if self.image_shape_ is None else self._fit_images
+        found = fit(samples, n_clusters, hints, fitted, weight, rng)
+        self.frame_, self.n_dimensions_ = found.frame, found.frame.basis.shape[-1]
+        self.verdict_ = found.verdict
         if n_clusters is None:
             self.selection_ = found.selection
-        self.hierarchy_, self.n_states_ = found.merging.linkage, len(self.membership_)
-        self.n_dimensions_ = self.frame_.basis.shape[-1]
-        order = self._keep(samples, self.membership_.shape[1], bool(self.verbose), weight=weight, named=hints.classes)
-        self.membership_ = self.membership_[:, order]
-        self.separation_: Array = found.separation[order]
-        self.cluster_stability_ = self.cluster_stability_[order]
+        self._take(found.posterior, found.membership, found.merging, found.separation, found.trained)
+        self.stability_, self.cluster_stability_ = found.stability, found.cluster_stability
+        order = self._keep(samples, self.n_clusters_, bool(self.verbose), weight=weight, named=hints.classes)
+        self.membership_, self.separation_ = self.membership_[:, order], self.separation_[order]
+        if self.cluster_stability_ is not None:
+            self.cluster_stability_ = self.cluster_stability_[order]
         self.states_ = self._states(samples)
-        self._keep_training(found)
         ordinary = np.sort(rng.permutation(fitted)[:TYPICAL_ROWS])
         self.typicality_ = self._measured(self._typical_rows(read(samples, ordinary)), rng)
-        self._keep_reservoir(samples, fitted, weight, rng)
+        self.n_samples_seen_ = len(fitted)
+        if self.network is None:  # keep a random sample of the fitted data, with its weights, for `update`
+            share = None if weight is None else weight[fitted] / weight[fitted].sum()
+            drawn = np.sort(rng.choice(fitted, min(len(fitted), MAX_RESERVOIR), replace=False, p=share))
+            self.reservoir_, self.reservoir_rows_ = self._kept(samples, drawn)
         if (n_found := len(np.unique(self.labels_))) < self.n_clusters_:
-            trained = f", or train for more than {self.n_iter_} steps" if self.posterior_kind_ == "network" else ""
+            trained = f", or train for more than {self.n_iter_} steps" if self.posterior_.kind == "network" else ""
             warnings.warn(
                 f"`n_clusters` is {self.n_clusters_}, but the samples fill only {n_found}: many are equal, or too "
                 f"similar. Ask for at most {n_found}{trained}",
@@ -393,7 +368,7 @@ class InformationClusterer(Clusterer):
         images = as_images(X)
         self.image_shape_ = None if images is None else list(images.shape)
         if images is None:
-            samples = as_any_rows(self, X, reset=True)
+            samples: Samples = as_rows(self, X, reset=True)
             if self.metric == "cosine":
                 check_directions(samples)
             return samples
@@ -421,31 +396,30 @@ class InformationClusterer(Clusterer):
 
     def _fit_rows(
         self,
-        samples: Samples,
+        samples: Any,
         n_clusters: int | None,
         hints: Hints,
         fitted: NDArray[np.int64],
         weight: Array | None,
         rng: np.random.RandomState,
-    ) -> RowFit:
+    ) -> Fit:
         """Reduce sparse rows, draw the rows to fit, and fit them."""
         if self.n_states is not None:
             raise ValueError(f"`n_states` is for images, and must be None here, got {self.n_states}")
-        n_columns, unit = samples.shape[1], self.metric == "cosine"
-        reduction = None
+        n_columns, unit, reduction = samples.shape[1], self.metric == "cosine", None
         if sp.issparse(samples) and n_columns > self.n_components:
             drawn = np.sort(rng.permutation(fitted)[: self.max_samples])
             reduction = fit_reduction(samples, drawn, self.n_components, rng, weight=weight, unit=unit)
         self.n_components_ = 0 if reduction is None else reduction.shape[1]
         nothing = np.zeros(self.n_components_ or n_columns)
-        dense = Frame(nothing, nothing, nothing - np.inf, nothing + np.inf, reduction, unit)
+        dense = Frame.unbounded(nothing, nothing).after(reduction, unit)
         few = np.sort(rng.permutation(fitted)[:TABLE_ROWS])
         kind, self.kind_reason_ = kind_of(dense.features(read(samples, few)), self.metric)
         if hasattr(self, "vectorizer_"):
             kind, self.kind_reason_ = "table", "a data frame"
         self.kind_: Kind | Literal["images"] = kind
-        only_table = kind == "table" and self.network is None and self.objective is None
-        chosen = hints.draw(len(fitted), min(self.max_samples, TABLE_ROWS) if only_table else self.max_samples, rng)
+        few_rows = kind == "table" and self.network is None and self.objective is None
+        chosen = hints.draw(len(fitted), min(self.max_samples, TABLE_ROWS) if few_rows else self.max_samples, rng)
         rows = dense.features(read(samples, fitted[chosen]))
         if kind == "embeddings" and not unit:
             unit, rows = True, rows / np.linalg.norm(rows, axis=1, keepdims=True).clip(1e-300)
@@ -465,13 +439,7 @@ class InformationClusterer(Clusterer):
             rng=rng,
             verbose=bool(self.verbose),
         )
-        self.frame_ = found.frame.after(reduction, unit)
-        self.posterior_: Posterior = found.posterior
-        self.stability_: float = found.stability
-        self.cluster_stability_ = found.cluster_stability
-        if found.verdict is not None:
-            self.verdict_ = found.verdict
-        return found
+        return replace(found, frame=found.frame.after(reduction, unit))
 
     def _fit_images(
         self,
@@ -479,8 +447,9 @@ class InformationClusterer(Clusterer):
         n_clusters: int | None,
         hints: Hints,
         fitted: NDArray[np.int64],
+        weight: Array | None,
         rng: np.random.RandomState,
-    ) -> ImageFit:
+    ) -> Fit:
         import torch
 
         from neuralbayes.clusters.images import fit_images
@@ -488,7 +457,7 @@ class InformationClusterer(Clusterer):
 
         self.kind_, self.kind_reason_, self.n_components_ = "images", f"images of shape {self.image_shape_}", 0
         with computing_on(self.device):
-            found = fit_images(
+            return fit_images(
                 lambda indices: torch.from_numpy(read(samples, fitted[indices])),
                 len(fitted),
                 n_clusters,
@@ -502,30 +471,21 @@ class InformationClusterer(Clusterer):
                 objective=self.objective,
                 target_prior=self.target_prior,
                 hints=hints,
+                device=self.device,
                 rng=rng,
                 verbose=bool(self.verbose),
             )
-        network: Any = found.network
-        nowhere = np.full(self.n_features_in_, np.inf)
-        self.frame_ = Frame(network.center.numpy(), network.basis.numpy(), -nowhere, nowhere)
-        self.posterior_ = Network(network.network.eval().requires_grad_(False), self.device)
-        self.membership_ = network.membership.double().numpy()
-        self.stability_, self.cluster_stability_ = 0.0, np.zeros(len(found.separation))
-        return found
 
-    def _keep_training(self, found: Any) -> None:
-        trained = found.trained
-        self.loss_curve_ = [] if trained is None else trained.loss_curve
-        self.n_iter_: int = 1 if trained is None else trained.n_iter
-        self.n_iter_start_: int = 0 if trained is None else trained.n_iter_start
-        inner: Any = self.posterior_.network if isinstance(self.posterior_, Network) else None
-        own = inner is not None and hasattr(inner, "head")
-        self.n_hidden_ = 0 if inner is None or own else inner[-1].in_features
-        self.n_network_features_ = inner.head.in_features if own else 0
+    def _take(
+        self, posterior: Posterior, membership: Array, merging: Merging, separation: Array, trained: Trained
+    ) -> None:
+        self.posterior_, self.membership_, self.separation_ = posterior, membership, separation
+        self.n_states_, self.n_clusters_ = membership.shape
+        self.hierarchy_ = merging.linkage
+        self.loss_curve_, self.n_iter_, self.n_iter_start_ = trained.loss_curve, trained.n_iter, trained.n_iter_start
 
     def _points(self, samples: Any) -> Array:
-        flat = samples if self.image_shape_ is None else samples.reshape(len(samples), -1)
-        return self.frame_(flat)
+        return self.frame_(samples if self.image_shape_ is None else samples.reshape(len(samples), -1))
 
     def _state_logits(self, points: Array) -> Array:
         if self.image_shape_ is not None and self.frame_.basis.ndim == 1:
@@ -548,12 +508,12 @@ class InformationClusterer(Clusterer):
         """The most probable state of each sample within its cluster."""
         if len(self.membership_) == self.membership_.shape[1]:
             return np.asarray(self.membership_.argmax(axis=0)[self.labels_], dtype=np.int64)
-
-        def of_block(some: Any, rows: NDArray[np.int64]) -> Array:
+        states = np.empty(len(self.labels_), np.int64)
+        for rows in self._blocks(len(states)):
             own = self.membership_.T[self.labels_[rows]] > 0.0
-            return np.asarray(np.where(own, self._state_logits(self._points(some)), -np.inf).argmax(axis=1))
-
-        return self._in_blocks(of_block, samples)
+            logits = self._state_logits(self._points(read(samples, rows)))
+            states[rows] = np.where(own, logits, -np.inf).argmax(axis=1)
+        return states
 
     def predict(self, X: Rows, *, reject: float | None = None) -> NDArray[np.int64]:
         """Return the most probable cluster of each sample.
@@ -596,12 +556,12 @@ class InformationClusterer(Clusterer):
         return self._typicality(self._samples(X))
 
     def _typicality(self, samples: Samples) -> NDArray[np.float64]:
-        return self._in_blocks(lambda some, rows: self.typicality_.p_values(self._typical_rows(some)), samples)
+        parts = (self._typical_rows(read(samples, rows)) for rows in self._blocks(n_rows(samples)))
+        return np.concatenate([self.typicality_.p_values(part) for part in parts])
 
     def _typical_rows(self, some: Any) -> Array:
         """Rows that nothing was fitted to, except the reduction of sparse ones."""
-        flat = some if self.image_shape_ is None else some.reshape(len(some), -1)
-        return self.frame_.features(flat)
+        return self.frame_.features(some if self.image_shape_ is None else some.reshape(len(some), -1))
 
     def _measured(self, points: Array, rng: np.random.RandomState) -> Typicality:
         """The typicality of rows like these, as `_typical_rows` gives them."""
@@ -610,22 +570,15 @@ class InformationClusterer(Clusterer):
             standardize = np.array([len(np.unique(column)) > 2 for column in points.T])
         return Typicality.fit(points, random_state=rng, standardize=standardize)
 
-    def _keep_reservoir(
-        self, samples: Samples, fitted: NDArray[np.int64], weight: Array | None, rng: np.random.RandomState
-    ) -> None:
-        """Keep a random sample of the fitted data, with its weights, for `update`."""
-        self.n_samples_seen_ = len(fitted)
-        if self.network is None:
-            share = None if weight is None else weight[fitted] / weight[fitted].sum()
-            drawn = np.sort(rng.choice(fitted, min(len(fitted), MAX_RESERVOIR), replace=False, p=share))
-            self.reservoir_ = self._in_blocks_of(samples, drawn, self._points)
-            self.reservoir_rows_ = self._in_blocks_of(samples, drawn, self._typical_rows)
-
-    def _in_blocks_of(self, samples: Samples, rows: NDArray[np.int64], function: Any) -> Array:
-        """`function` of some samples, in single precision unless they are a table, whose numbers may be far from 0."""
+    def _kept(self, samples: Samples, rows: NDArray[np.int64]) -> tuple[Array, Array]:
+        """Points and typical rows of some samples, in single precision unless these are a table, far from 0 perhaps."""
         precision = np.float64 if self.kind_ == "table" else np.float32
-        blocks = np.array_split(rows, max(1, -(-len(rows) // self._block)))
-        return np.concatenate([function(read(samples, block)).astype(precision) for block in blocks])
+        points, typical = [], []
+        for block in np.array_split(rows, max(1, -(-len(rows) // self._block))):
+            some = read(samples, block)
+            points.append(self._points(some).astype(precision))
+            typical.append(self._typical_rows(some).astype(precision))
+        return np.concatenate(points), np.concatenate(typical)
 
     def cut(self, k: int) -> NDArray[np.int64]:
         """Return labels of the fitted samples for another number of clusters, without a new fit.
@@ -684,27 +637,18 @@ class InformationClusterer(Clusterer):
             )
         samples = self._samples(X)
         rng = check_random_state(self.random_state)
-        everything = np.arange(n_rows(samples))
-        old = self.reservoir_
-        new = self._in_blocks_of(samples, everything, self._points)
-        rows = self._in_blocks_of(samples, everything, self._typical_rows)
-        p_old, p_new = (softmax(self._merged(self._state_logits(x)), axis=1) for x in (old, new))
-        groups = find_new_groups(
-            old,
-            p_old.argmax(axis=1),
-            new,
-            p_new.argmax(axis=1),
-            self.typicality_.p_values(rows),
-            self.typicality_.n_calibration,
-            at_most=max(0, (self.max_clusters or 200) - self.n_clusters_),
-        )
+        old, n_seen = self.reservoir_, self.n_samples_seen_
+        new, rows = self._kept(samples, np.arange(n_rows(samples)))
+        labels = [self._merged(self._state_logits(x)).argmax(axis=1) for x in (old, new)]
+        p_values, n_calibration = self.typicality_.p_values(rows), self.typicality_.n_calibration
+        at_most = max(0, (self.max_clusters or 200) - self.n_clusters_)
+        groups = find_new_groups(old, labels[0], new, labels[1], p_values, n_calibration, at_most)
         found = update_clusters(
             self.posterior_,
             self.membership_,
             old,
             new,
             groups,
-            floor=np.diag(rounding_variance(old[:5000])),
             max_iter=self.max_iter,
             n_neighbors=self.n_neighbors,
             objective=self.objective,
@@ -712,20 +656,17 @@ class InformationClusterer(Clusterer):
             rng=rng,
             verbose=bool(self.verbose),
         )
-        self.posterior_, self.membership_ = found.posterior, found.membership
-        self.n_states_, self.n_clusters_ = found.membership.shape
+        self._take(*found)
         p_old, p_new = (softmax(self._merged(self._state_logits(x)), axis=1) for x in (old, new))
-        self.labels_, n_seen = p_new.argmax(axis=1), self.n_samples_seen_
+        self.labels_ = p_new.argmax(axis=1)
         self.states_ = self._states(samples)
         self.prior_ = np.average([p_old.mean(axis=0), p_new.mean(axis=0)], axis=0, weights=[n_seen, len(new)])
-        self.hierarchy_, self.separation_ = found.merging.linkage, found.separation
-        self.cluster_stability_ = np.zeros(self.n_clusters_)
-        if self.kind_ != "images":
-            points, labels = np.concatenate([old, new]), np.concatenate([p_old.argmax(axis=1), self.labels_])
-            found_again = updated_stability(points, self.kind_, labels, self.n_clusters_, rng)
-            self.stability_, self.cluster_stability_ = found_again
-        self._keep_training(found)
-        from_old, from_new = mixed_reservoir(old, n_seen, new, rng)
+        if self.n_clusters_ > 1 and self.verdict_ == "none":
+            self.verdict_ = "segments"
+        points, both = np.concatenate([old, new]), np.append(p_old.argmax(axis=1), self.labels_)
+        again = updated_stability(points, self.kind_, both, self.n_clusters_, rng)
+        self.stability_, self.cluster_stability_ = again
+        from_old, from_new = mixed_reservoir(len(old), n_seen, len(new), rng)
         self.reservoir_ = np.concatenate([old[from_old], new[from_new]])
         self.reservoir_rows_ = np.concatenate([self.reservoir_rows_[from_old], rows[from_new]])
         self.n_samples_seen_ = n_seen + len(new)
@@ -755,56 +696,64 @@ class InformationClusterer(Clusterer):
 
     def _samples(self, X: Rows) -> Samples:
         scales = getattr(self, "feature_scales_", None)
-        samples = super()._samples(X if scales is None else stack_spaces(X, scales))
+        samples = super()._samples(X if scales is None else stack_spaces(X, scales)[0])
         if self.metric == "cosine" and isinstance(samples, np.ndarray | sp.csr_array):
             check_directions(samples)
         return samples
 
-    def _make_part(self, name: str, arrays: dict[str, NDArray[Any]], network: nn.Module | None) -> Any:
+    def _part(self, name: str, arrays: Arrays, network: nn.Module | None) -> Any:
         if name == "frame_":
             return Frame.from_arrays(arrays)
         if name == "typicality_":
             return Typicality.from_arrays(arrays)
-        if self.posterior_kind_ == "quadratic":
+        if name != "posterior_":
+            raise ValueError(f"{name!r} is not a fitted attribute")
+        if "offsets" in arrays:
             return Quadratic.from_arrays(arrays)
-        from neuralbayes.estimators.persistence import filled
-
-        return Network(filled(self._make_network, arrays, network), self.device)
-
-    def _make_network(self, body: nn.Module | None) -> nn.Module:
-        import copy
+        import torch
 
         from neuralbayes.clusters.training import state_mlp
         from neuralbayes.networks.states import WithStates
 
-        made: torch.nn.Module
-        if body is not None:
-            made = WithStates(copy.deepcopy(body), self.n_network_features_, self.n_states_)
-        else:
-            made = state_mlp(self.n_dimensions_, self.n_hidden_, self.n_states_)
-        return made.eval().requires_grad_(False)
+        with torch.device("meta"):
+            made: nn.Module
+            if network is None:
+                made = state_mlp(self.n_dimensions_, len(arrays["linear1.weight"]), self.n_states_)
+            else:
+                made = WithStates(copy.deepcopy(network), arrays["head.weight"].shape[1], self.n_states_)
+        return Network(filled(made, arrays, network), self.device)
 
-    def _check_fitted(self, weights: Mapping[str, Any]) -> None:
-        super()._check_fitted(weights)
+    def _checks(self) -> dict[str, bool]:
+        n, k, m, d = len(self.labels_), self.n_clusters_, self.n_states_, self.n_dimensions_
         check_linkage(self.hierarchy_)
-        if len(self.hierarchy_) != self.n_states_ - 1:
-            raise ValueError(f"'hierarchy_' must merge {self.n_states_} states")
-        if len(self.states_) != len(self.labels_) or not ((self.states_ >= 0) & (self.states_ < self.n_states_)).all():
-            raise ValueError(f"'states_' must be from 0 to {self.n_states_ - 1}, one for each of 'labels_'")
-        if self.membership_.shape != (self.n_states_, self.n_clusters_):
-            raise ValueError(f"'membership_' must be of {self.n_states_} states in {self.n_clusters_} clusters")
-        if self.frame_.basis.shape[-1] != self.n_dimensions_ or len(self.cluster_stability_) != self.n_clusters_:
-            raise ValueError("'frame_' and 'cluster_stability_' must fit the dimensions and clusters")
+        posterior: Any = self.posterior_
         reservoir: Any = getattr(self, "reservoir_", None)
         rows: Any = getattr(self, "reservoir_rows_", None)
-        if (reservoir is None) != (rows is None):
-            raise ValueError("'reservoir_' and 'reservoir_rows_' belong together")
-        if reservoir is not None and (
-            reservoir.shape[1] != self.n_dimensions_
-            or not 0 < len(reservoir) <= MAX_RESERVOIR
-            or len(rows) != len(reservoir)
-        ):
-            raise ValueError(f"'reservoir_' must have {self.n_dimensions_} columns and at most {MAX_RESERVOIR} rows")
+        n_kept = None if reservoir is None else len(reservoir)
+        of_clusters = self.cluster_stability_
+        return super()._checks() | {
+            "verdict_": self.verdict_ in ("clusters", "segments", "none"),
+            "stability_": self.stability_ is None or is_number(self.stability_),
+            "cluster_stability_": of_clusters is None or is_array(of_clusters, "f", k),
+            "kind_": self.kind_ in ("table", "embeddings", "pixels", "images"),
+            "kind_reason_": isinstance(self.kind_reason_, str),
+            "class_names_": is_list(getattr(self, "class_names_", []), lambda name: isinstance(name, str)),
+            "n_states_": is_count(m),
+            "states_": is_array(self.states_, "i", n, low=0, high=m - 1),
+            "membership_": is_array(self.membership_, "f", m, k, low=0, high=1),
+            "hierarchy_": len(self.hierarchy_) == m - 1,
+            "frame_": self.frame_.basis.shape[-1] == d,
+            "posterior_": posterior.kind == "network" or posterior.centers.shape == (m, d),
+            "typicality_": isinstance(self.typicality_, Typicality),
+            "reservoir_": rows is None if reservoir is None else is_array(reservoir, "f", None, d),
+            "reservoir_rows_": reservoir is None or is_array(rows, "f", n_kept, None),
+            "n_samples_seen_": is_count(self.n_samples_seen_),
+            "n_components_": is_count(self.n_components_),
+            "feature_scales_": is_list(getattr(self, "feature_scales_", [])),
+            "loss_curve_": is_list(self.loss_curve_),
+            "n_iter_": is_count(self.n_iter_),
+            "n_iter_start_": is_count(self.n_iter_start_),
+        }
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -17,9 +16,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from torch import nn
 
 from neuralbayes.bayes import LOG_2
-from neuralbayes.estimators.attributes import Check, array, count, number, numbers
 from neuralbayes.estimators.clusterer import Array, Clusterer
 from neuralbayes.estimators.inputs import VECTORIZER, as_rows
+from neuralbayes.estimators.saving import Arrays, filled, is_array, is_count, is_list, is_number
 from neuralbayes.manifolds.certificate import certified
 from neuralbayes.manifolds.descent import fit_states, single_state
 from neuralbayes.manifolds.geometry import Geometry, Options
@@ -144,16 +143,6 @@ class ManifoldLabeler(Clusterer):
 
     _block = 16384
 
-    _fitted: ClassVar[dict[str, Check]] = Clusterer._fitted | {
-        "objective_": number,
-        "loss_curve_": numbers,
-        "n_iter_": count,
-        "n_hidden_": count,
-        "null_separation_": number,
-        "disjoint_": array("b", 1),
-        "discrete_columns_": numbers,
-    }
-
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "objective": [Objective, None],
@@ -258,7 +247,7 @@ class ManifoldLabeler(Clusterer):
                 found = single_state(geometry)
             else:
                 found = certified(fit_states(geometry, n_states, options, rng), rows, geometry, options, rng)
-        self.n_hidden_, self.n_dimensions_ = options.n_hidden, found.network.basis.shape[1]
+        self.n_dimensions_ = found.network.basis.shape[1]
         self.module_ = found.network.eval().requires_grad_(False)
         order = self._keep(rows, len(found.separation), options.verbose)
         with torch.no_grad():
@@ -279,21 +268,29 @@ class ManifoldLabeler(Clusterer):
 
     @torch.no_grad()
     def _logits(self, samples: Any) -> Array:
-        module = working_copy(self.module_, torch_device(self.device))
+        module: Any = working_copy(self.module_, torch_device(self.device))
         return np.asarray(module(torch.from_numpy(samples).to(device_of(module))).cpu())
 
-    def _check_fitted(self, weights: Mapping[str, Any]) -> None:
-        super()._check_fitted(weights)
-        if self.disjoint_.shape != (self.n_clusters_,):
-            raise ValueError(f"'disjoint_' must have a value for each of {self.n_clusters_} clusters")
+    def _part(self, name: str, arrays: Arrays, network: nn.Module | None) -> Any:
+        if name != "module_":
+            raise ValueError(f"{name!r} is not a fitted attribute")
+        sizes = self.n_features_in_, self.n_dimensions_, len(arrays["phase"])
+        with torch.device("meta"):
+            center, basis, frequency, phase = (
+                torch.empty(shape, dtype=torch.float64) for shape in (sizes[:1], sizes[:2], sizes[1:], sizes[2:])
+            )
+            return filled(SineNetwork(center, basis, frequency, phase, self.n_clusters_), arrays)
 
-    def _make_module(self, body: nn.Module | None) -> nn.Module:
-        n_features, rank = self.n_features_in_, self.n_dimensions_
-        center = torch.empty(n_features, dtype=torch.float64)
-        basis = torch.empty(n_features, rank, dtype=torch.float64)
-        frequency = torch.empty(rank, self.n_hidden_, dtype=torch.float64)
-        phase = torch.empty(self.n_hidden_, dtype=torch.float64)
-        return SineNetwork(center, basis, frequency, phase, self.n_clusters_).requires_grad_(False)
+    def _checks(self) -> dict[str, bool]:
+        return super()._checks() | {
+            "module_": isinstance(self.module_, SineNetwork),
+            "disjoint_": is_array(self.disjoint_, "b", self.n_clusters_),
+            "discrete_columns_": is_list(self.discrete_columns_, is_count),
+            "null_separation_": is_number(self.null_separation_),
+            "objective_": is_number(self.objective_),
+            "loss_curve_": is_list(self.loss_curve_),
+            "n_iter_": is_count(self.n_iter_),
+        }
 
     def _named_columns(self) -> str:
         names = getattr(self, "feature_names_in_", None)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from neuralbayes.bayes import LOG_2
 from neuralbayes.estimators import InformationClusterer, ManifoldLabeler, MIMEncoder
 from neuralbayes.estimators.mim_encoder import WATCHED
-from neuralbayes.estimators.persistence import DESCRIPTION
+from neuralbayes.estimators.saving import DESCRIPTION
 from neuralbayes.plot.plane import plane, standardizes
 from neuralbayes.plot.regions import Regions
 from neuralbayes.plot.style import COLORS

@@ -4,26 +4,28 @@ from a stranger runs no code."""
 from __future__ import annotations
 
 import hashlib
+import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from neuralbayes.estimators.attributes import Check
 from neuralbayes.system.files import inside, read_arrays, read_json, remove_temporaries, write_arrays, write_json
 
 if TYPE_CHECKING:
     from torch import nn
 
-FORMAT = 3
+Arrays = dict[str, NDArray[Any]]
+
+FORMAT = 4
 """Version of the format. Formats 1 and 2 belong to the versions 0.1 and 0.2, whose clusterers had other parts."""
+
 DESCRIPTION = "model.json"
 ESTIMATORS = {
     "InformationClusterer": "neuralbayes.estimators.information_clusterer",
@@ -36,31 +38,20 @@ OWN_NETWORK = "your own"
 """Placeholder in a model file for a module that was passed as a parameter."""
 
 
-class SavedEstimator(BaseEstimator):  # type: ignore[misc]
-    """A scikit-learn estimator that can be saved to a folder.
+class SavingMixin:
+    """Saves what a fit found: attributes (``name_``) that are arrays, JSON values, or parts.
 
-    Fitted attributes (``name_``) may be arrays, JSON values, parts with a method `arrays`, and one module, `module_`.
-    `_make_part` builds parts, and `_make_module` the module, from the other fitted attributes. `_fitted` or
-    `_fitted_sometimes` lists each attribute with its check, and `_parts` lists the parts; other attributes are neither
-    saved nor loaded.
+    A part has a method `arrays`, or is a module of PyTorch or a vectorizer. `_part` restores it and checks it by
+    itself; `_checks` says whether all attributes fit each other.
     """
 
-    _parts: ClassVar[tuple[str, ...]] = ()
-
-    _fitted: ClassVar[dict[str, Check]] = {}
-    _fitted_sometimes: ClassVar[dict[str, Check]] = {}
-
-    def _make_module(self, body: nn.Module | None) -> nn.Module:
-        """Create a module of the fitted shape, without its weights; `body` is a user's network."""
+    def _checks(self) -> dict[str, bool]:
+        """Whether each fitted attribute may have its value. Those that are not named are neither saved nor loaded."""
         raise NotImplementedError
 
-    def _make_part(self, name: str, arrays: dict[str, NDArray[Any]], network: nn.Module | None) -> Any:
+    def _part(self, name: str, arrays: Arrays, network: nn.Module | None) -> Any:
         """Restore a part from its arrays; `network` is a user's network."""
         raise NotImplementedError
-
-    def _check_fitted(self, weights: Mapping[str, Any]) -> None:
-        """Raise a ValueError unless the fitted attributes are consistent with each other and with the names in
-        `weights`."""
 
     def _forget(self) -> None:
         """Remove the fitted attributes of an earlier fit."""
@@ -83,108 +74,41 @@ class SavedEstimator(BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"`folder` must be empty or hold a saved model, got {folder} with other files in it")
         for path in folder.iterdir() if folder.is_dir() else ():
             inside(folder, path.name)
-        arrays: dict[str, NDArray[Any]] = {}
         values: dict[str, Any] = {}
+        arrays: Arrays = {}
+        unknown = set(_fitted_names(self)) - set(self._checks())
+        if unknown:
+            raise TypeError(f"`_checks` of {type(self).__name__} must say what {min(unknown)!r} holds")
         for name in _fitted_names(self):
             value = getattr(self, name)
-            if name not in {"module_", *self._parts, *self._fitted, *self._fitted_sometimes}:
-                raise TypeError(f"`_fitted` of {type(self).__name__} must say what {name!r} holds")
-            if name == "vectorizer_":
-                values[name], own = value.state()
-                arrays |= {f"{name}.{key}": array for key, array in own.items()}
-            elif name in self._parts:
-                arrays |= {f"{name}.{key}": array for key, array in value.arrays().items()}
-            elif name == "module_":
-                arrays |= {f"{name}.{key}": tensor.cpu().numpy() for key, tensor in value.state_dict().items()}
-            elif isinstance(value, np.ndarray) and value.dtype.kind in "fiub":
+            if isinstance(value, np.ndarray) and value.dtype.kind in "fiub":
                 arrays[name] = value
+                continue
+            parts: Mapping[str, Any] = {}
+            if name == "vectorizer_":
+                values[name], parts = value.state()
+            elif hasattr(value, "arrays"):
+                parts = value.arrays()
+            elif hasattr(value, "state_dict"):
+                parts = {key: tensor.cpu().numpy() for key, tensor in value.state_dict().items()}
             else:
                 values[name] = value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+            arrays |= {f"{name}.{key}": array for key, array in parts.items()}
+        params = {name: _plain(value) for name, value in self.get_params(deep=False).items()}  # type: ignore[attr-defined]
+        if hasattr(getattr(self, "network", None), "state_dict"):
+            params["network"] = OWN_NETWORK
         temporary = folder / "weights.safetensors"
         write_arrays(temporary, arrays)
         digest = _sha256(temporary)
         # The description names its weights by content and is replaced last, so the old model stays valid until then.
         weights = temporary.rename(folder / f"weights-{digest[:16]}.safetensors")
-        params = {name: _plain(value) for name, value in self.get_params(deep=False).items()}
-        if hasattr(getattr(self, "network", None), "state_dict"):
-            params["network"] = OWN_NETWORK
-        description = {
-            "format": FORMAT,
-            "library": version("neuralbayes"),
-            "estimator": type(self).__name__,
-            "params": params,
-            "attributes": values,
-            "weights": weights.name,
-            "sha256": digest,
-        }
+        description = {"format": FORMAT, "library": version("neuralbayes"), "estimator": type(self).__name__}
+        description |= {"params": params, "attributes": values, "weights": weights.name, "sha256": digest}
         write_json(folder / DESCRIPTION, description)
         for stale in folder.glob("weights-*.safetensors"):
             if stale != weights:
                 stale.unlink()
         remove_temporaries(folder)
-
-    @classmethod
-    def _restore(
-        cls, description: dict[str, Any], arrays: dict[str, NDArray[Any]], network: nn.Module | None = None
-    ) -> Self:
-        params = {k: tuple(v) if isinstance(v, list) else v for k, v in description["params"].items()}
-        if params.get("network") == OWN_NETWORK:
-            params["network"] = network
-        if "device" in params:
-            params["device"] = "auto"  # chosen on this machine, which may lack the other's device
-        estimator = cls(**params)
-        attributes = dict(description["attributes"])
-        if "feature_names_in_" in attributes:
-            attributes["feature_names_in_"] = np.array(attributes["feature_names_in_"], dtype=object)
-        if "vectorizer_" in attributes:
-            from neuralbayes.data.vectorizer import TableVectorizer
-
-            own = _taken(arrays, "vectorizer_")
-            attributes["vectorizer_"] = TableVectorizer.restored(attributes["vectorizer_"], own)
-        of_module = _taken(arrays, "module_")
-        of_parts = {name: own for name in cls._parts if (own := _taken(arrays, name))}
-        attributes |= arrays
-        checks = cls._fitted | cls._fitted_sometimes
-        for name in {**attributes, **cls._fitted}:
-            if name not in attributes or name not in checks:
-                raise ValueError(
-                    f"{name!r} is {'missing' if name in checks else f'not a fitted attribute of {cls.__name__}'}"
-                )
-            value = attributes[name]
-            if isinstance(value, np.ndarray) and value.dtype.kind == "f" and (bad := int((~np.isfinite(value)).sum())):
-                raise ValueError(
-                    f"{name!r} must be finite, got {bad} value{'s' * (bad > 1)} that {'are' if bad > 1 else 'is'} not"
-                )
-            if not checks[name](value):
-                raise ValueError(f"{name!r} has an invalid value")
-            setattr(estimator, name, attributes[name])
-        for name, own in of_parts.items():
-            setattr(estimator, name, estimator._make_part(name, own, network))
-        estimator._check_fitted(of_module)
-        if of_module:
-            estimator.module_ = filled(estimator._make_module, of_module, network)
-        return estimator
-
-
-def filled(
-    make: Callable[[nn.Module | None], nn.Module], arrays: dict[str, NDArray[Any]], network: nn.Module | None
-) -> nn.Module:
-    """A module with its weights, which must be finite, except those of a user's network."""
-    import torch
-
-    from neuralbayes.networks.filling import check_finite, fill
-
-    state = {name: torch.from_numpy(array) for name, array in arrays.items()}
-    check_finite(state, own="body." if network is not None else None)
-    with torch.device("meta"):
-        module = make(network)
-    fill(module, state)
-    return module
-
-
-def _taken(arrays: dict[str, NDArray[Any]], name: str) -> dict[str, NDArray[Any]]:
-    """Remove the arrays of a part, and return them."""
-    return {key.removeprefix(f"{name}."): arrays.pop(key) for key in list(arrays) if key.startswith(f"{name}.")}
 
 
 def load(folder: str | Path, *, network: nn.Module | None = None) -> Any:
@@ -206,7 +130,7 @@ def load(folder: str | Path, *, network: nn.Module | None = None) -> Any:
     FileNotFoundError
         If there is no model in `folder`.
     ValueError
-        If the model is damaged or was written by a newer version of the library.
+        If the model is damaged or was written by another version of the format.
 
     Examples
     --------
@@ -237,18 +161,108 @@ def load(folder: str | Path, *, network: nn.Module | None = None) -> Any:
     if not (folder / weights).is_file() or _sha256(folder / weights) != description["sha256"]:
         raise ValueError(f"{folder / weights} is missing or damaged: it is not what {DESCRIPTION} describes")
     arrays = read_arrays(folder / weights)
-    attributes = description["attributes"]
-    own = isinstance(attributes, dict) and bool(attributes.get("n_network_features_"))
+    own = "posterior_.head.weight" in arrays
     if own != (network is not None):
         wanted = "the architecture that it was fitted with" if own else "None: the model has a network of the library"
         raise ValueError(f"`network` must be {wanted}, got {None if network is None else type(network).__name__}")
     try:
-        return getattr(import_module(ESTIMATORS[name]), name)._restore(description, arrays, network)
+        return _restored(getattr(import_module(ESTIMATORS[name]), name), description, arrays, network)
     except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError) as error:
         raise ValueError(f"{path} does not fit its weights ({error}); it may be damaged") from error
 
 
-def _fitted_names(estimator: BaseEstimator) -> list[str]:
+def _restored(kind: type[Any], description: dict[str, Any], arrays: Arrays, network: nn.Module | None) -> Any:
+    params = {k: tuple(v) if isinstance(v, list) else v for k, v in description["params"].items()}
+    if params.get("network") == OWN_NETWORK:
+        params["network"] = network
+    if "device" in params:
+        params["device"] = "auto"  # chosen on this machine, which may lack the other's device
+    estimator = kind(**params)
+    values = dict(description["attributes"])
+    if "feature_names_in_" in values:
+        values["feature_names_in_"] = np.array(values["feature_names_in_"], dtype=object)
+    parts: dict[str, Arrays] = {}
+    for name, array in arrays.items():
+        whole, dot, rest = name.partition(".")
+        if dot:
+            parts.setdefault(whole, {})[rest] = array
+        elif array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise ValueError(f"{name!r} must be finite")
+        else:
+            values[name] = array
+    for name in [*values, *parts]:
+        if not re.fullmatch(r"[a-z]\w*_", name):
+            raise ValueError(f"{name!r} is not a fitted attribute")
+    if "vectorizer_" in values:
+        from neuralbayes.data.vectorizer import TableVectorizer
+
+        values["vectorizer_"] = TableVectorizer.restored(values["vectorizer_"], parts.pop("vectorizer_", {}))
+    for name, value in values.items():
+        setattr(estimator, name, value)
+    for name, own in parts.items():
+        setattr(estimator, name, estimator._part(name, own, network))
+    checks = estimator._checks()
+    for name in _fitted_names(estimator):
+        if name not in checks:
+            raise ValueError(f"{name!r} is not a fitted attribute of {kind.__name__}")
+    for name, right in checks.items():
+        if not right:
+            raise ValueError(f"{name!r} has an invalid value")
+    return estimator
+
+
+def filled(module: nn.Module, arrays: Arrays, network: nn.Module | None = None) -> nn.Module:
+    """A module made on the device "meta", with its weights, which must be finite, except those of a user's network."""
+    import torch
+
+    from neuralbayes.networks.filling import check_finite, fill
+
+    state = {name: torch.from_numpy(array) for name, array in arrays.items()}
+    check_finite(state, own="body." if network is not None else None)
+    fill(module, state)
+    return module.eval().requires_grad_(False)
+
+
+def is_count(value: Any, most: float = 2**63) -> bool:
+    """Whether a value is an integer from 0 to `most`."""
+    return type(value) is int and 0 <= value <= most
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a finite number."""
+    return type(value) in (int, float) and math.isfinite(value)
+
+
+def is_list(value: Any, check: Any = is_number) -> bool:
+    """Whether a value is a list of what a check allows."""
+    return isinstance(value, list) and all(map(check, value))
+
+
+def is_table(value: Any) -> bool:
+    """Whether a value maps names to lists of one length, of finite numbers and None."""
+    if not isinstance(value, dict):
+        return False
+    columns = list(value.values())
+    return all(is_list(c, lambda v: v is None or is_number(v)) and len(c) == len(columns[0]) for c in columns)
+
+
+def is_array(value: Any, kind: str, *shape: int | None, low: float = -math.inf, high: float = math.inf) -> bool:
+    """Whether a value is an array of a NumPy kind such as "f", of a shape (None: any length), and within bounds."""
+    if not isinstance(value, np.ndarray) or value.dtype.kind != kind or value.ndim != len(shape):
+        return False
+    fits = all(wanted in (None, got) for wanted, got in zip(shape, value.shape, strict=True))
+    return fits and bool((value >= low).all() and (value <= high).all())
+
+
+def may_hold_model(folder: Path) -> bool:
+    """Whether `folder` contains only a model, or the remains of an interrupted save."""
+    return all(
+        path.name == DESCRIPTION or re.fullmatch(r"weights.*\.safetensors|\.(weights|model)\..*\.tmp.*", path.name)
+        for path in folder.iterdir()
+    )
+
+
+def _fitted_names(estimator: Any) -> list[str]:
     return [name for name in vars(estimator) if name.endswith("_") and not name.startswith("_")]
 
 
@@ -263,14 +277,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return [_plain(item) for item in value]
     return value if isinstance(value, str | int | float | None) else None
-
-
-def may_hold_model(folder: Path) -> bool:
-    """Whether `folder` contains only a model, or the remains of an interrupted save."""
-    return all(
-        path.name == DESCRIPTION or re.fullmatch(r"weights.*\.safetensors|\.(weights|model)\..*\.tmp.*", path.name)
-        for path in folder.iterdir()
-    )
 
 
 def _sha256(path: Path) -> str:
