@@ -25,11 +25,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.cluster.hierarchy import is_monotonic, is_valid_linkage
+from scipy.cluster.hierarchy import cut_tree, is_monotonic, is_valid_linkage
 from scipy.special import xlogy
 
 Array = NDArray[np.float64]
@@ -43,20 +42,9 @@ APART = 0.01
 
 
 def neighbor_joint(p_zx: NDArray[np.floating], neighbors: NDArray[np.integer], weight: Array | None = None) -> Array:
-    """p(z, z') of the states of a point and one of its neighbours, in either order.
+    """p(z, z') of the states of a point and one of its neighbours, in either order: (n_states, n_states).
 
-    Parameters
-    ----------
-    p_zx : ndarray of shape (n_points, n_states)
-        p(z|x) of each point.
-    neighbors : ndarray of shape (n_points, n_neighbors)
-        Indices of the neighbours of each point.
-    weight : ndarray of shape (n_points,), optional
-        Weight of each point.
-
-    Returns
-    -------
-    ndarray of shape (n_states, n_states), symmetric, with sum 1.
+    From p(z|x) of points (n_points, n_states), the neighbours of each (n_points, n_neighbors), and weights (n_points,).
 
     Examples
     --------
@@ -89,23 +77,6 @@ def versions_joint(
     return symmetric
 
 
-def mean_of_neighbors(values: NDArray[Any], neighbors: NDArray[np.integer]) -> NDArray[Any]:
-    """Mean of the neighbours' values for each point: (n_points, m), (n_points, n_neighbors) -> (n_points, m).
-
-    Examples
-    --------
-    >>> mean_of_neighbors(np.array([[0.0], [2.0], [6.0]]), np.array([[1, 2], [0, 2], [0, 1]]))
-    array([[4.],
-           [3.],
-           [1.]])
-    """
-    total = np.zeros_like(values)
-    for column in neighbors.T:
-        total += values[column]
-    mean: NDArray[Any] = total / values.dtype.type(neighbors.shape[1])
-    return mean
-
-
 def separation(p_zx: NDArray[np.floating], neighbors: NDArray[np.integer], weight: Array | None = None) -> Array:
     """Jensen-Shannon divergence between each cluster and the rest, with p(z|x) averaged over the neighbours of x.
 
@@ -116,7 +87,10 @@ def separation(p_zx: NDArray[np.floating], neighbors: NDArray[np.integer], weigh
     >>> separation(np.eye(2)[[0, 0, 1, 1]], np.array([[1], [0], [3], [2]]))
     array([0.69314718, 0.69314718])
     """
-    return divergence(mean_of_neighbors(p_zx, neighbors), weight)
+    total = np.zeros_like(p_zx)
+    for column in neighbors.T:
+        total += p_zx[column]
+    return divergence(total / p_zx.dtype.type(neighbors.shape[1]), weight)
 
 
 def divergence(p_zx: NDArray[np.floating], weight: Array | None = None) -> Array:
@@ -196,12 +170,8 @@ class Merging:
 def merge_states(joint: Array, kinds: NDArray[np.integer] | None = None) -> Merging:
     """Merge the two clusters that are neighbours most often, relative to chance, until one is left.
 
-    Parameters
-    ----------
-    joint : ndarray of shape (n_states, n_states)
-        p(z, z'), as returned by :func:`neighbor_joint` or :func:`versions_joint`.
-    kinds : ndarray of shape (n_states,), optional
-        States of the same kind are merged first, states of different kinds last; -1 means unknown.
+    From p(z, z') of the states (n_states, n_states). States of the same kind (n_states,) are merged first, states of
+    different kinds last; -1 is unknown.
 
     Examples
     --------
@@ -321,14 +291,10 @@ def cut(linkage: Array, n_clusters: int) -> Labels:
     >>> cut(linkage, 3), cut(linkage, 2)
     (array([0, 1, 2, 1]), array([0, 1, 0, 1]))
     """
-    n_states = len(linkage) + 1
-    if not 1 <= n_clusters <= n_states:
-        raise ValueError(f"`n_clusters` must be from 1 to {n_states}, got {n_clusters!r}")
-    cluster = np.arange(2 * n_states - 1)  # in the numbers of the matrix
-    for i in range(n_states - n_clusters - 1, -1, -1):
-        cluster[linkage[i, :2].astype(np.int64)] = cluster[n_states + i]
-    _, first, inverse = np.unique(cluster[:n_states], return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[inverse]
+    if not 1 <= n_clusters <= len(linkage) + 1:
+        raise ValueError(f"`n_clusters` must be from 1 to {len(linkage) + 1}, got {n_clusters!r}")
+    labels: Labels = cut_tree(linkage, n_clusters)[:, 0].astype(np.int64)
+    return labels
 
 
 def check_linkage(linkage: Array) -> None:

@@ -14,7 +14,7 @@ import copy
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,27 +26,6 @@ Array = NDArray[np.float64]
 
 BLOCK = 2000
 """Rows that pass through a network at once."""
-
-
-class Posterior(Protocol):
-    """What the rest of the library needs to know about p(z|x)."""
-
-    kind: str
-
-    def logits(self, points: Array) -> Array:
-        """Logarithms of p(z|x), up to a constant of each row: (n, n_dimensions) -> (n, n_states)."""
-
-    def divided(self, temperature: float) -> Self:
-        """The same posterior with its logits divided by a temperature."""
-
-    def raised(self, by: Array) -> Self:
-        """The same posterior with a constant (n_states,) added to the logits."""
-
-    def module(self) -> nn.Module:
-        """The same function as a module of PyTorch."""
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """All that is needed to restore it, except the architecture of a network."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,18 +60,22 @@ class Quadratic:
             raise ValueError("`offsets`, `centers` and `roots` must be finite")
 
     def logits(self, points: Array) -> Array:
+        """Logarithms of p(z|x), up to a constant of each row: (n, n_dimensions) -> (n, n_states)."""
         result = np.empty((len(points), len(self.offsets)))
         for k, (offset, center, root) in enumerate(zip(self.offsets, self.centers, self.roots, strict=True)):
             result[:, k] = offset - 0.5 * np.square((points - center) @ root.T).sum(axis=1)
         return result
 
     def divided(self, temperature: float) -> Self:
+        """The same posterior with its logits divided by a temperature."""
         return replace(self, offsets=self.offsets / temperature, roots=self.roots / np.sqrt(temperature))
 
     def raised(self, by: Array) -> Self:
+        """The same posterior with a constant (n_states,) added to the logits."""
         return replace(self, offsets=self.offsets + by)
 
     def module(self) -> nn.Module:
+        """The same function as a module of PyTorch."""
         from neuralbayes.networks.states import QuadraticStates
 
         return QuadraticStates(self.offsets, self.centers, self.roots)
@@ -158,6 +141,10 @@ class Network:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         return {name: tensor.cpu().numpy() for name, tensor in self.network.state_dict().items()}
+
+
+Posterior: TypeAlias = Quadratic | Network
+"""p(z|x): both have the same methods, so that the rest of the library need not know which one it is."""
 
 
 @dataclass(frozen=True)

@@ -140,8 +140,6 @@ def smooth_step(
     *,
     objective: Objective,
     weight: float = INFORMATION,
-    n_iterations: int = 1,
-    small_step: float = SMALL_STEP,
     fetch: Fetch | None = None,
     anchors: Anchors | None = None,
 ) -> dict[str, Tensor]:
@@ -153,7 +151,7 @@ def smooth_step(
     """
     x, radius, *versions = batch
     logits, of_anchors = _logits(network, x, fetch, anchors)
-    change = _change(network, _one_of(x, versions), radius, logits, n_iterations, small_step)
+    change = _change(network, _one_of(x, versions), radius, logits)
     loss = change + weight * objective(logits)
     torch.autograd.backward(loss + of_anchors)
     return {"loss": loss, "change": change, "mi": mutual_information(logits.detach(), from_logits=True)}
@@ -163,9 +161,9 @@ def imitation_step(
     network: nn.Module, batch: tuple[Tensor, ...], *, fetch: Fetch | None = None, anchors: Anchors | None = None
 ) -> dict[str, Tensor]:
     r"""Like :func:`smooth_step`, with the cross-entropy to targets (n, n_states), the third of a batch, as J."""
-    x, radius, target, *versions = batch
+    x, radius, target = batch
     logits, of_anchors = _logits(network, x, fetch, anchors)
-    change = _change(network, _one_of(x, versions), radius, logits, 1, SMALL_STEP)
+    change = _change(network, x, radius, logits)
     loss = change + nn.functional.cross_entropy(logits, target)
     torch.autograd.backward(loss + of_anchors)
     return {"loss": loss, "change": change}
@@ -180,15 +178,11 @@ def _logits(network: nn.Module, x: Tensor, fetch: Fetch | None, anchors: Anchors
     return logits[: len(x)], some.loss(logits[len(x) :])
 
 
-def _change(
-    network: nn.Module, near: Tensor, radius: Tensor, logits: Tensor, n_iterations: int, small_step: float
-) -> Tensor:
+def _change(network: nn.Module, near: Tensor, radius: Tensor, logits: Tensor) -> Tensor:
     """Mean change of p(z|x), given by its logits, under the worst step from inputs that are near x."""
     with frozen_buffers(network):  # running statistics come from the unchanged samples only
         start = torch.randn(near.shape, device=near.device, dtype=near.dtype)
-        return virtual_adversarial(
-            network, near, radius, clean=logits, n_iterations=n_iterations, step=small_step, start=start
-        )
+        return virtual_adversarial(network, near, radius, clean=logits, n_iterations=1, step=SMALL_STEP, start=start)
 
 
 def _one_of(x: Tensor, versions: list[Tensor]) -> Tensor:
@@ -244,7 +238,6 @@ def train_from_votes(
     *,
     steps: int | None = None,
     objective: Objective | None = None,
-    versions: Tensor | None = None,
     hints: Hints = NO_HINTS,
     anchors: Anchors | None = None,
     verbose: bool = False,
@@ -260,13 +253,12 @@ def train_from_votes(
     if objective is None:
         objective = default_objective(sample_mean(target, None if hints.weight is None else torch.tensor(hints.weight)))
     steps = consensus_steps(n_samples, n_clusters) if steps is None else steps
-    moved = () if versions is None else (versions,)
     batch_size = max(BATCH_SIZE, SAMPLES_PER_CLUSTER * n_clusters)
     run = partial(_train, network, fetch, hints=hints, verbose=verbose, batch_size=batch_size)
     imitate = partial(imitation_step, fetch=fetch, anchors=anchors)
     improve = partial(smooth_step, objective=objective, fetch=fetch, anchors=anchors)
-    first = run(imitate, (radius, target, *moved), steps // 4, description="step of the start")
-    return first.then(run(improve, (radius, *moved), steps - steps // 4, description="step of the clusters"))
+    first = run(imitate, (radius, target), steps // 4, description="step of the start")
+    return first.then(run(improve, (radius,), steps - steps // 4, description="step of the clusters"))
 
 
 def _train(

@@ -194,7 +194,7 @@ def update_clusters(
     if isinstance(posterior, Quadratic):
         floor = np.diag(rounding_variance(old[:ROUNDING_ROWS]))
         updated = maximize(points, target @ grown.T, floor)  # shares in the order of the states
-    elif isinstance(posterior, Network) and n_clusters + n_more > 1:
+    elif n_clusters + n_more > 1:
         from neuralbayes.system.devices import computing_on
 
         with computing_on(device):

@@ -18,9 +18,9 @@ from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
-from neuralbayes.clusters.known import Hints, class_numbers, least_number, make_hints
+from neuralbayes.clusters.known import Hints, least_number, make_hints
 from neuralbayes.clusters.merging import Merging, check_linkage, cut
 from neuralbayes.clusters.number import Kind
 from neuralbayes.clusters.posterior import Network, Posterior, Quadratic, Trained
@@ -79,36 +79,34 @@ class InformationClusterer(Clusterer):
     ----------
     n_clusters : int or "auto", default="auto"
         Number of clusters. "auto" cuts tables wherever held-out rows confirm a valley of low density. Without valleys,
-        and for embeddings, it takes the number of clusters that two halves of the rows agree about most. For images, it
-        maximises the entropy of the clusters minus the variation of information between images and their transformed
-        versions. See `verdict_`.
+        and for embeddings, it takes the number that two halves of the rows agree about most; for images, the number
+        that maximises the entropy of the clusters minus their variation of information under the transformations.
     metric : {"euclidean", "cosine"}, default="euclidean"
         "cosine" divides rows by their lengths, so only their directions matter.
     vectorizer : TableVectorizer, "auto" or None, default="auto"
         Turns data frames into numbers. "auto" uses a :class:`neuralbayes.TableVectorizer` for data frames with
         categories, dates, text or missing cells.
     n_components : int, default=100
-        Number of columns to which sparse rows are reduced by a truncated SVD. Sparse rows with fewer columns are made
-        dense.
+        Number of columns to which wider sparse rows are reduced by a truncated SVD.
     network : torch.nn.Module, optional
         Your own network, which is copied and trained together with a linear output layer. It receives normalised
         float32 rows (n, n_features) or images (n, C, H, W) and returns features of any shape (n, ...).
     objective : Objective, optional
-        The objective to minimise, in addition to the adversarial smoothness, with a network. By default
-        :class:`neuralbayes.MIM`, version 1, with alpha = 3.
+        The objective of a network, in addition to the adversarial smoothness. By default :class:`neuralbayes.MIM`,
+        version 1, with alpha = 3.
     target_prior : {"auto", "uniform"}, default="auto"
         For images: "uniform" if you know that the clusters have equal sizes.
     n_neighbors : int, default=15
         Number of neighbours that determines the length of adversarial steps and the hierarchy.
     n_states : int, optional
-        Number of states of images that are merged into clusters. By default eight per cluster, but not more than one
-        per 100 samples, and at least four per cluster. "auto" assumes ten clusters.
+        For images: number of states that are merged into clusters. By default one per 100 samples, limited to four to
+        eight per cluster; "auto" assumes ten clusters.
     n_hidden : int, optional
         Units in each of the two hidden layers of the network. By default 512 for images and, for rows, twice the
         number of dimensions or clusters, limited to between 128 and 512.
     max_iter : int, optional
-        Number of training steps of a network. The default is 16 epochs, limited to between 360 and 600 steps, for rows,
-        and 100 epochs, limited to between 2000 and 6000 steps, for images.
+        Number of training steps of a network. By default 16 epochs of rows, limited to 360 to 600 steps, or 100 epochs
+        of images, limited to 2000 to 6000 steps.
     max_samples : int, default=60000
         Number of random samples that a network is trained on; tables need at most 10,000. All samples are labelled.
     max_clusters : int, optional
@@ -126,73 +124,66 @@ class InformationClusterer(Clusterer):
         their numbers, and clusters found by `update` come last. After `update`, the labels of the new samples.
     n_clusters_ : int
     verdict_ : {"clusters", "segments", "none"}
-        Only with ``n_clusters="auto"`` and rows: "clusters" if held-out rows confirm valleys between them; "segments"
-        if the rows form a continuum, which was divided in the most repeatable way; "none" if no division is repeatable,
-        and then there is one cluster.
-    stability_ : float
+        "clusters" if held-out rows confirm valleys of low density between the clusters of a table, or any valley
+        between embeddings; "segments" for another division, of rows that may be a continuum; "none" for one cluster,
+        which "auto" returns if no division is repeatable. Images are not tested for valleys: theirs are "segments".
+    stability_ : float or None
         How far two halves of the rows agree about the clusters: the adjusted mutual information of the clusters that
         each half finds. It says whether the division is found again, not whether it is right. Above 0.8 it is hardly
-        ever that high without structure. 0 for images, where it is not measured.
-    cluster_stability_ : ndarray of shape (n_clusters_,)
+        ever that high without structure. None for images, where it is not measured.
+    cluster_stability_ : ndarray of shape (n_clusters_,) or None
         The same for each cluster: the share of rows that both halves put into it, of the rows that either puts into it.
     kind_, kind_reason_ : str
         What the samples were taken for, and why: "table", "embeddings", "pixels" or "images".
     class_names_ : list
         Only with `known`: the names of the known classes, which are the first clusters.
-    n_states_ : int
-    states_ : ndarray of shape (n_samples,)
-        Most probable state of each sample within its cluster.
-    hierarchy_ : ndarray of shape (n_states_ - 1, 4)
-        Linkage matrix of ``scipy.cluster.hierarchy`` that records how the states were merged. The height of a merge
-        is the log ratio between the affinity of the closest pair and that of the merged pair. `cut` uses the
-        matrix, and :class:`neuralbayes.plot.DendrogramDisplay` draws it.
+    selection_ : dict of lists
+        Only with ``n_clusters="auto"``: how the number was chosen. The number of "rows" that each valley divides and
+        its "p_value"; or "n_clusters" and the "agreement" of halves, with the "silhouette" for tables; or, for images,
+        the "information" in nats.
     prior_ : ndarray of shape (n_clusters_,)
         p(z) over the training samples.
     separation_ : ndarray of shape (n_clusters_,)
         Jensen-Shannon divergence in nats between each cluster and the rest, with p(z|x) averaged over the neighbours of
         x. It is log 2 = 0.693 if no neighbour belongs to another cluster, and 0 if there is only one cluster.
-    selection_ : dict of lists
-        Only with ``n_clusters="auto"``: how the number was chosen. The number of "rows" that each valley divides and
-        its "p_value"; or "n_clusters" and the "agreement" of halves, with the "silhouette" for tables; or, for images,
-        the "information" in nats.
-    frame_ : Frame
-        From rows to the coordinates that p(z|x) is a function of.
-    posterior_ : Posterior
-        p(z|x): a quadratic softmax or a network, as ``posterior_.kind`` says.
+    n_states_ : int
+    states_ : ndarray of shape (n_samples,)
+        Most probable state of each sample within its cluster.
     membership_ : ndarray of shape (n_states_, n_clusters_)
         1 where a state belongs to a cluster, else 0.
+    hierarchy_ : ndarray of shape (n_states_ - 1, 4)
+        Linkage matrix of ``scipy.cluster.hierarchy`` that records how the states were merged, for `cut` and
+        :class:`neuralbayes.plot.DendrogramDisplay`. The height of a merge is the log ratio between the affinity of the
+        closest pair and that of the merged pair.
+    frame_ : Frame
+        From rows to the `n_dimensions_` coordinates that p(z|x) is a function of.
+    posterior_ : Posterior
+        p(z|x): a quadratic softmax or a network, as ``posterior_.kind`` says.
     typicality_ : Typicality
         What `typicality` measures by.
+    prototypes_ : ndarray of shape (n_clusters_, 5)
+        Numbers of typical samples of each cluster, padded with -1.
     reservoir_, reservoir_rows_ : ndarray
         Random sample of up to 20,000 rows, in the coordinates of `frame_` and in those of `typicality_`, which `update`
         uses.
-    n_dimensions_ : int
-        Number of coordinates.
     n_components_ : int
         Number of columns to which sparse rows were reduced, or 0.
     loss_curve_ : list of float
-        Mean loss of each tenth of the steps of a network, first for the start, then for the clusters; empty without a
-        network.
+        Mean loss of each tenth of the steps of a network, first for the start, then for the clusters.
     n_iter_, n_iter_start_ : int
         Number of training steps of a network, and how many of them were for the start; 1 and 0 without a network.
     image_shape_ : list of int or None
         [H, W, C] if images were fitted.
     vectorizer_ : TableVectorizer
-        The fitted vectorizer, if a data frame was turned into numbers. `n_features_in_` and `feature_names_in_` then
-        refer to the numbers.
+        The fitted vectorizer, if a data frame was turned into numbers, whose names are `feature_names_in_` then.
     n_samples_seen_ : int
         Number of samples with positive weight seen by `fit` and `update`.
-    features_from_ : str
-        Name of the network whose features were fitted, if the command line fitted the model.
     feature_scales_ : list of float
         Factor of each feature space, if there are several.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
 
     See Also
     --------
     neuralbayes.ManifoldLabeler : Certified disjoint manifolds.
-    neuralbayes.MIM : The objective.
     neuralbayes.load : Load a saved model.
 
     Notes
@@ -292,23 +283,20 @@ class InformationClusterer(Clusterer):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), or images
-            Numbers, dense or sparse. Memory-mapped arrays are not copied, and float16 is converted to float32 in
-            blocks. Images are an array of shape (n, H, W), (n, H, W, C) or (n, C, H, W), uint8 or floating point in
-            [0, 1], or anything that :func:`neuralbayes.pretrain` accepts.
+            Numbers, dense or sparse. Memory-mapped arrays are not copied. Images are an array of shape (n, H, W),
+            (n, H, W, C) or (n, C, H, W), uint8 or floating point in [0, 1], or anything that
+            :func:`neuralbayes.pretrain` accepts.
         y : ignored
         features : array-like of shape (n_samples, n_features), or a list of such, optional
             Features to cluster by, such as those of a pretrained network. `X` may then be any collection of as many
-            samples, such as photographs or sentences. Several feature spaces have equal weight, whatever their sizes
-            and units. `predict` and similar methods then expect features, too.
+            samples. Several feature spaces have equal weight. `predict` and similar methods then expect features, too.
         sample_weight : array-like of shape (n_samples,), optional
-            Relative weight of each sample: a sample of weight 2 counts as two of weight 1, and a sample of weight 0 is
-            labelled but not fitted. Weights affect `prior_`, the coordinates, the consensus and the training. They do
-            not affect distances between neighbours, `typicality`, or the graph. "auto" uses rows drawn in proportion to
-            their weights.
+            A sample of weight 2 counts as two of weight 1, and a sample of weight 0 is labelled but not fitted. Weights
+            do not affect distances between neighbours, `typicality`, or the graph.
         known : array-like of shape (n_samples,), optional
             Known classes of some samples: names, with None, NaN or "" for unknown ones, or numbers from 0, with -1 for
             unknown ones. Classes are the first clusters, in the order of their names, and almost all known samples keep
-            their class. Other clusters get the remaining numbers.
+            their class.
         must_link, cannot_link : array-like of int of shape (n_pairs, 2), optional
             Pairs of indices of samples that belong to the same cluster, or to different clusters. Links are transitive.
             Most pairs, but not necessarily all, are labelled accordingly.
@@ -323,7 +311,12 @@ class InformationClusterer(Clusterer):
             named_device(self.device)  # raises before anything is computed
         self._forget()
         samples = self._opened(X, features)
-        weight, hints, fitted = self._hints(n_rows(samples), sample_weight, known, must_link, cannot_link)
+        every, names = make_hints(n_rows(samples), sample_weight, known, must_link, cannot_link)
+        if names:
+            self.class_names_ = names
+        weight = every.weight
+        fitted = np.arange(n_rows(samples)) if weight is None else np.flatnonzero(weight > 0.0)
+        hints = every if weight is None else every.of(fitted)
         n_clusters = None if self.n_clusters == "auto" else self.n_clusters
         least = max(2, n_clusters or 1, least_number(hints, n_clusters))
         if len(fitted) < least:
@@ -377,23 +370,6 @@ class InformationClusterer(Clusterer):
             raise ValueError(f"`metric` is for rows, and must be 'euclidean' here, got {self.metric!r}")
         return images
 
-    def _hints(
-        self, n: int, sample_weight: Any, known: Any, must_link: Any, cannot_link: Any
-    ) -> tuple[Array | None, Hints, NDArray[np.int64]]:
-        """Checked weights, hints about the samples with positive weight, and their indices."""
-        fitted, weight = np.arange(n), None
-        if sample_weight is not None:
-            weight = _check_sample_weight(sample_weight, fitted[:, None], dtype=np.float64, ensure_non_negative=True)
-            fitted = np.flatnonzero(weight > 0.0)
-            if not len(fitted):
-                raise ValueError("`sample_weight` must be positive for some samples, got only 0")
-        if known is not None:
-            known, names = class_numbers(known, n)
-            if names:
-                self.class_names_ = names
-        hints = make_hints(n, weight=weight, known=known, must_link=must_link, cannot_link=cannot_link)
-        return weight, hints if weight is None else hints.of(fitted), fitted
-
     def _fit_rows(
         self,
         samples: Any,
@@ -401,7 +377,7 @@ class InformationClusterer(Clusterer):
         hints: Hints,
         fitted: NDArray[np.int64],
         weight: Array | None,
-        rng: np.random.RandomState,
+        rng: Any,
     ) -> Fit:
         """Reduce sparse rows, draw the rows to fit, and fit them."""
         if self.n_states is not None:
@@ -429,26 +405,15 @@ class InformationClusterer(Clusterer):
             kind=kind,
             keep_scale=hasattr(self, "vectorizer_"),
             network=self.network,
-            objective=self.objective,
-            max_iter=self.max_iter,
             n_hidden=self.n_hidden,
-            n_neighbors=self.n_neighbors,
             max_clusters=min(self.max_clusters or 200, len(chosen)),
             hints=hints.of(chosen),
-            device=self.device,
-            rng=rng,
-            verbose=bool(self.verbose),
+            **self._training(rng),
         )
         return replace(found, frame=found.frame.after(reduction, unit))
 
     def _fit_images(
-        self,
-        samples: Samples,
-        n_clusters: int | None,
-        hints: Hints,
-        fitted: NDArray[np.int64],
-        weight: Array | None,
-        rng: np.random.RandomState,
+        self, samples: Any, n_clusters: int | None, hints: Hints, fitted: NDArray[np.int64], weight: object, rng: Any
     ) -> Fit:
         import torch
 
@@ -464,17 +429,16 @@ class InformationClusterer(Clusterer):
                 body=self.network,
                 n_states=self.n_states,
                 n_hidden=self.n_hidden or 512,
-                max_iter=self.max_iter,
                 max_samples=self.max_samples,
                 max_clusters=min(self.max_clusters or 20, len(fitted)),
-                n_neighbors=self.n_neighbors,
-                objective=self.objective,
                 target_prior=self.target_prior,
                 hints=hints,
-                device=self.device,
-                rng=rng,
-                verbose=bool(self.verbose),
+                **self._training(rng),
             )
+
+    def _training(self, rng: np.random.RandomState) -> dict[str, Any]:
+        names = ("objective", "max_iter", "n_neighbors", "device")
+        return {name: getattr(self, name) for name in names} | {"rng": rng, "verbose": bool(self.verbose)}
 
     def _take(
         self, posterior: Posterior, membership: Array, merging: Merging, separation: Array, trained: Trained
@@ -643,20 +607,7 @@ class InformationClusterer(Clusterer):
         p_values, n_calibration = self.typicality_.p_values(rows), self.typicality_.n_calibration
         at_most = max(0, (self.max_clusters or 200) - self.n_clusters_)
         groups = find_new_groups(old, labels[0], new, labels[1], p_values, n_calibration, at_most)
-        found = update_clusters(
-            self.posterior_,
-            self.membership_,
-            old,
-            new,
-            groups,
-            max_iter=self.max_iter,
-            n_neighbors=self.n_neighbors,
-            objective=self.objective,
-            device=self.device,
-            rng=rng,
-            verbose=bool(self.verbose),
-        )
-        self._take(*found)
+        self._take(*update_clusters(self.posterior_, self.membership_, old, new, groups, **self._training(rng)))
         p_old, p_new = (softmax(self._merged(self._state_logits(x)), axis=1) for x in (old, new))
         self.labels_ = p_new.argmax(axis=1)
         self.states_ = self._states(samples)
