@@ -28,7 +28,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.cluster.hierarchy import cut_tree, is_monotonic, is_valid_linkage
+from scipy.cluster.hierarchy import is_monotonic, is_valid_linkage
 from scipy.special import xlogy
 
 Array = NDArray[np.float64]
@@ -283,7 +283,7 @@ def _of_pairs(row: Array) -> Array:
 def cut(linkage: Array, n_clusters: int) -> Labels:
     """Cluster of each state when `n_clusters` are left, numbered in the order of their first states: (n_states,).
 
-    Merges are applied in their order, so equal heights do no harm.
+    Merges are applied in their order, so equal heights do no harm, as they do to SciPy's `cut_tree`.
 
     Examples
     --------
@@ -291,10 +291,14 @@ def cut(linkage: Array, n_clusters: int) -> Labels:
     >>> cut(linkage, 3), cut(linkage, 2)
     (array([0, 1, 2, 1]), array([0, 1, 0, 1]))
     """
-    if not 1 <= n_clusters <= len(linkage) + 1:
-        raise ValueError(f"`n_clusters` must be from 1 to {len(linkage) + 1}, got {n_clusters!r}")
-    labels: Labels = cut_tree(linkage, n_clusters)[:, 0].astype(np.int64)
-    return labels
+    n_states = len(linkage) + 1
+    if not 1 <= n_clusters <= n_states:
+        raise ValueError(f"`n_clusters` must be from 1 to {n_states}, got {n_clusters!r}")
+    cluster = np.arange(2 * n_states - 1)  # in the numbers of the matrix
+    for i in range(n_states - n_clusters - 1, -1, -1):
+        cluster[linkage[i, :2].astype(np.int64)] = cluster[n_states + i]
+    _, first, inverse = np.unique(cluster[:n_states], return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[inverse]
 
 
 def check_linkage(linkage: Array) -> None:
