@@ -95,7 +95,7 @@ def test_auto_takes_the_smallest_number_that_is_nearly_the_best(digits):
     assert clusterer.selection_["n_clusters"] == list(range(2, 13))
     nearly = information >= information.max() - MARGIN * abs(information.max())
     assert clusterer.n_clusters_ == np.flatnonzero(nearly)[0] + 2
-    assert not hasattr(clusterer, "verdict_")
+    assert (clusterer.verdict_, clusterer.stability_, clusterer.cluster_stability_) == ("segments", None, None)
 
 
 def test_clusters_of_equal_size_may_be_asked_for(digits):

@@ -221,8 +221,6 @@ def make_hints(
     weight, names = None, list[str]()
     if sample_weight is not None:
         weight = _check_sample_weight(sample_weight, np.empty((n_rows, 1)), dtype=float, ensure_non_negative=True)
-        if not weight.any():
-            raise ValueError("`sample_weight` must be positive for some samples, got only 0")
     classes = np.full(n_rows, UNKNOWN)
     if known is not None:
         classes, names = _class_numbers(known, n_rows)
