@@ -103,7 +103,7 @@ class Band:
         )
 
 
-def count_valleys(space: Space, max_clusters: int) -> tuple[int, dict[str, list[float]]]:
+def count_valleys(space: Space, max_clusters: int, n_searches: int = N_SEARCHES) -> tuple[int, dict[str, list[float]]]:
     """The number of clusters with valleys between them.
 
     Rows are compared in units of the noise. Values are scattered over the interval that they were rounded from, because
@@ -119,13 +119,13 @@ def count_valleys(space: Space, max_clusters: int) -> tuple[int, dict[str, list[
     order = np.lexsort(rows.T[::-1])
     root = _root(SCATTER * floor)
     found: list[tuple[int, list[tuple[int, float]]]] = []
-    for seed in range(N_SEARCHES if len(order) <= MOST_ROWS else 1):
+    for seed in range(n_searches if len(order) <= MOST_ROWS else 1):
         points = rows[np.random.RandomState(seed).permutation(order)]
         scatter = np.random.RandomState(N_SEARCHES + seed).normal(size=points.shape) @ root
         x = (points + scatter) @ metric_of_neighbors(points, floor)
         labels, cuts = cut_at_valleys(x, max_clusters)
         found = sorted([*found, (int(labels.max()) + 1, sorted(cuts, reverse=True))])
-        if [n for n, _ in found].count(found[len(found) // 2][0]) > N_SEARCHES // 2:
+        if [n for n, _ in found].count(found[len(found) // 2][0]) > n_searches // 2:
             break  # more searches cannot change the median
     number, cuts = found[len(found) // 2]
     return number, {"rows": [float(n) for n, _ in cuts], "p_value": [p for _, p in cuts]}

@@ -167,7 +167,7 @@ def load(folder: str | Path, *, network: nn.Module | None = None) -> Any:
         raise ValueError(f"`network` must be {wanted}, got {None if network is None else type(network).__name__}")
     try:
         return _restored(getattr(import_module(ESTIMATORS[name]), name), description, arrays, network)
-    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError) as error:
         raise ValueError(f"{path} does not fit its weights ({error}); it may be damaged") from error
 
 
