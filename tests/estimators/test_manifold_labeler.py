@@ -99,7 +99,7 @@ def test_auto_says_one_where_nothing_is_disjoint():
 
 def test_auto_with_more_manifolds_than_it_tries_says_so_and_gives_as_many_as_it_tried():
     X, y = toys.make_blobs(240, n_blobs=6, scale=0.05, random_state=0)
-    with pytest.warns(ConvergenceWarning, match=r"max_clusters=3 .* Raise max_clusters"):
+    with pytest.warns(ConvergenceWarning, match="max_clusters=3"):
         labeler = nb.ManifoldLabeler("auto", max_clusters=3, random_state=0).fit(X)
     assert labeler.n_clusters_ == 3
     assert labeler.disjoint_.all()

@@ -49,9 +49,9 @@ class Hints:
     Attributes
     ----------
     weight : ndarray of shape (n_rows,) or None
-        Positive, with mean 1.
+        With mean 1.
     known : ndarray of shape (n_rows,) or None
-        The class of a row, which is the number of its cluster, or -1. Rows that must share a cluster have the same.
+        The class of a row, which is the number of its cluster, or -1.
     group : ndarray of shape (n_rows,) or None
         Rows with the same number must share a cluster.
     cannot : ndarray of shape (n_pairs, 2) or None

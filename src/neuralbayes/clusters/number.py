@@ -39,9 +39,9 @@ MOST_SEGMENTS = 12
 COARSE = (2, 3, 4, 6, 8, 11, 15, 20, 28, 40, 56, 80, 110, 150, 200)
 """Numbers of clusters of embeddings and pixels that are compared first; then those near the best of them."""
 
-VALLEY_ROWS, OF_TABLES, A_CLUSTER = 2000, 250, 50
+VALLEY_ROWS, OF_TABLES, A_CLUSTER = 2000, 320, 64
 """Maximum number of rows to look for valleys in, where they decide nothing but the verdict; for tables, the larger of a
-total and a number per cluster, so that it takes a tenth of the time of a fit."""
+total and a number per cluster, so that it takes little of the time of a fit."""
 
 REPEATABLE = 0.35
 """Agreement of two halves below which a division is not repeatable at all."""

@@ -298,46 +298,34 @@ class ManifoldLabeler(Clusterer):
 
     def _warn_of_states(self) -> None:
         """Warn that clusters are not certified, with the probable cause and a remedy."""
+        n_empty = self.n_clusters_ - len(np.unique(self.labels_))
+        percent = 100.0 * self.separation_ / LOG_2
         if self.discrete_columns_:
-            _warn(
-                f"The clusters are not certified as disjoint: only {self._named_columns()} separates them, whose "
-                "values always have gaps. Fit without it to see whether the other columns have clusters."
-            )
-            return
-        empty = np.flatnonzero(np.bincount(self.labels_, minlength=self.n_clusters_) == 0)
-        if len(empty):
-            cause = f"{len(empty)} of {self.n_clusters_} clusters have no rows"
-            remedy = f"ask for n_clusters={self.n_clusters_ - len(empty)} or fewer"
+            cause = f"only {self._named_columns()} separates them, whose values always have gaps"
+            remedy = "Fit without it to see whether the other columns have clusters"
+        elif n_empty:
+            cause = f"{n_empty} of {self.n_clusters_} clusters have no rows"
+            remedy = f"Ask for n_clusters={self.n_clusters_ - n_empty} or fewer"
         elif (self.separation_ >= CERTIFIED * LOG_2).all():
-            cause = (
-                "connected data of the same size and covariance also reach a separation of "
-                f"{100 * self.null_separation_ / LOG_2:.0f} of 100"
-            )
-            remedy = "add rows, or raise n_neighbors"
+            null = f"{100 * self.null_separation_ / LOG_2:.0f} of 100"
+            cause = f"connected data of the same size and covariance also reach a separation of {null}"
+            remedy = "Add rows, or raise n_neighbors"
         else:
-            weak = ", ".join(f"{k} ({100 * self.separation_[k] / LOG_2:.0f})" for k in np.flatnonzero(~self.disjoint_))
-            cause = (
-                f"the separation (of 100) is below {100 * CERTIFIED:.0f} for clusters {weak}. They cut through "
-                "connected rows, or hold more than one manifold"
-            )
-            remedy = (
-                "try fewer clusters or more rows. If manifolds almost touch, try fewer neighbours "
-                f"(n_neighbors={FEW_NEIGHBORS}; with 5, thin manifolds fall apart)"
-            )
-        _warn(
-            f"The clusters are not certified as disjoint: {cause}. {remedy[0].upper()}{remedy[1:]}, or use "
-            "n_clusters='auto' to find the number of disjoint manifolds."
-        )
+            weak = ", ".join(f"{k} ({percent[k]:.0f})" for k in np.flatnonzero(~self.disjoint_))
+            cause = f"the separation (of 100) is below {100 * CERTIFIED:.0f} for clusters {weak}, which cut through "
+            cause += "connected rows, or hold more than one manifold"
+            remedy = "Try fewer clusters or more rows; if manifolds almost touch, fewer neighbours (n_neighbors="
+            remedy += f"{FEW_NEIGHBORS}; with 5, thin manifolds fall apart)"
+        otherwise = ", or use n_clusters='auto' to find the number of disjoint manifolds"
+        _warn(f"The clusters are not certified as disjoint: {cause}. {remedy}{otherwise}.")
 
     def _warn_of_selection(self) -> None:
         """Warn about certified manifolds that resamples do not confirm, or that only discrete columns separate."""
-        not_again = [
-            n
-            for n, stability in zip(self.selection_["n_clusters"], self.selection_["stability"], strict=True)
-            if stability is not None and stability < CERTIFIED
-        ]
+        tried = zip(self.selection_["n_clusters"], self.selection_["stability"], strict=True)
+        not_again = [n for n, stability in tried if stability is not None and stability < CERTIFIED]
         few = f" or n_neighbors, since {self.n_neighbors} neighbours are few"
         hint = few if self.n_neighbors < FEW_NEIGHBORS else ""
+        but = "are certified as disjoint, but resamples divide the rows differently"
         if self.n_clusters_ == 1 and self.discrete_columns_:
             _warn(
                 f"A single cluster was found. Only {self._named_columns()} divides the rows, whose values always have "
@@ -345,14 +333,11 @@ class ManifoldLabeler(Clusterer):
             )
         elif self.max_clusters in not_again:
             _warn(
-                f"max_clusters={self.max_clusters} manifolds are certified as disjoint, but resamples divide the rows "
-                f"differently. There are probably more manifolds. Raise max_clusters{hint}."
+                f"max_clusters={self.max_clusters} manifolds {but}. There are probably more: raise max_clusters{hint}."
             )
         elif self.n_clusters_ == 1 and not_again:
-            _warn(
-                f"{' or '.join(map(str, not_again))} manifolds are certified as disjoint, but resamples divide the "
-                f"rows differently, so a single cluster is returned. Add rows, or set n_clusters{hint}."
-            )
+            numbers = " or ".join(map(str, not_again))
+            _warn(f"{numbers} manifolds {but}: a single cluster is returned. Add rows, or set n_clusters{hint}.")
 
 
 def _warn(message: str) -> None:

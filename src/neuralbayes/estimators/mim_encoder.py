@@ -32,13 +32,11 @@ from neuralbayes.system.devices import torch_device, working_copy
 
 Array = NDArray[Any]
 
-WATCHED = 2000
-"""Number of rows or images for measuring the information."""
+WATCHED, COLLAPSED = 2000, 0.01
+"""Number of rows or images for measuring the information, and the fraction of it below which a layer has collapsed."""
 
-COLLAPSED = 0.01
-"""Fraction of the maximum information below which a layer counts as collapsed."""
-
-MAX_SIZE = 4096  # maximum number of features per image
+MAX_SIZE = 4096
+"""Maximum number of features per image."""
 
 
 class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavingMixin, BaseEstimator):  # type: ignore[misc]
