@@ -115,21 +115,8 @@ def choose_segments(
     For tables, the agreement is multiplied by the silhouette of k-means. Otherwise it counts from what rows without
     structure reach, which is much more with two or three clusters than with many.
 
-    Parameters
-    ----------
-    space : Space
-    kind : {"table", "embeddings", "pixels"}
-    tried : sequence of int
-        Numbers of clusters to compare.
-    rng : RandomState
-    before : dict, optional
-        Numbers that were tried before, which are compared, too.
-
-    Returns
-    -------
-    n_clusters : int
-    selection : dict
-        "n_clusters", their "agreement" and, for tables, their "silhouette".
+    Numbers that were tried `before` are compared, too. Also returns "n_clusters", their "agreement" and, for tables,
+    their "silhouette".
     """
     n_splits = TABLE_SPLITS if kind == "table" else 1
     agreements = [agreement([halves(space, kind, k, rng) for _ in range(n_splits)]) for k in tried]

@@ -323,14 +323,8 @@ def noise_metric(
     The covariance of these differences estimates the covariance within clusters, without knowing the clusters (Art,
     Gnanadesikan and Kettenring 1982). `floor` is added to it, and the identity with the weight `shrinkage`.
 
-    Parameters
-    ----------
-    points : ndarray of shape (n, n_dimensions)
-    neighbors : ndarray of shape (m, n_neighbors)
-        Indices of the neighbours of the first m points.
-    floor : ndarray of shape (n_dimensions, n_dimensions)
-    shrinkage : float
-    weight : ndarray of shape (m,), optional
+    From points (n, n_dimensions), and the indices of the neighbours of the first m (m, n_neighbors), which may have
+    weights (m,).
     """
     n_dimensions = points.shape[1]
     share = np.full(len(neighbors), 1.0 / len(neighbors)) if weight is None else weight / weight.sum()

@@ -69,14 +69,8 @@ SHARE = 4
 class Anchors:
     """Rows with targets, and pairs of rows, that a network must respect.
 
-    Attributes
-    ----------
-    rows : Tensor of shape (n_anchors,)
-        Indices of rows.
-    target : Tensor of shape (n_anchors, n_clusters)
-        Distributions over the clusters.
-    must, cannot : Tensor of shape (n_pairs, 2)
-        Indices of rows.
+    Indices of `rows` (n_anchors,), their `target` distributions (n_anchors, n_clusters), and pairs of indices (n_pairs,
+    2) that `must` or `cannot` share a cluster.
     """
 
     rows: Tensor

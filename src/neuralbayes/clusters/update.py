@@ -102,20 +102,10 @@ def strange_rows(
 def find_new_groups(
     old: Array, old_labels: Labels, new: Array, new_labels: Labels, p_values: Array, n_calibration: int, at_most: int
 ) -> Labels:
-    """The new cluster of each new row, numbered from 0 by decreasing size, or -1: (n_new,).
+    """The new cluster of each new row, numbered from 0 by decreasing size and at most `at_most`, or -1: (n_new,).
 
-    Parameters
-    ----------
-    old, new : ndarray of shape (n_old, n_dimensions), (n_new, n_dimensions)
-        Rows in the coordinates of the network.
-    old_labels, new_labels : ndarray of shape (n_old,), (n_new,)
-        Their current clusters.
-    p_values : ndarray of shape (n_new,)
-        Typicality of the new rows.
-    n_calibration : int
-        Number of rows that calibrated the typicality.
-    at_most : int
-        Maximum number of new clusters.
+    From the coordinates of old and new rows, their current clusters, and the typicality of new rows, which
+    `n_calibration` rows calibrated.
     """
     groups = np.full(len(new), -1)
     strange, old_share = strange_rows(old, new, p_values, n_calibration)

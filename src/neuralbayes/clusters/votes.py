@@ -337,20 +337,9 @@ def fit_mixture(
 
     A row of weight 2 counts as two. Rows with hints belong entirely to the most probable cluster that the hints allow.
 
-    Parameters
-    ----------
-    x : ndarray of shape (n_rows, n_dimensions)
-    p_zx : ndarray of shape (n_rows, n_clusters)
-        Start: share of each row in each cluster.
-    floor : ndarray of shape (n_dimensions, n_dimensions)
-        Covariance of the rounding of the columns, which every covariance includes.
-    hints : Hints
-    n_steps : int
-        Maximum number of steps. After one, the mixture has the means and covariances of the start.
-
-    Returns
-    -------
-    The posterior of the mixture, and p(z|x) of the rows (n_rows, n_clusters).
+    From rows (n_rows, n_dimensions), the shares of each in each cluster to start from (n_rows, n_clusters), and the
+    covariance of the rounding of the columns, which every covariance includes. After one step, the mixture has the
+    means and covariances of the start. Returns the posterior, and p(z|x) of the rows.
     """
     previous = -np.inf
     for _ in range(n_steps):
