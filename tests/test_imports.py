@@ -60,7 +60,7 @@ def test_an_estimator_loads_what_it_needs_and_training_when_it_fits() -> None:
     for line, (name, most) in zip(done.stdout.splitlines(), ESTIMATORS.items(), strict=True):
         said, *modules = line.split()
         assert said == name
-        assert "neuralbayes.estimators.persistence" in modules
+        assert "neuralbayes.estimators.saving" in modules
         assert len(modules) <= most, name
         assert "neuralbayes.training.loop" not in modules
 

@@ -13,12 +13,11 @@ from .clustering import load as load
 from .clusters.accuracy import clustering_accuracy as clustering_accuracy
 from .data.images import load_images as load_images
 from .data.vectorizer import TableVectorizer as TableVectorizer
-from .estimators.export import export_clusterer as export_clusterer
+from .estimators.export import export as export
 from .estimators.information_clusterer import InformationClusterer as InformationClusterer
 from .estimators.manifold_labeler import ManifoldLabeler as ManifoldLabeler
 from .estimators.mim_encoder import MIMEncoder as MIMEncoder
 from .features.encoder import ImageEncoder as ImageEncoder
-from .features.export import export_encoder as export_encoder
 from .features.feature_files import write_features as write_features
 from .features.pretraining import PretrainConfig as PretrainConfig
 from .features.pretraining import pretrain as pretrain

@@ -31,11 +31,8 @@ Namer = Callable[[list[dict[str, Any]]], Sequence[str]]
 DRAWN = 4000
 """Number of samples, drawn at random, whose coordinates are known."""
 
-SOURCE, NAMES = "source.json", "names.json"
-"""Files in the folder of a model: how the data were read, and names that a person gave."""
-
-FORMAT = 1
-"""Version of `source.json`."""
+KEPT = ("noun", "title", "features_from", "identity", "recipe", "answers", "names", "named_by", "summary")
+"""What a saved clustering knows, besides its model."""
 
 
 def cluster(
@@ -210,9 +207,8 @@ class Clustering:
     @property
     def stability(self) -> float | None:
         """How far two halves of the data agree about the clusters, from 0 to 1; None where it is not measured."""
-        found = getattr(self.model, "stability_", np.nan)
-        measured = self.n_clusters > 1 and getattr(self.model, "kind_", "") != "images"
-        return float(found) if measured and np.isfinite(found) else None
+        found = getattr(self.model, "stability_", None)
+        return None if found is None or self.n_clusters == 1 else float(found)
 
     @property
     def sentence(self) -> str:
@@ -220,6 +216,10 @@ class Clustering:
         n, noun = self.n_clusters, self.points.noun
         if n == 1 and self.points.columns and not any(column.used for column in self.points.columns):
             return "One cluster: all rows are equal in the columns that can be used."
+        if n == 1 and (self.settings.n_clusters == 1 or hasattr(self.model, "disjoint_")):
+            return (
+                "One cluster, as asked for." if self.settings.n_clusters == 1 else "No disjoint manifolds: one cluster."
+            )
         if n == 1:
             return f"One cluster: no division of the {noun}s is repeatable."
         filled = len(np.unique(self.model.labels_))
@@ -248,7 +248,7 @@ class Clustering:
             self.labels,
             n_clusters=self.n_clusters,
             proba=self.proba,
-            points=self._coordinates(self._given()) if points.features_from is not None else None,
+            points=self.model.coordinates(self._given()) if points.features_from is not None else None,
             texts=points.texts,
             fitted=fitted,
             left_out=self.settings.answers,
@@ -336,23 +336,8 @@ class Clustering:
         """Coordinates that clusters are found in, and the numbers of their samples, drawn at random: (n, d), (n,)."""
         n = len(self.labels)
         rows = np.arange(n) if n <= DRAWN else np.sort(np.random.default_rng(0).choice(n, DRAWN, replace=False))
-        X = self._given()
-        if isinstance(X, list):
-            X = [space[rows] for space in X]
-        elif hasattr(X, "iloc"):
-            X = X.iloc[rows]
-        elif self.points.noun != "image" or isinstance(X, np.ndarray):
-            X = X[rows]
-        else:
-            X = X.take(rows)
-        return self._coordinates(X), rows
-
-    def _coordinates(self, X: Any) -> NDArray[np.floating[Any]]:
-        from neuralbayes.estimators.inputs import n_rows, read
-
-        samples = self.model._samples(X)
-        found: NDArray[np.floating[Any]] = self.model._points(read(samples, np.arange(n_rows(samples))))
-        return found
+        X = _some(self._given(), rows)
+        return self.model.coordinates(X), rows
 
     def table(self) -> pd.DataFrame:
         """The input with the cluster of each sample, its name, its probability and its typicality."""
@@ -388,7 +373,7 @@ class Clustering:
         settings = replace(self.settings, n_clusters=int(k), method="information", progress=False)
         points = replace(self.points, X=self._given(), notes=[])
         if getattr(self.model, "kind_", "") == "images" and k <= self.model.n_states_:
-            return Clustering(points, self.model.merged_to(int(k)), settings)
+            return Clustering(points, self.model.merged_to(int(k), _some(points.X, self.coordinates()[1])), settings)
         model, notes = fit_points(points, settings)
         return Clustering(replace(points, notes=notes), model, settings)
 
@@ -427,6 +412,7 @@ class Clustering:
             text=self.points.recipe.get("text"),
             kinds=self.points.recipe.get("kinds") if self.points.noun == "row" else None,
             read=self.points.recipe.get("read"),
+            least=1,
         )
         if points.noun != self.points.noun:
             raise ValueError(f"`new` must be {self.points.noun}s, as those that were clustered, got {points.noun}s")
@@ -490,23 +476,10 @@ class Clustering:
 
     def save(self, folder: str | Path) -> None:
         """Save the model, the names and how the data were read, but not the data, to a folder for `nb.load`."""
-        from neuralbayes.system.files import write_json
-
-        known = {
-            "format": FORMAT,
-            "noun": self.points.noun,
-            "title": self.points.title,
-            "features_from": self.points.features_from,
-            "identity": self.points.identity,
-            "recipe": self.points.recipe,
-            "answers": list(self.settings.answers),
-            "reject": self.settings.reject,
-            "names": self.names,
-            "named_by": self.named_by,
-            "summary": json.loads(json.dumps(self.summary(), default=_plain)),
-        }
-        self.model.save(folder)
-        write_json(Path(folder) / SOURCE, known)
+        points, summary = self.points, json.loads(json.dumps(self.summary(), default=_plain))
+        about = (points.noun, points.title, points.features_from, points.identity, points.recipe)
+        known = (*about, list(self.settings.answers), self.names, self.named_by, summary)
+        self.model.save(folder, about=dict(zip(KEPT, known, strict=True)))
 
     def _repr_html_(self) -> str:
         from neuralbayes.report.cards import cards_html
@@ -533,41 +506,36 @@ def load(folder: str | Path, *, network: Any = None) -> Any:
     -------
     Clustering, or the fitted estimator.
     """
-    from neuralbayes.estimators.persistence import load as load_estimator
+    from neuralbayes.estimators.saving import DESCRIPTION
+    from neuralbayes.estimators.saving import load as load_estimator
+    from neuralbayes.system.files import read_json
 
     folder = Path(folder)
     model = load_estimator(folder, network=network)
-    if not (folder / SOURCE).is_file():
+    about = read_json(folder / DESCRIPTION).get("about")
+    if about is None:
         return model
-    from neuralbayes.system.files import read_json
-
-    known = read_json(folder / SOURCE)
     try:
-        if known["format"] != FORMAT:
-            raise ValueError(f"its format is {known['format']!r}, not {FORMAT}")
-        names, kept = [str(name) for name in known["names"]], {"clusters": known["summary"]["clusters"]}
-        points = Points(
-            known["noun"],
-            str(known["title"]),
-            None,
-            features_from=known["features_from"],
-            identity=known["identity"],
-            recipe=dict(known["recipe"]),
-            notes=[str(note) for note in known["summary"]["notes"]],
-        )
-        if known["noun"] not in ("row", "image", "text") or len(names) != model.n_clusters_:
+        noun, title, features_from, identity, recipe, answers, names, named_by, summary = (about[key] for key in KEPT)
+        if noun not in ("row", "image", "text") or len(names) != model.n_clusters_:
             raise ValueError(f"it must name {model.n_clusters_} clusters of rows, images or texts")
-        answers, named_by = tuple(map(str, known["answers"])), known["named_by"]
+        names, kept = [str(name) for name in names], {"clusters": list(summary["clusters"])}
+        notes, recipe = [str(note) for note in summary["notes"]], dict(recipe)
+        points = Points(
+            noun, str(title), None, features_from=features_from, identity=identity, recipe=recipe, notes=notes
+        )
+        settings = Settings(answers=tuple(map(str, answers)))
     except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{folder / SOURCE} does not describe a clustering ({error}); it may be damaged") from error
+        raise ValueError(f"{folder / DESCRIPTION} does not describe a clustering ({error})") from error
     own = given_names(folder, len(names))
     if own:
         names, named_by = [own.get(k, name) for k, name in enumerate(names)], "you"
-    return Clustering(points, model, Settings(answers=answers), None, kept | {"names": names, "named_by": named_by})
+    return Clustering(points, model, settings, None, kept | {"names": names, "named_by": named_by})
 
 
 def given_names(folder: Path, n_clusters: int) -> dict[int, str]:
     """The names that a person gave on the page, by cluster."""
+    from neuralbayes.estimators.saving import NAMES
     from neuralbayes.system.files import read_json
 
     path = folder / NAMES
@@ -595,6 +563,15 @@ def _names_of_images(points: Points, labels: NDArray[np.int64], n_clusters: int)
         if len(found) and found[counts.argmax()] and 2 * counts.max() > counts.sum():
             names[k] = str(found[counts.argmax()])
     return numbered(names)
+
+
+def _some(X: Any, rows: NDArray[np.int64]) -> Any:
+    """Some samples of a table, of one or several arrays, or of images."""
+    if isinstance(X, list):
+        return [space[rows] for space in X]
+    if hasattr(X, "iloc"):
+        return X.iloc[rows]
+    return X.take(rows) if hasattr(X, "read") else X[rows]
 
 
 def _records(cards: pd.DataFrame) -> list[dict[str, Any]]:

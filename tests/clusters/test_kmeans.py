@@ -7,8 +7,8 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
-from neuralbayes.clusters.kmeans import cells, kmeans, ward
 from neuralbayes.clusters.merging import cut
+from neuralbayes.clusters.votes import cells, kmeans, ward
 
 
 @pytest.fixture

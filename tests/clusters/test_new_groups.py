@@ -42,10 +42,9 @@ def test_several_new_groups_are_told_apart():
 
 def test_the_reservoir_is_a_fair_sample_of_all_rows():
     rng = np.random.RandomState(0)
-    old, new = np.zeros((1000, 1)), np.ones((500, 1))
-    of_old, of_new = mixed_reservoir(old, 4500, new, rng, at_most=1000)
+    of_old, of_new = mixed_reservoir(1000, 4500, 500, rng, at_most=1000)
     assert len(of_old) + len(of_new) == 1000
     assert abs(len(of_new) / 1000 - 0.1) < 0.04
     assert len(np.unique(of_old)) == len(of_old)
-    assert list(map(len, mixed_reservoir(old[:300], 300, new, rng, at_most=1000))) == [300, 500]
-    assert sum(map(len, mixed_reservoir(old[:300], 300, np.ones((5000, 1)), rng, at_most=1000))) == 1000
+    assert list(map(len, mixed_reservoir(300, 300, 500, rng, at_most=1000))) == [300, 500]
+    assert sum(map(len, mixed_reservoir(300, 300, 5000, rng, at_most=1000))) == 1000

@@ -3,15 +3,10 @@
 import numpy as np
 import pytest
 
-from neuralbayes.clusters.number import (
-    agreement,
-    agreement_of_clusters,
-    choose_segments,
-    count_valleys,
-    cut_at_valleys,
-    held_out_valley,
-)
+from neuralbayes.clusters.known import NO_HINTS
+from neuralbayes.clusters.number import agreement, agreement_of_clusters, choose_segments, confirmed, stability
 from neuralbayes.clusters.space import make_space
+from neuralbayes.clusters.valleys import count_valleys, cut_at_valleys, held_out_valley
 
 
 def number(X, max_clusters=20, seed=0):
@@ -100,23 +95,42 @@ def test_two_partitions_agree_as_far_as_their_information_is_shared():
     assert found[1:].min() == pytest.approx((0.0 + 1.0) / 2)
 
 
-def by_quantiles(x):
-    """Divide rows at the quantiles of some of them."""
-
-    def divide(rows, n_clusters):
-        return np.searchsorted(np.quantile(x[rows], np.arange(1, n_clusters) / n_clusters), x)
-
-    return divide
+def rows_in_space(x):
+    return make_space((x - x.mean(axis=0)) / x.std(axis=0), np.random.RandomState(0))[0]
 
 
-def test_the_most_repeatable_number_of_segments_is_chosen_and_none_if_nothing_is_repeatable():
+@pytest.mark.parametrize("kind", ["table", "embeddings"])
+def test_the_most_repeatable_number_is_chosen_and_none_if_nothing_is_repeatable(kind):
     rng = np.random.RandomState(0)
-    x = np.repeat([0.0, 10.0, 20.0], 100) + rng.standard_normal(300)
-    chosen, selection = choose_segments(by_quantiles(x), 300, range(2, 8), rng)
+    chosen, selection = choose_segments(rows_in_space(blobs(3, 300, 4)), kind, range(2, 8), rng)
     assert chosen == 3
     assert selection["agreement"][1] == max(selection["agreement"]) > 0.9
+    noise = np.random.RandomState(0).standard_normal((200, 30))
+    assert choose_segments(rows_in_space(noise), kind, range(3, 8), rng)[0] == 1
 
-    def at_random(rows, n_clusters):
-        return rng.randint(n_clusters, size=300)
 
-    assert choose_segments(at_random, 300, range(2, 8), rng)[0] == 1
+def test_numbers_that_were_tried_before_are_compared_too():
+    space, rng = rows_in_space(blobs(3, 300, 4)), np.random.RandomState(0)
+    _, first = choose_segments(space, "embeddings", [2, 3], rng)
+    chosen, selection = choose_segments(space, "embeddings", [4, 6], rng, first)
+    assert chosen == 3
+    assert selection["n_clusters"] == [2.0, 3.0, 4.0, 6.0]
+
+
+def test_a_given_number_is_confirmed_by_as_many_valleys():
+    space = rows_in_space(blobs(3, 300, 4))
+    verdicts = [confirmed(space, "table", k, NO_HINTS) for k in (1, 2, 3, 4)]
+    assert verdicts == ["none", "clusters", "clusters", "segments"]
+    assert confirmed(space, "embeddings", 4, NO_HINTS) == "clusters"  # one valley suffices in many dimensions
+    noise = rows_in_space(np.random.RandomState(0).standard_normal((300, 4)))
+    assert {confirmed(noise, kind, 3, NO_HINTS) for kind in ("table", "embeddings")} == {"segments"}
+
+
+def test_stability_is_high_for_clusters_low_for_noise_and_one_for_one_cluster():
+    x, rng = blobs(3, 300, 4), np.random.RandomState(0)
+    whole, each = stability(rows_in_space(x), "table", np.arange(300) % 3, 3, rng)
+    assert whole > 0.95
+    assert (each > 0.95).all()
+    noise = np.random.RandomState(0).standard_normal((300, 10))
+    assert stability(rows_in_space(noise), "table", np.arange(300) % 3, 3, rng)[0] < 0.6
+    assert stability(rows_in_space(noise), "table", np.zeros(300, int), 1, rng)[0] == 1.0

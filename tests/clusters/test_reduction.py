@@ -4,7 +4,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.testing import assert_allclose
 
-from neuralbayes.clusters.reduction import fit_reduction
+from neuralbayes.clusters.space import fit_reduction
 
 
 def sparse_rows(rank, rng):

@@ -55,11 +55,12 @@ def test_attributes_of_a_table_are_consistent(clusterer):
     assert clusterer.transform(X.astype(np.float32)).dtype == np.float32
     assert_allclose(clusterer.module_(torch.from_numpy(X)).softmax(dim=1), p_zx, atol=1e-6)
     assert (clusterer.kind_, clusterer.kind_reason_) == ("table", "4 columns")
-    assert clusterer.posterior_.kind == clusterer.posterior_kind_ == "quadratic"
+    assert clusterer.posterior_.kind == "quadratic"
     assert clusterer.n_states_ == clusterer.n_clusters_ == 3
     assert (clusterer.loss_curve_, clusterer.n_iter_, clusterer.image_shape_) == ([], 1, None)
     assert not hasattr(clusterer, "selection_")
-    assert not hasattr(clusterer, "verdict_")
+    assert clusterer.verdict_ == "clusters"
+    assert_array_equal(clusterer.coordinates(X), clusterer.frame_(X))
 
 
 def test_probabilities_say_how_far_clusters_overlap():
@@ -89,6 +90,11 @@ def test_valleys_make_clusters():
     assert fitted.stability_ > 0.9
     assert (fitted.cluster_stability_ > 0.9).all()
     assert fit(X, max_clusters=2).n_clusters_ == 2
+
+
+def test_a_given_number_has_a_verdict():
+    assert [fit(X, k).verdict_ for k in (1, 2, 3, 4)] == ["none", "clusters", "clusters", "segments"]
+    assert fit(np.random.RandomState(0).normal(size=(300, 2)), 3).verdict_ == "segments"
 
 
 @pytest.mark.parametrize("draw", ["normal", "uniform"])

@@ -92,12 +92,6 @@ def test_a_number_that_is_none_is_found_in_every_block(dtype, value):
         fit(X)
 
 
-def test_the_largest_half_precision_numbers_are_finite():
-    X = np.full((40, 2), 65504, np.float16)
-    X[::2] *= -1
-    assert fit(X, 2).n_clusters_ == 2
-
-
 def test_many_rows_are_labelled_by_a_sample(rows):
     many = np.tile(rows, (10, 1)) + 0.01 * np.random.RandomState(0).standard_normal((1800, 8))
     assert adjusted_rand_score(np.tile(LABELS, 10), fit(many, max_samples=200).labels_) == 1.0
@@ -158,21 +152,6 @@ def test_sparse_rows_are_never_made_dense_as_a_whole(words):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 8 * wide.shape[0] * wide.shape[1] / 4
-
-
-def test_words_of_different_lengths_under_the_cosine(words):
-    fitted = fit(words, n_components=20, metric="cosine", max_iter=100, n_hidden=32)
-    longer = sp.diags_array(np.random.RandomState(0).uniform(0.5, 50.0, 180)) @ words
-    assert_allclose(fitted.predict_proba(longer), fitted.predict_proba(words), atol=1e-5)
-    assert adjusted_rand_score(LABELS, fitted.labels_) > 0.9
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # few steps leave clusters empty
-def test_sparse_rows_reach_a_network_of_ones_own_reduced(words, tmp_path):
-    fitted = fit(words, network=torch.nn.Linear(20, 8), n_components=20, max_iter=20)
-    fitted.save(tmp_path / "model")
-    again = nb.load(tmp_path / "model", network=torch.nn.Linear(20, 8))
-    assert_array_equal(again.predict_proba(words), fitted.predict_proba(words))
 
 
 def test_bad_sparse_rows_are_refused(words):

@@ -1,17 +1,14 @@
 """Behaviour of ManifoldLabeler for users."""
 
 import math
-import pickle
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
-from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -99,30 +96,12 @@ def test_auto_says_one_where_nothing_is_disjoint():
 
 def test_auto_with_more_manifolds_than_it_tries_says_so_and_gives_as_many_as_it_tried():
     X, y = toys.make_blobs(240, n_blobs=6, scale=0.05, random_state=0)
-    with pytest.warns(ConvergenceWarning, match=r"max_clusters=3 .* Raise max_clusters"):
+    with pytest.warns(ConvergenceWarning, match="max_clusters=3"):
         labeler = nb.ManifoldLabeler("auto", max_clusters=3, random_state=0).fit(X)
     assert labeler.n_clusters_ == 3
     assert labeler.disjoint_.all()
     assert all(len(np.unique(labeler.labels_[y == k])) == 1 for k in range(6))  # no blob is cut
     assert nb.ManifoldLabeler("auto", max_clusters=7, random_state=0).fit(X).n_clusters_ == 6
-
-
-def test_auto_as_large_as_it_may_be_is_an_answer_like_others():
-    X, _ = toys.make_blobs(150, n_blobs=3, scale=0.05, random_state=0)
-    assert nb.ManifoldLabeler("auto", max_clusters=3, random_state=0).fit(X).n_clusters_ == 3
-
-
-def test_auto_says_one_with_a_warning_where_what_is_certified_is_not_found_again(monkeypatch):
-    monkeypatch.setattr("neuralbayes.manifolds.number_of_clusters._stability", lambda *_: 0.5)
-    X, _ = toys.make_moons(400, random_state=0)
-    for n_neighbors, hint in ((15, r"n_clusters\.$"), (7, "7 neighbours are few")):
-        labeler = nb.ManifoldLabeler("auto", n_neighbors=n_neighbors, n_init=4, random_state=0)
-        with pytest.warns(
-            ConvergenceWarning, match=f"2 manifolds are certified .* a single cluster is returned.*{hint}"
-        ) as caught:
-            labeler.fit(X)
-        assert labeler.n_clusters_ == 1
-        assert caught[0].filename == __file__  # the line that called `fit`
 
 
 def test_more_states_than_manifolds_names_what_to_do():
@@ -145,13 +124,6 @@ def test_more_rows_than_the_graph_holds():
     assert labeler.disjoint_.all()
 
 
-def test_a_memory_mapped_file_is_fitted(tmp_path):
-    X, y = toys.make_moons(5_000, random_state=0)
-    np.save(tmp_path / "X.npy", X.astype(np.float32))
-    labeler = nb.ManifoldLabeler(2, random_state=0).fit(np.load(tmp_path / "X.npy", mmap_mode="r"))
-    assert wrong_points(y, labeler.labels_) == 0
-
-
 def test_scale_and_origin_do_not_matter():
     X, y = toys.make_circles(random_state=0)
     for moved in (1e-6 * X, 1e30 * X, X + 1e6):
@@ -162,14 +134,6 @@ def test_standardize_undoes_different_units():
     X, y = toys.make_moons(random_state=0)
     units = X * [1.0, 1e5]
     labeler = nb.ManifoldLabeler(2, standardize=True, random_state=0).fit(units)
-    assert wrong_points(y, labeler.labels_) == 0
-
-
-def test_constant_columns_are_ignored():
-    X, y = toys.make_moons(random_state=0)
-    padded = np.column_stack([X, np.full(len(X), 7.0), np.zeros(len(X))])
-    labeler = nb.ManifoldLabeler(2, random_state=0).fit(padded)
-    assert labeler.n_dimensions_ == 2
     assert wrong_points(y, labeler.labels_) == 0
 
 
@@ -217,21 +181,6 @@ def test_works_in_a_pipeline_with_named_outputs():
     assert list(pipeline.fit_transform(X).columns) == [f"manifoldlabeler{k}" for k in range(3)]
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_works_in_a_grid_search():
-    X, _ = toys.make_blobs(300, random_state=0)
-    search = GridSearchCV(nb.ManifoldLabeler(n_init=2, random_state=0), {"n_clusters": [3, 7]}, cv=2).fit(X)
-    assert search.best_params_ == {"n_clusters": 3}
-
-
-def test_clones_and_pickles():
-    X, _ = toys.make_moons(300, random_state=0)
-    labeler = nb.ManifoldLabeler(2, random_state=0).fit(X)
-    assert clone(labeler).get_params() == labeler.get_params()
-    copy = pickle.loads(pickle.dumps(labeler))  # noqa: S301
-    assert_array_equal(copy.transform(X), labeler.transform(X))
-
-
 @pytest.mark.parametrize(
     ("X", "n_clusters", "message"),
     [
@@ -247,13 +196,6 @@ def test_clones_and_pickles():
 def test_bad_input_is_refused_in_the_style_of_scikit_learn(X, n_clusters, message):
     with pytest.raises(ValueError, match=message):
         nb.ManifoldLabeler(n_clusters).fit(X)
-
-
-def test_new_rows_with_other_columns_are_refused():
-    X, _ = toys.make_moons(300, random_state=0)
-    labeler = nb.ManifoldLabeler(2, random_state=0).fit(X)
-    with pytest.raises(ValueError, match="X has 3 features, but ManifoldLabeler is expecting 2 features"):
-        labeler.predict(np.zeros((4, 3)))
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

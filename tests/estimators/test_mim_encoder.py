@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.datasets import load_digits
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -18,7 +18,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import neuralbayes as nb
 from neuralbayes.bayes import mutual_information
-from neuralbayes.features.tables import even_batches
 
 X = np.random.default_rng(0).normal(size=(60, 5)) @ np.random.default_rng(1).normal(size=(5, 7))
 FRAME = pd.DataFrame(X, columns=list("abcdefg"))
@@ -56,13 +55,6 @@ def test_ten_labels_a_class_go_further_than_with_an_untrained_network_or_pixels(
     assert score > probe(rows, y) + 0.005
 
 
-@pytest.mark.slow
-def test_the_defaults_are_well_above_an_untrained_network_on_each_seed(digits):
-    rows, y, untrained = digits
-    for seed in range(3):
-        assert probe(nb.MIMEncoder(random_state=seed).fit_transform(rows), y) > untrained + 0.02
-
-
 def test_information_grows_with_training_and_is_that_of_the_layers(fitted):
     short = nb.MIMEncoder(hidden=(24, 16), max_epochs=1, learning_rate=1e-9, random_state=0).fit(X)
     long = nb.MIMEncoder(hidden=(24, 16), max_epochs=100, learning_rate=0.01, random_state=0).fit(X)
@@ -83,15 +75,6 @@ def test_more_smoothness_makes_features_vary_less():
 
     slopes = [slope(beta) for beta in (0.0, 1.0, 30.0)]
     assert slopes[0] > 1.1 * slopes[1] > 1.2 * slopes[2]
-
-
-def test_beta_means_the_same_for_any_number_of_columns():
-    """Copies of the columns add nothing: rows become longer, and so do their steps."""
-    information = [
-        nb.MIMEncoder((64,), beta=2.0, max_epochs=60, learning_rate=0.01, random_state=0).fit(rows).mutual_information_
-        for rows in (X, np.tile(X, 6))
-    ]
-    assert_allclose(*information, rtol=0.1)
 
 
 def test_p_zx_is_the_softmax_of_the_chosen_layer(fitted):
@@ -153,20 +136,6 @@ def test_batches_of_rows_give_the_features_of_all(fitted):
     assert_allclose(low, whole, atol=1e-4)
 
 
-def test_the_precision_of_the_input_does_not_change_what_is_learnt():
-    rows = X.astype(np.float32)
-    one, other = (nb.MIMEncoder((16,), random_state=0).fit(r).transform(X) for r in (rows, rows.astype(np.float64)))
-    assert_allclose(one, other, atol=1e-4)
-
-
-def test_tensors_and_memory_maps(tmp_path):
-    expected = nb.MIMEncoder((16,), random_state=0).fit_transform(X)
-    np.save(tmp_path / "rows.npy", X)
-    mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
-    assert_array_equal(nb.MIMEncoder((16,), random_state=0).fit_transform(mapped), expected)
-    assert_array_equal(nb.MIMEncoder((16,), random_state=0).fit_transform(torch.from_numpy(X)), expected)
-
-
 def test_pipeline_names_and_frames(fitted):
     y = X[:, 0] > 0
     pipeline = make_pipeline(nb.MIMEncoder((16,), random_state=0), LogisticRegression()).fit(FRAME, y)
@@ -214,11 +183,6 @@ def test_wrong_parameters_are_named(params, message):
         nb.MIMEncoder(**params).fit(X)
 
 
-def test_unfitted():
-    with pytest.raises(NotFittedError):
-        nb.MIMEncoder().transform(X)
-
-
 def test_a_loaded_model_is_the_saved_one(fitted, tmp_path):
     fitted.save(tmp_path / "model")
     state = torch.get_rng_state()
@@ -231,19 +195,6 @@ def test_a_loaded_model_is_the_saved_one(fitted, tmp_path):
     assert list(loaded.get_feature_names_out()) == list(fitted.get_feature_names_out())
     assert_array_equal(pickle.loads(pickle.dumps(fitted)).transform(FRAME), fitted.transform(FRAME))  # noqa: S301
     clone(loaded).set_params(max_epochs=1).fit(FRAME)
-
-
-def test_parameters_changed_after_fit_do_not_spoil_the_file(tmp_path):
-    encoder = nb.MIMEncoder((16,), max_epochs=1, random_state=0).fit(X).set_params(hidden=(4, 4, 4))
-    encoder.save(tmp_path / "model")
-    assert_array_equal(nb.load(tmp_path / "model").transform(X), encoder.transform(X))
-
-
-@pytest.mark.parametrize(("n", "batch_size"), [(2, 2), (9, 4), (101, 100), (1000, 7), (1003, 2)])
-def test_batches_are_even_and_no_smaller_than_asked_for(n, batch_size):
-    size = even_batches(n, batch_size)
-    assert min(n, batch_size) <= size <= n
-    assert size < 2 * batch_size
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

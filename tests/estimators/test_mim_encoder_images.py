@@ -4,11 +4,9 @@ import math
 import pickle
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import clone
 
 import neuralbayes as nb
 from neuralbayes.data.sources import ArraySource
@@ -72,29 +70,6 @@ def test_rows_and_images_are_not_confused(of_images):
         of_images.transform(images(2, (22, 22, 3)))
     with pytest.raises(ValueError, match="at least 2 images"):
         nb.MIMEncoder().fit(images(1))
-
-
-def test_one_estimator_after_the_other():
-    encoder = nb.MIMEncoder((16,), encoder="tiny", max_epochs=1, random_state=0).fit(
-        pd.DataFrame(X, columns=["a", "b"])
-    )
-    encoder.fit(images())
-    assert not hasattr(encoder, "feature_names_in_")
-    assert encoder.fit(X).transform(X).shape == (30, 16)
-    assert encoder.image_shape_ is None
-
-
-def test_the_same_random_state_gives_the_same_features_and_leaves_generators_alone():
-    torch.manual_seed(7)
-    np.random.seed(7)  # noqa: NPY002
-    before = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
-    make = nb.MIMEncoder(encoder="tiny", max_epochs=2, random_state=3)
-    first = make.fit_transform(images())
-    assert_array_equal(torch.get_rng_state(), before[0])
-    assert_array_equal(np.random.get_state()[1], before[1])  # noqa: NPY002
-    torch.manual_seed(8)
-    assert_array_equal(clone(make).fit_transform(images()), first)
-    assert not np.array_equal(clone(make).set_params(random_state=4).fit_transform(images()), first)
 
 
 def test_a_loaded_model_is_the_saved_one(of_images, tmp_path):

@@ -94,8 +94,10 @@ def test_one_sample_is_enough_and_max_clusters_is_a_limit(fitted):
 
 def test_a_single_cluster_may_get_a_second():
     clusterer = nb.InformationClusterer(1, random_state=0).fit(blobs(300, (0,))[0])
+    assert clusterer.verdict_ == "none"
     new, y = blobs(200, (0, 3), 1)
     clusterer.update(new)
+    assert clusterer.verdict_ == "segments"
     assert clusterer.n_clusters_ == 2
     assert (clusterer.labels_ == y).mean() > 0.97
 

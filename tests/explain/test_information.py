@@ -1,10 +1,9 @@
-"""Information of a column about clusters, by hand, and the evidence of a cell."""
+"""Information of a column about clusters, by hand."""
 
 import numpy as np
-import pandas as pd
 
-from neuralbayes.explain.columns import as_columns, number_column
-from neuralbayes.explain.information import column_information, membership_information, row_evidence
+from neuralbayes.explain.columns import number_column
+from neuralbayes.explain.information import column_information, membership_information
 
 
 def test_information_is_that_of_a_fair_division():
@@ -28,10 +27,3 @@ def test_rows_in_no_cluster_belong_to_the_rest():
     x = np.repeat([0.0, 1.0], 50)
     labels = np.repeat([0, -1], 50)
     np.testing.assert_allclose(column_information(number_column("x", x), labels, 1), np.log(2) - 1 / 200)
-
-
-def test_evidence_is_the_logarithm_of_smoothed_shares():
-    cells = ["a"] * 8 + ["b"] * 2 + ["a"] * 2 + ["b"] * 8
-    (logs,) = row_evidence(as_columns(pd.DataFrame({"c": cells})), np.repeat([0, 1], 10), 2)
-    np.testing.assert_allclose(np.exp(logs[0, :2]), [8.5 / 11, 2.5 / 11])  # half a row is added to each value
-    assert np.isfinite(logs).all()

@@ -9,7 +9,7 @@ from cyclopts import App
 
 from neuralbayes.cli.files import check_exists, check_target, model_folder
 from neuralbayes.cli.options import Force, Layer, OutFile, Quiet
-from neuralbayes.cli.runs import hidden_state, is_run, load_encoder
+from neuralbayes.cli.runs import hidden_state, is_run
 from neuralbayes.cli.terminal import say, working
 
 EXAMPLES = """An exported encoder takes a batch of images as bytes, (n, height, width, channels) from 0 to 255, and \
@@ -53,15 +53,7 @@ def export(
     with working("exporting", quiet=quiet):
         import neuralbayes
 
-        if is_run(model):
-            encoder = load_encoder(folder)
-            shape, into = list(encoder.shape), hidden_state(layer)
-            difference = neuralbayes.export_encoder(encoder, out, FORMATS[out.suffix], state=into)
-        else:
-            clusterer = neuralbayes.load(folder).model
-            shape = list(clusterer.image_shape_ or [clusterer.n_features_in_])
-            into = f"{clusterer.n_clusters_} clusters"
-            difference = neuralbayes.export_clusterer(clusterer, out, FORMATS[out.suffix])
+        state = hidden_state(layer) if is_run(model) else "relu4"
+        found = neuralbayes.export(folder, out, to=FORMATS[out.suffix], state=state)
     if not quiet:
-        kind = f"{'bytes' if len(shape) == 3 else 'float64 rows'} of shape (n, {', '.join(map(str, shape))})"
-        say(f"{out}: {kind} to {into}; differs from the original by at most {difference:.1g}")
+        say(f"{out}: {found['input']} to {found['output']}; differs from the original by at most {found['difference']}")

@@ -38,7 +38,7 @@ def model_folder(folder: Path) -> Path:
     """The folder of a model: `folder` itself or, in a result of `cluster`, its sub-folder."""
     check_exists(folder)
     for place in (folder / "model", folder):
-        if (place / "source.json").is_file():
+        if (place / "model.json").is_file():
             return place
     raise FileNotFoundError(f"{folder} holds no model: it must be a result of neuralbayes cluster, or its model/")
 
@@ -91,6 +91,6 @@ def check_folder(folder: Path, parts: tuple[str, ...], *, force: bool) -> None:
         raise NotADirectoryError(f"{folder} is a file; choose a folder with --out")
     if model.exists() and not (model / "model.json").is_file():
         raise FileExistsError(f"{model} is not a model of neuralbayes; choose another folder with --out")
-    own = (model / "source.json").is_file() and not (model / "names.json").is_file()  # names that a person gave
+    own = model.exists() and not (model / "names.json").is_file()  # names that a person gave
     for part in parts[1:]:
         check_target(folder / part, force=force or own)

@@ -47,20 +47,9 @@ N_STEPS = 200
 def calibrated_temperature(logits: Array, points: Array, floor: Array, votes: Array) -> float:
     """Find the temperature at which p(z|x) agrees with how far the clusters overlap.
 
-    Parameters
-    ----------
-    logits : ndarray of shape (n_rows, n_clusters)
-    points : ndarray of shape (n_rows, n_dimensions)
-        The rows, in the coordinates in which distances are measured.
-    floor : ndarray of shape (n_dimensions, n_dimensions)
-        Covariance of the rounding error of the rows, which is added to the covariance of the clusters.
-    votes : ndarray of shape (n_rows, n_clusters)
-        Target of p(z|x), used if no pair of clusters has enough rows between them.
-
-    Returns
-    -------
-    float
-        Divide the logits by it; 1 for a single cluster.
+    From logits (n_rows, n_clusters), rows in coordinates in which distances are measured (n_rows, n_dimensions), the
+    covariance of their rounding, which is added to that of the clusters, and votes (n_rows, n_clusters), the target of
+    p(z|x) if no pair of clusters has enough rows between them. 1 for a single cluster.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Find clusters of images, and of rows that touch: train many small, informative and smooth states, then merge them.
+"""Find clusters of images: train many small, informative and smooth states, then merge them.
 
 1. Divide the data by one number, project them on their principal components, and find neighbours there.
 2. Train a network with several states per cluster. The states maximise their information about x, while p(z|x) must not
@@ -18,12 +18,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sklearn.decomposition import PCA
+from sklearn.utils.extmath import randomized_svd
 from torch import Tensor, nn
 
 from neuralbayes.bayes import posterior
@@ -36,12 +39,13 @@ from neuralbayes.clusters.merging import (
     separation,
     versions_joint,
 )
-from neuralbayes.clusters.points import BLOCK, Array, Read, blocks, span
+from neuralbayes.clusters.posterior import Network, Trained
+from neuralbayes.clusters.rows import Fit
+from neuralbayes.clusters.space import Frame
 from neuralbayes.clusters.training import (
     BATCH_SIZE,
     RADIUS,
     Anchors,
-    Trained,
     default_objective,
     seeded,
     state_network,
@@ -53,6 +57,12 @@ from neuralbayes.objectives import Objective
 from neuralbayes.system.bfloat16 import InBfloat16, bfloat16_is_faster
 from neuralbayes.system.devices import device_of, torch_device, working_copy
 from neuralbayes.training.inference import in_blocks
+from neuralbayes.training.progress import progress
+
+Array = NDArray[Any]
+
+Read = Callable[[NDArray[np.int64]], Tensor]
+"""Returns the samples at some indices in their original form: (m, C, H, W) or (m, n_features)."""
 
 N_DIMENSIONS = 64
 """Maximum number of principal components. Further directions carry noise, which the worst step would follow."""
@@ -83,34 +93,11 @@ STRETCH = 0.08  # largest logarithm of the factor of both sides, and of their ra
 SLANT = 0.08
 SHIFT = 0.05  # share of the width, and of the height
 
+SPAN_NUMBERS = 2**25
+"""Maximum number of values to compute the principal components from: a quarter of a gigabyte."""
 
-@dataclass(frozen=True, eq=False)
-class ImageFit:
-    """A network with its clusters, how they were merged, and how it was trained.
-
-    Attributes
-    ----------
-    network : StateNetwork
-    joint : ndarray of shape (n_states, n_states)
-        p(z, z') of the trained states, before the clusters were trained.
-    merging : Merging
-    separation : ndarray of shape (n_clusters,)
-        Jensen-Shannon divergence between each cluster and the rest, in nats.
-    trained : Trained
-        The start is the training of the states.
-    n_dimensions : int
-        Number of principal components.
-    selection : dict of lists
-        The numbers of clusters that were compared, and by what; empty if the number was given.
-    """
-
-    network: StateNetwork
-    joint: NDArray[np.float64]
-    merging: Merging
-    separation: NDArray[np.float64]
-    trained: Trained
-    n_dimensions: int
-    selection: dict[str, list[float]]
+BLOCK = 2000
+"""Number of samples to read, or to pass through the network, at once."""
 
 
 def fit_images(
@@ -128,32 +115,15 @@ def fit_images(
     objective: Objective | None = None,
     target_prior: Literal["auto", "uniform"] = "auto",
     hints: Hints = NO_HINTS,
+    device: str = "auto",
     rng: np.random.RandomState,
     verbose: bool = False,
-) -> ImageFit:
+) -> Fit:
     """Train small states, merge them, and train the clusters; :class:`neuralbayes.InformationClusterer` says more.
 
-    Parameters
-    ----------
-    read : callable
-        Returns the samples at some indices: (m, C, H, W), or rows (m, n_features).
-    n_samples : int
-    n_clusters : int or None
-        None takes the number, up to `max_clusters`, from how the states were merged.
-    body : nn.Module, optional
-        Your network, which is copied. It takes the normalised samples. By default an MLP on the principal components;
-        images are moved only for this MLP.
-    n_states, max_iter : int, optional
-        By default :func:`default_states` and :func:`default_steps`. Half of the steps are for the states.
-    n_hidden, max_samples, max_clusters, n_neighbors : int
-    objective : Objective, optional
-        Minimised together with the change under the worst step.
-    target_prior : {"auto", "uniform"}
-        "uniform" if you know that all clusters have the same size. "auto" takes the sizes of the merged clusters,
-        unless they are nearly equal.
-    hints : Hints
-    rng : RandomState
-    verbose : bool
+    `body` is your network, which is copied and takes the normalised samples; by default an MLP on the principal
+    components. Images are moved only for this MLP. Half of the `max_iter` steps are for the states. Clusters of images
+    are not tested for gaps between them, so the verdict is never "clusters".
     """
     chosen = hints.draw(n_samples, max_samples, rng)
     hints = hints.of(chosen)
@@ -187,10 +157,7 @@ def fit_images(
     joint = data.joint(network, p_zx, hints)
     of_classes = hints.masses(p_zx)
     merging, by_information = merge_for(joint, n_clusters, data.versions is not None, state_kinds(of_classes))
-    found: int | None = n_clusters
-    selection: dict[str, list[float]] = {}
-    if found is None:
-        found, selection = choose_number(merging, max_clusters, by_information)
+    found, selection = (n_clusters, {}) if n_clusters else choose_number(merging, max_clusters, by_information)
     found = max(found, least)
     membership = torch.eye(found)[torch.from_numpy(numbered(merging.clusters(found), found, of_classes))]
     last = Trained(trained.objective, [], 0)
@@ -211,14 +178,17 @@ def fit_images(
                 description="step of the clusters",
             )
     p_zx = data.posteriors(MergedStates(network, membership)) if found > 1 else np.ones((len(chosen), 1))
-    return ImageFit(
-        StateNetwork(data.frame.center, data.frame.basis, network, membership).eval().requires_grad_(False),
-        joint,
+    return Fit(
+        Frame.unbounded(data.frame.center.numpy(), data.frame.basis.numpy()),
+        Network(network.eval().requires_grad_(False), device),
+        membership.double().numpy(),
         merging,
         separation(p_zx, data.neighbors, hints.weight),
-        trained.then(last),
-        data.width,
+        None,
+        None,
+        "segments" if found > 1 else "none",
         selection,
+        trained.then(last),
     )
 
 
@@ -274,10 +244,10 @@ def _prepare(
     verbose: bool,
 ) -> _Data:
     """Project the samples and their moved versions, and find neighbours."""
-    center, scale, components = span(read, chosen, N_DIMENSIONS, rng, hints.weight)
+    center, scale, components = _span(read, chosen, rng, hints.weight)
     frame = StateNetwork(center, scale[:, None] * components, nn.Identity(), torch.eye(1))
     parts, moved_parts = [], []
-    for x in blocks(read, chosen, verbose):
+    for x in _blocks(read, chosen, verbose):
         parts.append(frame.normalize(x))
         if x.ndim == 4 and body is None:
             several = range(n_versions(len(chosen), x[0].numel()))
@@ -289,6 +259,39 @@ def _prepare(
         return _Data(points, versions, neighbors, radius, frame, None, chosen)
     own = StateNetwork(center, scale, nn.Identity(), torch.eye(1))
     return _Data(points, None, neighbors, radius, own, read, chosen)
+
+
+def _span(
+    read: Read, chosen: NDArray[np.int64], rng: np.random.RandomState, weight: NDArray[np.float64] | None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Center (n_features,), factors (n_features,) and components (n_features, n_dimensions) of samples with weights."""
+    n_features = read(chosen[:1])[0].numel()
+    few = np.sort(rng.permutation(len(chosen))[: max(2, SPAN_NUMBERS // n_features)])
+    rows = np.concatenate([x.flatten(1).double().numpy() for x in _blocks(read, chosen[few], verbose=False)])
+    share = None if weight is None else weight[few] / weight[few].sum()
+    center = rows.mean(axis=0) if share is None else share @ rows
+    rows -= center
+    variance = np.square(rows).mean(axis=0) if share is None else share @ np.square(rows)
+    if not variance.any():
+        raise ValueError("X must contain at least 2 distinct samples, got 1 repeated; check how X was read or made")
+    scale = np.full(n_features, 1.0 / np.sqrt(variance.mean()))
+    rows *= scale
+    n_dimensions = min(N_DIMENSIONS, n_features, len(rows) - 1)
+    if share is None:
+        components = PCA(n_dimensions, random_state=rng).fit(rows).components_
+    else:  # the weighted mean is 0; PCA would subtract the unweighted mean
+        components = randomized_svd(rows * np.sqrt(share)[:, None], n_dimensions, random_state=rng)[2]
+    return torch.from_numpy(center), torch.from_numpy(scale), torch.from_numpy(components.T.copy())
+
+
+def _blocks(read: Read, indices: NDArray[np.int64], verbose: bool) -> Iterator[Tensor]:
+    """The samples, one block at a time."""
+    starts = range(0, len(indices), BLOCK)
+    with progress(len(starts), description="parts read", enabled=verbose) as display:
+        for start in starts:
+            x = read(indices[start : start + BLOCK])
+            yield x
+            display.advance(samples=len(x))
 
 
 def merge_for(

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from numbers import Integral, Real
+from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,7 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
+from sklearn.utils.validation import _check_sample_weight
 
 Labels = NDArray[np.int64]
 Array = NDArray[np.floating]
@@ -34,6 +35,12 @@ HELD = 0.5
 ROUNDS = 10
 """Maximum number of passes that move rows which share a cluster but must not."""
 
+COORDINATES, PENALTY = 0.5, 3.0
+"""Of the classifier of known rows: weight of the coordinates relative to memberships, and the parameter C."""
+
+FEW_ROWS = 2.0
+"""Number of known rows per class at which votes and classifier have equal weight."""
+
 
 @dataclass(frozen=True, eq=False)
 class Hints:
@@ -42,9 +49,9 @@ class Hints:
     Attributes
     ----------
     weight : ndarray of shape (n_rows,) or None
-        Positive, with mean 1.
+        With mean 1.
     known : ndarray of shape (n_rows,) or None
-        The class of a row, which is the number of its cluster, or -1. Rows that must share a cluster have the same.
+        The class of a row, which is the number of its cluster, or -1.
     group : ndarray of shape (n_rows,) or None
         Rows with the same number must share a cluster.
     cannot : ndarray of shape (n_pairs, 2) or None
@@ -59,7 +66,7 @@ class Hints:
     @property
     def constrain(self) -> bool:
         """Whether there are hints other than weights."""
-        return self.known is not None or self.group is not None
+        return self.known is not None
 
     @cached_property
     def classes(self) -> Labels:
@@ -142,15 +149,9 @@ NO_HINTS = Hints()
 
 
 def numbered(clusters: Labels, n_clusters: int, of_classes: NDArray[np.float64]) -> Labels:
-    """Renumber clusters of states so that the cluster with most rows of a class has the number of the class.
+    """Renumber clusters of states (n_states,) so that the one with most rows of a class has the number of the class.
 
-    Parameters
-    ----------
-    clusters : ndarray of shape (n_states,)
-        From 0 to n_clusters - 1.
-    n_clusters : int
-    of_classes : ndarray of shape (n_states, n_classes)
-        As returned by :meth:`Hints.masses`.
+    `of_classes` are the :meth:`Hints.masses`.
 
     Examples
     --------
@@ -197,73 +198,39 @@ def _apart(cost: Array, pairs: Labels) -> Labels:
     return labels
 
 
-def class_numbers(known: ArrayLike, n_rows: int) -> tuple[Labels, list[str]]:
-    """Number the known classes in the order of their names; whole numbers are kept as they are, without names.
-
-    Examples
-    --------
-    >>> class_numbers(["dog", None, "cat", ""], 4)
-    (array([ 1, -1,  0, -1]), ['cat', 'dog'])
-    >>> class_numbers([1, -1, 0], 3)
-    (array([ 1, -1,  0]), [])
-    """
-    array = np.asarray(known if hasattr(known, "dtype") else np.array(known, dtype=object))
-    numeric = np.asarray(known)
-    if array.shape != (n_rows,) or numeric.dtype.kind in "iu":
-        return numeric, []
-    missing = np.array([str(cell) in MISSING for cell in array.tolist()])
-    cells, result = array[~missing].tolist(), np.full(n_rows, UNKNOWN)
-    if all(isinstance(cell, Real) and not isinstance(cell, bool) and float(cell).is_integer() for cell in cells):
-        result[~missing] = [int(cell) for cell in cells]
-        return result, []
-    names, numbers = np.unique([str(cell) for cell in cells], return_inverse=True)
-    result[~missing] = numbers
-    return result, names.tolist()
-
-
 def make_hints(
     n_rows: int,
-    *,
-    weight: NDArray[np.float64] | None = None,
+    sample_weight: ArrayLike | None = None,
     known: ArrayLike | None = None,
     must_link: ArrayLike | None = None,
     cannot_link: ArrayLike | None = None,
-) -> Hints:
+) -> tuple[Hints, list[str]]:
     """Check the hints, and extend the class of a known row to all rows that must share its cluster.
 
-    Parameters
-    ----------
-    n_rows : int
-    weight : ndarray of shape (n_rows,), optional
-        Non-negative weights, already checked. Rows of weight 0 are kept; the caller drops them with `of`.
-    known : array-like of shape (n_rows,), optional
-    must_link, cannot_link : array-like of shape (n_pairs, 2), optional
-        Indices of rows.
-
-    Raises
-    ------
-    ValueError
-        If shapes or values are wrong, or if hints contradict each other; the message names the rows.
+    Rows of weight 0 are kept; the caller drops them with `of`. Hints that contradict each other raise a ValueError that
+    names the rows. Also returns the names of the classes, if they have any, in the order of their numbers.
 
     Examples
     --------
-    >>> hints = make_hints(4, known=[2, -1, -1, -1], must_link=[[0, 1]], cannot_link=[[1, 3]])
+    >>> hints, _ = make_hints(4, known=[2, -1, -1, -1], must_link=[[0, 1]], cannot_link=[[1, 3]])
     >>> hints.known, hints.rows
     (array([ 2,  2, -1, -1]), array([0, 1, 3]))
+    >>> make_hints(4, known=["dog", None, "cat", ""])[1]
+    ['cat', 'dog']
     """
-    if known is None and must_link is None and cannot_link is None:
-        return Hints(weight)
-    classes = _checked_known(known, n_rows)
+    weight, names = None, list[str]()
+    if sample_weight is not None:
+        weight = _check_sample_weight(sample_weight, np.empty((n_rows, 1)), dtype=float, ensure_non_negative=True)
+    classes = np.full(n_rows, UNKNOWN)
+    if known is not None:
+        classes, names = _class_numbers(known, n_rows)
     must, cannot = _checked_pairs("must_link", must_link, n_rows), _checked_pairs("cannot_link", cannot_link, n_rows)
     if not (len(must) or len(cannot) or (classes != UNKNOWN).any()):
-        return Hints(weight)
+        return Hints(weight), names
     edges = coo_matrix((np.ones(len(must)), must.T), shape=(n_rows, n_rows))
     group = connected_components(edges, directed=False)[1].astype(np.int64)
     for pair in cannot[group[cannot[:, 0]] == group[cannot[:, 1]]][:1].tolist():
-        raise ValueError(
-            f"`cannot_link` must not contain rows that `must_link` connects, got the pair {pair}; remove one of these "
-            "links"
-        )
+        raise ValueError(f"`cannot_link` must not contain rows that `must_link` connects, got {pair}; remove a link")
     rows = np.flatnonzero(classes != UNKNOWN)
     of_group = np.full(group.max() + 1, UNKNOWN)
     of_group[group[rows]] = classes[rows]
@@ -280,21 +247,27 @@ def make_hints(
             f"`cannot_link` must not contain two rows of the same class, got the pair {pair}, both of class "
             f"{classes[pair[0]]} according to `known`; remove the pair or correct `known`"
         )
-    return Hints(weight, classes, group, cannot)
+    return Hints(weight, classes, group, cannot), names
 
 
-def _checked_known(known: ArrayLike | None, n_rows: int) -> Labels:
-    if known is None:
-        return np.full(n_rows, UNKNOWN)
-    array = np.asarray(known)
-    if array.shape != (n_rows,) or array.dtype.kind not in "iu":
+def _class_numbers(known: ArrayLike, n_rows: int) -> tuple[Labels, list[str]]:
+    """Number the known classes in the order of their names; whole numbers are kept as they are, without names."""
+    cells = np.asarray(known if hasattr(known, "dtype") else np.array(known, dtype=object))
+    array, names = np.asarray(known), list[str]()
+    if cells.shape == (n_rows,) and array.dtype.kind not in "iu":
+        missing = np.array([str(cell) in MISSING for cell in cells.tolist()])
+        named, array = cells[~missing].tolist(), np.full(n_rows, UNKNOWN)
+        if all(isinstance(cell, Real) and not isinstance(cell, bool) and float(cell).is_integer() for cell in named):
+            array[~missing] = [int(cell) for cell in named]
+        else:
+            found, array[~missing] = np.unique([str(cell) for cell in named], return_inverse=True)
+            names = found.tolist()
+    if array.shape != (n_rows,) or array.min(initial=0) < UNKNOWN:
         raise ValueError(
-            f"`known` must be names or integers of shape ({n_rows},), with None or -1 for unknown classes, got shape "
-            f"{array.shape} and dtype {array.dtype}"
+            f"`known` must be names or numbers from 0, of shape ({n_rows},), with None or -1 for unknown classes, got "
+            f"shape {array.shape} and least {array.min(initial=0)}"
         )
-    if array.min() < UNKNOWN:
-        raise ValueError(f"`known` must contain classes numbered from 0, or -1 for unknown, got {array.min()}")
-    return array.astype(np.int64)
+    return array.astype(np.int64), names
 
 
 def _checked_pairs(name: str, pairs: ArrayLike | None, n_rows: int) -> Labels:
@@ -302,13 +275,9 @@ def _checked_pairs(name: str, pairs: ArrayLike | None, n_rows: int) -> Labels:
     if not array.size:
         return np.empty((0, 2), np.int64)
     if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
-        raise ValueError(
-            f"`{name}` must be integers of shape (n_pairs, 2), got shape {array.shape} and dtype {array.dtype}"
-        )
+        raise ValueError(f"`{name}` must be integers of shape (n_pairs, 2), got {array.dtype} of shape {array.shape}")
     if array.min() < 0 or array.max() >= n_rows:
-        raise ValueError(
-            f"`{name}` must contain row indices from 0 to {n_rows - 1}, got {array.min()} to {array.max()}"
-        )
+        raise ValueError(f"`{name}` must be row numbers from 0 to {n_rows - 1}, got {array.min()} to {array.max()}")
     for pair in array[array[:, 0] == array[:, 1]][:1].tolist() if name == "cannot_link" else ():
         raise ValueError(f"`{name}` must contain two different rows in each pair, got {pair}; remove this pair")
     return array.astype(np.int64)
@@ -317,22 +286,12 @@ def _checked_pairs(name: str, pairs: ArrayLike | None, n_rows: int) -> Labels:
 def least_number(hints: Hints, n_clusters: int | None) -> int:
     """Smallest number of clusters that fits the known classes; raises an error if `n_clusters` is smaller."""
     least = int(hints.classes.max()) + 1 if len(hints.classes) else 1
-    if isinstance(n_clusters, Integral) and n_clusters < least:
+    if n_clusters is not None and n_clusters < least:
         raise ValueError(
             f"`known` must contain classes from 0 to n_clusters - 1 = {n_clusters - 1}, got {least - 1}; raise "
             f"n_clusters to at least {least}, or correct `known`"
         )
     return least
-
-
-COORDINATES = 0.5
-"""Weight of the coordinates, with variance 1 on average, relative to memberships of 0 and 1."""
-
-PENALTY = 3.0
-"""The parameter C of the logistic regression."""
-
-FEW_ROWS = 2.0
-"""Number of known rows per class at which votes and classifier have equal weight."""
 
 
 def taught_votes(
@@ -342,17 +301,10 @@ def taught_votes(
     neighbors: Labels,
     hints: Hints,
 ) -> NDArray[np.float64]:
-    """Mix the votes with the predictions of a classifier if every cluster has known rows; otherwise return the votes.
+    """Mix the votes (n_rows, n_clusters) with the predictions of a classifier, if every cluster has known rows.
 
-    Parameters
-    ----------
-    shares : ndarray of shape (n_rows, n_clusters)
-        Votes of partitions that used the hints.
-    partitions : sequence of ndarray of shape (n_rows,)
-        Partitions that did not use the hints. With hints they would be right about known rows, but not about others.
-    points : ndarray of shape (n_rows, n_dimensions)
-    neighbors : ndarray of shape (n_rows, n_neighbors)
-    hints : Hints
+    It learns from points (n_rows, n_dimensions) and `partitions`, which did not use the hints: with them, they would be
+    right about known rows, but not about others.
     """
     n_clusters = shares.shape[1]
     if hints.known is None or n_clusters < 2 or len(hints.classes) < n_clusters:

@@ -25,7 +25,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,20 +42,9 @@ APART = 0.01
 
 
 def neighbor_joint(p_zx: NDArray[np.floating], neighbors: NDArray[np.integer], weight: Array | None = None) -> Array:
-    """p(z, z') of the states of a point and one of its neighbours, in either order.
+    """p(z, z') of the states of a point and one of its neighbours, in either order: (n_states, n_states).
 
-    Parameters
-    ----------
-    p_zx : ndarray of shape (n_points, n_states)
-        p(z|x) of each point.
-    neighbors : ndarray of shape (n_points, n_neighbors)
-        Indices of the neighbours of each point.
-    weight : ndarray of shape (n_points,), optional
-        Weight of each point.
-
-    Returns
-    -------
-    ndarray of shape (n_states, n_states), symmetric, with sum 1.
+    From p(z|x) of points (n_points, n_states), the neighbours of each (n_points, n_neighbors), and weights (n_points,).
 
     Examples
     --------
@@ -89,23 +77,6 @@ def versions_joint(
     return symmetric
 
 
-def mean_of_neighbors(values: NDArray[Any], neighbors: NDArray[np.integer]) -> NDArray[Any]:
-    """Mean of the neighbours' values for each point: (n_points, m), (n_points, n_neighbors) -> (n_points, m).
-
-    Examples
-    --------
-    >>> mean_of_neighbors(np.array([[0.0], [2.0], [6.0]]), np.array([[1, 2], [0, 2], [0, 1]]))
-    array([[4.],
-           [3.],
-           [1.]])
-    """
-    total = np.zeros_like(values)
-    for column in neighbors.T:
-        total += values[column]
-    mean: NDArray[Any] = total / values.dtype.type(neighbors.shape[1])
-    return mean
-
-
 def separation(p_zx: NDArray[np.floating], neighbors: NDArray[np.integer], weight: Array | None = None) -> Array:
     """Jensen-Shannon divergence between each cluster and the rest, with p(z|x) averaged over the neighbours of x.
 
@@ -116,7 +87,10 @@ def separation(p_zx: NDArray[np.floating], neighbors: NDArray[np.integer], weigh
     >>> separation(np.eye(2)[[0, 0, 1, 1]], np.array([[1], [0], [3], [2]]))
     array([0.69314718, 0.69314718])
     """
-    return divergence(mean_of_neighbors(p_zx, neighbors), weight)
+    total = np.zeros_like(p_zx)
+    for column in neighbors.T:
+        total += p_zx[column]
+    return divergence(total / p_zx.dtype.type(neighbors.shape[1]), weight)
 
 
 def divergence(p_zx: NDArray[np.floating], weight: Array | None = None) -> Array:
@@ -196,12 +170,8 @@ class Merging:
 def merge_states(joint: Array, kinds: NDArray[np.integer] | None = None) -> Merging:
     """Merge the two clusters that are neighbours most often, relative to chance, until one is left.
 
-    Parameters
-    ----------
-    joint : ndarray of shape (n_states, n_states)
-        p(z, z'), as returned by :func:`neighbor_joint` or :func:`versions_joint`.
-    kinds : ndarray of shape (n_states,), optional
-        States of the same kind are merged first, states of different kinds last; -1 means unknown.
+    From p(z, z') of the states (n_states, n_states). States of the same kind (n_states,) are merged first, states of
+    different kinds last; -1 is unknown.
 
     Examples
     --------
@@ -313,7 +283,7 @@ def _of_pairs(row: Array) -> Array:
 def cut(linkage: Array, n_clusters: int) -> Labels:
     """Cluster of each state when `n_clusters` are left, numbered in the order of their first states: (n_states,).
 
-    Merges are applied in their order, so equal heights do no harm.
+    Merges are applied in their order, so equal heights do no harm, as they do to SciPy's `cut_tree`.
 
     Examples
     --------

@@ -11,9 +11,10 @@ It is fitted in milliseconds, needs no PyTorch, and is saved as three arrays.
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,27 +26,6 @@ Array = NDArray[np.float64]
 
 BLOCK = 2000
 """Rows that pass through a network at once."""
-
-
-class Posterior(Protocol):
-    """What the rest of the library needs to know about p(z|x)."""
-
-    kind: str
-
-    def logits(self, points: Array) -> Array:
-        """Logarithms of p(z|x), up to a constant of each row: (n, n_dimensions) -> (n, n_states)."""
-
-    def divided(self, temperature: float) -> Self:
-        """The same posterior with its logits divided by a temperature."""
-
-    def raised(self, by: Array) -> Self:
-        """The same posterior with a constant (n_states,) added to the logits."""
-
-    def module(self) -> nn.Module:
-        """The same function as a module of PyTorch."""
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """All that is needed to restore it, except the architecture of a network."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,22 +56,26 @@ class Quadratic:
         k, d = self.centers.shape
         if self.offsets.shape != (k,) or self.roots.shape != (k, d, d):
             raise ValueError("`offsets`, `centers` and `roots` must be of the same states and dimensions")
-        if not all(np.isfinite(part).all() for part in (self.offsets, self.centers, self.roots)):
+        if not all(np.isfinite(part).all() for part in self.arrays().values()):
             raise ValueError("`offsets`, `centers` and `roots` must be finite")
 
     def logits(self, points: Array) -> Array:
+        """Logarithms of p(z|x), up to a constant of each row: (n, n_dimensions) -> (n, n_states)."""
         result = np.empty((len(points), len(self.offsets)))
         for k, (offset, center, root) in enumerate(zip(self.offsets, self.centers, self.roots, strict=True)):
             result[:, k] = offset - 0.5 * np.square((points - center) @ root.T).sum(axis=1)
         return result
 
     def divided(self, temperature: float) -> Self:
+        """The same posterior with its logits divided by a temperature."""
         return replace(self, offsets=self.offsets / temperature, roots=self.roots / np.sqrt(temperature))
 
     def raised(self, by: Array) -> Self:
+        """The same posterior with a constant (n_states,) added to the logits."""
         return replace(self, offsets=self.offsets + by)
 
     def module(self) -> nn.Module:
+        """The same function as a module of PyTorch."""
         from neuralbayes.networks.states import QuadraticStates
 
         return QuadraticStates(self.offsets, self.centers, self.roots)
@@ -157,3 +141,31 @@ class Network:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         return {name: tensor.cpu().numpy() for name, tensor in self.network.state_dict().items()}
+
+
+Posterior: TypeAlias = Quadratic | Network
+"""p(z|x): both have the same methods, so that the rest of the library need not know which one it is."""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """How the training of a network went; the default is for a posterior without one.
+
+    Attributes
+    ----------
+    objective : float
+        Mean loss over the last tenth of the steps.
+    loss_curve : list of float
+        Mean loss of each tenth of the steps, first for the start, then for the clusters.
+    n_iter, n_iter_start : int
+        Number of steps, and how many of them were for the start.
+    """
+
+    objective: float = math.nan
+    loss_curve: list[float] = field(default_factory=list)
+    n_iter: int = 1
+    n_iter_start: int = 0
+
+    def then(self, other: Trained) -> Trained:
+        """This training as the start of another."""
+        return Trained(other.objective, self.loss_curve + other.loss_curve, self.n_iter + other.n_iter, self.n_iter)

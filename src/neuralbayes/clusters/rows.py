@@ -21,57 +21,27 @@ from scipy.special import softmax
 from threadpoolctl import threadpool_limits
 
 from neuralbayes.clusters.calibration import calibrated_temperature
-from neuralbayes.clusters.kmeans import kmeans
 from neuralbayes.clusters.known import NO_HINTS, Hints, least_number, taught_votes
 from neuralbayes.clusters.merging import Merging, merge_states, neighbor_joint, separation
-from neuralbayes.clusters.mixture import fit_mixture, maximize
-from neuralbayes.clusters.number import (
-    agreement,
-    agreement_of_clusters,
-    choose_segments,
-    count_valleys,
-    halves,
-)
-from neuralbayes.clusters.posterior import Network, Posterior
-from neuralbayes.clusters.space import (
-    ROUNDING_ROWS,
-    Frame,
-    Space,
-    make_space,
-    metric_of_neighbors,
-    principal_axes,
-    rounding_variance,
-    scalings,
-    thinned,
-)
-from neuralbayes.clusters.votes import agree, embedding_votes, table_votes
+from neuralbayes.clusters.number import Kind, Verdict, choose_number, confirmed, stability
+from neuralbayes.clusters.posterior import Network, Posterior, Trained
+from neuralbayes.clusters.space import Frame, Space, make_space, principal_axes, scalings
+from neuralbayes.clusters.votes import agree, embedding_votes, maximize, table_votes
 from neuralbayes.neighbors import nearest_neighbors
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from neuralbayes.clusters.training import Trained
     from neuralbayes.objectives import Objective
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
-Kind = Literal["table", "embeddings", "pixels"]
-Verdict = Literal["clusters", "segments", "none"]
 
 TABLE_ROWS = 10_000
 """Maximum number of rows of a table to fit p(z|x) to; its parameters are few."""
 
 EMBEDDING_DIMENSIONS = 128
 """Number of principal components of embeddings that the network takes."""
-
-HALVED_ROWS = {"table": 2000, "embeddings": 6000, "pixels": 6000}
-"""Maximum number of rows to divide in halves."""
-
-N_SPLITS = 2
-"""Number of divisions in halves that the stability is the mean of."""
-
-MOST_SEGMENTS = 12
-"""Maximum number of segments of a table."""
 
 MANY_CLUSTERS = 6
 """Least number of clusters, if it is given, for which pixels are not taken as a table."""
@@ -87,47 +57,44 @@ WIDE, VERY_WIDE = 32, 96
 
 
 @dataclass(frozen=True, eq=False)
-class RowFit:
-    """Clusters of rows.
+class Fit:
+    """What a fit finds, for rows and for images.
 
     Attributes
     ----------
     frame : Frame
     posterior : Posterior
+        Of n_states states.
+    membership : ndarray of shape (n_states, n_clusters)
+        1 where a state belongs to a cluster, else 0.
     merging : Merging
+        How the states merge.
     separation : ndarray of shape (n_clusters,)
         Jensen-Shannon divergence between each cluster and the rest, in nats.
-    stability : float
-        How far two halves of the rows agree about the clusters, from 0 to 1.
-    cluster_stability : ndarray of shape (n_clusters,)
+    stability : float or None
+        How far two halves of the rows agree about the clusters, from 0 to 1; None where it was not measured.
+    cluster_stability : ndarray of shape (n_clusters,) or None
         The same for each cluster.
-    verdict : {"clusters", "segments", "none"} or None
-        None if the number of clusters was given.
+    verdict : {"clusters", "segments", "none"}
     selection : dict of lists
-        How the number was chosen; empty if it was given.
-    trained : Trained or None
-        How the network was trained.
+        How the number of clusters was chosen; empty if it was given.
+    trained : Trained
     """
 
     frame: Frame
     posterior: Posterior
+    membership: Array
     merging: Merging
     separation: Array
-    stability: float
-    cluster_stability: Array
-    verdict: Verdict | None
+    stability: float | None
+    cluster_stability: Array | None
+    verdict: Verdict
     selection: dict[str, list[float]]
-    trained: Trained | None
+    trained: Trained
 
 
-def kind_of(rows: NDArray[Any], metric: str = "euclidean") -> tuple[Kind, str]:
-    """What rows of numbers are, and why.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n_rows, n_columns)
-        A sample suffices.
-    metric : {"euclidean", "cosine"}
+def kind_of(rows: NDArray[Any], metric: Literal["euclidean", "cosine"] = "euclidean") -> tuple[Kind, str]:
+    """What rows of numbers (n_rows, n_columns) are, and why. A sample of the rows suffices.
 
     Examples
     --------
@@ -178,81 +145,60 @@ def fit_rows(
     device: str = "auto",
     rng: np.random.RandomState,
     verbose: bool = False,
-) -> RowFit:
-    """Find clusters of rows; :class:`neuralbayes.InformationClusterer` says more.
+) -> Fit:
+    """Find clusters of rows (n_rows, n_columns); :class:`neuralbayes.InformationClusterer` says more.
 
-    Parameters
-    ----------
-    rows : ndarray of shape (n_rows, n_columns)
-        Embeddings must have unit length.
-    n_clusters : int or None
-        None chooses it.
-    kind : {"table", "embeddings", "pixels"}
-    keep_scale : bool
-        Whether the standard deviations of the columns were chosen; other tables are standardised.
-    network : nn.Module, optional
-        Your network, which is copied; by default a quadratic softmax for tables, otherwise an MLP.
-    objective : Objective, optional
-        Asks for a network on tables, too.
-    max_iter, n_hidden : int, optional
-    n_neighbors, max_clusters : int
-    hints : Hints
-    device : str
-    rng : RandomState
-    verbose : bool
+    Embeddings must have unit length. `keep_scale` says that the standard deviations of the columns were chosen; other
+    tables are standardised. `network` or `objective` ask for a network on tables, too.
     """
     if kind == "pixels" and n_clusters is not None and n_clusters < MANY_CLUSTERS:
         kind = "table"  # few clusters are better left to a quadratic softmax
+    selection: dict[str, list[float]] = {}
     with threadpool_limits(1 if len(rows) < FEW else None):
         spaces, frame = _spaces(rows, kind, keep_scale, rng, hints.weight)
         space = spaces[0]
-        verdict: Verdict | None = None
-        selection: dict[str, list[float]] = {}
         if n_clusters is None:
             n_clusters, verdict, selection = choose_number(space, kind, max_clusters, hints, rng)
             n_clusters = max(n_clusters, least_number(hints, None))
+        else:
+            verdict = confirmed(space, kind, n_clusters, hints)
         distances, neighbors = nearest_neighbors(space.denoised, min(n_neighbors, len(rows) - 1), verbose=verbose)
         voted, shares = np.zeros(len(rows), np.int64), np.ones((len(rows), 1))
         if n_clusters > 1:
-            votes = _votes(spaces, rows, kind, n_clusters, rng, hints)
-            voted, shares = agree(votes, n_clusters, rng, hints)
+            voted, shares = agree(_votes(spaces, rows, kind, n_clusters, rng, hints), n_clusters, rng, hints)
             if hints.known is not None:
                 free = _votes(spaces, rows, kind, n_clusters, rng, Hints(hints.weight))
                 shares = taught_votes(shares, free, space.denoised, neighbors, hints)
                 voted = shares.argmax(axis=1)
-    trained = None
     posterior: Posterior
-    learns = kind != "table" or network is not None or objective is not None
-    if n_clusters == 1 or not learns:
-        posterior = maximize(space.points, np.eye(n_clusters)[voted], space.floor, hints.weight)
-        points = space.points
+    trained, points = Trained(), space.points
+    if n_clusters == 1 or (kind == "table" and network is None and objective is None):
+        posterior = maximize(points, np.eye(n_clusters)[voted], space.floor, hints.weight)
     else:
         if network is not None:
-            frame = own_frame(rows, hints.weight)
+            frame = _own_frame(rows, hints.weight)
             points = frame(rows)
-        elif kind == "embeddings":
-            points = space.points
-        else:
+        elif kind != "embeddings":
             points, frame = space.denoised, frame.then(space.metric)
-        trained, posterior = fit_network(
+        posterior, trained = fit_network(
             points, distances[:, -1], shares, network, objective, max_iter, n_hidden, hints, device, rng, verbose
         )
-    logits = posterior.logits(points)
-    posterior, logits = _filled(posterior, logits, voted)
+    posterior, logits = _filled(posterior, posterior.logits(points), voted)
     pool = hints.pool()
     some = slice(None) if pool is None else pool
     floor = space.metric.T @ space.floor @ space.metric
     temperature = calibrated_temperature(logits[some], space.denoised[some], floor, shares[some])
-    posterior, p_zx = posterior.divided(temperature), softmax(logits / temperature, axis=1)
-    stability, of_clusters = _stability(space, kind, p_zx.argmax(axis=1), n_clusters, hints, rng)
-    return RowFit(
+    p_zx = softmax(logits / temperature, axis=1)
+    whole, of_clusters = stability(space, kind, p_zx.argmax(axis=1), n_clusters, rng)
+    return Fit(
         frame,
-        posterior,
+        posterior.divided(temperature),
+        np.eye(n_clusters),
         merge_states(neighbor_joint(p_zx, neighbors, hints.weight)),
         separation(p_zx, neighbors, hints.weight),
-        stability,
+        whole,
         of_clusters,
-        verdict,
+        "segments" if verdict == "none" and n_clusters > 1 else verdict,  # known classes ask for more
         selection,
         trained,
     )
@@ -270,14 +216,13 @@ def _spaces(
         first, basis = made.pop("clipped")
         return [first, *(space for space, _ in made.values())], frame.then(basis)
     center = np.average(rows, axis=0, weights=weight)
-    nowhere = np.full(len(center), np.inf)
     if kind == "embeddings":
         basis = principal_axes(rows - center, EMBEDDING_DIMENSIONS, rng, weight)
         n = basis.shape[1]
-        return [Space((rows - center) @ basis, np.zeros((n, n)), np.eye(n))], Frame(center, basis, -nowhere, nowhere)
+        return [Space((rows - center) @ basis, np.zeros((n, n)), np.eye(n))], Frame.unbounded(center, basis)
     scale = 1.0 / np.sqrt(np.square(rows - center).mean())
     space, basis = make_space((rows - center) * scale, rng, weight)
-    return [space], Frame(center, basis * scale, -nowhere, nowhere)
+    return [space], Frame.unbounded(center, basis * scale)
 
 
 def _votes(
@@ -289,84 +234,10 @@ def _votes(
     return votes if kind == "table" else votes + embedding_votes(spaces[0].points, n_clusters, rng, hints)
 
 
-def choose_number(
-    space: Space, kind: Kind, max_clusters: int, hints: Hints, rng: np.random.RandomState
-) -> tuple[int, Verdict, dict[str, list[float]]]:
-    """The number of clusters, the verdict, and how the number was chosen.
-
-    Tables are cut at valleys; without any, they are divided into the number of segments that halves of the rows agree
-    about, times the silhouette. For embeddings and pixels the agreement alone decides, and valleys only the verdict.
-    """
-    seen = thinned(space, hints)
-    few = seen.of(np.random.RandomState(0).permutation(len(seen.points))[: HALVED_ROWS[kind]])
-    n_rows = len(few.points)
-    most = min(max_clusters, n_rows // 10, len(np.unique(few.points, axis=0)))
-    if kind == "table":
-        n_valleys, selection = count_valleys(seen, max_clusters)
-        if n_valleys > 1:
-            return n_valleys, "clusters", selection
-        tried = range(2, min(MOST_SEGMENTS, most) + 1)
-        chosen, selection = choose_segments(_divide(few, kind, rng), n_rows, tried, rng, points=few.points)
-        return chosen, "segments" if chosen > 1 else "none", selection
-    divide = _divide(few, kind, rng)
-    coarse = [k for k in (2, 3, 4, 6, 8, 11, 15, 20, 28, 40, 56, 80, 110, 150, 200) if k <= most]
-    chosen, selection = choose_segments(divide, n_rows, coarse, rng)
-    if chosen == 1:
-        return 1, "none", selection
-    place = coarse.index(chosen)
-    near = np.geomspace(coarse[max(0, place - 1)], coarse[min(len(coarse) - 1, place + 1)], 7).round().astype(int)
-    chosen, selection = choose_segments(divide, n_rows, sorted({int(k) for k in near} - set(coarse)), rng, selection)
-    n_valleys, _ = count_valleys(few.of(np.arange(min(n_rows, 2000))), 2)
-    return chosen, "clusters" if n_valleys > 1 else "segments", selection
-
-
-def _divide(space: Space, kind: Kind, rng: np.random.RandomState) -> Any:
-    """Divides some rows of a space, and extends the division to all of them: a mixture for tables, or k-means."""
-
-    def by_mixture(rows: Labels, n_clusters: int) -> Labels:
-        half = space.of(rows)
-        start = np.eye(n_clusters)[kmeans(half.denoised, n_clusters, rng)]
-        labels: Labels = fit_mixture(half.points, start, half.floor)[0].logits(space.points).argmax(axis=1)
-        return labels
-
-    def by_kmeans(rows: Labels, n_clusters: int) -> Labels:
-        points = space.denoised.astype(np.float32)
-        labels = kmeans(points[rows], n_clusters, rng)
-        centers = np.stack([points[rows][labels == k].mean(axis=0) for k in range(labels.max() + 1)])
-        nearest: Labels = nearest_neighbors(centers, 1, queries=points)[1][:, 0]
-        return nearest
-
-    return by_mixture if kind == "table" else by_kmeans
-
-
-def _stability(
-    space: Space, kind: Kind, labels: Labels, n_clusters: int, hints: Hints, rng: np.random.RandomState
-) -> tuple[float, Array]:
-    """How far halves of the rows agree, for the whole and for each cluster."""
-    if n_clusters == 1 or len(labels) < 2 * n_clusters:
-        return (1.0 if n_clusters == 1 else 0.0), np.full(n_clusters, float(n_clusters == 1))
-    few = rng.permutation(len(labels))[: HALVED_ROWS[kind]]
-    divide = _divide(space.of(few), kind, rng)
-    pairs = [halves(divide, len(few), n_clusters, rng) for _ in range(N_SPLITS)]
-    return agreement(pairs), agreement_of_clusters(pairs, labels[few], n_clusters)
-
-
-def updated_stability(
-    points: Array, kind: Kind, labels: Labels, n_clusters: int, rng: np.random.RandomState
-) -> tuple[float, Array]:
-    """The stability, and that of each cluster, of points (n_rows, n_dimensions) in the coordinates of p(z|x)."""
-    floor, metric = np.diag(rounding_variance(points[:ROUNDING_ROWS])), np.eye(points.shape[1])
-    if kind == "table":
-        metric = metric_of_neighbors(points[rng.permutation(len(points))], floor)
-    return _stability(Space(points, floor, metric), kind, labels, n_clusters, NO_HINTS, rng)
-
-
-def own_frame(rows: Array, weight: Array | None) -> Frame:
+def _own_frame(rows: Array, weight: Array | None) -> Frame:
     """The frame of a user's network: rows centred, and divided by one number."""
     center = np.average(rows, axis=0, weights=weight)
-    nowhere = np.full(len(center), np.inf)
-    scale = 1.0 / np.sqrt(np.square(rows - center).mean())
-    return Frame(center, np.full(len(center), scale), -nowhere, nowhere)
+    return Frame.unbounded(center, np.full(len(center), 1.0 / np.sqrt(np.square(rows - center).mean())))
 
 
 def fit_network(
@@ -381,18 +252,10 @@ def fit_network(
     device: str,
     rng: np.random.RandomState,
     verbose: bool,
-) -> tuple[Trained, Network]:
-    """Train a network on the votes, then with the objective.
+) -> tuple[Network, Trained]:
+    """Train a network of points (n_rows, n_dimensions) on the votes (n_rows, n_clusters), then with the objective.
 
-    Parameters
-    ----------
-    points : ndarray of shape (n_rows, n_dimensions)
-        Inputs of the network.
-    farthest : ndarray of shape (n_rows,)
-        Distance to the farthest neighbour, which determines the length of the adversarial step.
-    shares : ndarray of shape (n_rows, n_clusters)
-    body, objective, max_iter, n_hidden, hints, device, rng, verbose
-        As in `fit_rows`.
+    `farthest` is the distance to the farthest neighbour (n_rows,), which determines the length of adversarial steps.
     """
     import torch
 
@@ -402,21 +265,20 @@ def fit_network(
     n_clusters, n_dimensions = shares.shape[1], points.shape[1]
     n_hidden = n_hidden or training.consensus_width(n_dimensions, n_clusters)
     inputs = torch.from_numpy(points).float()
-    radius = torch.from_numpy(training.RADIUS * farthest).float()
     n_products = training.BATCH_SIZE * (n_dimensions + n_hidden + n_clusters) * n_hidden
     with computing_on(device), training.seeded(rng, n_products if body is None else np.inf):
         network = training.state_network(body, inputs[:2], n_clusters, n_hidden)
         trained = training.train_from_votes(
             network,
             lambda indices: inputs[indices],
-            radius,
+            torch.from_numpy(training.RADIUS * farthest).float(),
             shares,
             steps=max_iter,
             objective=objective,
             hints=hints,
             verbose=verbose,
         )
-    return trained, Network(network.eval().requires_grad_(False), device)
+    return Network(network.eval().requires_grad_(False), device), trained
 
 
 def _filled(posterior: Posterior, logits: Array, voted: Labels) -> tuple[Posterior, Array]:

@@ -11,8 +11,10 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import ndtri
+from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import randomized_svd
 
 from neuralbayes.clusters.known import Hints
@@ -83,6 +85,12 @@ class Frame:
         centered = np.clip(self.features(rows), self.lower, self.upper) - self.center
         return centered @ self.basis if self.basis.ndim == 2 else centered * self.basis
 
+    @classmethod
+    def unbounded(cls, center: Array, basis: Array) -> Self:
+        """A frame without clipping."""
+        nowhere = np.full(len(center), np.inf)
+        return cls(center, basis, -nowhere, nowhere)
+
     def after(self, reduction: Array | None, unit: bool) -> Frame:
         """The frame of rows that are reduced, or scaled to unit length, before."""
         return replace(self, reduction=reduction, unit=unit)
@@ -144,14 +152,7 @@ def scalings(rows: Array, weight: Array | None = None, *, keep_scale: bool = Fal
     """Scale the columns in four ways, to mean 0 and standard deviation 1; constant columns become 0.
 
     Columns of two values are the same in all four. A value such as -999 counts as the nearest other value of its
-    column.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n_rows, n_columns)
-    weight : ndarray of shape (n_rows,), optional
-    keep_scale : bool, default=False
-        Whether columns keep their standard deviations, because these were chosen.
+    column. With `keep_scale`, columns keep their standard deviations, because these were chosen.
 
     Returns
     -------
@@ -234,20 +235,9 @@ def mid_ranks(column: Array, weight: Array | None = None) -> Array:
 
 
 def make_space(scaled: Array, rng: np.random.RandomState, weight: Array | None = None) -> tuple[Space, Array]:
-    """The space of the varying columns of scaled rows or, if they are many, of their principal components.
+    """The space of the varying columns of scaled rows, or of their principal components if these are many.
 
-    Parameters
-    ----------
-    scaled : ndarray of shape (n_rows, n_columns)
-        With mean 0.
-    rng : RandomState
-    weight : ndarray of shape (n_rows,), optional
-
-    Returns
-    -------
-    Space
-    ndarray of shape (n_columns, n_dimensions)
-        From scaled rows to the points of the space.
+    Also returns the matrix (n_columns, n_dimensions) from rows, which have mean 0, to the points of the space.
     """
     basis = principal_axes(scaled, N_DIMENSIONS, rng, weight)
     some = scaled[np.sort(rng.permutation(len(scaled))[:ROUNDING_ROWS])]
@@ -259,10 +249,7 @@ def make_space(scaled: Array, rng: np.random.RandomState, weight: Array | None =
 
 
 def principal_axes(rows: Array, n_dimensions: int, rng: np.random.RandomState, weight: Array | None = None) -> Array:
-    """Axes (n_columns, d) of the rows, which have mean 0: each varying column, or principal axes if they are more.
-
-    Few columns are kept as they are.
-    """
+    """Axes (n_columns, d) of the rows, which have mean 0: each varying column, or principal axes if they are more."""
     varying = np.flatnonzero(np.ptp(rows, axis=0) > 0.0)
     if len(varying) <= n_dimensions:
         return np.eye(rows.shape[1])[:, varying]
@@ -315,20 +302,7 @@ def rounding_variance(rows: NDArray[np.floating]) -> Array:
 
 
 def metric_of_neighbors(points: Array, floor: Array, weight: Array | None = None) -> Array:
-    """Compute the :func:`noise_metric` of nearest neighbours, then again with the neighbours in this metric.
-
-    Parameters
-    ----------
-    points : ndarray of shape (n, n_dimensions), in random order
-        The first `NOISE_ROWS` of them are compared with their neighbours.
-    floor : ndarray of shape (n_dimensions, n_dimensions)
-        Covariance of the rounding.
-    weight : ndarray of shape (n,), optional
-
-    Returns
-    -------
-    ndarray of shape (n_dimensions, n_dimensions)
-    """
+    """The :func:`noise_metric` of neighbours of points in random order, then of neighbours in this metric."""
     metric = np.eye(points.shape[1])
     n_near = min(N_NEAR, len(points) - 1)
     for _ in range(2):
@@ -344,26 +318,13 @@ def noise_metric(
     shrinkage: float = SHRINKAGE,
     weight: Array | None = None,
 ) -> Array:
-    """Compute a matrix that makes the differences between neighbours equally large in all directions.
+    """A matrix that makes the differences between neighbours equally large in all directions.
 
     The covariance of these differences estimates the covariance within clusters, without knowing the clusters (Art,
-    Gnanadesikan and Kettenring 1982).
+    Gnanadesikan and Kettenring 1982). `floor` is added to it, and the identity with the weight `shrinkage`.
 
-    Parameters
-    ----------
-    points : ndarray of shape (n, n_dimensions)
-    neighbors : ndarray of shape (m, n_neighbors)
-        Indices of the neighbours of the first m points.
-    floor : ndarray of shape (n_dimensions, n_dimensions)
-        Covariance to add to the covariance of the noise.
-    shrinkage : float
-        Weight of the identity in the covariance.
-    weight : ndarray of shape (m,), optional
-        Weight of the differences of each of the first m points.
-
-    Returns
-    -------
-    ndarray of shape (n_dimensions, n_dimensions)
+    From points (n, n_dimensions), and the indices of the neighbours of the first m (m, n_neighbors), which may have
+    weights (m,).
     """
     n_dimensions = points.shape[1]
     share = np.full(len(neighbors), 1.0 / len(neighbors)) if weight is None else weight / weight.sum()
@@ -375,3 +336,33 @@ def noise_metric(
     values, vectors = np.linalg.eigh((1.0 - shrinkage) * noise + shrinkage * np.eye(n_dimensions))
     metric: Array = vectors / np.sqrt(values.clip(1e-9))
     return metric
+
+
+def fit_reduction(
+    rows: sp.csr_array,
+    chosen: NDArray[np.int64],
+    n_components: int,
+    rng: np.random.RandomState,
+    *,
+    weight: NDArray[np.float64] | None = None,
+    unit: bool = False,
+) -> NDArray[np.float64]:
+    """The first right singular vectors of some sparse rows: (n_features, at most n_components).
+
+    Multiply rows by them to get their coordinates. With `unit`, rows are scaled to unit length first.
+
+    Examples
+    --------
+    >>> rows = sp.csr_array(np.outer([1.0, 2.0, 3.0], [0.0, 3.0, 0.0, 4.0]))
+    >>> np.abs(fit_reduction(rows, np.arange(3), 2, np.random.RandomState(0))).round(6).tolist()
+    [[0.0], [0.6], [0.0], [0.8]]
+    """
+    some = rows[chosen].astype(np.float64)
+    if unit:
+        some = normalize(some)
+    if weight is not None:
+        some = (sp.diags_array(np.sqrt(weight[chosen])) @ some).tocsr()
+    _, values, vectors = randomized_svd(some, min(n_components, *some.shape), n_iter=5, random_state=rng)
+    kept = values > 1e-6 * values[0]  # below are rounding errors, with arbitrary vectors
+    kept[0] = True
+    return np.ascontiguousarray(vectors[kept].T)

@@ -28,6 +28,7 @@ from torch import Tensor, nn
 
 from neuralbayes.bayes import mutual_information, sample_mean
 from neuralbayes.clusters.known import NO_HINTS, UNKNOWN, Hints
+from neuralbayes.clusters.posterior import Trained
 from neuralbayes.features.tables import SMALL, even_batches
 from neuralbayes.gradients.passes import frozen_buffers
 from neuralbayes.networks.encoders import mlp
@@ -64,42 +65,12 @@ SHARE = 4
 """Each batch is extended by a quarter of its size in rows with targets, and by as many pairs of each kind."""
 
 
-@dataclass(frozen=True)
-class Trained:
-    """How a training went.
-
-    Attributes
-    ----------
-    objective : float
-        Mean loss over the last tenth of the steps.
-    loss_curve : list of float
-        Mean loss of each tenth of the steps, first for the start, then for the clusters.
-    n_iter, n_iter_start : int
-        Number of steps, and how many of them were for the start.
-    """
-
-    objective: float
-    loss_curve: list[float]
-    n_iter: int
-    n_iter_start: int = 0
-
-    def then(self, other: Trained) -> Trained:
-        """This training as the start of another."""
-        return Trained(other.objective, self.loss_curve + other.loss_curve, self.n_iter + other.n_iter, self.n_iter)
-
-
 @dataclass(frozen=True, eq=False)
 class Anchors:
     """Rows with targets, and pairs of rows, that a network must respect.
 
-    Attributes
-    ----------
-    rows : Tensor of shape (n_anchors,)
-        Indices of rows.
-    target : Tensor of shape (n_anchors, n_clusters)
-        Distributions over the clusters.
-    must, cannot : Tensor of shape (n_pairs, 2)
-        Indices of rows.
+    Indices of `rows` (n_anchors,), their `target` distributions (n_anchors, n_clusters), and pairs of indices (n_pairs,
+    2) that `must` or `cannot` share a cluster.
     """
 
     rows: Tensor
@@ -163,8 +134,6 @@ def smooth_step(
     *,
     objective: Objective,
     weight: float = INFORMATION,
-    n_iterations: int = 1,
-    small_step: float = SMALL_STEP,
     fetch: Fetch | None = None,
     anchors: Anchors | None = None,
 ) -> dict[str, Tensor]:
@@ -176,7 +145,7 @@ def smooth_step(
     """
     x, radius, *versions = batch
     logits, of_anchors = _logits(network, x, fetch, anchors)
-    change = _change(network, _one_of(x, versions), radius, logits, n_iterations, small_step)
+    change = _change(network, _one_of(x, versions), radius, logits)
     loss = change + weight * objective(logits)
     torch.autograd.backward(loss + of_anchors)
     return {"loss": loss, "change": change, "mi": mutual_information(logits.detach(), from_logits=True)}
@@ -186,9 +155,9 @@ def imitation_step(
     network: nn.Module, batch: tuple[Tensor, ...], *, fetch: Fetch | None = None, anchors: Anchors | None = None
 ) -> dict[str, Tensor]:
     r"""Like :func:`smooth_step`, with the cross-entropy to targets (n, n_states), the third of a batch, as J."""
-    x, radius, target, *versions = batch
+    x, radius, target = batch
     logits, of_anchors = _logits(network, x, fetch, anchors)
-    change = _change(network, _one_of(x, versions), radius, logits, 1, SMALL_STEP)
+    change = _change(network, x, radius, logits)
     loss = change + nn.functional.cross_entropy(logits, target)
     torch.autograd.backward(loss + of_anchors)
     return {"loss": loss, "change": change}
@@ -203,15 +172,11 @@ def _logits(network: nn.Module, x: Tensor, fetch: Fetch | None, anchors: Anchors
     return logits[: len(x)], some.loss(logits[len(x) :])
 
 
-def _change(
-    network: nn.Module, near: Tensor, radius: Tensor, logits: Tensor, n_iterations: int, small_step: float
-) -> Tensor:
+def _change(network: nn.Module, near: Tensor, radius: Tensor, logits: Tensor) -> Tensor:
     """Mean change of p(z|x), given by its logits, under the worst step from inputs that are near x."""
     with frozen_buffers(network):  # running statistics come from the unchanged samples only
         start = torch.randn(near.shape, device=near.device, dtype=near.dtype)
-        return virtual_adversarial(
-            network, near, radius, clean=logits, n_iterations=n_iterations, step=small_step, start=start
-        )
+        return virtual_adversarial(network, near, radius, clean=logits, n_iterations=1, step=SMALL_STEP, start=start)
 
 
 def _one_of(x: Tensor, versions: list[Tensor]) -> Tensor:
@@ -247,14 +212,12 @@ def train_states(
         Length of the worst step of each sample.
     steps : int
     objective : Objective, optional
-        By default MIM, version 1, with a uniform target of p(z) and the weight 4 of H(z).
+        By default :func:`default_objective`.
     versions : Tensor of shape (n_samples, n_versions, *features), optional
         Samples moved a little, as inputs of the network.
     hints : Hints
         Samples are drawn in proportion to the weights; other hints are given as `anchors`.
     anchors : Anchors, optional
-    verbose : bool
-    description : str
     """
     step = partial(smooth_step, objective=objective or default_objective(), fetch=fetch, anchors=anchors)
     tensors = (radius,) if versions is None else (radius, versions)
@@ -269,26 +232,14 @@ def train_from_votes(
     *,
     steps: int | None = None,
     objective: Objective | None = None,
-    versions: Tensor | None = None,
     hints: Hints = NO_HINTS,
     anchors: Anchors | None = None,
     verbose: bool = False,
 ) -> Trained:
     """Train a network on votes for a quarter of the steps, then with the objective; leave it in evaluation mode.
 
-    Parameters
-    ----------
-    network, fetch, radius, versions, verbose
-        As in :func:`train_states`.
-    shares : Tensor or ndarray of shape (n_samples, n_clusters)
-        Share of the votes for each cluster.
-    steps : int, optional
-        By default :func:`consensus_steps`.
-    objective : Objective, optional
-        By default MIM, version 1, with the mean of the votes as the target of p(z) and the weight 4 of H(z).
-    hints : Hints
-    anchors : Anchors, optional
-        By default from the hints and the votes.
+    Parameters are those of :func:`train_states`, and the `shares` of the votes for each cluster (n_samples,
+    n_clusters). Their mean is the target of p(z) of the default objective, and `anchors` are from the hints and them.
     """
     target = torch.as_tensor(shares, dtype=torch.float32)
     n_samples, n_clusters = target.shape
@@ -296,13 +247,12 @@ def train_from_votes(
     if objective is None:
         objective = default_objective(sample_mean(target, None if hints.weight is None else torch.tensor(hints.weight)))
     steps = consensus_steps(n_samples, n_clusters) if steps is None else steps
-    moved = () if versions is None else (versions,)
     batch_size = max(BATCH_SIZE, SAMPLES_PER_CLUSTER * n_clusters)
     run = partial(_train, network, fetch, hints=hints, verbose=verbose, batch_size=batch_size)
     imitate = partial(imitation_step, fetch=fetch, anchors=anchors)
     improve = partial(smooth_step, objective=objective, fetch=fetch, anchors=anchors)
-    first = run(imitate, (radius, target, *moved), steps // 4, description="step of the start")
-    return first.then(run(improve, (radius, *moved), steps - steps // 4, description="step of the clusters"))
+    first = run(imitate, (radius, target), steps // 4, description="step of the start")
+    return first.then(run(improve, (radius,), steps - steps // 4, description="step of the clusters"))
 
 
 def _train(

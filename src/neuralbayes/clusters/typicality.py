@@ -43,20 +43,14 @@ from neuralbayes.neighbors import nearest_neighbors
 Array = NDArray[np.float64]
 Random = int | np.random.RandomState | None
 
-N_FOLDS = 5
-"""The number of folds F. With 10, twice the work finds hardly more outliers."""
-
-N_NEIGHBORS = 10
-"""The number of neighbours k. Means over 10 neighbours find outliers better than the distance to the 5th alone."""
+N_FOLDS, N_NEIGHBORS = 5, 10
+"""The numbers of folds F and of neighbours k. With 10 folds, twice the work finds hardly more outliers."""
 
 LOCAL = 0.25
 """The weight w. 0 finds only rows of low density, 1 (as in the local outlier factor) any row off its neighbourhood."""
 
-N_COMPONENTS = 128
-"""Number of principal components of wider rows. On sentences they find more outliers than all 384 columns."""
-
-MIN_REFERENCE = 10 * N_COMPONENTS
-"""Minimum number of reference rows of a fold for principal components. With fewer rows, all columns are better."""
+N_COMPONENTS, MIN_REFERENCE = 128, 1280
+"""Number of principal components of wider rows, and minimum number of reference rows for them."""
 
 MAX_REFERENCE = 20_000
 """Maximum number of reference rows of all folds together. A query computes this many distances."""
@@ -65,8 +59,7 @@ MAX_NUMBERS = 10_000_000
 """Maximum number of values of all reference rows together (40 MB), but there are 1,000 rows in any case."""
 
 MAX_CALIBRATION = 5_000
-"""Maximum number of calibration rows of a single fold. With these, the realised rate at a = 0.1 has a standard
-deviation of 0.4 points between fits."""
+"""Maximum number of calibration rows of a single fold; the rate at a = 0.1 then varies by 0.4 points between fits."""
 
 FLOOR = 1e-3
 """Lower bound of distances, in units of the median spacing; the logarithm of a duplicate's distance is infinite."""
@@ -74,11 +67,8 @@ FLOOR = 1e-3
 CONSTANT = 1e-12
 """A column is constant if its standard deviation is below this share of its mean; it differs by rounding only."""
 
-FAR = 1e12
-"""Limit of coordinates, in standard deviations, so squared distances stay finite in float32."""
-
-LARGEST = 1e100
-"""Larger numbers are clipped, so their squares stay finite in double."""
+FAR, LARGEST = 1e12, 1e100
+"""Limits of coordinates, in standard deviations, and of numbers, so squares stay finite in float32 and in double."""
 
 BLOCK = 2000
 """Rows that are scored at once."""
@@ -197,16 +187,10 @@ class Typicality:
         ----------
         points : ndarray of shape (n_points >= 2, n_features)
             Training rows, changed by nothing that was fitted to all of them. Two changes do no harm: a factor and an
-            offset of each column that is standardised here, and those of single rows, such as to unit length, which
-            compares embeddings by their angles.
+            offset of each column that is standardised here, and those of single rows, such as to unit length.
         random_state : int, RandomState or None
         standardize : bool or ndarray of bool of shape (n_features,), default=True
-            Whether to divide a column by its standard deviation. Use True for columns in different units; False for
-            embeddings, pixels and indicators of categories.
-
-        Returns
-        -------
-        Typicality
+            Whether to divide a column by its standard deviation: not for embeddings, pixels and indicators.
         """
         if points.ndim != 2 or len(points) < 2 or not points.shape[1]:
             raise ValueError(f"`points` must have shape (n_points >= 2, n_features >= 1), got {points.shape}")
@@ -234,18 +218,7 @@ class Typicality:
         return 1.0 / (1.0 + self.n_calibration)
 
     def p_values(self, points: NDArray[Any]) -> Array:
-        """Typicality of each row; a share a of ordinary rows has a typicality of a or less.
-
-        Parameters
-        ----------
-        points : ndarray of shape (n_points, n_features)
-            Rows like those of `fit`.
-
-        Returns
-        -------
-        ndarray of shape (n_points,)
-            From `smallest_level` to 1.
-        """
+        """Typicality of rows like those of `fit`, from `smallest_level` to 1: (n_points, n_features) -> (n_points,)."""
         n_features = len(self.folds[0].center)
         if points.ndim != 2 or points.shape[1] != n_features:
             raise ValueError(f"`points` must have shape (n_points, {n_features}), got {points.shape}")

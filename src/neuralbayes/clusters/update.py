@@ -8,8 +8,8 @@ old clusters. Then p(z|x) is fitted again to both.
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,14 +17,16 @@ from scipy.special import softmax
 from scipy.stats import betabinom, binom
 
 from neuralbayes.clusters.calibration import temperature
-from neuralbayes.clusters.merging import Merging, merge_states, neighbor_joint, separation
-from neuralbayes.clusters.mixture import maximize
-from neuralbayes.clusters.number import cut_at_valleys, is_between
-from neuralbayes.clusters.posterior import Network, Posterior, Quadratic
+from neuralbayes.clusters.merging import merge_states, neighbor_joint, separation
+from neuralbayes.clusters.number import Kind, stability
+from neuralbayes.clusters.posterior import Network, Posterior, Quadratic, Trained
+from neuralbayes.clusters.space import ROUNDING_ROWS, Space, metric_of_neighbors, rounding_variance
+from neuralbayes.clusters.valleys import cut_at_valleys, is_between
+from neuralbayes.clusters.votes import maximize
 from neuralbayes.neighbors import nearest_neighbors
 
 if TYPE_CHECKING:
-    from neuralbayes.clusters.training import Trained
+    from neuralbayes.clusters.merging import Merging
     from neuralbayes.objectives import Objective
 
 Array = NDArray[np.floating]
@@ -78,17 +80,12 @@ def more_than_chance(p_values: Array, n_calibration: int) -> bool:
 def strange_rows(
     old: Array, new: Array, p_values: Array, n_calibration: int
 ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-    """Find the new rows that may belong to a new cluster.
+    """Which new rows (n_new,) may belong to a new cluster.
 
     A row is strange if its neighbours contain far more new rows than chance explains. It is also strange if it is
     atypical, provided that there are more atypical rows than chance explains. Outliers are left out: most of the
-    nearest rows must be strange as well.
-
-    Returns
-    -------
-    candidates : ndarray of bool of shape (n_new,)
-    old_share : ndarray of shape (n_new,)
-        Share of old rows among the neighbours, divided by the share expected by chance.
+    nearest rows must be strange as well. Also returns the share (n_new,) of old rows among the neighbours, divided by
+    the share expected by chance.
     """
     points = np.concatenate([new, old]).astype(np.float32)
     n_neighbors = min(N_NEIGHBORS, len(points) - 1)
@@ -105,24 +102,10 @@ def strange_rows(
 def find_new_groups(
     old: Array, old_labels: Labels, new: Array, new_labels: Labels, p_values: Array, n_calibration: int, at_most: int
 ) -> Labels:
-    """The new cluster of each new row, numbered from 0 by decreasing size, or -1.
+    """The new cluster of each new row, numbered from 0 by decreasing size and at most `at_most`, or -1: (n_new,).
 
-    Parameters
-    ----------
-    old, new : ndarray of shape (n_old, n_dimensions), (n_new, n_dimensions)
-        Rows in the coordinates of the network.
-    old_labels, new_labels : ndarray of shape (n_old,), (n_new,)
-        Their current clusters.
-    p_values : ndarray of shape (n_new,)
-        Typicality of the new rows.
-    n_calibration : int
-        Number of rows that calibrated the typicality.
-    at_most : int
-        Maximum number of new clusters.
-
-    Returns
-    -------
-    ndarray of shape (n_new,)
+    From the coordinates of old and new rows, their current clusters, and the typicality of new rows, which
+    `n_calibration` rows calibrated.
     """
     groups = np.full(len(new), -1)
     strange, old_share = strange_rows(old, new, p_values, n_calibration)
@@ -130,12 +113,13 @@ def find_new_groups(
     if at_most < 1 or len(candidates) < LEAST_ROWS:
         return groups
     x = new[candidates].astype(np.float64)
+    parts, _ = cut_at_valleys(x, at_most)
     kept: list[Labels] = []
-    for rows in _divided(x, at_most):
-        members = candidates[rows]
+    for part in range(int(parts.max()) + 1):
+        members = candidates[parts == part]
         near = np.bincount(new_labels[members], minlength=int(old_labels.max()) + 1)
         claimants = np.flatnonzero(near >= TOUCHES * len(members))
-        if len(members) >= LEAST_ROWS and all(_apart(x[rows], old[old_labels == c]) for c in claimants):
+        if len(members) >= LEAST_ROWS and all(_apart(new[members], old[old_labels == c]) for c in claimants):
             kept.append(members)
     if not kept:  # a wide cluster may have no valley around it, but it contains few old rows
         alone = candidates[old_share[candidates] <= ALONE]
@@ -145,53 +129,24 @@ def find_new_groups(
     return _with_others(old, new, groups) if kept else groups
 
 
-def _divided(x: Array, at_most: int) -> list[Labels]:
-    """Cut the rows at valleys, and return the indices of the rows in each part."""
-    labels, _ = cut_at_valleys(x.astype(np.float64), at_most)
-    return [np.flatnonzero(labels == part) for part in range(int(labels.max()) + 1)]
-
-
 def _apart(group: Array, cluster: Array) -> bool:
     """Whether a valley lies between a new cluster and an old one."""
-    if not len(cluster):
-        return True
     side = np.repeat([True, False], [len(group), len(cluster)])
-    return is_between(np.concatenate([group, cluster]).astype(np.float64), side)
+    return not len(cluster) or is_between(np.concatenate([group, cluster]).astype(np.float64), side)
 
 
 def _with_others(old: Array, new: Array, groups: Labels) -> Labels:
     """Add each other new row to the new cluster that most of its nearest rows belong to, if there is one."""
     free, taken = np.flatnonzero(groups < 0), np.flatnonzero(groups >= 0)
-    known = np.concatenate([new[taken], old]).astype(np.float32)
-    of_known = np.concatenate([groups[taken], np.full(len(old), -1)])
     if not len(free):
         return groups
+    known = np.concatenate([new[taken], old]).astype(np.float32)
+    of_known = np.concatenate([groups[taken], np.full(len(old), -1)])
     _, near = nearest_neighbors(known, min(N_NEAREST, len(known)), queries=new[free].astype(np.float32))
     result = groups.copy()
     for group in range(int(groups.max()) + 1):
         result[free[(of_known[near] == group).mean(axis=1) > 0.5]] = group
     return result
-
-
-@dataclass(frozen=True, eq=False)
-class Update:
-    """Updated clusters.
-
-    Attributes
-    ----------
-    posterior : Posterior
-    membership : ndarray of shape (n_states, n_clusters)
-    merging : Merging
-    separation : ndarray of shape (n_clusters,)
-    trained : Trained or None
-        How the network was trained.
-    """
-
-    posterior: Posterior
-    membership: NDArray[np.float64]
-    merging: Merging
-    separation: NDArray[np.float64]
-    trained: Trained | None
 
 
 def update_clusters(
@@ -201,28 +156,17 @@ def update_clusters(
     new: Array,
     groups: Labels,
     *,
-    floor: NDArray[np.float64],
     max_iter: int | None,
     n_neighbors: int,
     objective: Objective | None,
     device: str,
     rng: np.random.RandomState,
     verbose: bool,
-) -> Update:
-    """Fit p(z|x) to old and new rows.
+) -> tuple[Posterior, NDArray[np.float64], Merging, NDArray[np.float64], Trained]:
+    """Fit p(z|x) to old rows (n_old, n_dimensions), and new rows in new groups (n_new,) or none (-1).
 
-    Parameters
-    ----------
-    posterior : Posterior
-    membership : ndarray of shape (n_states, n_clusters)
-    old, new : ndarray of shape (n_old, n_dimensions), (n_new, n_dimensions)
-        Rows, in the coordinates of `posterior`.
-    groups : ndarray of shape (n_new,)
-        The new group of each new row, or -1 if it is in no new group.
-    floor : ndarray of shape (n_dimensions, n_dimensions)
-        Covariance of the rounding of the columns.
-    max_iter, n_neighbors, objective, device, rng, verbose
-        As in :func:`neuralbayes.clusters.rows.fit_rows`.
+    Returns the posterior, the membership, how states merge, the separation and the training, as in
+    :class:`~neuralbayes.clusters.rows.Fit`.
     """
     n_more = int(groups.max(initial=-1)) + 1
     n_states, n_clusters = membership.shape
@@ -236,11 +180,11 @@ def update_clusters(
     grown[:n_states, :n_clusters] = membership
     grown[n_states:, n_clusters:] = np.eye(n_more)
     distances, neighbors = nearest_neighbors(points, min(n_neighbors, len(points) - 1))
-    trained = None
-    updated = posterior
+    trained, updated = Trained(), posterior
     if isinstance(posterior, Quadratic):
+        floor = np.diag(rounding_variance(old[:ROUNDING_ROWS]))
         updated = maximize(points, target @ grown.T, floor)  # shares in the order of the states
-    elif isinstance(posterior, Network) and n_clusters + n_more > 1:
+    elif n_clusters + n_more > 1:
         from neuralbayes.system.devices import computing_on
 
         with computing_on(device):
@@ -250,9 +194,8 @@ def update_clusters(
     if len(grown) == grown.shape[1]:  # one state per cluster: restore the calibration
         updated = updated.divided(temperature(updated.logits(points[kept]) @ grown, target[kept]))
     p_states = softmax(updated.logits(points), axis=1)
-    joint = neighbor_joint(p_states, neighbors)
-    merging = merge_states(joint, grown.argmax(axis=1))
-    return Update(updated, grown, merging, separation(p_states @ grown, neighbors), trained)
+    merging = merge_states(neighbor_joint(p_states, neighbors), grown.argmax(axis=1))
+    return updated, grown, merging, separation(p_states @ grown, neighbors), trained
 
 
 def _trained(
@@ -287,8 +230,7 @@ def _trained(
     inputs, shares = torch.from_numpy(points).float(), torch.from_numpy(target).float()
     nowhere = torch.empty(0, 2, dtype=torch.int64)
     anchors = training.Anchors(torch.from_numpy(kept), shares[torch.from_numpy(kept)], nowhere, nowhere)
-    n_hidden = head.in_features
-    n_products = training.BATCH_SIZE * (points.shape[1] + n_hidden + len(membership)) * n_hidden
+    n_products = training.BATCH_SIZE * (points.shape[1] + head.in_features + len(membership)) * head.in_features
     with training.seeded(rng, n_products):
         trained = training.train_from_votes(
             MergedStates(network, torch.from_numpy(membership).float()),
@@ -303,18 +245,27 @@ def _trained(
     return replace(posterior, network=network.eval().requires_grad_(False)), trained
 
 
-def mixed_reservoir(
-    old: Array, n_seen: int, new: Array, rng: np.random.RandomState, *, at_most: int = MAX_RESERVOIR
-) -> tuple[Labels, Labels]:
-    """Draw a random sample of all rows so far, from a sample of the first `n_seen` rows and the new rows.
+def updated_stability(
+    points: NDArray[np.float64],
+    kind: Kind | Literal["images"],
+    labels: Labels,
+    n_clusters: int,
+    rng: np.random.RandomState,
+) -> tuple[float | None, NDArray[np.float64] | None]:
+    """The stability, and that of each cluster, of points in the coordinates of p(z|x); None for images."""
+    if kind == "images":
+        return None, None
+    floor, metric = np.diag(rounding_variance(points[:ROUNDING_ROWS])), np.eye(points.shape[1])
+    if kind == "table":
+        metric = metric_of_neighbors(points[rng.permutation(len(points))], floor)
+    return stability(Space(points, floor, metric), kind, labels, n_clusters, rng)
 
-    Returns
-    -------
-    tuple of two ndarrays of int
-        Indices into `old` and into `new`.
-    """
-    if len(old) + len(new) <= at_most:
-        return np.arange(len(old)), np.arange(len(new))
-    share_new = len(new) / (n_seen + len(new))
-    n_new = int(np.clip(rng.binomial(at_most, share_new), at_most - len(old), len(new)))
-    return rng.permutation(len(old))[: at_most - n_new], rng.permutation(len(new))[:n_new]
+
+def mixed_reservoir(
+    n_old: int, n_seen: int, n_new: int, rng: np.random.RandomState, *, at_most: int = MAX_RESERVOIR
+) -> tuple[Labels, Labels]:
+    """Indices of a random sample of all rows so far: of `n_old`, which represent `n_seen`, and of new ones."""
+    if n_old + n_new <= at_most:
+        return np.arange(n_old), np.arange(n_new)
+    drawn = int(np.clip(rng.binomial(at_most, n_new / (n_seen + n_new)), at_most - n_old, n_new))
+    return rng.permutation(n_old)[: at_most - drawn], rng.permutation(n_new)[:drawn]

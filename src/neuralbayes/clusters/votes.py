@@ -1,4 +1,4 @@
-"""Votes of simple methods about the clusters, and their consensus.
+"""Votes of simple methods about the clusters, k-means, Gaussian mixtures and a graph, and their consensus.
 
 No method is right on all data, and without labels one cannot know which one is right. What several of them agree on is
 right more often than any of them.
@@ -6,28 +6,59 @@ right more often than any of them.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg
 from numpy.typing import NDArray
+from scipy.cluster.hierarchy import fcluster
 from scipy.optimize import linear_sum_assignment
+from scipy.special import logsumexp
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 
-from neuralbayes.clusters.kmeans import kmeans
-from neuralbayes.clusters.known import NO_HINTS, Hints
-from neuralbayes.clusters.mixture import fit_mixture
+from neuralbayes.clusters.known import NO_HINTS, UNKNOWN, Hints
+from neuralbayes.clusters.posterior import Quadratic
 from neuralbayes.clusters.space import Space
 from neuralbayes.neighbors import nearest_neighbors
 
 Labels = NDArray[np.int64]
 Array = NDArray[np.float64]
+Points = NDArray[np.floating]
 
 GRAPH_NEIGHBORS, SMOOTH_NEIGHBORS = 30, 15
 """Number of nearest embeddings that the graph connects, and that embeddings are averaged with."""
 
 SPECTRAL_ROWS = 12_000
 """Number of embeddings above which few eigenvectors of the graph of 30 neighbours say less than wider averages."""
+
+FEW_CLUSTERS = 12
+"""Number of clusters up to which random starts suffice."""
+
+CELLS_PER_CLUSTER = 4
+LEAST_CELLS = 300
+
+N_STARTS = 10
+"""Number of random starts, fewer if they cost more than `MULTIPLICATIONS`."""
+
+MULTIPLICATIONS = 5e9
+
+MANY_POINTS = 25_000
+"""Number of points above which cells are fitted to a sample."""
+
+POINTS_PER_CELL = 20
+"""Number of points of that sample per cell."""
+
+MAX_ROUNDS = 50
+"""Maximum number of rounds of k-means with hints."""
+
+N_STEPS = 60
+"""Maximum number of steps; the last ones change little."""
+
+TOLERANCE = 1e-4
+"""Increase of the mean log-likelihood per step below which the fit ends."""
 
 
 def table_votes(spaces: Iterable[Space], n_clusters: int, rng: np.random.RandomState, hints: Hints) -> list[Labels]:
@@ -46,17 +77,9 @@ def table_votes(spaces: Iterable[Space], n_clusters: int, rng: np.random.RandomS
 def embedding_votes(
     unit: NDArray[np.floating], n_clusters: int, rng: np.random.RandomState, hints: Hints
 ) -> list[Labels]:
-    """Three votes: k-means of the embeddings, of the embeddings averaged with their neighbours, and of their graph.
+    """Three votes: k-means of unit rows, of rows averaged with their neighbours, and of their graph.
 
-    For many embeddings, wider averages replace the graph.
-
-    Parameters
-    ----------
-    unit : ndarray of shape (n_rows, n_columns)
-        Rows of unit length.
-    n_clusters : int
-    rng : RandomState
-    hints : Hints
+    For many rows, wider averages replace the graph.
     """
     _, near = nearest_neighbors(unit, min(GRAPH_NEIGHBORS, len(unit) - 1))
     third = spectral_coordinates(near, n_clusters) if len(unit) <= SPECTRAL_ROWS else _smoothed(unit, near)
@@ -123,7 +146,10 @@ def co_association(partitions: Sequence[Labels], n_dimensions: int, weight: Arra
     eigenvectors follow from the eigenvectors of the small Z^T Z, at a cost linear in the number of rows. A row of
     weight 2 counts as two.
     """
-    one_hot = sp.hstack([_one_hot(labels) for labels in partitions], format="csr")
+    n = len(partitions[0])
+    one_hot = sp.hstack(
+        [sp.csr_array((np.ones(n), p, np.arange(n + 1)), shape=(n, p.max() + 1)) for p in partitions], format="csr"
+    )
     one_hot = one_hot[:, one_hot.sum(axis=0) > 0]
     weighted = one_hot if weight is None else sp.diags_array(weight) @ one_hot
     degree = sp.diags_array(1.0 / np.sqrt(one_hot @ weighted.sum(axis=0)))
@@ -134,12 +160,6 @@ def co_association(partitions: Sequence[Labels], n_dimensions: int, weight: Arra
     length = np.linalg.norm(coordinates, axis=1, keepdims=True)
     unit: Array = coordinates / length.clip(1e-12)
     return unit
-
-
-def _one_hot(labels: Labels) -> sp.csr_array:
-    """One-hot labels as a sparse matrix, with one entry per row: (n_rows, n_labels)."""
-    n = len(labels)
-    return sp.csr_array((np.ones(n), labels, np.arange(n + 1)), shape=(n, labels.max() + 1))
 
 
 def matched_shares(
@@ -162,3 +182,197 @@ def matched_shares(
         rows, columns = linear_sum_assignment(one_hot.T @ weighted, maximize=True)
         result[:, columns] += one_hot[:, rows]
     return result / len(partitions)
+
+
+def kmeans(points: Points, n_clusters: int, rng: np.random.RandomState, hints: Hints = NO_HINTS) -> NDArray[np.int64]:
+    """Labels (n,) by k-means: the best of random starts and, for many clusters, of Ward's clusters.
+
+    Labels respect the hints: points of a known class get the cluster of its number. There are fewer labels if there
+    are fewer distinct points.
+    """
+    weight = hints.weight
+    affordable = int(MULTIPLICATIONS / (30 * n_clusters * points.size))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct points than clusters
+        fits = []
+        if n_clusters > FEW_CLUSTERS or not affordable:
+            start = _ward_start(points, n_clusters, rng, weight)
+            fits.append(KMeans(len(start), init=start, n_init=1, max_iter=50).fit(points, sample_weight=weight))
+        if affordable:
+            random = KMeans(n_clusters, n_init=min(N_STARTS, affordable), max_iter=50, random_state=rng)
+            fits.append(random.fit(points, sample_weight=weight))
+    best = min(fits, key=lambda fitted: fitted.inertia_)
+    return _constrained(points, np.asarray(best.labels_, dtype=np.int64), n_clusters, hints)
+
+
+def _ward_start(
+    points: Points, n_clusters: int, rng: np.random.RandomState, weight: NDArray[np.float64] | None
+) -> Points:
+    """Means of Ward's clusters of small cells: (at most n_clusters, n_dimensions)."""
+    _, centers, sizes = cells(points, max(LEAST_CELLS, CELLS_PER_CLUSTER * n_clusters), rng, weight)
+    merged = fcluster(ward(centers, sizes), min(n_clusters, len(centers)), "maxclust") - 1
+    start = np.zeros((merged.max() + 1, points.shape[1]))
+    np.add.at(start, merged, centers * sizes[:, None])
+    return (start / np.bincount(merged, weights=sizes)[:, None]).astype(points.dtype)
+
+
+def _constrained(points: Points, labels: Labels, n_clusters: int, hints: Hints) -> Labels:
+    """Continue k-means from `labels` under the hints, or from the means of known classes if that ends better.
+
+    Points without hints may go to any cluster, and clusters without a known class may hold any points.
+    """
+    if not hints.constrain:
+        return labels
+    weight = np.ones(len(points)) if hints.weight is None else hints.weight
+    starts = [hints.match(labels, n_clusters)]
+    if hints.known is not None and len(hints.classes):
+        means = np.stack([points[hints.known == c].mean(axis=0) for c in hints.classes])
+        nearest = hints.classes[_squares(points, means).argmin(axis=1)]
+        free = ~np.isin(starts[0], hints.classes)  # keep clusters that are not a known class
+        starts.append(np.where(free | (hints.known != UNKNOWN), starts[0], nearest))
+    best, least = labels, np.inf
+    for start in starts:
+        current, total = start, np.inf
+        for _ in range(MAX_ROUNDS):
+            sizes = np.bincount(current, weights=weight, minlength=n_clusters)
+            centers = np.zeros((n_clusters, points.shape[1]))
+            np.add.at(centers, current, points * weight[:, None])
+            centers /= np.maximum(sizes, 1e-300)[:, None]
+            cost = _squares(points, centers)
+            cost[:, sizes == 0.0] = np.inf
+            cost[:, [c for c in hints.classes if sizes[c] == 0.0]] = cost.max(where=np.isfinite(cost), initial=0.0)
+            following = hints.assign(cost)
+            total = float(weight @ np.take_along_axis(cost, following[:, None], 1)[:, 0])
+            if np.array_equal(following, current):
+                break
+            current = following
+        if total < least:
+            best, least = current, total
+    return best
+
+
+def _squares(points: Points, centers: Points) -> NDArray[np.float64]:
+    """Squared distances (n_points, n_centers)."""
+    result: NDArray[np.float64] = (
+        np.square(points).sum(axis=1, dtype=np.float64)[:, None]
+        - 2.0 * (points @ centers.T)
+        + np.square(centers).sum(axis=1)
+    )
+    return result.clip(0.0)
+
+
+def cells(
+    points: Points, n_cells: int, rng: np.random.RandomState, weight: NDArray[np.float64] | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+    """Divide points into many small non-empty cells: cell of each point (n,), centres (m, d) and (weighted) sizes."""
+    if n_cells >= len(points):
+        sizes = np.ones(len(points)) if weight is None else weight.astype(np.float64)
+        return np.arange(len(points)), np.asarray(points, np.float64), sizes
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fitted = KMeans(n_cells, n_init=1, max_iter=6, random_state=rng)
+        if len(points) < MANY_POINTS:
+            labels = fitted.fit(points, sample_weight=weight).labels_
+        else:
+            some = np.sort(rng.permutation(len(points))[: POINTS_PER_CELL * n_cells])
+            labels = fitted.fit(points[some], sample_weight=None if weight is None else weight[some]).predict(points)
+    labels = np.unique(labels, return_inverse=True)[1]
+    sizes = np.bincount(labels, weights=weight).astype(np.float64)
+    centers = np.zeros((len(sizes), points.shape[1]))
+    np.add.at(centers, labels, points if weight is None else points * weight[:, None])
+    return labels, centers / sizes[:, None], sizes
+
+
+def ward(centers: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Merge cells by the smallest increase of the sum of squares, like SciPy's ``linkage``, which takes no sizes.
+
+    Parameters
+    ----------
+    centers : ndarray of shape (n_cells, n_dimensions)
+    sizes : ndarray of shape (n_cells,)
+        Number of points in each cell.
+
+    Examples
+    --------
+    >>> from scipy.cluster.hierarchy import linkage
+    >>> x = np.random.RandomState(0).normal(size=(30, 3))
+    >>> np.allclose(ward(x, np.ones(30)), linkage(x, "ward"))
+    True
+    """
+    c, n = centers.copy(), sizes.copy()
+    m = len(c)
+    names, leaves, tree = np.arange(m), np.ones(m), np.empty((m - 1, 4))
+    squares = np.square(c).sum(axis=1)
+    cost = (squares[:, None] + squares - 2.0 * c @ c.T).clip(0.0) * (n[:, None] * n / (n[:, None] + n))
+    np.fill_diagonal(cost, np.inf)
+    nearest = cost.argmin(axis=1)
+    least = cost[np.arange(m), nearest]
+    alive = np.ones(m, bool)
+    for step in range(m - 1):
+        i = int(least.argmin())
+        i, j = sorted((i, int(nearest[i])))
+        tree[step] = (*sorted((names[i], names[j])), np.sqrt(2.0 * cost[i, j]), leaves[i] + leaves[j])
+        c[i] = (n[i] * c[i] + n[j] * c[j]) / (n[i] + n[j])
+        n[i] += n[j]
+        leaves[i] += leaves[j]
+        names[i], alive[j] = m + step, False
+        cost[j], cost[:, j], least[j] = np.inf, np.inf, np.inf
+        fresh = np.square(c - c[i]).sum(axis=1) * n * n[i] / (n + n[i])
+        fresh[~alive] = fresh[i] = np.inf
+        cost[i] = cost[:, i] = fresh
+        stale = alive & ((nearest == i) | (nearest == j))
+        stale[i] = True
+        for k in np.flatnonzero(stale):
+            nearest[k] = cost[k].argmin()
+            least[k] = cost[k, nearest[k]]
+        closer = alive & (fresh < least)
+        nearest[closer], least[closer] = i, fresh[closer]
+    return tree
+
+
+def fit_mixture(
+    x: Array, p_zx: Array, floor: Array, hints: Hints = NO_HINTS, *, n_steps: int = N_STEPS
+) -> tuple[Quadratic, Array]:
+    """Fit a mixture by expectation maximisation.
+
+    A row of weight 2 counts as two. Rows with hints belong entirely to the most probable cluster that the hints allow.
+
+    From rows (n_rows, n_dimensions), the shares of each in each cluster to start from (n_rows, n_clusters), and the
+    covariance of the rounding of the columns, which every covariance includes. After one step, the mixture has the
+    means and covariances of the start. Returns the posterior, and p(z|x) of the rows.
+    """
+    previous = -np.inf
+    for _ in range(n_steps):
+        posterior = maximize(x, p_zx, floor, hints.weight)
+        log_joint = posterior.logits(x)
+        log_density = logsumexp(log_joint, axis=1)
+        p_zx = np.exp(log_joint - log_density[:, None])
+        if hints.constrain:
+            p_zx[hints.rows] = np.eye(p_zx.shape[1])[hints.assign(-log_joint)[hints.rows]]
+        value = float(np.average(log_density, weights=hints.weight))
+        if value - previous < TOLERANCE:
+            break
+        previous = value
+    return posterior, p_zx
+
+
+def maximize(x: Array, p_zx: Array, floor: Array, weight: Array | None = None) -> Quadratic:
+    """The posterior of a mixture with the weights, means and covariances of the shares `p_zx`; see `fit_mixture`."""
+    n_rows, d = x.shape
+    p = p_zx if weight is None else weight[:, None] * p_zx
+    counts = p.sum(axis=0) + 1e-6
+    centers = (p.T @ x) / counts[:, None]
+    second = x.T @ (x if weight is None else weight[:, None] * x)
+    pooled = (second - (centers.T * counts) @ centers) / (n_rows if weight is None else weight.sum()) + floor
+    pooled = 0.95 * pooled + 0.05 * np.diag(np.diag(pooled))
+    pooled += (1e-5 * np.trace(pooled) / d + 1e-12) * np.eye(d)
+    own = counts / (counts + d)  # weight of a cluster's own covariance
+    offsets, roots = np.log((counts + 1.0) / (counts + 1.0).sum()), np.empty((len(counts), d, d))
+    for k, center in enumerate(centers):
+        members = np.flatnonzero(p[:, k] > 1e-9)  # the others would only cost time
+        difference = x[members] - center
+        covariance = (difference.T * p[members, k]) @ difference / counts[k] + floor
+        factor = np.linalg.cholesky(own[k] * covariance + (1.0 - own[k]) * pooled)
+        roots[k] = np.linalg.inv(factor)
+        offsets[k] -= np.log(np.diag(factor)).sum()
+    return Quadratic(offsets, centers, roots)

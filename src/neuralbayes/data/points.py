@@ -84,12 +84,13 @@ def as_points(
     kinds: Mapping[str, str] | None = None,
     apart: Mapping[str, str] | None = None,
     read: Mapping[str, Any] | None = None,
+    least: int = 2,
     progress: bool = False,
 ) -> Points:
     """Read `data`, and recognise what it is.
 
     Parameters are those of :func:`neuralbayes.cluster`; `apart` are columns that are not used, with the parameter that
-    names them.
+    names them, and `least` is the least number of samples.
 
     Examples
     --------
@@ -113,8 +114,8 @@ def as_points(
     if apart:
         kinds = dict(kinds or {}) | dict.fromkeys(apart, "ignore")
         columns = None if columns is None else [*columns, *(name for name in apart if name not in columns)]
-    if (n := len(points.texts or points)) < 2:
-        raise ValueError(f"`data` must have at least 2 {points.noun}s, got {n}")
+    if (n := len(points.texts or points)) < least:
+        raise ValueError(f"`data` must have at least {least} {points.noun}s, got {n}")
     points = replace(points, recipe={"text": text, "read": given, "kinds": dict(kinds or {}), **points.recipe})
     if points.noun == "row":
         return _with_columns(points, columns, kinds)

@@ -1,4 +1,4 @@
 from .information_clusterer import InformationClusterer as InformationClusterer
 from .manifold_labeler import ManifoldLabeler as ManifoldLabeler
 from .mim_encoder import MIMEncoder as MIMEncoder
-from .persistence import load as load
+from .saving import load as load

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from neuralbayes.estimators.attributes import (
-    Check,
-    array,
-    check_features,
-    columns,
-    count,
-    names,
-    shape_or_none,
+from neuralbayes.estimators.inputs import (
+    Rows,
+    Samples,
+    as_fitted,
+    column_names,
+    fitted_columns,
+    n_rows,
+    named_frame,
+    read,
 )
-from neuralbayes.estimators.inputs import Rows, Samples, as_fitted, n_rows, read
-from neuralbayes.estimators.persistence import SavedEstimator
+from neuralbayes.estimators.saving import SavingMixin, is_array, is_count, is_list, is_table
 from neuralbayes.training.progress import progress
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ TYPICAL_OF, N_TYPICAL = 10_000, 5
 """Number of rows, drawn at random, among which `fit` ranks the most typical ones, and how many it keeps per cluster."""
 
 
-class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, SavedEstimator):  # type: ignore[misc]
+class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, SavingMixin, BaseEstimator):  # type: ignore[misc]
     """A clusterer with p(z|x).
 
     A subclass defines `_points` and `_logits`, and calls `_keep` in `fit`.
@@ -41,22 +42,6 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
 
     _block: ClassVar[int] = 2000
     """Samples that are read at once."""
-
-    _fitted: ClassVar[dict[str, Check]] = {
-        "labels_": array("i", 1),
-        "n_clusters_": count,
-        "n_dimensions_": count,
-        "prior_": array("f", 1),
-        "separation_": array("f", 1),
-        "image_shape_": shape_or_none,
-        "n_features_in_": count,
-        "prototypes_": array("i", 2),
-    }
-    _fitted_sometimes: ClassVar[dict[str, Check]] = {
-        "feature_names_in_": names,
-        "selection_": columns,
-        "vectorizer_": lambda value: hasattr(value, "encoders_"),  # already checked by its own reader
-    }
 
     def _points(self, samples: Any) -> Array:
         """Coordinates of some samples, as `read` returns them: (n, ...) -> (n, n_dimensions_)."""
@@ -78,7 +63,7 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         ndarray of shape (n_samples, n_clusters_)
         """
         check_is_fitted(self)
-        return self._over_blocks(lambda logits: logits, self._samples(X))
+        return self._of_logits(lambda logits: logits, self._samples(X))
 
     def predict_proba(self, X: Rows) -> Array:
         """Return p(z|x), the probability of each cluster.
@@ -92,7 +77,7 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         ndarray of shape (n_samples, n_clusters_); rows sum to 1.
         """
         check_is_fitted(self)
-        return self._over_blocks(lambda logits: softmax(logits, axis=1), self._samples(X))
+        return self._of_logits(lambda logits: softmax(logits, axis=1), self._samples(X))
 
     def predict(self, X: Rows) -> NDArray[np.int64]:
         """Return the most probable cluster of each sample.
@@ -107,6 +92,21 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         """
         check_is_fitted(self)
         return self._labels(self._samples(X))
+
+    def coordinates(self, X: Rows) -> Array:
+        """Return the coordinates in which the clusters are found.
+
+        Parameters
+        ----------
+        X : as in `fit`
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_dimensions_)
+        """
+        check_is_fitted(self)
+        samples = self._samples(X)
+        return np.concatenate([self._points(read(samples, rows)) for rows in self._blocks(n_rows(samples))])
 
     def score(self, X: Rows, y: object = None) -> float:
         """Return the mean Jensen-Shannon divergence between a cluster and the rest on `X`: log 2 minus the DML loss.
@@ -153,39 +153,29 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         >>> clusterer.describe(flowers).set_index("name").loc["low petal length", "rule"]
         'petal length (cm) ≤ 2'
         """
-        import pandas
+        import pandas as pd
 
-        from neuralbayes.estimators.frames import column_names, named_frame
         from neuralbayes.explain.description import describe
 
         check_is_fitted(self)
+        k = self.n_clusters_
         if X is None:
-            sizes = np.bincount(self.labels_, minlength=self.n_clusters_)
+            sizes = np.bincount(self.labels_, minlength=k)
             typical = [rows[rows >= 0].tolist() for rows in self.prototypes_]
-            index = pandas.RangeIndex(self.n_clusters_, name="cluster")
             kept = {"size": sizes, "share": sizes / len(self.labels_), "typical": typical}
-            frame: pd.DataFrame = pandas.DataFrame(kept, index=index)
-            return frame
+            return pd.DataFrame(kept, index=pd.RangeIndex(k, name="cluster"))
         if self.image_shape_ is not None:
             raise ValueError("`X` must be None for images, which have no columns to describe clusters by")
         frame = named_frame(self, X)
-        labels, p_zx = self._labels_of(frame)
-        return describe(frame, labels, n_clusters=self.n_clusters_, proba=p_zx, fitted=column_names(self)).to_frame()
-
-    def _labels_of(self, frame: pd.DataFrame) -> tuple[NDArray[np.int64], Array | None]:
-        """Labels and probabilities of rows with the fitted columns, or the labels of the fitted rows."""
-        from neuralbayes.estimators.frames import column_names, fitted_columns
-
         rows = fitted_columns(self, frame)
-        if rows is not None:
-            p_zx = self.predict_proba(rows)
-            return p_zx.argmax(axis=1), p_zx
-        if len(frame) != len(self.labels_):
+        if rows is None and len(frame) != len(self.labels_):
             raise ValueError(
                 f"`X` must have the {len(column_names(self))} columns that were fitted, or the "
                 f"{len(self.labels_):,} rows that were, got shape {frame.shape}"
             )
-        return self.labels_, None
+        p_zx = None if rows is None else self.predict_proba(rows)
+        labels = self.labels_ if p_zx is None else p_zx.argmax(axis=1)
+        return describe(frame, labels, n_clusters=k, proba=p_zx, fitted=column_names(self)).to_frame()
 
     def _keep(
         self,
@@ -200,15 +190,11 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
 
         The caller sorts its parameters in this order afterwards. Clusters in `named` keep their numbers.
         """
-        total = np.zeros(n_clusters)
-
-        def label(logits: Array, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-            p_zx = softmax(logits, axis=1)
-            np.add(total, p_zx.sum(axis=0) if weight is None else weight[rows] @ p_zx, out=total)
-            labels: NDArray[np.int64] = p_zx.argmax(axis=1)
-            return labels
-
-        labels = self._in_blocks(lambda some, rows: label(self._logits(some), rows), samples, verbose)
+        labels, total = np.empty(n_rows(samples), np.int64), np.zeros(n_clusters)
+        for rows in self._blocks(len(labels), verbose):
+            p_zx = softmax(self._logits(read(samples, rows)), axis=1)
+            total += p_zx.sum(axis=0) if weight is None else weight[rows] @ p_zx
+            labels[rows] = p_zx.argmax(axis=1)
         order = largest_first(total, named)
         self.n_clusters_ = n_clusters
         self.labels_ = np.argsort(order)[labels]
@@ -231,46 +217,43 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         return as_fitted(self, X, self.image_shape_)
 
     def _labels(self, samples: Samples) -> NDArray[np.int64]:
-        return self._over_blocks(lambda logits: logits.argmax(axis=1), samples)
+        return self._of_logits(lambda logits: logits.argmax(axis=1), samples)
 
-    def _over_blocks(self, function: Callable[[Array], Array], samples: Samples) -> Array:
+    def _of_logits(self, function: Callable[[Array], Array], samples: Samples) -> Array:
         """Apply `function` to the logits of all samples, one block at a time, in the precision of the rows."""
         single = hasattr(samples, "dtype") and samples.dtype != np.float64
-
-        def of_block(some: Any, rows: NDArray[np.int64]) -> Array:
-            found = function(self._logits(some))
-            return found.astype(np.float32) if single and found.dtype.kind == "f" else found
-
-        return self._in_blocks(of_block, samples)
-
-    def _in_blocks(
-        self, function: Callable[[Any, NDArray[np.int64]], Array], samples: Samples, verbose: bool = False
-    ) -> Array:
-        """Apply `function` to all samples and their indices, one block at a time."""
-        n = n_rows(samples)
-        blocks = [np.arange(start, min(start + self._block, n)) for start in range(0, max(n, 1), self._block)]
         parts = []
-        with progress(len(blocks), description="blocks labelled", enabled=verbose) as display:
-            for rows in blocks:
-                parts.append(function(read(samples, rows), rows))
-                display.advance(samples=len(rows))
+        for rows in self._blocks(n_rows(samples)):
+            found = function(self._logits(read(samples, rows)))
+            parts.append(found.astype(np.float32) if single and found.dtype.kind == "f" else found)
         return np.concatenate(parts)
 
-    def _check_fitted(self, weights: Mapping[str, Any]) -> None:
-        check_features(self)
-        vectorizer = getattr(self, "vectorizer_", None)
-        if vectorizer is not None and len(vectorizer.get_feature_names_out()) != self.n_features_in_:
-            raise ValueError(f"'vectorizer_' must give {self.n_features_in_} columns")
-        for name in ("prior_", "separation_"):
-            if getattr(self, name).shape != (self.n_clusters_,):
-                raise ValueError(f"{name!r} must have a value for each of {self.n_clusters_} clusters")
-        if not ((self.labels_ >= 0) & (self.labels_ < self.n_clusters_)).all():
-            raise ValueError(f"'labels_' must be from 0 to {self.n_clusters_ - 1}")
-        if (
-            len(self.prototypes_) != self.n_clusters_
-            or not ((self.prototypes_ >= -1) & (self.prototypes_ < len(self.labels_))).all()
-        ):
-            raise ValueError(f"'prototypes_' must be rows, from -1 to {len(self.labels_) - 1}, of each cluster")
+    def _blocks(self, n: int, verbose: bool = False) -> Iterator[NDArray[np.int64]]:
+        """The indices of n samples, one block at a time."""
+        starts = range(0, max(n, 1), self._block)
+        with progress(len(starts), description="blocks labelled", enabled=verbose) as display:
+            for start in starts:
+                rows = np.arange(start, min(start + self._block, n))
+                yield rows
+                display.advance(samples=len(rows))
+
+    def _checks(self) -> dict[str, bool]:
+        n, k, p, shape = len(self.labels_), self.n_clusters_, self.n_features_in_, self.image_shape_
+        names: Any = getattr(self, "feature_names_in_", None)
+        vectorizer: Any = getattr(self, "vectorizer_", None)
+        return {
+            "n_clusters_": is_count(k),
+            "n_features_in_": is_count(p),
+            "image_shape_": shape is None or (is_list(shape, is_count) and len(shape) == 3 and math.prod(shape) == p),
+            "labels_": is_array(self.labels_, "i", None, low=0, high=k - 1),
+            "prior_": is_array(self.prior_, "f", k),
+            "separation_": is_array(self.separation_, "f", k),
+            "prototypes_": is_array(self.prototypes_, "i", k, None, low=-1, high=n - 1),
+            "n_dimensions_": is_count(self.n_dimensions_),
+            "selection_": is_table(getattr(self, "selection_", {})),
+            "feature_names_in_": names is None or (len(names) == p and all(isinstance(name, str) for name in names)),
+            "vectorizer_": vectorizer is None or len(vectorizer.get_feature_names_out()) == p,
+        }
 
     @property
     def _n_features_out(self) -> int:

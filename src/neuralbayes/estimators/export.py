@@ -1,12 +1,19 @@
-"""Export fitted clusterers for other programs, from raw rows or pixels to probabilities."""
+"""Export fitted clusterers and encoders for other programs, from raw rows or pixels to probabilities or features."""
 
 from __future__ import annotations
 
 import copy
+import io
 import json
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -15,13 +22,19 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from neuralbayes.clusters.typicality import FAR, LOCAL, N_NEIGHBORS, Fold
+from neuralbayes.data.normalize import whitened
 from neuralbayes.data.sources import ArraySource
 from neuralbayes.estimators.clusterer import Clusterer
 from neuralbayes.estimators.information_clusterer import InformationClusterer
-from neuralbayes.features.programs import Format, export_network
+from neuralbayes.estimators.saving import DESCRIPTION, load
+from neuralbayes.features.encoder import MAX_FEATURES, ImageEncoder, flat_state
+from neuralbayes.system.files import atomic_write
 
-TOLERANCE = 1e-5
-"""Maximum error of a probability."""
+MOST = 1 << 20
+"""Maximum batch size of a program."""
+
+TOLERANCE, OF_FEATURES = 1e-5, 1e-4
+"""Maximum error of a probability, and of a feature relative to the largest one or to 1."""
 
 EQUAL = 1e-5
 """Scores that differ by less count as equal, because distances in float32 have such rounding errors."""
@@ -30,23 +43,97 @@ SAME = 0.05
 """Rows closer than this, in units of the shortest distance that counts, are equal up to rounding."""
 
 COMPARED = 20
-"""Number of samples for the comparison with the clusterer."""
+"""Number of samples for the comparison with the original."""
+
+RESIZING = "scaled by Pillow to cover (H, W) by the mean over areas (BOX), then cropped to the middle"
 
 
-class ClusterProgram(nn.Module):
-    """Map raw samples to the predictions of a clusterer.
+def export(
+    model: Any, path: str | Path, *, to: Literal["onnx", "torch"] = "onnx", state: str = "relu4"
+) -> dict[str, str]:
+    """Export a clusterer or an encoder of images with all its preprocessing, for any number of samples.
 
     Parameters
     ----------
-    clusterer : Clusterer
-        A fitted clusterer; its module is copied.
+    model : InformationClusterer, ManifoldLabeler or ImageEncoder, or the folder of one
+        Fitted.
+    path : path
+    to : {"onnx", "torch"}
+        ONNX (needs the extra ``export``), or a program for `torch.export.load`. Neither is a pickle.
+    state : str, default="relu4"
+        Hidden state of an encoder to return, as in :meth:`neuralbayes.ImageEncoder.features`.
+
+    Returns
+    -------
+    dict of str to str
+        The metadata of the program, which an ONNX file contains: "model", "input", "output", the "columns" as JSON, the
+        "resizing" of images, and the "difference", the largest from the original on random samples.
+
+    Raises
+    ------
+    ValueError
+        If the difference is too large. Nothing is written then.
 
     Notes
     -----
-    The input is rows (n, n_features) in float64, or images (n, H, W, C) in uint8. The outputs are the probabilities (n,
-    n_clusters) in float32, the labels (n,) and, for an :class:`neuralbayes.InformationClusterer`, the typicality (n,)
-    in float32.
+    The program takes "images" (n, H, W, C) in uint8, or "rows" (n, n_features) in float32, or in float64 where float32
+    would change the probabilities, because the origin is far from the rows. A clusterer returns "probabilities" in
+    float32, "labels" and, for an :class:`neuralbayes.InformationClusterer`, "typicality" in float32. A clusterer of
+    data frames expects the output of its `vectorizer_`. An encoder returns "features" in float32.
+
+    Examples
+    --------
+    >>> import neuralbayes as nb
+    >>> from sklearn.datasets import load_iris
+    >>> X = load_iris().data.astype("float32")
+    >>> nb.export(nb.InformationClusterer(3, random_state=0).fit(X), "iris.pt2", to="torch")["input"]
+    'float32 rows (n, 4)'
+    >>> torch.export.load("iris.pt2").module()(torch.from_numpy(X))[1].shape
+    torch.Size([150])
     """
+    if to not in ("onnx", "torch"):
+        raise ValueError(f"`to` must be onnx or torch, got {to!r}")
+    if isinstance(model, str | Path):
+        model = load(model) if (Path(model) / DESCRIPTION).is_file() else ImageEncoder.load(model)
+    program: nn.Module
+    if isinstance(model, Clusterer):
+        check_is_fitted(model)
+        program, shape = ClusterProgram(model), model.image_shape_
+        example, expected = _expected(model)
+        outputs = ["probabilities", "labels", "typicality"][: len(expected)]
+        tolerance = [TOLERANCE, 0.0]
+        if isinstance(model, InformationClusterer):
+            tolerance.append(2.5 / (1 + model.typicality_.n_calibration))  # nearly equal scores may swap
+    elif isinstance(model, ImageEncoder):
+        program, shape = FeatureProgram(model, state), list(model.shape)
+        example = np.random.default_rng(0).integers(0, 256, (5, *model.shape), dtype=np.uint8)
+        expected = [model.features(ArraySource(example, channels_first=False), state)]
+        outputs, tolerance = ["features"], [OF_FEATURES]
+    else:
+        raise TypeError(f"`model` must be a clusterer, an ImageEncoder or a folder, got {type(model).__name__}")
+    kind = "rows" if shape is None else "images"
+    columns = getattr(model, "feature_names_in_", None)
+    described = {
+        "model": f"{type(model).__name__} of neuralbayes {version('neuralbayes')}",
+        "input": f"{example.dtype} {kind} (n, {', '.join(map(str, example.shape[1:]))})",
+        "output": state if outputs == ["features"] else ", ".join(outputs),
+        "columns": json.dumps(None if columns is None else [str(name) for name in columns]),
+        "resizing": RESIZING if kind == "images" else "none",
+    }
+    with atomic_write(path) as temporary:
+        with _quiet():
+            found = _written(program, example, temporary, to, kind, outputs, described)
+        largest = 0.0
+        for got, right, allowed in zip(found, expected, tolerance, strict=True):
+            difference = float(np.abs(got.astype(np.float64) - right).max())
+            if not difference <= allowed * max(1.0, float(np.abs(right).max())):  # `not`: NaN fails every comparison
+                raise ValueError(f"the program differs from the model by {difference:g}; {path} is not written")
+            largest = max(largest, difference)
+    return described | {"difference": f"{largest:.1g}"}
+
+
+class ClusterProgram(nn.Module):
+    """Map raw samples to what a fitted clusterer says: probabilities, labels and, if it has one, typicality."""
 
     def __init__(self, clusterer: Clusterer) -> None:
         super().__init__()
@@ -57,8 +144,7 @@ class ClusterProgram(nn.Module):
             self.folds.extend(FoldProgram(fold) for fold in clusterer.typicality_.folds)
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
-        if self.images:
-            x = x.permute(0, 3, 1, 2).to(torch.float32) / 255.0
+        x = x.permute(0, 3, 1, 2).to(torch.float32) / 255.0 if self.images else x.double()
         logits = self.module(x)
         found = (logits.double().softmax(dim=1).float(), logits.argmax(dim=1))
         if not len(self.folds):
@@ -108,90 +194,105 @@ class FoldProgram(nn.Module):
         return (self.scores >= score[:, None] - EQUAL).sum(dim=1).double(), len(self.scores)
 
 
-def export_clusterer(clusterer: Clusterer, path: str | Path, to: Format) -> float:
-    """Export a clusterer with all its preprocessing, for any number of samples.
+class FeatureProgram(nn.Module):
+    """Map images to features, including the normalisation: uint8 (n, H, W, C) -> float32 (n, n_features)."""
 
-    Parameters
-    ----------
-    clusterer : InformationClusterer or ManifoldLabeler
-        Fitted.
-    path : path
-    to : {"onnx", "torch"}
-        ONNX (needs the extra ``export``), or a program for `torch.export.load`.
+    scale: Tensor
+    offset: Tensor
+    whitening: Tensor | None
 
-    Returns
-    -------
-    float
-        The maximum difference of a probability or typicality from the clusterer, on random samples.
+    def __init__(self, encoder: ImageEncoder, state: str) -> None:
+        super().__init__()
+        std = encoder.normalization.std.astype(np.float64)
+        self.register_buffer("scale", torch.from_numpy((1 / (255 * std)).astype(np.float32)))
+        self.register_buffer("offset", torch.from_numpy((-encoder.normalization.mean / std).astype(np.float32)))
+        kernel = encoder.normalization.whitening
+        self.register_buffer("whitening", None if kernel is None else torch.from_numpy(kernel))
+        self.layers = copy.deepcopy(encoder.layers(state)).cpu()
+        self.eval()
 
-    Raises
-    ------
-    ValueError
-        If the difference is too large. Nothing is written then.
+    def forward(self, images: Tensor) -> Tensor:
+        x = images.permute(0, 3, 1, 2).to(torch.float32) * self.scale + self.offset
+        if self.whitening is not None:
+            x = whitened(x, self.whitening)
+        return flat_state(self.layers(x), MAX_FEATURES)
 
-    Notes
-    -----
-    The program takes "rows" (n, n_features) in float64, or "images" (n, H, W, C) in uint8. Its outputs are
-    "probabilities", "labels" and, for an :class:`neuralbayes.InformationClusterer`, "typicality". The metadata of an
-    ONNX file contain the names of the columns and the size of images. A clusterer of data frames expects the output of
-    its `vectorizer_`.
 
-    Examples
-    --------
-    >>> import neuralbayes as nb
-    >>> from sklearn.datasets import load_iris
-    >>> X = load_iris().data
-    >>> clusterer = nb.InformationClusterer(3, max_iter=40, random_state=0).fit(X)
-    >>> nb.export_clusterer(clusterer, "iris.pt2", "torch") < 1e-5
-    True
-    >>> torch.export.load("iris.pt2").module()(torch.from_numpy(X))[1].shape
-    torch.Size([150])
-    """
-    check_is_fitted(clusterer)
-    program = ClusterProgram(clusterer)
-    example = _examples(clusterer)
-    samples = example if clusterer.image_shape_ is None else ArraySource(example, channels_first=False)
+def _expected(clusterer: Any) -> tuple[NDArray[Any], list[NDArray[Any]]]:
+    """Random samples in the input type of the program, and what the clusterer says of them."""
+    rng = np.random.default_rng(0)
     plain = copy.copy(clusterer)  # expects the numbers, not the data frame
     for name in {"vectorizer_", "feature_names_in_"} & vars(plain).keys():
         delattr(plain, name)
-    expected = [plain.predict_proba(samples), plain.predict(samples)]
-    names, tolerance = ["probabilities", "labels"], [TOLERANCE, 0.0]
-    if isinstance(plain, InformationClusterer):
-        expected.append(plain.typicality(samples))
-        names.append("typicality")
-        tolerance.append(2.5 / (1 + plain.typicality_.n_calibration))  # nearly equal scores may swap
-    return export_network(
-        program,
-        example,
-        expected,
-        path,
-        to,
-        names=("rows" if clusterer.image_shape_ is None else "images", names),
-        tolerance=tolerance,
-        metadata=_metadata(clusterer),
-    )
-
-
-def _examples(clusterer: Clusterer) -> NDArray[Any]:
-    """Random samples in the input type of the program; rows are spread around the centre of the fitted rows."""
-    rng = np.random.default_rng(0)
     if clusterer.image_shape_ is not None:
-        return rng.integers(0, 256, (COMPARED, *clusterer.image_shape_), dtype=np.uint8)
-    module: Any = clusterer.module_
-    center, basis = (buffer.double().numpy() for buffer in (module.center, module.basis))
-    spread = np.diag(1.0 / np.where(basis == 0.0, 1.0, basis)) if basis.ndim == 1 else np.linalg.pinv(basis)
-    rows: NDArray[Any] = center + rng.normal(size=(COMPARED, len(spread))) @ spread
-    reduction = module.rows.reduction if isinstance(clusterer, InformationClusterer) else None
-    return rows if reduction is None else rows @ reduction.numpy().T
+        example = rng.integers(0, 256, (COMPARED, *clusterer.image_shape_), dtype=np.uint8)
+        samples: Any = ArraySource(example, channels_first=False)
+    else:
+        module: Any = clusterer.module_
+        center, basis = (buffer.double().numpy() for buffer in (module.center, module.basis))
+        spread = np.diag(1.0 / np.where(basis == 0.0, 1.0, basis)) if basis.ndim == 1 else np.linalg.pinv(basis)
+        rows = center + rng.normal(size=(COMPARED, len(spread))) @ spread  # around the centre of the fitted rows
+        reduction = module.rows.reduction if isinstance(clusterer, InformationClusterer) else None
+        rows = rows if reduction is None else rows @ reduction.numpy().T
+        single = rows.astype(np.float32)
+        off = np.abs(plain.predict_proba(single.astype(np.float64)) - plain.predict_proba(rows)).max()
+        example, samples = (rows, rows) if off > TOLERANCE else (single, single.astype(np.float64))
+    expected = [plain.predict_proba(samples), plain.predict(samples)]
+    return example, expected + ([plain.typicality(samples)] if isinstance(plain, InformationClusterer) else [])
 
 
-def _metadata(clusterer: Clusterer) -> dict[str, str]:
-    """Metadata of an ONNX file on its input and output."""
-    shape = clusterer.image_shape_
-    columns = getattr(clusterer, "feature_names_in_", None)
-    return {
-        "model": f"{type(clusterer).__name__} of neuralbayes {version('neuralbayes')}",
-        "input": f"float64 rows (n, {clusterer.n_features_in_})" if shape is None else f"uint8 images {('n', *shape)}",
-        "columns": json.dumps(None if columns is None else [str(name) for name in columns]),
-        "n_clusters": str(clusterer.n_clusters_),
-    }
+def _written(
+    program: nn.Module,
+    example: NDArray[Any],
+    path: Path,
+    to: str,
+    kind: str,
+    outputs: list[str],
+    metadata: dict[str, str],
+) -> list[NDArray[Any]]:
+    """Write a program, and run it on the example."""
+    first = (torch.from_numpy(example[:2]),)
+    shapes = ({0: torch.export.Dim("n_samples", min=1, max=MOST)},)
+    if to == "torch":
+        buffer = io.BytesIO()  # torch's file writer kills the process on a full disk
+        torch.export.save(torch.export.export(program, first, dynamic_shapes=shapes), buffer)
+        path.write_bytes(buffer.getbuffer())
+        given = torch.export.load(path).module()(torch.from_numpy(example))
+        return [one.detach().numpy() for one in (given if isinstance(given, tuple) else (given,))]
+    missing = [name for name in ("onnx", "onnxscript", "onnxruntime") if find_spec(name) is None]
+    if missing:
+        raise ImportError(f"ONNX needs {', '.join(missing)}: pip install 'neuralbayes[export]'")
+    torch.onnx.export(
+        program,
+        first,
+        str(path),
+        input_names=[kind],
+        output_names=outputs,
+        dynamic_shapes=shapes,
+        dynamo=True,
+        external_data=False,
+        verbose=False,
+    )
+    onnx = import_module("onnx")
+    made = onnx.load(str(path), load_external_data=False)
+    onnx.helper.set_model_props(made, metadata)
+    onnx.save(made, str(path))
+    session = import_module("onnxruntime").InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    found: list[NDArray[Any]] = session.run(None, {kind: example})
+    return found
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Hide the messages of torch's exporters."""
+    loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript", "onnx_ir")]
+    levels = [logger.level for logger in loggers]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for logger in loggers:
+            logger.setLevel(logging.ERROR)
+        try:
+            yield
+        finally:
+            for logger, level in zip(loggers, levels, strict=True):
+                logger.setLevel(level)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -17,41 +18,43 @@ from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
-from neuralbayes.clusters.known import Hints, class_numbers, least_number, make_hints
-from neuralbayes.clusters.merging import check_linkage, cut
-from neuralbayes.clusters.posterior import Network, Posterior, Quadratic
-from neuralbayes.clusters.reduction import fit_reduction
-from neuralbayes.clusters.rows import TABLE_ROWS, Kind, RowFit, fit_rows, kind_of, updated_stability
-from neuralbayes.clusters.space import Frame, rounding_variance
+from neuralbayes.clusters.known import Hints, least_number, make_hints
+from neuralbayes.clusters.merging import Merging, check_linkage, cut, separation
+from neuralbayes.clusters.number import Kind
+from neuralbayes.clusters.posterior import Network, Posterior, Quadratic, Trained
+from neuralbayes.clusters.rows import TABLE_ROWS, Fit, fit_rows, kind_of
+from neuralbayes.clusters.space import Frame, fit_reduction
 from neuralbayes.clusters.typicality import Typicality
-from neuralbayes.clusters.update import MAX_RESERVOIR, find_new_groups, mixed_reservoir, update_clusters
-from neuralbayes.estimators.attributes import Check, array, count, number, numbers, one_of
+from neuralbayes.clusters.update import (
+    MAX_RESERVOIR,
+    find_new_groups,
+    mixed_reservoir,
+    update_clusters,
+    updated_stability,
+)
 from neuralbayes.estimators.clusterer import Array, Clusterer
 from neuralbayes.estimators.inputs import (
     VECTORIZER,
     Rows,
     Samples,
-    as_any_rows,
     as_images,
+    as_rows,
     check_directions,
     features_for,
     n_rows,
     read,
     stack_spaces,
 )
+from neuralbayes.estimators.saving import Arrays, filled, is_array, is_count, is_list, is_number
+from neuralbayes.neighbors import nearest_neighbors
 
 if TYPE_CHECKING:
-    import torch
     from torch import nn
 
-    from neuralbayes.clusters.images import ImageFit
     from neuralbayes.data.vectorizer import TableVectorizer
     from neuralbayes.objectives import Objective
-
-KINDS = ("table", "embeddings", "pixels", "images")
-METRICS = ("euclidean", "cosine")
 
 TYPICAL_ROWS = 25_000
 """Maximum number of samples that `typicality` is fitted to."""
@@ -77,36 +80,34 @@ class InformationClusterer(Clusterer):
     ----------
     n_clusters : int or "auto", default="auto"
         Number of clusters. "auto" cuts tables wherever held-out rows confirm a valley of low density. Without valleys,
-        and for embeddings, it takes the number of clusters that two halves of the rows agree about most. For images, it
-        maximises the entropy of the clusters minus the variation of information between images and their transformed
-        versions. See `verdict_`.
+        and for embeddings, it takes the number that two halves of the rows agree about most; for images, the number
+        that maximises the entropy of the clusters minus their variation of information under the transformations.
     metric : {"euclidean", "cosine"}, default="euclidean"
         "cosine" divides rows by their lengths, so only their directions matter.
     vectorizer : TableVectorizer, "auto" or None, default="auto"
         Turns data frames into numbers. "auto" uses a :class:`neuralbayes.TableVectorizer` for data frames with
         categories, dates, text or missing cells.
     n_components : int, default=100
-        Number of columns to which sparse rows are reduced by a truncated SVD. Sparse rows with fewer columns are made
-        dense.
+        Number of columns to which wider sparse rows are reduced by a truncated SVD.
     network : torch.nn.Module, optional
         Your own network, which is copied and trained together with a linear output layer. It receives normalised
         float32 rows (n, n_features) or images (n, C, H, W) and returns features of any shape (n, ...).
     objective : Objective, optional
-        The objective to minimise, in addition to the adversarial smoothness, with a network. By default
-        :class:`neuralbayes.MIM`, version 1, with alpha = 3.
+        The objective of a network, in addition to the adversarial smoothness. By default :class:`neuralbayes.MIM`,
+        version 1, with alpha = 3.
     target_prior : {"auto", "uniform"}, default="auto"
         For images: "uniform" if you know that the clusters have equal sizes.
     n_neighbors : int, default=15
         Number of neighbours that determines the length of adversarial steps and the hierarchy.
     n_states : int, optional
-        Number of states of images that are merged into clusters. By default eight per cluster, but not more than one
-        per 100 samples, and at least four per cluster. "auto" assumes ten clusters.
+        For images: number of states that are merged into clusters. By default one per 100 samples, limited to four to
+        eight per cluster; "auto" assumes ten clusters.
     n_hidden : int, optional
         Units in each of the two hidden layers of the network. By default 512 for images and, for rows, twice the
         number of dimensions or clusters, limited to between 128 and 512.
     max_iter : int, optional
-        Number of training steps of a network. The default is 16 epochs, limited to between 360 and 600 steps, for rows,
-        and 100 epochs, limited to between 2000 and 6000 steps, for images.
+        Number of training steps of a network. By default 16 epochs of rows, limited to 360 to 600 steps, or 100 epochs
+        of images, limited to 2000 to 6000 steps.
     max_samples : int, default=60000
         Number of random samples that a network is trained on; tables need at most 10,000. All samples are labelled.
     max_clusters : int, optional
@@ -124,73 +125,66 @@ class InformationClusterer(Clusterer):
         their numbers, and clusters found by `update` come last. After `update`, the labels of the new samples.
     n_clusters_ : int
     verdict_ : {"clusters", "segments", "none"}
-        Only with ``n_clusters="auto"`` and rows: "clusters" if held-out rows confirm valleys between them; "segments"
-        if the rows form a continuum, which was divided in the most repeatable way; "none" if no division is repeatable,
-        and then there is one cluster.
-    stability_ : float
+        "clusters" if held-out rows confirm valleys of low density between the clusters of a table, or any valley
+        between embeddings; "segments" for another division, of rows that may be a continuum; "none" for one cluster,
+        which "auto" returns if no division is repeatable. Images are not tested for valleys: theirs are "segments".
+    stability_ : float or None
         How far two halves of the rows agree about the clusters: the adjusted mutual information of the clusters that
         each half finds. It says whether the division is found again, not whether it is right. Above 0.8 it is hardly
-        ever that high without structure. 0 for images, where it is not measured.
-    cluster_stability_ : ndarray of shape (n_clusters_,)
+        ever that high without structure. None for images, where it is not measured.
+    cluster_stability_ : ndarray of shape (n_clusters_,) or None
         The same for each cluster: the share of rows that both halves put into it, of the rows that either puts into it.
     kind_, kind_reason_ : str
         What the samples were taken for, and why: "table", "embeddings", "pixels" or "images".
     class_names_ : list
         Only with `known`: the names of the known classes, which are the first clusters.
-    n_states_ : int
-    states_ : ndarray of shape (n_samples,)
-        Most probable state of each sample within its cluster.
-    hierarchy_ : ndarray of shape (n_states_ - 1, 4)
-        Linkage matrix of ``scipy.cluster.hierarchy`` that records how the states were merged. The height of a merge
-        is the log ratio between the affinity of the closest pair and that of the merged pair. `cut` uses the
-        matrix, and :class:`neuralbayes.plot.DendrogramDisplay` draws it.
+    selection_ : dict of lists
+        Only with ``n_clusters="auto"``: how the number was chosen. The number of "rows" that each valley divides and
+        its "p_value"; or "n_clusters" and the "agreement" of halves, with the "silhouette" for tables; or, for images,
+        the "information" in nats.
     prior_ : ndarray of shape (n_clusters_,)
         p(z) over the training samples.
     separation_ : ndarray of shape (n_clusters_,)
         Jensen-Shannon divergence in nats between each cluster and the rest, with p(z|x) averaged over the neighbours of
         x. It is log 2 = 0.693 if no neighbour belongs to another cluster, and 0 if there is only one cluster.
-    selection_ : dict of lists
-        Only with ``n_clusters="auto"``: how the number was chosen. The number of "rows" that each valley divides and
-        its "p_value"; or "n_clusters" and the "agreement" of halves, with the "silhouette" for tables; or, for images,
-        the "information" in nats.
-    frame_ : Frame
-        From rows to the coordinates that p(z|x) is a function of.
-    posterior_ : Posterior
-        p(z|x): a quadratic softmax or a network, as ``posterior_.kind`` says.
+    n_states_ : int
+    states_ : ndarray of shape (n_samples,)
+        Most probable state of each sample within its cluster.
     membership_ : ndarray of shape (n_states_, n_clusters_)
         1 where a state belongs to a cluster, else 0.
+    hierarchy_ : ndarray of shape (n_states_ - 1, 4)
+        Linkage matrix of ``scipy.cluster.hierarchy`` that records how the states were merged, for `cut` and
+        :class:`neuralbayes.plot.DendrogramDisplay`. The height of a merge is the log ratio between the affinity of the
+        closest pair and that of the merged pair.
+    frame_ : Frame
+        From rows to the `n_dimensions_` coordinates that p(z|x) is a function of.
+    posterior_ : Posterior
+        p(z|x): a quadratic softmax or a network, as ``posterior_.kind`` says.
     typicality_ : Typicality
         What `typicality` measures by.
+    prototypes_ : ndarray of shape (n_clusters_, 5)
+        Numbers of typical samples of each cluster, padded with -1.
     reservoir_, reservoir_rows_ : ndarray
         Random sample of up to 20,000 rows, in the coordinates of `frame_` and in those of `typicality_`, which `update`
         uses.
-    n_dimensions_ : int
-        Number of coordinates.
     n_components_ : int
         Number of columns to which sparse rows were reduced, or 0.
     loss_curve_ : list of float
-        Mean loss of each tenth of the steps of a network, first for the start, then for the clusters; empty without a
-        network.
+        Mean loss of each tenth of the steps of a network, first for the start, then for the clusters.
     n_iter_, n_iter_start_ : int
         Number of training steps of a network, and how many of them were for the start; 1 and 0 without a network.
     image_shape_ : list of int or None
         [H, W, C] if images were fitted.
     vectorizer_ : TableVectorizer
-        The fitted vectorizer, if a data frame was turned into numbers. `n_features_in_` and `feature_names_in_` then
-        refer to the numbers.
+        The fitted vectorizer, if a data frame was turned into numbers, whose names are `feature_names_in_` then.
     n_samples_seen_ : int
         Number of samples with positive weight seen by `fit` and `update`.
-    features_from_ : str
-        Name of the network whose features were fitted, if the command line fitted the model.
     feature_scales_ : list of float
         Factor of each feature space, if there are several.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
 
     See Also
     --------
     neuralbayes.ManifoldLabeler : Certified disjoint manifolds.
-    neuralbayes.MIM : The objective.
     neuralbayes.load : Load a saved model.
 
     Notes
@@ -212,42 +206,14 @@ class InformationClusterer(Clusterer):
     array([-1, -1])
     """
 
-    cluster_stability_: Array
+    cluster_stability_: Array | None
+    membership_: Array
+    separation_: Array
     n_iter_: int
-    n_iter_start_: int
-
-    _parts: ClassVar[tuple[str, ...]] = ("frame_", "posterior_", "typicality_")
-
-    _fitted: ClassVar[dict[str, Check]] = Clusterer._fitted | {
-        "stability_": number,
-        "cluster_stability_": array("f", 1),
-        "kind_": one_of(*KINDS),
-        "kind_reason_": lambda value: isinstance(value, str),
-        "posterior_kind_": one_of("quadratic", "network"),
-        "n_states_": count,
-        "states_": array("i", 1),
-        "hierarchy_": array("f", 2),
-        "membership_": array("f", 2),
-        "n_components_": count,
-        "n_hidden_": count,
-        "n_network_features_": count,
-        "loss_curve_": numbers,
-        "n_iter_": count,
-        "n_iter_start_": count,
-        "n_samples_seen_": count,
-    }
-    _fitted_sometimes: ClassVar[dict[str, Check]] = Clusterer._fitted_sometimes | {
-        "verdict_": one_of("clusters", "segments", "none"),
-        "class_names_": lambda value: isinstance(value, list) and all(isinstance(v, str | int) for v in value),
-        "reservoir_": array("f", 2),
-        "reservoir_rows_": array("f", 2),
-        "feature_scales_": numbers,
-        "features_from_": lambda value: isinstance(value, str),
-    }
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "metric": [StrOptions(set(METRICS))],
+        "metric": [StrOptions({"euclidean", "cosine"})],
         "vectorizer": [VECTORIZER, StrOptions({"auto"}), None],
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "network": [HasMethods(["forward", "state_dict"]), None],
@@ -318,23 +284,20 @@ class InformationClusterer(Clusterer):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), or images
-            Numbers, dense or sparse. Memory-mapped arrays are not copied, and float16 is converted to float32 in
-            blocks. Images are an array of shape (n, H, W), (n, H, W, C) or (n, C, H, W), uint8 or floating point in
-            [0, 1], or anything that :func:`neuralbayes.pretrain` accepts.
+            Numbers, dense or sparse. Memory-mapped arrays are not copied. Images are an array of shape (n, H, W),
+            (n, H, W, C) or (n, C, H, W), uint8 or floating point in [0, 1], or anything that
+            :func:`neuralbayes.pretrain` accepts.
         y : ignored
         features : array-like of shape (n_samples, n_features), or a list of such, optional
             Features to cluster by, such as those of a pretrained network. `X` may then be any collection of as many
-            samples, such as photographs or sentences. Several feature spaces have equal weight, whatever their sizes
-            and units. `predict` and similar methods then expect features, too.
+            samples. Several feature spaces have equal weight. `predict` and similar methods then expect features, too.
         sample_weight : array-like of shape (n_samples,), optional
-            Relative weight of each sample: a sample of weight 2 counts as two of weight 1, and a sample of weight 0 is
-            labelled but not fitted. Weights affect `prior_`, the coordinates, the consensus and the training. They do
-            not affect distances between neighbours, `typicality`, or the graph. "auto" uses rows drawn in proportion to
-            their weights.
+            A sample of weight 2 counts as two of weight 1, and a sample of weight 0 is labelled but not fitted. Weights
+            do not affect distances between neighbours, `typicality`, or the graph.
         known : array-like of shape (n_samples,), optional
             Known classes of some samples: names, with None, NaN or "" for unknown ones, or numbers from 0, with -1 for
             unknown ones. Classes are the first clusters, in the order of their names, and almost all known samples keep
-            their class. Other clusters get the remaining numbers.
+            their class.
         must_link, cannot_link : array-like of int of shape (n_pairs, 2), optional
             Pairs of indices of samples that belong to the same cluster, or to different clusters. Links are transitive.
             Most pairs, but not necessarily all, are labelled accordingly.
@@ -349,34 +312,39 @@ class InformationClusterer(Clusterer):
             named_device(self.device)  # raises before anything is computed
         self._forget()
         samples = self._opened(X, features)
-        weight, hints, fitted = self._hints(n_rows(samples), sample_weight, known, must_link, cannot_link)
+        every, names = make_hints(n_rows(samples), sample_weight, known, must_link, cannot_link)
+        if names:
+            self.class_names_ = names
+        weight = every.weight
+        fitted = np.arange(n_rows(samples)) if weight is None else np.flatnonzero(weight > 0.0)
+        hints = every if weight is None else every.of(fitted)
         n_clusters = None if self.n_clusters == "auto" else self.n_clusters
         least = max(2, n_clusters or 1, least_number(hints, n_clusters))
         if len(fitted) < least:
             raise ValueError(f"n_samples={len(fitted)} should be >= {least} for n_clusters={self.n_clusters}.")
         rng = check_random_state(self.random_state)
-        found: RowFit | ImageFit
-        if self.image_shape_ is None:
-            found = self._fit_rows(samples, n_clusters, hints, fitted, weight, rng)
-            self.membership_ = np.eye(len(found.separation))
-        else:
-            found = self._fit_images(samples, n_clusters, hints, fitted, rng)
-        self.posterior_kind_ = self.posterior_.kind
+        fit = self._fit_rows if self.image_shape_ is None else self._fit_images
+        found = fit(samples, n_clusters, hints, fitted, weight, rng)
+        self.frame_, self.n_dimensions_ = found.frame, found.frame.basis.shape[-1]
+        self.verdict_ = found.verdict
         if n_clusters is None:
             self.selection_ = found.selection
-        self.hierarchy_, self.n_states_ = found.merging.linkage, len(self.membership_)
-        self.n_dimensions_ = self.frame_.basis.shape[-1]
-        order = self._keep(samples, self.membership_.shape[1], bool(self.verbose), weight=weight, named=hints.classes)
-        self.membership_ = self.membership_[:, order]
-        self.separation_: Array = found.separation[order]
-        self.cluster_stability_ = self.cluster_stability_[order]
+        self._take(found.posterior, found.membership, found.merging, found.separation, found.trained)
+        self.stability_, self.cluster_stability_ = found.stability, found.cluster_stability
+        order = self._keep(samples, self.n_clusters_, bool(self.verbose), weight=weight, named=hints.classes)
+        self.membership_, self.separation_ = self.membership_[:, order], self.separation_[order]
+        if self.cluster_stability_ is not None:
+            self.cluster_stability_ = self.cluster_stability_[order]
         self.states_ = self._states(samples)
-        self._keep_training(found)
         ordinary = np.sort(rng.permutation(fitted)[:TYPICAL_ROWS])
         self.typicality_ = self._measured(self._typical_rows(read(samples, ordinary)), rng)
-        self._keep_reservoir(samples, fitted, weight, rng)
+        self.n_samples_seen_ = len(fitted)
+        if self.network is None:  # keep a random sample of the fitted data, with its weights, for `update`
+            share = None if weight is None else weight[fitted] / weight[fitted].sum()
+            drawn = np.sort(rng.choice(fitted, min(len(fitted), MAX_RESERVOIR), replace=False, p=share))
+            self.reservoir_, self.reservoir_rows_ = self._kept(samples, drawn)
         if (n_found := len(np.unique(self.labels_))) < self.n_clusters_:
-            trained = f", or train for more than {self.n_iter_} steps" if self.posterior_kind_ == "network" else ""
+            trained = f", or train for more than {self.n_iter_} steps" if self.posterior_.kind == "network" else ""
             warnings.warn(
                 f"`n_clusters` is {self.n_clusters_}, but the samples fill only {n_found}: many are equal, or too "
                 f"similar. Ask for at most {n_found}{trained}",
@@ -394,7 +362,7 @@ class InformationClusterer(Clusterer):
         images = as_images(X)
         self.image_shape_ = None if images is None else list(images.shape)
         if images is None:
-            samples = as_any_rows(self, X, reset=True)
+            samples: Samples = as_rows(self, X, reset=True)
             if self.metric == "cosine":
                 check_directions(samples)
             return samples
@@ -403,50 +371,32 @@ class InformationClusterer(Clusterer):
             raise ValueError(f"`metric` is for rows, and must be 'euclidean' here, got {self.metric!r}")
         return images
 
-    def _hints(
-        self, n: int, sample_weight: Any, known: Any, must_link: Any, cannot_link: Any
-    ) -> tuple[Array | None, Hints, NDArray[np.int64]]:
-        """Checked weights, hints about the samples with positive weight, and their indices."""
-        fitted, weight = np.arange(n), None
-        if sample_weight is not None:
-            weight = _check_sample_weight(sample_weight, fitted[:, None], dtype=np.float64, ensure_non_negative=True)
-            fitted = np.flatnonzero(weight > 0.0)
-            if not len(fitted):
-                raise ValueError("`sample_weight` must be positive for some samples, got only 0")
-        if known is not None:
-            known, names = class_numbers(known, n)
-            if names:
-                self.class_names_ = names
-        hints = make_hints(n, weight=weight, known=known, must_link=must_link, cannot_link=cannot_link)
-        return weight, hints if weight is None else hints.of(fitted), fitted
-
     def _fit_rows(
         self,
-        samples: Samples,
+        samples: Any,
         n_clusters: int | None,
         hints: Hints,
         fitted: NDArray[np.int64],
         weight: Array | None,
-        rng: np.random.RandomState,
-    ) -> RowFit:
+        rng: Any,
+    ) -> Fit:
         """Reduce sparse rows, draw the rows to fit, and fit them."""
         if self.n_states is not None:
             raise ValueError(f"`n_states` is for images, and must be None here, got {self.n_states}")
-        n_columns, unit = samples.shape[1], self.metric == "cosine"
-        reduction = None
+        n_columns, unit, reduction = samples.shape[1], self.metric == "cosine", None
         if sp.issparse(samples) and n_columns > self.n_components:
             drawn = np.sort(rng.permutation(fitted)[: self.max_samples])
             reduction = fit_reduction(samples, drawn, self.n_components, rng, weight=weight, unit=unit)
         self.n_components_ = 0 if reduction is None else reduction.shape[1]
         nothing = np.zeros(self.n_components_ or n_columns)
-        dense = Frame(nothing, nothing, nothing - np.inf, nothing + np.inf, reduction, unit)
+        dense = Frame.unbounded(nothing, nothing).after(reduction, unit)
         few = np.sort(rng.permutation(fitted)[:TABLE_ROWS])
         kind, self.kind_reason_ = kind_of(dense.features(read(samples, few)), self.metric)
         if hasattr(self, "vectorizer_"):
             kind, self.kind_reason_ = "table", "a data frame"
         self.kind_: Kind | Literal["images"] = kind
-        only_table = kind == "table" and self.network is None and self.objective is None
-        chosen = hints.draw(len(fitted), min(self.max_samples, TABLE_ROWS) if only_table else self.max_samples, rng)
+        few_rows = kind == "table" and self.network is None and self.objective is None
+        chosen = hints.draw(len(fitted), min(self.max_samples, TABLE_ROWS) if few_rows else self.max_samples, rng)
         rows = dense.features(read(samples, fitted[chosen]))
         if kind == "embeddings" and not unit:
             unit, rows = True, rows / np.linalg.norm(rows, axis=1, keepdims=True).clip(1e-300)
@@ -456,32 +406,16 @@ class InformationClusterer(Clusterer):
             kind=kind,
             keep_scale=hasattr(self, "vectorizer_"),
             network=self.network,
-            objective=self.objective,
-            max_iter=self.max_iter,
             n_hidden=self.n_hidden,
-            n_neighbors=self.n_neighbors,
             max_clusters=min(self.max_clusters or 200, len(chosen)),
             hints=hints.of(chosen),
-            device=self.device,
-            rng=rng,
-            verbose=bool(self.verbose),
+            **self._training(rng),
         )
-        self.frame_ = found.frame.after(reduction, unit)
-        self.posterior_: Posterior = found.posterior
-        self.stability_: float = found.stability
-        self.cluster_stability_ = found.cluster_stability
-        if found.verdict is not None:
-            self.verdict_ = found.verdict
-        return found
+        return replace(found, frame=found.frame.after(reduction, unit))
 
     def _fit_images(
-        self,
-        samples: Samples,
-        n_clusters: int | None,
-        hints: Hints,
-        fitted: NDArray[np.int64],
-        rng: np.random.RandomState,
-    ) -> ImageFit:
+        self, samples: Any, n_clusters: int | None, hints: Hints, fitted: NDArray[np.int64], weight: object, rng: Any
+    ) -> Fit:
         import torch
 
         from neuralbayes.clusters.images import fit_images
@@ -489,44 +423,34 @@ class InformationClusterer(Clusterer):
 
         self.kind_, self.kind_reason_, self.n_components_ = "images", f"images of shape {self.image_shape_}", 0
         with computing_on(self.device):
-            found = fit_images(
+            return fit_images(
                 lambda indices: torch.from_numpy(read(samples, fitted[indices])),
                 len(fitted),
                 n_clusters,
                 body=self.network,
                 n_states=self.n_states,
                 n_hidden=self.n_hidden or 512,
-                max_iter=self.max_iter,
                 max_samples=self.max_samples,
                 max_clusters=min(self.max_clusters or 20, len(fitted)),
-                n_neighbors=self.n_neighbors,
-                objective=self.objective,
                 target_prior=self.target_prior,
                 hints=hints,
-                rng=rng,
-                verbose=bool(self.verbose),
+                **self._training(rng),
             )
-        network: Any = found.network
-        nowhere = np.full(self.n_features_in_, np.inf)
-        self.frame_ = Frame(network.center.numpy(), network.basis.numpy(), -nowhere, nowhere)
-        self.posterior_ = Network(network.network.eval().requires_grad_(False), self.device)
-        self.membership_ = network.membership.double().numpy()
-        self.stability_, self.cluster_stability_ = 0.0, np.zeros(len(found.separation))
-        return found
 
-    def _keep_training(self, found: Any) -> None:
-        trained = found.trained
-        self.loss_curve_ = [] if trained is None else trained.loss_curve
-        self.n_iter_: int = 1 if trained is None else trained.n_iter
-        self.n_iter_start_: int = 0 if trained is None else trained.n_iter_start
-        inner: Any = self.posterior_.network if isinstance(self.posterior_, Network) else None
-        own = inner is not None and hasattr(inner, "head")
-        self.n_hidden_ = 0 if inner is None or own else inner[-1].in_features
-        self.n_network_features_ = inner.head.in_features if own else 0
+    def _training(self, rng: np.random.RandomState) -> dict[str, Any]:
+        names = ("objective", "max_iter", "n_neighbors", "device")
+        return {name: getattr(self, name) for name in names} | {"rng": rng, "verbose": bool(self.verbose)}
+
+    def _take(
+        self, posterior: Posterior, membership: Array, merging: Merging, separation: Array, trained: Trained
+    ) -> None:
+        self.posterior_, self.membership_, self.separation_ = posterior, membership, separation
+        self.n_states_, self.n_clusters_ = membership.shape
+        self.hierarchy_ = merging.linkage
+        self.loss_curve_, self.n_iter_, self.n_iter_start_ = trained.loss_curve, trained.n_iter, trained.n_iter_start
 
     def _points(self, samples: Any) -> Array:
-        flat = samples if self.image_shape_ is None else samples.reshape(len(samples), -1)
-        return self.frame_(flat)
+        return self.frame_(samples if self.image_shape_ is None else samples.reshape(len(samples), -1))
 
     def _state_logits(self, points: Array) -> Array:
         if self.image_shape_ is not None and self.frame_.basis.ndim == 1:
@@ -549,12 +473,12 @@ class InformationClusterer(Clusterer):
         """The most probable state of each sample within its cluster."""
         if len(self.membership_) == self.membership_.shape[1]:
             return np.asarray(self.membership_.argmax(axis=0)[self.labels_], dtype=np.int64)
-
-        def of_block(some: Any, rows: NDArray[np.int64]) -> Array:
+        states = np.empty(len(self.labels_), np.int64)
+        for rows in self._blocks(len(states)):
             own = self.membership_.T[self.labels_[rows]] > 0.0
-            return np.asarray(np.where(own, self._state_logits(self._points(some)), -np.inf).argmax(axis=1))
-
-        return self._in_blocks(of_block, samples)
+            logits = self._state_logits(self._points(read(samples, rows)))
+            states[rows] = np.where(own, logits, -np.inf).argmax(axis=1)
+        return states
 
     def predict(self, X: Rows, *, reject: float | None = None) -> NDArray[np.int64]:
         """Return the most probable cluster of each sample.
@@ -597,12 +521,12 @@ class InformationClusterer(Clusterer):
         return self._typicality(self._samples(X))
 
     def _typicality(self, samples: Samples) -> NDArray[np.float64]:
-        return self._in_blocks(lambda some, rows: self.typicality_.p_values(self._typical_rows(some)), samples)
+        parts = (self._typical_rows(read(samples, rows)) for rows in self._blocks(n_rows(samples)))
+        return np.concatenate([self.typicality_.p_values(part) for part in parts])
 
     def _typical_rows(self, some: Any) -> Array:
         """Rows that nothing was fitted to, except the reduction of sparse ones."""
-        flat = some if self.image_shape_ is None else some.reshape(len(some), -1)
-        return self.frame_.features(flat)
+        return self.frame_.features(some if self.image_shape_ is None else some.reshape(len(some), -1))
 
     def _measured(self, points: Array, rng: np.random.RandomState) -> Typicality:
         """The typicality of rows like these, as `_typical_rows` gives them."""
@@ -611,22 +535,15 @@ class InformationClusterer(Clusterer):
             standardize = np.array([len(np.unique(column)) > 2 for column in points.T])
         return Typicality.fit(points, random_state=rng, standardize=standardize)
 
-    def _keep_reservoir(
-        self, samples: Samples, fitted: NDArray[np.int64], weight: Array | None, rng: np.random.RandomState
-    ) -> None:
-        """Keep a random sample of the fitted data, with its weights, for `update`."""
-        self.n_samples_seen_ = len(fitted)
-        if self.network is None:
-            share = None if weight is None else weight[fitted] / weight[fitted].sum()
-            drawn = np.sort(rng.choice(fitted, min(len(fitted), MAX_RESERVOIR), replace=False, p=share))
-            self.reservoir_ = self._in_blocks_of(samples, drawn, self._points)
-            self.reservoir_rows_ = self._in_blocks_of(samples, drawn, self._typical_rows)
-
-    def _in_blocks_of(self, samples: Samples, rows: NDArray[np.int64], function: Any) -> Array:
-        """`function` of some samples, in single precision unless they are a table, whose numbers may be far from 0."""
+    def _kept(self, samples: Samples, rows: NDArray[np.int64]) -> tuple[Array, Array]:
+        """Points and typical rows of some samples, in single precision unless these are a table, far from 0 perhaps."""
         precision = np.float64 if self.kind_ == "table" else np.float32
-        blocks = np.array_split(rows, max(1, -(-len(rows) // self._block)))
-        return np.concatenate([function(read(samples, block)).astype(precision) for block in blocks])
+        points, typical = [], []
+        for block in np.array_split(rows, max(1, -(-len(rows) // self._block))):
+            some = read(samples, block)
+            points.append(self._points(some).astype(precision))
+            typical.append(self._typical_rows(some).astype(precision))
+        return np.concatenate(points), np.concatenate(typical)
 
     def cut(self, k: int) -> NDArray[np.int64]:
         """Return labels of the fitted samples for another number of clusters, without a new fit.
@@ -653,18 +570,24 @@ class InformationClusterer(Clusterer):
         largest_first = np.argsort(-np.bincount(clusters, minlength=int(k)), kind="stable")
         return np.argsort(largest_first)[clusters]
 
-    def merged_to(self, k: int) -> Self:
-        """Return a copy whose states are merged to `k` clusters, as :meth:`cut` does, which can label new samples.
+    def merged_to(self, k: int, X: Rows) -> Self:
+        """Return a copy whose states are merged to `k` clusters, as :meth:`cut` does, and which can label new samples.
 
-        What was measured for the fitted clusters, such as their separation, is not known for others: it is NaN.
+        Parameters
+        ----------
+        k : int
+        X : as in `fit`
+            Some of the fitted samples, to measure the separation of the clusters on.
         """
         labels, clusters = self.cut(k), cut(self.hierarchy_, k)
-        other = copy.copy(self)
         largest_first = np.argsort(-np.bincount(clusters[self.states_], minlength=k), kind="stable")
+        other = copy.copy(self)
         other.membership_ = np.eye(k)[np.argsort(largest_first)[clusters]]
         other.n_clusters_, other.labels_ = k, labels
         other.prior_ = np.bincount(labels, minlength=k) / len(labels)
-        other.separation_ = other.cluster_stability_ = np.full(k, np.nan)
+        points = self.coordinates(X)
+        _, neighbors = nearest_neighbors(points, min(self.n_neighbors, len(points) - 1))
+        other.separation_ = separation(other.predict_proba(X), neighbors)
         return other
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
@@ -699,48 +622,23 @@ class InformationClusterer(Clusterer):
             )
         samples = self._samples(X)
         rng = check_random_state(self.random_state)
-        everything = np.arange(n_rows(samples))
-        old = self.reservoir_
-        new = self._in_blocks_of(samples, everything, self._points)
-        rows = self._in_blocks_of(samples, everything, self._typical_rows)
+        old, n_seen = self.reservoir_, self.n_samples_seen_
+        new, rows = self._kept(samples, np.arange(n_rows(samples)))
+        labels = [self._merged(self._state_logits(x)).argmax(axis=1) for x in (old, new)]
+        p_values, n_calibration = self.typicality_.p_values(rows), self.typicality_.n_calibration
+        at_most = max(0, (self.max_clusters or 200) - self.n_clusters_)
+        groups = find_new_groups(old, labels[0], new, labels[1], p_values, n_calibration, at_most)
+        self._take(*update_clusters(self.posterior_, self.membership_, old, new, groups, **self._training(rng)))
         p_old, p_new = (softmax(self._merged(self._state_logits(x)), axis=1) for x in (old, new))
-        groups = find_new_groups(
-            old,
-            p_old.argmax(axis=1),
-            new,
-            p_new.argmax(axis=1),
-            self.typicality_.p_values(rows),
-            self.typicality_.n_calibration,
-            at_most=max(0, (self.max_clusters or 200) - self.n_clusters_),
-        )
-        found = update_clusters(
-            self.posterior_,
-            self.membership_,
-            old,
-            new,
-            groups,
-            floor=np.diag(rounding_variance(old[:5000])),
-            max_iter=self.max_iter,
-            n_neighbors=self.n_neighbors,
-            objective=self.objective,
-            device=self.device,
-            rng=rng,
-            verbose=bool(self.verbose),
-        )
-        self.posterior_, self.membership_ = found.posterior, found.membership
-        self.n_states_, self.n_clusters_ = found.membership.shape
-        p_old, p_new = (softmax(self._merged(self._state_logits(x)), axis=1) for x in (old, new))
-        self.labels_, n_seen = p_new.argmax(axis=1), self.n_samples_seen_
+        self.labels_ = p_new.argmax(axis=1)
         self.states_ = self._states(samples)
         self.prior_ = np.average([p_old.mean(axis=0), p_new.mean(axis=0)], axis=0, weights=[n_seen, len(new)])
-        self.hierarchy_, self.separation_ = found.merging.linkage, found.separation
-        self.cluster_stability_ = np.zeros(self.n_clusters_)
-        if self.kind_ != "images":
-            points, labels = np.concatenate([old, new]), np.concatenate([p_old.argmax(axis=1), self.labels_])
-            found_again = updated_stability(points, self.kind_, labels, self.n_clusters_, rng)
-            self.stability_, self.cluster_stability_ = found_again
-        self._keep_training(found)
-        from_old, from_new = mixed_reservoir(old, n_seen, new, rng)
+        if self.n_clusters_ > 1 and self.verdict_ == "none":
+            self.verdict_ = "segments"
+        points, both = np.concatenate([old, new]), np.append(p_old.argmax(axis=1), self.labels_)
+        again = updated_stability(points, self.kind_, both, self.n_clusters_, rng)
+        self.stability_, self.cluster_stability_ = again
+        from_old, from_new = mixed_reservoir(len(old), n_seen, len(new), rng)
         self.reservoir_ = np.concatenate([old[from_old], new[from_new]])
         self.reservoir_rows_ = np.concatenate([self.reservoir_rows_[from_old], rows[from_new]])
         self.n_samples_seen_ = n_seen + len(new)
@@ -770,56 +668,64 @@ class InformationClusterer(Clusterer):
 
     def _samples(self, X: Rows) -> Samples:
         scales = getattr(self, "feature_scales_", None)
-        samples = super()._samples(X if scales is None else stack_spaces(X, scales))
+        samples = super()._samples(X if scales is None else stack_spaces(X, scales)[0])
         if self.metric == "cosine" and isinstance(samples, np.ndarray | sp.csr_array):
             check_directions(samples)
         return samples
 
-    def _make_part(self, name: str, arrays: dict[str, NDArray[Any]], network: nn.Module | None) -> Any:
+    def _part(self, name: str, arrays: Arrays, network: nn.Module | None) -> Any:
         if name == "frame_":
             return Frame.from_arrays(arrays)
         if name == "typicality_":
             return Typicality.from_arrays(arrays)
-        if self.posterior_kind_ == "quadratic":
+        if name != "posterior_":
+            raise ValueError(f"{name!r} is not a fitted attribute")
+        if "offsets" in arrays:
             return Quadratic.from_arrays(arrays)
-        from neuralbayes.estimators.persistence import filled
-
-        return Network(filled(self._make_network, arrays, network), self.device)
-
-    def _make_network(self, body: nn.Module | None) -> nn.Module:
-        import copy
+        import torch
 
         from neuralbayes.clusters.training import state_mlp
         from neuralbayes.networks.states import WithStates
 
-        made: torch.nn.Module
-        if body is not None:
-            made = WithStates(copy.deepcopy(body), self.n_network_features_, self.n_states_)
-        else:
-            made = state_mlp(self.n_dimensions_, self.n_hidden_, self.n_states_)
-        return made.eval().requires_grad_(False)
+        with torch.device("meta"):
+            made: nn.Module
+            if network is None:
+                made = state_mlp(self.n_dimensions_, len(arrays["linear1.weight"]), self.n_states_)
+            else:
+                made = WithStates(copy.deepcopy(network), arrays["head.weight"].shape[1], self.n_states_)
+        return Network(filled(made, arrays, network), self.device)
 
-    def _check_fitted(self, weights: Mapping[str, Any]) -> None:
-        super()._check_fitted(weights)
+    def _checks(self) -> dict[str, bool]:
+        n, k, m, d = len(self.labels_), self.n_clusters_, self.n_states_, self.n_dimensions_
         check_linkage(self.hierarchy_)
-        if len(self.hierarchy_) != self.n_states_ - 1:
-            raise ValueError(f"'hierarchy_' must merge {self.n_states_} states")
-        if len(self.states_) != len(self.labels_) or not ((self.states_ >= 0) & (self.states_ < self.n_states_)).all():
-            raise ValueError(f"'states_' must be from 0 to {self.n_states_ - 1}, one for each of 'labels_'")
-        if self.membership_.shape != (self.n_states_, self.n_clusters_):
-            raise ValueError(f"'membership_' must be of {self.n_states_} states in {self.n_clusters_} clusters")
-        if self.frame_.basis.shape[-1] != self.n_dimensions_ or len(self.cluster_stability_) != self.n_clusters_:
-            raise ValueError("'frame_' and 'cluster_stability_' must fit the dimensions and clusters")
+        posterior: Any = self.posterior_
         reservoir: Any = getattr(self, "reservoir_", None)
         rows: Any = getattr(self, "reservoir_rows_", None)
-        if (reservoir is None) != (rows is None):
-            raise ValueError("'reservoir_' and 'reservoir_rows_' belong together")
-        if reservoir is not None and (
-            reservoir.shape[1] != self.n_dimensions_
-            or not 0 < len(reservoir) <= MAX_RESERVOIR
-            or len(rows) != len(reservoir)
-        ):
-            raise ValueError(f"'reservoir_' must have {self.n_dimensions_} columns and at most {MAX_RESERVOIR} rows")
+        n_kept = None if reservoir is None else len(reservoir)
+        of_clusters = self.cluster_stability_
+        return super()._checks() | {
+            "verdict_": self.verdict_ in ("clusters", "segments", "none"),
+            "stability_": self.stability_ is None or is_number(self.stability_),
+            "cluster_stability_": of_clusters is None or is_array(of_clusters, "f", k),
+            "kind_": self.kind_ in ("table", "embeddings", "pixels", "images"),
+            "kind_reason_": isinstance(self.kind_reason_, str),
+            "class_names_": is_list(getattr(self, "class_names_", []), lambda name: isinstance(name, str)),
+            "n_states_": is_count(m),
+            "states_": is_array(self.states_, "i", n, low=0, high=m - 1),
+            "membership_": is_array(self.membership_, "f", m, k, low=0, high=1),
+            "hierarchy_": len(self.hierarchy_) == m - 1,
+            "frame_": self.frame_.basis.shape[-1] == d,
+            "posterior_": posterior.kind == "network" or posterior.centers.shape == (m, d),
+            "typicality_": isinstance(self.typicality_, Typicality),
+            "reservoir_": rows is None if reservoir is None else is_array(reservoir, "f", None, d),
+            "reservoir_rows_": reservoir is None or is_array(rows, "f", n_kept, None),
+            "n_samples_seen_": is_count(self.n_samples_seen_),
+            "n_components_": is_count(self.n_components_),
+            "feature_scales_": is_list(getattr(self, "feature_scales_", [])),
+            "loss_curve_": is_list(self.loss_curve_),
+            "n_iter_": is_count(self.n_iter_),
+            "n_iter_start_": is_count(self.n_iter_start_),
+        }
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

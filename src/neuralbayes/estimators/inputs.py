@@ -1,9 +1,9 @@
-"""Inputs of estimators: rows as checked arrays, images as sources, features and hints."""
+"""Inputs of estimators: rows as checked arrays, images as sources, features, and the frames that describe them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,6 +15,9 @@ from sklearn.utils.validation import validate_data
 
 from neuralbayes.data.columns import as_frame, is_frame
 from neuralbayes.data.sources import ImageSource
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Rows = ImageSource | ArrayLike
 """Inputs of estimators: rows of numbers, or images."""
@@ -37,38 +40,26 @@ BLOCK = 2000
 """Rows per check of lengths."""
 
 
-def as_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> NDArray[Any]:
-    """Validate `X` as a finite floating-point array of shape (n_samples, n_features), and record or check its columns.
+def as_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
+    """Validate `X` as finite floating-point rows (n_samples, n_features), and record or check its columns.
 
     The floating-point type is kept. A memory-mapped array is not copied, but checked one block at a time. `fit`
-    (`reset`) requires at least two rows. Data frames are converted to numbers if the estimator has a vectorizer.
+    (`reset`) requires at least two rows. Data frames are converted to numbers if the estimator has a vectorizer. Rows
+    are a csr_array if `X` is sparse and the tags of the estimator allow it, else an ndarray.
     """
-    numbers = vectorized(estimator, _numpy(X), reset=reset)
-    checked: NDArray[Any] = validate_data(
+    sparse = sp.issparse(X) and get_tags(estimator).input_tags.sparse
+    checked = validate_data(
         estimator,
-        numbers,
+        X if sparse else vectorized(estimator, _numpy(X), reset=reset),
         reset=reset,
-        dtype=[np.float64, np.float32, np.float16],
+        accept_sparse="csr" if sparse else False,
+        dtype=[np.float64, np.float32] if sparse else [np.float64, np.float32, np.float16],
         ensure_all_finite=False,  # below, in one pass
         ensure_min_samples=2 if reset else 1,
     )
-    _check_values(estimator, checked)
-    return checked
-
-
-def as_any_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> NDArray[Any] | sp.csr_array:
-    """Like `as_rows`, but also accepts sparse rows if the tags of the estimator allow them."""
-    if not (sp.issparse(X) and get_tags(estimator).input_tags.sparse):
-        return as_rows(estimator, X, reset=reset)
-    checked = validate_data(
-        estimator,
-        X,
-        reset=reset,
-        accept_sparse="csr",
-        dtype=[np.float64, np.float32],
-        ensure_all_finite=False,
-        ensure_min_samples=2 if reset else 1,
-    )
+    if not sparse:
+        _check_values(estimator, checked)
+        return checked
     matrix = sp.csr_array(checked)
     _check_values(estimator, matrix.data[:, None])
     if not matrix.has_canonical_format:
@@ -77,7 +68,7 @@ def as_any_rows(estimator: BaseEstimator, X: Any, *, reset: bool) -> NDArray[Any
     return matrix
 
 
-def check_directions(rows: NDArray[Any] | sp.csr_array) -> None:
+def check_directions(rows: Any) -> None:
     """Raise a ValueError that names the first row of zeros, because it has no direction."""
     for start in range(0, n_rows(rows), BLOCK):
         block = rows[start : start + BLOCK]
@@ -108,7 +99,8 @@ def as_fitted(estimator: BaseEstimator, X: Any, image_shape: Sequence[int] | Non
         raise ValueError(f"X must be {fitted}, as in fit, got {got}")
     if images is not None and list(images.shape) != list(image_shape or ()):
         raise ValueError(f"X must be images of shape {tuple(image_shape or ())}, as in fit, got {images.shape}")
-    return as_any_rows(estimator, X, reset=False) if images is None else images
+    samples: Samples = as_rows(estimator, X, reset=False) if images is None else images
+    return samples
 
 
 def n_rows(samples: Samples) -> int:
@@ -129,16 +121,10 @@ def read(samples: Samples, indices: NDArray[np.int64]) -> Any:
 
 
 def vectorized(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
-    """`X` as a data frame of numbers if `estimator` has or needs a vectorizer; otherwise `X` itself.
+    """`X` as a data frame of numbers if `estimator` has or needs a vectorizer, which is fitted with `reset`; else `X`.
 
-    Parameters
-    ----------
-    estimator : estimator
-        With a parameter `vectorizer`: a TableVectorizer, None, or "auto", which creates one for data frames that
-        contain more than finite numbers.
-    X : array-like or DataFrame
-    reset : bool
-        Whether to fit the vectorizer to `X`.
+    The parameter `vectorizer` is a TableVectorizer, None, or "auto", which makes one for data frames that contain more
+    than finite numbers.
     """
     if reset:
         vectorizer = getattr(estimator, "vectorizer", None)
@@ -162,41 +148,22 @@ def features_for(X: Any, features: Any) -> tuple[Any, list[float] | None]:
     """Features that replace `X`, with several spaces joined, and their scales."""
     scales = None
     if isinstance(features, list | tuple) and not np.isscalar(features[0]) and np.ndim(features[0]) == 2:
-        scales = space_scales(features)
-        features = stack_spaces(features, scales)
+        features, scales = stack_spaces(features)
     if not isinstance(X, str) and hasattr(X, "__len__") and len(X) != len(features):
         raise ValueError(f"`features` must have a row for each of {len(X)} samples, got {len(features)} rows")
     return features, scales
 
 
-def space_scales(spaces: Sequence[Any]) -> list[float]:
-    """Factors that scale each feature space to a total variance of 1.
+def stack_spaces(spaces: Any, scales: list[float] | None = None) -> tuple[NDArray[np.float32], list[float]]:
+    """Scale and join feature spaces: (n, d_1), (n, d_2), ... -> (n, d_1 + d_2 + ...), and their scales.
+
+    By default, each space is scaled to a total variance of 1.
 
     Examples
     --------
-    >>> space_scales([np.array([[0.0, 1.0], [2.0, 1.0]]), np.array([[10.0], [-10.0]])])
+    >>> stack_spaces([np.array([[0.0, 1.0], [2.0, 1.0]]), np.array([[10.0], [-10.0]])])[1]
     [1.0, 0.1]
     """
-    scales = []
-    for number, space in enumerate(_checked_spaces(spaces)):
-        variance = float(space.var(axis=0, dtype=np.float64).sum())
-        if not np.isfinite(variance) or variance <= 0.0:
-            raise ValueError(
-                f"`features[{number}]` must be finite and have rows that differ, got variance {variance:g}"
-            )
-        scales.append(variance**-0.5)
-    return scales
-
-
-def stack_spaces(spaces: Any, scales: Sequence[float]) -> NDArray[np.float32]:
-    """Scale and join feature spaces: (n, d_1), (n, d_2), ... -> (n, d_1 + d_2 + ...)."""
-    checked = _checked_spaces(spaces)
-    if len(checked) != len(scales):
-        raise ValueError(f"X must have {len(scales)} feature spaces, as in fit, got {len(checked)}")
-    return np.hstack([np.asarray(space, np.float32) * scale for space, scale in zip(checked, scales, strict=True)])
-
-
-def _checked_spaces(spaces: Any) -> list[NDArray[Any]]:
     if not isinstance(spaces, list | tuple):
         raise TypeError(f"feature spaces must be a list of arrays (n_samples, n_features), got {type(spaces).__name__}")
     arrays = [np.asarray(space) for space in spaces]
@@ -206,7 +173,49 @@ def _checked_spaces(spaces: Any) -> list[NDArray[Any]]:
                 f"`features[{number}]` must have shape ({len(arrays[0])}, n_features), with as many rows as the first, "
                 f"got {array.shape}"
             )
-    return arrays
+    if scales is None:
+        variances = [float(array.var(axis=0, dtype=np.float64).sum()) for array in arrays]
+        for number, variance in enumerate(variances):
+            if not 0.0 < variance < np.inf:
+                raise ValueError(f"`features[{number}]` must be finite and have rows that differ, got {variance=:g}")
+        scales = [variance**-0.5 for variance in variances]
+    if len(arrays) != len(scales):
+        raise ValueError(f"X must have {len(scales)} feature spaces, as in fit, got {len(arrays)}")
+    return np.hstack([array.astype(np.float32) * scale for array, scale in zip(arrays, scales, strict=True)]), scales
+
+
+def column_names(estimator: BaseEstimator) -> list[str]:
+    """Names of the fitted columns, or of the columns of the table if it was vectorised; x0, x1, ... without names."""
+    vectorizer = getattr(estimator, "vectorizer_", None)
+    names = getattr(estimator, "feature_names_in_", None) if vectorizer is None else list(vectorizer.encoders_)
+    return [f"x{j}" for j in range(estimator.n_features_in_)] if names is None else [str(name) for name in names]
+
+
+def named_frame(estimator: BaseEstimator, X: Any) -> pd.DataFrame:
+    """`X` as a DataFrame; an array gets the names of the fitted columns if it has as many."""
+    if not is_frame(X):
+        X = np.asarray(X)
+    names = column_names(estimator)
+    frame = as_frame(X, names if np.ndim(X) == 2 and np.shape(X)[1] == len(names) else None)
+    if not len(frame):
+        raise ValueError("`X` must have at least one row, got none")
+    return frame.set_axis([str(name) for name in frame.columns], axis=1)
+
+
+def fitted_columns(estimator: BaseEstimator, frame: pd.DataFrame) -> Any:
+    """The fitted columns of `frame` as input of the estimator; None if some are missing or incomplete."""
+    names = column_names(estimator)
+    if not set(names) <= set(frame.columns):
+        return None
+    if hasattr(estimator, "vectorizer_"):
+        return frame
+    chosen = frame[names]
+    if chosen.shape[1] != len(names) or not _holds_numbers(chosen):
+        return None
+    values = chosen.to_numpy(dtype=np.float64)
+    if not np.isfinite(values).all():
+        return None
+    return chosen if hasattr(estimator, "feature_names_in_") else values
 
 
 def _holds_numbers(frame: Any) -> bool:

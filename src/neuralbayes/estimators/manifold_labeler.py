@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -17,9 +16,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from torch import nn
 
 from neuralbayes.bayes import LOG_2
-from neuralbayes.estimators.attributes import Check, array, count, number, numbers
 from neuralbayes.estimators.clusterer import Array, Clusterer
 from neuralbayes.estimators.inputs import VECTORIZER, as_rows
+from neuralbayes.estimators.saving import Arrays, filled, is_array, is_count, is_list, is_number
 from neuralbayes.manifolds.certificate import certified
 from neuralbayes.manifolds.descent import fit_states, single_state
 from neuralbayes.manifolds.geometry import Geometry, Options
@@ -144,16 +143,6 @@ class ManifoldLabeler(Clusterer):
 
     _block = 16384
 
-    _fitted: ClassVar[dict[str, Check]] = Clusterer._fitted | {
-        "objective_": number,
-        "loss_curve_": numbers,
-        "n_iter_": count,
-        "n_hidden_": count,
-        "null_separation_": number,
-        "disjoint_": array("b", 1),
-        "discrete_columns_": numbers,
-    }
-
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "objective": [Objective, None],
@@ -258,7 +247,7 @@ class ManifoldLabeler(Clusterer):
                 found = single_state(geometry)
             else:
                 found = certified(fit_states(geometry, n_states, options, rng), rows, geometry, options, rng)
-        self.n_hidden_, self.n_dimensions_ = options.n_hidden, found.network.basis.shape[1]
+        self.n_dimensions_ = found.network.basis.shape[1]
         self.module_ = found.network.eval().requires_grad_(False)
         order = self._keep(rows, len(found.separation), options.verbose)
         with torch.no_grad():
@@ -279,21 +268,29 @@ class ManifoldLabeler(Clusterer):
 
     @torch.no_grad()
     def _logits(self, samples: Any) -> Array:
-        module = working_copy(self.module_, torch_device(self.device))
+        module: Any = working_copy(self.module_, torch_device(self.device))
         return np.asarray(module(torch.from_numpy(samples).to(device_of(module))).cpu())
 
-    def _check_fitted(self, weights: Mapping[str, Any]) -> None:
-        super()._check_fitted(weights)
-        if self.disjoint_.shape != (self.n_clusters_,):
-            raise ValueError(f"'disjoint_' must have a value for each of {self.n_clusters_} clusters")
+    def _part(self, name: str, arrays: Arrays, network: nn.Module | None) -> Any:
+        if name != "module_":
+            raise ValueError(f"{name!r} is not a fitted attribute")
+        sizes = self.n_features_in_, self.n_dimensions_, len(arrays["phase"])
+        with torch.device("meta"):
+            center, basis, frequency, phase = (
+                torch.empty(shape, dtype=torch.float64) for shape in (sizes[:1], sizes[:2], sizes[1:], sizes[2:])
+            )
+            return filled(SineNetwork(center, basis, frequency, phase, self.n_clusters_), arrays)
 
-    def _make_module(self, body: nn.Module | None) -> nn.Module:
-        n_features, rank = self.n_features_in_, self.n_dimensions_
-        center = torch.empty(n_features, dtype=torch.float64)
-        basis = torch.empty(n_features, rank, dtype=torch.float64)
-        frequency = torch.empty(rank, self.n_hidden_, dtype=torch.float64)
-        phase = torch.empty(self.n_hidden_, dtype=torch.float64)
-        return SineNetwork(center, basis, frequency, phase, self.n_clusters_).requires_grad_(False)
+    def _checks(self) -> dict[str, bool]:
+        return super()._checks() | {
+            "module_": isinstance(self.module_, SineNetwork),
+            "disjoint_": is_array(self.disjoint_, "b", self.n_clusters_),
+            "discrete_columns_": is_list(self.discrete_columns_, is_count),
+            "null_separation_": is_number(self.null_separation_),
+            "objective_": is_number(self.objective_),
+            "loss_curve_": is_list(self.loss_curve_),
+            "n_iter_": is_count(self.n_iter_),
+        }
 
     def _named_columns(self) -> str:
         names = getattr(self, "feature_names_in_", None)
@@ -301,46 +298,34 @@ class ManifoldLabeler(Clusterer):
 
     def _warn_of_states(self) -> None:
         """Warn that clusters are not certified, with the probable cause and a remedy."""
+        n_empty = self.n_clusters_ - len(np.unique(self.labels_))
+        percent = 100.0 * self.separation_ / LOG_2
         if self.discrete_columns_:
-            _warn(
-                f"The clusters are not certified as disjoint: only {self._named_columns()} separates them, whose "
-                "values always have gaps. Fit without it to see whether the other columns have clusters."
-            )
-            return
-        empty = np.flatnonzero(np.bincount(self.labels_, minlength=self.n_clusters_) == 0)
-        if len(empty):
-            cause = f"{len(empty)} of {self.n_clusters_} clusters have no rows"
-            remedy = f"ask for n_clusters={self.n_clusters_ - len(empty)} or fewer"
+            cause = f"only {self._named_columns()} separates them, whose values always have gaps"
+            remedy = "Fit without it to see whether the other columns have clusters"
+        elif n_empty:
+            cause = f"{n_empty} of {self.n_clusters_} clusters have no rows"
+            remedy = f"Ask for n_clusters={self.n_clusters_ - n_empty} or fewer"
         elif (self.separation_ >= CERTIFIED * LOG_2).all():
-            cause = (
-                "connected data of the same size and covariance also reach a separation of "
-                f"{100 * self.null_separation_ / LOG_2:.0f} of 100"
-            )
-            remedy = "add rows, or raise n_neighbors"
+            null = f"{100 * self.null_separation_ / LOG_2:.0f} of 100"
+            cause = f"connected data of the same size and covariance also reach a separation of {null}"
+            remedy = "Add rows, or raise n_neighbors"
         else:
-            weak = ", ".join(f"{k} ({100 * self.separation_[k] / LOG_2:.0f})" for k in np.flatnonzero(~self.disjoint_))
-            cause = (
-                f"the separation (of 100) is below {100 * CERTIFIED:.0f} for clusters {weak}. They cut through "
-                "connected rows, or hold more than one manifold"
-            )
-            remedy = (
-                "try fewer clusters or more rows. If manifolds almost touch, try fewer neighbours "
-                f"(n_neighbors={FEW_NEIGHBORS}; with 5, thin manifolds fall apart)"
-            )
-        _warn(
-            f"The clusters are not certified as disjoint: {cause}. {remedy[0].upper()}{remedy[1:]}, or use "
-            "n_clusters='auto' to find the number of disjoint manifolds."
-        )
+            weak = ", ".join(f"{k} ({percent[k]:.0f})" for k in np.flatnonzero(~self.disjoint_))
+            cause = f"the separation (of 100) is below {100 * CERTIFIED:.0f} for clusters {weak}, which cut through "
+            cause += "connected rows, or hold more than one manifold"
+            remedy = "Try fewer clusters or more rows; if manifolds almost touch, fewer neighbours (n_neighbors="
+            remedy += f"{FEW_NEIGHBORS}; with 5, thin manifolds fall apart)"
+        otherwise = ", or use n_clusters='auto' to find the number of disjoint manifolds"
+        _warn(f"The clusters are not certified as disjoint: {cause}. {remedy}{otherwise}.")
 
     def _warn_of_selection(self) -> None:
         """Warn about certified manifolds that resamples do not confirm, or that only discrete columns separate."""
-        not_again = [
-            n
-            for n, stability in zip(self.selection_["n_clusters"], self.selection_["stability"], strict=True)
-            if stability is not None and stability < CERTIFIED
-        ]
+        tried = zip(self.selection_["n_clusters"], self.selection_["stability"], strict=True)
+        not_again = [n for n, stability in tried if stability is not None and stability < CERTIFIED]
         few = f" or n_neighbors, since {self.n_neighbors} neighbours are few"
         hint = few if self.n_neighbors < FEW_NEIGHBORS else ""
+        but = "are certified as disjoint, but resamples divide the rows differently"
         if self.n_clusters_ == 1 and self.discrete_columns_:
             _warn(
                 f"A single cluster was found. Only {self._named_columns()} divides the rows, whose values always have "
@@ -348,14 +333,11 @@ class ManifoldLabeler(Clusterer):
             )
         elif self.max_clusters in not_again:
             _warn(
-                f"max_clusters={self.max_clusters} manifolds are certified as disjoint, but resamples divide the rows "
-                f"differently. There are probably more manifolds. Raise max_clusters{hint}."
+                f"max_clusters={self.max_clusters} manifolds {but}. There are probably more: raise max_clusters{hint}."
             )
         elif self.n_clusters_ == 1 and not_again:
-            _warn(
-                f"{' or '.join(map(str, not_again))} manifolds are certified as disjoint, but resamples divide the "
-                f"rows differently, so a single cluster is returned. Add rows, or set n_clusters{hint}."
-            )
+            numbers = " or ".join(map(str, not_again))
+            _warn(f"{numbers} manifolds {but}: a single cluster is returned. Add rows, or set n_clusters{hint}.")
 
 
 def _warn(message: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.special import softmax
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, Options, StrOptions
@@ -24,25 +24,22 @@ from neuralbayes import features
 from neuralbayes.bayes import mutual_information
 from neuralbayes.data.normalize import Normalization, Per
 from neuralbayes.data.sources import ImageSource
-from neuralbayes.estimators.attributes import Check, array, check_features, count, counts, names, numbers, shape_or_none
 from neuralbayes.estimators.inputs import Rows, as_fitted, as_images, as_rows
-from neuralbayes.estimators.persistence import SavedEstimator
+from neuralbayes.estimators.saving import Arrays, SavingMixin, filled, is_array, is_count, is_list
 from neuralbayes.features.encoder import STATES, WIDTHS, ImageEncoder, state_use
 from neuralbayes.objectives import Objective, WeightedSum
 from neuralbayes.system.devices import torch_device, working_copy
 
 Array = NDArray[Any]
 
-WATCHED = 2000
-"""Number of rows or images for measuring the information."""
+WATCHED, COLLAPSED = 2000, 0.01
+"""Number of rows or images for measuring the information, and the fraction of it below which a layer has collapsed."""
 
-COLLAPSED = 0.01
-"""Fraction of the maximum information below which a layer counts as collapsed."""
-
-MAX_SIZE = 4096  # maximum number of features per image
+MAX_SIZE = 4096
+"""Maximum number of features per image."""
 
 
-class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimator):  # type: ignore[misc]
+class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavingMixin, BaseEstimator):  # type: ignore[misc]
     """Learn features of rows or images without labels, by maximising I(x; z) on every hidden layer of a network.
 
     The units of a layer are the states of a latent variable z, and their softmax is p(z|x). They are trained with MIM
@@ -129,20 +126,6 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
     whitening_: Array | None
     encoder_: str | None
 
-    _fitted: ClassVar[dict[str, Check]] = {
-        "mean_": array("f"),
-        "std_": array("f"),
-        "whitening_": lambda value: value is None or array("f", 4)(value),
-        "n_states_": counts,
-        "mutual_information_": array("f", 1),
-        "loss_curve_": numbers,
-        "n_iter_": count,
-        "image_shape_": shape_or_none,
-        "encoder_": lambda value: value is None or value in WIDTHS,
-        "n_features_in_": count,
-    }
-    _fitted_sometimes: ClassVar[dict[str, Check]] = {"feature_names_in_": names}
-
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "hidden": [tuple, list],
         "encoder": [StrOptions(set(WIDTHS))],
@@ -205,6 +188,9 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
             copied.
         y : ignored
 
+        Returns
+        -------
+        self
         """
         self._forget()
         images = as_images(X)
@@ -312,24 +298,37 @@ class MIMEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SavedEstimat
         states: Array = encoder.features(samples, STATES[layer], max_size=max_size)
         return states
 
-    def _check_fitted(self, weights: Mapping[str, torch.Tensor]) -> None:
-        check_features(self)
-        if len(self.n_states_) > len(weights):
+    def _part(self, name: str, arrays: Arrays, network: nn.Module | None) -> Any:
+        if name != "module_":
+            raise ValueError(f"{name!r} is not a fitted attribute")
+        if len(self.n_states_) > len(arrays):
             raise ValueError(f"'n_states_' must be of layers with weights, got {len(self.n_states_)} layers")
-        if self.mutual_information_.shape != (len(self.n_states_),):
-            raise ValueError(f"'mutual_information_' must have a value for each of {len(self.n_states_)} layers")
-        per_feature = (self.n_features_in_,) if self.image_shape_ is None else (self.image_shape_[2], 1, 1)
-        if not self.mean_.shape == self.std_.shape == per_feature:
-            raise ValueError(f"'mean_' and 'std_' must have the shape {per_feature}")
-
-    def _make_module(self, body: nn.Module | None) -> nn.Module:
-        with torch.random.fork_rng():  # drawn before the weights are loaded
+        with torch.device("meta"), torch.random.fork_rng():  # drawn before the weights are loaded
             if self.image_shape_ is None or self.encoder_ is None:
-                return features.rows_network(self.n_features_in_, self.n_states_).eval().requires_grad_(False)
+                return filled(features.rows_network(self.n_features_in_, self.n_states_), arrays)
             height, width, channels = self.image_shape_
             per: Per = "channel" if self.whitening_ is None else "whiten"
             normalization = Normalization(per, self.mean_, self.std_, self.whitening_)
-            return ImageEncoder(self.encoder_, (height, width, channels), normalization).eval().requires_grad_(False)
+            return filled(ImageEncoder(self.encoder_, (height, width, channels), normalization), arrays)
+
+    def _checks(self) -> dict[str, bool]:
+        shape, p = self.image_shape_, self.n_features_in_
+        per_feature = (p,) if shape is None else (shape[2], 1, 1)
+        names: Any = getattr(self, "feature_names_in_", None)
+        return {
+            "module_": isinstance(self.module_, nn.Module),
+            "n_features_in_": is_count(p),
+            "feature_names_in_": names is None or (len(names) == p and all(isinstance(name, str) for name in names)),
+            "image_shape_": shape is None or (is_list(shape, is_count) and math.prod(shape) == p),
+            "encoder_": self.encoder_ is None or self.encoder_ in WIDTHS,
+            "mean_": is_array(self.mean_, "f", *per_feature),
+            "std_": is_array(self.std_, "f", *per_feature),
+            "whitening_": self.whitening_ is None or is_array(self.whitening_, "f", None, None, None, None),
+            "n_states_": is_list(self.n_states_, is_count),
+            "mutual_information_": is_array(self.mutual_information_, "f", len(self.n_states_)),
+            "loss_curve_": is_list(self.loss_curve_),
+            "n_iter_": is_count(self.n_iter_),
+        }
 
     def _check_layer(self, n_layers: int) -> int:
         if not -n_layers <= self.layer < n_layers:

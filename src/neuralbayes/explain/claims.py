@@ -69,9 +69,7 @@ class Claim:
     condition : Condition or None
         What a row must fulfil; None for a phrase, which a text must contain.
     share_inside, share_outside : float
-        Shares of the members, and of all other rows, that fulfil it, among the checked rows.
-    checked_rows : int
-        Number of members and other rows that it was checked on; they did not take part in its choice.
+        Shares of the members, and of all other rows, that fulfil it, among the `checked_rows`, which did not choose it.
     medians : (str, str) or None
         Medians of the members and of all other rows, for numbers and dates.
 
@@ -183,9 +181,8 @@ class Checked:
         own, rest = ((self.labels == k) & ~column.missing, (self.labels != k) & ~column.missing)
         if not column.ordered or not own.any() or not rest.any():
             return None
-        return _shown(float(np.median(column.values[own])), column), _shown(
-            float(np.median(column.values[rest])), column
-        )
+        first, second = (_shown(float(np.median(column.values[rows])), column) for rows in (own, rest))
+        return first, second
 
 
 def check_claims(

@@ -73,11 +73,7 @@ class Condition:
 def condition_of(column: Column, allowed: Mask, there: Mask) -> Condition:
     """The condition that a cell is in one of the `allowed` bins, an interval of numbers or any set of values.
 
-    Parameters
-    ----------
-    column : Column
-    allowed, there : ndarray of bool and shape (n_bins + 1,)
-        Bins that satisfy the condition, and bins that hold any cells.
+    Also from the bins that hold any cells, `there`: both masks have shape (n_bins + 1,).
     """
     n = column.n_bins
     if column.ordered:

@@ -38,14 +38,12 @@ class ClusterDescription:
     ----------
     cluster : int
     name : str
-        Proposed name, different from the names of other clusters.
+        Different from the names of other clusters.
     claims : list of Claim
         What the name says, the strongest first, with the shares of rows of which it is true. For texts, all key
         phrases, of which the first are the name.
-    size : int
-        Number of rows.
-    share : float
-        Share of all rows.
+    size, share : int, float
+        Number of rows, and share of all rows.
     differences : list of Claim
         Differences from the rest: the claims of the name, then other columns, the most informative first.
     rule : Rule or None
@@ -77,18 +75,7 @@ class ClusterDescription:
 
 @dataclass(frozen=True, eq=False)
 class Description:
-    """Descriptions of all clusters, with the columns and the names of rows.
-
-    Attributes
-    ----------
-    clusters : list of ClusterDescription
-    columns : list of Column
-        Columns of the table, for the rows in `rows`.
-    rows : ndarray of int
-        Numbers of the rows that were read.
-    row_names : list of str, or None
-        Names of all rows of the table; None if they have only numbers.
-    """
+    """Descriptions of all clusters, the columns of the `rows` that were read, and the names of all rows, if any."""
 
     clusters: list[ClusterDescription]
     columns: list[Column]
@@ -99,26 +86,17 @@ class Description:
         """Return a data frame with one row per cluster."""
         import pandas as pd
 
-        records = [
-            {
-                "cluster": found.cluster,
-                "name": found.name,
-                "size": found.size,
-                "share": found.share,
-                "claims": "; ".join(map(str, found.claims)),
-                "differences": "; ".join(map(str, found.differences)),
-                "rule": "" if found.rule is None else str(found.rule),
-                "precision": found.precision,
-                "recall": found.recall,
-                "typical": self._named(found.typical),
-                "borderline": self._named(found.borderline),
-            }
-            for found in self.clusters
-        ]
+        names = self.row_names
+        records = []
+        for one in self.clusters:
+            plain = {name: getattr(one, name) for name in ("cluster", "name", "size", "share")}
+            texts = {name: "; ".join(map(str, getattr(one, name))) for name in ("claims", "differences")}
+            rule = {"rule": str(one.rule or ""), "precision": one.precision, "recall": one.recall}
+            members = {"typical": one.typical.tolist(), "borderline": one.borderline.tolist()}
+            if names is not None:
+                members = {kind: [names[i] for i in rows] for kind, rows in members.items()}
+            records.append(plain | texts | rule | members)
         return pd.DataFrame(records).set_index("cluster") if records else pd.DataFrame()
-
-    def _named(self, rows: NDArray[np.intp]) -> list[Any]:
-        return rows.tolist() if self.row_names is None else [self.row_names[i] for i in rows]
 
 
 def describe(
@@ -139,8 +117,7 @@ def describe(
     Parameters
     ----------
     table : DataFrame or array-like of shape (n_rows, n_columns), or None
-        Numbers, text, booleans, dates; cells may be missing. Columns that this library wrote into a table (labels,
-        probabilities) are skipped. None if there are only texts.
+        Columns that this library wrote into a table (labels, probabilities) are skipped. None for texts only.
     labels : array-like of int and shape (n_rows,)
         From 0 to n_clusters - 1; -1 for rows that are in no cluster.
     n_clusters : int, optional
@@ -155,9 +132,8 @@ def describe(
         The columns that clusters were fitted to. Rules use these columns if the table has any, otherwise all.
     left_out : collection of str
         Columns to skip, such as true classes.
-    max_rows : int, default=200_000
-        Maximum number of rows to read, drawn at random; sizes count all rows.
-    random_state : int, default=0
+    max_rows, random_state : int
+        At most so many rows are read, drawn at random; sizes count all rows.
 
     Examples
     --------
@@ -201,8 +177,11 @@ def describe(
         phrases = key_phrases(read, own, k, random_state=random_state)
         named = list(zip(phrase_names(phrases), phrases, strict=True))
     told = differences(checked, N_DIFFERENCES)
-    if texts is None:  # what the name says comes first
-        told = [_together(claims, others)[:N_DIFFERENCES] for (_, claims), others in zip(named, told, strict=True)]
+    if texts is None:  # what the name says comes first, then claims about other columns
+        for k_th, (_, claims) in enumerate(named):
+            said = {claim.condition.column for claim in claims if claim.condition}
+            others = [one for one in told[k_th] if one.condition and one.condition.column not in said]
+            told[k_th] = [*claims, *others][:N_DIFFERENCES]
     rules = find_rules(
         [column for column in columns if column.name in fitted] or columns, own, k, random_state=random_state
     )
@@ -227,9 +206,3 @@ def describe(
         for i in range(k)
     ]
     return Description(clusters, columns, rows, None if frame is None else row_names(frame, found))
-
-
-def _together(claims: list[Claim], others: list[Claim]) -> list[Claim]:
-    """The claims, then the other claims about columns that were not mentioned."""
-    mentioned = {claim.condition.column for claim in claims if claim.condition is not None}
-    return [*claims, *(one for one in others if one.condition is not None and one.condition.column not in mentioned)]

@@ -64,12 +64,8 @@ def as_percent(share: float) -> str:
 def rounder_numbers(value: float, after: float, spread: float) -> Iterator[float]:
     """Yield thresholds near `value`, the roundest first; the last is at least `value` and below `after`.
 
-    Parameters
-    ----------
-    value, after : float
-        The two neighbouring numbers that the threshold separates.
-    spread : float
-        Spread of all numbers, which limits how far thresholds are rounded.
+    `value` and `after` are the two neighbouring numbers that the threshold separates, and the `spread` of all numbers
+    limits how far thresholds are rounded.
 
     Examples
     --------

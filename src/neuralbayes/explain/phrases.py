@@ -88,17 +88,8 @@ def key_phrases(
 
     They are chosen on one half of the texts and kept if the other half confirms them.
 
-    Parameters
-    ----------
-    texts : sequence of str
-    labels : ndarray of shape (n_texts,)
-        From 0 to n_clusters - 1; other texts are in no cluster.
-    n_clusters, n_phrases, random_state : int
-
-    Returns
-    -------
-    list of lists of Claim
-        At most `n_phrases` for each cluster, with the shares of texts that contain them.
+    Returns at most `n_phrases` for each cluster, with the shares of texts that contain them; labels outside of 0 to
+    n_clusters - 1 are in no cluster.
 
     Examples
     --------
@@ -129,12 +120,8 @@ def key_phrases(
     for k in range(n_clusters):
         chosen = _chosen(score[k], inside[k], numbers, n_phrases)
         written = _written([texts[i] for i in rows[own == k]], [keys[j] for j in chosen])
-        found.append(
-            [
-                Claim(words, None, float(checked[k, j]), float(elsewhere[k, j]), n_checked)
-                for words, j in zip(written, chosen, strict=True)
-            ]
-        )
+        shares = [(float(checked[k, j]), float(elsewhere[k, j])) for j in chosen]
+        found.append([Claim(words, None, *both, n_checked) for words, both in zip(written, shares, strict=True)])
     return found
 
 

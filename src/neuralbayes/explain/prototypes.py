@@ -33,18 +33,8 @@ def rank_members(
 ) -> list[NDArray[np.intp]]:
     """Rank the members of each cluster, the most typical first.
 
-    Parameters
-    ----------
-    points : ndarray of shape (n_points, n_dimensions)
-        Points in coordinates whose distances are meaningful.
-    labels : ndarray of shape (n_points,)
-        From 0 to n_clusters - 1; rows labelled -1 are in no cluster.
-    n_clusters, max_ranked, random_state : int
-
-    Returns
-    -------
-    list of ndarray
-        Row indices for each cluster, at most `max_ranked`; empty for a cluster without members.
+    From points (n_points, n_dimensions) whose distances are meaningful; rows labelled -1 are in no cluster. Returns row
+    indices for each cluster, at most `max_ranked`.
 
     Examples
     --------

@@ -77,13 +77,6 @@ def find_rules(
 ) -> list[Rule | None]:
     """Find a rule for each cluster; None if it has no rows or all rows, or if no column varies.
 
-    Parameters
-    ----------
-    columns : sequence of Column
-    labels : ndarray of shape (n_rows,)
-        From 0 to n_clusters - 1; rows labelled -1 are in no cluster.
-    n_clusters, random_state : int
-
     Examples
     --------
     >>> import pandas as pd
@@ -185,14 +178,8 @@ def _best_intervals(
     F1 is :math:`\max_I 2 h(I) / (w + s(I))` with h hits among s rows, w wanted. It is at least f where
     :math:`\max_I \sum_{b \in I} (2 h_b - f s_b) \ge f w`: a largest sum of neighbours, found with cumulative sums.
 
-    Parameters
-    ----------
-    hits, size : ndarray of shape (n_columns, n_bins)
-        Members, and all rows, in each bin; bins after `missing` are empty.
-    missing : ndarray of shape (n_columns,)
-        The bin of missing cells.
-    wanted : float
-        Number of members.
+    From members and all rows in each bin (n_columns, n_bins), the bin of missing cells (n_columns,), after which bins
+    are empty, and the number of members.
     """
     rows = np.arange(len(hits))
     lost = hits[rows, missing], size[rows, missing]
