@@ -117,27 +117,26 @@ def cluster(
     """
     if method not in ("auto", "manifolds", "information"):
         raise ValueError(f"`method` must be 'auto', 'manifolds' or 'information', got {method!r}")
-    kinds = dict(kinds or {}) | dict.fromkeys(describe, "ignore")
-    if isinstance(known, str):
-        kinds[known] = "ignore"
-        columns = None if columns is None else [*columns, known]
-    if columns is not None:
-        columns = [*columns, *(name for name in describe if name not in columns)]
+    if n_clusters != "auto" and not (type(n_clusters) is int and n_clusters >= 1):
+        raise ValueError(f"`n_clusters` must be a whole number of at least 1, or 'auto', got {n_clusters!r}")
+    apart = dict.fromkeys(describe, "describe") | ({known: "known"} if isinstance(known, str) else {})
     points = as_points(
         data,
         text=text,
         features=features,
         columns=columns,
         kinds=kinds,
+        apart=apart,
         read=read,
         device=device,
         cache=None if cache is None else Path(cache),
         progress=progress,
     )
-    wish = Wish(n_clusters, method, reject, max_clusters, random_state, device, progress)
-    classes = points.named(known) if isinstance(known, str) else known
+    classes = points.frame[known].to_numpy(object, na_value=None) if isinstance(known, str) else known
     answers = (known,) if isinstance(known, str) else ()
-    return _found(points, wish, classes, answers, namer)
+    function = features if callable(features) else None
+    wish = Wish(n_clusters, method, reject, max_clusters, random_state, device, progress, classes, answers, function)
+    return _found(points, wish, namer)
 
 
 @dataclass(frozen=True)
@@ -151,6 +150,9 @@ class Wish:
     random_state: int = 0
     device: str = "auto"
     progress: bool = False
+    known: Any = None
+    answers: tuple[str, ...] = ()  # columns that hold known classes, which do not describe
+    features: Any = None  # the user's function
 
     def parameters(self) -> dict[str, Any]:
         """Parameters of both estimators."""
@@ -158,18 +160,19 @@ class Wish:
         return given | ({} if self.max_clusters is None else {"max_clusters": self.max_clusters})
 
 
-def _found(points: Points, wish: Wish, known: Any, answers: Sequence[str], namer: Namer | None) -> Clustering:
+def _found(points: Points, wish: Wish, namer: Namer | None = None) -> Clustering:
     """Certify manifolds, or else cluster."""
     notes: list[str] = []
     with _noting(notes):
         model = None
-        if points.noun == "row" and known is None and wish.reject is None and wish.method != "information":
+        if points.noun == "row" and wish.known is None and wish.reject is None and wish.method != "information":
             model = _certified(points, wish)
         elif wish.method == "manifolds":
             raise ValueError("`method` must not be 'manifolds' for images and texts, nor with `known` or `reject`")
-        model = _clustered(points, wish, known) if model is None else model
-    notes = [*points.notes, *notes]
-    return Clustering(replace(points, notes=notes), model, wish, tuple(answers), namer)
+        model = _clustered(points, wish) if model is None else model
+    if wish.reject is not None:
+        model.typicality_.check_level(wish.reject)
+    return Clustering(replace(points, notes=[*points.notes, *notes]), model, wish, namer)
 
 
 def _certified(points: Points, wish: Wish) -> Any:
@@ -236,18 +239,18 @@ def _has_units(points: Points) -> bool:
     return not (used and feature_columns(points.frame) >= used)
 
 
-def _clustered(points: Points, wish: Wish, known: Any) -> Any:
+def _clustered(points: Points, wish: Wish) -> Any:
     from neuralbayes.estimators.information_clusterer import InformationClusterer
 
     parameters = wish.parameters() | {"verbose": wish.progress}
     if isinstance(points.X, list):
-        return InformationClusterer(**parameters).fit(points.X[0], features=points.X, known=known)
+        return InformationClusterer(**parameters).fit(points.X[0], features=points.X, known=wish.known)
     if points.noun == "row" and not isinstance(points.X, np.ndarray) and points.frame is not None:
         from neuralbayes.data.vectorizer import TableVectorizer
 
         vectorizer = TableVectorizer(kinds=points.recipe["kinds"], standardize=_has_units(points))
         parameters["vectorizer"] = vectorizer
-    return InformationClusterer(**parameters).fit(points.X, known=known)
+    return InformationClusterer(**parameters).fit(points.X, known=wish.known)
 
 
 @contextmanager
@@ -273,14 +276,12 @@ class Clustering:
         The data.
     model : InformationClusterer or ManifoldLabeler
     wish : Wish
-    answers : tuple of str
-        Columns that hold known classes, which do not describe.
+        What was asked for.
     """
 
     points: Points
     model: Any
     wish: Wish = field(default_factory=Wish)
-    answers: tuple[str, ...] = ()
     namer: Namer | None = None
     kept: dict[str, Any] = field(default_factory=dict, repr=False)  # what a saved clustering knows without data
 
@@ -345,8 +346,13 @@ class Clustering:
     def sentence(self) -> str:
         """The verdict in one sentence."""
         n, noun = self.n_clusters, self.points.noun
+        if n == 1 and self.points.columns and not any(column.used for column in self.points.columns):
+            return "One cluster: all rows are equal in the columns that can be used."
         if n == 1:
             return f"One cluster: no division of the {noun}s is repeatable."
+        filled = len(np.unique(self.model.labels_))
+        if filled < n:
+            return f"{filled} clusters hold all {noun}s, although {n} were asked for: many {noun}s are equal or too similar."
         if self.verdict == "disjoint":
             return f"{n} disjoint manifolds, certified: no path of neighbouring {noun}s leads from one to another."
         halves = "" if self.stability is None else f" Two halves of the data agree to {100 * self.stability:.0f} %."
@@ -370,9 +376,10 @@ class Clustering:
             self.labels,
             n_clusters=self.n_clusters,
             proba=self.proba,
+            points=self._coordinates(self._given()) if points.features_from is not None else None,
             texts=points.texts,
             fitted=fitted,
-            left_out=self.answers,
+            left_out=self.wish.answers,
         )
 
     def _fitted_columns(self) -> list[str]:
@@ -423,7 +430,7 @@ class Clustering:
         sizes = np.bincount(self.labels[self.labels >= 0], minlength=k)
         stable = None if self.stability is None else getattr(self.model, "cluster_stability_", None)
         told = None if self.description is None else self.description.clusters
-        typical = self.model.prototypes_.tolist() if told is None else [one.typical.tolist() for one in told]
+        typical = self._typical() if told is None else [one.typical.tolist() for one in told]
         cards = {
             "name": self._own_names(),
             "size": sizes,
@@ -434,11 +441,19 @@ class Clustering:
             "recall": [np.nan if told is None else told[i].recall for i in range(k)],
             "differences": [[] if told is None else list(map(str, told[i].differences)) for i in range(k)],
             "claims": [[] if told is None else list(map(str, told[i].claims)) for i in range(k)],
-            "typical": [[row for row in rows if row >= 0] for rows in typical],
+            "typical": typical,
             "separation": self.model.separation_,
             "disjoint": getattr(self.model, "disjoint_", np.zeros(k, bool)),
         }
         return pd.DataFrame(cards, index=pd.RangeIndex(k, name="cluster"))
+
+    def _typical(self) -> list[list[int]]:
+        """The members in the middle of each cluster."""
+        from neuralbayes.explain.description import N_ROWS
+        from neuralbayes.explain.prototypes import rank_members
+
+        points, rows = self.coordinates()
+        return [rows[found[:N_ROWS]].tolist() for found in rank_members(points, self.labels[rows], self.n_clusters)]
 
     @property
     def notes(self) -> list[str]:
@@ -460,9 +475,14 @@ class Clustering:
             from neuralbayes.data.sources import SubsetSource
 
             X = SubsetSource(X, rows)
-        from neuralbayes.estimators.inputs import read
+        return self._coordinates(X), rows
 
-        return self.model._points(read(self.model._samples(X), np.arange(len(rows)))), rows
+    def _coordinates(self, X: Any) -> NDArray[np.floating[Any]]:
+        from neuralbayes.estimators.inputs import n_rows, read
+
+        samples = self.model._samples(X)
+        found: NDArray[np.floating[Any]] = self.model._points(read(samples, np.arange(n_rows(samples))))
+        return found
 
     def table(self) -> pd.DataFrame:
         """The input with the cluster of each sample, its name, its probability and its typicality."""
@@ -498,8 +518,8 @@ class Clustering:
         wish = replace(self.wish, n_clusters=int(k), method="information", progress=False)
         points = replace(self.points, X=self._given(), notes=[])
         if getattr(self.model, "kind_", "") == "images" and k <= self.model.n_states_:
-            return Clustering(points, self.model.merged_to(int(k)), wish, self.answers)
-        return _found(points, wish, None, self.answers, None)
+            return Clustering(points, self.model.merged_to(int(k)), wish)
+        return _found(points, wish)
 
     def compare(self, ks: Iterable[int]) -> pd.DataFrame:
         """What other numbers of clusters give: a row for each, with its stability, its sizes, and how far it agrees
@@ -523,35 +543,45 @@ class Clustering:
             )
         return pd.DataFrame(rows).set_index("k")
 
-    def on(self, new: Any, *, reject: float | None = None, cache: str | Path | None = None) -> Clustering:
-        """The clusters of new data, which are read as the first were."""
-        recipe = self.points.recipe
-        features: Any = recipe.get("features", "pixels" if self.points.noun == "image" else None)
-        if isinstance(features, str) and features == "an array":
-            raise ValueError("`new` must be features when the model was fitted to an array: use `clustering.model`")
+    def on(
+        self, new: Any, *, reject: float | None = None, features: Any = None, cache: str | Path | None = None
+    ) -> Clustering:
+        """The clusters of new data, which are read as the first were.
+
+        Your own function, or an array of features, must be given again as `features`: a saved clustering knows only
+        their names, and opens and runs nothing that it names.
+        """
         points = as_points(
             new,
-            text=recipe.get("text"),
-            features=features,
-            kinds=recipe.get("kinds") if self.points.noun == "row" else None,
-            read=recipe.get("read"),
+            text=self.points.recipe.get("text"),
+            features=self._features() if features is None else features,
+            kinds=self.points.recipe.get("kinds") if self.points.noun == "row" else None,
+            read=self.points.recipe.get("read"),
             device=self.wish.device,
             cache=None if cache is None else Path(cache),
         )
         if points.noun != self.points.noun:
             raise ValueError(f"`new` must be {self.points.noun}s, as those that were clustered, got {points.noun}s")
         if points.identity != self.points.identity:
-            raise ValueError(f"`new` must have features of the same {features} that the model was fitted to")
-        if points.noun == "row" and points.frame is not None and hasattr(self.model, "vectorizer_"):
-            points = replace(points, X=points.frame)
-        elif points.noun == "row" and points.frame is not None and not isinstance(points.X, np.ndarray):
-            points = replace(points, X=points.frame[self._fitted_columns()].to_numpy(np.float64, na_value=np.nan))
+            raise ValueError(f"`features` must be the same {self.points.features_from} that the model was fitted to")
+        if points.frame is not None and points.noun == "row" and points.features_from is None:
+            points = replace(points, X=points.frame if hasattr(self.model, "vectorizer_") else points.X)
         kept = self.kept | {"names": self.names}
-        return Clustering(points, self.model, replace(self.wish, reject=reject), self.answers, None, kept)
+        return Clustering(points, self.model, replace(self.wish, reject=reject, known=None), None, kept)
 
-    def predict(self, new: Any, reject: float | None = None) -> NDArray[np.int64]:
-        """The clusters of new data: (n_samples,)."""
-        return self.on(new, reject=reject).labels
+    def _features(self) -> Any:
+        from neuralbayes.features.networks import BETTER, PACKAGED
+
+        name = self.points.features_from
+        if self.wish.features is not None or name is None:
+            return self.wish.features if name is not None else "pixels" if self.points.noun == "image" else None
+        if name not in (*PACKAGED.values(), *BETTER.values()):
+            raise ValueError(f"`features` must be given again, because the model was fitted to those of {name}")
+        return name
+
+    def predict(self, new: Any, *, reject: float | None = None, features: Any = None) -> NDArray[np.int64]:
+        """The clusters of new data: (n_samples,); parameters as for `on`."""
+        return self.on(new, reject=reject, features=features).labels
 
     def report(self, path: str | Path) -> Path:
         """Write the page that shows and explains the clusters."""
@@ -597,7 +627,7 @@ class Clustering:
             "features_from": self.points.features_from,
             "identity": self.points.identity,
             "recipe": self.points.recipe,
-            "answers": list(self.answers),
+            "answers": list(self.wish.answers),
             "reject": self.wish.reject,
             "names": self.names,
             "named_by": self.named_by,
@@ -660,7 +690,7 @@ def load(folder: str | Path, *, network: Any = None) -> Any:
     own = given_names(folder, len(names))
     if own:
         names, named_by = [own.get(k, name) for k, name in enumerate(names)], "you"
-    return Clustering(points, model, Wish(), answers, None, kept | {"names": names, "named_by": named_by})
+    return Clustering(points, model, Wish(answers=answers), None, kept | {"names": names, "named_by": named_by})
 
 
 def given_names(folder: Path, n_clusters: int) -> dict[int, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
@@ -74,13 +74,6 @@ class Points:
     def __len__(self) -> int:
         return int(self.X.shape[0]) if hasattr(self.X, "shape") and self.noun != "image" else len(self.X)
 
-    def named(self, name: str) -> NDArray[Any]:
-        """The cells of a column, which must exist: (n,)."""
-        if self.frame is None or name not in self.frame:
-            there = "no table" if self.frame is None else ", ".join(map(repr, self.frame.columns[:12]))
-            raise ValueError(f"`known` must be an array or the name of a column, got {name!r}; the columns are {there}")
-        return self.frame[name].to_numpy(dtype=object, na_value=None)
-
 
 def as_points(
     data: Any,
@@ -89,6 +82,7 @@ def as_points(
     features: Any = "auto",
     columns: Sequence[str] | None = None,
     kinds: Mapping[str, str] | None = None,
+    apart: Mapping[str, str] | None = None,
     read: Mapping[str, Any] | None = None,
     device: str = "auto",
     cache: Path | None = None,
@@ -96,7 +90,8 @@ def as_points(
 ) -> Points:
     """Read `data`, recognise what it is, and compute features of texts and photographs.
 
-    Parameters are those of :func:`neuralbayes.cluster`.
+    Parameters are those of :func:`neuralbayes.cluster`; `apart` are columns that are not used, with the parameter that
+    names them.
 
     Examples
     --------
@@ -113,9 +108,16 @@ def as_points(
         raise ValueError(
             f"`read` must not have {sorted(odd)[0]!r}, which is for images, but the data are {points.noun}s"
         )
-    recipe = {"text": text, "read": given, "columns": None if columns is None else list(columns)}
-    recipe |= {"kinds": dict(kinds or {}), **points.recipe}
-    points = replace(points, recipe=recipe)
+    for column, parameter in (apart or {}).items():
+        if points.frame is None or column not in points.frame:
+            there = "none" if points.frame is None else ", ".join(map(repr, points.frame.columns[:12]))
+            raise ValueError(f"`{parameter}` must name a column, one of {there}, got {column!r}")
+    if apart:
+        kinds = dict(kinds or {}) | dict.fromkeys(apart, "ignore")
+        columns = None if columns is None else [*columns, *(name for name in apart if name not in columns)]
+    if (n := len(points.texts or points)) < 2:
+        raise ValueError(f"`data` must have at least 2 {points.noun}s, got {n}")
+    points = replace(points, recipe={"text": text, "read": given, "kinds": dict(kinds or {}), **points.recipe})
     if points.noun == "row":
         return _with_features_of_rows(_with_columns(points, columns, kinds), features)
     for name, value in {"columns": columns, "kinds": kinds}.items():
@@ -230,6 +232,8 @@ def _of_texts(texts: list[str], title: str, text: str | None) -> Points:
     if text is not None:
         raise ValueError(f"`text` must be None unless `data` is a table, got {text!r}")
     empty = sum(not str(one).strip() for one in texts)
+    if empty == len(texts):
+        raise ValueError(f"`data` must hold texts, got {len(texts):,} empty ones")
     notes = [f"{empty:,} texts are empty; they are labelled all the same."] if empty else []
     return Points("text", title, None, texts=[str(one) for one in texts], notes=notes)
 
@@ -262,6 +266,12 @@ def _with_columns(points: Points, columns: Sequence[str] | None, kinds: Mapping[
     from neuralbayes.data.frames import as_frame
 
     frame = points.frame
+    if (
+        frame is None
+        and points.X.dtype.kind == "f"
+        and np.isinf(points.X.data if sp.issparse(points.X) else points.X).any()
+    ):
+        raise ValueError("`data` must not hold infinity; leave such rows out, or replace it by NaN, a missing cell")
     if frame is None and not (columns or kinds or sp.issparse(points.X)) and _all_finite(points.X):
         names = [f"x{j}" for j in range(points.X.shape[1])]
         return replace(
@@ -306,8 +316,8 @@ def _with_features_of_rows(points: Points, features: Any) -> Points:
 
 def _with_features(points: Points, features: Any, device: str, cache: Path | None, progress: bool) -> Points:
     """Texts or images with their features, from a network, a function, a file or an array."""
-    from neuralbayes.features.networks import Network, better_network, default_network, load_network, needs_network
     from neuralbayes.features.kept import kept_features
+    from neuralbayes.features.networks import Network, better_network, default_network, load_network, needs_network
 
     kind: Literal["pictures", "texts"] = "pictures" if points.noun == "image" else "texts"
     if points.noun == "image" and (features in (None, "pixels") if isinstance(features, str | None) else False):
@@ -352,7 +362,3 @@ def _with_array(points: Points, features: Any) -> Points:
             )
     X = list(spaces) if len(spaces) > 1 else spaces[0]
     return replace(points, X=X, features_from=name, identity=None, recipe=points.recipe | {"features": name})
-
-
-Namer = Callable[[list[dict[str, Any]]], Sequence[str]]
-"""Names clusters: their cards, as dictionaries, to as many names."""

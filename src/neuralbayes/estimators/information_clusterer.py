@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import warnings
 from collections.abc import Mapping, Sequence
@@ -651,6 +652,20 @@ class InformationClusterer(Clusterer):
         clusters = cut(self.hierarchy_, int(k))[self.states_]
         largest_first = np.argsort(-np.bincount(clusters, minlength=int(k)), kind="stable")
         return np.argsort(largest_first)[clusters]
+
+    def merged_to(self, k: int) -> Self:
+        """Return a copy whose states are merged to `k` clusters, as :meth:`cut` does, which can label new samples.
+
+        What was measured for the fitted clusters, such as their separation, is not known for others: it is NaN.
+        """
+        labels, clusters = self.cut(k), cut(self.hierarchy_, k)
+        other = copy.copy(self)
+        largest_first = np.argsort(-np.bincount(clusters[self.states_], minlength=k), kind="stable")
+        other.membership_ = np.eye(k)[np.argsort(largest_first)[clusters]]
+        other.n_clusters_, other.labels_ = k, labels
+        other.prior_ = np.bincount(labels, minlength=k) / len(labels)
+        other.separation_ = other.cluster_stability_ = np.full(k, np.nan)
+        return other
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def update(self, X: Rows) -> Self:

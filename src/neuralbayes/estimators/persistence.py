@@ -268,7 +268,8 @@ def _plain(value: Any) -> Any:
 def may_hold_model(folder: Path) -> bool:
     """Whether `folder` contains only a model, or the remains of an interrupted save."""
     return all(
-        path.name == DESCRIPTION or re.fullmatch(r"weights.*\.safetensors|\.(weights|model)\..*\.tmp.*", path.name)
+        path.name in (DESCRIPTION, "source.json", "names.json")
+        or re.fullmatch(r"weights.*\.safetensors|\.(weights|model)\..*\.tmp.*", path.name)
         for path in folder.iterdir()
     )
 
