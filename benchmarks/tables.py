@@ -31,15 +31,7 @@ from pace_page import CHANGED, PACE, caption, changes_table, pace_results
 from pages import read_result, result_path, table
 
 ROOT = Path(__file__).parents[1]
-PAGES = (
-    "README.md",
-    "docs/index.md",
-    "docs/compare.md",
-    "docs/quickstart.md",
-    "docs/images.md",
-    "docs/guarantees.md",
-    "docs/describe.md",
-)
+PAGES = ("README.md", "docs/benchmarks.md")
 MARKED = re.compile(r"(<!-- results/(\S+), by benchmarks/tables\.py -->\n).*?(<!-- end -->)", re.DOTALL)
 
 IN_FIELD = {"mixture, full": "Gaussian mixture", "spectral": "spectral clustering"}
