@@ -15,6 +15,8 @@ LAYERS = [
     "__main__",
     "cli",  # one file per command: parses, calls one public function, prints
     "demo",  # computations of `neuralbayes demo`
+    "predicting",  # labels of data larger than memory, with Dask
+    "clustering",  # nb.cluster(anything) -> Clustering: the front door
     "report",  # pages on results and models; never trains
     "plot",  # displays for notebooks and reports
     "estimators",  # scikit-learn classes: validation, fit, predict, save and load; no mathematics

@@ -7,9 +7,7 @@ returns a `Clustering`, which names the clusters and says how sure it is of them
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,18 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neuralbayes.data.points import Points, as_points
+from neuralbayes.estimators.choice import Method, Settings, fit_points, noting
+from neuralbayes.features.points import with_features
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from neuralbayes.explain.description import Description
 
-Method = Literal["auto", "manifolds", "information"]
 Verdict = Literal["disjoint", "clusters", "segments", "none"]
 Namer = Callable[[list[dict[str, Any]]], Sequence[str]]
-
-WHOLE_SHARE, FEW_ROWS = 0.5, 20
-"""Least share, and number, of rows without missing numbers for which manifolds are certified."""
 
 DRAWN = 4000
 """Number of samples, drawn at random, whose coordinates are known."""
@@ -123,147 +119,22 @@ def cluster(
     points = as_points(
         data,
         text=text,
-        features=features,
         columns=columns,
         kinds=kinds,
         apart=apart,
         read=read,
-        device=device,
-        cache=None if cache is None else Path(cache),
         progress=progress,
     )
+    kept = None if cache is None else Path(cache)
+    points = with_features(points, features, device=device, cache=kept, progress=progress)
     classes = points.frame[known].to_numpy(object, na_value=None) if isinstance(known, str) else known
     answers = (known,) if isinstance(known, str) else ()
     function = features if callable(features) else None
-    wish = Wish(n_clusters, method, reject, max_clusters, random_state, device, progress, classes, answers, function)
-    return _found(points, wish, namer)
-
-
-@dataclass(frozen=True)
-class Wish:
-    """What was asked for, apart from the data."""
-
-    n_clusters: int | Literal["auto"] = "auto"
-    method: Method = "auto"
-    reject: float | None = None
-    max_clusters: int | None = None
-    random_state: int = 0
-    device: str = "auto"
-    progress: bool = False
-    known: Any = None
-    answers: tuple[str, ...] = ()  # columns that hold known classes, which do not describe
-    features: Any = None  # the user's function
-
-    def parameters(self) -> dict[str, Any]:
-        """Parameters of both estimators."""
-        given = {"n_clusters": self.n_clusters, "random_state": self.random_state, "device": self.device}
-        return given | ({} if self.max_clusters is None else {"max_clusters": self.max_clusters})
-
-
-def _found(points: Points, wish: Wish, namer: Namer | None = None) -> Clustering:
-    """Certify manifolds, or else cluster."""
-    notes: list[str] = []
-    with _noting(notes):
-        model = None
-        if points.noun == "row" and wish.known is None and wish.reject is None and wish.method != "information":
-            model = _certified(points, wish)
-        elif wish.method == "manifolds":
-            raise ValueError("`method` must not be 'manifolds' for images and texts, nor with `known` or `reject`")
-        model = _clustered(points, wish) if model is None else model
-    if wish.reject is not None:
-        model.typicality_.check_level(wish.reject)
-    return Clustering(replace(points, notes=[*points.notes, *notes]), model, wish, namer)
-
-
-def _certified(points: Points, wish: Wish) -> Any:
-    """A labeler whose manifolds are all certified; None if there is none, unless it was asked for."""
-    from neuralbayes.estimators.manifold_labeler import ManifoldLabeler
-
-    must = wish.method == "manifolds"
-    if not points.columns or isinstance(points.X, np.ndarray):
-        if not isinstance(points.X, np.ndarray):
-            return None  # sparse
-        return _if_certified(ManifoldLabeler(standardize=False, **wish.parameters()), points.X, must)
-    from neuralbayes.data.vectorizer import TableVectorizer
-
-    frame, kinds = points.frame, points.recipe["kinds"]
-    if not any(column.used for column in points.columns):
-        if wish.n_clusters != "auto":
-            raise ValueError(
-                "all rows are equal in the columns that can be used, so they are one cluster; `kinds` can use a column "
-                "that was left out"
-            )
-        return ManifoldLabeler(1, vectorizer=TableVectorizer(kinds=kinds)).fit(frame)
-    numbers = [one.name for one in points.columns if one.kind == "number" and _is_continuous(frame[one.name])]
-    if must and not numbers:
-        raise ValueError("`method` must not be 'manifolds' without a column of numbers in which rows can have gaps")
-    whole = frame[frame[numbers].notna().all(axis=1)] if numbers else frame.head(0)
-    if not must and (len(whole) < FEW_ROWS or len(whole) < WHOLE_SHARE * len(frame)):
-        return None
-    others = {column.name: "ignore" for column in points.columns if column.name not in numbers}
-    vectorizer = TableVectorizer(kinds=kinds | others, standardize=_has_units(points))
-    model = _if_certified(ManifoldLabeler(vectorizer=vectorizer, **wish.parameters()), whole, must)
-    if model is not None and len(whole) < len(frame):
-        warnings.warn(
-            f"{len(frame) - len(whole):,} rows with missing numbers were labelled, but not fitted.", stacklevel=2
-        )
-    return model
-
-
-def _if_certified(labeler: Any, X: Any, must: bool) -> Any:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
-        labeler.fit(X)
-    if not must and not (labeler.n_clusters_ > 1 and labeler.disjoint_.all()):
-        return None  # the other method makes its warnings irrelevant
-    for warning in caught:
-        warnings.warn(warning.message, stacklevel=2)
-    return labeler
-
-
-def _is_continuous(values: pd.Series[Any]) -> bool:
-    """Whether gaps between the numbers of a column mean anything."""
-    from neuralbayes.data.column_cells import as_numbers
-    from neuralbayes.data.columns import ATOM, why_not_continuous
-
-    numbers, _ = as_numbers(values.iloc[:: max(1, len(values) // 20_000)])
-    numbers = numbers[np.isfinite(numbers)]
-    return len(numbers) > 1 and why_not_continuous(numbers) in (None, ATOM)
-
-
-def _has_units(points: Points) -> bool:
-    """Whether the columns have units of their own, unlike features of `neuralbayes embed`."""
-    from neuralbayes.data.written import feature_columns
-
-    used = {column.name for column in points.columns if column.used}
-    return not (used and feature_columns(points.frame) >= used)
-
-
-def _clustered(points: Points, wish: Wish) -> Any:
-    from neuralbayes.estimators.information_clusterer import InformationClusterer
-
-    parameters = wish.parameters() | {"verbose": wish.progress}
-    if isinstance(points.X, list):
-        return InformationClusterer(**parameters).fit(points.X[0], features=points.X, known=wish.known)
-    if points.noun == "row" and not isinstance(points.X, np.ndarray) and points.frame is not None:
-        from neuralbayes.data.vectorizer import TableVectorizer
-
-        vectorizer = TableVectorizer(kinds=points.recipe["kinds"], standardize=_has_units(points))
-        parameters["vectorizer"] = vectorizer
-    return InformationClusterer(**parameters).fit(points.X, known=wish.known)
-
-
-@contextmanager
-def _noting(notes: list[str]) -> Any:
-    """Turn warnings for users into notes."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
-        yield
-    for warning in caught:
-        if issubclass(warning.category, UserWarning):
-            notes.append(str(warning.message))
-        else:
-            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+    settings = Settings(
+        n_clusters, method, reject, max_clusters, random_state, device, progress, classes, answers, function
+    )
+    model, notes = fit_points(points, settings)
+    return Clustering(replace(points, notes=[*points.notes, *notes]), model, settings, namer)
 
 
 @dataclass(eq=False)
@@ -275,13 +146,13 @@ class Clustering:
     points : Points
         The data.
     model : InformationClusterer or ManifoldLabeler
-    wish : Wish
+    settings : Settings
         What was asked for.
     """
 
     points: Points
     model: Any
-    wish: Wish = field(default_factory=Wish)
+    settings: Settings = field(default_factory=Settings)
     namer: Namer | None = None
     kept: dict[str, Any] = field(default_factory=dict, repr=False)  # what a saved clustering knows without data
 
@@ -289,7 +160,7 @@ class Clustering:
     def proba(self) -> NDArray[np.floating[Any]]:
         """p(z|x): (n_samples, n_clusters)."""
         notes: list[str] = []
-        with _noting(notes):
+        with noting(notes):
             found: NDArray[np.floating[Any]] = self.model.predict_proba(self._given())
         self.points.notes.extend(note for note in notes if note not in self.points.notes)
         return found
@@ -299,7 +170,7 @@ class Clustering:
         """Share of ordinary samples that lie at least as far out: (n_samples,). None for certified manifolds."""
         if not hasattr(self.model, "typicality"):
             return None
-        with _noting([]):
+        with noting([]):
             found: NDArray[np.float64] = self.model.typicality(self._given())
         return found
 
@@ -307,12 +178,12 @@ class Clustering:
     def labels(self) -> NDArray[np.int64]:
         """The cluster of each sample, from 0, or -1 if it was rejected: (n_samples,)."""
         labels: NDArray[np.int64] = self.proba.argmax(axis=1)
-        if self.wish.reject is None:
+        if self.settings.reject is None:
             return labels
         if self.typicality is None:
             raise ValueError("`reject` must be None for certified manifolds, got a number; use method='information'")
-        self.model.typicality_.check_level(self.wish.reject)
-        return np.where(self.typicality <= self.wish.reject, -1, labels)
+        self.model.typicality_.check_level(self.settings.reject)
+        return np.where(self.typicality <= self.settings.reject, -1, labels)
 
     def _given(self) -> Any:
         if self.points.X is None:
@@ -333,13 +204,14 @@ class Clustering:
             return "none"
         if disjoint is not None:
             return "disjoint" if disjoint.all() else "segments"
-        return getattr(self.model, "verdict_", "segments")  # type: ignore[no-any-return]
+        found: Verdict = getattr(self.model, "verdict_", "segments")
+        return found
 
     @property
     def stability(self) -> float | None:
         """How far two halves of the data agree about the clusters, from 0 to 1; None where it is not measured."""
-        found = getattr(self.model, "stability_", None)
-        measured = found is not None and self.n_clusters > 1 and getattr(self.model, "kind_", "") != "images"
+        found = getattr(self.model, "stability_", np.nan)
+        measured = self.n_clusters > 1 and getattr(self.model, "kind_", "") != "images"
         return float(found) if measured and np.isfinite(found) else None
 
     @property
@@ -352,7 +224,7 @@ class Clustering:
             return f"One cluster: no division of the {noun}s is repeatable."
         filled = len(np.unique(self.model.labels_))
         if filled < n:
-            return f"{filled} clusters hold all {noun}s, although {n} were asked for: many {noun}s are equal or too similar."
+            return f"{filled} clusters hold all {noun}s, not the {n} asked for: too many {noun}s are equal or similar."
         if self.verdict == "disjoint":
             return f"{n} disjoint manifolds, certified: no path of neighbouring {noun}s leads from one to another."
         halves = "" if self.stability is None else f" Two halves of the data agree to {100 * self.stability:.0f} %."
@@ -379,7 +251,7 @@ class Clustering:
             points=self._coordinates(self._given()) if points.features_from is not None else None,
             texts=points.texts,
             fitted=fitted,
-            left_out=self.wish.answers,
+            left_out=self.settings.answers,
         )
 
     def _fitted_columns(self) -> list[str]:
@@ -394,7 +266,7 @@ class Clustering:
         if "names" in self.kept:
             return list(self.kept["names"])
         if self.namer is not None:
-            given = [str(name) for name in self.namer(self._cards().reset_index().to_dict("records"))]
+            given = [str(name) for name in self.namer(_records(self._cards()))]
             if len(given) != self.n_clusters:
                 raise ValueError(f"`namer` must return {self.n_clusters} names, got {len(given)}")
             return given
@@ -515,11 +387,12 @@ class Clustering:
             raise ValueError(f"`k` must be a whole number of at least 1, got {k!r}")
         if k == self.n_clusters:
             return self
-        wish = replace(self.wish, n_clusters=int(k), method="information", progress=False)
+        settings = replace(self.settings, n_clusters=int(k), method="information", progress=False)
         points = replace(self.points, X=self._given(), notes=[])
         if getattr(self.model, "kind_", "") == "images" and k <= self.model.n_states_:
-            return Clustering(points, self.model.merged_to(int(k)), wish)
-        return _found(points, wish)
+            return Clustering(points, self.model.merged_to(int(k)), settings)
+        model, notes = fit_points(points, settings)
+        return Clustering(replace(points, notes=notes), model, settings)
 
     def compare(self, ks: Iterable[int]) -> pd.DataFrame:
         """What other numbers of clusters give: a row for each, with its stability, its sizes, and how far it agrees
@@ -554,27 +427,27 @@ class Clustering:
         points = as_points(
             new,
             text=self.points.recipe.get("text"),
-            features=self._features() if features is None else features,
             kinds=self.points.recipe.get("kinds") if self.points.noun == "row" else None,
             read=self.points.recipe.get("read"),
-            device=self.wish.device,
-            cache=None if cache is None else Path(cache),
         )
         if points.noun != self.points.noun:
             raise ValueError(f"`new` must be {self.points.noun}s, as those that were clustered, got {points.noun}s")
+        features = self._features() if features is None else features
+        kept = None if cache is None else Path(cache)
+        points = with_features(points, features, device=self.settings.device, cache=kept)
         if points.identity != self.points.identity:
             raise ValueError(f"`features` must be the same {self.points.features_from} that the model was fitted to")
         if points.frame is not None and points.noun == "row" and points.features_from is None:
             points = replace(points, X=points.frame if hasattr(self.model, "vectorizer_") else points.X)
-        kept = self.kept | {"names": self.names}
-        return Clustering(points, self.model, replace(self.wish, reject=reject, known=None), None, kept)
+        known = self.kept | {"names": self.names}
+        return Clustering(points, self.model, replace(self.settings, reject=reject, known=None), None, known)
 
     def _features(self) -> Any:
         from neuralbayes.features.networks import BETTER, PACKAGED
 
         name = self.points.features_from
-        if self.wish.features is not None or name is None:
-            return self.wish.features if name is not None else "pixels" if self.points.noun == "image" else None
+        if self.settings.function is not None or name is None:
+            return self.settings.function if name is not None else "pixels" if self.points.noun == "image" else None
         if name not in (*PACKAGED.values(), *BETTER.values()):
             raise ValueError(f"`features` must be given again, because the model was fitted to those of {name}")
         return name
@@ -587,7 +460,8 @@ class Clustering:
         """Write the page that shows and explains the clusters."""
         from neuralbayes.report.page import write_page
 
-        return write_page(self, Path(path))
+        page: Path = write_page(self, Path(path))
+        return page
 
     def write(self, path: str | Path) -> Path:
         """Write `table()` to a file, whose suffix determines the format."""
@@ -598,8 +472,8 @@ class Clustering:
 
     def summary(self) -> dict[str, Any]:
         """The result as JSON: the same for rows, images and texts."""
-        cards = self.clusters.reset_index().replace({np.nan: None}).to_dict("records")
-        rejected = None if self.wish.reject is None else int((self.labels < 0).sum())
+        cards = _records(self.clusters)
+        rejected = None if self.settings.reject is None else int((self.labels < 0).sum())
         return {
             "data": self.points.title,
             "kind": self.points.noun,
@@ -627,8 +501,8 @@ class Clustering:
             "features_from": self.points.features_from,
             "identity": self.points.identity,
             "recipe": self.points.recipe,
-            "answers": list(self.wish.answers),
-            "reject": self.wish.reject,
+            "answers": list(self.settings.answers),
+            "reject": self.settings.reject,
             "names": self.names,
             "named_by": self.named_by,
             "summary": json.loads(json.dumps(self.summary(), default=_plain)),
@@ -639,7 +513,8 @@ class Clustering:
     def _repr_html_(self) -> str:
         from neuralbayes.report.cards import cards_html
 
-        return cards_html(self)
+        html: str = cards_html(self)
+        return html
 
     def __repr__(self) -> str:
         return f"<Clustering of {self.points.title}: {self.sentence}>"
@@ -690,7 +565,7 @@ def load(folder: str | Path, *, network: Any = None) -> Any:
     own = given_names(folder, len(names))
     if own:
         names, named_by = [own.get(k, name) for k, name in enumerate(names)], "you"
-    return Clustering(points, model, Wish(answers=answers), None, kept | {"names": names, "named_by": named_by})
+    return Clustering(points, model, Settings(answers=answers), None, kept | {"names": names, "named_by": named_by})
 
 
 def given_names(folder: Path, n_clusters: int) -> dict[int, str]:
@@ -722,6 +597,14 @@ def _names_of_images(points: Points, labels: NDArray[np.int64], n_clusters: int)
         if len(found) and found[counts.argmax()] and 2 * counts.max() > counts.sum():
             names[k] = str(found[counts.argmax()])
     return numbered(names)
+
+
+def _records(cards: pd.DataFrame) -> list[dict[str, Any]]:
+    """Cards as dictionaries, with None for what is unknown."""
+    rows = cards.reset_index().astype(object)
+    return [
+        {str(key): value for key, value in row.items()} for row in rows.where(rows.notna(), None).to_dict("records")
+    ]
 
 
 def _plain(value: Any) -> Any:

@@ -23,8 +23,9 @@ Noun = Literal["row", "image", "text"]
 PICTURES = {".jpg", ".jpeg", ".png", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".heic"}
 """Suffixes by which strings in a list are recognised as pictures."""
 
-IMAGE_OPTIONS = {"split", "limit", "size", "channels"}
-"""Keys of `read` that are for images; all others are for tables."""
+TABLE_OPTIONS = ("sep", "decimal", "encoding", "sheet", "key")
+IMAGE_OPTIONS = ("split", "limit", "size")
+"""Keys of `read`."""
 
 LINES = 100
 """Number of lines of a .txt file to inspect."""
@@ -62,10 +63,10 @@ class Points:
     noun: Noun
     title: str
     X: Any
-    frame: pd.DataFrame | None = None
+    frame: Any = None
     columns: list[Column] = field(default_factory=list)
     texts: list[str] | None = None
-    images: Images | None = None
+    images: Any = None
     features_from: str | None = None
     identity: str | None = None
     recipe: dict[str, Any] = field(default_factory=dict)
@@ -79,16 +80,13 @@ def as_points(
     data: Any,
     *,
     text: str | None = None,
-    features: Any = "auto",
     columns: Sequence[str] | None = None,
     kinds: Mapping[str, str] | None = None,
     apart: Mapping[str, str] | None = None,
     read: Mapping[str, Any] | None = None,
-    device: str = "auto",
-    cache: Path | None = None,
     progress: bool = False,
 ) -> Points:
-    """Read `data`, recognise what it is, and compute features of texts and photographs.
+    """Read `data`, and recognise what it is.
 
     Parameters are those of :func:`neuralbayes.cluster`; `apart` are columns that are not used, with the parameter that
     names them.
@@ -104,10 +102,10 @@ def as_points(
     """
     given = dict(read or {})
     points = _opened(data, text, given, progress)
-    if points.images is None and (odd := IMAGE_OPTIONS & set(given)):
-        raise ValueError(
-            f"`read` must not have {sorted(odd)[0]!r}, which is for images, but the data are {points.noun}s"
-        )
+    allowed = TABLE_OPTIONS if points.images is None else IMAGE_OPTIONS
+    if odd := [name for name in given if name not in allowed]:
+        what = "tables" if points.images is None else "images"
+        raise ValueError(f"`read` must have keys of {', '.join(allowed)} for {what}, got {odd[0]!r}")
     for column, parameter in (apart or {}).items():
         if points.frame is None or column not in points.frame:
             there = "none" if points.frame is None else ", ".join(map(repr, points.frame.columns[:12]))
@@ -119,11 +117,11 @@ def as_points(
         raise ValueError(f"`data` must have at least 2 {points.noun}s, got {n}")
     points = replace(points, recipe={"text": text, "read": given, "kinds": dict(kinds or {}), **points.recipe})
     if points.noun == "row":
-        return _with_features_of_rows(_with_columns(points, columns, kinds), features)
+        return _with_columns(points, columns, kinds)
     for name, value in {"columns": columns, "kinds": kinds}.items():
         if value and points.frame is None:
             raise ValueError(f"`{name}` must be None for {points.noun}s, which have no columns, got {value!r}")
-    return _with_features(points, features, device, cache, progress)
+    return points
 
 
 def _opened(data: Any, text: str | None, read: dict[str, Any], progress: bool) -> Points:
@@ -155,14 +153,14 @@ def _of_path(data: str, text: str | None, read: dict[str, Any], progress: bool) 
     path = Path(data).expanduser()
     title = path.name or str(path)
     if not is_table(path) and "key" not in read and holds_images(data):
-        options = {name: read[name] for name in ("split", "size", "channels") if name in read}
+        options = {"split": read.get("split", "train"), "size": _sides(read.get("size"))}
         images = load_images(data, **options, progress=progress)
         return replace(_of_images(images, title, read, text), recipe={"data": data})
     if path.suffix.lower() == ".txt" and text is None and not read and path.is_file():
         lines = read_lines(path)
         if not _are_numbers(lines[:LINES]):
             return replace(_of_texts([line for line in lines if line.strip()], title, None), recipe={"data": data})
-    found = read_table(data, **{name: value for name, value in read.items() if name not in IMAGE_OPTIONS})
+    found = read_table(data, **{name: value for name, value in read.items() if name in TABLE_OPTIONS})
     points = _of_numbers(found, title, text) if isinstance(found, np.ndarray) else _of_frame(found, title, text)
     return replace(points, recipe={"data": data})
 
@@ -192,6 +190,16 @@ def read_lines(path: Path) -> list[str]:
         return content.decode("utf-8-sig").splitlines()
     except UnicodeDecodeError:
         return content.decode("cp1252", errors="replace").splitlines()
+
+
+def _sides(size: Any) -> Any:
+    """A size in pixels; text, such as 64 or 48x64, as numbers."""
+    if not isinstance(size, str):
+        return size
+    sides = size.split("x")
+    if len(sides) > 2 or not all(side.isdecimal() and 1 <= int(side) <= 4096 for side in sides):
+        raise ValueError(f"`read` must have a size from 1 to 4096 pixels, or HxW as in 48x64, got {size!r}")
+    return int(size) if len(sides) == 1 else (int(sides[0]), int(sides[1]))
 
 
 def _are_numbers(lines: Sequence[str]) -> bool:
@@ -250,6 +258,8 @@ def _of_images(images: Images, title: str, read: dict[str, Any], text: str | Non
     if text is not None:
         raise ValueError(f"`text` must be None for images, got {text!r}")
     limit = read.get("limit")
+    if limit is not None and not (str(limit).isdecimal() and int(limit) >= 2):
+        raise ValueError(f"`read` must have a limit of at least 2 images, got {limit!r}")
     if limit is not None and int(limit) < len(images):
         from neuralbayes.data.sources import SubsetSource
 
@@ -300,65 +310,3 @@ def _with_columns(points: Points, columns: Sequence[str] | None, kinds: Mapping[
 
 def _all_finite(array: NDArray[Any]) -> bool:
     return array.dtype.kind in "iub" or (array.dtype.kind == "f" and bool(np.isfinite(array.sum(dtype=np.float64))))
-
-
-def _with_features_of_rows(points: Points, features: Any) -> Points:
-    """Rows with the features that replace them, if there are any."""
-    if features is None or (isinstance(features, str) and features == "auto"):
-        return points
-    if isinstance(features, str) and not features.lower().endswith(".npy"):
-        raise ValueError(
-            f"`features` of a table must be an array or a .npy file, got {features!r}; networks are for images and for "
-            "texts: name the column of texts with `text`"
-        )
-    return _with_array(points, features)
-
-
-def _with_features(points: Points, features: Any, device: str, cache: Path | None, progress: bool) -> Points:
-    """Texts or images with their features, from a network, a function, a file or an array."""
-    from neuralbayes.features.kept import kept_features
-    from neuralbayes.features.networks import Network, better_network, default_network, load_network, needs_network
-
-    kind: Literal["pictures", "texts"] = "pictures" if points.noun == "image" else "texts"
-    if points.noun == "image" and (features in (None, "pixels") if isinstance(features, str | None) else False):
-        return points
-    notes = []
-    if isinstance(features, str) and features == "auto":
-        if points.images is not None and not needs_network(points.images):
-            return points
-        features = default_network(kind)
-        notes = [words] if (words := better_network(features)) else []
-    if features is None or isinstance(features, np.ndarray | list) or str(features).lower().endswith(".npy"):
-        return _with_array(points, features)
-    if callable(features):
-        network = Network(getattr(features, "__name__", "function"), kind, "", features, own=True)
-    else:
-        network = load_network(str(features), kind, device=device)
-    items: Any = points.texts if points.images is None else points.images
-    kept = None if cache is None else cache / "features.safetensors"
-    found = kept_features(network, items, kept, verbose=progress)
-    return replace(
-        points,
-        X=found,
-        features_from=network.name,
-        identity=network.identity,
-        notes=[*points.notes, *notes],
-        recipe=points.recipe | {"features": network.name},
-    )
-
-
-def _with_array(points: Points, features: Any) -> Points:
-    """The samples with features from an array, several arrays, or a .npy file."""
-    name = "an array"
-    if isinstance(features, str | PathLike):
-        name = str(features)
-        features = read_table(features)
-    n = len(points.texts) if points.texts is not None else len(points)
-    spaces = features if isinstance(features, list | tuple) and np.ndim(features[0]) == 2 else [np.asarray(features)]
-    for space in spaces:
-        if np.ndim(space) != 2 or len(space) != n:
-            raise ValueError(
-                f"`features` must have shape ({n}, n_features), a row for each {points.noun}, got {np.shape(space)}"
-            )
-    X = list(spaces) if len(spaces) > 1 else spaces[0]
-    return replace(points, X=X, features_from=name, identity=None, recipe=points.recipe | {"features": name})

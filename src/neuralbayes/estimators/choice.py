@@ -1,0 +1,163 @@
+"""The main decision: disjoint manifolds if all of them are certified, otherwise clusters that may touch."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from neuralbayes.data.points import Points
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Method = Literal["auto", "manifolds", "information"]
+
+WHOLE_SHARE, FEW_ROWS = 0.5, 20
+"""Least share, and number, of rows without missing numbers for which manifolds are certified."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What was asked for, apart from the data; as in :func:`neuralbayes.cluster`.
+
+    Attributes
+    ----------
+    known : array-like or None
+        Known classes of the samples.
+    answers : tuple of str
+        Columns that hold known classes, which do not describe clusters.
+    function : callable or None
+        The user's function that computes features.
+    """
+
+    n_clusters: int | Literal["auto"] = "auto"
+    method: Method = "auto"
+    reject: float | None = None
+    max_clusters: int | None = None
+    random_state: int = 0
+    device: str = "auto"
+    progress: bool = False
+    known: Any = None
+    answers: tuple[str, ...] = ()
+    function: Any = None
+
+    def parameters(self) -> dict[str, Any]:
+        """Parameters of both estimators."""
+        given = {"n_clusters": self.n_clusters, "random_state": self.random_state, "device": self.device}
+        return given | ({} if self.max_clusters is None else {"max_clusters": self.max_clusters})
+
+
+def fit_points(points: Points, settings: Settings) -> tuple[Any, list[str]]:
+    """The fitted estimator, and what a person should know about the fit."""
+    notes: list[str] = []
+    model = None
+    with noting(notes):
+        if (
+            points.noun == "row"
+            and settings.known is None
+            and settings.reject is None
+            and settings.method != "information"
+        ):
+            model = _certified(points, settings)
+        elif settings.method == "manifolds":
+            raise ValueError("`method` must not be 'manifolds' for images and texts, nor with `known` or `reject`")
+        model = _clustered(points, settings) if model is None else model
+    if settings.reject is not None:
+        model.typicality_.check_level(settings.reject)
+    return model, notes
+
+
+def _certified(points: Points, settings: Settings) -> Any:
+    """A labeler whose manifolds are all certified; None if there is none, unless it was asked for."""
+    from neuralbayes.estimators.manifold_labeler import ManifoldLabeler
+
+    must = settings.method == "manifolds"
+    if not points.columns or isinstance(points.X, np.ndarray):
+        if not isinstance(points.X, np.ndarray):
+            return None  # sparse
+        return _if_certified(ManifoldLabeler(standardize=False, **settings.parameters()), points.X, must)
+    from neuralbayes.data.vectorizer import TableVectorizer
+
+    frame, kinds = points.frame, points.recipe["kinds"]
+    if not any(column.used for column in points.columns):
+        if settings.n_clusters != "auto":
+            raise ValueError(
+                "all rows are equal in the columns that can be used, so they are one cluster; `kinds` can use a column "
+                "that was left out"
+            )
+        return ManifoldLabeler(1, vectorizer=TableVectorizer(kinds=kinds)).fit(frame)
+    numbers = [one.name for one in points.columns if one.kind == "number" and _is_continuous(frame[one.name])]
+    if must and not numbers:
+        raise ValueError("`method` must not be 'manifolds' without a column of numbers in which rows can have gaps")
+    whole = frame[frame[numbers].notna().all(axis=1)] if numbers else frame.head(0)
+    if not must and (len(whole) < FEW_ROWS or len(whole) < WHOLE_SHARE * len(frame)):
+        return None
+    others = {column.name: "ignore" for column in points.columns if column.name not in numbers}
+    vectorizer = TableVectorizer(kinds=kinds | others, standardize=_has_units(points))
+    model = _if_certified(ManifoldLabeler(vectorizer=vectorizer, **settings.parameters()), whole, must)
+    if model is not None and len(whole) < len(frame):
+        warnings.warn(
+            f"{len(frame) - len(whole):,} rows with missing numbers were labelled, but not fitted.", stacklevel=2
+        )
+    return model
+
+
+def _if_certified(labeler: Any, X: Any, must: bool) -> Any:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        labeler.fit(X)
+    if not must and not (labeler.n_clusters_ > 1 and labeler.disjoint_.all()):
+        return None  # the other method makes its warnings irrelevant
+    for warning in caught:
+        warnings.warn(warning.message, stacklevel=2)
+    return labeler
+
+
+def _is_continuous(values: pd.Series[Any]) -> bool:
+    """Whether gaps between the numbers of a column mean anything."""
+    from neuralbayes.data.column_cells import as_numbers
+    from neuralbayes.data.columns import ATOM, why_not_continuous
+
+    numbers, _ = as_numbers(values.iloc[:: max(1, len(values) // 20_000)])
+    numbers = numbers[np.isfinite(numbers)]
+    return len(numbers) > 1 and why_not_continuous(numbers) in (None, ATOM)
+
+
+def _has_units(points: Points) -> bool:
+    """Whether the columns have units of their own, unlike features of `neuralbayes embed`."""
+    from neuralbayes.data.written import feature_columns
+
+    used = {column.name for column in points.columns if column.used}
+    return not (used and feature_columns(points.frame) >= used)
+
+
+def _clustered(points: Points, settings: Settings) -> Any:
+    from neuralbayes.estimators.information_clusterer import InformationClusterer
+
+    parameters = settings.parameters() | {"verbose": settings.progress}
+    if isinstance(points.X, list):
+        return InformationClusterer(**parameters).fit(points.X[0], features=points.X, known=settings.known)
+    if points.noun == "row" and not isinstance(points.X, np.ndarray) and points.frame is not None:
+        from neuralbayes.data.vectorizer import TableVectorizer
+
+        vectorizer = TableVectorizer(kinds=points.recipe["kinds"], standardize=_has_units(points))
+        parameters["vectorizer"] = vectorizer
+    return InformationClusterer(**parameters).fit(points.X, known=settings.known)
+
+
+@contextmanager
+def noting(notes: list[str]) -> Iterator[None]:
+    """Turn warnings for users into notes."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        yield
+    for warning in caught:
+        if issubclass(warning.category, UserWarning):
+            notes.append(str(warning.message))
+        else:
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
