@@ -23,7 +23,9 @@ def statements(text: str) -> Iterator[tuple[ast.stmt, str]]:
             yield ast.increment_lineno(node, text[: block.start(1)].count("\n")), found[1] if found else ""
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if BLOCK.search(page.read_text("utf-8"))], ids=lambda p: p.stem)
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if BLOCK.search(page.read_text("utf-8"))], ids=lambda p: p.stem
+)
 def test_the_blocks_of_a_page_run_one_after_the_other_and_print_what_they_say(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NEURALBAYES_DATA", str(tmp_path / "data"))

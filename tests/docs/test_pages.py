@@ -96,8 +96,9 @@ def test_commands_and_options_that_pages_name_exist():
     commands = [name for group in COMMANDS.values() for name in group]
     options = {name: {n for a in app[name].assemble_argument_collection() for n in a.names} for name in commands}
     anywhere = {n for a in app.meta.assemble_argument_collection() for n in a.names} | {"--help", "--version"}
-    lines = [(page.name, line) for page in [*PAGES, *EXAMPLES] if page.name != "CHANGELOG.md"
-             for line in re.findall(r"^(?:srun )?(neuralbayes .+)$", page.read_text("utf-8"), re.MULTILINE)]  # fmt: skip
+    pages = [page for page in [*PAGES, *EXAMPLES] if page.name != "CHANGELOG.md"]
+    shown = re.compile(r"^(?:srun )?(neuralbayes .+)$", re.MULTILINE)
+    lines = [(page.name, line) for page in pages for line in shown.findall(page.read_text(encoding="utf-8"))]
     inline = [(page.name, line) for page in GUIDES for line in re.findall(r"`(neuralbayes [^`]+)`", prose(page))]
     assert len(lines) > 15
     for page, line in lines + inline:
