@@ -36,9 +36,9 @@ for name, result in results.items():
 # %%
 # The verdict *disjoint* is a certificate. The separation of a manifold is the
 # Jensen-Shannon divergence between its points and all others, after a long random walk
-# between neighbouring points has blurred both. If no walk can leave the manifold, nothing is
-# blurred, and the divergence is log 2, its maximum. On a scale from 0 to 100, at least 90 is
-# needed.
+# between neighbouring points has blurred both. If no walk can leave the manifold, nothing
+# is blurred, and the divergence is log 2, its maximum. On a scale from 0 to 100, at least
+# 90 is needed.
 
 for name, result in results.items():
     if result.verdict == "disjoint":
