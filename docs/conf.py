@@ -15,8 +15,19 @@ version = release = package_version("neuralbayes")
 DOCS = Path(__file__).parent
 sys.path[:0] = [str(DOCS), str(DOCS.parent)]  # gallery_look, paper
 
-# reference.md includes the help of the commands.
-(DOCS / "commands.md").write_text(import_module("neuralbayes.cli").markdown(), encoding="utf-8")
+
+def commands() -> str:
+    """The help of the commands with their examples, which reference.md includes."""
+    app, pages = import_module("neuralbayes.cli").app, []
+    for section in re.split(r"(?m)^## neuralbayes ", app.generate_docs())[1:]:
+        name, _, text = section.split("**Everywhere**")[0].partition("\n")
+        examples = re.findall(r"\[cyan\](.*?)\[/cyan\]", str(app[name].help_epilogue or "").replace("\\[", "["))
+        block = "\n".join(["```console", *examples, "```", ""]) if examples else ""
+        pages.append(f"### {name}\n{text}\n{block}")
+    return "\n".join(pages)
+
+
+(DOCS / "commands.md").write_text(commands(), encoding="utf-8")
 
 extensions = [
     "myst_parser",
