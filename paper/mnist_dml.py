@@ -197,7 +197,7 @@ def tables(results: Results) -> list[Table]:
         linear = [cell for probed in PROBED for cell in both(found, probed)]
         shown = {"clusters": (1, 100.0), "dead": (1, 1.0), "largest": (1, 100.0), "objective": (3, 1.0)}
         others = (text([r.values[name] for r in found if name in r.values], *how) for name, how in shown.items())
-        rows.append((network.title, published, *linear, *others))
+        rows.append((_short(network), published, *linear, *others))
     head = (
         "network",
         "published",

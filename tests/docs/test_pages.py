@@ -96,6 +96,7 @@ def test_commands_and_options_that_pages_name_exist():
     commands = [name for group in COMMANDS.values() for name in group]
     options = {name: {n for a in app[name].assemble_argument_collection() for n in a.names} for name in commands}
     anywhere = {n for a in app.meta.assemble_argument_collection() for n in a.names} | {"--help", "--version"}
+    anywhere.add("--scale")  # of `python -m paper`
     pages = [page for page in [*PAGES, *EXAMPLES] if page.name != "CHANGELOG.md"]
     blocks = [(page.name, block) for page in pages for block in FENCED.findall(page.read_text(encoding="utf-8"))]
     shown = re.compile(r"^(?:srun )?(neuralbayes .+)$", re.MULTILINE)
