@@ -162,7 +162,7 @@ def _claim(results: Results, words: str, better: tuple[str, str], worse: Sequenc
                 name = f"{TITLES[data]}, {_minus(better, other)}, {' and '.join(map(str, trained))} epochs"
                 (unequal if len(trained) > 1 else equal)[name] = difference(a, b)
     numbers = "; ".join(filter(None, (listed(equal), listed(unequal, "at unequal epochs, points"))))
-    rule = "above 0 on every data set, after equally many epochs"
+    rule = "the difference is above 0 on every data set, after equally many epochs"
     verdict = every(equal) if equal or not unequal else "undecided"
     return Claim(words, "section 5.1.2, table 2", rule, verdict, numbers)
 
