@@ -11,13 +11,11 @@ It uses one thread. Each result is added to results/real/features.json, and a se
 from __future__ import annotations
 
 import argparse
-import platform
 import time
 import warnings
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -132,8 +130,7 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     packages = ("neuralbayes", "torch", "numpy", "scikit-learn", "umap-learn", "hdbscan", "evoc")
-    versions = {"python": platform.python_version(), **{name: version(name) for name in packages}}
-    results = Results(ROOT / "results" / "real", versions, ["features"], "python benchmarks/features.py FOLDER")
+    results = Results(ROOT / "results" / "real", packages, ["features"], "python benchmarks/features.py FOLDER")
     sets = [name for name in SETS if name in arguments.only] or SETS
     methods = [name for name in METHODS if name in arguments.only] or METHODS
     with threadpool_limits(1), warnings.catch_warnings():

@@ -16,11 +16,9 @@ continues.
 from __future__ import annotations
 
 import argparse
-import platform
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -191,10 +189,9 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     packages = ("neuralbayes", "torch", "numpy", "scikit-learn")
-    versions = {"python": platform.python_version(), **{name: version(name) for name in packages}}
     file = {"known": "few_labels"}.get(arguments.what, arguments.what)
     command = f"python benchmarks/few_labels.py {arguments.what}"
-    results = Results(ROOT / "results" / "real", versions, [file], command)
+    results = Results(ROOT / "results" / "real", packages, [file], command)
 
     def sets() -> Iterator[tuple[str, Array, Array]]:
         if arguments.sentences is None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from paper.baselines import RandomConfig, random
+from paper.packaged_data import load
 from paper.protocol import probe_parts
 
 import neuralbayes as nb
@@ -34,7 +35,7 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, default=ROOT / "runs", help="parent of the run folder")
     arguments = parser.parse_args()
     folder = arguments.runs / f"laptop-{arguments.data}"
-    data = nb.datasets.load(arguments.data)
+    data = load(arguments.data)
     config = PRESETS["laptop"]
     command = f"python benchmarks/images.py {arguments.data}"
     if arguments.epochs is not None:

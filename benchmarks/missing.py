@@ -15,11 +15,9 @@ continues.
 from __future__ import annotations
 
 import argparse
-import platform
 import time
 import warnings
 from collections.abc import Callable
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -157,8 +155,7 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     packages = ("neuralbayes", "torch", "numpy", "scikit-learn", "pandas", "kmodes")
-    versions = {"python": platform.python_version(), **{name: version(name) for name in packages}}
-    results = Results(ROOT / "results" / "real", versions, ["missing"], "python benchmarks/missing.py")
+    results = Results(ROOT / "results" / "real", packages, ["missing"], "python benchmarks/missing.py")
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         measure(results, arguments.seeds)

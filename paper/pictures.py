@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from neuralbayes.plot.filters import tile_wall
+from neuralbayes.plot.images import tile_wall
 from neuralbayes.plot.style import COLORS, new_picture, quiet_frame
 from paper.statistics import estimate
 

@@ -20,8 +20,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from neuralbayes.data.dataset import Split
-from neuralbayes.data.sources import Images, ImageSource
+from neuralbayes.data.images import Images, ImageSource
+from neuralbayes.data.named import Split
 from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.features.probe import features_of, labelled
 

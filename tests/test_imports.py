@@ -63,7 +63,6 @@ def test_an_estimator_loads_what_it_needs_and_training_when_it_fits() -> None:
         assert "neuralbayes.estimators.persistence" in modules
         assert len(modules) <= most, name
         assert "neuralbayes.training.loop" not in modules
-        assert "neuralbayes.data.pictures" not in modules
 
 
 @pytest.mark.parametrize("name", PUBLIC)

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from neuralbayes.data.images import as_source
 from neuralbayes.data.normalize import Normalization
-from neuralbayes.data.sources import as_source
 from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.networks.encoders import mlp
 from neuralbayes.networks.hidden import HiddenStates

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from neuralbayes.data.images import as_source
 from neuralbayes.data.normalize import Normalization, Per
-from neuralbayes.data.sources import as_source
 from neuralbayes.features.encoder import ImageEncoder, random_encoder
 
 

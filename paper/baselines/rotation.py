@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from neuralbayes.data.images import as_source
 from neuralbayes.data.normalize import Normalization
-from neuralbayes.data.sources import as_source
 from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.training.rng import seeded_globally
 from paper.baselines.training import EncoderConfig, state_shape, train_in_folder

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from PIL import Image, ImageEnhance
 
-from neuralbayes.data.oddities import Oddities, Thumbnails
+from neuralbayes.data.images import images_given
+from neuralbayes.data.oddities import Oddities, distinct, odd
 
 
 def scene(seed: int, side: int = 120) -> Image.Image:
@@ -22,19 +23,16 @@ def recompressed(picture: Image.Image, quality: int) -> Image.Image:
     return Image.open(file).convert("RGB")
 
 
-def found(*pictures: Image.Image) -> Oddities:
-    thumbnails = Thumbnails()
-    for picture in pictures:
-        array = np.asarray(picture)
-        thumbnails.add(array if array.ndim == 3 else array[..., None])
-    return thumbnails.oddities()
+def found(*pictures: Image.Image, n: int | None = None) -> Oddities:
+    source = images_given(list(pictures), (120, 120, 1 if pictures[0].mode == "L" else 3))
+    assert source is not None
+    return odd(source, n)
 
 
 CHANGES = {
     "the same": lambda picture: picture,
     "recompressed": lambda picture: recompressed(picture, 20),
     "half the size": lambda picture: picture.resize((60, 60), Image.Resampling.BICUBIC),
-    "other shape": lambda picture: picture.resize((160, 120), Image.Resampling.BICUBIC),
     "brighter": lambda picture: ImageEnhance.Brightness(picture).enhance(1.08),
     "noisy": lambda picture: Image.fromarray(
         (np.asarray(picture) + np.random.default_rng(1).normal(0, 8, (*picture.size, 3))).clip(0, 255).astype(np.uint8)
@@ -73,11 +71,10 @@ def test_blank_pictures_are_found_and_repeat_nothing(mode: str) -> None:
 
 
 def test_the_limit_counts_pictures() -> None:
-    thumbnails = Thumbnails()
-    for picture in (scene(0), scene(0), scene(0)):
-        thumbnails.add(np.asarray(picture))
-    assert thumbnails.oddities(2).repeats == {1: 0}
+    assert found(scene(0), scene(0), scene(0), n=2).repeats == {1: 0}
 
 
-def test_no_pictures_have_no_oddities() -> None:
-    assert Thumbnails().oddities() == Oddities()
+def test_the_first_distinct_pictures_are_chosen() -> None:
+    pictures = np.stack([np.asarray(scene(seed)) for seed in (0, 0, 1, 2)])
+    assert distinct(pictures, [1, 0, 2, 3], 2) == [1, 2]
+    assert distinct(pictures, [0, 1], 2) == [0]

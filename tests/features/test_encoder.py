@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import torch
 
+from neuralbayes.data.images import Images
 from neuralbayes.data.normalize import Normalization
-from neuralbayes.data.sources import ArraySource, Images
+from neuralbayes.data.sources import ArraySource
 from neuralbayes.estimators import load
 from neuralbayes.features.encoder import STATES, ImageEncoder, flat_state, is_dead, random_encoder, state_use
 from neuralbayes.features.pretraining import PretrainConfig, pretrain

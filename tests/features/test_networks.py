@@ -12,8 +12,8 @@ from sklearn.datasets import load_sample_images
 from torch import nn
 
 from neuralbayes.data.images import load_images
-from neuralbayes.data.resizing import NetworkResizing
-from neuralbayes.data.sources import ArraySource, SubsetSource
+from neuralbayes.data.pictures import NetworkResizing
+from neuralbayes.data.sources import ArraySource, subset
 from neuralbayes.features.kept import BLOCK, kept_features
 from neuralbayes.features.networks import (
     Kind,
@@ -177,7 +177,7 @@ def test_pictures_in_files_are_read_at_the_size_of_the_network(tmp_path: Path) -
     assert needs_network(images)
     found = features_of(images, f"{tmp_path / 'mine.py'}:f", size=(20, 30))
     np.testing.assert_array_equal(found[:, 0], [0, 60, 120, 180])
-    some = features_of(SubsetSource(images, [3, 1]), f"{tmp_path / 'mine.py'}:f")
+    some = features_of(subset(images, [3, 1]), f"{tmp_path / 'mine.py'}:f")
     np.testing.assert_array_equal(some[:, 0], [180, 60])
 
 

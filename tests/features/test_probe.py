@@ -10,8 +10,9 @@ from PIL import Image
 from sklearn.decomposition import PCA
 
 import neuralbayes as nb
+from neuralbayes.data.images import Images
 from neuralbayes.data.normalize import Normalization
-from neuralbayes.data.sources import ArraySource, Images
+from neuralbayes.data.sources import ArraySource
 from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.features.probe import divided
 

@@ -4,10 +4,7 @@ import errno
 import os
 import re
 import resource
-import subprocess
-import sys
 from contextlib import contextmanager
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,7 +19,6 @@ from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.system.files import read_json, write_json, write_tensors
 from neuralbayes.training import read_metrics, save_checkpoint
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "guarantees" / "disks.py"
 CONFIG = nb.PretrainConfig(encoder="tiny", batch_size=16, microbatch_size=16, epochs=3, scales=(1,))
 
 
@@ -104,11 +100,3 @@ def test_a_run_without_room_goes_on_when_there_is_some(room, tmp_path):
     for one, other in zip(unbroken.parameters(), encoder.parameters(), strict=True):
         assert torch.equal(one, other)
     assert read_metrics(broken / "metrics.jsonl") == read_metrics(tmp_path / "unbroken" / "metrics.jsonl")
-
-
-@pytest.mark.slow
-def test_every_command_on_a_real_disk_that_is_full_or_read_only():
-    done = subprocess.run([sys.executable, str(SCRIPT)], capture_output=True, text=True)
-    if done.returncode == 77:
-        pytest.skip(done.stdout.strip())
-    assert done.returncode == 0, done.stdout + done.stderr

@@ -11,9 +11,8 @@ from PIL import Image
 
 import neuralbayes as nb
 from neuralbayes.cli import main
-from neuralbayes.data.folder import FolderSource
 from neuralbayes.data.images import load_images
-from neuralbayes.data.spool import Spool
+from neuralbayes.data.sources import FilesSource
 from neuralbayes.training import Callback
 
 CONFIG = nb.PretrainConfig(encoder="tiny", batch_size=16, microbatch_size=16, epochs=2, scales=(1,))
@@ -47,20 +46,17 @@ def assert_same(run, unbroken):
         assert (run / name).read_bytes() == (unbroken / name).read_bytes()
 
 
-def test_a_folder_of_pictures_that_vanishes_is_named_and_the_run_goes_on_when_it_is_back(
-    images, unbroken, tmp_path, monkeypatch
-):
-    monkeypatch.setattr(Spool, "has_room", lambda n_bytes: False)  # neither memory nor disk keeps decoded images
+def test_a_folder_of_pictures_that_vanishes_is_named_and_the_run_goes_on_when_it_is_back(images, unbroken, tmp_path):
     folder, away, run = tmp_path / "pictures", tmp_path / "away", tmp_path / "run"
     folder.mkdir()
     for number, image in enumerate(images):
         Image.fromarray(image[..., 0]).save(folder / f"{number:02d}.png")
-    streamed = FolderSource(folder, memory_limit=0, progress=False)
+    streamed = FilesSource(sorted(folder.iterdir()), images.shape[1:])
     with pytest.raises(OSError, match=r"pictures/\d\d\.png could be read at the start .* restore the file"):
         nb.pretrain(streamed, CONFIG, out=run, callbacks=[At(2, lambda: folder.rename(away))])
     assert [path.name[:14] for path in (run / "checkpoints").iterdir()] == ["step-000000002"]
     away.rename(folder)
-    nb.pretrain(FolderSource(folder, memory_limit=0, progress=False), CONFIG, out=run)
+    nb.pretrain(streamed, CONFIG, out=run)
     assert_same(run, unbroken)
 
 

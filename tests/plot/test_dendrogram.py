@@ -1,78 +1,54 @@
-"""Elements of the dendrogram: branches, colours, leaves."""
+"""Elements of the dendrogram: leaves, names, colours, the cut."""
+
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 from scipy.cluster.hierarchy import linkage as scipy_linkage
 
-from neuralbayes.plot import dendrogram as module
-from neuralbayes.plot.dendrogram import DendrogramDisplay
+from neuralbayes.plot import DendrogramDisplay
 from neuralbayes.plot.style import LIGHT, state_color
 
 FOUR = np.array([[0, 2, 0.5, 2], [1, 3, 1.0, 2], [4, 5, 3.0, 4]])
 
 
-def branches(display):
-    lines = display.ax_.collections[0]
-    segments = [np.round(s, 6).tolist() for s in lines.get_segments()]
-    return list(zip(segments, map(to_hex, lines.get_colors()), strict=True))
+def labels(display):
+    return [text.get_text() for text in display.ax_.get_yticklabels()]
 
 
-def test_branches_join_the_leaves_at_the_heights_and_have_the_colours_of_their_clusters():
-    display = DendrogramDisplay(FOUR, 2, images=np.zeros((4, 3, 3), np.uint8)).plot()
-    drawn = branches(display)  # leaves at 0 to 3: states 0, 2, 1, 3
-    first, second, above = state_color(0).lower(), state_color(1).lower(), LIGHT.line
-    assert ([[0.0, 0.5], [1.0, 0.5]], first) in drawn
-    assert ([[2.0, 1.0], [3.0, 1.0]], second) in drawn
-    assert ([[0.5, 0.5], [0.5, 3.0]], first) in drawn
-    assert ([[0.5, 3.0], [2.5, 3.0]], above) in drawn
-    assert len(drawn) == 9
-    assert len(display.ax_.child_axes) == 4
-    assert display.ax_.lines[0].get_ydata()[0] == 2.0  # the cut, halfway between two merges
-
-
-def test_images_and_names_are_in_the_order_of_the_leaves():
-    images = np.arange(4, dtype=np.uint8)[:, None, None, None] * np.ones((1, 2, 2, 3), np.uint8)
-    display = DendrogramDisplay(FOUR, 2, images=images).plot()
-    assert [int(small.images[0].get_array()[0, 0, 0]) for small in display.ax_.child_axes] == [0, 2, 1, 3]
-    display = DendrogramDisplay(FOUR, names=["a", "b", "c $x", "d" * 90]).plot()
-    shown = [text.get_text() for text in display.ax_.get_yticklabels()]
-    assert shown[:3] == ["a", r"c \$x", "b"]
-    assert shown[3] == "d" * (module.LONGEST_NAME - 1) + "…"
-
-
-def test_the_largest_state_stands_for_a_leaf_where_states_are_many(monkeypatch):
-    monkeypatch.setattr(module, "MAX_LEAVES", 2)
-    display = DendrogramDisplay(FOUR, 2, sizes=[1.0, 5.0, 2.0, 3.0]).plot()
-    assert display.representatives.tolist() == [2, 1]
-    assert display.clusters.tolist() == [0, 1]
-    assert display.ax_.get_title(loc="left") == "4 states, 2 clusters, merged into 2 leaves"
-    assert len(DendrogramDisplay(FOUR, 3).clusters) == 3  # never fewer leaves than clusters
-
-
-def test_an_estimator_is_drawn_at_its_number_of_clusters():
-    class Fitted:
-        hierarchy_, n_clusters_ = FOUR, 2
-
-    display = DendrogramDisplay.from_estimator(Fitted(), names=list("abcd"))
+def test_names_and_branches_have_the_colours_of_their_clusters():
+    estimator = SimpleNamespace(hierarchy_=FOUR, n_clusters_=2)
+    display = DendrogramDisplay.from_estimator(estimator, names=["a", "b", "c $x", "d" * 90])
     assert display.ax_.get_title(loc="left") == "4 states, 2 clusters"
-    assert display.clusters.tolist() == [0, 0, 1, 1]  # in the order of the drawing
+    assert labels(display)[:3] == ["a", r"c \$x", "b"]
+    assert labels(display)[3] == "d" * 47 + "…"
+    first, second = state_color(0), state_color(1)
+    assert [text.get_color() for text in display.ax_.get_yticklabels()] == [first, first, second, second]
+    drawn = {to_hex(color) for lines in display.ax_.collections for color in lines.get_colors()}
+    assert drawn == {first.lower(), second.lower(), LIGHT.line}
+    assert display.ax_.lines[0].get_xdata()[0] == 2.0, "the cut is halfway between two merges"
 
 
-@pytest.mark.parametrize("n_states", [1, 2, 200])
-def test_any_number_of_states_is_drawn(n_states):
-    x = np.random.default_rng(0).normal(size=(n_states, 2))
-    linkage = scipy_linkage(x, "ward") if n_states > 1 else np.empty((0, 4))
-    assert DendrogramDisplay(linkage).plot()._repr_png_()[:4] == b"\x89PNG"
+def test_of_many_states_the_highest_merges_are_drawn():
+    linkage = scipy_linkage(np.random.default_rng(0).normal(size=(200, 2)), "ward")
+    display = DendrogramDisplay(linkage, 3).plot()
+    assert len(labels(display)) == 40
+    more = [int(name.split(" and ")[1].removesuffix(" more")) for name in labels(display) if " and " in name]
+    assert 40 + sum(more) == 200
+    assert "merged into 40 leaves" in display.ax_.get_title(loc="left")
+    assert len(DendrogramDisplay(linkage, 60).clusters) == 60, "never fewer leaves than clusters"
 
 
-def test_bad_input_is_refused():
-    with pytest.raises(ValueError, match="`linkage` must be finite"):
-        DendrogramDisplay(np.zeros((3, 3)))
-    with pytest.raises(ValueError, match="`n_clusters` must be from 1 to 4"):
-        DendrogramDisplay(FOUR, 5)
-    for name, value in (("names", ["a"]), ("sizes", [1.0] * 5), ("images", np.zeros((3, 2, 2)))):
-        with pytest.raises(ValueError, match=f"`{name}` must have a value for each of 4 states"):
-            DendrogramDisplay(FOUR, **{name: value})
-    with pytest.raises(ValueError, match="`images` must have shape"):
-        DendrogramDisplay(FOUR, images=np.zeros((4, 2)))
+@pytest.mark.parametrize("n_states", [1, 2, 5])
+def test_few_states_are_drawn(n_states):
+    linkage = scipy_linkage(np.eye(n_states), "ward") if n_states > 1 else np.empty((0, 4))
+    assert len(labels(DendrogramDisplay(linkage).plot())) == n_states
+
+
+def test_bad_input_is_refused_by_name():
+    for arguments, parameter in ((([[0, 0, 0]],), "linkage"), ((FOUR, 5), "n_clusters")):
+        with pytest.raises(ValueError, match=f"`{parameter}`"):
+            DendrogramDisplay(*arguments)
+    with pytest.raises(ValueError, match="`names`"):
+        DendrogramDisplay(FOUR, names=["a"])

@@ -77,8 +77,8 @@ def test_the_batch_of_a_loss_that_is_not_a_number_is_kept(tmp_path):
 
 
 def test_a_run_that_is_killed_again_and_again_ends_as_if_it_had_not_been():
-    """Five kills here; `python benchmarks/guarantees/crashes.py` does fifty."""
-    command = [sys.executable, "-W", "error", str(ROOT / "benchmarks" / "guarantees" / "crashes.py"), "--kills", "5"]
+    """Five kills here; `python benchmarks/crashes.py` does fifty."""
+    command = [sys.executable, "-W", "error", str(ROOT / "benchmarks" / "crashes.py"), "--kills", "5"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "same weights: True; same metrics.jsonl: True" in done.stdout

@@ -1,30 +1,111 @@
-"""Load images from a named data set, a folder, a list of pictures, a file of arrays, or an array."""
+"""Images in any form, read in pieces: named data sets, folders, files, arrays, tensors, PIL images, data sets."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from PIL import Image
 
-from neuralbayes.data.arrays import npz_keys, npz_shape, open_npy, open_npz
-from neuralbayes.data.catalog import find_entry, is_name, names
-from neuralbayes.data.folder import Check, FilesSource, FolderSource, check_channels, check_size
-from neuralbayes.data.resizing import Interpolation, NetworkResizing
-from neuralbayes.data.scan import find_classes, scan_folder
-from neuralbayes.data.sources import ArraySource, FittedSource, Images, as_source
+from neuralbayes.data.arrays import array_shapes, open_array
+from neuralbayes.data.named import SETS, is_name, load
+from neuralbayes.data.path_text import readable
+from neuralbayes.data.pictures import (
+    IN_WORDS,
+    Interpolation,
+    NetworkResizing,
+    PictureError,
+    Skipped,
+    find_pictures,
+    picture_header,
+)
+from neuralbayes.data.progress import watched
+from neuralbayes.data.sources import (
+    ArraySource,
+    DatasetSource,
+    FilesSource,
+    ImageSource,
+    array_of,
+    choose_shape,
+    each_file,
+    is_tensor,
+    resized,
+    subset,
+)
+from neuralbayes.system.limits import free_memory
+
+__all__ = ["ImageSource", "Images", "as_source", "holds_images", "images_given", "load_images"]
 
 SPLITS = ("train", "test", "unlabeled")
-#: Sub-folders that are parts of a data set, not classes.
 SPLIT_FOLDERS = {
     "train": ("train", "training"),
     "test": ("test", "val", "valid", "validation"),
     "unlabeled": ("unlabeled",),
 }
-IMAGE_KEYS = ("images", "x", "X", "data", "arr_0")
+"""Sub-folders that are parts of a data set, not classes."""
+
+IMAGE_KEYS = ("", "images", "x", "X", "data", "arr_0")
 LABEL_KEYS = ("labels", "y", "target", "targets")
+
+KEPT_BYTES = 2**29  # of decoded images, where the free memory is unknown
+
+
+@dataclass(frozen=True, eq=False)
+class Images:
+    """Images with optional labels, accepted wherever an `ImageSource` is accepted.
+
+    Attributes
+    ----------
+    name : str
+        The name of the data set, or the path.
+    split : str
+        Part of the data set.
+    source : ImageSource
+        The images: ``len(source)``, ``source.shape``, ``source.read(indices)``.
+    labels : ndarray of int64 and shape (n,), or None
+    class_names : tuple of str, or None
+    skipped : list of (Path, str)
+        Files that could not be read, and why.
+
+    Examples
+    --------
+    >>> import neuralbayes as nb
+    >>> images = nb.load_images("digits")
+    >>> len(images), images.shape, images.labels[:3]
+    (1437, (8, 8, 1), array([0, 1, 2]))
+    >>> images.take([5, 2]).read([0]).shape
+    (1, 8, 8, 1)
+    """
+
+    name: str
+    split: str
+    source: ImageSource
+    labels: NDArray[np.int64] | None = field(default=None, repr=False)
+    class_names: tuple[str, ...] | None = field(default=None, repr=False)
+    skipped: list[Skipped] = field(default_factory=list, repr=False)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(H, W, C) of one image."""
+        return self.source.shape
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def read(self, indices: ArrayLike) -> NDArray[np.uint8]:
+        """Images at `indices` in uint8, shape (m, H, W, C)."""
+        return self.source.read(indices)
+
+    def take(self, rows: ArrayLike) -> Images:
+        """The images at `rows`, in their order, with their labels."""
+        source, labels = subset(self.source, rows), self.labels
+        return replace(self, source=source, labels=None if labels is None else labels[np.asarray(rows, np.int64)])
 
 
 def load_images(
@@ -34,11 +115,7 @@ def load_images(
     size: int | tuple[int, int] | None = None,
     channels: int | None = None,
     interpolation: Interpolation | NetworkResizing = "area",
-    class_folders: bool | None = None,
-    root: str | Path | None = None,
-    offline: bool = False,
     progress: bool = True,
-    check: Check | None = None,
 ) -> Images:
     """Load images: a data set by its name, a folder, a list of pictures, a ``.npy``, a ``.npz``, or an array.
 
@@ -47,12 +124,12 @@ def load_images(
 
     Parameters
     ----------
-    data : str, path, list of paths, array, tensor or ImageSource
+    data : str, path, list of paths or PIL images, array, tensor, data set or ImageSource
         A name such as ``"cifar10"`` takes precedence over a folder of that name; write ``"./cifar10"`` for the folder.
-        A ``.npz`` contains "images" and optionally "labels", or "train_images", "test_labels" and so on; "x_train" and
-        "y_test" work as well. Unreadable files in a folder are skipped and listed in `skipped`. In a list of paths, an
-        unreadable file is an error. Arrays and tensors have shape (n, H, W), (n, H, W, C) or (n, C, H, W) and are
-        uint8, or floating point in [0, 1].
+        A ``.npz`` contains "images" and optionally "labels", or "train_images", "y_test" and so on. Unreadable files in
+        a folder are skipped and listed in `skipped`; in a list of paths, they are an error. Sub-folders are classes if
+        there are at least two and every picture is in one. Arrays and tensors have shape (n, H, W), (n, H, W, C) or
+        (n, C, H, W) and are uint8, or floating point in [0, 1].
     split : {"train", "test", "unlabeled"}, default="train"
         Splits of a folder are its sub-folders train, test (or val) and unlabeled. Data without splits is all "train".
     size : int or tuple (H, W), optional
@@ -62,13 +139,8 @@ def load_images(
         1 for grey, 3 for RGB. By default as in the data.
     interpolation : {"area", "bilinear", "bicubic"}, default="area"
         How images are scaled.
-    class_folders : bool, optional
-        Whether sub-folders are classes. By default they are if there are at least two and every picture is in one.
-    root, offline, progress
-        See :func:`neuralbayes.datasets.load`.
-    check : callable, optional
-        Called with the number of images and their shape (H, W, C) before any picture is decoded. It may raise an error
-        if that is too much.
+    progress : bool, default=True
+        Show a progress bar if reading takes longer than two seconds.
 
     Returns
     -------
@@ -86,105 +158,145 @@ def load_images(
     """
     if split not in SPLITS:
         raise ValueError(f"`split` must be one of {', '.join(SPLITS)}, got {split!r}")
-    wanted_size, wanted_channels = check_size(size), check_channels(channels)
+    if channels not in (None, 1, 3):
+        raise ValueError(f"`channels` must be 1 (grey) or 3 (RGB), got {channels!r}")
+    sides = (size, size) if isinstance(size, int) else size
+    if sides is not None and not (len(sides) == 2 and min(sides) >= 1 and max(sides) <= 4096):
+        raise ValueError(f"`size` must be an integer from 1 to 4096 or two of them (H, W), got {size!r}")
     if isinstance(data, str) and is_name(data):
-        images = _named(data, split, root, offline, progress)
-    elif not isinstance(data, str | Path):
-        if split != "train":
-            raise ValueError(f"`split` must be 'train' unless `data` is a name, a folder or a file, got {split!r}")
-        if isinstance(data, list | tuple) and data and isinstance(data[0], str | Path):
-            paths = _check_paths(data)
-            files = FilesSource(
-                paths,
-                size=wanted_size,
-                channels=wanted_channels,
-                interpolation=interpolation,
-                progress=progress,
-                check=check,
-            )
-            return Images("pictures", split, files)
-        source = as_source(data)
-        images = source if isinstance(source, Images) else Images("images", split, source)
-    else:
+        images = _named(data, split, progress)
+    elif isinstance(data, str | Path):
         path = Path(data).expanduser()
         if path.is_dir():
-            return _folder(path, split, wanted_size, wanted_channels, interpolation, class_folders, progress, check)
-        images = _file(path, split)
-    shape = images.source.shape
-    height, width = wanted_size or shape[:2]
-    wanted = (height, width, wanted_channels or shape[2])
-    if check is not None:
-        check(len(images), wanted)
-    as_it_is = not isinstance(interpolation, NetworkResizing) or interpolation.scaled == wanted[:2]
-    if wanted == shape and as_it_is:
+            return _folder(path, split, sides, channels, interpolation, progress)
+        images = _array_file(path, split)
+    elif split != "train":
+        raise ValueError(f"`split` must be 'train' unless `data` is a name, a folder or a file, got {split!r}")
+    elif isinstance(data, list | tuple) and data and isinstance(data[0], str | Path):
+        other = next((path for path in data if not isinstance(path, str | Path)), None)
+        if other is not None:
+            raise TypeError(f"`data` must contain only paths if it starts with one, got {type(other).__name__}")
+        paths = [Path(path).expanduser() for path in data]
+        files, _ = _decode_files(paths, sides, channels, interpolation, progress, strict=True)
+        return Images("pictures", split, files)
+    else:
+        source = as_source(data)
+        images = source if isinstance(source, Images) else Images("images", split, source)
+    shape = (*(sides or images.shape[:2]), channels or images.shape[2])
+    as_it_is = not isinstance(interpolation, NetworkResizing) or interpolation.scaled == shape[:2]
+    if shape == images.shape and as_it_is:
         return images
-    fitted = FittedSource(images.source, wanted[:2], wanted[2], interpolation=interpolation)
-    return Images(images.name, images.split, fitted, images.labels, images.class_names, images.skipped)
+    return replace(images, source=resized(images, shape, interpolation))
+
+
+def images_given(X: Any, shape: Sequence[int] | None = None) -> ImageSource | None:
+    """`X` as a source of images; None for anything else, such as rows.
+
+    Parameters
+    ----------
+    X : object
+        What :func:`neuralbayes.load_images` takes. Data sets are those of PyTorch or Hugging Face, whose items are
+        images or start with one, or their loaders.
+    shape : tuple (H, W, C), optional
+        Required shape, such as that of the fitted images. Picture files and PIL images are resized to it.
+
+    Examples
+    --------
+    >>> from PIL import Image
+    >>> pictures = [Image.new("L", (12, 8)) for _ in range(5)]
+    >>> images_given(pictures).shape, images_given(pictures, (16, 16, 3)).shape
+    ((8, 12, 1), (16, 16, 3))
+    >>> images_given([[0.5, 1.0], [2.0, 3.0]]) is None  # rows
+    True
+    """
+    if isinstance(X, ImageSource):
+        return X
+    if isinstance(X, str | PathLike) or (isinstance(X, list | tuple) and X and isinstance(X[0], str | PathLike)):
+        size, channels = (None, None) if shape is None else ((int(shape[0]), int(shape[1])), int(shape[2]))
+        return load_images(X if isinstance(X, str | list | tuple) else Path(X), size=size, channels=channels)
+    if is_tensor(X):
+        X = array_of(X)
+    if isinstance(X, np.ndarray):
+        return ArraySource(X) if X.ndim in (3, 4) and X.dtype != object else None
+    if isinstance(X, list | tuple):
+        are_images = X and (isinstance(X[0], Image.Image) or is_tensor(X[0]) or isinstance(X[0], np.ndarray))
+        return DatasetSource(X, shape) if are_images and getattr(X[0], "ndim", 2) > 1 else None
+    if hasattr(X, "dataset") and hasattr(X, "batch_size"):  # a DataLoader: ignore its order and batches
+        X = X.dataset
+    return DatasetSource(X, shape) if _is_data_set(X) else None
+
+
+def as_source(images: Any) -> ImageSource:
+    """Convert images in any form to a source; raises TypeError for anything else."""
+    found = images_given(images)
+    if found is None:
+        if isinstance(images, np.ndarray):
+            return ArraySource(images)  # raises: rows
+        raise TypeError(
+            "`images` must be a folder, paths, PIL images, arrays, tensors, a data set, or have shape, len() and "
+            f"read(), got {type(images).__name__}"
+        )
+    return found
 
 
 def holds_images(data: str | Path) -> bool:
-    """Whether :func:`load_images` can read `data`: a named data set, a folder, or a file of arrays with three or four
-    axes.
+    """Whether :func:`load_images` can read `data`: a named data set, a folder, or a file of arrays of images.
 
     Examples
     --------
     >>> holds_images("mnist"), holds_images("table.csv")
     (True, False)
     """
+
     path = Path(data).expanduser()
     if is_name(str(data)) or path.is_dir():
         return True
     if path.suffix not in (".npy", ".npz") or not path.is_file():
         return False
     try:
-        if path.suffix == ".npy":
-            return open_npy(path).ndim in (3, 4)
-        split_keys = [key for split in SPLITS for key in (f"{split}_images", f"x_{split}", f"X_{split}")]
-        keys = set(npz_keys(path)).intersection([*split_keys, *IMAGE_KEYS])
-        return any(len(npz_shape(path, key)) in (3, 4) for key in keys)
+        keys = {key for split in SPLITS for key in _keys("images", split)}
+        return any(len(shape) in (3, 4) for key, shape in array_shapes(path).items() if key in keys)
     except ValueError:  # damaged: the reader reports it
         return False
 
 
-def labeled_splits(data: str | Path) -> dict[str, bool]:
-    """The parts of `data`, and whether each has labels, without decoding pictures.
-
-    There are none if `data` cannot be read; :func:`load_images` then says why.
-
-    Examples
-    --------
-    >>> labeled_splits("digits")
-    {'train': True, 'test': True}
-    """
-    if is_name(str(data)):
-        return {split: part.labeled for split, part in find_entry(str(data)).parts.items()}
-    path = Path(data).expanduser()
-    if path.is_dir():
-        folders = {split: folder for split in SPLITS if (folder := _split_folder(path, split)) is not None}
-        return {split: find_classes(scan_folder(one)[0], one, None) is not None for split, one in folders.items()}
-    if path.suffix == ".npz" and path.is_file():
-        keys = set(npz_keys(path))
-        found = {split: (keys & {*_image_keys(split)}, keys & {*_label_keys(split)}) for split in SPLITS}
-        return {split: bool(labels) for split, (images, labels) in found.items() if images}
-    return {"train": False} if path.suffix == ".npy" and path.is_file() else {}
-
-
-def _check_paths(data: Sequence[object]) -> list[Path]:
-    other = next((path for path in data if not isinstance(path, str | Path)), None)
-    if other is not None:
-        raise TypeError(f"`data` must contain only paths if it starts with one, got {type(other).__name__}")
-    return [Path(path).expanduser() for path in data if isinstance(path, str | Path)]
-
-
-def _named(name: str, split: str, root: str | Path | None, offline: bool, progress: bool) -> Images:
-    from neuralbayes.data.loading import load
-
-    data = load(name, root=root, offline=offline, progress=progress)
-    part = {"train": data.train, "test": data.test, "unlabeled": data.unlabeled}[split]
+def _named(name: str, split: str, progress: bool) -> Images:
+    data = load(name, progress=progress)
+    part = getattr(data, split)
     if part is None:
         raise ValueError(f"`split` must be train or test for {data.name}, got {split!r}")
     class_names = None if part.labels is None else data.class_names
     return Images(data.name, split, ArraySource(part.images, channels_first=False), part.labels, class_names)
+
+
+def _array_file(path: Path, split: str) -> Images:
+    if not path.exists():
+        raise FileNotFoundError(
+            f"`data` must be a data set ({', '.join(SETS)}), a folder, a .npy or a .npz, got {str(path)!r}, which does "
+            "not exist"
+        )
+    if path.suffix not in (".npy", ".npz"):
+        raise ValueError(f"`data` must be a folder, a .npy or a .npz, got the file {path}")
+    found, wanted = array_shapes(path), _keys("images", split)
+    image_key, label_key = (next((k for k in _keys(kind, split) if k in found), None) for kind in ("images", "labels"))
+    if image_key is None:
+        raise ValueError(
+            f"{path} has no split {split!r}: it must hold one of the arrays {', '.join(filter(None, wanted))}"
+        )
+    source = ArraySource(open_array(path, image_key))
+    if label_key is None:
+        return Images(str(path), split, source)
+    labels = open_array(path, label_key)
+    labels = labels[:, 0] if labels.shape == (len(source), 1) else labels  # as Keras has them
+    if labels.shape != (len(source),) or labels.dtype.kind not in "iu":
+        raise ValueError(f"the labels in {path} must be {len(source)} integers, got {labels.dtype} of {labels.shape}")
+    return Images(str(path), split, source, labels.astype(np.int64))
+
+
+def _keys(kind: str, split: str) -> tuple[str, ...]:
+    """Names of the "images" or "labels" of a split in a .npz file; that of the array in a .npy file is ""."""
+    keys = (f"{split}_images", f"x_{split}", f"X_{split}") if kind == "images" else (f"{split}_labels", f"y_{split}")
+    return keys if split != "train" else (*keys, *(IMAGE_KEYS if kind == "images" else LABEL_KEYS))
 
 
 def _folder(
@@ -193,23 +305,27 @@ def _folder(
     size: tuple[int, int] | None,
     channels: int | None,
     interpolation: Interpolation | NetworkResizing,
-    class_folders: bool | None,
     progress: bool,
-    check: Check | None,
 ) -> Images:
+
     folder = _split_folder(path, split)
     if folder is None:
         raise ValueError(f"{path} has no split {split!r}; put its pictures into the sub-folders train and {split}")
-    source = FolderSource(
-        folder,
-        size=size,
-        channels=channels,
-        interpolation=interpolation,
-        class_folders=class_folders,
-        progress=progress,
-        check=check,
-    )
-    return Images(str(path), split, source, source.labels, source.class_names, source.skipped)
+    found, skipped = find_pictures(folder)
+    source, damaged = _decode_files(found, size, channels, interpolation, progress, strict=False)
+    skipped += damaged
+    if len(source) == 0:
+        reasons = "".join(f"\n  {path}: {reason}" for path, reason in skipped[:5])
+        more = f"\n  and {len(skipped) - 5} more" if len(skipped) > 5 else ""
+        raise ValueError(
+            f"{folder} must contain readable pictures ({IN_WORDS}), but has none"
+            + (f"; skipped:{reasons}{more}" if reasons else "")
+        )
+    below = [path.relative_to(folder).parts for path in source.paths]
+    classes, labels = np.unique([parts[0] for parts in below], return_inverse=True)
+    if len(classes) < 2 or min(map(len, below)) < 2:  # one folder, or pictures outside of folders
+        return Images(str(path), split, source, skipped=skipped)
+    return Images(str(path), split, source, labels.astype(np.int64), tuple(map(readable, classes.tolist())), skipped)
 
 
 def _split_folder(path: Path, split: str) -> Path | None:
@@ -223,43 +339,58 @@ def _split_folder(path: Path, split: str) -> Path | None:
     return parts[split] if is_split else (path if split == "train" else None)
 
 
-def _image_keys(split: str) -> tuple[str, ...]:
-    return (f"{split}_images", f"x_{split}", f"X_{split}", *(IMAGE_KEYS if split == "train" else ()))
+def _decode_files(
+    paths: Sequence[Path],
+    size: tuple[int, int] | None,
+    channels: int | None,
+    interpolation: Interpolation | NetworkResizing,
+    progress: bool,
+    *,
+    strict: bool,
+) -> tuple[FilesSource, list[Skipped]]:
+    """Choose a shape by the headers, and decode every picture once, so that damage shows before a long run.
+
+    The images are kept if they take at most a quarter of the free memory; otherwise they are decoded on demand.
+    """
+
+    skipped: list[Skipped] = []
+
+    def leave_out(path: Path, reason: PictureError) -> None:
+        if strict:
+            raise ValueError(f"`data` must be paths of readable pictures ({IN_WORDS}); {path}: {reason}")
+        skipped.append((path, str(reason)))
+
+    found, headers = [], []
+    looked_at = watched(each_file(picture_header, paths), "looking at pictures", len(paths), progress)
+    for path, header in zip(paths, looked_at, strict=True):
+        if isinstance(header, PictureError):
+            leave_out(path, header)
+        else:
+            found.append(path)
+            headers.append(header)
+    if not found:
+        return FilesSource((), (1, 1, 1)), skipped
+    shape, reduced_from = choose_shape(headers, size, channels)
+    free, n_bytes = free_memory(), len(found) * math.prod(shape)
+    keep = n_bytes <= (KEPT_BYTES if free is None else free // 4)
+    # Fill one array: a list of images and then their stack would need twice the memory.
+    images = np.empty((len(found) if keep else 0, *shape), np.uint8)
+    kept: list[Path] = []
+    decoded = FilesSource(found, shape, interpolation).decode(found)
+    for path, image in zip(found, watched(decoded, "reading pictures", len(found), progress), strict=True):
+        if isinstance(image, PictureError):
+            leave_out(path, image)
+            continue
+        if keep:
+            images[len(kept)] = image
+        kept.append(path)
+    known = images[: len(kept)] if keep else None
+    return FilesSource(kept, shape, interpolation, images=known, reduced_from=reduced_from), skipped
 
 
-def _label_keys(split: str) -> tuple[str, ...]:
-    return (f"{split}_labels", f"y_{split}", *(LABEL_KEYS if split == "train" else ()))
-
-
-def _file(path: Path, split: str) -> Images:
-    if not path.exists():
-        raise FileNotFoundError(
-            f"`data` must be a data set ({', '.join(names())}), a folder, a .npy or a .npz, "
-            f"got {str(path)!r}, which does not exist"
-        )
-    if path.suffix == ".npy":
-        if split != "train":
-            raise ValueError(f"{path} has no split {split!r}: a .npy is one array")
-        return Images(str(path), split, ArraySource(open_npy(path)))
-    if path.suffix != ".npz":
-        raise ValueError(f"`data` must be a folder, a .npy or a .npz, got the file {path}")
-    image_keys = _image_keys(split)
-    keys = npz_keys(path)
-    image_key = next((key for key in image_keys if key in keys), None)
-    label_key = next((key for key in _label_keys(split) if key in keys), None)
-    if image_key is None:
-        raise ValueError(f"{path} must hold one of the arrays {', '.join(image_keys)}, got {', '.join(keys) or 'none'}")
-    source = ArraySource(open_npz(path, image_key))
-    labels = None if label_key is None else _check_labels(open_npz(path, label_key), len(source), path)
-    return Images(str(path), split, source, labels)
-
-
-def _check_labels(labels: NDArray[np.generic], n: int, path: Path) -> NDArray[np.int64]:
-    flat = np.asarray(labels)
-    if flat.shape == (n, 1):  # names in Keras
-        flat = flat[:, 0]
-    if flat.shape != (n,) or flat.dtype.kind not in "iu":
-        raise ValueError(
-            f"the labels in {path} must be integers of shape ({n},), got {flat.dtype} of shape {flat.shape}"
-        )
-    return flat.astype(np.int64)
+def _is_data_set(X: Any) -> bool:
+    """Whether `X` is a data set of PyTorch, or one of Hugging Face, which need not be installed."""
+    bases = {f"{base.__module__}.{base.__qualname__}" for base in type(X).__mro__}
+    if "torch.utils.data.dataset.Dataset" in bases:
+        return hasattr(X, "__len__")
+    return any(base.startswith("datasets.") for base in bases) and hasattr(X, "column_names")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -12,19 +11,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from neuralbayes.data.images import ImageSource, as_source
 from neuralbayes.data.progress import late_bar
-from neuralbayes.data.sources import ImageSource, as_source
 
 Per = Literal["channel", "dimension", "whiten"]
 
-PATCH = 9
-"""Side length in pixels of the patches for whitening."""
-
-WHITENING_FLOOR = 0.1
-"""Regularisation of the variances of patches, relative to the variance of a pixel. Smaller variances count as noise."""
-
-WHITENING_IMAGES = 5000
-"""Number of evenly spaced images for whitening."""
+PATCH = 9  # side length in pixels of the patches for whitening
+WHITENING_FLOOR = 0.1  # variances of patches, relative to that of a pixel, below which they count as noise
+WHITENING_IMAGES = 5000  # evenly spaced
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +55,8 @@ class Normalization:
     whitening: NDArray[np.float32] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        _check_per(self.per)
+        if self.per not in ("channel", "dimension", "whiten"):
+            raise ValueError(f"`per` must be 'channel', 'dimension' or 'whiten', got {self.per!r}")
         mean, std = (np.ascontiguousarray(values, np.float32) for values in (self.mean, self.std))
         per_pixel = self.per == "dimension"
         if mean.ndim != 3 or mean.shape != std.shape or not (per_pixel or mean.shape[1:] == (1, 1)):
@@ -94,23 +89,15 @@ class Normalization:
         Sums are computed with integers, so the result is exact and does not depend on `batch_size` or on the order of
         the images. Whitening uses patches of some images.
 
-        Parameters
-        ----------
-        images : ImageSource, or ndarray of shape (n, H, W), (n, H, W, C) or (n, C, H, W)
-        per : {"channel", "dimension", "whiten"}, default="channel"
-        batch_size : int, default=512
-        progress : bool, default=True
-            Show a progress bar if it takes longer than two seconds.
+        A progress bar appears if it takes longer than two seconds.
         """
-        _check_per(per)
         source = as_source(images)
         if len(source) == 0:
             raise ValueError("`images` must not be empty")
         if not 1 <= batch_size <= 65_536:
             raise ValueError(f"`batch_size` must be from 1 to 65536, got {batch_size}")
         sums = np.zeros((2, *source.shape), np.uint64)  # sums of the values and of their squares
-        bar = late_bar("mean and deviation", len(source)) if progress else nullcontext(lambda amount: None)
-        with bar as advance:
+        with late_bar("mean and deviation", len(source), enabled=progress) as advance:
             for start in range(0, len(source), batch_size):
                 batch = source.read(np.arange(start, min(start + batch_size, len(source))))
                 sums[0] += batch.sum(axis=0, dtype=np.uint32)  # 65,536 times 255 squared fits into 32 bits
@@ -127,17 +114,7 @@ class Normalization:
         return cls(per, mean, std, _whitening_kernel(source, cls("channel", mean, std)))
 
     def __call__(self, batch: NDArray[np.uint8] | Tensor) -> Tensor:
-        """Normalise a batch.
-
-        Parameters
-        ----------
-        batch : ndarray or Tensor of uint8 and shape (m, H, W, C)
-            A tensor stays on its device.
-
-        Returns
-        -------
-        Tensor of float32 and shape (m, C, H, W).
-        """
+        """Normalise a batch, uint8 (m, H, W, C) to float32 (m, C, H, W); a tensor stays on its device."""
         pixels = batch if isinstance(batch, Tensor) else torch.from_numpy(_writable(batch))
         if pixels.dtype != torch.uint8 or pixels.ndim != 4 or not self._fits(pixels.shape):
             wanted = (
@@ -213,11 +190,6 @@ def _whitening_kernel(source: ImageSource, normalization: Normalization) -> NDAr
     scaled = kernel / given**0.5 if given > 0 else kernel
     result: NDArray[np.float32] = scaled.reshape(channels, channels, side, side).float().numpy()
     return result
-
-
-def _check_per(per: str) -> None:
-    if per not in ("channel", "dimension", "whiten"):
-        raise ValueError(f"`per` must be 'channel', 'dimension' or 'whiten', got {per!r}")
 
 
 def _moments(

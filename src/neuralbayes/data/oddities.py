@@ -15,76 +15,54 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-SIDE = 9
-"""Grid cells along each side."""
+from neuralbayes.data.images import ImageSource
 
-BLANK = 2.0
-"""Standard deviation of the intensities, from 0 to 255, below which a picture is blank."""
-
-SOME_PIXELS = 4096
-"""Approximate number of intensities inspected to find blank pictures."""
-
-MAX_BITS, BANDS = 5, 8
-"""Maximum number of different bits. It is smaller than the number of bands, so near-duplicates agree in at least one
-band."""
-
-MAX_COLOR = 12.0
-"""Maximum mean colour difference of near-duplicates, from 0 to 255."""
-
-FEW = 2000
-"""Maximum number of pictures with a common band that are compared at a time."""
+SIDE = 9  # grid cells along each side
+BLANK = 2.0  # standard deviation of the intensities, from 0 to 255, below which a picture is blank
+SOME_PIXELS = 4096  # about so many intensities are inspected to find blank pictures
+MAX_BITS, BANDS = 5, 8  # fewer different bits than bands, so near-duplicates agree in at least one band
+MAX_COLOR = 12.0  # mean colour difference of near-duplicates, from 0 to 255
+FEW = 2000  # pictures with a common band that are compared at a time
+BLOCK = 256  # images read at a time
 
 
 @dataclass(frozen=True)
 class Oddities:
-    """Indices of blank pictures and near-duplicates.
-
-    Attributes
-    ----------
-    blank : list of int
-        Pictures of nearly a single colour.
-    repeats : dict of int to int
-        Maps a near-duplicate to the first picture that it repeats.
-    """
+    """Indices of the pictures of nearly a single colour, and of each near-duplicate with the first that it repeats."""
 
     blank: list[int] = field(default_factory=list)
     repeats: dict[int, int] = field(default_factory=dict)
 
 
-@dataclass
-class Thumbnails:
-    """Colour grids and contrasts of pictures, collected during decoding."""
+def odd(images: ImageSource, n: int | None = None) -> Oddities:
+    """The blank pictures and near-duplicates among the first `n` images, or all.
 
-    grids: list[NDArray[np.uint8]] = field(default_factory=list)
-    spreads: list[float] = field(default_factory=list)
-
-    def add(self, image: NDArray[np.uint8]) -> None:
-        """Add an image, uint8 of shape (H, W, C)."""
-        self.grids.append(_grid(image))
-        pixels = image.reshape(-1, image.shape[2])
-        self.spreads.append(float(pixels[:: max(1, len(pixels) // SOME_PIXELS)].std(axis=0).max()))
-
-    def oddities(self, limit: int | None = None) -> Oddities:
-        """The blank pictures and near-duplicates among the first `limit` pictures, or all."""
-        blank = np.array(self.spreads[:limit]) < BLANK
-        rows = np.flatnonzero(~blank)
-        if len(rows) < 2:
-            return Oddities(np.flatnonzero(blank).tolist())
-        grids = np.stack([self.grids[i] for i in rows])
-        first = _first_alike(_bits(grids), grids.reshape(len(rows), -1).astype(np.float32))
-        repeats = {int(rows[i]): int(rows[j]) for i, j in enumerate(first) if j < i}
-        return Oddities(np.flatnonzero(blank).tolist(), repeats)
+    Examples
+    --------
+    >>> from neuralbayes.data.sources import ArraySource
+    >>> pictures = np.random.default_rng(0).integers(0, 255, (4, 32, 32, 1), np.uint8)
+    >>> pictures[1], pictures[3] = 7, pictures[0] // 4 * 4
+    >>> odd(ArraySource(pictures))
+    Oddities(blank=[1], repeats={3: 0})
+    """
+    n = len(images) if n is None else min(n, len(images))
+    grids = np.empty((n, SIDE, SIDE, 3), np.uint8)
+    spreads = np.empty(n)
+    for start in range(0, n, BLOCK):
+        for i, image in enumerate(images.read(np.arange(start, min(start + BLOCK, n))), start):
+            pixels = image.reshape(-1, image.shape[2])
+            grids[i] = _grid(image)
+            spreads[i] = pixels[:: max(1, len(pixels) // SOME_PIXELS)].std(axis=0).max()
+    rows = np.flatnonzero(spreads >= BLANK)
+    found = Oddities(np.flatnonzero(spreads < BLANK).tolist())
+    if len(rows) > 1:
+        first = _first_alike(_bits(grids[rows]), grids[rows].reshape(len(rows), -1).astype(np.float32))
+        found.repeats.update({int(rows[i]): int(rows[j]) for i, j in enumerate(first) if j < i})
+    return found
 
 
 def distinct(pictures: NDArray[np.uint8], rows: Sequence[int], n: int) -> list[int]:
-    """Return the first `n` of the rows whose pictures are not near-duplicates of an earlier one.
-
-    Parameters
-    ----------
-    pictures : ndarray of uint8 and shape (n_pictures, H, W, C)
-    rows : sequence of int
-        Indices of pictures.
-    n : int
+    """The first `n` of the rows whose pictures, uint8 (n_pictures, H, W, C), repeat none before them.
 
     Examples
     --------

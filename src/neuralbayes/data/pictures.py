@@ -1,4 +1,4 @@
-"""Read a picture file as a uint8 array: eight formats, every colour mode, a limit on pixels."""
+"""Picture files: find them below a folder, decode one robustly, and resize it."""
 
 from __future__ import annotations
 
@@ -7,84 +7,178 @@ import stat
 import struct
 import zlib
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
+from threading import Semaphore
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
-from neuralbayes.data.decoding import DECODING, decoding_bytes
-from neuralbayes.data.resizing import Interpolation, NetworkResizing, cover
-from neuralbayes.system.allocator import return_free_memory
+Interpolation = Literal["area", "bilinear", "bicubic"]
+"""How to scale a picture. Pretrained networks need the way that they were trained with."""
 
-#: Suffixes of files to read.
+FILTERS = {
+    "area": Image.Resampling.BOX,
+    "bilinear": Image.Resampling.BILINEAR,
+    "bicubic": Image.Resampling.BICUBIC,
+}
+
+Skipped = tuple[Path, str]
+"""A file that was left out, and why."""
+
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".avif", ".heic", ".heif"})
-#: Suffixes of pictures that cannot be read and are reported.
-OTHER_SUFFIXES = frozenset({".jp2", ".svg", ".psd", ".ico", ".ppm", ".pgm"})
-
-FORMATS = ["PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "AVIF", "HEIF"]
+OTHER_SUFFIXES = frozenset({".jp2", ".svg", ".psd", ".ico", ".ppm", ".pgm"})  # not read, and reported
+FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "AVIF", "HEIF")
 IN_WORDS = "PNG, JPEG, BMP, GIF, WebP, TIFF, AVIF, HEIC"
-HEIF_SUFFIXES = (".heic", ".heif")
+
 MAX_PIXELS = 64_000_000  # below the number at which Pillow warns; 200 MB unpacked
 MAX_FILE_BYTES = 256 * 2**20
 MAX_RLE_PIXELS = 4_000_000  # Pillow decodes a run-length coded BMP in Python, a byte at a time
+LARGE_PIXELS = 4_000_000  # decoded two at a time: each pixel takes up to 16 bytes
 STRIP_PIXELS = 2**20
-LARGE = 2**26  # bytes of a picture after which free memory is returned to the system
 
-#: Errors that Pillow raises for damaged files and files that are not pictures.
+ORIENTATION = 0x0112  # EXIF: how the camera was held
+
+# Not ImageOps.exif_transpose, which also writes the EXIF data anew and fails on damaged ones.
+TURNS = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+
+# What Pillow raised on 150,000 files with a few changed bytes, and what its decoders document.
 DAMAGE = (
-    UnidentifiedImageError,
-    Image.DecompressionBombError,
-    OSError,
-    SyntaxError,
-    ValueError,
-    TypeError,
-    KeyError,
-    IndexError,
-    AttributeError,
-    EOFError,
-    OverflowError,
-    MemoryError,
-    NotImplementedError,
-    RuntimeError,
+    OSError,  # most damage, UnidentifiedImageError among it
+    SyntaxError,  # a broken chunk of a PNG, a broken header of EXIF data
+    ValueError,  # a truncated chunk, a mode that cannot be converted
+    EOFError,  # HEIC
+    RuntimeError,  # AVIF
+    OverflowError,  # sizes and offsets beyond 64 bits
     struct.error,
     zlib.error,
+    Image.DecompressionBombError,
     Warning,  # if the user turned warnings into errors
 )
 
-_ORIENTATION = 0x0112  # EXIF: how the camera was held
-_TURNS = {
-    2: (Image.Transpose.FLIP_LEFT_RIGHT,),
-    3: (Image.Transpose.ROTATE_180,),
-    4: (Image.Transpose.FLIP_TOP_BOTTOM,),
-    5: (Image.Transpose.TRANSPOSE,),
-    6: (Image.Transpose.ROTATE_270,),
-    7: (Image.Transpose.TRANSVERSE,),
-    8: (Image.Transpose.ROTATE_90,),
-}
+_large = Semaphore(2)
 
 
 class PictureError(ValueError):
     """A file that cannot be read as a picture; the message is the reason."""
 
 
-def no_longer_readable(path: Path, reason: PictureError) -> OSError:
-    """The error for a picture that was readable at the start and is now missing or changed."""
-    return OSError(
-        f"{path} could be read at the start but not now: {reason}; restore the file, then run the same command again"
-    )
+@dataclass(frozen=True)
+class NetworkResizing:
+    """Scale a whole picture to whole pixels, then crop its middle, exactly like timm and torchvision.
+
+    Attributes
+    ----------
+    scaled : tuple (H, W)
+        Size that the scaled picture just covers.
+    interpolation : {"area", "bilinear", "bicubic"}
+    squash : bool
+        Scale to exactly this size instead, without keeping the proportions.
+    """
+
+    scaled: tuple[int, int]
+    interpolation: Interpolation = "bicubic"
+    squash: bool = False
+
+    def __call__(self, picture: Image.Image, size: tuple[int, int]) -> Image.Image:
+        """Scale the picture and crop its middle `size` (H, W).
+
+        Examples
+        --------
+        >>> NetworkResizing((256, 256))(Image.new("L", (640, 480)), (224, 224)).size
+        (224, 224)
+        """
+        height, width = self._scaled(picture.height, picture.width)
+        if (width, height) != picture.size:
+            picture = picture.resize((width, height), FILTERS[self.interpolation])
+        top, left = (max(0, round((whole - part) / 2)) for whole, part in zip((height, width), size, strict=True))
+        return picture.crop((left, top, left + size[1], top + size[0]))
+
+    def _scaled(self, height: int, width: int) -> tuple[int, int]:
+        to_height, to_width = self.scaled
+        if self.squash:
+            return self.scaled
+        if to_height == to_width:  # torchvision rounds the longer side down
+            longer = int(to_height * max(height, width) / min(height, width))
+            return (to_height, longer) if height <= width else (longer, to_height)
+        ratio = min(height / to_height, width / to_width)
+        return max(to_height, round(height / ratio)), max(to_width, round(width / ratio))
+
+
+def cover(picture: Image.Image, size: tuple[int, int], interpolation: Interpolation = "area") -> Image.Image:
+    """Crop the middle of a picture to the proportions of `size` (H, W) and scale it to this size, in one step."""
+    height, width = size
+    if picture.size == (width, height):
+        return picture
+    scale = min(picture.width / width, picture.height / height)
+    cut_width, cut_height = width * scale, height * scale
+    left, top = max(picture.width - cut_width, 0.0) / 2, max(picture.height - cut_height, 0.0) / 2
+    box = (left, top, min(left + cut_width, picture.width), min(top + cut_height, picture.height))
+    method = FILTERS[interpolation]
+    if interpolation == "area" and scale < 1:  # enlarged, where the area filter would repeat pixels
+        method = Image.Resampling.BILINEAR
+    return picture.resize((width, height), method, box=box)
+
+
+def find_pictures(folder: Path) -> tuple[list[Path], list[Skipped]]:
+    """Picture files below `folder`, found by suffix and sorted, and the skipped files.
+
+    Links out of the folder and links to folders are not followed. Hidden files and other suffixes are not reported.
+    """
+    found: list[Path] = []
+    skipped: list[Skipped] = []
+    inside, pending = folder.resolve(), [folder]
+    while pending:
+        place = pending.pop()
+        try:
+            entries = list(os.scandir(place))
+        except OSError as error:
+            skipped.append((place, f"the folder cannot be read ({error.strerror})"))
+            continue
+        for entry in entries:
+            path = Path(entry.path)
+            if entry.name.startswith((".", "__MACOSX")):
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                pending.append(path)
+            elif entry.is_symlink() and path.is_dir():
+                skipped.append((path, "it is a link to a folder"))
+            elif path.suffix.lower() in OTHER_SUFFIXES:
+                skipped.append((path, f"{path.suffix} files are not read"))
+            elif path.suffix.lower() in SUFFIXES:
+                reason = _why_not_followed(path, inside) if entry.is_symlink() else None
+                if reason is None:
+                    found.append(path)
+                else:
+                    skipped.append((path, reason))
+    return sorted(found), skipped
+
+
+def _why_not_followed(link: Path, inside: Path) -> str | None:
+    try:
+        target = link.resolve(strict=True)
+    except (OSError, RuntimeError):  # RuntimeError: a loop of links, before Python 3.13
+        return "it is a broken link"
+    return None if target.is_relative_to(inside) else "it is a link out of the folder"
 
 
 def picture_header(path: Path) -> tuple[tuple[int, int], int]:
     """Read ((H, W), channels) of a picture file from its header; raises :class:`PictureError`."""
-    try:
-        with _open(path) as picture:
-            turned = _orientation(picture) >= 5
-            size = (picture.width, picture.height) if turned else (picture.height, picture.width)
-            return size, picture_channels(picture)
-    except DAMAGE as error:
-        raise _reason(error) from error
+    with _opened(path) as picture:
+        turned = _orientation(picture) >= 5
+        size = (picture.width, picture.height) if turned else (picture.height, picture.width)
+        return size, picture_channels(picture)
 
 
 def read_picture(
@@ -92,7 +186,7 @@ def read_picture(
 ) -> NDArray[np.uint8]:
     """Read a picture file as uint8 of shape (H, W, channels).
 
-    Only the first frame of a GIF or TIFF is read. The picture is rotated as its EXIF data say, transparent parts become
+    Only the first frame of a GIF or TIFF is read. The picture is turned as its EXIF data say, transparent parts become
     white, and 16 bits become 8.
 
     Parameters
@@ -110,32 +204,18 @@ def read_picture(
     PictureError
         If the file is empty, damaged, too large, or not in a known format.
     """
-    try:
-        with ExitStack() as room:  # released after the decoded picture is gone
-            image, needed = _decoded(path, size, channels, interpolation, room)
-            if needed > LARGE:
-                return_free_memory()
-            return image
-    except DAMAGE as error:
-        raise _reason(error) from error
-
-
-def _decoded(
-    path: Path, size: tuple[int, int], channels: int, interpolation: Interpolation | NetworkResizing, room: ExitStack
-) -> tuple[NDArray[np.uint8], int]:
-    """Decode a picture; also return the estimated number of bytes, which `room` holds until it is closed."""
-    with _open(path) as picture:
+    with _opened(path) as picture:
         # A JPEG can be decoded at 1/2, 1/4 or 1/8 of its size in far less time. Decode at least twice the requested
-        # size, so the filter can still average pixels.
+        # size, so the filter can still average pixels. A progressive one keeps its coefficients at full size.
         longest = 2 * max(interpolation.scaled if isinstance(interpolation, NetworkResizing) else size)
-        n_stored = picture.width * picture.height
+        n_pixels = picture.width * picture.height
         picture.draft(None, (longest, longest))
-        needed = decoding_bytes(picture, n_stored)
-        room.enter_context(DECODING.take(needed))
-        turned: Image.Image = picture
-        for turn in _TURNS.get(_orientation(picture), ()):
-            turned = turned.transpose(turn)
-        return fit_picture(turned, size, channels, interpolation), needed
+        if picture.format == "JPEG" and not picture.info.get("progressive"):
+            n_pixels = picture.width * picture.height
+        with _large if n_pixels > LARGE_PIXELS else nullcontext():
+            turn = TURNS.get(_orientation(picture))
+            turned = picture if turn is None else picture.transpose(turn)
+            return fit_picture(turned, size, channels, interpolation)
 
 
 def fit_picture(
@@ -145,7 +225,7 @@ def fit_picture(
     interpolation: Interpolation | NetworkResizing = "area",
 ) -> NDArray[np.uint8]:
     """Convert to grey or RGB, scale to cover `size` (H, W), and crop the middle: uint8 (H, W, channels)."""
-    plain = _plain(picture, channels)
+    plain = _plain(picture, "L" if channels == 1 else "RGB")
     if isinstance(interpolation, NetworkResizing):
         fitted = interpolation(plain, size)
     else:
@@ -153,35 +233,51 @@ def fit_picture(
     return np.array(fitted, np.uint8).reshape(*size, channels)
 
 
+def picture_channels(picture: Image.Image) -> int:
+    """1 if the picture is grey, else 3."""
+    return 1 if picture.mode in ("1", "L", "LA", "La", "I", "F") or picture.mode.startswith("I;16") else 3
+
+
 @contextmanager
-def _open(path: Path) -> Iterator[Image.Image]:
-    # Without blocking: opening a named pipe would otherwise wait forever. Windows has no such flag.
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    with open(descriptor, "rb") as file:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise PictureError("it is not a regular file")
-        if status.st_size == 0:
-            raise PictureError("the file is empty")
-        if status.st_size > MAX_FILE_BYTES:
-            raise PictureError(f"the file has {status.st_size} bytes, more than {MAX_FILE_BYTES}")
-        if path.suffix.lower() in HEIF_SUFFIXES:
-            _register_heif()
-        with Image.open(file, formats=[name for name in FORMATS if name in _known()]) as picture:
-            if picture.width * picture.height > MAX_PIXELS:
-                raise PictureError(f"it unpacks to {picture.width} x {picture.height} pixels, more than {MAX_PIXELS}")
-            if picture.format == "BMP" and picture.width * picture.height > MAX_RLE_PIXELS and _is_run_length(picture):
-                raise PictureError(
-                    f"it is a run-length coded BMP of {picture.width} x {picture.height} pixels, more than "
-                    f"{MAX_RLE_PIXELS}"
-                )
-            yield picture
+def _opened(path: Path) -> Iterator[Image.Image]:
+    """Open a picture within bounds, and turn what Pillow raises on damage into a PictureError."""
+    try:
+        # Without blocking: opening a named pipe would otherwise wait forever. Windows has no such flag.
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        with open(descriptor, "rb") as file:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                raise PictureError("it is not a regular file")
+            if status.st_size == 0:
+                raise PictureError("the file is empty")
+            if status.st_size > MAX_FILE_BYTES:
+                raise PictureError(f"the file has {status.st_size} bytes, more than {MAX_FILE_BYTES}")
+            if path.suffix.lower() in (".heic", ".heif"):
+                _register_heif()
+            Image.init()  # not all builds of Pillow read AVIF
+            with Image.open(file, formats=[name for name in FORMATS if name in Image.OPEN]) as picture:
+                _check_bounds(picture)
+                yield picture
+    except PictureError:
+        raise
+    except UnidentifiedImageError as error:
+        raise PictureError(f"it is not one of {IN_WORDS}") from error
+    except Image.DecompressionBombError as error:
+        raise PictureError(f"it unpacks to more than {MAX_PIXELS} pixels") from error
+    except DAMAGE as error:
+        raise PictureError(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__) from error
 
 
-def _known() -> frozenset[str]:
-    """Formats that this build of Pillow reads; not all builds read AVIF."""
-    Image.init()
-    return frozenset(Image.OPEN)
+def _check_bounds(picture: Image.Image) -> None:
+    n_pixels, tiles = picture.width * picture.height, getattr(picture, "tile", ())
+    if n_pixels > MAX_PIXELS:
+        raise PictureError(f"it unpacks to {picture.width} x {picture.height} pixels, more than {MAX_PIXELS}")
+    if n_pixels > MAX_RLE_PIXELS and any(tile[0] == "bmp_rle" for tile in tiles):
+        raise PictureError(
+            f"it is a run-length coded BMP of {picture.width} x {picture.height} pixels, more than {MAX_RLE_PIXELS}"
+        )
+    if not all(isinstance(tile[2], int) for tile in tiles):
+        raise PictureError("its pixels do not start at a whole byte")  # a TypeError of Pillow's otherwise
 
 
 def _register_heif() -> None:
@@ -193,36 +289,16 @@ def _register_heif() -> None:
     register_heif_opener(thumbnails=False)
 
 
-def _is_run_length(picture: Image.Image) -> bool:
-    return any(tile[0] == "bmp_rle" for tile in getattr(picture, "tile", ()))
-
-
-def _reason(error: BaseException) -> PictureError:
-    if isinstance(error, PictureError):
-        return error
-    if isinstance(error, UnidentifiedImageError):
-        return PictureError(f"it is not one of {IN_WORDS}")
-    if isinstance(error, Image.DecompressionBombError):
-        return PictureError(f"it unpacks to more than {MAX_PIXELS} pixels")
-    return PictureError(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
-
-
 def _orientation(picture: Image.Image) -> int:
     try:
-        value = picture.getexif().get(_ORIENTATION, 1)
+        value = picture.getexif().get(ORIENTATION, 1)
     except DAMAGE:  # damaged metadata in an intact picture
         return 1
     return value if isinstance(value, int) else 1
 
 
-def picture_channels(picture: Image.Image) -> int:
-    """1 if the picture is grey, else 3."""
-    return 1 if picture.mode in ("1", "L", "LA", "La", "I", "F") or picture.mode.startswith("I;16") else 3
-
-
-def _plain(picture: Image.Image, channels: int) -> Image.Image:
+def _plain(picture: Image.Image, mode: str) -> Image.Image:
     """Convert a picture to mode L or RGB, without transparency and with 8 bits."""
-    mode = "L" if channels == 1 else "RGB"
     if picture.mode == "I" or picture.mode.startswith("I;16"):
         # Pillow clips 16-bit values at 255, so take the upper byte instead.
         values = np.asarray(picture).clip(0, 65_535)

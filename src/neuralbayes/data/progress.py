@@ -3,52 +3,29 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 @contextmanager
 def late_bar(
     description: str, total: int | None, *, unit: str = "items", enabled: bool = True, delay: float = 2.0
 ) -> Iterator[Callable[[int], None]]:
-    """Yield a function that counts progress. A bar appears if the work takes longer than `delay` seconds.
-
-    Parameters
-    ----------
-    description : str
-    total : int or None
-        Amount of work; None if unknown.
-    unit : {"items", "bytes"}, default="items"
-    enabled : bool, default=True
-        Whether to draw anything.
-    delay : float, default=2.0
-
-    Examples
-    --------
-    >>> with late_bar("reading", 3) as advance:
-    ...     advance(3)
-    """
+    """Yield a function that counts progress. A bar appears if the work takes longer than `delay` seconds."""
     if not enabled:
         yield lambda amount: None
         return
 
     from rich.console import Console
     from rich.errors import LiveError
-    from rich.progress import (
-        BarColumn,
-        DownloadColumn,
-        MofNCompleteColumn,
-        Progress,
-        ProgressColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
-    columns: list[ProgressColumn] = [TimeElapsedColumn()]
-    if total is not None:
-        columns = [DownloadColumn() if unit == "bytes" else MofNCompleteColumn(), TimeRemainingColumn()]
+    amounts = DownloadColumn() if unit == "bytes" else MofNCompleteColumn()
     # Standard error, because standard output is for the results of a command.
-    bar = Progress("{task.description}", BarColumn(), *columns, console=Console(stderr=True))
+    bar = Progress("{task.description}", BarColumn(), amounts, TimeRemainingColumn(), console=Console(stderr=True))
     task = bar.add_task(description, total=total)
     drawn = threading.Event()
 
@@ -59,7 +36,6 @@ def late_bar(
             return
         drawn.set()
 
-    # A timer instead of a check in advance(): a client such as npm reports nothing while it downloads.
     timer = threading.Timer(delay, draw)
     timer.daemon = True
     timer.start()
@@ -70,3 +46,11 @@ def late_bar(
         timer.join()
         if drawn.is_set():
             bar.stop()
+
+
+def watched(items: Iterable[T], description: str, total: int, enabled: bool) -> Iterator[T]:
+    """Yield the items and count them in a late bar."""
+    with late_bar(description, total, enabled=enabled) as advance:
+        for item in items:
+            yield item
+            advance(1)

@@ -1,38 +1,45 @@
-"""Sources of images that are read in pieces, so that a data set may be larger than memory."""
+"""Sources of images, read in pieces: arrays, picture files, data sets, and views of other sources."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from PIL import Image
 
-if TYPE_CHECKING:
-    from neuralbayes.data.resizing import Interpolation, NetworkResizing
+from neuralbayes.data.pictures import (
+    Interpolation,
+    NetworkResizing,
+    PictureError,
+    fit_picture,
+    picture_channels,
+    read_picture,
+)
 
 CHANNELS = (1, 3)  # grey or RGB: identifies the channel axis of an array
+PICTURE_KEYS = ("image", "img", "picture", "pixel_values")  # in items of a data set that are dictionaries
+
+SHORT_SIDE = 64  # maximum pixels of the shorter side if no size is given
+LOOKED_AT = 200  # items for finding the most common size of a data set
+N_THREADS = min(8, (os.cpu_count() or 1) + 1)  # Pillow releases the GIL while it decodes
+BLOCK = 256  # maximum number of files handed to the threads at a time
+WAITING_BYTES = 2**27  # maximum bytes of decoded images that wait to be copied or resized
+
+_Result = TypeVar("_Result")
 
 
 @runtime_checkable
 class ImageSource(Protocol):
-    """The interface of images for training: their number, their shape, and reading some of them.
+    """The interface of images: their number, their shape, and reading some of them.
 
     Any object with these three members is accepted as images.
-
-    Examples
-    --------
-    >>> class Stripes:
-    ...     shape = (32, 32, 1)
-    ...     def __len__(self):
-    ...         return 100
-    ...     def read(self, indices):
-    ...         rows = np.arange(32)[:, None, None] // (1 + np.asarray(indices)[:, None, None, None] % 16) % 2
-    ...         return np.broadcast_to(255 * rows, (len(indices), *self.shape)).astype(np.uint8)
-    >>> isinstance(Stripes(), ImageSource), Stripes().read([3, 50]).shape
-    (True, (2, 32, 32, 1))
     """
 
     @property
@@ -63,10 +70,8 @@ class ArraySource:
     Examples
     --------
     >>> source = ArraySource(np.zeros((10, 3, 32, 32), np.uint8))
-    >>> len(source), source.shape
-    (10, (32, 32, 3))
-    >>> source.read([4, 2]).shape
-    (2, 32, 32, 3)
+    >>> len(source), source.shape, source.read([4, 2]).shape
+    (10, (32, 32, 3), (2, 32, 32, 3))
     """
 
     def __init__(self, array: NDArray[np.generic], *, channels_first: bool | None = None) -> None:
@@ -77,10 +82,18 @@ class ArraySource:
             )
         if array.ndim not in (3, 4) or 0 in array.shape:
             raise ValueError(f"`array` must have shape (n, H, W), (n, H, W, C) or (n, C, H, W), got {array.shape}")
+        if array.ndim == 4 and channels_first is None:
+            channels_first = array.shape[3] not in CHANNELS
+            if channels_first and array.shape[1] not in CHANNELS:
+                raise ValueError(
+                    f"`array` must have 1 or 3 channels on its second or last axis, got shape {array.shape}; "
+                    "set channels_first to say which axis it is"
+                )
         self._array = array
-        self._channels_first = array.ndim == 4 and _is_channels_first(array.shape, channels_first)
-        shape = (*array.shape[1:], 1)[:3]
-        channels, height, width = shape if self._channels_first else (shape[2], shape[0], shape[1])
+        self._channels_first = array.ndim == 4 and bool(channels_first)
+        height, width, channels = (*array.shape[1:], 1)[:3]
+        if self._channels_first:
+            channels, height, width = height, width, channels
         self.shape = (int(height), int(width), int(channels))
 
     def __len__(self) -> int:
@@ -94,139 +107,180 @@ class ArraySource:
         return np.ascontiguousarray(_as_uint8(batch)).reshape(-1, *self.shape)
 
 
-class SubsetSource:
-    """Some images of another source, in the order of `indices`.
+class FilesSource:
+    """Picture files that a few threads decode on demand: PNG, JPEG, BMP, GIF, TIFF, WebP, AVIF, HEIC.
 
-    Parameters
-    ----------
-    source : ImageSource
-    indices : array-like of int and shape (m,)
-    """
-
-    def __init__(self, source: ImageSource, indices: ArrayLike) -> None:
-        self.shape = source.shape
-        self._source = source
-        self._indices = check_indices(indices, len(source))
-
-    def __len__(self) -> int:
-        return len(self._indices)
-
-    def read(self, indices: ArrayLike) -> NDArray[np.uint8]:
-        """Images at `indices` in uint8, shape (m, H, W, C)."""
-        return self._source.read(self._indices[check_indices(indices, len(self))])
-
-
-class FittedSource:
-    """Another source, with images cropped and resized to `size` and converted to grey or RGB.
-
-    Parameters
-    ----------
-    source : ImageSource
-        With 1 or 3 channels.
-    size : tuple (H, W)
-    channels : {1, 3}
-    interpolation : {"area", "bilinear", "bicubic"}, default="area"
-        How images are scaled.
-    waiting_bytes : int, default=2**26
-        Maximum size of the images that wait for resizing.
+    `paths` are known to be readable; pictures are scaled until they cover `shape` (H, W, C), then cropped. `images` are
+    those that have been decoded already, and `reduced_from` is the most common size, if it was reduced.
     """
 
     def __init__(
         self,
-        source: ImageSource,
-        size: tuple[int, int],
-        channels: int,
-        *,
+        paths: Sequence[str | Path],
+        shape: tuple[int, int, int],
         interpolation: Interpolation | NetworkResizing = "area",
-        waiting_bytes: int = 2**26,
+        *,
+        images: NDArray[np.uint8] | None = None,
+        reduced_from: tuple[int, int] | None = None,
     ) -> None:
-        if source.shape[2] not in CHANNELS:
-            raise ValueError(f"`source` must have 1 or 3 channels to be resized, got shape {source.shape}")
-        self._source = source
-        self.shape = (*size, channels)
+        self.paths = tuple(map(Path, paths))
+        self.shape = shape
+        self.reduced_from = reduced_from
         self._interpolation: Interpolation | NetworkResizing = interpolation
-        self._at_once = max(1, waiting_bytes // math.prod(source.shape))
+        self._images = images
 
     def __len__(self) -> int:
-        return len(self._source)
+        return len(self.paths)
+
+    def read(self, indices: ArrayLike) -> NDArray[np.uint8]:
+        """Images at `indices` in uint8, shape (m, H, W, C); raises OSError if a file can no longer be read."""
+        checked = check_indices(indices, len(self))
+        if self._images is not None:
+            return self._images[checked]
+        batch = np.empty((len(checked), *self.shape), np.uint8)
+        paths = [self.paths[i] for i in checked]
+        for i, image in enumerate(self.decode(paths)):
+            if isinstance(image, Exception):
+                raise OSError(
+                    f"{paths[i]} could be read at the start but not now: {image}; restore the file, then run the same "
+                    "command again"
+                )
+            batch[i] = image
+        return batch
+
+    def at(self, shape: tuple[int, int, int], interpolation: Interpolation | NetworkResizing = "area") -> FilesSource:
+        """The same files, decoded on demand at another shape."""
+        return FilesSource(self.paths, shape, interpolation)
+
+    def read_at(self, indices: ArrayLike, size: tuple[int, int]) -> NDArray[np.uint8]:
+        """Images at `indices`, decoded from their files at another size (H, W)."""
+        return self.at((*size, self.shape[2])).read(indices)
+
+    def decode(self, paths: Sequence[Path]) -> Iterator[NDArray[np.uint8] | PictureError]:
+        """The image of each file, or why it cannot be read."""
+
+        def read(path: Path) -> NDArray[np.uint8]:
+            return read_picture(path, self.shape[:2], self.shape[2], self._interpolation)
+
+        return each_file(read, paths, max(N_THREADS, min(BLOCK, WAITING_BYTES // math.prod(self.shape))))
+
+
+class DatasetSource:
+    """Images of an indexable data set, read on demand.
+
+    ``items[i]`` is a PIL image, an array (H, W) or (H, W, C), a tensor (C, H, W) in [0, 1], or a tuple or dictionary
+    with one. By default all have the `shape` (H, W, C) of the first array or, for PIL images, the most common one
+    among the first, with at most 64 pixels on the shorter side.
+    """
+
+    def __init__(
+        self,
+        items: Any,
+        shape: Sequence[int] | None = None,
+        interpolation: Interpolation | NetworkResizing = "area",
+    ) -> None:
+        if len(items) == 0:
+            raise ValueError("`images` must hold at least one image, got an empty data set")
+        self._items = items
+        self._interpolation: Interpolation | NetworkResizing = interpolation
+        self.reduced_from: tuple[int, int] | None = None
+        first = _image_in(items[0])
+        if shape is None and isinstance(first, Image.Image):
+            looked_at = [_image_in(items[i]) for i in range(min(len(items), LOOKED_AT))]
+            headers = [((one.height, one.width), picture_channels(one)) for one in looked_at]
+            shape, self.reduced_from = choose_shape(headers, None, None)
+        height, width, channels = _pixels(first).shape if shape is None else shape
+        self.shape = (int(height), int(width), int(channels))
+
+    def __len__(self) -> int:
+        return len(self._items)
 
     def read(self, indices: ArrayLike) -> NDArray[np.uint8]:
         """Images at `indices` in uint8, shape (m, H, W, C)."""
-        from PIL import Image
-
-        from neuralbayes.data.pictures import fit_picture
-
         checked = check_indices(indices, len(self))
-        fitted = np.empty((len(checked), *self.shape), np.uint8)
-        for start in range(0, len(checked), self._at_once):
-            for i, image in enumerate(self._source.read(checked[start : start + self._at_once]), start):
+        batch = np.empty((len(checked), *self.shape), np.uint8)
+        for i, index in enumerate(checked):
+            image = _image_in(self._items[int(index)])
+            if isinstance(image, Image.Image):
+                batch[i] = fit_picture(image, self.shape[:2], self.shape[2], self._interpolation)
+                continue
+            pixels = _pixels(image)
+            if pixels.shape != self.shape:
+                raise ValueError(f"image {index} must have shape {self.shape} (H, W, C), got {pixels.shape}")
+            batch[i] = pixels
+        return batch
+
+    def at(self, shape: tuple[int, int, int], interpolation: Interpolation | NetworkResizing = "area") -> ImageSource:
+        """The same images at another shape; PIL images are scaled from their own size."""
+        if isinstance(_image_in(self._items[0]), Image.Image):
+            return DatasetSource(self._items, shape, interpolation)
+        return ViewSource(self, np.arange(len(self)), shape, interpolation)
+
+
+class ViewSource:
+    """Some images of another source, or images at another shape: see :func:`subset` and :func:`resized`."""
+
+    def __init__(
+        self,
+        source: ImageSource,
+        rows: NDArray[np.int64],
+        shape: tuple[int, int, int],
+        interpolation: Interpolation | NetworkResizing | None = None,
+    ) -> None:
+        self.shape, self._source, self._rows = shape, source, rows
+        self.reduced_from: tuple[int, int] | None = getattr(source, "reduced_from", None)
+        self._interpolation = interpolation  # None: as they are
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The file of each image; an AttributeError if they are no files."""
+        paths: tuple[Path, ...] = self._source.paths  # type: ignore[attr-defined]
+        return tuple(paths[i] for i in self._rows)
+
+    def at(self, shape: tuple[int, int, int], interpolation: Interpolation | NetworkResizing = "area") -> ImageSource:
+        """The same images at another shape, from their source."""
+        return subset(resized(self._source, shape, interpolation), self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def read(self, indices: ArrayLike) -> NDArray[np.uint8]:
+        """Images at `indices` in uint8, shape (m, H, W, C)."""
+        rows = self._rows[check_indices(indices, len(self))]
+        if self._interpolation is None:
+            return self._source.read(rows)
+
+        fitted = np.empty((len(rows), *self.shape), np.uint8)
+        at_once = max(1, WAITING_BYTES // math.prod(self._source.shape))
+        for start in range(0, len(rows), at_once):
+            for i, image in enumerate(self._source.read(rows[start : start + at_once]), start):
                 picture = Image.fromarray(image[..., 0] if image.shape[2] == 1 else image)
                 fitted[i] = fit_picture(picture, self.shape[:2], self.shape[2], self._interpolation)
         return fitted
 
 
-@dataclass(frozen=True, eq=False)
-class Images:
-    """Images with optional labels, accepted wherever an `ImageSource` is accepted.
+def subset(images: ImageSource, rows: ArrayLike) -> ImageSource:
+    """The images at `rows`, in their order."""
+    source: ImageSource = getattr(images, "source", images)  # of labelled images
+    return ViewSource(source, check_indices(rows, len(source)), source.shape)
 
-    Attributes
-    ----------
-    name : str
-        The name of the data set, or the path.
-    split : str
-        Part of the data set.
-    source : ImageSource
-        The images: ``len(source)``, ``source.shape``, ``source.read(indices)``.
-    labels : ndarray of int64 and shape (n,), or None
-    class_names : tuple of str, or None
-    skipped : list of (Path, str)
-        Files that could not be read, and why.
+
+def resized(
+    images: ImageSource, shape: tuple[int, int, int], interpolation: Interpolation | NetworkResizing = "area"
+) -> ImageSource:
+    """The images cropped and scaled to `shape` (H, W, C); files are decoded again at this size.
 
     Examples
     --------
-    >>> import neuralbayes as nb
-    >>> images = nb.load_images("digits")
-    >>> len(images), images.shape, images.labels[:3]
-    (1437, (8, 8, 1), array([0, 1, 2]))
-    >>> images.read([5, 2]).shape
-    (2, 8, 8, 1)
+    >>> resized(ArraySource(np.zeros((10, 28, 28), np.uint8)), (32, 32, 3)).read([4]).shape
+    (1, 32, 32, 3)
     """
-
-    name: str
-    split: str
-    source: ImageSource
-    labels: NDArray[np.int64] | None = field(default=None, repr=False)
-    class_names: tuple[str, ...] | None = field(default=None, repr=False)
-    skipped: list[tuple[Path, str]] = field(default_factory=list, repr=False)
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """(H, W, C) of one image."""
-        return self.source.shape
-
-    def __len__(self) -> int:
-        return len(self.source)
-
-    def read(self, indices: ArrayLike) -> NDArray[np.uint8]:
-        """Images at `indices` in uint8, shape (m, H, W, C)."""
-        return self.source.read(indices)
-
-
-def as_source(images: Any) -> ImageSource:
-    """Convert `images`, in any form of :func:`neuralbayes.data.given.images_given`, to a source."""
-    if isinstance(images, ImageSource):
-        return images
-    if isinstance(images, np.ndarray):
-        return ArraySource(images)
-    from neuralbayes.data.given import images_given
-
-    found = images_given(images)
-    if found is None:
-        raise TypeError(
-            "`images` must be a folder, paths, PIL images, arrays, tensors, a data set, or have shape, len() and "
-            f"read(), got {type(images).__name__}"
-        )
-    return found
+    source: ImageSource = getattr(images, "source", images)  # of labelled images
+    if isinstance(source, FilesSource | DatasetSource | ViewSource):
+        return source.at(shape, interpolation)
+    if source.shape[2] not in CHANNELS:
+        raise ValueError(f"`images` must have 1 or 3 channels to be resized, got shape {source.shape}")
+    return ViewSource(source, np.arange(len(source)), shape, interpolation)
 
 
 def check_indices(indices: ArrayLike, n: int) -> NDArray[np.int64]:
@@ -241,17 +295,37 @@ def check_indices(indices: ArrayLike, n: int) -> NDArray[np.int64]:
     return checked.astype(np.int64)
 
 
-def _is_channels_first(shape: tuple[int, ...], channels_first: bool | None) -> bool:
-    if channels_first is not None:
-        return channels_first
-    if shape[3] in CHANNELS:
-        return False
-    if shape[1] in CHANNELS:
-        return True
-    raise ValueError(
-        f"`array` must have 1 or 3 channels on its second or last axis, got shape {shape}; "
-        "set channels_first to say which axis it is"
-    )
+def each_file(
+    function: Callable[[Path], _Result], paths: Sequence[Path], block: int = BLOCK
+) -> Iterator[_Result | PictureError]:
+    """Yield `function(path)` or its PictureError for each path, in order; at most `block` results wait."""
+
+    def attempt(path: Path) -> _Result | PictureError:
+        try:
+            return function(path)
+        except PictureError as error:
+            return error
+
+    # Do not silence warnings of Pillow here: filters belong to the whole process, and if another thread changes them
+    # at the same time, they may never be restored.
+    with ThreadPoolExecutor(N_THREADS) as pool:
+        for start in range(0, len(paths), block):
+            yield from pool.map(attempt, paths[start : start + block])
+
+
+def choose_shape(
+    headers: list[tuple[tuple[int, int], int]], size: tuple[int, int] | None, channels: int | None
+) -> tuple[tuple[int, int, int], tuple[int, int] | None]:
+    """Choose the shape (H, W, C) of the images; also return the most common size if it was reduced, else None."""
+    reduced_from = None
+    if size is None:
+        counts = Counter(header for header, _ in headers)
+        height, width = min(counts, key=lambda one: (-counts[one], one))  # the most common size; the smallest in a tie
+        size = (height, width)
+        if min(size) > SHORT_SIDE:
+            reduction = min(size) / SHORT_SIDE
+            size, reduced_from = (round(height / reduction), round(width / reduction)), size
+    return (*size, channels or max(channel for _, channel in headers)), reduced_from
 
 
 def _as_uint8(batch: NDArray[np.generic]) -> NDArray[np.uint8]:
@@ -263,3 +337,34 @@ def _as_uint8(batch: NDArray[np.generic]) -> NDArray[np.uint8]:
         raise ValueError(f"images of floating point must be in [0, 1], got values from {low:g} to {high:g}")
     levels: NDArray[np.float32] = np.rint(values * 255.0)
     return levels.astype(np.uint8)
+
+
+def _image_in(item: Any) -> Any:
+    """The image in an item of a data set: the item itself, its first element, or the element with an image key."""
+    if isinstance(item, dict):
+        for key in PICTURE_KEYS:
+            if key in item:
+                return item[key]
+        names = ", ".join(map(repr, item))
+        raise ValueError(f"an item of `images` must have one of {', '.join(PICTURE_KEYS)}, got {names}")
+    return item[0] if isinstance(item, tuple | list) else item
+
+
+def _pixels(image: Any) -> NDArray[np.uint8]:
+    """Convert an array or tensor of one image to uint8 of shape (H, W, C)."""
+    tensor = is_tensor(image)
+    array = array_of(image) if tensor else np.asarray(image)
+    if array.ndim not in (2, 3):
+        raise TypeError(f"an item of `images` must be an image, got {type(image).__name__} of shape {array.shape}")
+    source = ArraySource(array[None], channels_first=True if tensor and array.ndim == 3 else None)
+    return np.asarray(source.read([0])[0])
+
+
+def is_tensor(X: Any) -> bool:  # by its module, so that torch is not imported
+    return type(X).__module__.startswith("torch") and hasattr(X, "detach")
+
+
+def array_of(tensor: Any) -> NDArray[Any]:
+    tensor = tensor.detach().cpu()
+    array: NDArray[Any] = (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
+    return array  # NumPy has no bfloat16

@@ -149,14 +149,7 @@ def make_blobs(
 
 
 def make_unequal(n_samples: int = 1200, *, ratio: float = 10.0, random_state: Seed = None) -> tuple[Points, Labels]:
-    """Two moons; one has ``ratio`` times the points of the other.
-
-    Examples
-    --------
-    >>> X, y = make_unequal(1100, ratio=10, random_state=0)
-    >>> np.bincount(y)
-    array([1000,  100])
-    """
+    """Two moons; one has ``ratio`` times the points of the other."""
     return make_moons(n_samples, shares=(ratio, 1.0), random_state=random_state)
 
 
@@ -168,12 +161,6 @@ def make_interlocked_rings(
     Parameters
     ----------
     n_rings : int, default=3
-
-    Examples
-    --------
-    >>> X, y = make_interlocked_rings(300, random_state=0)
-    >>> X.shape, np.bincount(y)
-    ((300, 3), array([100, 100, 100]))
     """
     rng = check_random_state(random_state)
     parts = []
@@ -194,12 +181,6 @@ def make_nested_spheres(
     Parameters
     ----------
     radii : sequence of floats, default=(0.5, 1.2)
-
-    Examples
-    --------
-    >>> X, y = make_nested_spheres(340, random_state=0)
-    >>> X.shape, np.bincount(y)
-    ((340, 3), array([100, 240]))
     """
     rng = check_random_state(random_state)
     sizes = _sizes(n_samples, radii)
@@ -209,14 +190,7 @@ def make_nested_spheres(
 def make_roll_and_plane(
     n_samples: int = 1200, *, noise: float = 0.01, random_state: Seed = None
 ) -> tuple[Points, Labels]:
-    """A Swiss roll next to a flat plane.
-
-    Examples
-    --------
-    >>> X, y = make_roll_and_plane(300, random_state=0)
-    >>> X.shape, np.bincount(y)
-    ((300, 3), array([200, 100]))
-    """
+    """A Swiss roll next to a flat plane."""
     rng = check_random_state(random_state)
     n_roll, n_plane = _sizes(n_samples, (2.0, 1.0))
     turn = np.sqrt(rng.uniform((1.5 * np.pi) ** 2, (4.5 * np.pi) ** 2, n_roll))  # nearly uniform in arc length
@@ -236,12 +210,6 @@ def make_noisy_moons(
     n_noise : int, default=4
     scale : float, default=0.08
         Standard deviation of each noise column.
-
-    Examples
-    --------
-    >>> X, y = make_noisy_moons(300, n_noise=4, random_state=0)
-    >>> X.shape, X.std(axis=0).round(1)
-    ((300, 6), array([0.9, 0.5, 0.1, 0.1, 0.1, 0.1]))
     """
     rng = check_random_state(random_state)
     X, y = make_moons(n_samples, random_state=rng)
@@ -249,14 +217,7 @@ def make_noisy_moons(
 
 
 def make_five(n_samples: int = 1200, *, noise: float = 0.03, random_state: Seed = None) -> tuple[Points, Labels]:
-    """Five manifolds of different kinds in the plane: a ring around a blob, two moons, and a wave.
-
-    Examples
-    --------
-    >>> X, y = make_five(500, random_state=0)
-    >>> X.shape, np.bincount(y)
-    ((500, 2), array([120,  60, 100, 100, 120]))
-    """
+    """Five manifolds of different kinds in the plane: a ring around a blob, two moons, and a wave."""
     rng = check_random_state(random_state)
     ring, blob, upper, lower, wave = _sizes(n_samples, (1.2, 0.6, 1.0, 1.0, 1.2))
     s = rng.uniform(-1, 1, wave)
@@ -271,52 +232,24 @@ def make_five(n_samples: int = 1200, *, noise: float = 0.03, random_state: Seed 
 
 
 def make_gaussian(n_samples: int = 1200, *, dim: int = 2, random_state: Seed = None) -> tuple[Points, Labels]:
-    """One Gaussian: a single connected set.
-
-    Examples
-    --------
-    >>> X, y = make_gaussian(300, dim=5, random_state=0)
-    >>> X.shape, np.unique(y)
-    ((300, 5), array([0]))
-    """
+    """One Gaussian: a single connected set."""
     return check_random_state(random_state).standard_normal((n_samples, dim)), np.zeros(n_samples, np.int64)
 
 
 def make_ring(n_samples: int = 1200, *, noise: float = 0.05, random_state: Seed = None) -> tuple[Points, Labels]:
-    """One circle: a single connected set.
-
-    Examples
-    --------
-    >>> X, y = make_ring(300, random_state=0)
-    >>> X.shape, np.unique(y)
-    ((300, 2), array([0]))
-    """
+    """One circle: a single connected set."""
     return make_circles(n_samples, radii=(1.0,), noise=noise, random_state=random_state)
 
 
 def make_square(n_samples: int = 1200, *, random_state: Seed = None) -> tuple[Points, Labels]:
-    """The unit square, filled uniformly: a single connected set.
-
-    Examples
-    --------
-    >>> X, y = make_square(300, random_state=0)
-    >>> X.shape, np.unique(y)
-    ((300, 2), array([0]))
-    """
+    """The unit square, filled uniformly: a single connected set."""
     return check_random_state(random_state).uniform(0, 1, (n_samples, 2)), np.zeros(n_samples, np.int64)
 
 
 def make_overlapping(
     n_samples: int = 1200, *, distance: float = 2.5, random_state: Seed = None
 ) -> tuple[Points, Labels]:
-    """Two Gaussians of unit variance whose means are ``distance`` apart: two clusters, one connected set.
-
-    Examples
-    --------
-    >>> X, y = make_overlapping(300, distance=2.5, random_state=0)
-    >>> X.shape, np.bincount(y)
-    ((300, 2), array([150, 150]))
-    """
+    """Two Gaussians of unit variance whose means are ``distance`` apart: two clusters, one connected set."""
     rng = check_random_state(random_state)
     a, b = _sizes(n_samples, (1.0, 1.0))
     return _shuffled([rng.standard_normal((n, 2)) + np.array([c, 0.0]) for n, c in ((a, 0.0), (b, distance))], rng)

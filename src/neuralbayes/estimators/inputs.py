@@ -14,9 +14,9 @@ from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import validate_data
 
 from neuralbayes.data.frames import as_frame, is_frame
-from neuralbayes.data.sources import Images, ImageSource
+from neuralbayes.data.sources import ImageSource
 
-Rows = Images | ImageSource | ArrayLike
+Rows = ImageSource | ArrayLike
 """Inputs of estimators: rows of numbers, or images."""
 
 Samples: TypeAlias = NDArray[Any] | sp.csr_array | ImageSource
@@ -95,7 +95,7 @@ def as_images(X: Any, shape: Sequence[int] | None = None) -> ImageSource | None:
         return X
     if getattr(X, "ndim", 0) == 2:
         return None
-    from neuralbayes.data.given import images_given  # images need Pillow, rows do not
+    from neuralbayes.data.images import images_given
 
     return images_given(X, shape)
 

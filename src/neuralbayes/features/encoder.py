@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import update_bn
 
 from neuralbayes.bayes import conditional_entropy, entropy, posterior, prior
+from neuralbayes.data.images import ImageSource, as_source
 from neuralbayes.data.normalize import Normalization
-from neuralbayes.data.sources import ImageSource, as_source
 from neuralbayes.networks.encoders import PAPER_CHANNELS, convolutional_encoder, scaled_channels
 from neuralbayes.networks.filling import check_finite, fill
 from neuralbayes.networks.hidden import HiddenStates

@@ -13,8 +13,9 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 from pyarrow import csv, parquet
 
+from neuralbayes.data.images import ImageSource, as_source
 from neuralbayes.data.progress import late_bar
-from neuralbayes.data.sources import ImageSource, SubsetSource, as_source
+from neuralbayes.data.sources import subset
 from neuralbayes.data.written import CLASS, FEATURE, INDEX, LABEL, PATH, parquet_metadata
 from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.system.files import atomic_write
@@ -112,7 +113,7 @@ def _blocks(
     with late_bar("images", len(source), enabled=verbose) as advance:
         for start in range(0, len(source), block_size):
             rows = np.arange(start, min(start + block_size, len(source)))
-            yield encoder.features(SubsetSource(source, rows), state)
+            yield encoder.features(subset(source, rows), state)
             advance(len(rows))
 
 

@@ -82,27 +82,16 @@ def _readable(
     if not hasattr(items, "read"):
         texts = list(items)
         return _digests(text.encode(errors="surrogatepass") for text in texts), lambda rows: [texts[i] for i in rows]
-    from neuralbayes.data.listed import ListedSource
-    from neuralbayes.data.sources import FittedSource
+    from neuralbayes.data.sources import resized
 
-    steps, source = network.preprocessing, cast("ImageSource", getattr(items, "source", items))
-    paths = _files_of(source)
+    source = cast("ImageSource", getattr(items, "source", items))  # of labelled images
+    steps, paths = network.preprocessing, getattr(source, "paths", None)
+    fitted = source if steps is None else resized(source, (*steps.size, 3), steps.resizing)
     if steps is not None and paths is not None:
-        return _digests(path.read_bytes() for path in paths), ListedSource(paths, (*steps.size, 3), steps.resizing).read
+        return _digests(path.read_bytes() for path in paths), fitted.read
     starts = range(0, len(source), BLOCK)
     blocks = (source.read(np.arange(start, min(start + BLOCK, len(source)))) for start in starts)
-    fitted = source if steps is None else FittedSource(source, steps.size, 3, interpolation=steps.resizing)
     return _digests(image.tobytes() for block in blocks for image in block), fitted.read
-
-
-def _files_of(source: Any) -> list[Path] | None:
-    """The file of each image, if images come from files."""
-    from neuralbayes.data.sources import SubsetSource
-
-    if isinstance(source, SubsetSource):
-        paths = _files_of(source._source)
-        return None if paths is None else [paths[i] for i in source._indices]
-    return list(source.paths) if hasattr(source, "paths") else None
 
 
 def _kept(path: Path | None, identity: str) -> tuple[Digests, NDArray[np.float32]]:

@@ -25,14 +25,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from neuralbayes.data.resizing import Interpolation, NetworkResizing
+from neuralbayes.data.pictures import Interpolation, NetworkResizing
 from neuralbayes.system.code import named_object
 
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-    from neuralbayes.data.sources import ImageSource
+    from neuralbayes.data.images import ImageSource
 
 Kind = Literal["pictures", "texts"]
 

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from neuralbayes.bayes import mutual_information, posterior, prior
+from neuralbayes.data.images import as_source
 from neuralbayes.data.normalize import Normalization, Per
-from neuralbayes.data.sources import as_source
 from neuralbayes.distributed import default_fabric, rank_zero_result
 from neuralbayes.features.encoder import STATES, WIDTHS, ImageEncoder, is_dead, state_use
 from neuralbayes.gradients.exact import Marginal, backward

@@ -22,10 +22,10 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import StandardScaler
 
-from neuralbayes.data.dataset import Split
-from neuralbayes.data.images import load_images
+from neuralbayes.data.images import Images, ImageSource, as_source, load_images
+from neuralbayes.data.named import Split
 from neuralbayes.data.progress import late_bar
-from neuralbayes.data.sources import ArraySource, Images, ImageSource, SubsetSource, as_source
+from neuralbayes.data.sources import ArraySource, subset
 from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.features.kept import kept_features
 from neuralbayes.features.networks import Network, digest_of
@@ -311,4 +311,4 @@ def divided(
 
 
 def _some(samples: Samples, rows: NDArray[np.int64]) -> Samples:
-    return samples[rows] if isinstance(samples, np.ndarray) else SubsetSource(samples, rows)
+    return samples[rows] if isinstance(samples, np.ndarray) else subset(samples, rows)

@@ -1,14 +1,11 @@
 """Displays of models and runs, in scikit-learn's style: a display holds the data, its method `plot` draws them into
 matplotlib axes, and `ax_` and `figure_` give access to the drawing. matplotlib is imported on the first drawing."""
 
-from neuralbayes.plot.crosstab import CrosstabDisplay
 from neuralbayes.plot.curves import CurvesDisplay
 from neuralbayes.plot.dendrogram import DendrogramDisplay
-from neuralbayes.plot.filters import FiltersDisplay
-from neuralbayes.plot.information import InformationDisplay
+from neuralbayes.plot.images import FiltersDisplay, MembersDisplay
 from neuralbayes.plot.maps import StateMapDisplay
-from neuralbayes.plot.members import MembersDisplay
-from neuralbayes.plot.states import StatesDisplay
+from neuralbayes.plot.states import CrosstabDisplay, StatesDisplay
 from neuralbayes.plot.style import save_picture, theme
 
 __all__ = [
@@ -16,7 +13,6 @@ __all__ = [
     "CurvesDisplay",
     "DendrogramDisplay",
     "FiltersDisplay",
-    "InformationDisplay",
     "MembersDisplay",
     "StateMapDisplay",
     "StatesDisplay",

@@ -1,22 +1,23 @@
-"""Labelled rows as points in the plane, with the regions of the states in the background."""
+"""Labelled rows as points in the plane, with p(z|x) over the plane as a pale background, as in the paper's figure 4."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from neuralbayes.plot.display import Display
-from neuralbayes.plot.plane import Plane, plane, standardizes
-from neuralbayes.plot.regions import Regions
-from neuralbayes.plot.style import COLORS, MARKERS, current_theme, literal, state_color
+from neuralbayes.plot.style import COLORS, MARKERS, Display, current_theme, literal, quiet_frame, state_color
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MAX_LEGEND = 14
+GRID = 160  # points along each side of the background
+PALE = 0.28  # opacity of the background near points
+FADE = (0.06, 0.14)  # distances from them at which it starts to fade and ends, relative to its width and height
 
 
 class StateMapDisplay(Display):
@@ -34,22 +35,13 @@ class StateMapDisplay(Display):
         p(z|x). Points with uncertain labels are paler.
     feature_names : sequence of str, optional
         Labels of the axes.
-    regions : Regions, optional
-        p(z|x) over the plane, for rows with two features.
     standardize : bool, default=False
-        Standardise the features before the principal components, as an estimator with ``standardize=True`` does. One or
-        two features are always drawn in their own units.
+        Divide three or more features by their standard deviations before the principal components.
     max_points : int, default=20000
 
     Attributes
     ----------
     points : ndarray of shape (n_drawn, 2)
-    labels : ndarray of shape (n_drawn,)
-        States of the points.
-    counts : ndarray of shape (n_states,)
-        Rows in each state, drawn or not.
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
 
     Examples
     --------
@@ -67,214 +59,146 @@ class StateMapDisplay(Display):
         *,
         proba: ArrayLike | None = None,
         feature_names: Sequence[str] | None = None,
-        regions: Regions | None = None,
         standardize: bool = False,
         max_points: int = 20_000,
     ) -> None:
-        rows, states, posteriors = _checked(X, labels, proba)
-        if regions is not None and rows.shape[1] != 2:
-            raise ValueError(f"`regions` must belong to rows with two features, got {rows.shape[1]}")
-        self.n_rows = len(rows)
-        self.counts = np.bincount(states, minlength=1 if posteriors is None else posteriors.shape[1])
-        rng = np.random.default_rng(0)
+        rows, states = np.asarray(X), np.asarray(labels)
+        if rows.ndim != 2 or 0 in rows.shape:
+            raise ValueError(f"`X` must have shape (n_rows, n_features), got {rows.shape}")
+        if states.shape != rows.shape[:1] or states.dtype.kind not in "iu" or states.min() < 0:
+            raise ValueError(f"`labels` must be {len(rows)} integers from 0, got {states.dtype} {states.shape}")
+        p_zx = np.ones((len(rows), states.max() + 1)) if proba is None else np.asarray(proba)
+        if p_zx.ndim != 2 or len(p_zx) != len(rows) or p_zx.shape[1] <= states.max():
+            raise ValueError(f"`proba` must have shape ({len(rows)}, {states.max() + 1} or more), got {p_zx.shape}")
+        self.n_rows, n_states = p_zx.shape
+        self.counts = np.bincount(states, minlength=n_states)
         # In random order, so that no state systematically covers the others.
-        drawn = rng.permutation(len(rows))[:max_points]
-        self.plane: Plane = plane(_read(rows, drawn), feature_names, rng, standardize=standardize)
-        self.labels = states[drawn]
-        self.regions = regions
-        self._has_proba = posteriors is not None
-        self._alpha = _alpha(self.labels, None if posteriors is None else posteriors[drawn])
-
-    @property
-    def points(self) -> NDArray[np.float64]:
-        """The points that are drawn, (n_drawn, 2)."""
-        return self.plane.points
+        drawn = np.random.default_rng(0).permutation(len(rows))[:max_points]
+        self.labels = states[drawn].astype(np.intp)
+        self.points, self.axis_names, self._how = _plane(rows[drawn], feature_names, standardize)
+        chance = 1.0 / n_states if n_states > 1 else 0.0
+        certainty = (p_zx[drawn, self.labels] - chance) / (1.0 - chance)
+        self._alpha = 0.15 + 0.7 * np.clip(certainty, 0.0, 1.0)
+        self._how += "" if proba is None else "; pale where uncertain"
+        self.regions: Regions | None = None
 
     @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        *,
-        regions: bool = True,
-        title: str | None = None,
-        ax: Axes | None = None,
-    ) -> Self:
-        """Draw rows with the labels of an estimator.
-
-        Parameters
-        ----------
-        estimator : fitted estimator with `predict_proba`, such as :class:`neuralbayes.ManifoldLabeler`
-        X : array-like or DataFrame of shape (n_rows, n_features)
-        regions : bool, default=True
-            Whether to draw p(z|x) over the plane, if there are two features.
-        title : str, optional
-        ax : matplotlib Axes, optional
-
-        Examples
-        --------
-        >>> import neuralbayes as nb
-        >>> from neuralbayes.data.toys import make_moons
-        >>> X, _ = make_moons(300, random_state=0)
-        >>> labeler = nb.ManifoldLabeler(n_clusters=2, n_init=2, random_state=0).fit(X)
-        >>> nb.plot.StateMapDisplay.from_estimator(labeler, X).regions.p_zx.shape
-        (160, 160, 2)
-        """
+    def from_estimator(cls, estimator: Any, X: Any, *, title: str | None = None, ax: Axes | None = None) -> Self:
+        """Draw rows with the labels of a fitted estimator; if there are two features, on p(z|x) over the plane."""
         proba = np.asarray(estimator.predict_proba(X))
-        names = getattr(estimator, "feature_names_in_", None)
-        rows = np.asarray(X)
-        found = None
-        if regions and rows.ndim == 2 and rows.shape[1] == 2:
-            found = Regions.of(lambda grid: estimator.predict_proba(_like(X, grid)), rows)
-        return cls(
-            rows,
+        display = cls(
+            X,
             proba.argmax(axis=1),
             proba=proba,
-            feature_names=names,
-            regions=found,
-            standardize=standardizes(estimator),
-        ).plot(ax=ax, title=title)
+            feature_names=getattr(estimator, "feature_names_in_", None),
+            standardize=bool(getattr(estimator, "standardize", getattr(estimator, "kind_", None) == "table")),
+        )
+        if np.shape(X)[1] == 2:
+            columns = getattr(X, "columns", None)  # an estimator of a data frame wants its column names
+            display.regions = Regions.of(
+                lambda grid: estimator.predict_proba(grid if columns is None else type(X)(grid, columns=columns)),
+                display.points,
+            )
+        return display.plot(ax=ax, title=title)
 
     def plot(self, *, ax: Axes | None = None, title: str | None = None) -> Self:
-        """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            By default the axes of a new figure outside pyplot.
-        title : str, optional
-
-        Returns
-        -------
-        self
-        """
-        ax = self._begin(ax, self._size())
+        """Draw into `ax`, by default into a new figure outside pyplot, with an optional title; returns self."""
+        width, height = np.ptp(self.points, axis=0)
+        # In equal units, unless one of them means nothing or the picture would be a line.
+        equal = bool(self.axis_names[1]) and min(width, height) > max(width, height) / 8
+        ax = self._begin(ax, height=float(np.clip(1.4 + 4.8 * height / width, 3.4, 5.4)) if equal else 5.4)
+        quiet_frame(ax)
+        ax.grid(axis="both", color=current_theme().grid, zorder=0)
+        if equal:
+            ax.set_aspect("equal", adjustable="datalim")  # "box" would need a second layout
         if self.regions is not None:
-            image = self.regions.image(self.points)
-            ax.imshow(image, extent=self.regions.extent, origin="lower", aspect="auto", zorder=1)
-        _scatter(ax, self.points, self.labels, self._alpha)
-        _legend(ax, self.counts)
+            image, extent = self.regions.image(self.points), self.regions.extent
+            ax.imshow(image, extent=extent, origin="lower", aspect=ax.get_aspect(), zorder=1)
+        self._scatter(ax)
+        for k in np.sort(np.argsort(-self.counts, kind="stable")[:MAX_LEGEND]):
+            label = f"cluster {k}: {100 * self.counts[k] / self.counts.sum():.1f} %"
+            ax.scatter([], [], s=49, color=state_color(k), marker=MARKERS[k // len(COLORS) % len(MARKERS)], label=label)
+        heading = f"the largest {MAX_LEGEND} of {len(self.counts)}" if len(self.counts) > MAX_LEGEND else None
+        ax.legend(title=heading, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, handletextpad=0.2)
+        ax.set(xlabel=literal(self.axis_names[0]), ylabel=literal(self.axis_names[1]))
+        if not self.axis_names[1]:
+            ax.set_yticks([])
         n = len(self.points)
         part = f"{n:,} of {self.n_rows:,} rows" if n < self.n_rows else f"{n:,} rows"
-        pale = "; pale where uncertain" if self._has_proba else ""
-        if self._equal_units():
-            ax.set_aspect("equal", adjustable="box")
-        _frame(ax, self.plane, title, f"{part}{self.plane.how}{pale}")
+        caption = part + self._how if title is None else f"{literal(title)}\n{part}{self._how}"
+        ax.set_title(caption, loc="left", fontsize=9, color=current_theme().muted)
         return self
 
-    def _equal_units(self) -> bool:
-        """Whether both axes have the same scale. With very different extents, the picture would be a line."""
-        extent = np.ptp(self.points, axis=0)
-        return bool(self.plane.axis_names[1]) and bool(extent.min() > extent.max() / 8)
+    def _scatter(self, ax: Axes) -> None:
+        from matplotlib.colors import to_rgba_array
 
-    def _size(self) -> tuple[float, float] | None:
-        """Size of a new figure in inches: no higher than the scale or the legend requires."""
-        if not self._equal_units():
-            return None
-        width, height = np.ptp(self.points, axis=0)
-        return 7.2, float(np.clip(1.4 + 4.8 * height / width, 3.4, 5.4))
-
-
-def _checked(
-    X: ArrayLike, labels: ArrayLike, proba: ArrayLike | None
-) -> tuple[NDArray[Any], NDArray[np.intp], NDArray[Any] | None]:
-    X = X if isinstance(X, np.ndarray) else np.asarray(X)
-    labels = np.asarray(labels)
-    if X.ndim != 2 or 0 in X.shape:
-        raise ValueError(f"`X` must have shape (n_rows, n_features), got {X.shape}")
-    if labels.shape != X.shape[:1] or labels.dtype.kind not in "iu" or labels.min() < 0:
-        raise ValueError(f"`labels` must be {len(X)} non-negative integers, got {labels.dtype} of shape {labels.shape}")
-    if proba is not None:
-        proba = np.asarray(proba)
-        if proba.ndim != 2 or len(proba) != len(X) or proba.shape[1] <= labels.max():
-            raise ValueError(
-                f"`proba` must have shape ({len(X)}, n_states) with n_states > {labels.max()}, got {proba.shape}"
-            )
-    return X, labels.astype(np.intp), proba
+        colors = to_rgba_array([state_color(k) for k in range(len(self.counts))])[self.labels]
+        colors[:, 3] = self._alpha
+        size = float(np.clip(30_000 / len(self.points), 4.0, 30.0))
+        shapes = self.labels // len(COLORS) % len(MARKERS)
+        for shape in np.unique(shapes):
+            x, y = self.points[shapes == shape].T
+            color = colors[shapes == shape]
+            ax.scatter(x, y, s=size, c=color, marker=MARKERS[shape], linewidths=0, rasterized=True, zorder=2)
 
 
-def _read(rows: NDArray[Any], drawn: NDArray[np.intp]) -> NDArray[np.float64]:
-    """The rows `drawn`, read from a memory-mapped file in file order."""
-    order = np.argsort(drawn)
-    picked = np.empty((len(drawn), rows.shape[1]))
-    picked[order] = rows[drawn[order]]
-    return picked
+def _plane(
+    rows: NDArray[Any], names: Sequence[str] | None, standardize: bool
+) -> tuple[NDArray[np.float64], tuple[str, str], str]:
+    """Points (n, 2), the names of their axes, and the projection in words."""
+    rows = np.asarray(rows, dtype=np.float64)
+    n, d = rows.shape
+    names = [f"x{i}" for i in range(d)] if names is None else list(names)
+    if len(names) != d:
+        raise ValueError(f"`feature_names` must be {d} names, one for each feature, got {len(names)}")
+    if d == 1:
+        heights = np.random.default_rng(0).uniform(-1, 1, n)
+        return np.column_stack([rows[:, 0], heights]), (names[0], ""), ", height at random"
+    if d == 2:
+        return rows, (names[0], names[1]), ""
+    if standardize:
+        deviation = rows.std(axis=0)
+        rows = rows / np.where(deviation > 0.0, deviation, 1.0)
+    fitted = rows[: max(1000, 10_000_000 // d)]  # more would take more than about two seconds
+    fitted = np.repeat(fitted, 2, axis=0) if n == 1 else fitted  # two directions need two rows
+    mean = fitted.mean(axis=0)
+    _, singular, directions = np.linalg.svd(fitted - mean, full_matrices=False)
+    percent = 100 * singular**2 / max(float((singular**2).sum()), np.finfo(float).tiny)
+    first, second = (f"principal component {i + 1} ({percent[i]:.0f} % of the variance)" for i in range(2))
+    unit = ", each divided by its standard deviation" if standardize else ""
+    return (rows - mean) @ directions[:2].T, (first, second), f", {d} features{unit}"
 
 
-def _like(X: Any, grid: NDArray[np.float64]) -> Any:
-    """The grid in the form of `X`, with the same column names, if it has any."""
-    return type(X)(grid, columns=X.columns) if hasattr(X, "columns") else grid
+@dataclass(frozen=True)
+class Regions:
+    """p(z|x) over the plane: `p_zx` (rows from the bottom up, columns, n_states) within `extent` (left, right, bottom,
+    top)."""
 
+    extent: tuple[float, float, float, float]
+    p_zx: NDArray[np.float64]
 
-def _alpha(labels: NDArray[np.intp], proba: NDArray[Any] | None) -> NDArray[np.float64]:
-    """Opacity of each point: from 0.15 for a guess to 0.85 for a certain label."""
-    if proba is None or proba.shape[1] == 1:
-        return np.full(len(labels), 0.85)
-    chance = 1.0 / proba.shape[1]
-    certainty = (proba[np.arange(len(labels)), labels] - chance) / (1.0 - chance)
-    return np.asarray(0.15 + 0.7 * np.clip(certainty, 0.0, 1.0), dtype=np.float64)
+    @classmethod
+    def of(cls, predict_proba: Callable[[NDArray[Any]], ArrayLike], points: NDArray[np.float64]) -> Regions:
+        """The regions around `points` (n, 2)."""
+        low, high = points.min(axis=0), points.max(axis=0)
+        margin = FADE[1] / (1.0 - 2.0 * FADE[1])  # so that the background fades before its edge
+        room = margin * np.maximum(high - low, 1e-12 + 1e-6 * np.abs(high))
+        (left, bottom), (right, top) = (low - room).tolist(), (high + room).tolist()
+        grid = np.stack(np.meshgrid(np.linspace(left, right, GRID), np.linspace(bottom, top, GRID)), axis=-1)
+        p_zx = np.asarray(predict_proba(grid.reshape(-1, 2)), dtype=np.float64).reshape(GRID, GRID, -1)
+        return cls((left, right, bottom, top), p_zx)
 
+    def image(self, points: NDArray[Any]) -> NDArray[np.float64]:
+        """The states' colours mixed by p(z|x), fading away from the `points`, where predictions mean little."""
+        from matplotlib.colors import to_rgb
+        from scipy.spatial import KDTree
 
-def _scatter(ax: Axes, points: NDArray[np.float64], labels: NDArray[np.intp], alpha: NDArray[np.float64]) -> None:
-    from matplotlib.colors import to_rgba_array
-
-    colors = to_rgba_array([state_color(k) for k in range(labels.max() + 1)])[labels]
-    colors[:, 3] = alpha
-    size = float(np.clip(30_000 / len(points), 4.0, 30.0))
-    rounds = labels // len(COLORS) % len(MARKERS)
-    for shape in np.unique(rounds):
-        x, y = points[rounds == shape].T
-        color = colors[rounds == shape]
-        ax.scatter(x, y, s=size, c=color, marker=MARKERS[shape], linewidths=0, rasterized=True, zorder=2)
-
-
-def _legend(ax: Axes, counts: NDArray[np.intp]) -> None:
-    """Draw one legend entry per cluster with its share of all rows; only the largest if there are too many."""
-    from matplotlib.lines import Line2D
-
-    shown = np.sort(np.argsort(-counts, kind="stable")[:MAX_LEGEND])
-    handles = [
-        Line2D(
-            [],
-            [],
-            linestyle="",
-            marker=MARKERS[k // len(COLORS) % len(MARKERS)],
-            color=state_color(int(k)),
-            markersize=7,
-            label=f"cluster {k}: {100 * counts[k] / counts.sum():.1f} %",
-        )
-        for k in shown
-    ]
-    hidden = len(counts) - len(shown)
-    ax.legend(
-        handles=handles,
-        title=f"the largest {MAX_LEGEND} of {len(counts)}" if hidden else None,
-        loc="center left",
-        bbox_to_anchor=(1.0, 0.5),
-        frameon=False,
-        handletextpad=0.2,
-    )
-
-
-def _frame(ax: Axes, drawn: Plane, title: str | None, caption: str) -> None:
-    colors = current_theme()
-    ax.set_xlabel(literal(drawn.axis_names[0]))
-    ax.set_ylabel(literal(drawn.axis_names[1]))
-    if not drawn.axis_names[1]:
-        ax.set_yticks([])
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.spines[["left", "bottom"]].set_color(colors.line)
-    ax.tick_params(color=colors.line, labelcolor=colors.muted)
-    ax.grid(color=colors.grid, zorder=0)
-    ax.set_axisbelow(True)
-    ax.set_title(caption, loc="left", fontsize=9, color=colors.muted)
-    if title is not None:
-        ax.annotate(
-            literal(title),
-            (0, 1),
-            (0, 24),
-            xycoords="axes fraction",
-            textcoords="offset points",
-            fontsize=13,
-            weight="bold",
-        )
+        left, right, bottom, top = self.extent
+        n_rows, n_columns, n_states = self.p_zx.shape
+        grid = np.stack(np.meshgrid(np.linspace(left, right, n_columns), np.linspace(bottom, top, n_rows)), axis=-1)
+        size = np.array([right - left, top - bottom])
+        distance, _ = KDTree(points / size).query(grid / size)
+        left_to_go = np.clip((FADE[1] - distance) / (FADE[1] - FADE[0]), 0.0, 1.0)
+        opacity = PALE * left_to_go**2 * (3.0 - 2.0 * left_to_go)
+        colors = np.array([to_rgb(state_color(k)) for k in range(n_states)])
+        return np.dstack([np.clip(self.p_zx @ colors, 0.0, 1.0), opacity])

@@ -1,9 +1,9 @@
-"""Common style of all pictures: colour-blind safe colours, light frames, light and dark themes, new figures and
-files."""
+"""What all pictures share: colours for colour-blind readers, light and dark themes, quiet frames, figures and files."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import io
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 # Okabe and Ito 2008, safe for colour-blind readers; without yellow, which is too pale for points on white.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#555555")
 MARKERS = "os^DvPX"  # one for each cycle through the colours
-DEAD_COLOR = "#cc0000"
-SUFFIXES = (".png", ".svg", ".pdf")
 
 
 @dataclass(frozen=True)
@@ -32,7 +30,7 @@ class Theme:
     line: str = "#999999"
     grid: str = "#eeeeee"
     ground: str = "#ffffff"
-    dead: str = DEAD_COLOR
+    dead: str = "#cc0000"
     colors: tuple[str, ...] = COLORS
     shades: tuple[str, ...] = ("#f7fbff", "#6baed6", "#08306b")
 
@@ -52,19 +50,13 @@ _current: ContextVar[Theme] = ContextVar("theme", default=LIGHT)
 
 
 def current_theme() -> Theme:
-    """The current theme: that of the innermost :func:`theme`, or light."""
+    """That of the innermost :func:`theme`, or light."""
     return _current.get()
 
 
 @contextmanager
 def theme(name: Literal["light", "dark"], *, transparent: bool = False) -> Iterator[None]:
-    """Draw in light or dark colours inside the block.
-
-    Parameters
-    ----------
-    name : {"light", "dark"}
-    transparent : bool, default=False
-        Omit the background of new figures, for pages with their own background.
+    """Draw in "light" or "dark" colours inside the block; `transparent` without a background, for pages with their own.
 
     Examples
     --------
@@ -79,90 +71,47 @@ def theme(name: Literal["light", "dark"], *, transparent: bool = False) -> Itera
     from matplotlib import rc_context
 
     chosen = DARK if name == "dark" else LIGHT
-    ground = "none" if transparent else chosen.ground
-    colors: Any = {
-        "text.color": chosen.ink,
-        "axes.labelcolor": chosen.ink,
-        "axes.edgecolor": chosen.line,
-        "axes.facecolor": ground,
-        "figure.facecolor": ground,
-        "savefig.facecolor": ground,
-        "xtick.color": chosen.muted,
-        "ytick.color": chosen.muted,
-    }
+    colors: dict[Any, str] = dict.fromkeys(("text.color", "axes.labelcolor"), chosen.ink)
+    colors |= dict.fromkeys(("xtick.color", "ytick.color"), chosen.muted)
+    grounds = ("axes.facecolor", "figure.facecolor", "savefig.facecolor")
+    colors |= dict.fromkeys(grounds, "none" if transparent else chosen.ground)
     token = _current.set(chosen)
     try:
-        with rc_context(colors):
+        with rc_context({**colors, "axes.edgecolor": chosen.line}):
             yield
     finally:
         _current.reset(token)
 
 
 def state_color(state: int) -> str:
-    """The colour of a state, such as ``#0072B2``. Colours repeat after the seventh, with other markers.
-
-    Examples
-    --------
-    >>> state_color(0) == state_color(7)
-    True
-    """
-    colors = current_theme().colors
-    return colors[state % len(colors)]
+    """The colour of a state, such as ``#0072B2``. Colours repeat after the seventh, with other markers."""
+    return current_theme().colors[state % len(COLORS)]
 
 
 def literal(text: str) -> str:
-    r"""Escape a user's name, so that matplotlib does not read dollar signs as formulas.
-
-    Examples
-    --------
-    >>> print(literal("price in $, weight"))
-    price in \$, weight
-    """
+    """Escape a user's name, so that matplotlib does not read dollar signs as formulas."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8").replace("$", r"\$")
 
 
-def problem_of(draw: Callable[[], object]) -> str | None:
-    """Call `draw`, and report errors instead of raising them: a failed picture must not lose a result.
-
-    Examples
-    --------
-    >>> problem_of(lambda: None), problem_of(lambda: 1 / 0)
-    (None, 'ZeroDivisionError: division by zero')
-    """
-    try:
-        draw()
-    except Exception as error:  # any error of matplotlib, its fonts or the disk
-        return f"{type(error).__name__}: {' '.join(str(error).split())}"
-    return None
-
-
-def new_picture() -> tuple[Figure, Axes]:
-    """An empty figure with one pair of axes, for :func:`save_picture`."""
+def new_picture(width: float = 7.2, height: float = 5.4) -> tuple[Figure, Axes]:
+    """An empty figure of a size in inches with one pair of axes, for :func:`save_picture`."""
     from matplotlib.figure import Figure  # not pyplot, which would choose a global backend and keep the figure alive
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    figure = Figure(figsize=(7.2, 5.4), layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.12))
+    figure = Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.12))
     return figure, figure.add_subplot()
 
 
 def save_picture(figure: Figure, path: str | Path) -> None:
-    """Write `figure` atomically as .png, .svg or .pdf, by the suffix of `path`, without using a global backend.
+    """Write `figure` atomically, as .png, .svg or .pdf by the suffix of `path`, without using a global backend.
 
     Examples
     --------
     >>> import neuralbayes as nb
-    >>> display = nb.plot.StatesDisplay([0.5, 0.3, 0.2]).plot()
-    >>> nb.plot.save_picture(display.figure_, "states.png")
+    >>> nb.plot.save_picture(nb.plot.StatesDisplay([0.5, 0.3, 0.2]).plot().figure_, "states.png")
     """
-    check_picture(path)
     with atomic_write(path) as temporary:
         figure.savefig(temporary, dpi=160, format=Path(path).suffix.lower().removeprefix("."))
-
-
-def check_picture(path: str | Path) -> None:
-    """Raise unless the suffix of `path` is supported."""
-    if Path(path).suffix.lower() not in SUFFIXES:
-        raise ValueError(f"a picture must end in one of {', '.join(SUFFIXES)}, got {str(path)!r}")
 
 
 def quiet_frame(ax: Axes) -> None:
@@ -173,3 +122,27 @@ def quiet_frame(ax: Axes) -> None:
     ax.tick_params(color=colors.line, labelcolor=colors.muted, labelsize=8)
     ax.grid(axis="y", color=colors.grid, zorder=0)
     ax.set_axisbelow(True)
+
+
+class Display:
+    """A display that a notebook shows at the end of a cell."""
+
+    ax_: Axes
+    figure_: Figure
+
+    def _begin(self, ax: Axes | None, width: float = 7.2, height: float = 5.4) -> Axes:
+        """The axes to draw into: `ax`, or those of a new figure outside pyplot, of a size in inches."""
+        if ax is None:
+            self.figure_, self.ax_ = new_picture(width, height)
+        else:
+            self.ax_, self.figure_ = ax, ax.figure.figure
+        return self.ax_
+
+    def _repr_png_(self) -> bytes | None:
+        """PNG for IPython; None before drawing, and if pyplot shows the figure."""
+        figure = getattr(self, "figure_", None)
+        if figure is None or figure.canvas.manager is not None:
+            return None
+        png = io.BytesIO()
+        figure.savefig(png, format="png")
+        return png.getvalue()

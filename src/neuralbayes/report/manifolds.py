@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from neuralbayes.plot.regions import Regions
+from neuralbayes.plot.maps import Regions
 from neuralbayes.plot.style import new_picture, state_color
 
 if TYPE_CHECKING:

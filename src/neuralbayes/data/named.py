@@ -1,0 +1,474 @@
+"""Named data sets: digits, MNIST, Fashion-MNIST, CIFAR-10, CIFAR-100 and STL-10, from their official files.
+
+Files are looked for in the data folder and, if they are not there, downloaded into it from their official addresses.
+Their contents are verified by SHA-256. No pickle is read: the "Python version" of CIFAR is one.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import logging
+import os
+import struct
+import tarfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neuralbayes.data.progress import late_bar
+
+VARIABLE = "NEURALBAYES_DATA"
+TIMEOUT = 10.0  # seconds without a response
+
+Arrays = dict[str, NDArray[Any]]
+"""The "images" of a file, uint8 (n, H, W, C), or its "labels", int64 (n,), or both."""
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """A part of a data set: `images`, uint8 (n, H, W, C), and `labels`, int64 (n,), or None."""
+
+    images: NDArray[np.uint8]
+    labels: NDArray[np.int64] | None = None
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def __repr__(self) -> str:
+        return f"Split({len(self)} images{'' if self.labels is None else ', labeled'})"
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """A named data set: `train` and `test`, `unlabeled` for STL-10, and the name of each class.
+
+    Examples
+    --------
+    >>> import neuralbayes as nb
+    >>> data = nb.datasets.load("digits")
+    >>> data.shape, data.train, data.test, data.class_names[:3]
+    ((8, 8, 1), Split(1437 images, labeled), Split(360 images, labeled), ('0', '1', '2'))
+    """
+
+    name: str
+    class_names: tuple[str, ...] = field(repr=False)
+    train: Split
+    test: Split
+    unlabeled: Split | None = None
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(H, W, C) of one image."""
+        height, width, channels = self.train.images.shape[1:]
+        return int(height), int(width), int(channels)
+
+
+class File(NamedTuple):
+    """An official file: its part of the data set, its number of images or labels, its reader, its SHA-256 unpacked."""
+
+    split: str
+    n: int
+    decode: Callable[[IO[bytes], File], Arrays]
+    sha256: str = ""
+
+
+@dataclass(frozen=True)
+class NamedSet:
+    """What is known of a data set.
+
+    Its `files`, or their `archive`, are looked for in `folders` below the data folder and downloaded into the first
+    one. An address is that of the archive, or of the folder with the files, compressed by gzip. Where the SHA-256 of
+    the files is not known, only the archive is read.
+    """
+
+    name: str
+    shape: tuple[int, int, int]
+    sizes: Mapping[str, int]  # images of each part
+    class_names: tuple[str, ...] = field(repr=False)
+    files: Mapping[str, File] = field(default_factory=dict, repr=False)
+    folders: tuple[str, ...] = ()
+    addresses: tuple[str, ...] = ()
+    archive: str = ""
+    archive_sha256: str = ""
+
+
+def load(name: str, *, root: str | Path | None = None, offline: bool = False, progress: bool = True) -> Dataset:
+    """Load a data set by name, and download it if necessary.
+
+    Parameters
+    ----------
+    name : {"digits", "mnist", "fashion-mnist", "cifar10", "cifar100", "stl10"}
+        Images of stl10 are reduced to 32 x 32. The last 360 images of digits are the test part.
+    root : path, optional
+        Data folder; by default ``$NEURALBAYES_DATA``, or the cache folder of the system.
+    offline : bool, default=False
+        Look only in the data folder. A FileNotFoundError says which file to put where.
+    progress : bool, default=True
+        Show a progress bar if the download takes longer than two seconds.
+
+    Returns
+    -------
+    Dataset
+        With ``train.images`` of shape (n, H, W, C) in uint8 and ``train.labels`` of shape (n,) in int64.
+
+    Examples
+    --------
+    >>> data = load("digits")
+    >>> data.train.images.shape, data.test.labels[:5]
+    ((1437, 8, 8, 1), array([2, 3, 4, 5, 6]))
+    """
+    return load_set(find_set(name), data_folder(root), offline=offline, progress=progress)
+
+
+def load_set(known: NamedSet, folder: Path, *, offline: bool = False, progress: bool = True) -> Dataset:
+    """:func:`load` for a data set that is described by `known`."""
+    if not known.files:
+        return _digits(known)
+    failures = []
+    for place in _places(known, folder):
+        try:
+            return _read(known, place)
+        except (OSError, ValueError, EOFError, zlib.error, tarfile.TarError) as error:
+            failures.append(f"{place}: {error}")
+    if not failures:
+        failures.append(f"{folder}: it has no such files")
+    for address in () if offline else known.addresses:
+        try:
+            return _read(known, _download(known, address, folder, progress))
+        except (OSError, ValueError, EOFError, zlib.error, tarfile.TarError) as error:
+            failures.append(f"{address}: {error}")
+    wanted = known.archive or f"{', '.join(known.files)}, compressed (.gz) or not,"
+    raise FileNotFoundError(
+        f"{known.name} could not be {'found (offline)' if offline else 'found or downloaded'}. Tried:\n"
+        + "".join(f"  - {failure}\n" for failure in failures)
+        + f"Put {wanted} from {known.addresses[0]} into {folder / known.folders[0]}, "
+        f"or name another data folder than {folder} with root= or ${VARIABLE}."
+    )
+
+
+def is_present(known: NamedSet, folder: Path) -> bool:
+    """Whether the files of a data set are in the data folder, or nowhere needed."""
+    return not known.files or bool(_places(known, folder))
+
+
+def data_folder(root: str | Path | None = None) -> Path:
+    """The folder for data sets: `root`, or ``$NEURALBAYES_DATA``, or the cache folder of the system."""
+    chosen = str(root or os.environ.get(VARIABLE) or "")
+    if chosen:
+        return Path(chosen).expanduser()
+    import pooch
+
+    return Path(pooch.os_cache("neuralbayes"))
+
+
+def names() -> tuple[str, ...]:
+    """Names of the data sets, smallest first."""
+    return tuple(SETS)
+
+
+def find_set(name: str) -> NamedSet:
+    """The data set called `name`; case, ``-`` and ``_`` are ignored.
+
+    Examples
+    --------
+    >>> find_set("CIFAR-10").name
+    'cifar10'
+    """
+    found = next((known for known in SETS.values() if _plain(known.name) == _plain(name)), None)
+    if found is None:
+        raise ValueError(f"`name` must be one of {', '.join(SETS)}, got {name!r}")
+    return found
+
+
+def is_name(name: str) -> bool:
+    """Whether `name` is the name of a data set."""
+    return _plain(name) in map(_plain, SETS)
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("-", "").replace("_", "").replace(" ", "")
+
+
+def _places(known: NamedSet, folder: Path) -> list[Path]:
+    """The archives, and the folders with all files, below the data folder."""
+    folders = [folder / name for name in known.folders]
+    archives = [place / known.archive for place in folders if known.archive and (place / known.archive).is_file()]
+    readable = all(file.sha256 for file in known.files.values())
+    return archives + [place for place in folders if readable and all(_path(place, name) for name in known.files)]
+
+
+def _path(folder: Path, name: str) -> Path | None:
+    """The official file `name` in a folder, compressed or not, in both usual spellings."""
+    spellings = (name, f"{name}.gz", name.replace("-idx", ".idx"), f"{name.replace('-idx', '.idx')}.gz")
+    return next((folder / one for one in spellings if (folder / one).is_file()), None)
+
+
+def _download(known: NamedSet, address: str, folder: Path, progress: bool) -> Path:
+    """Download the archive or the files; returns the archive or their folder."""
+    import pooch
+
+    place = folder / known.folders[0]
+    place.mkdir(parents=True, exist_ok=True)
+    wanted = {f"{name}.gz": f"{address}{name}.gz" for name in known.files}
+    if known.archive:
+        wanted = {known.archive: address}
+    logger = pooch.get_logger()
+    level = logger.level
+    logger.setLevel(logging.WARNING)
+    try:
+        for name, url in wanted.items():
+            with late_bar(name, None, unit="bytes", enabled=progress) as advance:
+                downloader = pooch.HTTPDownloader(_Bar(advance), chunk_size=2**18, timeout=TIMEOUT)
+                new = pooch.retrieve(url, known.archive_sha256 or None, f"new-{name}", place, downloader=downloader)
+                os.replace(new, place / name)  # which may have been damaged, and which pooch would have kept
+    finally:
+        logger.setLevel(level)
+    return place / known.archive if known.archive else place
+
+
+class _Bar:
+    """What pooch calls during a download."""
+
+    def __init__(self, advance: Callable[[int], None]) -> None:
+        self.update, self.total = advance, 0
+
+    def reset(self) -> None:  # before update(total), at the end
+        self.update = lambda amount: None
+
+    def close(self) -> None:
+        pass
+
+
+def _read(known: NamedSet, place: Path) -> Dataset:
+    """Verify and decode the files in an archive or a folder."""
+    parts: dict[str, Arrays] = {}
+    for name, stream in _members(known, place):
+        try:
+            parts[name] = known.files[name].decode(stream, known.files[name])
+        except (ValueError, EOFError, struct.error, zlib.error) as error:
+            raise ValueError(f"{name}: {error}") from error
+    missing = [name for name in known.files if name not in parts]
+    if missing:
+        raise ValueError(f"it lacks {', '.join(missing)}")
+    splits = {}
+    for split in known.sizes:
+        arrays = [parts[name] for name, file in known.files.items() if file.split == split]
+        images = np.concatenate([one["images"] for one in arrays if "images" in one])
+        labels = [one["labels"] for one in arrays if "labels" in one]
+        splits[split] = Split(images, np.concatenate(labels) if labels else None)
+    return Dataset(known.name, known.class_names, **splits)
+
+
+def _members(known: NamedSet, place: Path) -> Iterator[tuple[str, IO[bytes]]]:
+    """(name, stream) of the official files, without unpacking anything to disk."""
+    if place.is_dir():
+        for name in known.files:
+            path = _path(place, name)
+            if path is not None:
+                with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as file:
+                    yield name, cast(IO[bytes], file)
+        return
+    import pooch
+
+    found = pooch.file_hash(str(place))
+    if found != known.archive_sha256:
+        raise ValueError(f"its SHA-256 must be {known.archive_sha256}, got {found}: damaged, or another file")
+    with tarfile.open(place, "r|gz") as archive:
+        for member in archive:
+            name = member.name.rpartition("/")[2]
+            stream = archive.extractfile(member) if name in known.files and member.isfile() else None
+            if stream is not None:
+                yield name, stream
+
+
+def _content(stream: IO[bytes], n_bytes: int, file: File, *, ends: bool = True) -> bytes:
+    """The content of a file, or the next part of it, of known length and SHA-256."""
+    content = stream.read(n_bytes)  # no more: a small file may unpack to any size
+    if len(content) < n_bytes or (ends and stream.read(1)):
+        problem = "cut short" if len(content) < n_bytes else "longer"
+        raise ValueError(f"it must have {n_bytes} bytes, for {file.n} images or labels, and is {problem}")
+    found = hashlib.sha256(content).hexdigest()
+    if file.sha256 and found != file.sha256:
+        raise ValueError(f"its SHA-256 must be {file.sha256}, got {found}: damaged, or other data")
+    return content
+
+
+def _idx_images(stream: IO[bytes], file: File) -> Arrays:
+    """IDX of MNIST: a magic number, the three sizes, then a byte for each pixel."""
+    content = _content(stream, 16 + file.n * 28 * 28, file)
+    if struct.unpack(">4I", content[:16]) != (0x0803, file.n, 28, 28):
+        raise ValueError(f"it must be IDX of {file.n} images of 28 x 28 bytes")
+    return {"images": np.frombuffer(content, np.uint8, offset=16).reshape(-1, 28, 28, 1)}
+
+
+def _idx_labels(stream: IO[bytes], file: File) -> Arrays:
+    content = _content(stream, 8 + file.n, file)
+    if struct.unpack(">2I", content[:8]) != (0x0801, file.n):
+        raise ValueError(f"it must be IDX of {file.n} bytes")
+    return {"labels": np.frombuffer(content, np.uint8, offset=8).astype(np.int64)}
+
+
+def _cifar(stream: IO[bytes], file: File, label_bytes: int = 1) -> Arrays:
+    """The binary version of CIFAR: per image its label bytes, the last one counts, then red, green and blue planes."""
+    content = _content(stream, file.n * (label_bytes + 3 * 32 * 32), file)
+    records = np.frombuffer(content, np.uint8).reshape(file.n, -1)
+    planes = records[:, label_bytes:].reshape(-1, 3, 32, 32)
+    labels = records[:, label_bytes - 1].astype(np.int64)
+    return {"images": np.ascontiguousarray(planes.transpose(0, 2, 3, 1)), "labels": labels}
+
+
+def _cifar100(stream: IO[bytes], file: File) -> Arrays:
+    return _cifar(stream, file, label_bytes=2)  # coarse, fine
+
+
+def _stl_images(stream: IO[bytes], file: File) -> Arrays:
+    """STL-10 from 96 x 96 to 32 x 32: the means of blocks of 3 x 3 pixels, rounded to the nearest integer.
+
+    MATLAB wrote the red, green and blue planes of each image, column by column. The unlabelled part has 2.8 GB, so
+    only 500 images are in memory at full size.
+    """
+    images = np.empty((file.n, 32, 32, 3), np.uint8)
+    for start in range(0, file.n, 500):
+        n = min(500, file.n - start)
+        planes = np.frombuffer(_content(stream, n * 3 * 96 * 96, file, ends=start + n == file.n), np.uint8)
+        blocks = planes.reshape(n, 3, 32, 3, 32, 3).sum(axis=(3, 5), dtype=np.uint32)  # (n, C, W, H)
+        images[start : start + n] = ((blocks + 4) // 9).transpose(0, 3, 2, 1)
+    return {"images": images}
+
+
+def _stl_labels(stream: IO[bytes], file: File) -> Arrays:
+    return {"labels": np.frombuffer(_content(stream, file.n, file), np.uint8).astype(np.int64) - 1}  # from 1 to 10
+
+
+def _digits(known: NamedSet) -> Dataset:
+    """The digits of scikit-learn, with grey levels 0 to 16 scaled to 0 to 255, in their order.
+
+    Consecutive digits were written by the same person, so a random split would have the same writers in both parts.
+    """
+    from sklearn.datasets import load_digits
+
+    bunch = load_digits()
+    images = np.rint(bunch.images * (255 / 16)).astype(np.uint8)[..., np.newaxis]
+    labels, n = bunch.target.astype(np.int64), known.sizes["train"]
+    return Dataset(known.name, known.class_names, Split(images[:n], labels[:n]), Split(images[n:], labels[n:]))
+
+
+DIGITS = tuple("0123456789")
+FASHION = ("T-shirt/top", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot")
+CIFAR10 = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+STL10 = ("airplane", "bird", "car", "cat", "deer", "dog", "horse", "monkey", "ship", "truck")
+# The "fine" labels, which are in alphabetical order.
+CIFAR100 = """
+apple aquarium_fish baby bear beaver bed bee beetle bicycle bottle bowl boy bridge bus butterfly camel can castle
+caterpillar cattle chair chimpanzee clock cloud cockroach couch crab crocodile cup dinosaur dolphin elephant
+flatfish forest fox girl hamster house kangaroo keyboard lamp lawn_mower leopard lion lizard lobster man maple_tree
+motorcycle mountain mouse mushroom oak_tree orange orchid otter palm_tree pear pickup_truck pine_tree plain plate
+poppy porcupine possum rabbit raccoon ray road rocket rose sea seal shark shrew skunk skyscraper snail snake spider
+squirrel streetcar sunflower sweet_pepper table tank telephone television tiger tractor train trout tulip turtle
+wardrobe whale willow_tree wolf woman worm
+"""
+
+
+def _idx_files(*sha256: str) -> dict[str, File]:
+    return {
+        "train-images-idx3-ubyte": File("train", 60_000, _idx_images, sha256[0]),
+        "train-labels-idx1-ubyte": File("train", 60_000, _idx_labels, sha256[1]),
+        "t10k-images-idx3-ubyte": File("test", 10_000, _idx_images, sha256[2]),
+        "t10k-labels-idx1-ubyte": File("test", 10_000, _idx_labels, sha256[3]),
+    }
+
+
+def _cifar10_files(*sha256: str) -> dict[str, File]:
+    train = {f"data_batch_{i + 1}.bin": File("train", 10_000, _cifar, sha256[i]) for i in range(5)}
+    return train | {"test_batch.bin": File("test", 10_000, _cifar, sha256[5])}
+
+
+_SETS = (
+    NamedSet("digits", (8, 8, 1), {"train": 1_437, "test": 360}, DIGITS),
+    NamedSet(
+        "mnist",
+        (28, 28, 1),
+        {"train": 60_000, "test": 10_000},
+        DIGITS,
+        _idx_files(
+            "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+            "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+            "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+            "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+        ),
+        ("mnist", "MNIST/raw"),  # torchvision has MNIST/raw
+        # The home page has no https. The Common Visual Data Foundation and PyTorch provide these copies.
+        (
+            "https://storage.googleapis.com/cvdf-datasets/mnist/",
+            "https://ossci-datasets.s3.amazonaws.com/mnist/",
+        ),
+    ),
+    NamedSet(
+        "fashion-mnist",
+        (28, 28, 1),
+        {"train": 60_000, "test": 10_000},
+        FASHION,
+        _idx_files(
+            "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
+            "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
+            "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
+            "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
+        ),
+        ("fashion-mnist", "FashionMNIST/raw"),
+        ("https://github.com/zalandoresearch/fashion-mnist/raw/master/data/fashion/",),
+    ),
+    NamedSet(
+        "cifar10",
+        (32, 32, 3),
+        {"train": 50_000, "test": 10_000},
+        CIFAR10,
+        _cifar10_files(
+            "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5",
+            "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed",
+            "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67",
+            "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48",
+            "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add",
+            "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b",
+        ),
+        ("cifar10", "cifar-10-batches-bin"),
+        ("https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",),
+        "cifar-10-binary.tar.gz",
+        "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
+    ),
+    NamedSet(
+        "cifar100",
+        (32, 32, 3),
+        {"train": 50_000, "test": 10_000},
+        tuple(CIFAR100.split()),
+        {"train.bin": File("train", 50_000, _cifar100), "test.bin": File("test", 10_000, _cifar100)},
+        ("cifar100",),
+        ("https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz",),
+        "cifar-100-binary.tar.gz",
+        "58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec",
+    ),
+    NamedSet(
+        "stl10",
+        (32, 32, 3),
+        {"train": 5_000, "test": 8_000, "unlabeled": 100_000},
+        STL10,
+        {
+            "train_X.bin": File("train", 5_000, _stl_images),
+            "train_y.bin": File("train", 5_000, _stl_labels),
+            "test_X.bin": File("test", 8_000, _stl_images),
+            "test_y.bin": File("test", 8_000, _stl_labels),
+            "unlabeled_X.bin": File("unlabeled", 100_000, _stl_images),
+        },
+        ("stl10",),
+        ("https://cs.stanford.edu/~acoates/stl10/stl10_binary.tar.gz",),
+        "stl10_binary.tar.gz",
+        "f31fd99273a1acb8609c8db427cebb1de3f71de77758cdc0e22956e1289b9866",
+    ),
+)
+SETS = {known.name: known for known in _SETS}
+"""The data sets by their names, smallest first."""

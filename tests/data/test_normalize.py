@@ -1,0 +1,160 @@
+"""Normalisation compared with numpy in float64, and saved and loaded."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from neuralbayes.data.normalize import Normalization
+from neuralbayes.data.sources import ArraySource
+
+IMAGES = np.random.default_rng(0).integers(0, 256, (53, 6, 5, 3)).astype(np.uint8)
+
+
+@pytest.mark.parametrize(("per", "axes"), [("channel", (0, 1, 2)), ("dimension", (0,))])
+def test_mean_and_deviation_are_those_of_numpy_in_float64(per: str, axes: tuple[int, ...]) -> None:
+    normalization = Normalization.fit(IMAGES, per)
+    values = IMAGES / 255.0
+    mean = values.mean(axes, keepdims=True)
+    std = values.std(axes, keepdims=True)
+    np.testing.assert_allclose(normalization.mean, mean[0].transpose(2, 0, 1), rtol=1e-6)
+    np.testing.assert_allclose(normalization.std, std[0].transpose(2, 0, 1), rtol=1e-6)
+
+    batch = normalization(IMAGES[:7])
+    assert batch.dtype == torch.float32
+    assert batch.shape == (7, 3, 6, 5)
+    assert batch.is_contiguous()
+    np.testing.assert_allclose(batch, ((values - mean) / std)[:7].transpose(0, 3, 1, 2), atol=2e-6)
+
+
+@pytest.mark.parametrize("per", ["channel", "dimension"])
+def test_a_stream_gives_bit_for_bit_what_the_whole_gives_in_any_order(per: str) -> None:
+    whole = Normalization.fit(IMAGES, per, batch_size=1_000)
+    for images in (IMAGES, IMAGES[::-1], IMAGES.transpose(0, 3, 1, 2)):
+        pieces = Normalization.fit(ArraySource(images), per, batch_size=7)
+        np.testing.assert_array_equal(pieces.mean, whole.mean)
+        np.testing.assert_array_equal(pieces.std, whole.std)
+
+
+def test_constant_dimensions_get_deviation_1_and_become_0() -> None:
+    images = IMAGES.copy()
+    images[:, 2, 3, 1] = 77
+    normalization = Normalization.fit(images, "dimension")
+    assert normalization.std[1, 2, 3] == 1
+    assert normalization(images)[:, 1, 2, 3].abs().max() < 1e-7
+    assert Normalization.fit(np.full((5, 4, 4), 200, np.uint8), "channel").std.item() == 1
+
+
+def test_a_difference_of_one_level_in_one_image_is_not_constant() -> None:
+    images = np.full((1_000, 1, 1, 1), 255, np.uint8)
+    images[0] = 254
+    np.testing.assert_allclose(Normalization.fit(images).std.item() * 255, np.std([1] * 999 + [0]), rtol=1e-6)
+
+
+def test_sums_do_not_overflow() -> None:
+    images = np.full((70_000, 1, 1), 255, np.uint8)
+    images[::2] = 254
+    normalization = Normalization.fit(images, batch_size=65_536)
+    np.testing.assert_allclose(normalization.mean.item() * 255, 254.5, rtol=1e-6)
+    np.testing.assert_allclose(normalization.std.item() * 255, 0.5, rtol=1e-6)
+
+
+def test_arrays_tensors_and_read_only_memory_give_the_same() -> None:
+    normalization, frozen = Normalization.fit(IMAGES), IMAGES.copy()
+    frozen.flags.writeable = False
+    for batch in (torch.from_numpy(IMAGES), frozen, np.flip(np.flip(IMAGES, 1), 1)):  # the last has negative strides
+        assert torch.equal(normalization(batch), normalization(IMAGES))
+
+
+@pytest.mark.parametrize("per", ["channel", "dimension", "whiten"])
+def test_it_comes_back_from_json_and_arrays(per: str) -> None:
+    normalization = Normalization.fit(IMAGES, per)
+    settings = json.loads(json.dumps(normalization.to_dict()))
+    arrays = {name: torch.from_numpy(array) for name, array in normalization.to_arrays().items()}
+    again = Normalization.from_dict(settings, arrays)
+    assert again.per == per
+    assert torch.equal(again(IMAGES), normalization(IMAGES))
+
+
+def test_what_was_damaged_on_the_way_is_refused() -> None:
+    normalization = Normalization.fit(IMAGES, "dimension")
+    settings, arrays = normalization.to_dict(), normalization.to_arrays()
+    with pytest.raises(ValueError, match="must have per, shape, mean and std"):
+        Normalization.from_dict(settings, {"mean": arrays["mean"]})
+    with pytest.raises(ValueError, match="shape"):
+        Normalization.from_dict(settings, {"mean": arrays["mean"][:1], "std": arrays["std"][:1]})
+    with pytest.raises(ValueError, match="positive"):
+        Normalization.from_dict(settings, {**arrays, "std": np.zeros_like(arrays["std"])})
+    with pytest.raises(ValueError, match="`per` must be"):
+        Normalization.from_dict({**settings, "per": "pixel"}, arrays)
+
+
+@pytest.mark.parametrize(
+    "batch", [IMAGES.astype(np.float32), IMAGES[0], IMAGES[..., :1], IMAGES[:, :3], IMAGES.transpose(0, 3, 1, 2)]
+)
+def test_batches_that_do_not_fit_are_refused(batch: np.ndarray) -> None:
+    with pytest.raises(ValueError, match=r"`batch` must be uint8 of shape \(m, 6, 5, 3\)"):
+        Normalization.fit(IMAGES, "dimension")(batch)
+
+
+# Whitening
+
+
+def correlated(n: int = 400, side: int = 24) -> np.ndarray:
+    """Smooth coloured noise, in which neighbouring pixels and channels are similar."""
+    rng = np.random.default_rng(1)
+    spectrum = np.fft.fft2(rng.normal(size=(n, side, side, 3)), axes=(1, 2))
+    frequency = np.hypot(*np.meshgrid(np.fft.fftfreq(side), np.fft.fftfreq(side)))
+    noise = np.fft.ifft2(spectrum / (0.05 + frequency)[None, :, :, None], axes=(1, 2)).real
+    mixed = noise @ np.array([[1.0, 0.8, 0.6], [0.0, 0.5, 0.3], [0.0, 0.0, 0.4]])
+    return np.clip(128 + 40 * mixed / mixed.std(), 0, 255).astype(np.uint8)
+
+
+def test_whitening_takes_correlations_of_neighbours_and_channels_away() -> None:
+    images = correlated()
+
+    def correlation(x: torch.Tensor) -> float:
+        pairs = [(x[:, 0, 8:16, 8:15], x[:, 0, 8:16, 9:16]), (x[:, 0, 8:16, 8:16], x[:, 1, 8:16, 8:16])]
+        return max(abs(float(np.corrcoef(a.ravel(), b.ravel())[0, 1])) for a, b in pairs)
+
+    before = Normalization.fit(images, "channel")(images)
+    after = Normalization.fit(images, "whiten")(images)
+    assert after.shape == before.shape
+    assert correlation(before) > 0.75
+    assert correlation(after) < 0.35  # the floor leaves some
+    assert float(after.std()) == pytest.approx(1.0, abs=0.05)
+    assert abs(float(after.mean())) < 0.01
+
+
+def test_the_kernel_is_the_middle_of_the_inverse_root_of_the_patches_covariance() -> None:
+    images = correlated(60)
+    normalization = Normalization.fit(images, "whiten")
+    x = Normalization.fit(images, "channel")(images).double().numpy()
+    windows = np.lib.stride_tricks.sliding_window_view(x, (9, 9), axis=(2, 3))[:, :, ::3, ::3]
+    patches = windows.transpose(0, 2, 3, 1, 4, 5).reshape(-1, 3 * 81)
+    variance, directions = np.linalg.eigh(np.cov(patches.T, bias=True))
+    root = (directions / np.sqrt(variance + 0.1)) @ directions.T
+    middle = root[[c * 81 + 40 for c in range(3)]]
+    middle /= np.sqrt(np.mean([np.var(patches @ row) for row in middle]))
+    np.testing.assert_allclose(normalization.whitening, middle.reshape(3, 3, 9, 9), atol=1e-4)
+    expected = np.einsum("cdij,dij->c", middle.reshape(3, 3, 9, 9), x[5, :, 4:13, 7:16])
+    np.testing.assert_allclose(normalization(images)[5, :, 8, 11], expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(5, 24, 24, 1), (1, 24, 24, 3), (3, 8, 6, 1), (2, 1, 1, 1)])
+def test_constant_or_few_or_small_images_are_whitened_without_an_infinity(shape: tuple[int, ...]) -> None:
+    for images in (np.full(shape, 9, np.uint8), np.random.default_rng(0).integers(0, 256, shape).astype(np.uint8)):
+        assert torch.isfinite(Normalization.fit(images, "whiten")(images)).all()
+
+
+def test_whitening_and_its_kernel_go_together() -> None:
+    mean, std = np.zeros((1, 1, 1), np.float32), np.ones((1, 1, 1), np.float32)
+    with pytest.raises(ValueError, match="`whitening`"):
+        Normalization("whiten", mean, std)
+    with pytest.raises(ValueError, match="`whitening`"):
+        Normalization("channel", mean, std, np.ones((1, 1, 3, 3), np.float32))
+    with pytest.raises(ValueError, match="`whitening`"):
+        Normalization("whiten", mean, std, np.ones((1, 1, 2, 2), np.float32))
