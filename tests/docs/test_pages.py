@@ -80,6 +80,12 @@ def test_every_page_is_in_the_contents_and_every_picture_on_a_page():
     assert {path.name for path in (DOCS / "pictures").iterdir()} == shown
 
 
+def test_names_of_records_do_not_break_lines():
+    """A comment at the start of a line ends the paragraph."""
+    broken = [page.name for page in PAGES if re.search(r"^ *<!-- results/[^,\n]*-->", page.read_text("utf-8"), re.M)]
+    assert broken == []
+
+
 def test_no_page_has_a_banned_phrase():
     found = [
         f"{page.name}: {match.group()}"
