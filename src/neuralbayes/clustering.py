@@ -344,9 +344,7 @@ class Clustering:
         elif self.points.noun != "image" or isinstance(X, np.ndarray):
             X = X[rows]
         else:
-            from neuralbayes.data.sources import SubsetSource
-
-            X = SubsetSource(X, rows)
+            X = X.take(rows)
         return self._coordinates(X), rows
 
     def _coordinates(self, X: Any) -> NDArray[np.floating[Any]]:
@@ -362,7 +360,7 @@ class Clustering:
 
         points, labels = self.points, self.labels
         if points.frame is not None:
-            from neuralbayes.data.written import written_columns
+            from neuralbayes.data.columns import written_columns
 
             frame = points.frame.drop(columns=list(written_columns(points.frame)))
         elif points.texts is not None:

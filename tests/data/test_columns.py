@@ -1,11 +1,113 @@
-"""Properties of the values of a column."""
+"""What kind a column has and why, which columns this library wrote, and cells of any type."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from neuralbayes.data.columns import discrete_columns, is_whole, rounding, why_not_continuous
+from neuralbayes.data.columns import (
+    as_dates,
+    as_frame,
+    as_numbers,
+    as_words,
+    date_format,
+    discrete_columns,
+    is_frame,
+    is_whole,
+    marked,
+    recognize,
+    rounding,
+    why_not_continuous,
+    written_columns,
+)
+from neuralbayes.data.tables import read_table, write_table
 
-N = 400
+ROWS, N = 60, 400
+RNG = np.random.default_rng(0)
+
+CASES = {
+    "width": (RNG.normal(size=ROWS), "number"),
+    "count": (RNG.poisson(4.0, ROWS), "number"),
+    "price": ([f" {value:.2f}" for value in RNG.normal(size=ROWS)], "number"),
+    "typo": ([*map(str, RNG.normal(size=ROWS - 1)), "many"], "number"),
+    "with holes": (np.where(RNG.random(ROWS) < 0.3, np.nan, RNG.normal(size=ROWS)), "number"),
+    "paid": ([0, 1] * (ROWS // 2), "boolean"),
+    "member": (["yes", "no"] * (ROWS // 2), "boolean"),
+    "active": (np.array([True, False] * (ROWS // 2)), "boolean"),
+    "color": (["red", "green", "blue"] * (ROWS // 3), "category"),
+    "branch code": ([101, 205, 330] * (ROWS // 3), "category"),
+    "zip": (["02750", "04109", "10115"] * (ROWS // 3), "category"),
+    "lasted": (pd.to_timedelta(RNG.integers(0, 9000, ROWS), unit="s"), "number"),
+    "when": (pd.date_range("2020-01-01", periods=ROWS, freq="D"), "date"),
+    "day": ([f"{1 + i % 28:02d}.{1 + i % 12:02d}.2021" for i in range(ROWS)], "date"),
+    "stamp": ([f"2021-03-{1 + i % 28:02d}T{i % 24:02d}:15:00Z" for i in range(ROWS)], "date"),
+    "comment": ([f"the order number {i} came late and was sent back" for i in range(ROWS)], "text"),
+    "customer_id": (RNG.permutation(10_000)[:ROWS], "id"),
+    "row": (np.arange(ROWS) + 17, "id"),
+    "within group": ([*range(30), *range(30)], "id"),
+    "name": ([f"person {i}" for i in range(ROWS)], "id"),
+    "country": (["France"] * ROWS, "constant"),
+    "version": ([3.0] * ROWS, "constant"),
+    "remarks": ([None] * ROWS, "empty"),
+    "nearly empty": (["x", "y", *[None] * (ROWS - 2)], "empty"),
+    "lists": ([[1, 2], [3]] * (ROWS // 2), "ignored"),
+    "complex": (RNG.normal(size=ROWS) + 1j, "ignored"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_column_is_recognised_by_its_cells_and_its_name(name: str) -> None:
+    cells, kind = CASES[name]
+    (column,) = recognize(pd.DataFrame({name: pd.Series(cells)}))
+    assert (column.name, column.kind) == (name, kind)
+    assert column.reason
+
+
+def test_the_user_has_the_last_word() -> None:
+    frame = pd.DataFrame({"pclass": [1, 2, 3] * 20, "age": RNG.normal(size=60), "note": ["x"] * 60})
+    kinds = {"pclass": "category", "age": "ignore"}
+    assert [column.kind for column in recognize(frame, kinds)] == ["category", "ignored", "constant"]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "words"),
+    [
+        ({"aeg": "number"}, "`kinds` .*'aeg'.*'age'"),
+        ({"age": "float"}, "`kinds` .*'age' must be one of .* got 'float'"),
+    ],
+)
+def test_a_kind_for_no_column_and_a_kind_that_is_none_are_named(kinds: dict[str, str], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        recognize(pd.DataFrame({"age": [1.0, 2.0]}), kinds)
+
+
+def test_two_columns_of_one_name_are_refused() -> None:
+    with pytest.raises(ValueError, match="more than one 'a'"):
+        recognize(pd.DataFrame([[1, 2]], columns=["a", "a"]))
+
+
+def test_cells_mean_the_same_however_they_are_stored() -> None:
+    stored = [pd.Series([1, 2]), pd.Series([1.0, 2.0]), pd.Series(["1", "2 "]), pd.Series([1, 2], dtype="Int64")]
+    assert [as_words(cells).tolist() for cells in stored] == [["1", "2"]] * 4
+    assert [as_numbers(cells)[0].tolist() for cells in stored] == [[1.0, 2.0]] * 4
+
+
+def test_a_list_among_words_is_a_word() -> None:
+    assert as_words(pd.Series(["a", ["b"], None])).tolist() == ["a", "['b']", None]
+
+
+def test_infinite_numbers_are_missing() -> None:
+    numbers, n_numbers = as_numbers(pd.Series([1.0, np.inf, np.nan]))
+    assert n_numbers == 1
+    assert np.isnan(numbers[1:]).all()
+
+
+def test_dates_are_read_with_the_day_or_the_month_first_as_they_ask_for() -> None:
+    assert date_format(pd.Series(["03/25/2021", "04/01/2021"])) == "%m/%d/%Y"
+    assert date_format(pd.Series(["25/03/2021", "01/04/2021"])) == "%d/%m/%Y"
+    assert date_format(pd.Series(["12", "13"])) is None
+    dates = as_dates(pd.Series(["2021-01-01 12:00:00+02:00", "never", None]), "ISO8601")
+    assert dates[0] == np.datetime64("2021-01-01T10:00:00")
+    assert np.isnat(dates[1:]).all()
 
 
 def draw(seed=0):
@@ -99,3 +201,82 @@ def test_ids_are_in_order_or_close_together():
     assert why_not_continuous(np.r_[close[close < n - 1], 3 * n - 1 + close.min()]) == "counts the rows"
     assert why_not_continuous(np.r_[close[close < n - 1], 3 * n + close.min()]) is None
     assert why_not_continuous(1000.0 + close) == "counts the rows"
+
+
+def clustering(n=30):
+    return {"cluster": np.arange(n) % 3, "name": ["a", "b", "c"] * (n // 3), "probability": RNG.uniform(0.4, 1.0, n)}
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".jsonl", ".xlsx"])
+def test_a_clustering_is_no_feature_when_its_table_is_read_again(tmp_path, suffix):
+    frame = pd.DataFrame({"height": RNG.normal(size=30), **clustering(), "typicality": RNG.uniform(size=30)})
+    write_table(tmp_path / f"t{suffix}", frame)
+    columns = recognize(read_table(tmp_path / f"t{suffix}"))
+    assert [column.kind for column in columns] == ["number"] + ["written"] * 4
+    assert columns[1].reason == "written by neuralbayes cluster, not a feature"
+
+
+def test_a_column_that_had_the_name_before_stays_a_column_of_the_table():
+    frame = pd.DataFrame({"height": RNG.normal(size=30), **clustering(), "name (neuralbayes)": ["a", "b", "c"] * 10})
+    assert list(written_columns(frame)) == ["cluster", "probability", "name (neuralbayes)"]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_of_a_table_of_image_features_only_the_features_are_used(tmp_path, suffix):
+    features = {f"f_{i}": RNG.normal(size=12) for i in range(3)}
+    frame = pd.DataFrame(
+        {"index": range(12), "path": [f"{i}.png" for i in range(12)], "label": [0, 1, 2] * 4, **features}
+    )
+    write_table(tmp_path / f"t{suffix}", frame.sample(frac=0.8, random_state=0))
+    columns = recognize(read_table(tmp_path / f"t{suffix}"))
+    assert [column.name for column in columns if column.used] == list(features)
+    assert {column.reason for column in columns if column.used} == {"a feature of neuralbayes embed"}
+
+
+def test_a_table_of_clustered_images_holds_no_feature_but_what_was_added():
+    frame = pd.DataFrame({"index": range(30), **clustering()})
+    assert list(written_columns(frame)) == list(frame)
+    frame = frame.assign(path=[f"{i}.png" for i in range(30)], brightness=RNG.normal(size=30))
+    assert set(frame) - set(written_columns(frame)) == {"brightness"}
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"cluster": [0, 1, 5], "x": [1.0, 2.0, 4.0]},
+        {"cluster": [0, 1, 5], "name": ["a", "b", "c"], "probability": [1.0, 2.0, 4.0]},
+        {"cluster": [0, 1, 5], "name": ["a", "b", "c"], "probability": ["high", "low", "low"]},
+        {"index": [1.5, 2.5, 9.0], "class": [0, 1, 1]},
+        {"f_0": [1.0, 2.0, 4.0], "index": [1.5, 2.5, 9.0]},
+    ],
+)
+def test_other_columns_of_these_names_are_left_alone(columns):
+    assert written_columns(pd.DataFrame(columns)) == {}
+
+
+def test_a_mark_is_kept_by_parquet_and_recognised_under_any_name(tmp_path):
+    frame = pd.DataFrame({"group": [0, 1, 0], "x": [1.0, 2.0, 4.0]})
+    frame.attrs = marked({"unit": "cm"}, "cluster", ["group"])
+    write_table(tmp_path / "t.parquet", frame)
+    again = read_table(tmp_path / "t.parquet")
+    assert list(written_columns(again)) == ["group"]
+    assert again.attrs["unit"] == "cm"
+
+
+@pytest.mark.parametrize("mark", ["x", ["label"], {"label": "x"}, {"label": [1, None]}, {"other": ["y"]}, None])
+def test_marks_that_are_none_are_passed_over(mark):
+    frame = pd.DataFrame({"x": [1.0, 2.0]})
+    frame.attrs["neuralbayes"] = mark
+    assert written_columns(frame) == {}
+    assert marked(frame.attrs, "cluster", ["a"])["neuralbayes"]["cluster"] == ["a"]
+
+
+def test_frames_and_arrays_become_data_frames():
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({"a": [1.0, None], "b": ["x", "y"]})
+    assert is_frame(frame)
+    assert as_frame(frame)["b"].tolist() == ["x", "y"]
+    assert list(as_frame(np.zeros((2, 2)), ["u", "v"])) == ["u", "v"]
+    for X, names in ((np.zeros(3), None), (np.zeros((2, 2)), ["u"])):
+        with pytest.raises(ValueError, match="`X`"):
+            as_frame(X, names)

@@ -230,7 +230,7 @@ def test_a_kind_that_the_cells_do_not_have_is_refused_with_the_row() -> None:
 
 
 def test_columns_of_no_use_are_one_of_zeros_and_a_warning() -> None:
-    with pytest.warns(UserWarning, match=r"No column .*2 columns: none usable; 2 left out: 2 constant"):
+    with pytest.warns(UserWarning, match="No column .*'a': always 1, 'b': always 'x'"):
         rows = nb.TableVectorizer().fit_transform(pd.DataFrame({"a": [1, 1, 1], "b": ["x", "x", "x"]}))
     np.testing.assert_array_equal(rows, np.zeros((3, 1)))
 
@@ -286,16 +286,6 @@ def test_a_clusterer_takes_the_data_frame_and_its_model_folder_keeps_the_vectori
     assert same.vectorizer_.columns_ == clusterer.vectorizer_.columns_
     with pytest.raises(ValueError, match="must be a data frame"):
         same.predict(np.zeros((2, 3)))
-
-
-def test_a_vectorizer_that_does_not_fit_the_weights_is_refused(tmp_path: Path) -> None:
-    nb.InformationClusterer(2, max_iter=4, random_state=0).fit(make_frame()).save(tmp_path)
-    path = tmp_path / "model.json"
-    model = json.loads(path.read_text())
-    model["attributes"]["vectorizer_"]["encoders"][0]["scale"] = -1.0
-    path.write_text(json.dumps(model))
-    with pytest.raises(ValueError, match="may be damaged"):
-        nb.load(tmp_path)
 
 
 def test_a_frame_of_finite_numbers_is_taken_as_it_is() -> None:

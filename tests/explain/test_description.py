@@ -68,7 +68,7 @@ def test_differences_begin_with_what_the_name_says_and_mention_a_column_once(tab
 
 def test_what_the_library_wrote_and_what_is_left_out_explains_nothing(table):
     frame, labels = table
-    frame = frame.assign(label=labels, p_0=0.2, p_1=0.3, p_2=0.5)
+    frame = frame.assign(cluster=labels, name="a", probability=0.5)
     found = describe(frame, labels, left_out=["city"])
     used = {one.condition.column for cluster in found.clusters for one in cluster.differences}
     assert used == {"spend", "since"}

@@ -10,7 +10,7 @@ from process_cases import child
 
 from neuralbayes.data.normalize import Normalization
 from neuralbayes.data.sources import ArraySource
-from neuralbayes.data.written import written_columns
+from neuralbayes.data.columns import written_columns
 from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.features.feature_files import rows_file, write_features
 

@@ -7,6 +7,7 @@ import resource
 from contextlib import contextmanager
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from image_cases import bars
@@ -14,7 +15,7 @@ from image_cases import bars
 import neuralbayes as nb
 from neuralbayes.data.normalize import Normalization
 from neuralbayes.data.sources import ArraySource
-from neuralbayes.data.table_writing import write_table
+from neuralbayes.data.tables import write_table
 from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.system.files import read_json, write_json, write_tensors
 from neuralbayes.training import read_metrics, save_checkpoint
@@ -43,10 +44,10 @@ NUMBERS = np.arange(4000.0)
 WRITERS = {
     "result.json": lambda path, encoder: write_json(path, NUMBERS.tolist()),
     "weights.safetensors": lambda path, encoder: write_tensors(path, {"x": torch.from_numpy(NUMBERS)}, {}),
-    "rows.csv": lambda path, encoder: write_table(path, {"x": NUMBERS}),
-    "rows.parquet": lambda path, encoder: write_table(path, {"x": np.sin(NUMBERS)}),
-    "rows.npy": lambda path, encoder: write_table(path, {"x": NUMBERS}),
-    "rows.npz": lambda path, encoder: write_table(path, {"x": NUMBERS}),
+    "rows.csv": lambda path, encoder: write_table(path, pd.DataFrame({"x": NUMBERS})),
+    "rows.parquet": lambda path, encoder: write_table(path, pd.DataFrame({"x": np.sin(NUMBERS)})),
+    "rows.jsonl": lambda path, encoder: write_table(path, pd.DataFrame({"x": NUMBERS})),
+    "rows.csv.gz": lambda path, encoder: write_table(path, pd.DataFrame({"x": np.sin(NUMBERS)})),
     "features.npy": lambda path, encoder: nb.write_features(encoder, ArraySource(bars(8)[0]), path),
     "features.parquet": lambda path, encoder: nb.write_features(encoder, ArraySource(bars(8)[0]), path),
     "picture.png": lambda path, encoder: nb.plot.save_picture(

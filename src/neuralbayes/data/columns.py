@@ -1,61 +1,216 @@
-"""Recognise discrete columns from their values: rows cannot form a manifold along them.
-
-A gap between two values of a boolean, a category code or an id carries no information about the rows. Such columns are
-recognised by their values alone, so arrays without names work too.
-"""
+"""The columns of a data frame: what kind each has and why, and its cells as numbers, words or dates."""
 
 from __future__ import annotations
 
 import re
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 Array = NDArray[np.floating]
+UsedKind = Literal["number", "boolean", "category", "date", "text"]
+Kind = Literal["number", "boolean", "category", "date", "text", "id", "constant", "empty", "written", "ignored"]
 
-MOST_VALUES = 20
-"""Maximum number of distinct values of a column with few values."""
+USED: tuple[UsedKind, ...] = get_args(UsedKind)
+"""Kinds of columns that are used."""
 
-REPEATS = 5
-"""Rows per value above which a column repeats its values."""
+LEVELS = 20
+"""Maximum number of distinct values of a category; the others are combined."""
 
-CODES = {
-    "id",
-    "ids",
-    "uuid",
-    "code",
-    "codes",
-    "zip",
-    "zipcode",
-    "postcode",
-    "postal",
-    "plz",
-    "phone",
-    "ssn",
-    "isbn",
-    "ean",
-}
+CODED, EMPTY, COUNTED = 0.95, 0.7, 0.98
+"""Least fraction of numbers in a column of numbers, of missing cells in a column that is left out, and of consecutive
+numbers in a counter of rows."""
+
+LONG_WORDS, LONG_CHARACTERS = 5.0, 40.0
+"""Mean number of words, or characters, above which distinct cells are text and not ids."""
+
+LOOKED_AT = 20_000
+"""Number of evenly spaced rows to inspect."""
+
+CODES = re.compile("ids?|uuid|codes?|zip|zipcode|postcode|postal|plz|phone|ssn|isbn|ean", re.IGNORECASE)
 """Words in a column name that mark its integers as ids or codes."""
 
-ATOM = "mostly one value"
-"""Reason for a column that is only partly discrete, such as amounts that are often 0."""
+MOST_VALUES, REPEATS = 20, 5
+"""A column has few values if it has at most so many, each in so many rows on average."""
 
-ATOM_SHARE, ATOM_RATIO = 0.1, 20.0
-"""Minimum fraction of rows of a dominant value, and its minimum ratio to an ordinary value."""
+ATOM, ATOM_SHARE, ATOM_RATIO = "mostly one value", 0.1, 20.0
+"""Reason for a column that is only partly discrete, such as amounts that are often 0; the minimum fraction of rows of
+such a value, and its minimum ratio to an ordinary value."""
+
+ISO, TRIED = "ISO8601", 50
+"""Format of dates such as 2024-02-29 in pandas notation, and number of cells that must match a format."""
+
+INDEX, PATH, LABEL, CLASS, FEATURE = "index", "path", "label", "class", "f"
+"""Columns beside the features f_0, f_1, ... of images."""
+
+CLUSTER, NAME, PROBABILITY, TYPICALITY = "cluster", "name", "probability", "typicality"
+"""Columns of a clustering; where a table has one of these already, that of this library ends in `TAKEN`."""
+
+TAKEN = " (neuralbayes)"
+
+MARK = "neuralbayes"
+"""Attribute of a data frame with the columns that this library wrote: a list for each command."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: its kind, the reason for it, and the fraction of missing cells."""
+
+    name: str
+    kind: Kind
+    reason: str
+    missing: float = 0.0
+
+    @property
+    def used(self) -> bool:
+        """Whether the column is used."""
+        return self.kind in USED
+
+    def __post_init__(self) -> None:
+        right = isinstance(self.name, str) and isinstance(self.reason, str) and self.kind in get_args(Kind)
+        if not right or type(self.missing) not in (int, float) or not 0.0 <= self.missing <= 1.0:
+            raise ValueError(f"{self!r:.200} is not a column of a table")
+
+
+def recognize(frame: pd.DataFrame, kinds: Mapping[str, str] | None = None) -> list[Column]:
+    """The kind of each column, from its values and its name.
+
+    `kinds` overrides the kind of some columns by name; "ignore" leaves a column out.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"kg": [1.5, 2.0, 4.1], "color": ["red", "blue", "green"], "unit": ["cm", "cm", "cm"]})
+    >>> [(column.name, column.kind, column.reason) for column in recognize(frame)]
+    [('kg', 'number', '3 values'), ('color', 'category', '3 values'), ('unit', 'constant', "always 'cm'")]
+    """
+    kinds = _check_kinds(frame, kinds)
+    some = frame.iloc[:: max(1, len(frame) // LOOKED_AT)]
+    written, features = written_columns(some), feature_columns(some)
+    found = []
+    for name in frame:
+        label, values = str(name), some[name]
+        missing = float(as_missing(values).mean()) if len(values) else 0.0
+        if label in kinds:
+            said = kinds[label]
+            kind, reason = ("ignored", "not chosen") if said == "ignore" else (said, "as chosen")
+        elif label in written:
+            kind, reason = "written", written[label]
+        elif label in features:
+            kind, reason = "number", "a feature of neuralbayes embed"
+        else:
+            kind, reason = _kind(label, values, missing)
+        found.append(Column(label, kind, reason, missing))  # type: ignore[arg-type]
+    return found
+
+
+def _check_kinds(frame: pd.DataFrame, kinds: Mapping[str, str] | None) -> dict[str, str]:
+    there = [str(name) for name in frame]
+    repeated = next((name for name in there if there.count(name) > 1), None) if len(set(there)) < len(there) else None
+    if repeated is not None:
+        raise ValueError(f"column names must differ, got more than one {repeated!r}; rename one of them")
+    for name, kind in (kinds or {}).items():
+        if name not in there:
+            shown = ", ".join(map(repr, there[:12])) + (", ..." if len(there) > 12 else "")
+            raise ValueError(f"`kinds` names column {name!r}, but the columns are {shown}")
+        if kind not in (*USED, "ignore"):
+            raise ValueError(f"`kinds` of column {name!r} must be one of {', '.join(USED)}, ignore, got {kind!r}")
+    return dict(kinds or {})
+
+
+def _kind(name: str, values: pd.Series[Any], missing: float) -> tuple[str, str]:
+    """The kind of a column and the reason for it."""
+    present = values[~as_missing(values)]
+    if not len(present):
+        return "empty", "all cells are empty"
+    if missing >= EMPTY:
+        return "empty", f"{100 * missing:.0f} % of its cells are missing"
+    if present.dtype.kind == "M":
+        return ("date", "dates") if present.nunique() > 1 else ("constant", f"always {present.iloc[0]}")
+    numbers, n_numbers = as_numbers(present)
+    if present.dtype.kind != "b" and n_numbers >= CODED * len(present) and not _coded(present):
+        return _kind_of_numbers(name, numbers[np.isfinite(numbers)], stored=present.dtype.kind == "O")
+    if present.dtype.kind == "c":
+        return "ignored", "complex numbers"
+    if any(isinstance(cell, list | dict | set | tuple | np.ndarray) for cell in present.head(100)):
+        return "ignored", f"its cells are {type(present.iloc[0]).__name__}s"
+    return _kind_of_words(name, as_words(present).astype(object), categorical=hasattr(values, "cat"))
+
+
+def _kind_of_numbers(name: str, numbers: Array, *, stored: bool) -> tuple[str, str]:
+    if not len(numbers):
+        return "empty", "no cell holds a finite number"
+    distinct = len(np.unique(numbers))
+    if distinct == 1:
+        return "constant", f"always {numbers[0]:g}"
+    if distinct == 2:
+        return "boolean", f"two values, {numbers.min():g} and {numbers.max():g}"
+    whole = bool((numbers == np.round(numbers)).all())
+    if whole and named_as_code(name):
+        if distinct <= LEVELS and len(numbers) >= 2 * distinct:
+            return "category", f"a code by its name, {distinct} values"
+        return "id", "an id or code by its name"
+    if whole and len(numbers) >= 10 and why_not_continuous(numbers) == "counts the rows":
+        return "id", "counts the rows"
+    if whole and len(numbers) >= 50 and (np.diff(numbers) == 1).mean() > COUNTED:
+        return "id", "counts the rows, starting again"
+    words = f"{distinct} values" if distinct <= LEVELS else f"such as {numbers[0]:g} and {numbers[-1]:g}"
+    return "number", words + (", stored as text" if stored else "")
+
+
+def _kind_of_words(name: str, words: pd.Series[Any], *, categorical: bool) -> tuple[str, str]:
+    counts = words.value_counts()
+    n, distinct = len(words), len(counts)
+    first, second = (repr(word if len(word) <= 30 else f"{word[:27]}...") for word in [*counts.index[:2], ""][:2])
+    if distinct == 1:
+        return "constant", f"always {first}"
+    if distinct == 2 and n > 2:
+        return "boolean", f"two values, {first} and {second}"
+    if not categorical and date_format(words) is not None:
+        return "date", f"dates such as {words.iloc[0]}"
+    lengths = words.drop_duplicates().head(1000)
+    long = lengths.str.count(r"\S+").mean() >= LONG_WORDS or lengths.str.len().mean() >= LONG_CHARACTERS
+    if not categorical and long and distinct > max(LEVELS, n / 10):
+        return "text", f"{distinct:,} texts"
+    if named_as_code(name) and (n < 10 or distinct > n / 2):
+        return "id", "an id or code by its name"
+    if n >= 10 and not categorical and distinct > n / 2:
+        return "id", f"{distinct:,} values in {n:,} rows: hardly any repeats"
+    if counts.iloc[:LEVELS].sum() < 0.2 * n:
+        return "id", f"{distinct:,} values, none of them common"
+    return "category", f"{distinct:,} values" + (f", the {LEVELS} most common used" if distinct > LEVELS else "")
+
+
+def _coded(present: pd.Series[Any]) -> bool:
+    """Whether cells are digits with leading zeros, as in postal codes."""
+    cells = () if present.dtype.kind in "iufb" else present.head(1000)
+    return any(isinstance(cell, str) and re.fullmatch(r"\s*0\d+\s*", cell) for cell in cells)
+
+
+def named_as_code(name: str) -> bool:
+    """Whether the name of a column marks its numbers as ids or codes.
+
+    Examples
+    --------
+    >>> [named_as_code(name) for name in ("customer_id", "CustomerID", "Zip Code", "width", "paid")]
+    [True, True, True, False, False]
+    """
+    words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)
+    return any(map(CODES.fullmatch, words))
 
 
 def why_not_continuous(values: Array) -> str | None:
-    """Why gaps between the values of a column carry no information; None if they may.
+    """Why gaps between the values of a column carry no information, so that rows cannot be disjoint along it.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n_rows,)
-        Finite values, in row order.
-
-    Returns
-    -------
-    str or None
-        "constant", "two values", "few values", "mostly one value" or "counts the rows".
+    `values` (n_rows,) are finite and in row order. The reason is "constant", "two values", "few values", "mostly one
+    value" or "counts the rows"; None if gaps may mean something.
 
     Examples
     --------
@@ -74,33 +229,18 @@ def why_not_continuous(values: Array) -> str | None:
         return "few values"
     if counts.max() >= max(ATOM_SHARE * n, ATOM_RATIO * np.median(counts)):
         return ATOM
-    if _counts_rows(values, distinct):
-        return "counts the rows"
-    return None
+    if n < 10 or len(distinct) < n or not is_whole(values[:, None])[0]:
+        return None
+    steps = np.diff(values)
+    counted = (steps > 0).all() or (steps < 0).all() or distinct[-1] - distinct[0] < 3 * n
+    return "counts the rows" if counted else None
 
 
 def discrete_columns(X: Array) -> dict[int, str]:
-    """The columns of `X` for which :func:`why_not_continuous` returns a reason, with that reason.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_rows, n_columns)
-    """
+    """The columns of X (n_rows, n_columns) for which :func:`why_not_continuous` has a reason, with that reason."""
     looked_at = np.flatnonzero(_repeats(X) | is_whole(X))
     reasons = {int(j): why_not_continuous(X[:, j]) for j in looked_at}
     return {j: reason for j, reason in reasons.items() if reason is not None}
-
-
-def named_as_code(name: str) -> bool:
-    """Whether the name of a column marks its numbers as ids or codes.
-
-    Examples
-    --------
-    >>> [named_as_code(name) for name in ("customer_id", "CustomerID", "Zip Code", "width", "paid")]
-    [True, True, True, False, False]
-    """
-    words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)
-    return any(word.lower() in CODES for word in words)
 
 
 def is_whole(X: Array) -> NDArray[np.bool_]:
@@ -109,15 +249,7 @@ def is_whole(X: Array) -> NDArray[np.bool_]:
 
 
 def rounding(X: Array) -> NDArray[np.float64]:
-    """Rounding step of each column; 0 if most values differ.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_rows, n_columns)
-
-    Returns
-    -------
-    ndarray of shape (n_columns,)
+    """Rounding step of each column, 0 if most values differ: (n_rows, n_columns) -> (n_columns,).
 
     Examples
     --------
@@ -138,10 +270,193 @@ def _repeats(X: Array) -> NDArray[np.bool_]:
     return np.asarray((some[1:] == some[:-1]).any(axis=0))
 
 
-def _counts_rows(values: Array, distinct: Array) -> bool:
-    """Whether these are ids: distinct integers, in row order or with few gaps."""
-    n = len(values)
-    if n < 10 or len(distinct) < n or not is_whole(values[:, None])[0]:
-        return False
-    steps = np.diff(values)
-    return bool((steps > 0).all() or (steps < 0).all() or distinct[-1] - distinct[0] < 3 * n)
+def as_missing(values: pd.Series[Any]) -> NDArray[np.bool_]:
+    """Mask of empty cells: missing cells, and text that consists of spaces."""
+    missing = np.array(values.isna(), dtype=bool)
+    if values.dtype.kind == "O":
+        blank = (isinstance(cell, str) and not cell.strip() for cell in values)
+        missing |= np.fromiter(blank, bool, len(values))
+    return missing
+
+
+def as_numbers(values: pd.Series[Any]) -> tuple[NDArray[np.float64], int]:
+    """The cells as numbers, with NaN for other or infinite cells, and the number of numeric cells.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> as_numbers(pd.Series(["1", " 2.5 ", "many"]))
+    (array([1. , 2.5, nan]), 2)
+    """
+    import pandas
+
+    if values.dtype.kind == "m":  # a duration in seconds
+        numbers = values.dt.total_seconds().to_numpy(dtype=np.float64)
+    elif values.dtype.kind in "iufb":
+        numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
+    elif values.dtype.kind in "cM" or isinstance(values.dtype, pandas.PeriodDtype):
+        numbers = np.full(len(values), np.nan)
+    else:
+        cells = values.astype(object).map(lambda cell: cell.strip() if isinstance(cell, str) else cell)
+        plain = cells.where(cells.map(lambda cell: not isinstance(cell, list | dict | set | tuple | np.ndarray)))
+        numbers = pandas.to_numeric(plain, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    numbers = np.where(np.isfinite(numbers), numbers, np.nan)
+    return numbers, int(np.isfinite(numbers).sum())
+
+
+def as_words(values: pd.Series[Any]) -> pd.Series[Any]:
+    """The cells as stripped text, with None for empty cells, independent of their type.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> [as_words(pd.Series(cells)).tolist() for cells in ([1, 2], [1.0, None], [" a", ""], [True, False])]
+    [['1', '2'], ['1', None], ['a', None], ['true', 'false']]
+    """
+    unhashable = (list, dict, set, np.ndarray)
+    cells = values.astype(object)
+    if any(isinstance(cell, unhashable) for cell in cells):
+        cells = cells.map(lambda cell: str(cell) if isinstance(cell, unhashable) else cell)
+    distinct = {cell: _word(cell) for cell in cells.dropna().unique()}
+    words: pd.Series[Any] = cells.map(distinct).astype(object)
+    return words.where(words.notna() & (words != ""), None)
+
+
+def _word(cell: Any) -> str:
+    if isinstance(cell, bool | np.bool_):
+        return str(cell).lower()
+    if isinstance(cell, float | np.floating) and float(cell).is_integer():
+        return str(int(cell))
+    word = str(cell).strip()
+    return word.lower() if word in ("True", "False", "TRUE", "FALSE") else word
+
+
+def as_dates(values: pd.Series[Any], date_format: str | None) -> NDArray[np.datetime64]:
+    """The cells as datetime64[s] in UTC, with NaT for cells without a date; `date_format` is that of text."""
+    import pandas
+
+    if isinstance(values.dtype, pandas.PeriodDtype):
+        values = values.dt.to_timestamp()
+    elif values.dtype.kind != "M":
+        values = pandas.to_datetime(as_words(values), format=date_format or ISO, errors="coerce", utc=True)
+    if getattr(values.dtype, "tz", None) is not None:
+        values = values.dt.tz_convert("UTC").dt.tz_localize(None)
+    return values.to_numpy().astype("datetime64[s]")
+
+
+def date_format(words: pd.Series[Any]) -> str | None:
+    """The date format of text cells for :func:`pandas.to_datetime`; None if they are not dates.
+
+    If day and month are ambiguous, the month comes first.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> date_format(pd.Series(["31/01/2024", "01/02/2024"])), date_format(pd.Series(["may", "june"]))
+    ('%d/%m/%Y', None)
+    """
+    import pandas
+    from pandas.tseries.api import guess_datetime_format
+
+    some = words.dropna().drop_duplicates()
+    some = some.iloc[:: max(1, len(some) // TRIED)]
+    if not len(some) or not some.str.contains(r"\d[-/.: ]").all():
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # pandas warns that day and month may be swapped
+        guesses = [ISO, *(guess_datetime_format(word, dayfirst=day) for day in (False, True) for word in some.head(5))]
+        for guess in dict.fromkeys(guesses):
+            if guess is None or (guess == ISO and len(some.iloc[0]) < len("2024-02")):
+                continue
+            if pandas.to_datetime(some, format=guess, errors="coerce", utc=True).notna().all():
+                return guess
+    return None
+
+
+def is_frame(X: Any) -> bool:
+    """Whether `X` is a data frame, of pandas or polars."""
+    return type(X).__name__ == "DataFrame" and hasattr(X, "columns") and hasattr(X, "dtypes")
+
+
+def as_frame(X: Any, names: Sequence[str] | None = None) -> pd.DataFrame:
+    """Convert `X` to a pandas data frame.
+
+    Columns of an array-like of shape (n_samples, n_features) get `names`, by default x0, x1, ...
+
+    Examples
+    --------
+    >>> as_frame([[1.0, 2.0]]).columns.tolist()
+    ['x0', 'x1']
+    """
+    import pandas
+
+    if isinstance(X, pandas.DataFrame):
+        return X
+    if is_frame(X):  # polars: pandas gets its columns as NumPy arrays
+        return pandas.DataFrame({name: pandas.Series(X[name].to_list()) for name in X.columns})
+    array = np.asarray(X)
+    if array.ndim != 2:
+        raise ValueError(f"`X` must be a data frame or have shape (n_samples, n_features), got shape {array.shape}")
+    if names is not None and len(names) != array.shape[1]:
+        raise ValueError(f"`X` must have the {len(names)} columns that were fitted, got {array.shape[1]}")
+    given = [f"x{i}" for i in range(array.shape[1])] if names is None else list(names)
+    return pandas.DataFrame(array, columns=given, copy=False)
+
+
+def marked(attributes: Mapping[Any, Any], command: str, names: Iterable[str]) -> dict[Any, Any]:
+    """`attrs` of a data frame that mark the columns `names` as written by `command`, in addition to existing marks.
+
+    pandas keeps them in Parquet files.
+
+    Examples
+    --------
+    >>> marked({"unit": "cm"}, "cluster", ["name"])
+    {'unit': 'cm', 'neuralbayes': {'cluster': ['name']}}
+    """
+    marks = _marks(attributes)
+    marks[command] = list(dict.fromkeys([*marks.get(command, []), *names]))
+    return {**attributes, MARK: marks}
+
+
+def _marks(attributes: Mapping[Any, Any]) -> dict[str, list[str]]:
+    """The marks in the attributes of a data frame; anything else is passed over."""
+    marks = attributes.get(MARK)
+    lists = marks.items() if isinstance(marks, dict) else ()
+    return {
+        str(key): [name for name in names if isinstance(name, str)] for key, names in lists if isinstance(names, list)
+    }
+
+
+def written_columns(frame: pd.DataFrame) -> dict[str, str]:
+    """The columns that this library wrote and that are not features, with reasons: by their marks or their names.
+
+    Used as features, they would only reproduce what is already known.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"kg": [1.7, 1.8], "cluster": [0, 1], "name": ["a", "b"], "probability": [0.9, 0.8]})
+    >>> written_columns(frame)
+    {'cluster': 'written by neuralbayes cluster, not a feature', 'name': ..., 'probability': ...}
+    """
+    there = [str(name) for name in frame]
+    found = {name: command for command, names in _marks(frame.attrs).items() for name in names}
+    if feature_columns(frame):
+        found |= dict.fromkeys((INDEX, PATH, LABEL, CLASS), "embed")
+    own = [f"{name}{TAKEN}" if f"{name}{TAKEN}" in there else name for name in (CLUSTER, NAME, PROBABILITY, TYPICALITY)]
+    if {*own[:3]} <= {*there} and _are_probabilities(frame[own[2]]):
+        found |= dict.fromkeys(own, "cluster")
+        # Only in tables of images; elsewhere "index" may be an ordinary column.
+        if INDEX in there and (PATH in there or {*there} <= {INDEX, CLASS, *own}):
+            found |= dict.fromkeys((INDEX, PATH, CLASS), "cluster")
+    return {name: f"written by neuralbayes {found[name]}, not a feature" for name in there if name in found}
+
+
+def feature_columns(frame: pd.DataFrame) -> set[str]:
+    """The columns f_0, f_1, ... of a table of features of images; none of other tables."""
+    names = {str(name) for name in frame if re.fullmatch(rf"{FEATURE}_\d+", str(name))}
+    return names if {f"{FEATURE}_0", f"{FEATURE}_1"} <= names else set()
+
+
+def _are_probabilities(values: pd.Series[Any]) -> bool:
+    return values.dtype.kind in "iuf" and bool(values.between(0.0, 1.0).all())

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from neuralbayes.data.column_cells import as_dates, as_missing, as_numbers, as_words, date_format
-from neuralbayes.data.column_kinds import LEVELS, Column
+from neuralbayes.data.columns import LEVELS, Column, as_dates, as_missing, as_numbers, as_words, date_format
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,14 +55,9 @@ class Encoder:
         return [column]
 
     def transform(self, values: pd.Series[Any]) -> tuple[Array, Odd]:
-        """Convert cells to numbers.
+        """The cells as numbers (n_rows, n_parts), NaN for missing ones, and a mask (n_rows,) of unexpected cells.
 
-        Returns
-        -------
-        ndarray of shape (n_rows, n_parts)
-            NaN for missing cells.
-        ndarray of bool and shape (n_rows,)
-            The unexpected cells: unseen categories, or text instead of numbers.
+        Unexpected are unseen categories, or text instead of numbers.
         """
         raise NotImplementedError
 
@@ -302,24 +296,9 @@ ENCODERS: dict[str, type[Encoder]] = {
 
 
 def fit_encoder(column: Column, values: pd.Series[Any], *, unit: float, standardize: bool, alone: bool) -> Encoder:
-    """Learn to convert the cells of a column to numbers.
+    """Learn to convert the cells of a column to numbers; raises a ValueError if they are not of its kind.
 
-    Parameters
-    ----------
-    column : Column
-    values : Series
-        Cells of the column.
-    unit : float
-        Length of one standard deviation.
-    standardize : bool
-        Whether to divide numbers by their standard deviation.
-    alone : bool
-        Whether this is the only column. Text then gets more components.
-
-    Raises
-    ------
-    ValueError
-        If the cells do not have the requested kind.
+    `unit` is the length of one standard deviation. Text gets more components if it is `alone`.
     """
     if column.kind == "number":
         encoder: Encoder = NumberEncoder.fit(values, standardize)

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     import pandas as pd
 
-    from neuralbayes.data.column_kinds import Column
-    from neuralbayes.data.sources import Images
+    from neuralbayes.data.columns import Column
+    from neuralbayes.data.images import Images
 
 Noun = Literal["row", "image", "text"]
 
@@ -126,7 +126,7 @@ def as_points(
 
 def _opened(data: Any, text: str | None, read: dict[str, Any], progress: bool) -> Points:
     """The data, recognised and read."""
-    from neuralbayes.data.frames import as_frame, is_frame
+    from neuralbayes.data.columns import as_frame, is_frame
 
     if isinstance(data, str | PathLike):
         return _of_path(str(data), text, read, progress)
@@ -138,21 +138,25 @@ def _opened(data: Any, text: str | None, read: dict[str, Any], progress: bool) -
         return _of_texts(list(data), "sentences", text)
     if sp.issparse(data):
         return _of_numbers(data, "sparse array", text)
-    from neuralbayes.data.given import images_given
-    from neuralbayes.data.images import load_images
+    from neuralbayes.data.images import Images, images_given
 
-    if images_given(data) is not None:
-        return _of_images(load_images(data, progress=progress), "images", read, text)
+    found = images_given(data)
+    if found is not None:
+        return _of_images(
+            found if isinstance(found, Images) else Images("images", "train", found), "images", read, text
+        )
     array = np.asarray(data.detach().cpu() if hasattr(data, "detach") else data)
     return _of_numbers(array, "array", text)
 
 
 def _of_path(data: str, text: str | None, read: dict[str, Any], progress: bool) -> Points:
     from neuralbayes.data.images import holds_images, load_images
+    from neuralbayes.data.tables import is_table, read_table
 
     path = Path(data).expanduser()
     title = path.name or str(path)
-    if not is_table(path) and "key" not in read and holds_images(data):
+    of_array = path.suffix.lower() in (".npy", ".npz")
+    if (of_array or not is_table(path)) and "key" not in read and holds_images(data):
         options = {"split": read.get("split", "train"), "size": _sides(read.get("size"))}
         images = load_images(data, **options, progress=progress)
         return replace(_of_images(images, title, read, text), recipe={"data": data})
@@ -163,24 +167,6 @@ def _of_path(data: str, text: str | None, read: dict[str, Any], progress: bool) 
     found = read_table(data, **{name: value for name, value in read.items() if name in TABLE_OPTIONS})
     points = _of_numbers(found, title, text) if isinstance(found, np.ndarray) else _of_frame(found, title, text)
     return replace(points, recipe={"data": data})
-
-
-def is_table(path: Path) -> bool:
-    from neuralbayes.data.parquet import is_parquet_folder
-    from neuralbayes.data.table_formats import table_suffix
-
-    if path.is_dir():
-        return is_parquet_folder(path)
-    try:
-        return table_suffix(path) not in (".npy", ".npz") or not path.is_file()
-    except ValueError:
-        return False
-
-
-def read_table(path, **options):
-    from neuralbayes.data.table_sources import read_source
-
-    return read_source(path, **options).data
 
 
 def read_lines(path: Path) -> list[str]:
@@ -261,19 +247,14 @@ def _of_images(images: Images, title: str, read: dict[str, Any], text: str | Non
     if limit is not None and not (str(limit).isdecimal() and int(limit) >= 2):
         raise ValueError(f"`read` must have a limit of at least 2 images, got {limit!r}")
     if limit is not None and int(limit) < len(images):
-        from neuralbayes.data.sources import SubsetSource
-
-        chosen = np.arange(int(limit))
-        labels = None if images.labels is None else images.labels[chosen]
-        images = replace(images, source=SubsetSource(images.source, chosen), labels=labels)
+        images = images.take(np.arange(int(limit)))
     notes = [f"{len(images.skipped):,} files could not be read and were skipped."] if images.skipped else []
     return Points("image", title, images, images=images, notes=notes)
 
 
 def _with_columns(points: Points, columns: Sequence[str] | None, kinds: Mapping[str, str] | None) -> Points:
     """Choose the columns of a table, and recognise their kinds."""
-    from neuralbayes.data.column_kinds import Column, recognize
-    from neuralbayes.data.frames import as_frame
+    from neuralbayes.data.columns import Column, as_frame, recognize
 
     frame = points.frame
     if (

@@ -1,238 +1,451 @@
-"""Tables of numbers: the checked features of a file, together with all its columns."""
+"""Read and write tables of any usual format, by the suffix of the file. Nothing is unpickled."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import bz2
+import datetime
+import gzip
+import io
+import json
+import lzma
+import re
+import sys
+import tokenize
+import warnings
+import zipfile
+import zlib
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import closing, contextmanager
+from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from neuralbayes.data.cells import Decimal
-from neuralbayes.data.table_sources import TableSource, generated_names, read_source
-from neuralbayes.data.written import written_columns
+from neuralbayes.data.bounds import (
+    BLOCK_BYTES,
+    CELL_BYTES,
+    Budget,
+    batches_within,
+    declared_in_arrow,
+    declared_in_zip,
+    parquet_batches,
+    read_within,
+)
+from neuralbayes.system.files import atomic_write
 
 if TYPE_CHECKING:
     import pandas as pd
 
-CODE = "a code with leading zeros"
-"""Why a column of digits such as 02750 is not a feature."""
+TEXT = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
+JSON, ARROW, ARRAYS = (".jsonl", ".ndjson"), (".arrow", ".feather"), (".npy", ".npz")
+SUFFIXES = (*TEXT, *JSON, ".parquet", *ARROW, ".xlsx", *ARRAYS)
+PACKED = (".gz", ".bz2", ".xz", ".zst")
 
+FORMULA = re.compile(r"[=@\x00-\x1f]|\+(?=.*[^\d\s().,/-])|-(?=.*[(|!])", re.DOTALL)
+"""Text that a spreadsheet may run as a formula; not numbers, telephone numbers or a sign alone."""
 
-@dataclass(frozen=True)
-class Table:
-    """A table of numbers, with its source for writing new columns next to the original ones.
-
-    Attributes
-    ----------
-    source : TableSource
-        The original table with all columns.
-    X : array of shape (n_rows, n_features), float32 or float64, finite
-        An NPY file of such numbers is memory-mapped.
-    feature_names : list of str
-        Names of the columns of `X`; x0, x1, ... if the file has no names.
-    ignored : dict of str to str
-        The columns that are not in `X`, with reasons.
-    """
-
-    source: TableSource
-    X: NDArray[np.floating[Any]]
-    feature_names: list[str]
-    ignored: dict[str, str]
-
-    @property
-    def path(self) -> Path:
-        """The file."""
-        return self.source.path
-
-    @property
-    def named(self) -> bool:
-        """Whether the names come from the file."""
-        return self.source.named
-
-    @property
-    def frame(self) -> pd.DataFrame:
-        """All columns of the input, used or not; see :attr:`TableSource.frame`."""
-        return self.source.frame
+DAMAGE = (
+    *(ValueError, TypeError, LookupError, AttributeError, SyntaxError, EOFError, OSError, RuntimeError),
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, tokenize.TokenError),
+)
+"""What numpy, pyarrow, openpyxl and the decompressors raise on damaged files."""
 
 
 def read_table(
     path: str | Path,
     *,
-    columns: Sequence[str] | None = None,
     key: str | None = None,
     sheet: str | None = None,
     sep: str | None = None,
-    decimal: Decimal | None = None,
+    decimal: Literal[".", ","] | None = None,
     encoding: str | None = None,
-) -> Table:
-    """Read the numeric columns of a file, whose suffix determines the format.
+    as_text: Collection[str] = (),
+    max_bytes: int | None = None,
+) -> pd.DataFrame | NDArray[Any]:
+    """Read all columns of a table.
 
     Parameters
     ----------
     path : path of a .csv, .tsv, .txt, .jsonl, .ndjson, .parquet, .arrow, .feather, .xlsx, .npy or .npz file
-        Or a folder of .parquet files with the same columns. Text and JSON lines may be compressed: .csv.gz, .csv.zst,
-        .csv.bz2, .csv.xz. For text, the separator, encoding, decimal and thousands marks, quotes, lines before the
-        header and missing cells (NA, N/A, null, -, ?) are detected. If the first line consists of numbers, it is data,
-        and the columns are x0, x1, ...
-    columns : sequence of str, optional
-        The columns to use, in this order. By default all numeric columns, except row counters (such as a saved index),
-        and classes, labels and probabilities that this library has written.
+        Or a folder of .parquet files with the same columns, or "-" for text on standard input. Text and JSON lines may
+        be compressed: .csv.gz, .csv.bz2, .csv.xz, .csv.zst. For text, the separator, encoding, decimal and thousands
+        marks, quotes, lines before the header and missing cells (NA, N/A, null, -, ?) are found. If the first line
+        consists of numbers, it is data, and the columns are x0, x1, ...
     key : str, optional
-        Array of a .npz file to read, if there are several.
+        Array of an .npz file, if there are several.
     sheet : str, optional
         Name of a sheet of an Excel file, or its number from 1; by default the first one.
-    sep : str, optional
-        Separator of a text file, or "tab" or "space".
-    decimal : "." or ",", optional
-        Decimal mark of a text file.
-    encoding : str, optional
-        Encoding of a text file, such as "cp1252".
+    sep, decimal, encoding : str, optional
+        Separator of a text file (or "tab", "space"), its decimal mark and its encoding, if they are known.
+    as_text : collection of str
+        Columns of a text or Excel file to keep as text, even if they look like numbers.
+    max_bytes : int, optional
+        Most memory that the table may take. By default half of the free memory, and at most the larger of 1 GiB and a
+        hundred times the size of the file, so that a small file cannot unpack to anything.
+
+    Returns
+    -------
+    DataFrame, or ndarray of shape (n_rows, n_columns) for .npy (memory-mapped) and .npz
+        Names are unique and of type str. Numbers are int64, or float64 with NaN for missing cells (Int64 with NA if
+        float64 would round them). Digits with leading zeros ("02750") are codes and stay text. Dates are text if the
+        file format has no dates.
 
     Raises
     ------
     ValueError
-        If the file is empty or damaged, has no numbers, or has NaN or infinity in a used column.
-    ImportError
-        If a required package is not installed.
+        If the file is empty, damaged or not a table.
+    MemoryError
+        If the table would take too much memory.
     """
-    source = read_source(path, key=key, sheet=sheet, sep=sep, decimal=decimal, encoding=encoding)
-    return table_of_frame(source, columns) if source.named else table_of_array(source, columns)
+    standard = str(path) == "-"
+    path = Path("standard input" if standard else path)
+    if path.is_dir() and not is_table(path):
+        raise IsADirectoryError(f"{path} is a folder, not a file of a table or a folder of .parquet files")
+    files = parquet_files(path)
+    suffix = ".csv" if standard else table_suffix(files[0])
+    own = {"key": (".npz",), "sheet": (".xlsx",)}
+    given = {"key": key, "sheet": sheet, "sep": sep, "decimal": decimal, "encoding": encoding}
+    for name in [name for name, value in given.items() if value is not None]:
+        if suffix not in own.get(name, TEXT):
+            raise ValueError(
+                f"`{name}` is for {' and '.join(own.get(name, TEXT))} files, but {path} is a {suffix} file"
+            )
+    if decimal not in (None, ".", ","):
+        raise ValueError(f"`decimal` must be . or a comma, got {decimal!r}")
+    sizes = [0 if standard else file.stat().st_size for file in files]
+    if not (standard or all(sizes)):
+        raise ValueError(f"{files[sizes.index(0)]} is empty")
+    budget = Budget(str(path), 0 if suffix == ".npy" else sum(sizes), max_bytes)
+    if suffix in TEXT:
+        from neuralbayes.data.text_tables import read_text
 
-
-def table_of_array(source: TableSource, columns: Sequence[str] | None) -> Table:
-    """The numbers of a table without names; parameters as in :func:`read_table`."""
-    path, array = source.path, np.asanyarray(source.data)
-    if array.dtype.names is not None or array.dtype.kind not in "biuf":
-        raise ValueError(f"{path} must hold real numbers, got an array of dtype {array.dtype}")
-    if array.ndim != 2:
-        hint = (
-            "reshape it: array.reshape(-1, 1) for one feature"
-            if array.ndim == 1
-            else "reshape it to one row per sample"
+        content = read_within(sys.stdin.buffer, budget) if standard else _unpacked(path, budget)
+        expected = TEXT[suffix]
+        table: Any = read_text(
+            content, str(path), expected, budget, sep=sep, decimal=decimal, encoding=encoding, as_text=as_text
         )
-        raise ValueError(f"{path} must hold a 2-D array (n_rows, n_features), got shape {array.shape}; {hint}")
-    every = generated_names(array)
-    names = chosen_columns(path, every, columns) if columns is not None else every
-    X = array if names == every else array[:, [int(name.removeprefix("x")) for name in names]]
-    X = X.astype(_float_dtype(X.dtype), copy=False)
-    _check_finite(source, X, names)
-    return Table(source, X, names, _left_out(every, names))
-
-
-def table_of_frame(source: TableSource, columns: Sequence[str] | None) -> Table:
-    """The numeric columns of a table with names; parameters as in :func:`read_table`."""
-    path, frame = source.path, source.frame
-    every = [str(name) for name in frame]
-    if columns is None:
-        written = written_columns(frame)
-        why_not = {n: written.get(n) or _not_numeric(source, n) or _index_like(frame[n]) for n in every}
-        ignored = {name: reason for name, reason in why_not.items() if reason}
-        names = [name for name in every if name not in ignored]
-        if not names:
-            reasons = "; ".join(f"{name!r}: {reason}" for name, reason in list(ignored.items())[:5])
-            raise ValueError(f"{path} has no numeric column to use ({reasons})")
+    elif suffix in JSON:
+        table = _read_json(path, budget)
+    elif suffix == ".xlsx":
+        table = _read_workbook(path, sheet, as_text, budget)
+    elif suffix in ARRAYS:
+        table = _read_array(path, key, budget)
     else:
-        names = chosen_columns(path, every, columns)
-        for name in names:
-            reason = _not_numeric(source, name)
-            if reason == CODE:
-                frame = frame.assign(**{name: frame[name].astype("float64")})
-            elif reason:
-                raise ValueError(f"column {name!r} of {path} is not numeric: {reason}")
-        ignored = _left_out(every, names)
-    dtypes = [getattr(dtype, "numpy_dtype", dtype) for dtype in frame[names].dtypes]
-    X = frame[names].to_numpy(dtype=_float_dtype(*dtypes), na_value=np.nan)
-    _check_finite(source, X, names)
-    return Table(source, X, names, ignored)
+        table = _read_arrow(path, budget) if suffix in ARROW else _read_parquet(files, budget)
+    if 0 in table.shape:
+        raise ValueError(f"{path} is empty: it has {table.shape[0]} rows and {table.shape[1]} columns")
+    return table  # type: ignore[no-any-return]
 
 
-def chosen_columns(path: Path, available: list[str], columns: Sequence[str]) -> list[str]:
-    """`columns` as a list; each must exist and be listed once."""
-    if not columns:
-        raise ValueError("`columns` must name at least one column")
-    if len(set(columns)) < len(columns):
-        raise ValueError(f"`columns` must differ, got {', '.join(map(repr, columns))}")
-    if missing := set(columns) - set(available):
-        shown = ", ".join(map(repr, available[:12])) + (", ..." if len(available) > 12 else "")
-        raise ValueError(f"{path} has no column {', '.join(map(repr, sorted(missing)))}; its columns are {shown}")
-    return list(columns)
+def write_table(path: str | Path, frame: pd.DataFrame) -> None:
+    """Write a data frame, atomically, in the format that the suffix of `path` names.
+
+    Text that a spreadsheet would run as a formula gets an apostrophe in .csv, .tsv and .txt files, and is marked as
+    text in .xlsx files. The index is written if it has a name or holds more than whole numbers.
+
+    Parameters
+    ----------
+    path : path of a .csv, .tsv, .txt, .jsonl, .ndjson, .parquet, .arrow, .feather or .xlsx file
+        Text and JSON lines may be compressed, as in :func:`read_table`.
+    frame : DataFrame
+    """
+    import pandas
+
+    check_writable(path)
+    path = Path(path)
+    suffix = table_suffix(path)
+    indexed = frame.index.nlevels > 1 or frame.index.name is not None or frame.index.dtype.kind not in "iu"
+    frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
+    with atomic_write(path) as temporary:
+        if suffix == ".parquet":
+            frame.to_parquet(temporary, engine="pyarrow", index=indexed)
+            return
+        frame = frame.reset_index(drop=not indexed)
+        if suffix in ARROW:
+            frame.to_feather(temporary)
+        elif suffix == ".xlsx":
+            with pandas.ExcelWriter(temporary, engine="openpyxl") as writer:
+                frame.to_excel(writer, index=False)
+                for row in writer.sheets["Sheet1"].iter_rows():
+                    for cell in row:
+                        cell.data_type = "s" if cell.data_type == "f" else cell.data_type
+        else:
+            with closing(_stream(temporary, path.suffix.lower(), "wb")) as stream:
+                if suffix in JSON:
+                    _write_json(stream, frame)
+                else:
+                    safe = _without_formulas(frame)
+                    safe.to_csv(stream, sep=TEXT[suffix], index=False, lineterminator="\n", mode="wb")
 
 
-def _left_out(every: list[str], names: list[str]) -> dict[str, str]:
-    used = set(names)
-    return {name: "not chosen" for name in every if name not in used}
+def check_writable(path: str | Path) -> None:
+    """Raise a ValueError unless :func:`write_table` knows the suffix of `path`."""
+    if table_suffix(path) in ARRAYS:
+        kinds = ", ".join(suffix for suffix in SUFFIXES if suffix not in ARRAYS)
+        raise ValueError(f"`path` must end in one of {kinds}, which have names of columns, got {str(path)!r}")
 
 
-def _not_numeric(source: TableSource, name: str) -> str | None:
-    """Why a column cannot be a feature, or None if it can."""
-    from pandas.api.types import is_complex_dtype, is_numeric_dtype, is_object_dtype, is_string_dtype
-
-    column = source.frame[name]
-    if column.isna().all():
-        return "empty"
-    if is_numeric_dtype(column.dtype) and not is_complex_dtype(column.dtype):
-        return None
-    if not (is_string_dtype(column.dtype) or is_object_dtype(column.dtype)):
-        return str(column.dtype)
-    present = column[column.notna().to_numpy()]
-    numbers = present.map(_is_number).to_numpy(dtype=bool)
-    if 2 * numbers.sum() <= len(numbers):
-        return "text"
-    if numbers.all():
-        if present.astype(str).str.fullmatch(r"0\d+").any():
-            return CODE
-        return f"numbers stored as {type(present.iloc[0]).__name__}"
-    # A single typo turns a column of numbers into text: report its position.
-    row = int(np.flatnonzero(column.notna().to_numpy())[np.argmin(numbers)])
-    return f"{source.place(row)} holds {column.iloc[row]!r}"
+def is_table(path: str | Path) -> bool:
+    """Whether `path` is a file with the suffix of a table, or a folder of Parquet files."""
+    path = Path(path)
+    name = path.with_suffix("") if path.suffix.lower() in PACKED else path
+    return parquet_files(path) != [path] if path.is_dir() else path.is_file() and name.suffix.lower() in SUFFIXES
 
 
-def _index_like(column: pd.Series[Any]) -> str | None:
-    """The reason for ignoring a row counter; with fewer than ten rows, it may be a coincidence."""
-    if len(column) < 10 or column.dtype.kind not in "iu":
-        return None
-    counted = np.arange(len(column)) + int(column.iloc[0])
-    return "counts the rows" if column.iloc[0] in (0, 1) and np.array_equal(column.to_numpy(), counted) else None
+def parquet_files(path: str | Path) -> list[Path]:
+    """The Parquet files of a folder, sorted by name; `path` itself if it is a file or has none.
+
+    Files that start with a dot or an underscore are ignored.
+    """
+    path = Path(path)
+    return sorted(file for file in path.glob("*.parquet") if file.name[0] not in "._") or [path]
 
 
-def _check_finite(source: TableSource, X: NDArray[np.floating[Any]], names: Sequence[str]) -> None:
-    """Raise if `X` contains NaN or infinity, with the position. Works in blocks, since `X` may be larger than
-    memory."""
-    counts = np.zeros(X.shape[1], dtype=np.int64)
-    first = np.zeros(X.shape[1], dtype=np.int64)
-    step = max(1, 2**22 // X.shape[1])
-    for start in range(0, len(X), step):
-        bad = ~np.isfinite(X[start : start + step])
-        if bad.any():
-            first = np.where(counts > 0, first, start + bad.argmax(axis=0))
-            counts += bad.sum(axis=0)
-    columns = np.flatnonzero(counts)
-    if len(columns):
-        found = "; ".join(
-            f"column {names[k]!r}: {counts[k]} {'value' if counts[k] == 1 else 'values'}, the first in "
-            f"{source.place(int(first[k]))}"
-            for k in columns[:5]
-        )
-        more = f"; and {len(columns) - 5} more columns" if len(columns) > 5 else ""
+def table_suffix(path: str | Path) -> str:
+    """The lower-case suffix of `path` that names a table format, without a compression suffix.
+
+    Examples
+    --------
+    >>> table_suffix("rows.CSV"), table_suffix("rows.tsv.gz")
+    ('.csv', '.tsv')
+    """
+    path = Path(path)
+    packing = path.suffix.lower() if path.suffix.lower() in PACKED else ""
+    suffix = (path.with_suffix("") if packing else path).suffix.lower()
+    if suffix not in SUFFIXES or (packing and suffix not in (*TEXT, *JSON)):
         raise ValueError(
-            f"{source.path} contains NaN (an empty cell) or infinity, in {found}{more}. Fill or remove these rows, or "
-            "choose other columns with `columns`"
+            f"{path} must end in one of {', '.join(SUFFIXES)}, or for compressed text in one of these and then in "
+            f"{', '.join(PACKED)}, got {suffix + packing or 'no suffix'!r}"
         )
+    return suffix
 
 
-def _float_dtype(*dtypes: np.dtype[Any]) -> np.dtype[np.floating[Any]]:
-    """float32 if it can represent all values of these dtypes, otherwise float64; in native byte order."""
-    widest = np.result_type(np.float32, *dtypes)
-    return np.dtype(np.float32) if widest == np.float32 else np.dtype(np.float64)
-
-
-def _is_number(value: Any) -> bool:
-    """Whether `float` accepts `value`."""
+@contextmanager
+def _named_damage(path: Path, kind: str) -> Iterator[None]:
+    """Name the file in errors of other libraries."""
     try:
-        float(value)
-    except (TypeError, ValueError):
-        return False
-    return True
+        yield
+    except MemoryError as error:
+        known = str(path) in str(error)
+        raise MemoryError(str(error) if known else f"{path} does not fit into memory ({error})") from error
+    except DAMAGE as error:
+        if str(path) in str(error) or (isinstance(error, OSError) and error.filename is not None):
+            raise
+        raise ValueError(f"{path} is not a valid {kind} file ({error}); it may be damaged or cut short") from error
+
+
+def _stream(path: Path, kind: str, mode: Literal["rb", "wb"]) -> Any:
+    """A binary stream that is compressed if `kind` is the suffix of a compression."""
+    if kind == ".zst":
+        import pyarrow
+
+        stream = pyarrow.CompressedInputStream if mode == "rb" else pyarrow.CompressedOutputStream
+        return stream(str(path), "zstd")
+    opened: Any = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}.get(kind, open)
+    return opened(path, mode)
+
+
+def _unpacked(path: Path, budget: Budget) -> bytes:
+    kind = path.suffix.lower()
+    if kind not in PACKED:
+        budget.take(path.stat().st_size)
+        return path.read_bytes()
+    with _named_damage(path, kind), closing(_stream(path, kind, "rb")) as stream:
+        return read_within(stream, budget)
+
+
+def _read_array(path: Path, key: str | None, budget: Budget) -> NDArray[Any]:
+    with _named_damage(path, path.suffix):
+        if path.suffix.lower() == ".npy":
+            array: NDArray[Any] = np.lib.format.open_memmap(path, mode="r")
+        else:
+            budget.check(declared_in_zip(path))
+            with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+                names = archive.files
+                if key not in names and (key is not None or len(names) != 1):
+                    raise ValueError(f"`key` must be one of {', '.join(map(repr, names))}, the arrays of {path}")
+                array = archive[names[0] if key is None else key]
+    if array.ndim != 2 or array.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{path} must hold a 2-D array (n_rows, n_columns) of numbers, got shape {array.shape} and dtype "
+            f"{array.dtype}; reshape it to one row per sample"
+        )
+    return array
+
+
+def _read_parquet(files: list[Path], budget: Budget) -> pd.DataFrame:
+    import pyarrow
+
+    tables: list[Any] = []
+    for file in files:
+        with _named_damage(file, "Parquet"):
+            schema, batches = parquet_batches(file, budget)
+            tables.append(pyarrow.Table.from_batches(batches, schema))
+        if tables[-1].column_names != tables[0].column_names:
+            raise ValueError(f"{file} has other columns than the files before it, or in another order")
+    with _named_damage(files[0], "Parquet"):
+        return _as_frame(pyarrow.concat_tables(tables, promote_options="permissive"))
+
+
+def _read_arrow(path: Path, budget: Budget) -> pd.DataFrame:
+    import pyarrow
+    from pyarrow import ipc
+
+    with _named_damage(path, "Arrow"), pyarrow.memory_map(str(path)) as file:
+        content = file.read_buffer()
+        budget.check(declared_in_arrow(content))
+        whole = content[:6].to_pybytes() == b"ARROW1"  # otherwise a stream
+        reader = ipc.open_file(content) if whole else ipc.open_stream(content)
+        budget.check_schema(reader.schema)
+        batches = map(reader.get_batch, range(reader.num_record_batches)) if whole else reader
+        return _as_frame(pyarrow.Table.from_batches(batches_within(batches, budget), reader.schema))
+
+
+def _as_frame(table: Any) -> pd.DataFrame:
+    import pyarrow
+
+    table.validate(full=True)  # offsets and text of a damaged file would otherwise be trusted
+    for i, field in enumerate(table.schema):
+        if field.type in (pyarrow.string_view(), pyarrow.binary_view()):  # which pandas does not take
+            kind = pyarrow.large_string() if field.type == pyarrow.string_view() else pyarrow.large_binary()
+            table = table.set_column(i, field.with_type(kind), table.column(i).cast(kind))
+    frame: pd.DataFrame = table.to_pandas()
+    frame.attrs |= json.loads((table.schema.metadata or {}).get(b"PANDAS_ATTRS", b"{}"))  # for pyarrow before 20
+    return frame.set_axis([str(name) for name in frame.columns], axis=1)
+
+
+def _read_json(path: Path, budget: Budget) -> pd.DataFrame:
+    """Read one object per line. Dates stay text, because JSON has no dates."""
+    import pandas
+    import pyarrow
+
+    from neuralbayes.data.text_tables import as_series
+
+    tables: list[Any] = []
+    names: dict[str, None] = {}
+    n_rows = 0
+    for rows in _json_blocks(path, _unpacked(path, budget)):
+        names |= dict.fromkeys(name for row in rows for name in row)
+        n_rows += len(rows)
+        budget.check_columns(len(names))
+        budget.check(CELL_BYTES * len(names) * n_rows)
+        columns = {name: _json_column(path, name, [row.get(name) for row in rows]) for name in names}
+        tables.append(pyarrow.table(columns))
+    try:
+        table = pyarrow.concat_tables(tables, promote_options="permissive")
+    except pyarrow.ArrowTypeError as error:
+        raise ValueError(f"{path} holds text and numbers in one column ({error}); write all as text") from error
+    return pandas.DataFrame({name: as_series(table.column(name)) for name in names}, copy=False)
+
+
+def _json_blocks(path: Path, content: bytes) -> Iterator[list[dict[str, Any]]]:
+    """The objects, some of the text at a time."""
+    rows: list[dict[str, Any]] = []
+    n_bytes = 0
+    for number, line in enumerate(io.BytesIO(content), 1):
+        try:
+            row = json.loads(line) if line.strip() else {}
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"{path}: line {number} is not a JSON object ({error})") from error
+        if not isinstance(row, dict):
+            raise ValueError(f"{path}: line {number} must hold a JSON object, got {type(row).__name__}")
+        rows += [row] if line.strip() else []
+        n_bytes += len(line)
+        if n_bytes > BLOCK_BYTES:
+            yield rows
+            rows, n_bytes = [], 0
+    yield rows
+
+
+def _json_column(path: Path, name: str, values: list[Any]) -> Any:
+    import pyarrow
+
+    found = {type(value): value for value in values if value is not None}
+    try:
+        if found.keys() & {list, dict}:
+            raise ValueError
+        if found.keys() == {int, float}:
+            values = [None if value is None else float(value) for value in values]
+        return pyarrow.array(values)
+    except (ValueError, TypeError, OverflowError) as error:
+        shown = " and ".join(repr(value)[:40] for value in found.values())
+        raise ValueError(
+            f"column {name!r} of {path} must hold single values of one kind, got {shown}; leave it out, or write all "
+            "of them as text"
+        ) from error
+
+
+def _read_workbook(path: Path, sheet: str | None, as_text: Collection[str], budget: Budget) -> pd.DataFrame:
+    """Read a sheet without empty rows and columns around it. Formulas have the value that Excel computed last."""
+    import openpyxl
+    import pandas
+
+    from neuralbayes.data.text_tables import check_names, is_data
+
+    rows: list[tuple[Any, ...]] = []
+    with _named_damage(path, "Excel"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # about the appearance
+        budget.take(declared_in_zip(path))
+        with closing(openpyxl.load_workbook(path, read_only=True, data_only=True, keep_links=False)) as book:
+            titles = {str(number): title for number, title in enumerate(book.sheetnames, 1)}
+            title = titles["1"] if sheet is None else sheet if sheet in book.sheetnames else titles.get(sheet)
+            if title is None:
+                raise ValueError(
+                    f"`sheet` must be one of {', '.join(map(repr, book.sheetnames))} in {path}, got {sheet!r}"
+                )
+            book[title].reset_dimensions()
+            for row in book[title].iter_rows(values_only=True):
+                budget.take(CELL_BYTES * (len(row) + 1) + sum(len(cell) for cell in row if isinstance(cell, str)))
+                rows.append(row)
+    used = [i for i, row in enumerate(rows) if any(cell is not None for cell in row)]
+    if not used:
+        raise ValueError(f"{path} is empty: the sheet has no cells; choose another with `sheet`")
+    rows = rows[used[0] : used[-1] + 1]
+    budget.check(CELL_BYTES * len(rows) * max(map(len, rows)))  # one cell may be far away
+    columns = [column for column in zip_longest(*rows) if any(cell is not None for cell in column)]
+    first = ["" if column[0] is None else str(column[0]).strip() for column in columns]
+    header = not is_data(first)
+    names = [name or f"Unnamed: {j}" if header else f"x{j}" for j, name in enumerate(first)]
+    check_names(str(path), names)
+    cells = [_sheet_column(column[header:], text=name in as_text) for name, column in zip(names, columns, strict=True)]
+    return pandas.DataFrame(dict(zip(names, cells, strict=True)))
+
+
+def _sheet_column(values: Sequence[Any], *, text: bool) -> pd.Series[Any]:
+    """A column of numbers, booleans or dates if all of its cells are; otherwise as in a text file."""
+    import pandas
+    import pyarrow
+
+    from neuralbayes.data.text_tables import MISSING, as_series, typed
+
+    values = [None if isinstance(value, str) and value.strip() in MISSING else value for value in values]
+    kinds = {type(value) for value in values if value is not None}
+    if kinds and not text and (kinds <= {int, float} or kinds == {bool}):
+        return as_series(pyarrow.chunked_array([pyarrow.array(values, pyarrow.float64() if float in kinds else None)]))
+    if kinds and kinds <= {datetime.datetime, datetime.date}:
+        return pandas.to_datetime(pandas.Series(values))
+    cells = [None if value is None else str(value) for value in values]
+    return typed(pyarrow.chunked_array([cells], pyarrow.string()), text=text or kinds != {str})
+
+
+def _without_formulas(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with an apostrophe before names and text that a spreadsheet may run."""
+
+    def safe(cell: Any) -> Any:
+        return f"'{cell}" if isinstance(cell, str) and FORMULA.match(cell) else cell
+
+    frame = frame.set_axis([safe(name) for name in frame.columns], axis=1)
+    for i, dtype in enumerate(frame.dtypes):
+        if dtype.kind not in "iufbmMc":
+            frame.isetitem(i, frame.iloc[:, i].astype(object).map(safe).to_numpy())
+    return frame
+
+
+def _write_json(stream: Any, frame: pd.DataFrame) -> None:
+    for start in range(0, len(frame), 2**16):
+        part = frame.iloc[start : start + 2**16]
+        for row in part.astype(object).where(part.notna(), None).itertuples(index=False, name=None):
+            line = json.dumps(dict(zip(part.columns, row, strict=True)), ensure_ascii=False, default=str)
+            stream.write(f"{line}\n".encode())

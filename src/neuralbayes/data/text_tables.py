@@ -1,285 +1,451 @@
-"""Text tables: read with any separator, and written back byte for byte."""
+"""Tables in text files: the encoding, the separator, the header and the types of the columns are found.
+
+Numbers may have a decimal point or comma, thousands marks, and a currency or percent sign. Digits with a leading zero
+are a code and stay text, and so do dates.
+"""
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
-from collections.abc import Iterator
-from contextlib import closing
-from dataclasses import dataclass, replace
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
 from itertools import islice
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from neuralbayes.data.cells import Decimal, frame_of_cells
-from neuralbayes.data.dialect import Dialect, find_dialect, is_text, named_mark
-from neuralbayes.data.packed import packing, packing_writer
-from neuralbayes.data.records import body, cells_of, is_open, lines, records
-from neuralbayes.data.text_streams import (
-    count_quotes,
-    guess_again,
-    guess_encoding,
-    known_encoding,
-    open_text,
-    text_sample,
-    undecodable_line,
-)
-from neuralbayes.system.files import stamp_of
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions, read_csv
+
+from neuralbayes.data.bounds import CELL_BYTES, Budget
 
 if TYPE_CHECKING:
     import pandas as pd
 
-ROWS_AT_ONCE = 50_000
-BLOCK_BYTES, MAX_BLOCK_BYTES = 2**20, 2**30
-"""Size of the text parsed at a time; a row must fit into it."""
+Decimal = Literal[".", ","]
+Row = tuple[int, int, list[str]]
+"""The index of its first line, that of the line after it, and its cells; none in a blank row."""
+
+MARKS = (",", ";", "\t", "|")
+MARK_NAMES = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " ", "bar": "|", "pipe": "|"}
+
+SAMPLE_BYTES, SAMPLE_ROWS = 2**18, 1000
+"""The part of a file from which its separator and header are found."""
+
+NUMBER = re.compile(r"[+-]?(?:\d+|\d{1,3}(?:[.,'\u2019 \u00a0\u202f]\d{3})+)?(?:[.,]\d*)?(?:[eE][+-]?\d+)?")
+FRACTION = re.compile(r"[+-]?\d*[.,]\d+(?:[eE][+-]?\d+)?")
+
+SIGNS = ("-", "--", "?", ".", "–", "—")  # noqa: RUF001
+"""Text of missing cells, unless the column has other signs, such as + and -."""
+
+MISSING = (
+    *("", "NA", "N/A", "n/a", "<NA>", "#N/A", "#NA", "NaN", "nan", "NAN", "-nan", "-NaN", "NULL", "Null", "null"),
+    *("None", "#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!"),
+    *SIGNS,
+)
+"""Text of cells without a value."""
+
+BLANKS, CURRENCIES = " \u00a0\u202f\u2009", "$€£¥"
+THOUSANDS = (*BLANKS, "'", "’")  # noqa: RUF001
+
+EXACT = 2**53
+"""Largest integer up to which all are exact in double precision."""
+
+BOMS = {
+    codecs.BOM_UTF8: "utf-8",
+    codecs.BOM_UTF32_LE: "utf-32",  # begins like that of UTF-16
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
 
 
 @dataclass(frozen=True)
-class TextFile:
-    """A text table whose raw rows can be read again.
+class Layout:
+    """The separator, the names of the columns, and the offset and line of the first row of data in a text.
 
-    Attributes
-    ----------
-    path : Path
-    encoding : str
-    dialect : Dialect
-    quoted : bool
-        Whether it contains quotes.
-    stamp : tuple of int
-        Size and modification time of the file when it was read.
-    decimal : "." or ","
-        Decimal mark of its numbers.
+    A blank as a separator stands for any number of blanks. Columns without names in the file are x0, x1, ...
     """
 
-    path: Path
-    encoding: str
-    dialect: Dialect
-    quoted: bool
-    stamp: tuple[int, int]
-    decimal: Decimal = "."
-
-    def changed(self) -> bool:
-        """Whether the file has changed since it was read."""
-        return not self.path.is_file() or stamp_of(self.path) != self.stamp
-
-    def records(self) -> Iterator[bytes]:
-        """The raw rows of data in UTF-8, including blank lines."""
-        with closing(open_text(self.path, self.encoding)) as stream:
-            stream.read(self.dialect.start)
-            found = lines(stream)
-            yield from records(found, self.dialect.separator) if self.quoted else found
-
-    def rows(self) -> Iterator[tuple[int, bytes]]:
-        """The rows of data without blank lines, with the numbers of their first lines."""
-        line = self.dialect.line
-        for record in self.records():
-            if not self._is_blank(record):
-                yield line, record
-            line += len(record.splitlines())
-
-    def place(self, row: int) -> str:
-        """The number of the first line of a row, counted from 0."""
-        return next((f"line {line}" for line, _ in islice(self.rows(), row, None)), "at the end")
-
-    def cells(self) -> Any:
-        """All cells as text, a pyarrow Table."""
-        import pyarrow
-        from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions, read_csv
-
-        names, block = self.dialect.names, BLOCK_BYTES
-        while True:
-            try:
-                with self._arrow_stream() as stream:
-                    return read_csv(
-                        stream,
-                        ReadOptions(column_names=names, block_size=block),
-                        ParseOptions(delimiter=self.dialect.separator, newlines_in_values=self.quoted),
-                        ConvertOptions(column_types=dict.fromkeys(names, pyarrow.string())),
-                    )
-            except pyarrow.ArrowInvalid as error:
-                if "Empty CSV file" in str(error):
-                    return pyarrow.table({name: pyarrow.array([], pyarrow.string()) for name in names})
-                if "straddling" not in str(error) or block >= MAX_BLOCK_BYTES:
-                    raise
-                block *= 8
-
-    def write_beside(self, path: Path, kind: str, new: pd.DataFrame) -> bool:
-        """Write the file with new columns after its own. Nothing else changes.
-
-        A file without column names gets a header.
-
-        Parameters
-        ----------
-        path : Path
-        kind : str
-            Compression of the output: a compression suffix, or "".
-        new : DataFrame
-            New columns, with as many rows as the file.
-
-        Returns
-        -------
-        bool
-            False if the rows do not match, because the quotes are ambiguous.
-        """
-        mark = self.dialect.separator
-        with closing(open_text(self.path, self.encoding)) as stream:
-            before = stream.read(self.dialect.start)
-        front, header = before[: self.dialect.begin], before[self.dialect.begin :]
-        first = header or next(self.records(), b"")
-        names = list(map(str, new)) if header else [*self.dialect.names, *map(str, new)]
-        line = body(header) + (mark if header else "").encode() + _line(names, mark).encode() + (_end(first) or b"\n")
-        rows = self.records()
-        with packing_writer(path, kind) as file:
-            file.write(self._encoded(front + line))
-            for start in range(0, len(new), ROWS_AT_ONCE):
-                text = new.iloc[start : start + ROWS_AT_ONCE].to_csv(
-                    None, sep=mark, decimal=self.decimal, index=False, header=False, lineterminator="\n"
-                )
-                cells = text.encode().splitlines()
-                written = list(self._joined(rows, cells))
-                if len(written) < len(cells):
-                    return False
-                file.write(self._encoded(b"".join(written)))
-            rest = list(rows)  # blank lines
-            file.write(self._encoded(b"".join(rest)))
-        return all(map(self._is_blank, rest))
-
-    def _joined(self, rows: Iterator[bytes], cells: list[bytes]) -> Iterator[bytes]:
-        """The next rows with their new cells, and the blank lines before them."""
-        mark = self.dialect.separator.encode()
-        for cell in cells:
-            blank = b""
-            for record in rows:
-                if not self._is_blank(record):
-                    yield blank + body(record) + mark + cell + _end(record)
-                    break
-                blank += record
-
-    def _is_blank(self, record: bytes) -> bool:
-        return not (record.strip() if self.dialect.separator == " " else body(record))
-
-    def _encoded(self, text: bytes) -> bytes:
-        return text if self.encoding == "utf-8" else text.decode().encode(self.encoding)
-
-    def _arrow_stream(self) -> Any:
-        """The rows of data, for pyarrow."""
-        import pyarrow
-
-        if self.dialect.separator == " ":
-            return pyarrow.BufferReader(self._without_runs())
-        if self.encoding == "utf-8" and not packing(self.path):
-            file = pyarrow.OSFile(str(self.path))
-            file.seek(self.dialect.start)
-            return file
-        stream = open_text(self.path, self.encoding)
-        stream.read(self.dialect.start)
-        return pyarrow.PythonFile(stream, mode="r")
-
-    def _without_runs(self) -> bytes:
-        """The rows of data, with runs of blanks replaced by one."""
-        if not self.quoted:
-            return b"\n".join(b" ".join(record.split()) for record in self.records())
-        return "\n".join(_line(cells_of(record, " "), " ") for _, record in self.rows()).encode()
+    separator: str
+    names: list[str]
+    start: int
+    line: int
 
 
 def read_text(
-    path: Path,
+    content: bytes,
+    name: str,
     expected: str,
+    budget: Budget,
     *,
     sep: str | None = None,
     decimal: Decimal | None = None,
     encoding: str | None = None,
-    as_text: frozenset[str] = frozenset(),
-) -> tuple[TextFile, pd.DataFrame]:
-    """Read a text file.
+    as_text: Collection[str] = (),
+) -> pd.DataFrame:
+    """Read a text table that is called `name` in messages and probably has the separator `expected`."""
+    import pandas
 
-    Parameters
-    ----------
-    path : Path
-        May be compressed.
-    expected : str
-        Separator that the suffix suggests.
-    sep, decimal, encoding : str, optional
-        Known properties; the others are detected.
-    as_text : set of str
-        Columns to keep as text.
-
-    Raises
-    ------
-    ValueError
-        If the file is not a text table, or its rows have different numbers of cells.
-    """
-    stamp = stamp_of(path)
-    found = guess_encoding(path) if encoding is None else known_encoding(path, encoding)
-    try:
-        try:
-            file, cells = _read_as(path, found, expected, sep, stamp)
-        except UnicodeDecodeError:
-            if encoding is not None or found != "utf-8":
-                raise
-            found = guess_again(path)
-            file, cells = _read_as(path, found, expected, sep, stamp)
-    except UnicodeDecodeError as error:
-        line = undecodable_line(path, found)
-        where = error.reason if line is None else f"line {line} holds other bytes"
-        raise ValueError(f"{path} is not {found} text: {where}; give its encoding with `encoding`") from error
+    text = as_utf8(content, name, encoding)
+    del content
+    layout = find_layout(text, name, expected, sep)
+    budget.check_columns(len(layout.names))
+    budget.take(CELL_BYTES * len(layout.names) * max(text.count(b"\n"), text.count(b"\r")))
+    cells = _cells(text, name, layout)
+    del text
     columns = dict(zip(cells.column_names, cells.columns, strict=True))
     del cells
-    frame, mark = frame_of_cells(columns, decimal, file.dialect.separator, as_text)
-    return replace(file, decimal=mark), frame
+    common = decimal or find_decimal([column.slice(0, 10_000) for column in columns.values()], layout.separator)
+    marks: tuple[Decimal, ...] = (decimal,) if decimal else (common, "," if common == "." else ".")
+    series = {column: typed(columns.pop(column), marks, text=column in as_text) for column in layout.names}
+    return pandas.DataFrame(series, copy=False)
 
 
-def _read_as(path: Path, encoding: str, expected: str, sep: str | None, stamp: tuple[int, int]) -> tuple[TextFile, Any]:
-    """The file and its cells; raises a UnicodeDecodeError if it has another encoding."""
-    import pyarrow
+def as_utf8(content: bytes, name: str, encoding: str | None = None) -> bytes:
+    """Text in UTF-8 without a byte order mark; by default UTF-8, UTF-16, UTF-32, cp1252 and latin-1 are told apart.
 
-    sample, whole = text_sample(path, encoding)
-    if not is_text(sample):
-        raise ValueError(f"{path} is not a text file: it holds control characters; its suffix may be wrong")
-    dialect = find_dialect(path, sample, expected, None if sep is None else named_mark(sep), whole=whole)
-    sample[: dialect.start].decode()
-    quotes = count_quotes(path, encoding)
-    file = TextFile(path, encoding, dialect, quotes > 0, stamp)
-    if quotes % 2:
-        _check_quotes(file)
+    Examples
+    --------
+    >>> as_utf8("größe".encode("cp1252"), "t.csv").decode(), as_utf8("größe".encode("utf-16"), "t.csv").decode()
+    ('größe', 'größe')
+    """
+    if encoding is not None:
+        try:
+            found = [codecs.lookup(encoding).name]
+            "a".encode(found[0])
+        except LookupError as error:  # also raised for codecs that do not convert text to bytes
+            raise ValueError(f"`encoding` must be one such as utf-8, cp1252 or latin-1, got {encoding!r}") from error
+    else:
+        head = content[:2000]
+        odd, even = head[1::2].count(0), head[::2].count(0)
+        found = [codec for mark, codec in BOMS.items() if content.startswith(mark)][:1] or [
+            "utf-8",
+            "cp1252",
+            "latin-1",
+        ]
+        if len(found) > 1 and max(odd, even) > 0.2 * len(head) and min(odd, even) == 0:  # without a mark
+            found = ["utf-16-le" if odd else "utf-16-be"]
+    for codec in found:
+        with suppress(UnicodeDecodeError, pa.ArrowInvalid):
+            if codec != "utf-8":
+                return content.decode(codec).removeprefix("\ufeff").encode()
+            ends = pa.array([0, len(content)]).buffers()[1]
+            pa.Array.from_buffers(pa.large_string(), 1, [None, ends, pa.py_buffer(content)]).validate(full=True)
+            return content.removeprefix(codecs.BOM_UTF8)
+    raise ValueError(f"{name} is not {found[0]} text; give its encoding with `encoding`")
+
+
+def find_layout(text: bytes, name: str, expected: str, sep: str | None = None) -> Layout:
+    """Find the layout from the beginning of a text; parameters as in :func:`read_text`."""
+    if sep is not None:
+        mark = MARK_NAMES.get(sep.lower(), sep)
+        if len(mark) != 1 or not mark.isascii() or mark in '"\r\n' or mark.isalnum():
+            raise ValueError(f"`sep` must be a single mark such as ; or one of {', '.join(MARK_NAMES)}, got {sep!r}")
+        sep = mark
+    begin, end = 0, SAMPLE_BYTES
+    hint = re.match(rb'"?sep=([,;:|\t ])"?\r?\n', text)  # for Excel
+    if hint is not None:
+        begin, sep = hint.end(), sep or hint[1].decode()
+    while end < len(text) and len(text[begin:end].splitlines()) < 3:
+        end *= 2
+    sample = text[begin:end]
+    if b"\0" in sample or sum(map(sample.count, [*range(1, 9), *range(14, 32)])) > 0.01 * len(sample):
+        raise ValueError(f"{name} is not a text file: it holds control characters; its suffix may be wrong")
+    lines = sample.splitlines(keepends=True)
+    found = {mark: _rows(lines, mark, whole=end >= len(text)) for mark in ([sep] if sep else [*MARKS, " "])}
+    separator = sep or _separator({mark: _without_remarks(rows) for mark, rows in found.items()}, expected)
+    rows = found[separator]
+    if not any(cells for _, _, cells in rows):
+        raise ValueError(f"{name} is empty: it has no columns")
+    line, following, first = rows[_preamble(rows, separator, known=sep is not None)]
+    names = [f"x{i}" for i in range(len(first))]
+    if not is_data(first):
+        line, names = following, [cell.strip() or f"Unnamed: {i}" for i, cell in enumerate(first)]
+    check_names(name, names)
+    return Layout(separator, names, begin + sum(map(len, lines[:line])), line + 1 + (begin > 0))
+
+
+def check_names(name: str, names: list[str]) -> None:
+    """Raise if two columns have the same name."""
+    repeated = next((column for column, count in Counter(names).items() if count > 1), None)
+    if repeated is not None:
+        raise ValueError(f"{name} has more than one column {repeated!r}; column names must differ, rename one of them")
+
+
+def _rows(lines: list[bytes], mark: str, *, whole: bool) -> list[Row]:
+    """The first rows, without the last one if it may be incomplete."""
+    found: list[Row] = []
+    reader = _reader((line.decode("utf-8", errors="replace") for line in lines), mark)
+    with suppress(csv.Error):  # a cell exceeds the limit of the csv module
+        for cells in islice(reader, SAMPLE_ROWS):
+            start, end = found[-1][1] if found else 0, reader.line_num
+            found.append((start, end, cells if b"".join(lines[start:end]).strip() else []))
+    if len(found) > 1 and found[-1][1] == len(lines) and not whole:
+        found.pop()
+    return found
+
+
+def _reader(lines: Iterable[str], mark: str, *, strict: bool = False) -> Any:
+    blanks = mark == " "
+    lines = (f"{line.strip()}\n" for line in lines) if blanks else lines
+    return csv.reader(lines, delimiter=mark, skipinitialspace=blanks, strict=strict)
+
+
+def _without_remarks(rows: list[Row]) -> list[list[str]]:
+    """The cells of rows that do not start with #, if there are any."""
+    every = [cells for _, _, cells in rows]
+    return [cells for cells in every if not (cells and cells[0].startswith("#"))] or every
+
+
+def _width(rows: list[list[str]]) -> tuple[int, float]:
+    """The most common number of cells per row, and the fraction of rows with it."""
+    counts = Counter(len(row) for row in rows if row)
+    width, number = counts.most_common(1)[0] if counts else (0, 0)
+    return width, number / max(1, counts.total())
+
+
+def _separator(rows: dict[str, list[list[str]]], expected: str) -> str:
+    """The separator that gives most rows the same number of cells, at least two; `expected` in doubt.
+
+    In rows such as 1,5;2,5, both marks fit; there the comma belongs to the numbers.
+    """
+    shares = {mark: share for mark in MARKS for width, share in [_width(rows[mark])] if width > 1}
+    best = [mark for mark, share in shares.items() if share == max(shares.values())]
+    if not best:
+        width, share = _width(rows[" "])
+        columns = zip(*(row for row in rows[" "] if len(row) == width), strict=True)
+        numeric = any(len(cells) > 1 and all(map(is_number_text, cells[1:])) for cells in columns)
+        return " " if width > 1 and share > 0.7 and numeric else expected
+    for other in best[1:] if best[0] == "," else []:
+        cells = [cell.strip() for row in rows[other] for cell in row if "," in cell]
+        if cells and all(map(NUMBER.fullmatch, cells)):
+            return other
+    return expected if expected in best else best[0]
+
+
+def _preamble(rows: list[Row], separator: str, *, known: bool) -> int:
+    """Number of rows before the header: remarks, titles, blank lines.
+
+    With a known separator, a line that another one would divide may be the header of a file with a wrong `sep`.
+    """
+    width = _width(_without_remarks(rows))[0]
+    n = next(i for i, (_, _, cells) in enumerate(rows) if cells)
+    remarks = titles = n
+    for _, _, cells in rows[n:-1]:
+        is_remark = not cells or (cells[0].startswith("#") and len(cells) != width)
+        divided = known and any(mark in cell for cell in cells for mark in MARKS if mark != separator)
+        if not is_remark and (width == 1 or len(cells) != 1 or divided):
+            break
+        titles += 1
+        if is_remark and titles == remarks + 1:
+            remarks = titles
+    return remarks if is_data(rows[titles][2]) else titles
+
+
+def is_data(first: list[str]) -> bool:
+    """Whether the first row contains values instead of names: all are numbers, or one has a fraction."""
+    cells = [cell.strip() for cell in first]
+    if cells == [*map(str, range(len(cells)))]:
+        return False  # data frames without column names have the header 0, 1, 2, ...
+    return all(map(is_number_text, cells)) or any(map(FRACTION.fullmatch, cells))
+
+
+def is_number_text(cell: str) -> bool:
+    """Whether a cell is a number in a human format."""
+    text = cell.strip()
+    with suppress(ValueError):
+        float(text)
+        return True
+    return any(map(str.isdigit, text)) and NUMBER.fullmatch(text) is not None
+
+
+def _cells(text: bytes, name: str, layout: Layout) -> Any:
+    """All cells as text, a pyarrow Table."""
+    names, separator = layout.names, layout.separator
+    data = pa.py_buffer(text).slice(layout.start)
+    n_quotes = text.count(b'"')
+    if n_quotes % 2:
+        _check_rows(data, name, layout)
+    if separator == " ":  # a single one between two cells
+        single = io.StringIO()
+        csv.writer(single, delimiter=" ", lineterminator="\n").writerows(filter(None, _reader(_lines(data), " ")))
+        data = pa.py_buffer(single.getvalue().encode())
+    convert = ConvertOptions(column_types=dict.fromkeys(names, pa.string()))
+    block = 2**20
+    while True:
+        try:
+            parse = ParseOptions(delimiter=separator, newlines_in_values=n_quotes > 0)
+            return read_csv(pa.BufferReader(data), ReadOptions(column_names=names, block_size=block), parse, convert)
+        except pa.ArrowInvalid as error:
+            if "Empty CSV file" in str(error):
+                return pa.table({column: pa.array([], pa.string()) for column in names})
+            if "straddling" not in str(error) or block >= 2**30:
+                _check_rows(pa.py_buffer(text).slice(layout.start), name, layout)
+                raise ValueError(f"{name} cannot be read as a table ({error})") from error
+            block *= 8  # a row must fit into a block
+
+
+def _lines(data: Any) -> Iterable[str]:
+    return io.TextIOWrapper(pa.BufferReader(data), "utf-8", errors="replace", newline="")
+
+
+def _check_rows(data: Any, name: str, layout: Layout) -> None:
+    """Raise an error that names the first row with a wrong number of cells or a quote that is not closed."""
+    reader, line, row = _reader(_lines(data), layout.separator, strict=True), layout.line, 0
     try:
-        return file, file.cells()
-    except pyarrow.ArrowInvalid as error:
-        if "UTF8" in str(error):
-            raise UnicodeDecodeError("utf-8", b"?", 0, 1, "invalid bytes") from error
-        _check_widths(file)
-        raise ValueError(f"{path} cannot be read as a table ({error})") from error
+        for cells in reader:
+            row += bool(cells)
+            if len(cells) not in (0, len(layout.names)):
+                by = {"\t": "tabs", " ": "blanks"}.get(layout.separator, repr(layout.separator))
+                raise ValueError(
+                    f"{name}: row {row} (line {line}) has {len(cells)} {'cell' if len(cells) == 1 else 'cells'}, but "
+                    f"there are {len(layout.names)} columns, separated by {by}; put cells that contain the separator "
+                    "into quotes, or choose another separator with `sep`"
+                )
+            line = layout.line + reader.line_num
+    except csv.Error as error:
+        if "unexpected end" in str(error):
+            raise ValueError(f"{name}: a quoted cell in line {line} never ends; close the quote") from error
 
 
-def _check_quotes(file: TextFile) -> None:
-    """Raise if a quoted cell is not closed."""
-    for row, (line, record) in enumerate(file.rows(), 1):
-        if is_open(record, file.dialect.separator.encode()):
-            raise ValueError(f"{file.path}: a quoted cell in row {row} (line {line}) never ends; close the quote")
+def typed(cells: Any, marks: tuple[Decimal, ...] = (".", ","), *, text: bool = False) -> pd.Series[Any]:
+    """A column of text as a Series of numbers or booleans if all cells are such, otherwise of text.
+
+    `cells` are a ChunkedArray, `marks` the decimal marks to try in order. With `text`, it stays text.
+
+    Examples
+    --------
+    >>> typed(pa.chunked_array([["1.234,5", "NA", "7"]])).tolist()
+    [1234.5, nan, 7.0]
+    >>> typed(pa.chunked_array([["02750", "10001"]])).tolist()
+    ['02750', '10001']
+    """
+    if not text and (numbers := _plain(cells, marks[0])) is not None:
+        return as_series(numbers)
+    trimmed, missing = _trimmed(cells)
+    known = _without(trimmed, missing)
+    if known.null_count == len(known):
+        return as_series(known.cast(pa.float64()))
+    if not text:
+        for read, mark in [(_plain, marks[0]), *((_human, mark) for mark in marks), (_plain, ".")]:
+            if (numbers := read(known, mark)) is not None:
+                return as_series(numbers)
+        if _all(known, "^(?i:true|false)$"):
+            return as_series(pc.equal(pc.utf8_lower(known), "true"))
+    signs = pc.is_in(trimmed, pa.array(SIGNS))
+    if pc.any(signs).as_py() and _any(known, r"^[^\pL\pN]+$"):
+        missing = pc.and_not(missing, signs)
+    return as_series(_without(cells, missing))
 
 
-def _check_widths(file: TextFile) -> None:
-    """Raise an error that names the first row with a wrong number of cells."""
-    mark, width = file.dialect.separator, len(file.dialect.names)
-    for row, (line, record) in enumerate(file.rows(), 1):
-        cells = cells_of(record, mark)
-        if len(cells) != width:
-            first = "header" if file.dialect.header else "first row"
-            by = {"\t": "tabs", " ": "blanks"}.get(mark, repr(mark))
-            raise ValueError(
-                f"{file.path}: row {row} (line {line}) has {len(cells)} {'cell' if len(cells) == 1 else 'cells'}, but "
-                f"the {first} has {width}, separated by {by}; put cells that contain the separator into quotes, or "
-                "choose another separator with `sep`"
-            )
+def find_decimal(columns: list[Any], separator: str) -> Decimal:
+    """The decimal mark of a file: a comma if some column shows it and none shows a point."""
+    comma = point = either = False
+    for cells in columns:
+        known = _without(*_trimmed(cells))
+        if _cast(known, "int64") is None:
+            as_point = _cast(known, "float64") is not None or _all(known, number_pattern("."))
+            as_comma = _all(known, number_pattern(","))
+            point |= as_point and not as_comma
+            comma |= as_comma and not as_point
+            either |= as_point and as_comma and _any(known, ",")
+    return "," if not point and (comma or (either and separator == ";")) else "."
 
 
-def _line(cells: list[str], separator: str) -> str:
-    """Format cells as a line of text without a line ending."""
-    line = io.StringIO()
-    csv.writer(line, delimiter=separator, lineterminator="").writerow(cells)
-    return line.getvalue()
+@cache
+def number_pattern(decimal: Decimal) -> str:
+    """Regular expression of a number with this decimal mark.
+
+    Examples
+    --------
+    >>> [bool(re.match(number_pattern("."), text)) for text in ("1,234.5", "$ 7", "1,5", "12 %")]
+    [True, True, False, True]
+    """
+    point, group = (r"\.", ",") if decimal == "." else (",", r"\.")
+    grouped = "|".join(rf"(?:{mark}\d{{3}})+" for mark in (group, *THOUSANDS))
+    whole = rf"(?:[1-9]\d{{0,2}}(?:{grouped})|\d+)"
+    number = rf"(?:{whole}(?:{point}\d*)?|{point}\d+)(?:[eE][+-]?\d+)?"
+    sign, money = "[+−-]?", f"[{CURRENCIES}]?"  # noqa: RUF001
+    return rf"^{sign}{money}[{BLANKS}]?{sign}{number}[{BLANKS}]?[{CURRENCIES}%]?$"
 
 
-def _end(record: bytes) -> bytes:
-    """The line ending of a record."""
-    return record[len(body(record)) :]
+def _plain(cells: Any, decimal: Decimal) -> Any:
+    """Integers, or numbers with a decimal point, in the format of programs; None if any cell differs."""
+    numbers = _cast(cells, "int64")
+    if numbers is None and decimal == ".":
+        numbers = _cast(cells, "float64")
+        if numbers is not None and _all(cells, r"^\d+$"):  # more digits than numbers can hold
+            return None
+    return None if numbers is None or _has_codes(cells) else numbers
+
+
+def _has_codes(cells: Any) -> bool:
+    """Whether a cell of digits begins with a zero, or with 0x."""
+    return _any(cells.filter(pc.starts_with(cells, "0")), "^0[0-9xX][0-9a-fA-F]*$")
+
+
+def _human(known: Any, decimal: Decimal) -> Any:
+    """Numbers in human formats with this decimal mark; None if a cell differs or units are mixed."""
+    if not _all(known, number_pattern(decimal)) or _has_codes(known):
+        return None
+    mixed_percent = _any(known, "%$") and not _all(known, "%$")
+    if mixed_percent or sum(_any(known, f"[{sign}]") for sign in CURRENCIES) > 1:
+        return None
+    group = "," if decimal == "." else "."
+    bare = pc.replace_substring_regex(known, f"[{group}{''.join(THOUSANDS)}{CURRENCIES}%+]", "")
+    bare = pc.replace_substring(pc.replace_substring(bare, decimal, "."), "−", "-")  # noqa: RUF001
+    numbers = _cast(bare, "int64")
+    if numbers is None and _all(bare, r"^-?\d+$"):  # more digits than numbers can hold
+        return None
+    return _cast(bare, "float64") if numbers is None else numbers
+
+
+def _trimmed(cells: Any) -> tuple[Any, Any]:
+    """Cells without surrounding blanks, and a mask of missing cells."""
+    trimmed = pc.utf8_trim(cells, BLANKS + "\t")
+    return trimmed, pc.is_in(trimmed, pa.array(MISSING))
+
+
+def _without(cells: Any, missing: Any) -> Any:
+    return pc.if_else(missing, pa.scalar(None, pa.string()), cells)
+
+
+def _cast(cells: Any, kind: str) -> Any:
+    try:
+        return pc.cast(cells, kind)
+    except pa.ArrowInvalid:
+        return None
+
+
+def _all(cells: Any, pattern: str) -> bool:
+    """Whether all non-null cells match."""
+    # For most columns of text, the first cells are enough to see that they do not match.
+    few = pc.all(pc.match_substring_regex(cells.slice(0, 20), pattern)).as_py()
+    return bool(few is not False and pc.all(pc.match_substring_regex(cells, pattern)).as_py())
+
+
+def _any(cells: Any, pattern: str) -> bool:
+    """Whether any non-null cell matches."""
+    return bool(pc.any(pc.match_substring_regex(cells, pattern)).as_py())
+
+
+def as_series(array: Any) -> pd.Series[Any]:
+    """An Arrow column as a Series, of a nullable type if its integers would be rounded, or booleans are missing."""
+    import pandas
+
+    dtype: Any = None
+    if pa.types.is_null(array.type):
+        array = array.cast(pa.float64())
+    elif array.null_count and pa.types.is_boolean(array.type):
+        dtype = pandas.BooleanDtype()
+    elif array.null_count and pa.types.is_integer(array.type):
+        ends = pc.min_max(array).as_py()
+        dtype = pandas.Int64Dtype() if max(-ends["min"], ends["max"]) > EXACT else None
+    series: pd.Series[Any] = array.to_pandas() if dtype is None else pandas.Series(dtype.__from_arrow__(array))
+    return series

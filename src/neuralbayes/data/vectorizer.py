@@ -13,11 +13,9 @@ from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from neuralbayes.data.column_cells import as_missing, as_numbers
-from neuralbayes.data.column_kinds import Column, in_words, recognize
+from neuralbayes.data.columns import Column, as_frame, as_missing, as_numbers, recognize
 from neuralbayes.data.encoders import BOOLEAN_WIDTH, Encoder, fit_encoder, restored_encoder
 from neuralbayes.data.fill import GaussianFill
-from neuralbayes.data.frames import as_frame
 
 BLOCK_ROWS = 65_536
 """Rows converted at a time."""
@@ -31,20 +29,6 @@ NOTHING = "(nothing)"
 Arrays = dict[str, NDArray[Any]]
 Odd = dict[str, tuple[int, str]]
 """Number and an example of unexpected cells, by column."""
-
-
-def joined(odd: Odd, more: Odd) -> Odd:
-    """Combine the unexpected cells of two parts of a table.
-
-    Examples
-    --------
-    >>> joined({"a": (2, "x")}, {"a": (1, "y"), "b": (3, "z")})
-    {'a': (3, 'x'), 'b': (3, 'z')}
-    """
-    sums = {
-        name: (odd.get(name, (0, ""))[0] + n, odd.get(name, (0, example))[1]) for name, (n, example) in more.items()
-    }
-    return odd | sums
 
 
 class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -93,8 +77,7 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    skrub's ``TableVectorizer`` has the same purpose. Its state can only be saved with pickle, while this one is saved
-    as JSON and safetensors, which are safe to load from strangers.
+    Unlike skrub's ``TableVectorizer``, it is saved without pickle, so that a model of a stranger is safe to load.
 
     All categories of a column have the same distance from each other. It is chosen so that the column has the variance
     of a standardised number, but it is at most 2.5. Otherwise, a rare category would outweigh all other columns.
@@ -136,10 +119,6 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ----------
         X : DataFrame of pandas or polars, or array-like of shape (n_samples, n_features)
         y : ignored
-
-        Returns
-        -------
-        self
         """
         frame = as_frame(X)
         if not len(frame):
@@ -162,25 +141,14 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         encoded, _ = self._encode(frame.iloc[:: max(1, len(frame) // FILL_ROWS)])
         self.fill_ = GaussianFill.fit(encoded)
         if not used:
-            warnings.warn(f"No column distinguishes the rows ({in_words(self.columns_)}).", stacklevel=2)
+            reasons = ", ".join(f"{column.name!r}: {column.reason}" for column in self.columns_[:5])
+            warnings.warn(f"No column distinguishes the rows ({reasons}).", stacklevel=2)
         return self
 
     def transform(self, X: Any) -> NDArray[np.float32]:
-        """Return rows of numbers.
+        """Return rows of numbers, of shape (n_samples, n_features_out).
 
-        Parameters
-        ----------
-        X : as in `fit`
-            Columns may be in any order. Additional columns are ignored.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features_out)
-
-        Raises
-        ------
-        ValueError
-            If a column that is needed is missing.
+        The columns of `X` may be in any order; others than those that were used in `fit` are ignored.
         """
         frame = self._used(X)
         rows = np.empty((len(frame), len(self.get_feature_names_out())), np.float32)
@@ -188,9 +156,10 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         for start in range(0, len(frame), BLOCK_ROWS):
             encoded, found = self._encode(frame.iloc[start : start + BLOCK_ROWS])
             rows[start : start + BLOCK_ROWS] = self._filled(encoded)
-            odd = joined(odd, found)
-        for words in self.complaints(odd):
-            warnings.warn(words, stacklevel=2)
+            for name, (n, example) in found.items():
+                odd[name] = odd.get(name, (0, ""))[0] + n, odd.get(name, (0, example))[1]
+        for name, (n, example) in odd.items():
+            warnings.warn(self.encoders_[name].complaint(name, n, example), stacklevel=2)
         return rows
 
     def _filled(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -203,19 +172,6 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 filled[holes, parts] = encoder.settled(filled[holes, parts])
             start = parts.stop
         return filled
-
-    def odd_cells(self, X: Any) -> Odd:
-        """Cells that differ from those in `fit`: their number and an example, by column.
-
-        Parameters
-        ----------
-        X : as in `transform`
-        """
-        return self._encode(self._used(X))[1]
-
-    def complaints(self, odd: Odd) -> list[str]:
-        """A message about such cells."""
-        return [self.encoders_[name].complaint(name, n, example) for name, (n, example) in odd.items()]
 
     def _used(self, X: Any) -> Any:
         """The used columns of `X`."""
@@ -232,16 +188,7 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return frame[[there[name] for name in self.encoders_]].set_axis(list(self.encoders_), axis=1)
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[Any]:
-        """Return the names of the output columns.
-
-        Parameters
-        ----------
-        input_features : ignored
-
-        Returns
-        -------
-        ndarray of str
-        """
+        """Return the names of the output columns."""
         check_is_fitted(self)
         names = [part for name, encoder in self.encoders_.items() for part in encoder.names(name)]
         return np.array([*names, *(f"{name} is missing" for name in self.masked_)] or [NOTHING], dtype=object)
@@ -278,16 +225,10 @@ class TableVectorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def restored(cls, values: Mapping[str, Any], arrays: Arrays) -> Self:
-        """Restore a fitted vectorizer from the result of `state`, with checks.
-
-        Raises
-        ------
-        ValueError, TypeError, KeyError
-            If something is missing or invalid.
-        """
+        """Restore a fitted vectorizer from the result of `state`; raises an error if something is not valid."""
         vectorizer = cls(kinds=values["kinds"], missing=values["missing"], standardize=values["standardize"])
         vectorizer._validate_params()
-        vectorizer.columns_ = [Column(**column).checked() for column in values["columns"]]
+        vectorizer.columns_ = [Column(**column) for column in values["columns"]]
         names = [column.name for column in vectorizer.columns_]
         vectorizer.feature_names_in_, vectorizer.n_features_in_ = np.array(names, dtype=object), len(names)
         used = [(column.name, column.kind) for column in vectorizer.columns_ if column.used]

@@ -120,8 +120,7 @@ def _if_certified(labeler: Any, X: Any, must: bool) -> Any:
 
 def _is_continuous(values: pd.Series[Any]) -> bool:
     """Whether gaps between the numbers of a column mean anything."""
-    from neuralbayes.data.column_cells import as_numbers
-    from neuralbayes.data.columns import ATOM, why_not_continuous
+    from neuralbayes.data.columns import ATOM, as_numbers, why_not_continuous
 
     numbers, _ = as_numbers(values.iloc[:: max(1, len(values) // 20_000)])
     numbers = numbers[np.isfinite(numbers)]
@@ -130,7 +129,7 @@ def _is_continuous(values: pd.Series[Any]) -> bool:
 
 def _has_units(points: Points) -> bool:
     """Whether the columns have units of their own, unlike features of `neuralbayes embed`."""
-    from neuralbayes.data.written import feature_columns
+    from neuralbayes.data.columns import feature_columns
 
     used = {column.name for column in points.columns if column.used}
     return not (used and feature_columns(points.frame) >= used)

@@ -153,13 +153,13 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin,
         >>> clusterer.describe(flowers).set_index("name").loc["low petal length", "rule"]
         'petal length (cm) ≤ 2'
         """
-        from neuralbayes.data.table_formats import import_pandas
+        import pandas
+
         from neuralbayes.estimators.frames import column_names, named_frame
         from neuralbayes.explain.description import describe
 
         check_is_fitted(self)
         if X is None:
-            pandas = import_pandas()
             sizes = np.bincount(self.labels_, minlength=self.n_clusters_)
             typical = [rows[rows >= 0].tolist() for rows in self.prototypes_]
             index = pandas.RangeIndex(self.n_clusters_, name="cluster")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from neuralbayes.data.frames import as_frame, is_frame
+from neuralbayes.data.columns import as_frame, is_frame
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,7 +13,7 @@ from sklearn.utils import assert_all_finite, get_tags
 from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import validate_data
 
-from neuralbayes.data.frames import as_frame, is_frame
+from neuralbayes.data.columns import as_frame, is_frame
 from neuralbayes.data.sources import ImageSource
 
 Rows = ImageSource | ArrayLike

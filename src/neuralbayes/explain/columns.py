@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from neuralbayes.data.column_cells import as_dates, as_numbers, as_words, date_format
-from neuralbayes.data.column_kinds import recognize
-from neuralbayes.data.columns import named_as_code
+from neuralbayes.data.columns import as_dates, as_numbers, as_words, date_format, named_as_code, recognize
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,7 +79,7 @@ class Column:
 
 
 def as_columns(frame: pd.DataFrame) -> list[Column]:
-    """All columns of a DataFrame; :func:`neuralbayes.data.column_kinds.recognize` finds their kinds.
+    """All columns of a DataFrame; :func:`neuralbayes.data.columns.recognize` finds their kinds.
 
     Examples
     --------

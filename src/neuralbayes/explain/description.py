@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from neuralbayes.data.frames import as_frame
-from neuralbayes.data.written import written_columns
+from neuralbayes.data.columns import as_frame, written_columns
 from neuralbayes.explain.claims import Claim, check_claims, differences
 from neuralbayes.explain.columns import Column, as_columns, row_names
 from neuralbayes.explain.names import name_clusters

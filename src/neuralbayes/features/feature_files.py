@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+import json
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,10 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 from pyarrow import csv, parquet
 
+from neuralbayes.data.columns import CLASS, FEATURE, INDEX, LABEL, PATH, marked
 from neuralbayes.data.images import ImageSource, as_source
 from neuralbayes.data.progress import late_bar
 from neuralbayes.data.sources import subset
-from neuralbayes.data.written import CLASS, FEATURE, INDEX, LABEL, PATH, parquet_metadata
 from neuralbayes.features.encoder import ImageEncoder
 from neuralbayes.system.files import atomic_write
 
@@ -72,22 +73,40 @@ def write_features(
     """
     check_features_path(path)
     path, source = Path(path), as_source(images)
-    beside: dict[str, Any] = {INDEX: np.arange(len(source))}
-    beside |= {} if names is None else {PATH: pa.array(names, pa.string())}
-    beside |= {} if labels is None else {LABEL: labels}
+    columns: dict[str, Any] = {INDEX: np.arange(len(source))}
+    columns |= {} if names is None else {PATH: pa.array(names, pa.string())}
+    columns |= {} if labels is None else {LABEL: labels}
     if labels is not None and class_names is not None:
-        beside[CLASS] = pa.array([class_names[k] for k in labels], pa.string())
-    blocks = _blocks(encoder, source, state, block_size, verbose)
-    with atomic_write(path) as temporary:
-        first = next(blocks)
-        if path.suffix.lower() == ".npy":
-            _write_array(temporary, chain([first], blocks), (len(source), first.shape[1]))
-            if len(beside) > 1:
-                with atomic_write(rows_file(path)) as rows:
-                    csv.write_csv(pa.table(beside), rows)
-        else:
-            _write_tables(temporary, chain([first], blocks), beside)
-    return len(source), first.shape[1]
+        columns[CLASS] = pa.array([class_names[k] for k in labels], pa.string())
+    beside = pa.table(columns).replace_schema_metadata({"PANDAS_ATTRS": json.dumps(marked({}, "embed", columns))})
+    n_features = 0
+    writer: Any = None
+    with atomic_write(path) as temporary, ExitStack() as stack:
+        advance = stack.enter_context(late_bar("images", len(source), enabled=verbose))
+        for start in range(0, len(source), block_size):
+            rows = np.arange(start, min(start + block_size, len(source)))
+            features = encoder.features(subset(source, rows), state)
+            n_features = features.shape[1]
+            if path.suffix.lower() == ".npy":
+                if writer is None:  # rows one after the other: on a full disk, a memory map would end in SIGBUS
+                    writer = stack.enter_context(open(temporary, "wb"))
+                    shape = {"descr": "<f4", "fortran_order": False, "shape": (len(source), n_features)}
+                    npy.write_array_header_1_0(writer, shape)
+                writer.write(np.ascontiguousarray(features, "<f4").data)
+            else:
+                table = beside.slice(start, len(rows))
+                for i, column in enumerate(np.ascontiguousarray(features.T)):
+                    table = table.append_column(f"{FEATURE}_{i}", pa.array(column))
+                if writer is None and path.suffix.lower() == ".csv":
+                    writer = stack.enter_context(csv.CSVWriter(temporary, table.schema))
+                elif writer is None:  # without dictionaries, as features rarely repeat
+                    writer = stack.enter_context(parquet.ParquetWriter(temporary, table.schema, use_dictionary=False))
+                writer.write_table(table)
+            advance(len(rows))
+        if path.suffix.lower() == ".npy" and len(columns) > 1:
+            with atomic_write(rows_file(path)) as other:
+                csv.write_csv(beside, other)
+    return len(source), n_features
 
 
 def rows_file(path: str | Path) -> Path:
@@ -105,37 +124,3 @@ def check_features_path(path: str | Path) -> None:
     """Raise unless `path` ends in .parquet, .csv or .npy."""
     if Path(path).suffix.lower() not in SUFFIXES:
         raise ValueError(f"`path` must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}, got {str(path)!r}")
-
-
-def _blocks(
-    encoder: ImageEncoder, source: ImageSource, state: str, block_size: int, verbose: bool
-) -> Iterator[NDArray[np.float32]]:
-    with late_bar("images", len(source), enabled=verbose) as advance:
-        for start in range(0, len(source), block_size):
-            rows = np.arange(start, min(start + block_size, len(source)))
-            yield encoder.features(subset(source, rows), state)
-            advance(len(rows))
-
-
-def _write_tables(path: Path, blocks: Iterable[NDArray[np.float32]], beside: dict[str, Any]) -> None:
-    writer: Any = None
-    start = 0
-    for features in blocks:
-        columns = {name: values[start : start + len(features)] for name, values in beside.items()}
-        columns |= {f"{FEATURE}_{i}": column for i, column in enumerate(np.ascontiguousarray(features.T))}
-        table = pa.table(columns, metadata=parquet_metadata("embed", beside))
-        if writer is None and path.suffix.lower() == ".csv":
-            writer = csv.CSVWriter(path, table.schema)
-        elif writer is None:
-            writer = parquet.ParquetWriter(path, table.schema, use_dictionary=False)  # features rarely repeat
-        writer.write_table(table)
-        start += len(features)
-    writer.close()
-
-
-def _write_array(path: Path, blocks: Iterable[NDArray[np.float32]], shape: tuple[int, int]) -> None:
-    """Header and rows one after the other: on a full disk, a memory map would end in SIGBUS."""
-    with open(path, "wb") as file:
-        npy.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": shape})
-        for features in blocks:
-            file.write(np.ascontiguousarray(features, "<f4").data)

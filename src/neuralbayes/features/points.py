@@ -79,7 +79,7 @@ def _with_array(points: Points, features: Any) -> Points:
     """The samples with features from an array, several arrays, or a .npy file."""
     name = "an array"
     if isinstance(features, str | PathLike):
-        from neuralbayes.data.points import read_table  # moves to data.tables
+        from neuralbayes.data.tables import read_table
 
         name = str(features)
         features = read_table(features)

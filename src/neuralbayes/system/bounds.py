@@ -7,16 +7,7 @@ MAX_JSON_BYTES = 64 * 2**20
 much."""
 
 MAX_PACKED_BYTES = 2**30
-"""Maximum unpacked size of an NPZ or Parquet file. Uncompressed arrays are memory-mapped."""
-
-MAX_PACKED_RATIO = 100
-"""Maximum compression ratio of text above `MAX_PACKED_BYTES`. Meaningful text compresses less."""
-
-MAX_PARQUET_RATIO = 100
-"""Maximum compression ratio of a Parquet file above `MAX_PACKED_BYTES`. Meaningful cells compress less."""
-
-MAX_COLUMNS = 100_000
-"""Maximum number of columns. pandas takes seconds for so many, and a kilobyte for each."""
+"""Maximum unpacked size of an array in an NPZ file. Uncompressed arrays are memory-mapped."""
 
 MAX_MEMBERS = 10_000
 """Maximum number of members of an archive."""

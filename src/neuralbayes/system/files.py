@@ -71,12 +71,6 @@ def named_errors(path: Path) -> Iterator[None]:
         raise
 
 
-def stamp_of(path: Path) -> tuple[int, int]:
-    """Size and modification time of a file, to detect a replacement."""
-    status = path.stat()
-    return status.st_size, status.st_mtime_ns
-
-
 def inside(folder: str | Path, *names: str) -> Path:
     """The path of `names` below `folder`. `folder` may be a link, but none of `names`.
 
