@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from neuralbayes.report.manifolds import Panel, draw_manifolds
 from paper.authors_manifolds import BATCHES, BETA, IN_EACH, SETTINGS, WHOLE, ZETA, grid_around, runs
 from paper.authors_toys import AUTHORS_SETS, CIRCLE_GAP
 from paper.claims import Claim, every, labelled, listed
 from paper.experiment import Picture
+from paper.manifold_pictures import Panel, draw_manifolds
 from paper.runs import Record, Results, by
 from paper.statistics import difference, text
 from paper.tables import Table

@@ -59,10 +59,10 @@ nb.pretrain(images, nb.PretrainConfig(encoder="tiny", epochs=1, batch_size=20, m
 points = np.eye(3).repeat(9, 0)
 np.savetxt("rows.csv", np.r_[points, 9 + points], delimiter=",", header="a,b,c", comments="")
 np.save("images.npy", images)
-LABEL = ["label", "rows.csv", "--clusters", "2", "--save", "model", "--quiet"]
+CLUSTER = ["cluster", "rows.csv", "--clusters", "2", "--out", "clusters", "--quiet"]
 EMBED = ["embed", "run", "images.npy", "--out", "features.npy", "--quiet"]
-REPORT = ["report", "model", "rows.csv", "--out", "page.html", "--quiet"]
-commands = [LABEL, [*LABEL, "--force"], REPORT, REPORT, EMBED, [*EMBED, "--force"]]
+REPORT = ["report", "clusters", "rows.csv", "--quiet"]
+commands = [CLUSTER, [*CLUSTER, "--force"], REPORT, REPORT, EMBED, [*EMBED, "--force"]]
 found["commands"] = [main(words) for words in commands]
 print(json.dumps(found))
 """

@@ -15,7 +15,7 @@ from neuralbayes.data.images import load_images
 from neuralbayes.data.sources import FilesSource
 from neuralbayes.training import Callback
 
-CONFIG = nb.PretrainConfig(encoder="tiny", batch_size=16, microbatch_size=16, epochs=2, scales=(1,))
+CONFIG = nb.PretrainConfig(encoder="tiny", batch_size=16, microbatch_size=16, epochs=2)
 
 
 class At(Callback):
@@ -80,7 +80,7 @@ def test_a_second_command_in_the_folder_of_a_run_is_refused_in_one_paragraph(ima
     np.save(tmp_path / "images.npy", images)
     run = tmp_path / "run"
     words = ["pretrain", str(tmp_path / "images.npy"), "--out", str(run), "--preset", "paper", "--encoder", "tiny"]
-    words += ["--batch", "16", "--microbatch", "16", "--scales", "1", "--epochs", "2", "--quiet"]
+    words += ["--batch", "16", "--microbatch", "16", "--epochs", "2", "--quiet"]
     codes = []
     second = At(2, lambda: codes.append(main(words)))
     nb.pretrain(images, CONFIG, out=run, callbacks=[second])

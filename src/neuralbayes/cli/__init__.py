@@ -1,91 +1,64 @@
-"""The command line. Commands are registered by import path and loaded when called, so that ``--help`` is fast."""
+"""The command line. Each command is a file that parses its options, calls the library and prints the result."""
 
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import traceback
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
-from itertools import dropwhile
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import App, Group, Parameter
-from rich.console import Console
-from rich.text import Text
 
-from neuralbayes.cli.characters import never_fail_to_print
-from neuralbayes.cli.config_file import options_from
-from neuralbayes.cli.errors import explain, paragraph
-from neuralbayes.cli.help import Flowing
-from neuralbayes.cli.options import check_numbers
+from neuralbayes.cli.errors import explain
+from neuralbayes.cli.options import READ, check_numbers, options_from
+from neuralbayes.cli.terminal import Flowing, never_fail_to_print, tell
 
-ABOUT = """Cluster unlabelled tables, images and texts, and explain the clusters.
+ABOUT = """Cluster tables, photographs and texts without labels, and explain the clusters.
 
 It also learns features of images without labels."""
 
 EXAMPLES = """[bold]Examples[/bold]
 
-  See what it does, on data that needs no download:
-  [cyan]neuralbayes demo --out demo[/cyan]
+  Cluster the rows of a table, the pictures in a folder, the texts in a column:
+  [cyan]neuralbayes cluster customers.csv --open[/cyan]
+  [cyan]neuralbayes cluster photos/ --open[/cyan]
+  [cyan]neuralbayes cluster tickets.csv --text body --open[/cyan]
 
-  Cluster the rows of a table, and keep the model:
-  [cyan]neuralbayes label data.csv --clusters auto --save model/[/cyan]
+  Assign new rows to the same clusters:
+  [cyan]neuralbayes predict customers-clusters/ new.csv[/cyan]
 
-  Explain the clusters on a page:
-  [cyan]neuralbayes report model/ data.csv --open[/cyan]
-
-  Label new rows with that model:
-  [cyan]neuralbayes label new.csv --model model/[/cyan]
-
-  Learn features of unlabelled images (a named data set, a folder, or an array):
-  [cyan]neuralbayes pretrain my_images/ --out run/[/cyan]
-
-  Measure how good the features are, compared with pixels:
-  [cyan]neuralbayes probe run/ --data cifar10 --baselines[/cyan]
-
-  Write the features of new images, or the encoder itself for other programs:
+  Learn features of unlabelled images, and compute them for new ones:
+  [cyan]neuralbayes pretrain images/ --out run/[/cyan]
   [cyan]neuralbayes embed run/ new_images/ --out features.parquet[/cyan]
-  [cyan]neuralbayes export run/ --to onnx --out encoder.onnx[/cyan]
-
-  See what a run has learnt:
-  [cyan]neuralbayes report run/ --open[/cyan]
 
 Use COMMAND --help for the options of a command.
 """
 
 COMMANDS = {
-    "First steps": {
-        "demo": "Cluster and learn features of sample data, and write a page with the results.",
+    "Clusters": {
+        "cluster": "Cluster a table, pictures or texts: labels, a page and a model.",
+        "predict": "Assign new samples to the clusters of a model.",
+        "report": "Write the page of a model or a run.",
     },
-    "Tables": {
-        "label": "Cluster the rows of a table, texts or images.",
-    },
-    "Images": {
+    "Features of images": {
         "pretrain": "Learn features of unlabelled images.",
-        "probe": "Measure how good the features of an encoder are.",
         "embed": "Write the features of images to a file.",
-        "export": "Export an encoder or a clusterer to ONNX or torch.export.",
+        "probe": "Evaluate features with a classifier.",
     },
-    "Results": {
-        "report": "Write a page that explains a model or a run.",
+    "More": {
+        "export": "Export an encoder or a clusterer to ONNX or torch.export.",
+        "demo": "Run the methods on sample data and write a page.",
     },
 }
 """Commands with their descriptions, in groups, in the order of use."""
 
 EVERYWHERE = Group("Everywhere", sort_key=len(COMMANDS))
-"""Options of every command."""
-
-NOBODY_READS = 128 + 13  # exit code of a program that SIGPIPE ended
-
-
-def _version_report() -> str:
-    from neuralbayes.cli.version import version_report  # imported when asked for
-
-    return version_report()
+INTERRUPTED, NOBODY_READS = 128 + 2, 128 + 13  # as shells report SIGINT and SIGPIPE
 
 
 app = App(
@@ -94,25 +67,18 @@ app = App(
     help_epilogue=EXAMPLES,
     help_format="rich",
     help_formatter=Flowing(),
-    version=_version_report,
+    version=lambda: import_module("neuralbayes.cli.version").version_report(),  # it imports torch
     default_parameter=Parameter(negative_iterable=()),
     result_action="return_value",
     suppress_keyboard_interrupt=False,  # `main` prints one line about it
 )
-
-
-def _register() -> None:
-    for place, (title, commands) in enumerate(COMMANDS.items()):
-        group = Group(title, sort_key=place)
-        for number, (name, text) in enumerate(commands.items()):
-            app.command(f"neuralbayes.cli.{name}:app", name=name, help=text, group=group, sort_key=number)
-    text = "Install tab completion for bash, zsh or fish."
-    app.command("neuralbayes.cli.completion:app", name="--install-completion", help=text, group=group)
-    for flag in ("--help", "--version"):
-        app[flag].group = (group,)
-
-
-_register()
+for place, (title, commands) in enumerate(COMMANDS.items()):
+    group = Group(title, sort_key=place)
+    for number, (name, text) in enumerate(commands.items()):  # imported when called, so that --help is fast
+        app.command(f"neuralbayes.cli.{name}:app", name=name, help=text, group=group, sort_key=number)
+app.register_install_completion_command(help="Install tab completion for bash, zsh or fish.", group=group)
+for flag in ("--help", "--version"):
+    app[flag].group = (group,)
 app.meta.suppress_keyboard_interrupt = False
 app.meta.config = ()  # otherwise it would use that of `app`
 
@@ -125,71 +91,48 @@ def _launch(
 ) -> Any:
     """Run a command with options from the command line and from a file.
 
-    Parameters
-    ----------
-    config
-        Read options from a TOML or YAML file. Options on the command line take precedence.
-    debug
-        Show the traceback of an error.
+    Args:
+        config: Read numbers, choices and flags from a TOML file, such as epochs = 3. The command line takes
+            precedence. Paths and code are only accepted on the command line.
+        debug: Show the traceback of an error.
     """
     app.config = (*(() if config is None else (options_from(config),)), check_numbers)
     return app(tokens)
 
 
 def main(tokens: Sequence[str] | None = None) -> int:
-    """Run one command and return the exit code of the process.
+    """Run one command, by default that of this process, and return its exit code.
 
-    Parameters
-    ----------
-    tokens : sequence of str, optional
-        Arguments after the name of the program; by default those of this process.
-
-    Returns
-    -------
-    int
-        0 on success, 2 for an error that the user can fix, 1 for a bug, 130 after Ctrl-C, 141 if the output is closed;
-        or the result of the command.
+    It is 0 on success, 2 for an error that the user can fix, 1 for a bug, 130 after Ctrl-C, 141 if nobody reads.
     """
     words = list(sys.argv[1:] if tokens is None else tokens)
-    words = ["./-" if word == "-" else word for word in words]  # a stream, not an option
+    words = ["./-" if word == "-" else word for word in words]  # standard input, not an option
     if words[:1] == ["help"]:
         words = [*words[1:], "--help"]
     debug = "--debug" in words or os.environ.get("NEURALBAYES_DEBUG", "0") not in ("", "0")
     never_fail_to_print()
-    stderr = Console(stderr=True, highlight=False)
-
-    def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        stderr.print(Text(f"warning: {message}", style="yellow"), soft_wrap=not stderr.is_terminal)
-
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = show
-            code = app.meta(words, error_console=stderr, print_error=False, exit_on_error=False)
+            warnings.showwarning = lambda message, *_, **__: tell(f"warning: {message}", style="yellow")
+            app.meta(words, print_error=False, exit_on_error=False)
         sys.stdout.flush()
     except KeyboardInterrupt as interrupt:
-        stderr.print(Text(": ".join(["interrupted", *map(str, interrupt.args)]), style="yellow"), soft_wrap=True)
-        return 128 + signal.SIGINT
+        tell(": ".join(["interrupted", *map(str, interrupt.args)]), style="yellow")
+        return INTERRUPTED
     except (Exception, SystemExit) as error:
-        if _nobody_reads(error):
+        if isinstance(error.__context__ if isinstance(error, SystemExit) else error, BrokenPipeError):
+            with suppress(OSError):  # the reader, such as `head`, has exited: discard the rest
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return NOBODY_READS
         if isinstance(error, SystemExit):
             raise
         if debug:
             traceback.print_exception(error)
-        explanation = explain(error, list(dropwhile(lambda word: word not in app, words)))
-        stderr.print(paragraph(explanation), soft_wrap=not stderr.is_terminal)
-        return explanation.exit_code
-    return code if isinstance(code, int) else 0
-
-
-def _nobody_reads(error: BaseException) -> bool:
-    """Whether the reader of our output, such as `head`, has exited, which rich turns into a SystemExit.
-
-    Remaining output is then discarded.
-    """
-    cause = error.__context__ if isinstance(error, SystemExit) else error
-    if not isinstance(cause, BrokenPipeError):
-        return False
-    with suppress(OSError):  # an output that is not a file
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return True
+        command = next((word for word in words if word in app and word[0] != "-"), "")
+        options = {key: f"--read {key}=..." for key in READ} if command == "cluster" else {}
+        for argument in app[command].assemble_argument_collection() if command else ():
+            options[argument.field_info.name] = argument.name  # parameters have the names of the library
+        message, hint, code = explain(error, command, options)
+        tell(("error: ", "bold red"), f"{message} ", (hint, "dim"))
+        return code
+    return 0

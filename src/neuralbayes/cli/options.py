@@ -1,101 +1,96 @@
-"""Types of options: descriptions for messages and example files, and checks of values."""
+"""Options that several commands share, their values as text, and options from a config file."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import wraps
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import NoneType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
-from cyclopts import CycloptsError, Parameter
+from cyclopts import CycloptsError, Parameter, Token, UnknownOptionError
+from cyclopts.config import Toml
 
 if TYPE_CHECKING:
-    from cyclopts import App, Argument, ArgumentCollection
+    from cyclopts import App, ArgumentCollection
+
 
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
-"""A flag without a --no- form."""
+Out = Annotated[Path | None, Parameter(name=["--out", "-o"])]
+OutFile = Annotated[Path, Parameter(name=["--out", "-o"])]
+Force = Annotated[Flag, Parameter(name="--force", help="Overwrite existing files.")]
+Json = Annotated[Flag, Parameter(name="--json", help="Print one JSON object and nothing else.")]
+Open = Annotated[Flag, Parameter(name="--open", help="Open the page in the browser.")]
+Quiet = Annotated[Flag, Parameter(name="--quiet", help="Print errors only.")]
+Split = Annotated[Literal["train", "test", "unlabeled"], Parameter(help="Which part of DATA.")]
+Layer = Annotated[Literal["last", "1", "2", "3", "4"], Parameter(help="Hidden layer of the encoder.")]
+DEVICE = "Device of networks: cpu, cuda, cuda:1 or mps; auto uses the best one available."
+Device = Annotated[str, Parameter(metavar="NAME", help=DEVICE)]
+REJECT = "Give outliers the label -1: samples of at most this typicality. 0.01 rejects 1 % of ordinary new samples."
+Reject = Annotated[float | None, Parameter(metavar="SHARE", help=REJECT)]
+AGAIN = "The features that the model was fitted to, where it may not name them: file.py:function, FILE.npy, a network."
+FeaturesAgain = Annotated[str | None, Parameter(name="--features", metavar="FILE", help=AGAIN)]
 
-Device = Annotated[str, Parameter(metavar="NAME")]
-"""The option --device of a command under :func:`on_device`."""
+READ = ("sep", "decimal", "encoding", "sheet", "key", "split", "limit", "size")
+"""Keys of --read."""
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
-WORDS: dict[Any, str] = {str: "text", Path: "a path", int: "a whole number", float: "a number", bool: "true or false"}
-
-
-def on_device(command: Callable[P, R]) -> Callable[P, R]:
-    """Make everything in a command use the device of its option --device."""
-
-    @wraps(command)
-    def run(*args: P.args, **kwargs: P.kwargs) -> R:
-        from neuralbayes.system.devices import computing_on
-
-        with computing_on(str(kwargs.get("device", "auto"))):
-            return command(*args, **kwargs)
-
-    return run
-
-
-@dataclass(frozen=True)
-class Kind:
-    """The type of an option.
-
-    Attributes
-    ----------
-    type : type
-        str, Path, int, float or bool.
-    choices : tuple
-        Possible values; empty if any value is allowed.
-    many : bool
-        Whether it accepts several values.
-    """
-
-    type: Any
-    choices: tuple[Any, ...] = ()
-    many: bool = False
-
-    @classmethod
-    def of(cls, hint: Any) -> Kind:
-        """From the annotation of a parameter.
-
-        Examples
-        --------
-        >>> Kind.of(int | None).words()
-        'a whole number'
-        >>> Kind.of(Literal["train", "test"]).words()
-        'one of train, test'
-        """
-        if get_origin(hint) is Literal:
-            choices = get_args(hint)
-            return cls(type(choices[0]), choices)
-        if get_origin(hint) in (list, tuple):
-            return cls(Kind.of(get_args(hint)[0]).type, many=True)
-        members = [member for member in get_args(hint) if member is not NoneType]
-        return cls.of(members[0]) if members else cls(hint)
-
-    def words(self) -> str:
-        """A description such as "a whole number"."""
-        one = f"one of {', '.join(map(str, self.choices))}" if self.choices else WORDS[self.type]
-        return f"a list, each {one}" if self.many else one
+FROM_FILE = {
+    *("alpha", "baselines", "batch", "beta", "clusters", "device", "encoder", "epochs", "head", "json"),
+    *("layer", "learning-rate", "limit", "method", "microbatch", "preset", "quiet", "reject", "seed"),
+    *("seeds", "size", "split"),
+}
+"""Options that a config file may set: numbers, choices and flags. A file may come from a stranger, so it can name
+neither code that is run nor a path that is read or written, nor allow overwriting."""
 
 
-def key_of(argument: Argument) -> str:
-    """The name of an argument in a config file: without leading dashes, with underscores."""
-    return argument.name.lstrip("-").replace("-", "_").lower()
+def options_from(path: Path) -> Callable[[App, tuple[str, ...], ArgumentCollection], None]:
+    """A function for cyclopts' `App.config` that sets the options in the TOML file `path`."""
+    file = Toml(path, must_exist=True, use_commands_as_keys=False, source=str(path))
+
+    def fill(app: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
+        try:
+            keys = list(file.config)
+        except CycloptsError as error:
+            raise CycloptsError(msg=f"{path} is not valid TOML, in which text needs quotes ({error.msg})") from error
+        known = {argument.name.lstrip("-").lower() for argument in arguments}
+        for key in keys:
+            name = key.replace("_", "-").lower()
+            if name in known | {"config", "debug"} and name not in FROM_FILE:
+                raise CycloptsError(msg=f"{path} must not set {key}: give it on the command line")
+            if name not in known:
+                raise UnknownOptionError(token=Token(keyword=key, source=str(path)), argument_collection=arguments)
+        file(app, commands, arguments)
+
+    return fill
 
 
 def check_numbers(app: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
-    """Raise unless all given numbers are valid. Without this check, cyclopts would round 2.5 to an integer."""
+    """Raise unless whole numbers are whole. Without this check, cyclopts would round 2.5."""
     for argument in arguments:
-        kind = Kind.of(argument.hint)
-        if kind.type not in (int, float) or kind.choices:
-            continue
-        for token in argument.tokens:
-            try:
-                kind.type(token.value)
-            except ValueError as error:
+        for token in argument.tokens if int in (argument.hint, *get_args(argument.hint)) else ():
+            if not re.fullmatch(r"[+-]?\d+|auto", str(token.value)):
                 name = argument.name if token.source == "cli" else f"{token.keyword} in {token.source}"
-                raise CycloptsError(msg=f"{name} must be {kind.words()}, got {token.value!r}") from error
+                raise CycloptsError(msg=f"{name} must be a whole number, got {token.value!r}")
+
+
+def pairs(option: str, values: Sequence[str] | None, keys: Sequence[str] = ()) -> dict[str, Any] | None:
+    """Parse a repeatable option NAME=VALUE, where NAME may contain a =, or is one of `keys`."""
+    found: dict[str, Any] = {}
+    for text in values or ():
+        name, sign, value = text.partition("=") if keys else text.rpartition("=")
+        if not name or not sign or (keys and name not in keys):
+            forms = ", ".join(f"{key}=..." for key in keys) or "NAME=VALUE"
+            raise ValueError(f"{option} must be {'one of ' * bool(keys)}{forms}, got {text!r}")
+        found[name] = value
+    return found or None
+
+
+def reading(values: Sequence[str] | None) -> dict[str, Any] | None:
+    """Parse --read KEY=VALUE, with numbers for the limit and the size."""
+    found = pairs("--read", values, READ) or {}
+    for key, form in {"limit": r"\d+", "size": r"\d{1,4}(x\d{1,4})?"}.items():
+        if key in found and not re.fullmatch(form, found[key]):
+            raise ValueError(f"--read {key} must be a whole number, got {found[key]!r}; a size can be two, as in 48x64")
+    for key in {"limit", "size"} & found.keys():
+        sides = [int(side) for side in found[key].split("x")]
+        found[key] = tuple(sides) if len(sides) == 2 else sides[0]
+    return found or None

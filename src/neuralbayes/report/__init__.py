@@ -1,1 +1,1 @@
-"""Pictures from results; nothing here trains."""
+"""Pages on results, and cards for notebooks; nothing here trains."""

@@ -1,92 +1,182 @@
-"""Pictures of a pretraining: filters, information and use of states."""
+"""The page of a pretraining: how it went, and what the states of each layer stand for."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-from numpy.typing import ArrayLike
+import numpy as np
+import torch
+from numpy.typing import NDArray
 
-from neuralbayes.features.encoder import STATES, ImageEncoder
-from neuralbayes.features.pretraining import WATCHED
-from neuralbayes.plot.curves import CurvesDisplay
-from neuralbayes.plot.filters import FiltersDisplay
-from neuralbayes.plot.states import DEAD, StatesDisplay
-from neuralbayes.plot.style import new_picture, save_picture, state_color
-from neuralbayes.system.files import read_tensors
+from neuralbayes.bayes import posterior
+from neuralbayes.data.images import as_source
+from neuralbayes.features.encoder import STATES, ImageEncoder, is_dead, state_use
+from neuralbayes.networks.hidden import HiddenStates
+from neuralbayes.report.charts import line_chart
+from neuralbayes.report.members import data_url, shrunk, webp
+from neuralbayes.report.page import write_html
+from neuralbayes.report.template import percent
+from neuralbayes.system.files import read_json
 from neuralbayes.training.run_folder import read_metrics
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+MAX_IMAGES = 2_000
+"""Maximum number of images, drawn at random, that states are shown on."""
+
+N_STATES, N_IMAGES = 24, 6
+"""Number of states of a layer that are shown, the most informative, and of images of each."""
+
+SIDE, BLOCK, GAP = 48, 250, 2  # pixels of an image; images in a forward pass; pixels between pictures
+
+RESULTS = ("images", "steps", "stop_reason", "seconds", "images_per_second", "peak_memory_mb")
 
 
-def draw_run(folder: str | Path) -> list[Path]:
-    """Draw filters.png, information.png and states.png into the folder of a finished pretraining.
+@dataclass(frozen=True)
+class State:
+    """A state of a layer: its number, p(z), and a strip of its most typical images."""
+
+    number: int
+    share: float
+    address: str
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A layer: its information in nats, the bound log K, its dead states, and states that are shown."""
+
+    name: str
+    n_states: int
+    information: float
+    n_dead: int
+    states: list[State]
+
+    @property
+    def bound(self) -> float:
+        """log n_states."""
+        return math.log(self.n_states)
+
+    @property
+    def share(self) -> float:
+        """Information relative to the bound."""
+        return self.information / self.bound
+
+
+def write_run_page(run: str | Path, images: Any, path: str | Path) -> Path:
+    """Write the page of a pretraining.
 
     Parameters
     ----------
-    folder : path
-        Output folder of `neuralbayes.pretrain`.
-
-    Returns
-    -------
-    list of Path
-        The pictures.
+    run : str or Path
+        The folder of a finished `neuralbayes.pretrain`.
+    images : Images, ImageSource or ndarray
+        Images of the encoder's size, from which those that show a state are taken.
+    path : str or Path
+        File to write.
     """
-    folder = Path(folder)
+    folder, source = Path(run), as_source(images)
     encoder = ImageEncoder.load(folder)
-    priors, _ = read_tensors(folder / "states.safetensors")
-    p_z = {name: priors[name].numpy() for name in STATES}
-    pictures = {
-        "filters.png": FiltersDisplay.from_encoder(encoder).figure_,
-        "information.png": draw_information(
-            read_metrics(folder / "metrics.jsonl"), {name: math.log(len(p)) for name, p in p_z.items()}
-        ),
-        "states.png": draw_states(p_z),
+    if tuple(source.shape) != tuple(encoder.shape):
+        raise ValueError(f"`images` must have the shape {tuple(encoder.shape)} of the encoder, got {source.shape}")
+    config, result = _object(folder / "config.json"), _object(folder / "result.json")
+    metrics = read_metrics(folder / "metrics.jsonl")
+    rows = np.sort(np.random.default_rng(0).permutation(len(source))[:MAX_IMAGES])
+    layers = _layers(encoder, source.read(rows), source)
+    steps = [line.get("step", i) for i, line in enumerate(metrics)]
+    information = {
+        name: (steps, [line[f"mi/{name}"] for line in metrics])
+        for name in STATES
+        if metrics and all(f"mi/{name}" in line for line in metrics)
     }
-    for name, figure in pictures.items():
-        save_picture(figure, folder / name)
-    return [folder / name for name in pictures]
+    loss = {"loss": (steps, [line["loss"] for line in metrics])} if all("loss" in line for line in metrics) else {}
+    charts = [
+        line_chart("Information by update, nats", information, {one.name: one.bound for one in layers}),
+        line_chart("Loss by update", loss),
+    ]
+    last = layers[-1]
+    dead = [
+        f"{one.name}: {one.n_dead:,} of {one.n_states:,} states are hardly ever used." for one in layers if one.n_dead
+    ]
+    given = result.get("warnings")
+    return write_html(
+        path,
+        "run.html",
+        title=f"{folder.resolve().name}: features of {len(source):,} images",
+        sentence=f"The last layer tells {last.information:.2f} nats about an image, {percent(last.share)} of the most "
+        f"that its {last.n_states:,} states can tell.",
+        layers=layers,
+        charts=charts,
+        filters=_filters(encoder),
+        notes=[*(map(str, given) if isinstance(given, list) else ()), *dead],
+        facts=_facts(config, result),
+        n_shown=len(rows),
+        tiny=max(source.shape[:2]) < SIDE,
+    )
 
 
-def draw_information(metrics: Sequence[Mapping[str, float]], bounds: Mapping[str, float]) -> Figure:
-    """Draw I(x; z) of each layer against epochs with its bound, and the loss below.
-
-    Parameters
-    ----------
-    metrics : sequence of mapping
-        Lines of metrics.jsonl with "step", "epoch", "loss" and "mi/NAME" for each layer.
-    bounds : mapping of str to float
-        log n_states of each layer.
-    """
-    figure, first = new_picture()
-    first.remove()
-    figure.set_size_inches(7.2, 6.4)
-    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(2.0, 1.0))
-    title = f"I(x; z) on {WATCHED} training images; its bound log K: {{bounds}}"
-    CurvesDisplay.from_metrics(metrics, "information", bounds=bounds, title=title, ax=upper)
-    upper.set_xlabel("")
-    CurvesDisplay.from_metrics(metrics, ax=lower)
-    return figure
+@torch.no_grad()
+def _layers(encoder: ImageEncoder, pictures: NDArray[np.uint8], source: Any) -> list[Layer]:
+    """Information of each layer, and images of its most informative states."""
+    states = HiddenStates(encoder.network, STATES, scales=(1,))
+    encoder.eval()
+    device = next(states.parameters()).device
+    found: dict[str, list[NDArray[np.float32]]] = {name: [] for name in STATES}
+    for part in np.array_split(pictures, math.ceil(len(pictures) / BLOCK)):
+        for name, logits in states(encoder.prepare(part).to(device)).items():
+            found[name].append(posterior(logits).mean(dim=(2, 3)).cpu().numpy())
+    use = state_use(encoder, source)
+    layers = []
+    for name in STATES:
+        p_zx = np.concatenate(found[name])
+        one = use[name]
+        layers.append(Layer(name, len(one.p_z), one.information, int(is_dead(one.p_z).sum()), _shown(p_zx, pictures)))
+    return layers
 
 
-def draw_states(p_z: Mapping[str, ArrayLike]) -> Figure:
-    """Draw p(z) of the states of each layer, the largest first, in units of 1 / n_states.
+def _shown(p_zx: NDArray[np.float32], pictures: NDArray[np.uint8]) -> list[State]:
+    """The most informative states with the images for which p(x|z) / p(x) is largest."""
+    p_z = np.maximum(p_zx.mean(axis=0), 1e-12)
+    told = (p_zx * np.log(np.maximum(p_zx, 1e-12) / p_z)).mean(axis=0)  # sums to I(x; z)
+    shown = []
+    for state in np.argsort(-told, kind="stable")[:N_STATES].tolist():
+        rows = np.argsort(-p_zx[:, state], kind="stable")[:N_IMAGES]
+        edge = ((0, 0), (0, GAP), (0, 0))
+        strip = np.concatenate([np.pad(shrunk(pictures[row], SIDE), edge, constant_values=128) for row in rows], axis=1)
+        shown.append(State(state, float(p_z[state]), data_url(webp(strip, quality=75), "image/webp")))
+    return shown
 
-    Parameters
-    ----------
-    p_z : mapping of str to array of shape (n_states,)
-    """
-    figure, first = new_picture()
-    first.remove()
-    figure.set_size_inches(9.0, 5.6)
-    grid = figure.subplots(math.ceil(len(p_z) / 2), 2, squeeze=False).ravel()
-    for ax in grid[len(p_z) :]:
-        ax.remove()
-    for i, (ax, (name, prior)) in enumerate(zip(grid, p_z.items(), strict=False)):
-        StatesDisplay(prior, name=name).plot(ax=ax, color=state_color(i))
-    figure.supxlabel(f"states, most common first; red: dead, p(z) below {DEAD:g} / K", fontsize=9)
-    figure.supylabel("p(z) in units of 1 / K", fontsize=9)
-    return figure
+
+def _filters(encoder: ImageEncoder) -> str:
+    """The filters of the first layer in one picture, each scaled to its own range."""
+    filters = encoder.network.state_dict()["conv1.weight"].cpu().numpy().transpose(0, 2, 3, 1)  # (n, h, w, c)
+    if filters.shape[3] != 3:
+        filters = filters.mean(axis=3, keepdims=True).repeat(3, axis=3)
+    low = filters.min(axis=(1, 2, 3), keepdims=True)
+    spread = np.maximum(filters.max(axis=(1, 2, 3), keepdims=True) - low, 1e-12)
+    small = (255.0 * (filters - low) / spread).round().astype(np.uint8)
+    columns = min(8 if len(small) <= 32 else 16, len(small))
+    size = small.shape[1] + GAP
+    wall = np.full((math.ceil(len(small) / columns) * size, columns * size, 3), 128, np.uint8)
+    for i, one in enumerate(small):
+        top, left = size * (i // columns), size * (i % columns)
+        wall[top : top + one.shape[0], left : left + one.shape[1]] = one
+    return data_url(webp(wall, lossless=True), "image/webp")
+
+
+def _facts(config: Mapping[str, Any], result: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Settings, and the results that people ask for first."""
+    versions = result.get("versions")
+    known = {name: result[name] for name in RESULTS if result.get(name) is not None} | dict(config)
+    if isinstance(versions, Mapping):
+        known["versions"] = ", ".join(f"{name} {version}" for name, version in versions.items())
+    return [(name.replace("_", " "), str(value)) for name, value in known.items() if value is not None]
+
+
+def _object(path: Path) -> Mapping[str, Any]:
+    """A JSON object; empty if there is no file."""
+    found = read_json(path) if path.is_file() else {}
+    if not isinstance(found, Mapping):
+        raise ValueError(f"{path} must hold a JSON object, got {type(found).__name__}; it may be damaged")
+    return found

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 CGROUPS = Path("/sys/fs/cgroup")
@@ -27,6 +29,26 @@ def free_memory() -> int | None:
     """Available memory in bytes or, if unknown, total memory; None if both are unknown."""
     total, free = memory()
     return total if free is None else free
+
+
+@contextmanager
+def limited_memory() -> Iterator[None]:
+    """Let the process take the free memory and no more, so that a file that unpacks to more ends in a MemoryError."""
+    lines = dict(line.split(":", 1) for line in system_file(Path("/proc/self/status")).splitlines() if ":" in line)
+    free, used = free_memory(), lines.get("VmData", "").split()
+    if sys.platform != "linux" or free is None or not used:  # elsewhere, mapped memory is not counted
+        yield
+        return
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    wanted = 1024 * int(used[0]) + free
+    limits = [wanted, *(limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY)]
+    resource.setrlimit(resource.RLIMIT_DATA, (min(limits), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
 def memory_limit(root: Path = CGROUPS, group: str | None = None) -> tuple[int, int] | None:
