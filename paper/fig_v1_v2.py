@@ -41,7 +41,7 @@ def tables(results: Results) -> list[Table]:
         for name, records in arms.items()
     ]
     return [
-        Table("Accuracy on CIFAR-10 in %, over draws of alpha and beta", ARM_HEAD, arm_rows(arms)),
+        Table("Accuracy in %, over draws of alpha and beta", ARM_HEAD, arm_rows(arms)),
         Table("Dead states in %: p(z) below a tenth of 1/K", ("runs", *LAYERS), dead),
     ]
 

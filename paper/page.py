@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 
-from neuralbayes.features.encoder import MAX_FEATURES
 from neuralbayes.plot.style import save_picture
 from neuralbayes.system.files import atomic_write
 from paper import NAMES, load_experiment
@@ -34,8 +33,8 @@ READING = f"""## How to read the numbers
 
 *Honest* accuracies are those on all test images, with the epoch selected on a tenth of the training images. *The \
 paper's protocol* takes the best epoch on the first 128 test images, as in [the authors' code]({AUTHORS_URL}). \
-Features are standardised, and averaged over windows in layers of more than {MAX_FEATURES:,}. Numbers are means with \
-half the width of a 95 % interval over seeds or draws; *n* counts them, and one or two are given as they are."""
+Numbers are means with half the width of a 95 % interval over seeds or draws; *n* counts them, and one or two are \
+given as they are."""
 
 
 def read_all(folder: Path) -> dict[str, list[Record]]:
@@ -98,7 +97,7 @@ def _verdicts(claims: Sequence[Claim]) -> str:
     before = [None, *claims[:-1]]
     rules = ["the same" if b and b.rule == c.rule else c.rule for b, c in zip(before, claims, strict=True)]
     rows = [
-        (f"“{c.words}” ({c.where})", f"**{c.verdict}**", rule, c.measured)
+        (f"“{c.words}” ({c.where.replace('section ', '§ ')})", f"**{c.verdict}**", rule, c.measured)
         for c, rule in zip(claims, rules, strict=True)
     ]
     head = ("the paper says", "verdict", "it holds if", "measured")
