@@ -27,7 +27,7 @@ def explain(error: BaseException, command: str = "", options: Mapping[str, str] 
             epilogue = str(error.app.help_epilogue) if isinstance(error, MissingArgumentError) and error.app else ""
             example = re.search(r"\[cyan\](neuralbayes .*?)\[/cyan\]", epilogue)
             hint = f"{f'For example: {example.group(1)}. ' if example else ''}{page} shows all options."
-        case ImportError() if "pip install" in text or isinstance(error, ModuleNotFoundError):
+        case ImportError() if "pip install" in text or not (error.name or "neuralbayes").startswith("neuralbayes"):
             hint = "Install it in the environment of neuralbayes; `neuralbayes --version` shows what is installed."
         case MemoryError() | RuntimeError() if isinstance(error, MemoryError) or "t allocate memory" in text:
             text = f"out of memory{': ' if text else ''}{text}"
