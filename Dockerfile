@@ -1,6 +1,6 @@
 # The library with its command line, without CUDA, for somebody who is not root:
 #   docker build -t neuralbayes .
-#   docker run --rm -v "$PWD:/data" neuralbayes label customers.csv --save model/
+#   docker run --rm -v "$PWD:/data" neuralbayes cluster customers.csv
 FROM python:3.13-slim AS build
 WORKDIR /source
 COPY pyproject.toml README.md LICENSE ./

@@ -2,6 +2,7 @@
 
 import re
 import sys
+from importlib import import_module
 from importlib.metadata import version as package_version
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,22 @@ author = "the neuralbayes developers"
 copyright = "2026, the neuralbayes developers"
 version = release = package_version("neuralbayes")
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]  # gallery_look, paper
+DOCS = Path(__file__).parent
+sys.path[:0] = [str(DOCS), str(DOCS.parent)]  # gallery_look, paper
+
+
+def commands() -> str:
+    """The help of the commands with their examples, which reference.md includes."""
+    app, pages = import_module("neuralbayes.cli").app, []
+    for section in re.split(r"(?m)^## neuralbayes ", app.generate_docs())[1:]:
+        name, _, text = section.split("**Everywhere**")[0].partition("\n")
+        examples = re.findall(r"\[cyan\](.*?)\[/cyan\]", str(app[name].help_epilogue or "").replace("\\[", "["))
+        block = "\n".join(["```console", *examples, "```", ""]) if examples else ""
+        pages.append(f"### {name}\n{text}\n{block}")
+    return "\n".join(pages)
+
+
+(DOCS / "commands.md").write_text(commands(), encoding="utf-8")
 
 extensions = [
     "myst_parser",
@@ -31,7 +47,7 @@ autodoc_inherit_docstrings = False
 templates_path = ["templates"]
 numpydoc_show_class_members = False
 nitpicky = True  # broken references are errors
-exclude_patterns = ["_build", "gallery"]
+exclude_patterns = ["_build", "gallery", "commands.md"]
 html_theme = "furo"
 html_title = "neuralbayes"
 html_static_path = ["static"]
@@ -44,7 +60,6 @@ html_theme_options = {
 sphinx_gallery_conf = {
     "examples_dirs": "gallery",
     "gallery_dirs": "examples",
-    "subsection_order": ["gallery/tutorials", "gallery/labels", "gallery/features", "gallery/objectives"],
     "within_subsection_order": "FileNameSortKey",
     "abort_on_example_error": True,
     "reset_modules": ("matplotlib", "gallery_look.reset_pictures"),

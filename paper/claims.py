@@ -15,10 +15,10 @@ Verdict = Literal["holds", "holds in part", "reversed", "undecided", "does not h
 VERDICTS: dict[Verdict, str] = {
     "holds": "every condition of its rule is met",
     "holds in part": "some are met",
-    "reversed": "the opposite is significant, in most of what was compared",
-    "undecided": "intervals contain both answers, or there are fewer than three independent runs",
-    "does not hold here": "measured clearly short of what is claimed",
-    "not run": "nothing in the records speaks to it",
+    "reversed": "the opposite is significant, mostly",
+    "undecided": "intervals contain both answers, or there are fewer than three runs",
+    "does not hold here": "clearly short of what is claimed",
+    "not run": "nothing in the records is about it",
 }
 
 LEAST = 3

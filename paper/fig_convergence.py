@@ -26,11 +26,7 @@ from paper.tables import Table
 NAME = "fig-convergence"
 TITLE = "Figure 3: accuracy against epochs of the classifier"
 AT_FULL_SCALE = "that of figure 2"
-ABOUT = (
-    "The classifiers on the scaled encoders of figure 2 and on its random encoders. The curves show the accuracy "
-    "after each epoch on the validation images, up to the epoch where the first classifier stopped, and on the "
-    "paper's 128 test images. The bands show one standard deviation over runs."
-)
+ABOUT = "The classifiers of figure 2 with scaling, epoch by epoch. Bands show one standard deviation over runs."
 Measure = Callable[[list[float]], float]
 NEAR = 0.01
 """A curve has converged when it is within one point of its best value."""
@@ -76,7 +72,7 @@ def claims(results: Results) -> list[Claim]:
         Claim(
             "Features learned by Neural Bayes-MIM allow training to start at a much higher value",
             where,
-            "accuracy after one epoch on learnt minus on random features is above 0, over draws",
+            "accuracy after one epoch, learnt minus random, is above 0",
             every({"start": difference(*starts)} if run else {}),
             f"{text(starts[0])} and {text(starts[1])} % on validation images; published: about {FIGURE_3['MIM']:.0f} "
             f"and {FIGURE_3['random encoder']:.0f} %"
@@ -86,7 +82,7 @@ def claims(results: Results) -> list[Claim]:
         Claim(
             "and converge faster as opposed to a random encoder",
             where,
-            "the first epoch within one point of the best of its own curve comes earlier on learnt features",
+            "the first epoch within a point of the best of its curve is earlier on learnt features",
             every({"arrival": difference(arrivals[1], arrivals[0])} if run else {}),
             f"epoch {text(arrivals[0], factor=1)} and {text(arrivals[1], factor=1)} with random features, which reach "
             f"{text(_values(results, 'random encoder', max, 'validation'))} % at best"

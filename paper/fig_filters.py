@@ -37,10 +37,8 @@ NAME = "fig-filters"
 TITLE = "Figures 1, 5 and 6: filters on MNIST"
 AT_FULL_SCALE = "ten minutes on one core"
 ABOUT = (
-    "A fully connected network with three hidden layers of 500 units on MNIST. The paper judges the filters by "
-    "eye and does not say whether it has batch normalisation; both are run. Here a state counts as dead if its "
-    "p(z) is below a tenth of 1/K for K states, and memorisation is the cosine similarity between a filter and its "
-    "most similar training image."
+    "Three hidden layers of 500 units on MNIST. The paper judges by eye, and does not say whether it uses batch "
+    "normalisation."
 )
 SHOWN = 15
 """Number of filters of the picture."""
@@ -160,9 +158,8 @@ def tables(results: Results) -> list[Table]:
         for (norm, setting), found in _groups(results).items()
     ]
     note = (
-        "Dead: states whose p(z) is below a tenth of 1/K. Similarity: the cosine similarity between a filter of the "
-        "first layer and its most similar image, averaged over the filters that are not dead. It is 1 if the filter is "
-        "the image itself; a network that memorises is closer to training images than to test images."
+        "Dead: p(z) below a tenth of 1/K. Similarity: the cosine between a filter and its most similar image, averaged "
+        "over filters that are not dead; 1 if the filter is the image."
     )
     return [Table("MNIST filters", ("setting", *columns), rows, note)]
 
@@ -192,15 +189,15 @@ def claims(results: Results) -> list[Claim]:
         Claim(
             "the uniform prior regularization (α>0) prevents dead filters",
             "section 5.1.1, figure 1",
-            "the share of dead states in all layers is larger with α = 0 than with α = 4, with and without batch norm",
+            "more dead states in all layers with α = 0 than with α = 4, with and without batch norm",
             every(alive),
             listed(alive),
         ),
         Claim(
             "the smoothness regularization (β>0) prevents input memorization",
             "section 5.1.1, figure 1",
-            f"the mean cosine of a filter with its most similar training image falls by at least {MEMORISED} from "
-            "β = 0 to β = 4, with and without batch norm",
+            f"a filter's mean cosine with its most similar training image falls by at least {MEMORISED} from β = 0 to "
+            "β = 4, with and without batch norm",
             every(memorised, least=MEMORISED, short="does not hold here"),
             listed(memorised, "fall", 3, 1.0),
         ),
@@ -216,7 +213,7 @@ def _majority(groups: Groups, setting: Setting, words: str, where: str) -> Claim
         name: [_dead(r) for r in groups[norm, setting]] for norm, name in NORMS.items() if (norm, setting) in groups
     }
     estimates = {name: estimate(values) for name, values in dead.items()}
-    rule = "more than half of the filters of the first layer are dead, with and without batch norm"
+    rule = "more than half are dead, with and without batch norm"
     verdict = every(estimates, least=0.5, short="does not hold here")
     numbers = "; ".join(f"{name}: {one.text(2)} % dead (n = {one.n})" for name, one in estimates.items())
     return Claim(words, where, rule, verdict, numbers)
@@ -237,7 +234,7 @@ def settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 def not_run(results: Results) -> list[str]:
     full = {record.settings["epochs"] for record in results} >= {50}
     missing = [] if full else ["figures 1, 5 and 6 with 60,000 images and 50 epochs"]
-    return [*missing, f"figure 6, the full sheets of filters: the records hold {SHOWN} of 500"]
+    return [*missing, f"figure 6: the records hold {SHOWN} of 500 filters"]
 
 
 def _gains(

@@ -20,9 +20,7 @@ NAME = "fig-v1-v2"
 TITLE = "Figure 7: version 1 against version 2"
 AT_FULL_SCALE = "four days on two cores"
 ABOUT = (
-    "The runs of figure 2 with scaling, and the same draws of alpha and beta with version 1 of the objective. The "
-    "prior term of version 1 has no gradient once one state has all of the mass. The paper shows a picture without "
-    "numbers; its claim that version 1 kills most filters is about MNIST, in figure 5."
+    "The runs of figure 2 with scaling, and the same draws with version 1. The paper shows a picture without numbers."
 )
 LAYERS = ("relu1", "relu2", "relu3", "relu4")
 
@@ -43,7 +41,7 @@ def tables(results: Results) -> list[Table]:
         for name, records in arms.items()
     ]
     return [
-        Table("Accuracy on CIFAR-10 in %, over draws of alpha and beta", ARM_HEAD, arm_rows(arms)),
+        Table("Accuracy in %, over draws of alpha and beta", ARM_HEAD, arm_rows(arms)),
         Table("Dead states in %: p(z) below a tenth of 1/K", ("runs", *LAYERS), dead),
     ]
 

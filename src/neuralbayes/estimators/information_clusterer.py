@@ -189,7 +189,7 @@ class InformationClusterer(Clusterer):
 
     Notes
     -----
-    See :doc:`/clustering` for benchmarks. Large fits of images use bfloat16 if it is faster, so the same seed may give
+    See :doc:`/benchmarks` for benchmarks. Large fits of images use bfloat16 if it is faster, so the same seed may give
     different labels on another machine.
 
     Examples
@@ -506,7 +506,7 @@ class InformationClusterer(Clusterer):
 
         Typicality is the share of ordinary samples that lie at least as far out, measured by distances to nearest
         neighbours. If new samples come from the distribution of the training data, at most a share a of them have a
-        typicality of a or less; :mod:`neuralbayes.clusters.typicality` says how exactly this holds.
+        typicality of a or less; ``neuralbayes.clusters.typicality`` says how exactly this holds.
 
         Parameters
         ----------

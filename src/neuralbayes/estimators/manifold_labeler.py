@@ -127,7 +127,7 @@ class ManifoldLabeler(Clusterer):
     Notes
     -----
     The paper regularises along random directions, with a noise scale and a weight tuned for each data set. Here,
-    differences between neighbours adapt both. See :doc:`/labeling` for benchmarks.
+    differences between neighbours adapt both. See :doc:`/benchmarks` for benchmarks.
 
     Examples
     --------

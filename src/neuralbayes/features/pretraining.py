@@ -83,7 +83,7 @@ class PretrainConfig:
         Settings of Adam.
     schedule : {"constant", "cosine"}
     normalize : {"dimension", "channel", "whiten"}
-        The paper uses "dimension"; see :class:`neuralbayes.data.normalize.Normalization`.
+        The paper uses "dimension"; see ``neuralbayes.data.normalize.Normalization``.
     augment : bool
         Flip images at random and shift them by up to an eighth of the width. The paper does not.
     seed : int

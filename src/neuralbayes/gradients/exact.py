@@ -95,7 +95,7 @@ def backward(
         wrapped by DistributedDataParallel over the same processes.
     recompute : bool, default=False
         Save memory without changing the gradient: posteriors and the perturbed pass of R_c are computed again when they
-        are needed, with :mod:`torch.utils.checkpoint`. With R_c, this takes a third to a half less memory and 10 to
+        are needed, with ``torch.utils.checkpoint``. With R_c, this takes a third to a half less memory and 10 to
         20 % more time.
 
     Returns

@@ -50,7 +50,7 @@ class DML(Objective):
     makes slivers expensive and keeps all ten states. With ``DML(weights="prior")``, slivers gain nothing, but states
     may still end empty. It is best to start with more states than clusters and to merge them, as
     ``InformationClusterer(objective=...)`` does: with its recipe, DML labels MNIST about as well as MIM
-    (:doc:`/clustering`).
+    (:doc:`/results`).
 
     Examples
     --------

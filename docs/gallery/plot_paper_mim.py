@@ -3,12 +3,12 @@ The paper's MIM on handwritten digits
 =====================================
 
 Neural Bayes-MIM trains every hidden layer to maximise the information that its softmax
-carries about the image. This notebook computes the objective with the library and with
+carries about the image. This example computes the objective with the library and with
 ``paper/reference.py``, which follows the paper line by line, trains by both, and compares
 their features.
 
-It needs a clone of the repository on the Python path: start ``PYTHONPATH=. jupyter lab`` at
-the top of the clone.
+As a notebook, it needs a clone of the repository on the Python path: start
+``PYTHONPATH=. jupyter lab`` at the top of the clone.
 """
 
 import copy

@@ -2,12 +2,12 @@
 The paper's DML on two circles
 ==============================
 
-Neural Bayes-DML labels disjoint manifolds. This notebook trains the paper's objective as
+Neural Bayes-DML labels disjoint manifolds. This example trains the paper's objective as
 printed, by ``paper/reference.py``, shows where it fails, and then uses
 :class:`~neuralbayes.ManifoldLabeler`.
 
-It needs a clone of the repository on the Python path: start ``PYTHONPATH=. jupyter lab`` at
-the top of the clone.
+As a notebook, it needs a clone of the repository on the Python path: start
+``PYTHONPATH=. jupyter lab`` at the top of the clone.
 """
 
 import matplotlib.pyplot as plt
