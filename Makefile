@@ -9,7 +9,7 @@ TORCH := 2.13.0
 TORCH_CPU := 6746dbcbeb526eb61330b76b41ff1b4eb848951103a892eeb080dfa2b264667b
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test pytest test-slow test-oldest test-newest browser lint lock audit bench fuzz mutants paper docs wheel clean
+.PHONY: help venv demo test pytest test-slow test-oldest test-newest browser lint lock audit bench paper docs wheel clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -83,14 +83,6 @@ paper: $(READY)  ## run every table and figure of the paper at the smallest scal
 bench: $(READY)  ## compare the speed with a literal step and with other libraries: minutes
 	$(BIN)/python benchmarks/watch.py
 
-fuzz: $(READY)  ## feed 200,000 mutated files to every file reader: more than an hour
-	$(PIP) --no-build-isolation -e '.[fuzz]'
-	$(BIN)/python fuzz/fuzz.py --record results/guarantees/fuzz.json
-
-mutants: $(READY)  ## change the core in one place at a time, and list the changes that no test notices
-	$(PIP) --no-build-isolation -e '.[mutants]'
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/guarantees/mutants.py --record results/guarantees/mutants.json
-
 docs: $(READY)  ## build the documentation as HTML in docs/_build
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build
 
@@ -100,4 +92,4 @@ wheel:  ## build wheel and sdist in dist/ twice, compare and check them
 	.venv/wheel/bin/python release/wheel.py
 
 clean:  ## remove everything that the other targets created
-	rm -rf .venv demo dist docs/_build docs/api docs/examples .pytest_cache .mypy_cache .ruff_cache .hypothesis .mutants
+	rm -rf .venv demo dist docs/_build docs/api docs/examples .pytest_cache .mypy_cache .ruff_cache .hypothesis docs/commands.md

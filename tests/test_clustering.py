@@ -222,13 +222,13 @@ def test_names_that_a_person_gave_are_used(clustered, flowers, tmp_path):
 
 def test_a_model_opens_nothing_that_it_names(clustered, tmp_path):
     clustered.save(tmp_path / "model")
-    path = tmp_path / "model" / "source.json"
+    path = tmp_path / "model" / "model.json"
     known = json.loads(path.read_text())
-    known["recipe"] |= {"features": "evil.py:run", "data": str(tmp_path / "secret.csv")}
+    known["about"]["recipe"] |= {"features": "evil.py:run", "data": str(tmp_path / "secret.csv")}
     path.write_text(json.dumps(known))
     nb.load(tmp_path / "model")
-    path.write_text(json.dumps(known | {"names": 5}))
-    with pytest.raises(ValueError, match=r"source\.json"):
+    path.write_text(json.dumps(known | {"about": {"names": 5}}))
+    with pytest.raises(ValueError, match=r"model\.json"):
         nb.load(tmp_path / "model")
 
 

@@ -85,11 +85,11 @@ def members_of_a_gym(out: Path) -> Section:
 
 def digits(out: Path) -> Section:
     """The handwritten digits that come with scikit-learn."""
-    from neuralbayes.data.digits import read_digits
+    from neuralbayes.data.named import load
     from neuralbayes.report.story import Section
 
-    data = read_digits()
-    images, labels = data["train_images"], data["train_labels"]
+    train = load("digits").train
+    images, labels = train.images, np.asarray(train.labels)
     result = cluster(images, random_state=SEED)
     order = np.argsort([np.bincount(labels[result.labels == k]).argmax() for k in range(len(result.names))])
     members = plot.MembersDisplay.from_posterior(result.proba, images[..., 0], states=order.tolist(), n_members=14)
@@ -147,12 +147,13 @@ def manifolds(out: Path) -> Section:
 
 def features(out: Path) -> Section:
     """Features of the digits by maximising the information of hidden states, judged by a linear classifier."""
-    from neuralbayes.data.digits import read_digits
+    from neuralbayes.data.named import load
     from neuralbayes.estimators.mim_encoder import MIMEncoder
     from neuralbayes.report.story import Section
 
-    data = read_digits()
-    train, test = (data[name].astype(np.float64).reshape(-1, 64) / 255.0 for name in ("train_images", "test_images"))
+    data = load("digits")
+    y, y_test = np.asarray(data.train.labels), np.asarray(data.test.labels)
+    train, test = (part.images.astype(np.float64).reshape(-1, 64) / 255.0 for part in (data.train, data.test))
     encoder = MIMEncoder(HIDDEN, standardize=False, random_state=SEED).fit(train)
     # A step this small leaves the weights as they were drawn, with the statistics of the data in batch normalisation.
     untrained = MIMEncoder(HIDDEN, standardize=False, random_state=SEED, max_epochs=1, learning_rate=1e-12).fit(train)
@@ -161,8 +162,8 @@ def features(out: Path) -> Section:
         "an untrained network": (untrained.transform(train), untrained.transform(test)),
         "MIM features": (encoder.transform(train), encoder.transform(test)),
     }
-    accuracy = {name: _probe(*arrays, data["train_labels"], data["test_labels"]) for name, arrays in kinds.items()}
-    members = plot.MembersDisplay.from_posterior(encoder.predict_proba(train), data["train_images"][..., 0])
+    accuracy = {name: _probe(*arrays, y, y_test) for name, arrays in kinds.items()}
+    members = plot.MembersDisplay.from_posterior(encoder.predict_proba(train), data.train.images[..., 0])
     first = f"{LABELS_PER_DIGIT[0]} labels per digit"
     numbers = ", ".join(f"{values[first]:.1%} from {name}" for name, values in accuracy.items())
     by_others = f"of {len(test)} test images by other writers right"

@@ -35,7 +35,7 @@ def test_cluster_writes_labels_a_page_and_a_model_and_says_what_comes_next(run, 
 def test_the_folder_stands_beside_the_data(clustered, table):
     assert clustered.parent == table.parent
     assert (clustered / "labels.csv").is_file()
-    assert (clustered / "model" / "source.json").is_file()
+    assert (clustered / "model" / "model.json").is_file()
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
@@ -200,13 +200,13 @@ def test_report_needs_the_data_and_shows_what_the_model_remembers(run, clustered
 
 
 def test_what_a_model_remembers_is_not_opened(run, clustered, table, tmp_path):
-    source = json.loads((clustered / "model" / "source.json").read_text())
-    source["recipe"]["data"] = str(tmp_path / "no\x1bwhere")
+    source = json.loads((clustered / "model" / "model.json").read_text())
+    source["about"]["recipe"]["data"] = str(tmp_path / "no\x1bwhere")
     folder = tmp_path / "model"
     folder.mkdir()
     for path in (clustered / "model").iterdir():
         (folder / path.name).write_bytes(path.read_bytes())
-    (folder / "source.json").write_text(json.dumps(source))
+    (folder / "model.json").write_text(json.dumps(source))
     found = run("report", folder)
     assert "opens no file by itself" in found.err
     assert "\x1b" not in found.err

@@ -72,9 +72,10 @@ def _remembered(model: Path, folder: Path) -> NoReturn:
     """Raise an error that shows the data that a model or run was fitted to, which it never opens by itself."""
     from neuralbayes.system.files import read_json
 
-    path = folder / ("data.json" if is_run(folder) else "source.json")
+    path = folder / ("data.json" if is_run(folder) else "model.json")
     known = read_json(path) if path.is_file() else {}
-    known = known.get("recipe", known) if isinstance(known, dict) else {}
+    for key in ("about", "recipe"):
+        known = known.get(key, known) if isinstance(known, dict) else {}
     remembered = str(known.get("data", "DATA")) if isinstance(known, dict) else "DATA"
     command = f"neuralbayes report {shlex.quote(str(model))} {shlex.quote(remembered)}"
     raise ValueError(f"a model keeps no data and opens no file by itself; name the data: {command}")

@@ -285,7 +285,7 @@ def _with_columns(points: Points, columns: Sequence[str] | None, kinds: Mapping[
         for column in recognize(frame[list(columns)], kinds):  # what is selected is used, even if it looks like an id
             if column.kind in ("id", "written"):
                 kinds[column.name] = "number" if frame[column.name].dtype.kind in "iuf" else "category"
-        kinds |= {name: "ignore" for name in frame if name not in columns}
+        kinds |= {str(name): "ignore" for name in frame if name not in columns}
     recipe = points.recipe | {"kinds": kinds}
     return replace(points, X=frame, frame=frame, columns=recognize(frame, kinds), recipe=recipe)
 

@@ -82,7 +82,7 @@ def _with_array(points: Points, features: Any) -> Points:
         from neuralbayes.data.tables import read_table
 
         name = str(features)
-        features = read_table(features)
+        features = read_table(name)
     n = len(points.texts) if points.texts is not None else len(points)
     spaces = features if isinstance(features, list | tuple) and np.ndim(features[0]) == 2 else [np.asarray(features)]
     for space in spaces:
