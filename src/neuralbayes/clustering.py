@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 Verdict = Literal["disjoint", "clusters", "segments", "none"]
 Namer = Callable[[list[dict[str, Any]]], Sequence[str]]
 
+FEW_ROWS, MOST_SEGMENTS = 2000, 8
+"""Number of rows up to which a page offers other numbers of segments, and the largest that it offers."""
+
 DRAWN = 4000
 """Number of samples, drawn at random, whose coordinates are known."""
 
@@ -370,7 +373,7 @@ class Clustering:
             raise ValueError(f"`k` must be a whole number of at least 1, got {k!r}")
         if k == self.n_clusters:
             return self
-        settings = replace(self.settings, n_clusters=int(k), method="information", progress=False)
+        settings = replace(self.settings, n_clusters=int(k), method="information", reject=None, progress=False)
         points = replace(self.points, X=self._given(), notes=[])
         if getattr(self.model, "kind_", "") == "images" and k <= self.model.n_states_:
             return Clustering(points, self.model.merged_to(int(k), _some(points.X, self.coordinates()[1])), settings)
@@ -440,11 +443,23 @@ class Clustering:
         """The clusters of new data: (n_samples,); parameters as for `on`."""
         return self.on(new, reject=reject, features=features).labels
 
-    def report(self, path: str | Path) -> Path:
-        """Write the page that shows and explains the clusters."""
+    def report(self, path: str | Path, *, numbers: Iterable[int] | None = None) -> Path:
+        """Write the page that shows and explains the clusters.
+
+        Parameters
+        ----------
+        path : path
+        numbers : iterable of int, optional
+            Other numbers of clusters to choose from on the page; each takes a fit. By default 2 to 8 for segments of a
+            table of at most 2,000 rows, where this takes seconds.
+        """
         from neuralbayes.report.page import write_page
 
-        page: Path = write_page(self, Path(path))
+        few = (
+            self.verdict == "segments" and len(self.labels) <= FEW_ROWS and getattr(self.model, "kind_", "") == "table"
+        )
+        chosen = (range(2, MOST_SEGMENTS + 1) if few else ()) if numbers is None else numbers
+        page: Path = write_page(self, Path(path), others={k: self.at(k) for k in chosen})
         return page
 
     def write(self, path: str | Path) -> Path:
