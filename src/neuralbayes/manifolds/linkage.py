@@ -1,0 +1,189 @@
+"""Gaps between rows at any scale: divisions of a spanning tree, and which of them no connected set would have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
+
+from neuralbayes.neighbors import nearest_neighbors
+
+Array = NDArray[np.float64]
+
+RATIO = 1.15
+"""Minimum ratio of the gap between the parts to the last merge within them."""
+
+CHANCE = 0.03
+"""Maximum probability that one of the edges of a part is as long as its gap, if their lengths have an exponential tail.
+"""
+
+FACING, EXTENT = 1.25, 3.0
+"""Rows face another part if it is at most this many gaps away. A row of them must be this many gaps long: the rows at
+the two ends of a broken line are not."""
+
+STRAIGHT, REACH = 0.8, 2.0
+"""Two ends continue each other if the line between them, of at most this many gaps, leaves both at a small angle: the
+minimum cosine."""
+
+
+@dataclass(frozen=True)
+class Division:
+    """Parts of single linkage: their labels (n_points,), the gap between the nearest two, and whether it is real."""
+
+    part: NDArray[np.int64]
+    gap: float
+    ratio: float
+    proven: bool
+
+
+class Linkage:
+    """Minimum spanning tree of points, cut where that gives the clearest parts.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n_points, n_dimensions)
+    n_neighbors : int
+        Only parts of more points than this count; smaller ones belong to the part that they merge with.
+    """
+
+    def __init__(self, points: Array, n_neighbors: int) -> None:
+        self.points, self.k = points, min(n_neighbors, len(points) - 1)
+        self.distance, self.index = nearest_neighbors(points, self.k)
+        self.edges, self.length = spanning_tree(points, self.distance, self.index)
+        count = _large_parts(self.edges.tolist(), self.k)
+        changes = np.flatnonzero(np.diff(count, prepend=0))
+        self.ratio: dict[int, float] = {}  # by number of parts, of the scales at which it ends and begins
+        self._end: dict[int, int] = {}
+        for begin, end in zip(changes[:-1], changes[1:], strict=True):
+            n_parts, ratio = int(count[begin]), float(self.length[end] / self.length[begin])
+            if n_parts > 1 and ratio > self.ratio.get(n_parts, 0.0):
+                self.ratio[n_parts], self._end[n_parts] = ratio, int(end)
+
+    def largest_proven(self) -> Division | None:
+        """The proven division with the most parts."""
+        for n_parts in sorted(self.ratio, reverse=True):
+            if self.ratio[n_parts] >= RATIO:
+                division = self.divide(n_parts)
+                if division.proven:
+                    return division
+        return None
+
+    def divide(self, n_parts: int) -> Division:
+        """The clearest division into `n_parts`."""
+        n, end = len(self.points), self._end[n_parts]
+        n_pieces, piece = _components(self.edges[:end], n)
+        large = np.flatnonzero(np.bincount(piece) > self.k)
+        # Small pieces go to the large piece that they merge with first: a spanning tree that starts from all of these.
+        rest, length = piece[self.edges[end:]], self.length[end:]
+        root = np.column_stack([np.full(len(large), n_pieces), large])
+        ends = np.concatenate([rest, root])
+        weight = np.concatenate([length, np.full(len(large), np.finfo(float).tiny)])
+        tree = minimum_spanning_tree(sp.coo_matrix((weight, ends.T), shape=(n_pieces + 1, n_pieces + 1)))
+        _, owner = connected_components(tree[:n_pieces, :n_pieces], directed=False)
+        part = owner[piece].astype(np.int64)
+        ratio = self.ratio[n_parts]
+        return Division(part, float(self.length[end]), ratio, self._is_proven(part, ratio))
+
+    def _is_proven(self, part: NDArray[np.int64], ratio: float) -> bool:
+        """Whether no connected set would have this gap."""
+        if ratio < RATIO or np.bincount(part).min() < 5 * self.k:
+            return False
+        source, target = part[self.edges].T
+        for k in range(part.max() + 1):
+            within = self.length[(source == k) & (target == k)]
+            gap = self.length[(source == k) != (target == k)].min()
+            if _chance(within, gap) > CHANCE or not self._faces(part == k, gap):
+                return False
+        return not self._continues(part, self.length[source != target].min())
+
+    def _faces(self, inside: NDArray[np.bool_], gap: float) -> bool:
+        """Whether enough rows face the other parts, side by side and over a long enough stretch."""
+        distance, _ = nearest_neighbors(self.points[~inside], 1, queries=self.points[inside])
+        facing = self.points[inside][distance[:, 0] <= FACING * gap]
+        if len(facing) <= self.k:
+            return False
+        edges, length = spanning_tree(facing, *nearest_neighbors(facing, self.k))
+        _, stretch = _components(edges[length <= gap], len(facing))
+        for one in np.flatnonzero(np.bincount(stretch) >= self.k):
+            rows = facing[stretch == one]
+            if np.linalg.norm(rows - rows[0], axis=1).max() >= EXTENT * gap:
+                return True
+        return False
+
+    def _continues(self, part: NDArray[np.int64], gap: float) -> bool:
+        """Whether two parts are the pieces of a broken line: an end of one points at an end of the other."""
+        n = len(part)
+        same = part[self.index] == part[:, None]
+        near = sp.csr_matrix((same.ravel().astype(float), self.index.ravel(), np.arange(0, n * self.k + 1, self.k)))
+        away = same.sum(axis=1)[:, None] * self.points - near @ self.points  # from the neighbours in the part
+        away /= (self.distance * same).sum(axis=1)[:, None].clip(np.finfo(float).tiny)
+        ends = np.flatnonzero((away**2).sum(axis=1) >= STRAIGHT**2)
+        for i in ends:
+            between = self.points[ends] - self.points[i]
+            length = np.linalg.norm(between, axis=1)
+            others = (part[ends] != part[i]) & (length <= REACH * gap)
+            cosine = np.minimum(between @ away[i], -(between * away[ends]).sum(axis=1))
+            if (cosine >= STRAIGHT * length)[others].any():
+                return True
+        return False
+
+
+def _chance(within: Array, gap: float) -> float:
+    """Probability that one of as many edges is as long as the gap, extrapolated from the longest tenth of them."""
+    usual = np.quantile(within, 0.9)
+    excess = within[within > usual] - usual
+    mean = excess.mean() if len(excess) else np.finfo(float).tiny
+    return float(len(excess) * np.exp(-max(gap - usual, 0.0) / mean))
+
+
+def _components(edges: NDArray[np.int64], n: int) -> tuple[int, NDArray[np.int64]]:
+    """Number of components, and the component of each of `n` points."""
+    joined = sp.coo_matrix((np.ones(len(edges)), edges.T), shape=(n, n))
+    n_components, component = connected_components(joined, directed=False)
+    return n_components, component.astype(np.int64)
+
+
+def spanning_tree(points: Array, distance: Array, index: NDArray[np.int64]) -> tuple[NDArray[np.int64], Array]:
+    """Minimum spanning tree of points with these neighbours: edges (n_points - 1, 2) and their lengths, ascending."""
+    n, k = index.shape
+    shortest = np.finfo(float).tiny  # a length of 0 would be no edge
+    ends = np.arange(0, n * k + 1, k)
+    tree = minimum_spanning_tree(sp.csr_matrix((distance.ravel().clip(shortest), index.ravel(), ends), shape=(n, n)))
+    while True:
+        n_parts, part = connected_components(tree, directed=False)
+        if n_parts == 1:
+            break
+        # Two parts differ in a bit of their numbers, so the nearest row to each part is found here (Boruvka's step).
+        for bit in range(int(n_parts - 1).bit_length()):
+            for value in (0, 1):
+                inside, outside = (np.flatnonzero((part >> bit) % 2 == v) for v in (value, 1 - value))
+                length, nearest = nearest_neighbors(points[outside], 1, queries=points[inside])
+                joins = (length[:, 0].clip(shortest), (inside, outside[nearest[:, 0]]))
+                tree = tree + sp.csr_matrix(joins, shape=(n, n))
+        tree = minimum_spanning_tree(tree)
+    tree = tree.tocoo()
+    order = np.argsort(tree.data, kind="stable")
+    return np.column_stack([tree.row, tree.col])[order], tree.data[order]
+
+
+def _large_parts(edges: list[list[int]], k: int) -> NDArray[np.int64]:
+    """Number of parts of more than `k` points after each edge."""
+    parent, size = list(range(len(edges) + 1)), [1] * (len(edges) + 1)
+    counts, n_large = [], 0
+    for ends in edges:
+        a, b = ends
+        while parent[a] != a:
+            parent[a] = a = parent[parent[a]]
+        while parent[b] != b:
+            parent[b] = b = parent[parent[b]]
+        if size[a] < size[b]:
+            a, b = b, a
+        parent[b] = a
+        n_large -= (size[a] > k) + (size[b] > k)
+        size[a] += size[b]
+        n_large += size[a] > k
+        counts.append(n_large)
+    return np.array(counts, np.int64)
