@@ -61,7 +61,7 @@ class ManifoldLabeler(Clusterer):
         Number of neighbours of each row. Use fewer, such as 8, to separate manifolds that almost touch. Use more if a
         manifold has few rows. With 5, thin manifolds fall apart.
     n_hidden : int, default=256
-        Units of the hidden layer.
+        Units of the hidden layer; four times as many where only gaps much narrower than the manifolds separate them.
     max_iter : int, default=60
         Maximum number of steps from each start. Training may stop earlier, based on held-out rows.
     tol : float, default=1e-3
@@ -258,7 +258,7 @@ class ManifoldLabeler(Clusterer):
                 found = single_state(geometry)
             else:
                 found = certified(fit_states(geometry, n_states, options, rng), rows, geometry, options, rng)
-        self.n_hidden_, self.n_dimensions_ = options.n_hidden, found.network.basis.shape[1]
+        self.n_dimensions_, self.n_hidden_ = found.network.frequency.shape
         self.module_ = found.network.eval().requires_grad_(False)
         order = self._keep(rows, len(found.separation), options.verbose)
         with torch.no_grad():

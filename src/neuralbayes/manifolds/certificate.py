@@ -21,10 +21,18 @@ from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeClassifier
 
 from neuralbayes.data.columns import discrete_columns, is_whole, rounding
-from neuralbayes.manifolds.descent import Labeling, fit_states
+from neuralbayes.manifolds.descent import Labeling, fit_parts, fit_states
 from neuralbayes.manifolds.geometry import Geometry, Options, span, take
 from neuralbayes.manifolds.graph import Array
-from neuralbayes.manifolds.separation import CERTIFIED, is_certified, null_separation, separation, walk_between
+from neuralbayes.manifolds.linkage import Linkage
+from neuralbayes.manifolds.separation import (
+    CERTIFIED,
+    is_certified,
+    null_separation,
+    separation,
+    separation_of_parts,
+    walk_between,
+)
 
 FOLDS = 3
 """Number of parts of the sample. A fit to all but one of them is judged on the remaining part."""
@@ -39,12 +47,29 @@ LEAVES = 16
 def certified(
     labeling: Labeling, X: Array, geometry: Geometry, options: Options, rng: np.random.RandomState
 ) -> Labeling:
-    """Check a labeling, and lower the separation of states that may not be disjoint."""
+    """Check a labeling, and lower the separation of states that may not be disjoint.
+
+    If it is not certified and there are as many proven parts, fit these and check the result.
+    """
+    checked = labeling
     for check in (_on_other_rows, _without_discrete_columns, _beside_null):
-        if not labeling.disjoint.any():
-            break
-        labeling = check(labeling, X, geometry, options, rng)
-    return labeling
+        if checked.disjoint.any():
+            checked = check(checked, X, geometry, options, rng)
+    n_states = len(labeling.separation)
+    if checked.disjoint.all() or not can_be_proven(geometry, n_states):
+        return checked
+    # Its separation is already that of rows which the fit has not seen.
+    again = fit_parts(geometry, n_states, options, rng)
+    for check in (_without_discrete_columns, _beside_null):
+        if again.disjoint.any():
+            again = check(again, X, geometry, options, rng)
+    return again if again.disjoint.all() else checked
+
+
+def can_be_proven(geometry: Geometry, n_states: int) -> bool:
+    """Whether a spanning tree divides the rows into as many parts, and none of them is cut through a proven one."""
+    proven = geometry.linkage.proven
+    return proven is not None and proven.n_parts >= n_states and n_states in geometry.linkage.ratio
 
 
 def _on_other_rows(
@@ -83,7 +108,12 @@ def _without_discrete_columns(
         lowered = np.zeros_like(labeling.separation)
         if fewer.shape[1] and np.ptp(fewer, axis=0).any():
             center, basis = span(fewer, options.standardize)
-            lowered = separation(walk_between((fewer - center) @ basis, options.n_neighbors), p_zx)
+            points = (fewer - center) @ basis
+            proven = Linkage(points).proven
+            if proven is not None and proven.n_parts >= len(lowered):
+                lowered = separation_of_parts(proven.part, p_zx)
+            else:
+                lowered = separation(walk_between(points, options.n_neighbors), p_zx)
         lowered = np.minimum(labeling.separation, lowered)
         if (is_certified(lowered, 0.0) < labeling.disjoint).any():
             behind = [j for j in columns or range(rows.shape[1]) if tells_apart(rows[:, j], labels) >= CERTIFIED]

@@ -13,10 +13,13 @@ from sklearn.cluster import KMeans
 from neuralbayes.bayes import posterior
 from neuralbayes.manifolds.geometry import Geometry, Options
 from neuralbayes.manifolds.graph import Array
-from neuralbayes.manifolds.separation import is_certified, separation
+from neuralbayes.manifolds.separation import is_certified, separation, separation_of_parts
 from neuralbayes.networks.sines import SineNetwork
 
 HELD_OUT = 0.2
+
+WAVES = 4
+"""Units of the hidden layer that separates proven parts, as a multiple of `n_hidden`."""
 
 
 @dataclass
@@ -52,6 +55,13 @@ def fit_states(geometry: Geometry, n_states: int, options: Options, rng: np.rand
     return best
 
 
+def fit_parts(geometry: Geometry, n_states: int, options: Options, rng: np.random.RandomState) -> Labeling:
+    """Fit from the clearest division of a spanning tree, without edges across the proven parts."""
+    finer = geometry.cut(geometry.linkage.proven, WAVES * options.n_hidden, rng)
+    part = geometry.linkage.divide(n_states).part[: len(geometry.sample)]
+    return _descend(finer, _fit_heads(finer, np.eye(n_states)[part][:, :, None]), options)
+
+
 def single_state(geometry: Geometry) -> Labeling:
     """Put all rows into one state, whose separation is 0."""
     return Labeling(geometry.network(1), np.zeros(1), 0.0, [], 0)
@@ -65,7 +75,12 @@ def _starts(geometry: Geometry, n_states: int, options: Options, rng: np.random.
             warnings.simplefilter("ignore")  # KMeans warns if there are fewer distinct points than states
             labels = KMeans(n_states, n_init=1, random_state=rng).fit_predict(geometry.points)
         divisions[-1] = np.eye(n_states)[labels]
-    target = np.stack(divisions, axis=2)
+    return _fit_heads(geometry, np.stack(divisions, axis=2))
+
+
+def _fit_heads(geometry: Geometry, target: Array) -> Array:
+    """Coefficients of output layers whose posteriors are near the targets (n_rows, n_states, n_init)."""
+    n_states = target.shape[1]
     target = 12.0 * (target - target.sum(axis=1, keepdims=True) / n_states)
     train = slice(n_held_out(len(target)), None)
     values = geometry.values[train]
@@ -114,9 +129,17 @@ def _descend(geometry: Geometry, start: Array, options: Options) -> Labeling:
     network = geometry.network(n_states)
     with torch.no_grad():
         network.head.copy_(torch.from_numpy(geometry.modes @ (found.double().numpy() * scale[:, None])))
-    p_zx = posterior(values @ found).double().numpy()
-    apart = separation(geometry.settled, p_zx, np.arange(held_out or len(p_zx)))
-    return Labeling(network, apart, float(best[winner]), curve, n_iter)
+    labeling = Labeling(network, np.full(n_states, np.inf), float(best[winner]), curve, n_iter)
+    if geometry.parts is None:
+        p_zx = posterior(values @ found).double().numpy()
+        labeling.separation = separation(geometry.settled, p_zx, np.arange(held_out or len(p_zx)))
+    proven = geometry.linkage.proven
+    if proven is not None and proven.n_parts >= n_states:
+        unseen = np.ones(len(proven.part), np.bool_)
+        unseen[held_out : len(values)] = held_out == 0
+        apart = separation_of_parts(proven.part[unseen], labeling.posterior(geometry.denser[unseen]))
+        labeling.separation = np.minimum(labeling.separation, apart)
+    return labeling
 
 
 def n_held_out(n: int) -> int:

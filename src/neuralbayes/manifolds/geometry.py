@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from neuralbayes.manifolds.graph import Array, NeighborGraph, RandomWalk
+from neuralbayes.manifolds.linkage import Division, Linkage
 from neuralbayes.manifolds.separation import WALK_LENGTH, settled
 from neuralbayes.manifolds.smoothness import smooth_functions
 from neuralbayes.networks.sines import SineNetwork
 from neuralbayes.objectives import Objective
+
+DENSER = 4
+"""Rows among which gaps are looked for, as a multiple of `max_samples`."""
+
+SHORTEST, LONGEST = 0.25, 1.0
+"""Wavelengths that separate proven parts, in gaps."""
 
 
 @dataclass(frozen=True)
@@ -35,26 +45,45 @@ class Geometry:
     """A random sample of distinct rows: its span, its graph, and the functions on it from smooth to rough."""
 
     def __init__(self, X: Array, options: Options, rng: np.random.RandomState) -> None:
-        rows = rng.permutation(len(X))[: options.max_samples]
-        sample = take(X, rows)
-        once = _first_of_equals(sample) if (sample != sample[0]).any() else np.arange(len(sample))
-        self.rows, self.sample = rows[once], sample[once]
+        rows = rng.permutation(len(X))[: DENSER * options.max_samples]
+        denser = take(X, rows)
+        once = _first_of_equals(denser) if (denser != denser[0]).any() else np.arange(len(denser))
+        self.rows, self.denser = rows[once][: options.max_samples], denser[once]
+        self.sample = self.denser[: options.max_samples]
         self.center, self.basis = span(self.sample, options.standardize)
         self.points = (self.sample - self.center) @ self.basis
         self.graph = NeighborGraph(self.points, options.n_neighbors)
         self.walk = RandomWalk(self.graph, WALK_LENGTH)
         self.settled = settled(self.walk, self.points)
+        self.parts: NDArray[np.int64] | None = None
         # Wavelengths range from two spacings, which still separate neighbours, to three times the radius of the data,
         # which is 1.
-        shortest = min(2.0 * self.graph.spacing, 0.5)
-        wavelength = np.exp(rng.uniform(np.log(shortest), np.log(3.0), options.n_hidden))
-        self.frequency = rng.standard_normal((self.points.shape[1], options.n_hidden)) / wavelength
-        self.phase = rng.uniform(0.0, 2.0 * np.pi, options.n_hidden)
+        shortest = 2.0 * np.pi * min(2.0 * self.graph.spacing, 0.5)
+        self._make_waves(shortest, 6.0 * np.pi, options.n_hidden, rng)
+
+    def _make_waves(self, shortest: float, longest: float, n_hidden: int, rng: np.random.RandomState) -> None:
+        """Draw the hidden layer, and combine it into functions from smooth to rough."""
+        wavelength = np.exp(rng.uniform(np.log(shortest), np.log(longest), n_hidden))
+        self.frequency = 2.0 * np.pi * rng.standard_normal((self.points.shape[1], n_hidden)) / wavelength
+        self.phase = rng.uniform(0.0, 2.0 * np.pi, n_hidden)
         with torch.no_grad():
             waves = self.network(1).hidden(torch.from_numpy(self.sample)).numpy()
         hidden = np.column_stack([waves, np.ones(len(waves))])
         self.modes, self.roughness = smooth_functions(hidden, self.graph)
         self.values: Array = hidden @ self.modes  # (n_rows, n_modes)
+
+    @cached_property
+    def linkage(self) -> Linkage:
+        """Single linkage of the denser sample, where gaps are wide beside the distances between neighbours."""
+        return Linkage((self.denser - self.center) @ self.basis)
+
+    def cut(self, division: Division, n_hidden: int, rng: np.random.RandomState) -> Self:
+        """Return a copy whose graph has no edges between the parts, and whose waves are as short as their gap."""
+        geometry = copy.copy(self)
+        geometry.parts = division.part
+        geometry.graph = self.graph.cut(division.part[: len(self.sample)])
+        geometry._make_waves(SHORTEST * division.gap, LONGEST * division.gap, n_hidden, rng)
+        return geometry
 
     def network(self, n_states: int) -> SineNetwork:
         """Make a network on this span, with an output layer of zeros."""
@@ -66,7 +95,8 @@ class Geometry:
 
         On K disjoint manifolds, the first K modes are almost constant on each, so their R_c is almost 0.
         """
-        unit = float(self.roughness[min(n_states, len(self.roughness) - 1)])
+        n_parts = n_states if self.parts is None else int(self.parts.max()) + 1
+        unit = float(self.roughness[min(n_parts, len(self.roughness) - 1)])
         return self.roughness / (unit or 1.0)  # 0 if the constant is the only mode: a single distinct row
 
 

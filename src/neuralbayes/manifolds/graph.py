@@ -61,6 +61,14 @@ class NeighborGraph:
         """Degrees minus weights. Its quadratic form is the weighted sum of squared differences over the edges."""
         return sp.diags(self.degree, format="csr") - self.weight
 
+    def cut(self, part: NDArray[np.int64]) -> Self:
+        """Return a copy of the graph without edges between parts: (n_points,)."""
+        edges = self.weight.tocoo()
+        inside = part[edges.row] == part[edges.col]
+        graph = copy.copy(self)
+        graph._weigh(sp.csr_matrix((edges.data[inside], (edges.row[inside], edges.col[inside])), edges.shape))
+        return graph
+
     def joined(self, edges: sp.csr_matrix) -> Self:
         """Return a copy of the graph with more edges, given as a symmetric matrix of their weights."""
         graph = copy.copy(self)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,6 +14,8 @@ from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 from neuralbayes.neighbors import nearest_neighbors
 
 Array = NDArray[np.float64]
+
+MOST_NEIGHBORS = 15
 
 RATIO = 1.15
 """Minimum ratio of the gap between the parts to the last merge within them."""
@@ -38,6 +42,11 @@ class Division:
     ratio: float
     proven: bool
 
+    @property
+    def n_parts(self) -> int:
+        """Number of parts."""
+        return int(self.part.max()) + 1
+
 
 class Linkage:
     """Minimum spanning tree of points, cut where that gives the clearest parts.
@@ -45,25 +54,32 @@ class Linkage:
     Parameters
     ----------
     points : ndarray of shape (n_points, n_dimensions)
-    n_neighbors : int
+
+    Attributes
+    ----------
+    k : int
         Only parts of more points than this count; smaller ones belong to the part that they merge with.
+    ratio : dict
+        By number of parts the ratio of the scales between which single linkage finds as many, where it is largest.
     """
 
-    def __init__(self, points: Array, n_neighbors: int) -> None:
-        self.points, self.k = points, min(n_neighbors, len(points) - 1)
+    def __init__(self, points: Array) -> None:
+        n = len(points)
+        self.points, self.k = points, min(MOST_NEIGHBORS, max(10, n // 60), n - 1)
         self.distance, self.index = nearest_neighbors(points, self.k)
         self.edges, self.length = spanning_tree(points, self.distance, self.index)
         count = _large_parts(self.edges.tolist(), self.k)
         changes = np.flatnonzero(np.diff(count, prepend=0))
-        self.ratio: dict[int, float] = {}  # by number of parts, of the scales at which it ends and begins
+        self.ratio: dict[int, float] = {}
         self._end: dict[int, int] = {}
-        for begin, end in zip(changes[:-1], changes[1:], strict=True):
+        for begin, end in pairwise(changes.tolist()):
             n_parts, ratio = int(count[begin]), float(self.length[end] / self.length[begin])
             if n_parts > 1 and ratio > self.ratio.get(n_parts, 0.0):
                 self.ratio[n_parts], self._end[n_parts] = ratio, int(end)
 
-    def largest_proven(self) -> Division | None:
-        """The proven division with the most parts."""
+    @cached_property
+    def proven(self) -> Division | None:
+        """The proven division with the most parts, if there is one."""
         for n_parts in sorted(self.ratio, reverse=True):
             if self.ratio[n_parts] >= RATIO:
                 division = self.divide(n_parts)

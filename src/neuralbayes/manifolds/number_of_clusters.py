@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
-from neuralbayes.manifolds.certificate import certified
+from neuralbayes.manifolds.certificate import can_be_proven, certified
 from neuralbayes.manifolds.descent import Labeling, fit_states, single_state
 from neuralbayes.manifolds.geometry import Geometry, Options
 from neuralbayes.manifolds.graph import Array
+from neuralbayes.manifolds.linkage import Linkage
 from neuralbayes.manifolds.separation import CERTIFIED
 from neuralbayes.training.progress import progress
 
@@ -31,16 +32,19 @@ def select(
         adjusted Rand index between two resamples; None if it was not computed).
     """
     tried: list[Labeling] = []
+    proven = geometry.linkage.proven
+    n_proven = 0 if proven is None else proven.n_parts
     with progress(max_states - 1, description="numbers of states tried", enabled=options.verbose) as display:
         for n_states in range(2, max_states + 1):
             tried.append(fit_states(geometry, n_states, options, rng))
             display.advance(metrics={"n_clusters": n_states, "separation": tried[-1].separation.min()})
-            if sum(not labeling.disjoint.all() for labeling in tried) == 2:
+            failures = sum(not labeling.disjoint.all() for labeling in tried)
+            if failures >= 2 and n_states >= n_proven:
                 break  # more states would only cut further
     stability: list[float | None] = [None] * len(tried)
     chosen = None
     for i in reversed(range(len(tried))):
-        if tried[i].disjoint.all():
+        if tried[i].disjoint.all() or can_be_proven(geometry, i + 2):
             tried[i] = certified(tried[i], X, geometry, options, rng)
         if tried[i].disjoint.all():
             stability[i] = agreement = _stability(geometry, i + 2, options, rng)
@@ -62,7 +66,12 @@ def select(
 
 
 def _stability(geometry: Geometry, n_states: int, options: Options, rng: np.random.RandomState) -> float:
-    """Adjusted Rand index between the labels of the whole sample from two fits to four fifths of it each."""
+    """Adjusted Rand index between the labels of the whole sample from two fits to four fifths of it each.
+
+    Proven parts are divided again by a spanning tree instead: the network would only repeat them.
+    """
+    if can_be_proven(geometry, n_states):
+        return _stability_of_parts(geometry, n_states, rng)
     labels = []
     for _ in range(2):
         part = rng.permutation(len(geometry.sample))[: int(0.8 * len(geometry.sample))]
@@ -70,3 +79,18 @@ def _stability(geometry: Geometry, n_states: int, options: Options, rng: np.rand
         resampled = Geometry(geometry.sample[part], fewer, rng)
         labels.append(fit_states(resampled, n_states, fewer, rng).posterior(geometry.sample).argmax(axis=1))
     return float(adjusted_rand_score(*labels))
+
+
+def _stability_of_parts(geometry: Geometry, n_states: int, rng: np.random.RandomState) -> float:
+    """Adjusted Rand index of the clearest divisions of two random halves... of the denser sample on their common rows."""
+    points = geometry.linkage.points
+    n = len(points)
+    labels = np.full((2, n), -1)
+    for one in labels:
+        some = rng.permutation(n)[: int(0.8 * n)]
+        linkage = Linkage(points[some])
+        if n_states not in linkage.ratio:
+            return 0.0
+        one[some] = linkage.divide(n_states).part
+    common = (labels >= 0).all(axis=0)
+    return float(adjusted_rand_score(*labels[:, common]))

@@ -56,6 +56,24 @@ def separation(walk: RandomWalk, p_zx: Array, judged: NDArray[np.int64] | None =
     return values
 
 
+def separation_of_parts(part: NDArray[np.int64], p_zx: Array) -> Array:
+    """Jensen-Shannon divergence between each state and the rest after a walk that is lost within its part.
+
+    Parameters
+    ----------
+    part : ndarray of shape (n,)
+    p_zx : ndarray of shape (n, n_states)
+
+    Returns
+    -------
+    ndarray of shape (n_states,), in nats.
+    """
+    member = np.eye(part.max() + 1)[part]
+    mean = member.T @ p_zx / member.sum(axis=0)[:, None].clip(1.0)
+    values: Array = js_divergence(torch.from_numpy(mean[part])).numpy()
+    return values
+
+
 def settled(walk: RandomWalk, points: Array) -> RandomWalk:
     """Join components of the graph that are smaller than a neighbourhood to the nearest larger one.
 
