@@ -23,7 +23,7 @@ from sklearn.tree import DecisionTreeClassifier
 from neuralbayes.data.columns import discrete_columns, is_whole, rounding
 from neuralbayes.manifolds.descent import Labeling, fit_parts, fit_states
 from neuralbayes.manifolds.geometry import Geometry, Options, span, take
-from neuralbayes.manifolds.graph import Array
+from neuralbayes.manifolds.graph import Array, NeighborGraph
 from neuralbayes.manifolds.linkage import Linkage
 from neuralbayes.manifolds.separation import (
     CERTIFIED,
@@ -109,7 +109,8 @@ def _without_discrete_columns(
         if fewer.shape[1] and np.ptp(fewer, axis=0).any():
             center, basis = span(fewer, options.standardize)
             points = (fewer - center) @ basis
-            proven = Linkage(points).proven
+            graph = NeighborGraph(points, options.n_neighbors)
+            proven = Linkage(graph).proven
             if proven is not None and proven.n_parts >= len(lowered):
                 lowered = separation_of_parts(proven.part, p_zx)
             else:
@@ -142,13 +143,24 @@ def columns_in_doubt(rows: Array, labels: NDArray[np.integer]) -> list[list[int]
     -------
     list of lists of int
         First the set of all discrete columns, which is empty if there are only rounded columns. Then each column of
-        whole numbers, possibly codes, that separates the labels by itself.
+        whole numbers, possibly codes, that separates the labels by itself, and each column with a sentinel.
     """
     discrete = sorted(discrete_columns(rows))
     whole = [int(j) for j in np.flatnonzero(is_whole(rows)) if j not in discrete]
     alone = [[j] for j in whole if tells_apart(rows[:, j], labels) >= CODES_TELL]
+    alone += [[j] for j in range(rows.shape[1]) if j not in discrete and has_sentinel(rows[:, j], labels)]
     together = [discrete] if discrete or rounding(rows).any() else []
     return together + alone
+
+
+def has_sentinel(column: Array, labels: NDArray[np.integer]) -> bool:
+    """Whether all rows of a label, or nearly all, share a value that no other label has, such as -999 for missing."""
+    for k in np.unique(labels):
+        values, counts = np.unique(column[labels == k], return_counts=True)
+        often = counts.max()
+        if often >= CODES_TELL * counts.sum() and often > 1 and np.ptp(column) > 0.0:
+            return bool((column[labels != k] != values[counts.argmax()]).mean() >= CODES_TELL)
+    return False
 
 
 def tells_apart(column: Array, labels: NDArray[np.integer]) -> float:

@@ -18,8 +18,8 @@ from neuralbayes.networks.sines import SineNetwork
 
 HELD_OUT = 0.2
 
-WAVES = 4
-"""Units of the hidden layer that separates proven parts, as a multiple of `n_hidden`."""
+MORE_HIDDEN = (4, 8)
+"""Units of the hidden layer that separates proven parts, as a multiple of `n_hidden`: the second if the first fails."""
 
 
 @dataclass
@@ -50,16 +50,21 @@ def fit_states(geometry: Geometry, n_states: int, options: Options, rng: np.rand
     """Fit from `n_init` starts and return the best; if it is not certified, also fit from as many new starts."""
     best = _descend(geometry, _starts(geometry, n_states, options, rng), options)
     if not best.disjoint.all():
-        again = _descend(geometry, _starts(geometry, n_states, options, rng), options)
-        best = min(best, again, key=lambda labeling: labeling.objective)
+        again = _descend(geometry, _starts(geometry, n_states, options, rng, linked=True), options)
+        # A cut through a thin manifold may have a lower objective than the gap beside it.
+        best = min(best, again, key=lambda labeling: (not labeling.disjoint.all(), labeling.objective))
     return best
 
 
 def fit_parts(geometry: Geometry, n_states: int, options: Options, rng: np.random.RandomState) -> Labeling:
-    """Fit from the clearest division of a spanning tree, without edges across the proven parts."""
-    finer = geometry.cut(geometry.linkage.proven, WAVES * options.n_hidden, rng)
-    part = geometry.linkage.divide(n_states).part[: len(geometry.sample)]
-    return _descend(finer, _fit_heads(finer, np.eye(n_states)[part][:, :, None]), options)
+    """Fit from the clearest division of the spanning tree, without edges between proven parts."""
+    part = geometry.linkage.divide(n_states).part
+    for n_hidden in MORE_HIDDEN:
+        finer = geometry.cut(geometry.linkage.proven, n_hidden * options.n_hidden, rng)
+        fitted = _descend(finer, _fit_heads(finer, np.eye(n_states)[part][:, :, None]), options)
+        if fitted.disjoint.all():
+            break
+    return fitted
 
 
 def single_state(geometry: Geometry) -> Labeling:
@@ -67,7 +72,9 @@ def single_state(geometry: Geometry) -> Labeling:
     return Labeling(geometry.network(1), np.zeros(1), 0.0, [], 0)
 
 
-def _starts(geometry: Geometry, n_states: int, options: Options, rng: np.random.RandomState) -> Array:
+def _starts(
+    geometry: Geometry, n_states: int, options: Options, rng: np.random.RandomState, linked: bool = False
+) -> Array:
     """Coefficients of `n_init` output layers fitted to different divisions: (n_states, n_init, n_modes)."""
     divisions = [geometry.walk.territories(n_states, rng) for _ in range(options.n_init)]
     if options.n_init >= 4:
@@ -75,6 +82,8 @@ def _starts(geometry: Geometry, n_states: int, options: Options, rng: np.random.
             warnings.simplefilter("ignore")  # KMeans warns if there are fewer distinct points than states
             labels = KMeans(n_states, n_init=1, random_state=rng).fit_predict(geometry.points)
         divisions[-1] = np.eye(n_states)[labels]
+    if linked and n_states in geometry.linkage.ratio:
+        divisions[0] = np.eye(n_states)[geometry.linkage.divide(n_states).part[: len(geometry.sample)]]
     return _fit_heads(geometry, np.stack(divisions, axis=2))
 
 

@@ -21,8 +21,9 @@ from neuralbayes.objectives import Objective
 DENSER = 4
 """Rows among which gaps are looked for, as a multiple of `max_samples`."""
 
-SHORTEST, LONGEST = 0.25, 1.0
-"""Wavelengths that separate proven parts, in gaps."""
+LONGEST = 4.0
+"""Longest wave that separates proven parts, in gaps; the shortest is one gap, half of the period of arms side by side.
+"""
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,8 @@ class Geometry:
         rows = rng.permutation(len(X))[: DENSER * options.max_samples]
         denser = take(X, rows)
         once = _first_of_equals(denser) if (denser != denser[0]).any() else np.arange(len(denser))
-        self.rows, self.denser = rows[once][: options.max_samples], denser[once]
-        self.sample = self.denser[: options.max_samples]
+        self.denser_rows, self.denser = rows[once], denser[once]
+        self.rows, self.sample = (values[: options.max_samples] for values in (self.denser_rows, self.denser))
         self.center, self.basis = span(self.sample, options.standardize)
         self.points = (self.sample - self.center) @ self.basis
         self.graph = NeighborGraph(self.points, options.n_neighbors)
@@ -75,14 +76,18 @@ class Geometry:
     @cached_property
     def linkage(self) -> Linkage:
         """Single linkage of the denser sample, where gaps are wide beside the distances between neighbours."""
-        return Linkage((self.denser - self.center) @ self.basis)
+        if len(self.denser) == len(self.sample):
+            return Linkage(self.graph)
+        return Linkage(NeighborGraph((self.denser - self.center) @ self.basis, self.graph.n_neighbors))
 
     def cut(self, division: Division, n_hidden: int, rng: np.random.RandomState) -> Self:
-        """Return a copy whose graph has no edges between the parts, and whose waves are as short as their gap."""
+        """Return a copy on the denser sample without edges between the parts, with waves as short as their gap."""
         geometry = copy.copy(self)
+        geometry.rows, geometry.sample = self.denser_rows, self.denser
+        geometry.graph = self.linkage.graph.cut(division.part)
+        geometry.points = geometry.graph.points
         geometry.parts = division.part
-        geometry.graph = self.graph.cut(division.part[: len(self.sample)])
-        geometry._make_waves(SHORTEST * division.gap, LONGEST * division.gap, n_hidden, rng)
+        geometry._make_waves(division.gap, LONGEST * division.gap, n_hidden, rng)
         return geometry
 
     def network(self, n_states: int) -> SineNetwork:

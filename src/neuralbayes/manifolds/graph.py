@@ -30,6 +30,9 @@ class NeighborGraph:
 
     Attributes
     ----------
+    points : ndarray of shape (n_points, n_dimensions)
+    distance, index : ndarray of shape (n_points, k)
+        The nearest neighbours, ascending.
     weight : csr_matrix of shape (n_points, n_points), symmetric
     degree : ndarray of shape (n_points,)
         Sums of the rows of `weight`, all positive.
@@ -43,6 +46,7 @@ class NeighborGraph:
         n = len(points)
         k = min(n_neighbors, max(10, n // 60), n - 1)
         distance, index = nearest_neighbors(points, k)
+        self.points, self.distance, self.index = points, distance, index
         reach = distance[:, -1].clip(np.finfo(float).tiny ** 0.5)
         weight = np.exp(-2.0 * (distance / np.minimum(reach[:, None], reach[index])) ** 2)
         weight[weight < 0.05] = 0.0  # a single long edge can lead a long walk out of a manifold

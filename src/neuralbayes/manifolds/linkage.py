@@ -11,14 +11,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
+from neuralbayes.manifolds.graph import Array, NeighborGraph
 from neuralbayes.neighbors import nearest_neighbors
 
-Array = NDArray[np.float64]
+FEWEST = 10
 
-MOST_NEIGHBORS = 15
-
-RATIO = 1.15
-"""Minimum ratio of the gap between the parts to the last merge within them."""
+RATIO, CLEAR = 1.15, 1.4
+"""Minimum ratio of the gap between the parts to the last merge within them, of a proven division and of one to try."""
 
 CHANCE = 0.03
 """Maximum probability that one of the edges of a part is as long as its gap, if their lengths have an exponential tail.
@@ -53,7 +52,7 @@ class Linkage:
 
     Parameters
     ----------
-    points : ndarray of shape (n_points, n_dimensions)
+    graph : NeighborGraph
 
     Attributes
     ----------
@@ -63,11 +62,11 @@ class Linkage:
         By number of parts the ratio of the scales between which single linkage finds as many, where it is largest.
     """
 
-    def __init__(self, points: Array) -> None:
-        n = len(points)
-        self.points, self.k = points, min(MOST_NEIGHBORS, max(10, n // 60), n - 1)
-        self.distance, self.index = nearest_neighbors(points, self.k)
-        self.edges, self.length = spanning_tree(points, self.distance, self.index)
+    def __init__(self, graph: NeighborGraph) -> None:
+        self.graph = graph
+        self.points, self.distance, self.index = graph.points, graph.distance, graph.index
+        self.k = max(FEWEST, graph.n_neighbors)
+        self.edges, self.length = spanning_tree(self.points, self.distance, self.index)
         count = _large_parts(self.edges.tolist(), self.k)
         changes = np.flatnonzero(np.diff(count, prepend=0))
         self.ratio: dict[int, float] = {}
@@ -76,6 +75,12 @@ class Linkage:
             n_parts, ratio = int(count[begin]), float(self.length[end] / self.length[begin])
             if n_parts > 1 and ratio > self.ratio.get(n_parts, 0.0):
                 self.ratio[n_parts], self._end[n_parts] = ratio, int(end)
+
+    @property
+    def clearest(self) -> int:
+        """Number of parts that single linkage finds over the largest ratio of scales; 1 if that is small."""
+        n_parts = max(self.ratio, key=self.ratio.__getitem__, default=1)
+        return n_parts if self.ratio.get(n_parts, 0.0) >= CLEAR else 1
 
     @cached_property
     def proven(self) -> Division | None:
@@ -121,7 +126,7 @@ class Linkage:
         facing = self.points[inside][distance[:, 0] <= FACING * gap]
         if len(facing) <= self.k:
             return False
-        edges, length = spanning_tree(facing, *nearest_neighbors(facing, self.k))
+        edges, length = spanning_tree(facing, *nearest_neighbors(facing, self.index.shape[1]))
         _, stretch = _components(edges[length <= gap], len(facing))
         for one in np.flatnonzero(np.bincount(stretch) >= self.k):
             rows = facing[stretch == one]
@@ -133,7 +138,9 @@ class Linkage:
         """Whether two parts are the pieces of a broken line: an end of one points at an end of the other."""
         n = len(part)
         same = part[self.index] == part[:, None]
-        near = sp.csr_matrix((same.ravel().astype(float), self.index.ravel(), np.arange(0, n * self.k + 1, self.k)))
+        near = sp.csr_matrix(
+            (same.ravel().astype(float), self.index.ravel(), np.arange(0, self.index.size + 1, self.index.shape[1]))
+        )
         away = same.sum(axis=1)[:, None] * self.points - near @ self.points  # from the neighbours in the part
         away /= (self.distance * same).sum(axis=1)[:, None].clip(np.finfo(float).tiny)
         ends = np.flatnonzero((away**2).sum(axis=1) >= STRAIGHT**2)

@@ -11,7 +11,7 @@ from sklearn.metrics import adjusted_rand_score
 from neuralbayes.manifolds.certificate import can_be_proven, certified
 from neuralbayes.manifolds.descent import Labeling, fit_states, single_state
 from neuralbayes.manifolds.geometry import Geometry, Options
-from neuralbayes.manifolds.graph import Array
+from neuralbayes.manifolds.graph import Array, NeighborGraph
 from neuralbayes.manifolds.linkage import Linkage
 from neuralbayes.manifolds.separation import CERTIFIED
 from neuralbayes.training.progress import progress
@@ -33,13 +33,13 @@ def select(
     """
     tried: list[Labeling] = []
     proven = geometry.linkage.proven
-    n_proven = 0 if proven is None else proven.n_parts
+    n_likely = geometry.linkage.clearest if proven is None else proven.n_parts
     with progress(max_states - 1, description="numbers of states tried", enabled=options.verbose) as display:
         for n_states in range(2, max_states + 1):
             tried.append(fit_states(geometry, n_states, options, rng))
             display.advance(metrics={"n_clusters": n_states, "separation": tried[-1].separation.min()})
             failures = sum(not labeling.disjoint.all() for labeling in tried)
-            if failures >= 2 and n_states >= n_proven:
+            if failures >= 2 and n_states >= n_likely:
                 break  # more states would only cut further
     stability: list[float | None] = [None] * len(tried)
     chosen = None
@@ -71,7 +71,7 @@ def _stability(geometry: Geometry, n_states: int, options: Options, rng: np.rand
     Proven parts are divided again by a spanning tree instead: the network would only repeat them.
     """
     if can_be_proven(geometry, n_states):
-        return _stability_of_parts(geometry, n_states, rng)
+        return _stability_of_parts(geometry, n_states, options, rng)
     labels = []
     for _ in range(2):
         part = rng.permutation(len(geometry.sample))[: int(0.8 * len(geometry.sample))]
@@ -81,16 +81,14 @@ def _stability(geometry: Geometry, n_states: int, options: Options, rng: np.rand
     return float(adjusted_rand_score(*labels))
 
 
-def _stability_of_parts(geometry: Geometry, n_states: int, rng: np.random.RandomState) -> float:
-    """Adjusted Rand index of the clearest divisions of two random halves... of the denser sample on their common rows."""
+def _stability_of_parts(geometry: Geometry, n_states: int, options: Options, rng: np.random.RandomState) -> float:
+    """Adjusted Rand index between the clearest divisions of two resamples on the rows of both."""
     points = geometry.linkage.points
-    n = len(points)
-    labels = np.full((2, n), -1)
+    labels = np.full((2, len(points)), -1)
     for one in labels:
-        some = rng.permutation(n)[: int(0.8 * n)]
-        linkage = Linkage(points[some])
+        some = rng.permutation(len(points))[: int(0.8 * len(points))]
+        linkage = Linkage(NeighborGraph(points[some], options.n_neighbors))
         if n_states not in linkage.ratio:
             return 0.0
         one[some] = linkage.divide(n_states).part
-    common = (labels >= 0).all(axis=0)
-    return float(adjusted_rand_score(*labels[:, common]))
+    return float(adjusted_rand_score(*labels[:, (labels >= 0).all(axis=0)]))
