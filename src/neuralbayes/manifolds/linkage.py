@@ -136,11 +136,9 @@ class Linkage:
 
     def _continues(self, part: NDArray[np.int64], gap: float) -> bool:
         """Whether two parts are the pieces of a broken line: an end of one points at an end of the other."""
-        n = len(part)
         same = part[self.index] == part[:, None]
-        near = sp.csr_matrix(
-            (same.ravel().astype(float), self.index.ravel(), np.arange(0, self.index.size + 1, self.index.shape[1]))
-        )
+        n, k = same.shape
+        near = sp.csr_matrix((same.ravel().astype(float), self.index.ravel(), np.arange(0, n * k + 1, k)), shape=(n, n))
         away = same.sum(axis=1)[:, None] * self.points - near @ self.points  # from the neighbours in the part
         away /= (self.distance * same).sum(axis=1)[:, None].clip(np.finfo(float).tiny)
         ends = np.flatnonzero((away**2).sum(axis=1) >= STRAIGHT**2)
