@@ -52,7 +52,7 @@ def certified(
     If it is not certified and there are as many proven parts, fit these and check the result.
     """
     checked = labeling
-    for check in (_on_other_rows, _without_discrete_columns, _beside_null):
+    for check in (_without_broken_lines, _on_other_rows, _without_discrete_columns, _beside_null):
         if checked.disjoint.any():
             checked = check(checked, X, geometry, options, rng)
     n_states = len(labeling.separation)
@@ -70,6 +70,16 @@ def can_be_proven(geometry: Geometry, n_states: int) -> bool:
     """Whether a spanning tree divides the rows into as many parts, and none of them is cut through a proven one."""
     proven = geometry.linkage.proven
     return proven is not None and proven.n_parts >= n_states and n_states in geometry.linkage.ratio
+
+
+def _without_broken_lines(
+    labeling: Labeling, X: Array, geometry: Geometry, options: Options, rng: np.random.RandomState
+) -> Labeling:
+    """Let no state count as disjoint if the states may be the pieces of a line."""
+    labels = labeling.posterior(geometry.denser).argmax(axis=1)
+    if geometry.linkage.may_be_broken(labels):
+        return replace(labeling, separation=np.zeros_like(labeling.separation))
+    return labeling
 
 
 def _on_other_rows(

@@ -112,13 +112,35 @@ class Linkage:
         """Whether no connected set would have this gap."""
         if ratio < RATIO or np.bincount(part).min() < 5 * self.k:
             return False
+        if any(chance > CHANCE for chance in self.chances(part).values()):
+            return False
+        gaps = self.gaps(part)
+        return all(self._faces(part == k, gap) for k, gap in gaps.items()) and not self.continues(part)
+
+    def may_be_broken(self, part: NDArray[np.int64]) -> bool:
+        """Whether the parts may be the pieces of a line whose rows have an uneven spacing."""
+        return any(chance > CHANCE for chance in self.chances(part).values()) and self.continues(part)
+
+    def gaps(self, part: NDArray[np.int64]) -> dict[int, float]:
+        """Distance of each part to the nearest other one."""
         source, target = part[self.edges].T
-        for k in range(part.max() + 1):
+        across = source != target
+        return {
+            int(k): float(self.length[across & ((source == k) | (target == k))].min(initial=np.inf))
+            for k in np.unique(part)
+        }
+
+    def chances(self, part: NDArray[np.int64]) -> dict[int, float]:
+        """Probability that one of the edges of each part is as long as its gap, extrapolated from the longest tenth."""
+        source, target = part[self.edges].T
+        chances = {}
+        for k, gap in self.gaps(part).items():
             within = self.length[(source == k) & (target == k)]
-            gap = self.length[(source == k) != (target == k)].min()
-            if _chance(within, gap) > CHANCE or not self._faces(part == k, gap):
-                return False
-        return not self._continues(part, self.length[source != target].min())
+            usual = np.quantile(within, 0.9) if len(within) else 0.0
+            excess = within[within > usual] - usual
+            mean = excess.mean() if len(excess) else np.finfo(float).tiny
+            chances[k] = float(len(excess) * np.exp(-max(gap - usual, 0.0) / mean))
+        return chances
 
     def _faces(self, inside: NDArray[np.bool_], gap: float) -> bool:
         """Whether enough rows face the other parts, side by side and over a long enough stretch."""
@@ -134,8 +156,9 @@ class Linkage:
                 return True
         return False
 
-    def _continues(self, part: NDArray[np.int64], gap: float) -> bool:
+    def continues(self, part: NDArray[np.int64]) -> bool:
         """Whether two parts are the pieces of a broken line: an end of one points at an end of the other."""
+        gap = min(self.gaps(part).values())
         same = part[self.index] == part[:, None]
         n, k = same.shape
         near = sp.csr_matrix((same.ravel().astype(float), self.index.ravel(), np.arange(0, n * k + 1, k)), shape=(n, n))
@@ -150,14 +173,6 @@ class Linkage:
             if (cosine >= STRAIGHT * length)[others].any():
                 return True
         return False
-
-
-def _chance(within: Array, gap: float) -> float:
-    """Probability that one of as many edges is as long as the gap, extrapolated from the longest tenth of them."""
-    usual = np.quantile(within, 0.9)
-    excess = within[within > usual] - usual
-    mean = excess.mean() if len(excess) else np.finfo(float).tiny
-    return float(len(excess) * np.exp(-max(gap - usual, 0.0) / mean))
 
 
 def _components(edges: NDArray[np.int64], n: int) -> tuple[int, NDArray[np.int64]]:
