@@ -158,19 +158,20 @@ def columns_in_doubt(rows: Array, labels: NDArray[np.integer]) -> list[list[int]
     discrete = sorted(discrete_columns(rows))
     whole = [int(j) for j in np.flatnonzero(is_whole(rows)) if j not in discrete]
     alone = [[j] for j in whole if tells_apart(rows[:, j], labels) >= CODES_TELL]
-    alone += [[j] for j in range(rows.shape[1]) if j not in discrete and has_sentinel(rows[:, j], labels)]
+    alone += [[j] for j in sentinel_columns(rows, labels) if j not in discrete]
     together = [discrete] if discrete or rounding(rows).any() else []
     return together + alone
 
 
-def has_sentinel(column: Array, labels: NDArray[np.integer]) -> bool:
-    """Whether all rows of a label, or nearly all, share a value that no other label has, such as -999 for missing."""
+def sentinel_columns(rows: Array, labels: NDArray[np.integer]) -> list[int]:
+    """Columns in which nearly all rows of a label, and hardly any others, have one value, such as -999 for missing."""
+    found = np.zeros(rows.shape[1], np.bool_)
     for k in np.unique(labels):
-        values, counts = np.unique(column[labels == k], return_counts=True)
-        often = counts.max()
-        if often >= CODES_TELL * counts.sum() and often > 1 and np.ptp(column) > 0.0:
-            return bool((column[labels != k] != values[counts.argmax()]).mean() >= CODES_TELL)
-    return False
+        own = rows[labels == k]
+        value = np.median(own, axis=0)
+        same = rows == value
+        found |= (same[labels == k].mean(axis=0) >= CODES_TELL) & (same[labels != k].mean(axis=0) <= 1.0 - CODES_TELL)
+    return [int(j) for j in np.flatnonzero(found)]
 
 
 def tells_apart(column: Array, labels: NDArray[np.integer]) -> float:
