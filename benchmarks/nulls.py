@@ -28,7 +28,12 @@ def student(n: int, d: int, rng: np.random.RandomState) -> Array:
 def along(n: int, rng: np.random.RandomState) -> Array:
     """Positions in [0, 1] along a line, evenly, at random or with uneven spacing."""
     even = rng.uniform(size=n)
-    kinds = [np.arange(n) / n, even, even ** rng.uniform(1.0, 3.0), np.cumsum(np.exp(rng.uniform(0.3, 1.2) * rng.standard_normal(n)))]
+    kinds = [
+        np.arange(n) / n,
+        even,
+        even ** rng.uniform(1.0, 3.0),
+        np.cumsum(np.exp(rng.uniform(0.3, 1.2) * rng.standard_normal(n))),
+    ]
     position = kinds[rng.randint(len(kinds))]
     return np.sort(position) / position.max()
 
@@ -105,6 +110,6 @@ def draw(seed: int) -> tuple[str, Array]:
     """The rows of one seed: the kinds in turn, 50 to 2,000 rows and 2 to 50 columns."""
     rng = np.random.RandomState(seed)
     name = list(NULLS)[seed % len(NULLS)]
-    n, d = (int(round(np.exp(rng.uniform(np.log(low), np.log(high))))) for low, high in ((50, 2000), (2, 50)))
+    n, d = (round(np.exp(rng.uniform(np.log(low), np.log(high)))) for low, high in ((50, 2000), (2, 50)))
     X = NULLS[name](n, d, rng)
     return name, X[rng.permutation(n)] if name != "counter" else X
