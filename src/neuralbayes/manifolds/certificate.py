@@ -51,35 +51,33 @@ def certified(
 
     If it is not certified and there are as many proven parts, fit these and check the result.
     """
-    checked = labeling
-    for check in (_without_broken_lines, _on_other_rows, _without_discrete_columns, _beside_null):
-        if checked.disjoint.any():
-            checked = check(checked, X, geometry, options, rng)
     n_states = len(labeling.separation)
-    if checked.disjoint.all() or not can_be_proven(geometry, n_states):
-        return checked
+    if labeling.disjoint.any() and geometry.linkage.may_be_broken(labeling.posterior(geometry.denser).argmax(axis=1)):
+        labeling = replace(labeling, separation=np.zeros(n_states))
+    if labeling.disjoint.any():
+        labeling = _on_other_rows(labeling, X, geometry, options, rng)
+    labeling = _beside_others(labeling, geometry, options, rng)
+    if labeling.disjoint.all() or not can_be_proven(geometry, n_states):
+        return labeling
     # Its separation is already that of rows which the fit has not seen.
-    again = fit_parts(geometry, n_states, options, rng)
-    for check in (_without_discrete_columns, _beside_null):
-        if again.disjoint.any():
-            again = check(again, X, geometry, options, rng)
-    return again if again.disjoint.all() else checked
+    again = _beside_others(fit_parts(geometry, n_states, options, rng), geometry, options, rng)
+    return again if again.disjoint.all() else labeling
+
+
+def _beside_others(labeling: Labeling, geometry: Geometry, options: Options, rng: np.random.RandomState) -> Labeling:
+    """Lower the separation to that without columns in doubt, and add that of connected rows."""
+    if labeling.disjoint.any():
+        labeling = _without_discrete_columns(labeling, geometry, options, rng)
+    if labeling.disjoint.any():
+        null = null_separation(geometry.points, len(labeling.separation), options.n_neighbors, rng)
+        labeling = replace(labeling, null=null)
+    return labeling
 
 
 def can_be_proven(geometry: Geometry, n_states: int) -> bool:
     """Whether a spanning tree divides the rows into as many parts, and none of them is cut through a proven one."""
     proven = geometry.linkage.proven
     return proven is not None and proven.n_parts >= n_states and n_states in geometry.linkage.ratio
-
-
-def _without_broken_lines(
-    labeling: Labeling, X: Array, geometry: Geometry, options: Options, rng: np.random.RandomState
-) -> Labeling:
-    """Let no state count as disjoint if the states may be the pieces of a line."""
-    labels = labeling.posterior(geometry.denser).argmax(axis=1)
-    if geometry.linkage.may_be_broken(labels):
-        return replace(labeling, separation=np.zeros_like(labeling.separation))
-    return labeling
 
 
 def _on_other_rows(
@@ -106,7 +104,7 @@ def _on_other_rows(
 
 
 def _without_discrete_columns(
-    labeling: Labeling, X: Array, geometry: Geometry, options: Options, rng: np.random.RandomState
+    labeling: Labeling, geometry: Geometry, options: Options, rng: np.random.RandomState
 ) -> Labeling:
     """Measure the separation without columns whose values have gaps by nature, and find which of them make states."""
     order = np.argsort(geometry.rows)
@@ -132,28 +130,11 @@ def _without_discrete_columns(
     return labeling
 
 
-def _beside_null(
-    labeling: Labeling, X: Array, geometry: Geometry, options: Options, rng: np.random.RandomState
-) -> Labeling:
-    """Add the separation that connected rows would have."""
-    null = null_separation(geometry.points, len(labeling.separation), options.n_neighbors, rng)
-    return replace(labeling, null=null)
-
-
 def columns_in_doubt(rows: Array, labels: NDArray[np.integer]) -> list[list[int]]:
-    """Sets of columns that could explain the labels without a gap between manifolds.
+    """Sets of columns that could explain the labels without a gap between manifolds; rows are in their first order.
 
-    Parameters
-    ----------
-    rows : ndarray of shape (n_rows, n_columns)
-        Rows in their original order.
-    labels : ndarray of shape (n_rows,)
-
-    Returns
-    -------
-    list of lists of int
-        First the set of all discrete columns, which is empty if there are only rounded columns. Then each column of
-        whole numbers, possibly codes, that separates the labels by itself, and each column with a sentinel.
+    First all discrete columns together, which are none if there are only rounded columns. Then each column of whole
+    numbers, possibly codes, that separates the labels by itself, and each column with a sentinel.
     """
     discrete = sorted(discrete_columns(rows))
     whole = [int(j) for j in np.flatnonzero(is_whole(rows)) if j not in discrete]

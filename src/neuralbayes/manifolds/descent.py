@@ -13,6 +13,7 @@ from sklearn.cluster import KMeans
 from neuralbayes.bayes import posterior
 from neuralbayes.manifolds.geometry import Geometry, Options
 from neuralbayes.manifolds.graph import Array
+from neuralbayes.manifolds.loss import Adam, StartsLoss
 from neuralbayes.manifolds.separation import is_certified, separation, separation_of_parts
 from neuralbayes.networks.sines import SineNetwork
 
@@ -48,7 +49,7 @@ class Labeling:
 
 def fit_states(geometry: Geometry, n_states: int, options: Options, rng: np.random.RandomState) -> Labeling:
     """Fit from `n_init` starts and return the best; if it is not certified, also fit from as many new starts."""
-    best = _descend(geometry, _starts(geometry, n_states, options, rng), options)
+    best = _descend(geometry, _starts(geometry, n_states, options, rng, linked=False), options)
     if not best.disjoint.all():
         again = _descend(geometry, _starts(geometry, n_states, options, rng, linked=True), options)
         # A cut through a thin manifold may have a lower objective than the gap beside it.
@@ -58,10 +59,10 @@ def fit_states(geometry: Geometry, n_states: int, options: Options, rng: np.rand
 
 def fit_parts(geometry: Geometry, n_states: int, options: Options, rng: np.random.RandomState) -> Labeling:
     """Fit from the clearest division of the spanning tree, without edges between proven parts."""
-    part = geometry.linkage.divide(n_states).part
-    for n_hidden in MORE_HIDDEN:
-        finer = geometry.cut(geometry.linkage.proven, n_hidden * options.n_hidden, rng)
-        fitted = _descend(finer, _fit_heads(finer, np.eye(n_states)[part][:, :, None]), options)
+    division = np.eye(n_states)[geometry.linkage.divide(n_states).part]
+    for more in MORE_HIDDEN:
+        finer = geometry.cut(more * options.n_hidden, rng)
+        fitted = _descend(finer, _fit_heads(finer, division[:, :, None]), options)
         if fitted.disjoint.all():
             break
     return fitted
@@ -72,9 +73,7 @@ def single_state(geometry: Geometry) -> Labeling:
     return Labeling(geometry.network(1), np.zeros(1), 0.0, [], 0)
 
 
-def _starts(
-    geometry: Geometry, n_states: int, options: Options, rng: np.random.RandomState, linked: bool = False
-) -> Array:
+def _starts(geometry: Geometry, n_states: int, options: Options, rng: np.random.RandomState, *, linked: bool) -> Array:
     """Coefficients of `n_init` output layers fitted to different divisions: (n_states, n_init, n_modes)."""
     divisions = [geometry.walk.territories(n_states, rng) for _ in range(options.n_init)]
     if options.n_init >= 4:
@@ -99,13 +98,7 @@ def _fit_heads(geometry: Geometry, target: Array) -> Array:
 
 
 def _descend(geometry: Geometry, start: Array, options: Options) -> Labeling:
-    """Run Adam on DML + beta R_c from all starts together, and return the best start at its best step.
-
-    Held-out rows decide which is best.
-    """
-    from neuralbayes.manifolds.adam import Adam  # not needed to load a model
-    from neuralbayes.manifolds.loss import StartsLoss
-
+    """Run Adam on DML + beta R_c from all starts together; held-out rows select the best start and its best step."""
     n_states, n_init, _ = start.shape
     rough = geometry.relative_roughness(n_states)
     scale = 1.0 / np.sqrt(1.0 + rough)  # in these units smooth functions move first
@@ -143,7 +136,7 @@ def _descend(geometry: Geometry, start: Array, options: Options) -> Labeling:
         p_zx = posterior(values @ found).double().numpy()
         labeling.separation = separation(geometry.settled, p_zx, np.arange(held_out or len(p_zx)))
     proven = geometry.linkage.proven
-    if proven is not None and proven.n_parts >= n_states:
+    if proven is not None and proven.n_parts >= n_states:  # no state may divide a part
         unseen = np.ones(len(proven.part), np.bool_)
         unseen[held_out : len(values)] = held_out == 0
         apart = separation_of_parts(proven.part[unseen], labeling.posterior(geometry.denser[unseen]))

@@ -8,13 +8,13 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
+import scipy.linalg
 import torch
 from numpy.typing import NDArray
 
 from neuralbayes.manifolds.graph import Array, NeighborGraph, RandomWalk
-from neuralbayes.manifolds.linkage import Division, Linkage
+from neuralbayes.manifolds.linkage import Linkage
 from neuralbayes.manifolds.separation import WALK_LENGTH, settled
-from neuralbayes.manifolds.smoothness import smooth_functions
 from neuralbayes.networks.sines import SineNetwork
 from neuralbayes.objectives import Objective
 
@@ -22,8 +22,7 @@ DENSER = 4
 """Rows among which gaps are looked for, as a multiple of `max_samples`."""
 
 LONGEST = 4.0
-"""Longest wave that separates proven parts, in gaps; the shortest is one gap, half of the period of arms side by side.
-"""
+"""Longest wave that separates proven parts, in gaps. The shortest is one gap, half the period of arms side by side."""
 
 
 @dataclass(frozen=True)
@@ -48,9 +47,11 @@ class Geometry:
     def __init__(self, X: Array, options: Options, rng: np.random.RandomState) -> None:
         rows = rng.permutation(len(X))[: DENSER * options.max_samples]
         denser = take(X, rows)
-        once = _first_of_equals(denser) if (denser != denser[0]).any() else np.arange(len(denser))
+        once = np.arange(len(denser))
+        if len(np.unique(denser.sum(axis=1))) < len(denser) and (denser != denser[0]).any():  # some may be equal
+            once = np.sort(np.unique(denser + 0.0, axis=0, return_index=True)[1])
         self.denser_rows, self.denser = rows[once], denser[once]
-        self.rows, self.sample = (values[: options.max_samples] for values in (self.denser_rows, self.denser))
+        self.rows, self.sample = self.denser_rows[: options.max_samples], self.denser[: options.max_samples]
         self.center, self.basis = span(self.sample, options.standardize)
         self.points = (self.sample - self.center) @ self.basis
         self.graph = NeighborGraph(self.points, options.n_neighbors)
@@ -80,13 +81,15 @@ class Geometry:
             return Linkage(self.graph)
         return Linkage(NeighborGraph((self.denser - self.center) @ self.basis, self.graph.n_neighbors))
 
-    def cut(self, division: Division, n_hidden: int, rng: np.random.RandomState) -> Self:
-        """Return a copy on the denser sample without edges between the parts, with waves as short as their gap."""
+    def cut(self, n_hidden: int, rng: np.random.RandomState) -> Self:
+        """Return a copy on the denser sample without edges between proven parts, with waves as short as their gap."""
+        division = self.linkage.proven
+        if division is None:
+            raise ValueError("no division of the rows is proven, so there is nothing to cut")
         geometry = copy.copy(self)
         geometry.rows, geometry.sample = self.denser_rows, self.denser
         geometry.graph = self.linkage.graph.cut(division.part)
-        geometry.points = geometry.graph.points
-        geometry.parts = division.part
+        geometry.points, geometry.parts = geometry.graph.points, division.part
         geometry._make_waves(division.gap, LONGEST * division.gap, n_hidden, rng)
         return geometry
 
@@ -96,31 +99,35 @@ class Geometry:
         return SineNetwork(center, basis, torch.from_numpy(self.frequency), torch.from_numpy(self.phase), n_states)
 
     def relative_roughness(self, n_states: int) -> Array:
-        """R_c of each mode, divided by the R_c of mode K + 1 for K states: (n_modes,).
-
-        On K disjoint manifolds, the first K modes are almost constant on each, so their R_c is almost 0.
-        """
+        """R_c of each mode, divided by that of mode K + 1: the first K are almost constant on K disjoint manifolds."""
         n_parts = n_states if self.parts is None else int(self.parts.max()) + 1
         unit = float(self.roughness[min(n_parts, len(self.roughness) - 1)])
         return self.roughness / (unit or 1.0)  # 0 if the constant is the only mode: a single distinct row
 
 
 def take(X: Array, rows: NDArray[np.int64]) -> Array:
-    """Rows of `X` in double precision, read in ascending order, which is fast for memory-mapped files."""
+    """Rows in double precision, read in ascending order, which is fast for memory-mapped files."""
     order = np.argsort(rows)
     sample = np.empty((len(rows), X.shape[1]))
     sample[order] = X[rows[order]]
     return sample
 
 
-def _first_of_equals(rows: Array) -> NDArray[np.int64]:
-    """Indices of the rows that equal no earlier row."""
-    if len(np.unique(rows.sum(axis=1))) == len(rows):  # equal rows have equal sums
-        return np.arange(len(rows))
-    first: dict[bytes, int] = {}
-    for i, row in enumerate(rows + 0.0):  # adding 0.0 turns -0.0 into 0.0
-        first.setdefault(row.tobytes(), i)
-    return np.fromiter(first.values(), np.int64, len(first))
+def smooth_functions(hidden: Array, graph: NeighborGraph) -> tuple[Array, Array]:
+    """Combinations (n_hidden, n_modes) of hidden units, the last of which is constant, and the R_c of each, ascending.
+
+    R_c is the mean squared change along the edges at unit variance: 0 for the first, the constant.
+    """
+    second = hidden.T @ hidden / len(hidden)
+    edges = hidden.T @ (graph.laplacian() @ hidden) / graph.degree.sum()
+    ridge = np.full(len(edges), 1e-5)  # keeps weights of no use small
+    ridge[-1] = 1e-9
+    smoothness, modes = scipy.linalg.eigh(second, (edges + edges.T) / 2.0 + np.diag(ridge))
+    kept = smoothness > 1e-6
+    roughness = 1.0 / smoothness[kept][::-1]
+    modes = modes[:, kept][:, ::-1] * np.sqrt(roughness)
+    roughness[0] = 0.0
+    return modes, roughness
 
 
 def span(sample: Array, standardize: bool) -> tuple[Array, Array]:
@@ -147,10 +154,7 @@ def span(sample: Array, standardize: bool) -> tuple[Array, Array]:
 
 
 def _low_rank_span(rows: Array, rank: int = 32) -> tuple[Array | None, Array]:
-    """An orthonormal basis of at most `rank` vectors that spans all rows, and the rows in it.
-
-    Returns None and the rows themselves if there is no such basis.
-    """
+    """A basis of at most `rank` orthonormal vectors that spans all rows, and the rows in it; else None and the rows."""
     n, d = rows.shape
     if d <= 2 * rank:
         return None, rows

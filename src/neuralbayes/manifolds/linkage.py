@@ -14,32 +14,30 @@ from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 from neuralbayes.manifolds.graph import Array, NeighborGraph
 from neuralbayes.neighbors import nearest_neighbors
 
-FEWEST = 10
+TINY = float(np.finfo(float).tiny)
+"""In place of a length of 0, which would be no edge."""
 
 RATIO, CLEAR = 1.15, 1.4
-"""Minimum ratio of the gap between the parts to the last merge within them, of a proven division and of one to try."""
+"""Minimum ratio of the gap between the parts to the last merge within them: of a proven division, and of one to try."""
 
 CHANCE = 0.03
-"""Maximum probability that one of the edges of a part is as long as its gap, if their lengths have an exponential tail.
-"""
+"""Maximum probability that a part has an edge as long as its gap."""
 
 FACING, EXTENT = 1.25, 3.0
-"""Rows face another part if it is at most this many gaps away. A row of them must be this many gaps long: the rows at
-the two ends of a broken line are not."""
+"""Rows face another part within this many gaps. In a proven division they do so over a stretch of this many gaps,
+longer than the two ends of a broken line."""
 
 STRAIGHT, REACH = 0.8, 2.0
-"""Two ends continue each other if the line between them, of at most this many gaps, leaves both at a small angle: the
-minimum cosine."""
+"""Ends of lines continue each other within this many gaps if they point at each other with this cosine or more."""
 
 
 @dataclass(frozen=True)
 class Division:
-    """Parts of single linkage: their labels (n_points,), the gap between the nearest two, and whether it is real."""
+    """Parts of single linkage."""
 
-    part: NDArray[np.int64]
-    gap: float
-    ratio: float
-    proven: bool
+    part: NDArray[np.int64]  # (n_points,)
+    gap: float  # between the nearest two
+    proven: bool  # no connected set would have this gap
 
     @property
     def n_parts(self) -> int:
@@ -50,22 +48,14 @@ class Division:
 class Linkage:
     """Minimum spanning tree of points, cut where that gives the clearest parts.
 
-    Parameters
-    ----------
-    graph : NeighborGraph
-
-    Attributes
-    ----------
-    k : int
-        Only parts of more points than this count; smaller ones belong to the part that they merge with.
-    ratio : dict
-        By number of parts the ratio of the scales between which single linkage finds as many, where it is largest.
+    Only parts of more than `k` points count; smaller ones belong to the part that they merge with. `ratio` has, by
+    number of parts, the ratio of the scales between which single linkage finds as many.
     """
 
     def __init__(self, graph: NeighborGraph) -> None:
         self.graph = graph
         self.points, self.distance, self.index = graph.points, graph.distance, graph.index
-        self.k = max(FEWEST, graph.n_neighbors)
+        self.k = max(10, graph.n_neighbors)
         self.edges, self.length = spanning_tree(self.points, self.distance, self.index)
         count = _large_parts(self.edges.tolist(), self.k)
         changes = np.flatnonzero(np.diff(count, prepend=0))
@@ -94,77 +84,65 @@ class Linkage:
 
     def divide(self, n_parts: int) -> Division:
         """The clearest division into `n_parts`."""
-        n, end = len(self.points), self._end[n_parts]
-        n_pieces, piece = _components(self.edges[:end], n)
+        end = self._end[n_parts]
+        n_pieces, piece = _components(self.edges[:end], len(self.points))
         large = np.flatnonzero(np.bincount(piece) > self.k)
         # Small pieces go to the large piece that they merge with first: a spanning tree that starts from all of these.
-        rest, length = piece[self.edges[end:]], self.length[end:]
         root = np.column_stack([np.full(len(large), n_pieces), large])
-        ends = np.concatenate([rest, root])
-        weight = np.concatenate([length, np.full(len(large), np.finfo(float).tiny)])
-        tree = minimum_spanning_tree(sp.coo_matrix((weight, ends.T), shape=(n_pieces + 1, n_pieces + 1)))
+        ends = np.concatenate([piece[self.edges[end:]], root])
+        length = np.append(self.length[end:], np.full(len(large), TINY))
+        tree = minimum_spanning_tree(sp.coo_matrix((length, ends.T), shape=(n_pieces + 1, n_pieces + 1)))
         _, owner = connected_components(tree[:n_pieces, :n_pieces], directed=False)
         part = owner[piece].astype(np.int64)
-        ratio = self.ratio[n_parts]
-        return Division(part, float(self.length[end]), ratio, self._is_proven(part, ratio))
+        proven = self.ratio[n_parts] >= RATIO and np.bincount(part).min() >= 5 * self.k and self._is_proven(part)
+        return Division(part, float(self.length[end]), proven)
 
-    def _is_proven(self, part: NDArray[np.int64], ratio: float) -> bool:
-        """Whether no connected set would have this gap."""
-        if ratio < RATIO or np.bincount(part).min() < 5 * self.k:
+    def _is_proven(self, part: NDArray[np.int64]) -> bool:
+        gaps = self._gaps(part)
+        if any(chance > CHANCE for _, chance in gaps.values()) or self._continues(part):
             return False
-        if any(chance > CHANCE for chance in self.chances(part).values()):
-            return False
-        gaps = self.gaps(part)
-        return all(self._faces(part == k, gap) for k, gap in gaps.items()) and not self.continues(part)
+        return all(self._faces(part == k, gap) for k, (gap, _) in gaps.items())
 
     def may_be_broken(self, part: NDArray[np.int64]) -> bool:
-        """Whether the parts may be the pieces of a line whose rows have an uneven spacing."""
-        return any(chance > CHANCE for chance in self.chances(part).values()) and self.continues(part)
+        """Whether the parts may be the pieces of a line with uneven spacing."""
+        return any(chance > CHANCE for _, chance in self._gaps(part).values()) and self._continues(part)
 
-    def gaps(self, part: NDArray[np.int64]) -> dict[int, float]:
-        """Distance of each part to the nearest other one."""
-        source, target = part[self.edges].T
-        across = source != target
-        return {
-            int(k): float(self.length[across & ((source == k) | (target == k))].min(initial=np.inf))
-            for k in np.unique(part)
-        }
+    def _gaps(self, part: NDArray[np.int64]) -> dict[int, tuple[float, float]]:
+        """The distance of each part to the others, and the probability that one of its own edges is as long.
 
-    def chances(self, part: NDArray[np.int64]) -> dict[int, float]:
-        """Probability that one of the edges of each part is as long as its gap, extrapolated from the longest tenth."""
+        The lengths of the longest tenth of its edges are extrapolated by an exponential tail.
+        """
         source, target = part[self.edges].T
-        chances = {}
-        for k, gap in self.gaps(part).items():
+        gaps = {}
+        for k in np.unique(part):
+            gap = self.length[(source == k) != (target == k)].min(initial=np.inf)
             within = self.length[(source == k) & (target == k)]
             usual = np.quantile(within, 0.9) if len(within) else 0.0
             excess = within[within > usual] - usual
-            mean = excess.mean() if len(excess) else np.finfo(float).tiny
-            chances[k] = float(len(excess) * np.exp(-max(gap - usual, 0.0) / mean))
-        return chances
+            mean = excess.mean() if len(excess) else TINY
+            gaps[int(k)] = float(gap), float(len(excess) * np.exp(-max(gap - usual, 0.0) / mean))
+        return gaps
 
     def _faces(self, inside: NDArray[np.bool_], gap: float) -> bool:
-        """Whether enough rows face the other parts, side by side and over a long enough stretch."""
+        """Whether rows face the other parts side by side, over a long enough stretch."""
         distance, _ = nearest_neighbors(self.points[~inside], 1, queries=self.points[inside])
         facing = self.points[inside][distance[:, 0] <= FACING * gap]
         if len(facing) <= self.k:
             return False
         edges, length = spanning_tree(facing, *nearest_neighbors(facing, self.index.shape[1]))
         _, stretch = _components(edges[length <= gap], len(facing))
-        for one in np.flatnonzero(np.bincount(stretch) >= self.k):
-            rows = facing[stretch == one]
-            if np.linalg.norm(rows - rows[0], axis=1).max() >= EXTENT * gap:
-                return True
-        return False
+        stretches = [facing[stretch == i] for i in np.flatnonzero(np.bincount(stretch) >= self.k)]
+        return any(np.linalg.norm(rows - rows[0], axis=1).max() >= EXTENT * gap for rows in stretches)
 
-    def continues(self, part: NDArray[np.int64]) -> bool:
-        """Whether two parts are the pieces of a broken line: an end of one points at an end of the other."""
-        gap = min(self.gaps(part).values())
+    def _continues(self, part: NDArray[np.int64]) -> bool:
+        """Whether an end of one part points at an end of another one, as in a broken line."""
+        gap = min(gap for gap, _ in self._gaps(part).values())
         same = part[self.index] == part[:, None]
         n, k = same.shape
         near = sp.csr_matrix((same.ravel().astype(float), self.index.ravel(), np.arange(0, n * k + 1, k)), shape=(n, n))
         away = same.sum(axis=1)[:, None] * self.points - near @ self.points  # from the neighbours in the part
-        away /= (self.distance * same).sum(axis=1)[:, None].clip(np.finfo(float).tiny)
-        ends = np.flatnonzero((away**2).sum(axis=1) >= STRAIGHT**2)
+        away /= (self.distance * same).sum(axis=1)[:, None].clip(TINY)
+        ends = np.flatnonzero(np.linalg.norm(away, axis=1) >= STRAIGHT)
         for i in ends:
             between = self.points[ends] - self.points[i]
             length = np.linalg.norm(between, axis=1)
@@ -185,9 +163,8 @@ def _components(edges: NDArray[np.int64], n: int) -> tuple[int, NDArray[np.int64
 def spanning_tree(points: Array, distance: Array, index: NDArray[np.int64]) -> tuple[NDArray[np.int64], Array]:
     """Minimum spanning tree of points with these neighbours: edges (n_points - 1, 2) and their lengths, ascending."""
     n, k = index.shape
-    shortest = np.finfo(float).tiny  # a length of 0 would be no edge
     ends = np.arange(0, n * k + 1, k)
-    tree = minimum_spanning_tree(sp.csr_matrix((distance.ravel().clip(shortest), index.ravel(), ends), shape=(n, n)))
+    tree = minimum_spanning_tree(sp.csr_matrix((distance.ravel().clip(TINY), index.ravel(), ends), shape=(n, n)))
     while True:
         n_parts, part = connected_components(tree, directed=False)
         if n_parts == 1:
@@ -197,7 +174,7 @@ def spanning_tree(points: Array, distance: Array, index: NDArray[np.int64]) -> t
             for value in (0, 1):
                 inside, outside = (np.flatnonzero((part >> bit) % 2 == v) for v in (value, 1 - value))
                 length, nearest = nearest_neighbors(points[outside], 1, queries=points[inside])
-                joins = (length[:, 0].clip(shortest), (inside, outside[nearest[:, 0]]))
+                joins = (length[:, 0].clip(TINY), (inside, outside[nearest[:, 0]]))
                 tree = tree + sp.csr_matrix(joins, shape=(n, n))
         tree = minimum_spanning_tree(tree)
     tree = tree.tocoo()

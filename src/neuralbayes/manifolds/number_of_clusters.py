@@ -22,14 +22,8 @@ def select(
 ) -> tuple[Labeling, dict[str, list[Any]]]:
     """Choose the largest number of states that are all certified and stable under resampling.
 
-    Returns
-    -------
-    labeling : Labeling
-        A single state if no larger number passes. `max_states` states if they are certified but no number is stable:
-        then there are more manifolds than states, and each fit combines them at random.
-    selection : dict of lists
-        For each number tried: "n_clusters", "objective", "separation" (the smallest over the states), "stability" (the
-        adjusted Rand index between two resamples; None if it was not computed).
+    It is 1 if no larger number passes, and `max_states` if that is certified but no number is stable: then there are
+    more manifolds than states, and each fit combines them at random. Also returns what is in `selection_`.
     """
     tried: list[Labeling] = []
     proven = geometry.linkage.proven
@@ -66,29 +60,21 @@ def select(
 
 
 def _stability(geometry: Geometry, n_states: int, options: Options, rng: np.random.RandomState) -> float:
-    """Adjusted Rand index between the labels of the whole sample from two fits to four fifths of it each.
-
-    Proven parts are divided again by a spanning tree instead: the network would only repeat them.
-    """
-    if can_be_proven(geometry, n_states):
-        return _stability_of_parts(geometry, n_states, options, rng)
+    """Adjusted Rand index between the labels that two resamples of four fifths of the rows lead to."""
     labels = []
+    is_proven = can_be_proven(geometry, n_states)
+    rows = geometry.linkage.points if is_proven else geometry.sample
     for _ in range(2):
-        part = rng.permutation(len(geometry.sample))[: int(0.8 * len(geometry.sample))]
-        fewer = replace(options, n_init=min(4, options.n_init))
-        resampled = Geometry(geometry.sample[part], fewer, rng)
-        labels.append(fit_states(resampled, n_states, fewer, rng).posterior(geometry.sample).argmax(axis=1))
-    return float(adjusted_rand_score(*labels))
-
-
-def _stability_of_parts(geometry: Geometry, n_states: int, options: Options, rng: np.random.RandomState) -> float:
-    """Adjusted Rand index between the clearest divisions of two resamples on the rows of both."""
-    points = geometry.linkage.points
-    labels = np.full((2, len(points)), -1)
-    for one in labels:
-        some = rng.permutation(len(points))[: int(0.8 * len(points))]
-        linkage = Linkage(NeighborGraph(points[some], options.n_neighbors))
-        if n_states not in linkage.ratio:
-            return 0.0
-        one[some] = linkage.divide(n_states).part
-    return float(adjusted_rand_score(*labels[:, (labels >= 0).all(axis=0)]))
+        part = rng.permutation(len(rows))[: int(0.8 * len(rows))]
+        if is_proven:  # the network would repeat what the spanning tree finds
+            linkage = Linkage(NeighborGraph(rows[part], options.n_neighbors))
+            if n_states not in linkage.ratio:
+                return 0.0
+            labels.append(np.full(len(rows), -1))
+            labels[-1][part] = linkage.divide(n_states).part
+        else:
+            fewer = replace(options, n_init=min(4, options.n_init))
+            fitted = fit_states(Geometry(rows[part], fewer, rng), n_states, fewer, rng)
+            labels.append(fitted.posterior(rows).argmax(axis=1))
+    one, other = (found[(np.array(labels) >= 0).all(axis=0)] for found in labels)
+    return float(adjusted_rand_score(one, other))

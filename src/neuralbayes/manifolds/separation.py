@@ -34,19 +34,9 @@ N_NULL = 5
 
 
 def separation(walk: RandomWalk, p_zx: Array, judged: NDArray[np.int64] | None = None) -> Array:
-    """Jensen-Shannon divergence between each state and the rest after the walk; 0 for a state with hardly any rows.
+    """JS divergence in nats between each state and the rest after the walk; 0 for a state with hardly any rows.
 
-    Parameters
-    ----------
-    walk : RandomWalk
-        A walk on n points.
-    p_zx : ndarray of shape (n, n_states)
-    judged : ndarray of int, optional
-        The rows to measure on, by default all; the walk visits the other rows too.
-
-    Returns
-    -------
-    ndarray of shape (n_states,), in nats.
+    It is measured on the rows `judged`, by default all: p_zx (n, n_states) -> (n_states,).
     """
     rows = np.arange(len(p_zx)) if judged is None else judged
     walked = torch.from_numpy(walk(p_zx)[rows])
@@ -57,17 +47,7 @@ def separation(walk: RandomWalk, p_zx: Array, judged: NDArray[np.int64] | None =
 
 
 def separation_of_parts(part: NDArray[np.int64], p_zx: Array) -> Array:
-    """Jensen-Shannon divergence between each state and the rest after a walk that is lost within its part.
-
-    Parameters
-    ----------
-    part : ndarray of shape (n,)
-    p_zx : ndarray of shape (n, n_states)
-
-    Returns
-    -------
-    ndarray of shape (n_states,), in nats.
-    """
+    """JS divergence in nats between each state and the rest after a walk that is lost within its part (n,)."""
     member = np.eye(part.max() + 1)[part]
     mean = member.T @ p_zx / member.sum(axis=0)[:, None].clip(1.0)
     values: Array = js_divergence(torch.from_numpy(mean[part])).numpy()
@@ -75,19 +55,7 @@ def separation_of_parts(part: NDArray[np.int64], p_zx: Array) -> Array:
 
 
 def settled(walk: RandomWalk, points: Array) -> RandomWalk:
-    """Join components of the graph that are smaller than a neighbourhood to the nearest larger one.
-
-    Parameters
-    ----------
-    walk : RandomWalk
-    points : ndarray of shape (n_points, n_dimensions)
-        The points of its graph.
-
-    Returns
-    -------
-    RandomWalk
-        The walk on the joined graph; `walk` itself if no component is small.
-    """
+    """Join components of the graph that are smaller than a neighbourhood to the nearest larger one."""
     graph = walk.graph
     _, component = connected_components(graph.weight)
     sizes = np.bincount(component)
@@ -109,22 +77,10 @@ def walk_between(points: Array, n_neighbors: int) -> RandomWalk:
 
 
 def null_separation(points: Array, n_states: int, n_neighbors: int, rng: np.random.RandomState) -> float:
-    """Separation that the best division of connected rows exceeds with probability `LEVEL`.
+    """Separation in nats that the best division of connected rows exceeds with probability `LEVEL`.
 
-    Draw `N_NULL` samples from a Gaussian with the size and the covariance of `points`, and divide each between walks
-    from distant seeds. The result is the upper end of a normal prediction interval for one more sample.
-
-    Parameters
-    ----------
-    points : ndarray of shape (n_points, n_dimensions)
-        Points in their principal axes.
-    n_states, n_neighbors : int
-    rng : RandomState
-
-    Returns
-    -------
-    float
-        The bound, in nats.
+    Draw `N_NULL` samples from a Gaussian with the size and the covariance of `points`, which are in their principal
+    axes, and divide each between walks from distant seeds. The result is the end of a normal prediction interval.
     """
     deviation = points.std(axis=0)
     values = []
@@ -137,13 +93,7 @@ def null_separation(points: Array, n_states: int, n_neighbors: int, rng: np.rand
 
 
 def prediction_bound(values: Sequence[float]) -> float:
-    """Bound that one more normally distributed value exceeds with probability `LEVEL`.
-
-    Examples
-    --------
-    >>> round(prediction_bound([1.0, 2.0, 3.0]), 3)  # 2 + 6.965 * 1 * sqrt(4 / 3)
-    10.042
-    """
+    """Bound that one more normally distributed value exceeds with probability `LEVEL`."""
     n = len(values)
     quantile = scipy.stats.t.ppf(1.0 - LEVEL, n - 1)
     return float(np.mean(values) + quantile * np.std(values, ddof=1) * np.sqrt(1.0 + 1.0 / n))
