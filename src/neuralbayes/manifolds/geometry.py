@@ -21,8 +21,8 @@ from neuralbayes.objectives import Objective
 DENSER = 4
 """Rows among which gaps are looked for, as a multiple of `max_samples`."""
 
-LONGEST = 4.0
-"""Longest wave that separates proven parts, in gaps. The shortest is one gap, half the period of arms side by side."""
+SHORTEST, LONGEST = 1.5, 4.0
+"""Waves that separate proven parts, in gaps: the period of arms side by side is two gaps."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Geometry:
         geometry.rows, geometry.sample = self.denser_rows, self.denser
         geometry.graph = self.linkage.graph.cut(division.part)
         geometry.points, geometry.parts = geometry.graph.points, division.part
-        geometry._make_waves(division.gap, LONGEST * division.gap, n_hidden, rng)
+        geometry._make_waves(SHORTEST * division.gap, LONGEST * division.gap, n_hidden, rng)
         return geometry
 
     def network(self, n_states: int) -> SineNetwork:

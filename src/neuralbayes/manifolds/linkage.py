@@ -17,15 +17,15 @@ from neuralbayes.neighbors import nearest_neighbors
 TINY = float(np.finfo(float).tiny)
 """In place of a length of 0, which would be no edge."""
 
-RATIO, CLEAR = 1.15, 1.4
-"""Minimum ratio of the gap between the parts to the last merge within them: of a proven division, and of one to try."""
+RATIO, CLEAR = 1.15, 2.0
+"""Minimum ratio of the gap between the parts to the last merge within them: in a proven division, in a clear one."""
 
-CHANCE = 0.03
-"""Maximum probability that a part has an edge as long as its gap."""
+CHANCE, CLEAR_CHANCE = 0.03, 1e-6
+"""Maximum probability that a part has an edge as long as its gap: in a proven division, in a clear one."""
 
-FACING, EXTENT = 1.25, 3.0
+FACING, EXTENT, CLEAR_EXTENT = 1.25, 3.0, 1.0
 """Rows face another part within this many gaps. In a proven division they do so over a stretch of this many gaps,
-longer than the two ends of a broken line."""
+longer than the ends of a broken line; in a clear one, a shorter stretch tells."""
 
 STRAIGHT, REACH = 0.8, 2.0
 """Ends of lines continue each other within this many gaps if they point at each other with this cosine or more."""
@@ -94,14 +94,15 @@ class Linkage:
         tree = minimum_spanning_tree(sp.coo_matrix((length, ends.T), shape=(n_pieces + 1, n_pieces + 1)))
         _, owner = connected_components(tree[:n_pieces, :n_pieces], directed=False)
         part = owner[piece].astype(np.int64)
-        proven = self.ratio[n_parts] >= RATIO and np.bincount(part).min() >= 5 * self.k and self._is_proven(part)
-        return Division(part, float(self.length[end]), proven)
+        return Division(part, float(self.length[end]), self._is_proven(part, self.ratio[n_parts]))
 
-    def _is_proven(self, part: NDArray[np.int64]) -> bool:
+    def _is_proven(self, part: NDArray[np.int64], ratio: float) -> bool:
         gaps = self._gaps(part)
-        if any(chance > CHANCE for _, chance in gaps.values()) or self._continues(part):
+        chance = max(chance for _, chance in gaps.values())
+        if ratio < RATIO or np.bincount(part).min() < 5 * self.k or chance > CHANCE or self._continues(part):
             return False
-        return all(self._faces(part == k, gap) for k, (gap, _) in gaps.items())
+        extent = CLEAR_EXTENT if ratio >= CLEAR and chance <= CLEAR_CHANCE else EXTENT
+        return all(self._faces(part == k, gap, extent) for k, (gap, _) in gaps.items())
 
     def may_be_broken(self, part: NDArray[np.int64]) -> bool:
         """Whether the parts may be the pieces of a line with uneven spacing."""
@@ -123,7 +124,7 @@ class Linkage:
             gaps[int(k)] = float(gap), float(len(excess) * np.exp(-max(gap - usual, 0.0) / mean))
         return gaps
 
-    def _faces(self, inside: NDArray[np.bool_], gap: float) -> bool:
+    def _faces(self, inside: NDArray[np.bool_], gap: float, extent: float) -> bool:
         """Whether rows face the other parts side by side, over a long enough stretch."""
         distance, _ = nearest_neighbors(self.points[~inside], 1, queries=self.points[inside])
         facing = self.points[inside][distance[:, 0] <= FACING * gap]
@@ -132,7 +133,7 @@ class Linkage:
         edges, length = spanning_tree(facing, *nearest_neighbors(facing, self.index.shape[1]))
         _, stretch = _components(edges[length <= gap], len(facing))
         stretches = [facing[stretch == i] for i in np.flatnonzero(np.bincount(stretch) >= self.k)]
-        return any(np.linalg.norm(rows - rows[0], axis=1).max() >= EXTENT * gap for rows in stretches)
+        return any(np.linalg.norm(rows - rows[0], axis=1).max() >= extent * gap for rows in stretches)
 
     def _continues(self, part: NDArray[np.int64]) -> bool:
         """Whether an end of one part points at an end of another one, as in a broken line."""

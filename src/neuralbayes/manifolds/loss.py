@@ -74,7 +74,7 @@ def dml_gradient(p_zx: Tensor) -> Tensor:
 
 
 def others(values: Tensor) -> Tensor:
-    """For each state the sum over all others, which keeps its digits where one is nearly 1: same shape, states first."""
+    """For each state the sum over all others, which keeps its digits where one is nearly 1; states come first."""
     if len(values) == 2:
         return values.flip(0)
     before, after = torch.zeros_like(values), torch.zeros_like(values)
