@@ -176,7 +176,7 @@ def spanning_tree(points: Array, distance: Array, index: NDArray[np.int64]) -> t
                 inside, outside = (np.flatnonzero((part >> bit) % 2 == v) for v in (value, 1 - value))
                 length, nearest = nearest_neighbors(points[outside], 1, queries=points[inside])
                 joins = (length[:, 0].clip(TINY), (inside, outside[nearest[:, 0]]))
-                tree = tree + sp.csr_matrix(joins, shape=(n, n))
+                tree = tree.maximum(sp.csr_matrix(joins, shape=(n, n)))  # several bits may find the same edge
         tree = minimum_spanning_tree(tree)
     tree = tree.tocoo()
     order = np.argsort(tree.data, kind="stable")
