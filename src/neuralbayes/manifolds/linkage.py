@@ -170,13 +170,17 @@ def spanning_tree(points: Array, distance: Array, index: NDArray[np.int64]) -> t
         n_parts, part = connected_components(tree, directed=False)
         if n_parts == 1:
             break
-        # Two parts differ in a bit of their numbers, so the nearest row to each part is found here (Boruvka's step).
+        # Boruvka's step: join each part to the nearest row outside, whose part has another number in one of its bits.
+        length, nearest = np.full(n, np.inf), np.zeros(n, np.int64)
         for bit in range(int(n_parts - 1).bit_length()):
             for value in (0, 1):
                 inside, outside = (np.flatnonzero((part >> bit) % 2 == v) for v in (value, 1 - value))
-                length, nearest = nearest_neighbors(points[outside], 1, queries=points[inside])
-                joins = (length[:, 0].clip(TINY), (inside, outside[nearest[:, 0]]))
-                tree = tree.maximum(sp.csr_matrix(joins, shape=(n, n)))  # several bits may find the same edge
+                away, row = nearest_neighbors(points[outside], 1, queries=points[inside])
+                closer = away[:, 0] < length[inside]
+                length[inside[closer]], nearest[inside[closer]] = away[closer, 0], outside[row[closer, 0]]
+        order = np.lexsort((length, part))
+        first = order[np.unique(part[order], return_index=True)[1]]
+        tree = tree.maximum(sp.csr_matrix((length[first].clip(TINY), (first, nearest[first])), shape=(n, n)))
         tree = minimum_spanning_tree(tree)
     tree = tree.tocoo()
     order = np.argsort(tree.data, kind="stable")
