@@ -144,7 +144,7 @@ def test_auto_as_large_as_it_may_be_is_an_answer_like_others():
 
 
 def test_auto_says_one_with_a_warning_where_what_is_certified_is_not_found_again(monkeypatch):
-    monkeypatch.setattr("neuralbayes.manifolds.number_of_clusters._stability", lambda *_: 0.5)
+    monkeypatch.setattr("neuralbayes.manifolds.certificate._stability", lambda *_: 0.5)
     X, _ = toys.make_moons(400, random_state=0)
     for n_neighbors, hint in ((15, r"n_clusters\.$"), (7, "7 neighbours are few")):
         labeler = nb.ManifoldLabeler("auto", n_neighbors=n_neighbors, n_init=4, random_state=0)

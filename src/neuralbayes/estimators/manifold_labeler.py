@@ -20,10 +20,9 @@ from neuralbayes.bayes import LOG_2
 from neuralbayes.estimators.attributes import Check, array, count, number, numbers
 from neuralbayes.estimators.clusterer import Array, Clusterer
 from neuralbayes.estimators.inputs import VECTORIZER, as_rows
-from neuralbayes.manifolds.certificate import certified
+from neuralbayes.manifolds.certificate import certified, select
 from neuralbayes.manifolds.descent import fit_states, single_state
 from neuralbayes.manifolds.geometry import Geometry, Options
-from neuralbayes.manifolds.number_of_clusters import select
 from neuralbayes.manifolds.separation import CERTIFIED
 from neuralbayes.networks.sines import SineNetwork
 from neuralbayes.objectives import DML, Objective
@@ -253,11 +252,11 @@ class ManifoldLabeler(Clusterer):
             if n_states > 1 and not geometry.basis.any():
                 raise ValueError(f"X has a single distinct row, but n_clusters={n_states} needs at least as many.")
             if self.n_clusters == "auto":
-                found, self.selection_ = select(rows, geometry, min(self.max_clusters, len(rows)), options, rng)
+                found, self.selection_ = select(geometry, min(self.max_clusters, len(rows)), options, rng)
             elif n_states == 1:
                 found = single_state(geometry)
             else:
-                found = certified(fit_states(geometry, n_states, options, rng), rows, geometry, options, rng)
+                found = certified(fit_states(geometry, n_states, options, rng), geometry, options, rng)
         self.n_dimensions_, self.n_hidden_ = found.network.frequency.shape
         self.module_ = found.network.eval().requires_grad_(False)
         order = self._keep(rows, len(found.separation), options.verbose)

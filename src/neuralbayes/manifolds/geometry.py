@@ -56,8 +56,8 @@ class Geometry:
         self.points = (self.sample - self.center) @ self.basis
         self.graph = NeighborGraph(self.points, options.n_neighbors)
         self.walk = RandomWalk(self.graph, WALK_LENGTH)
-        self.settled = settled(self.walk, self.points)
-        self.parts: NDArray[np.int64] | None = None
+        self.settled = settled(self.walk)
+        self.n_parts = 0  # between which edges are cut
         # Wavelengths range from two spacings, which still separate neighbours, to three times the radius of the data,
         # which is 1.
         shortest = 2.0 * np.pi * min(2.0 * self.graph.spacing, 0.5)
@@ -89,7 +89,7 @@ class Geometry:
         geometry = copy.copy(self)
         geometry.rows, geometry.sample = self.denser_rows, self.denser
         geometry.graph = self.linkage.graph.cut(division.part)
-        geometry.points, geometry.parts = geometry.graph.points, division.part
+        geometry.points, geometry.n_parts = geometry.graph.points, division.n_parts
         geometry._make_waves(SHORTEST * division.gap, LONGEST * division.gap, n_hidden, rng)
         return geometry
 
@@ -100,8 +100,7 @@ class Geometry:
 
     def relative_roughness(self, n_states: int) -> Array:
         """R_c of each mode, divided by that of mode K + 1: the first K are almost constant on K disjoint manifolds."""
-        n_parts = n_states if self.parts is None else int(self.parts.max()) + 1
-        unit = float(self.roughness[min(n_parts, len(self.roughness) - 1)])
+        unit = float(self.roughness[min(max(n_states, self.n_parts), len(self.roughness) - 1)])
         return self.roughness / (unit or 1.0)  # 0 if the constant is the only mode: a single distinct row
 
 
@@ -136,7 +135,7 @@ def span(sample: Array, standardize: bool) -> tuple[Array, Array]:
     center = sample.mean(axis=0)
     centered = sample - center
     # Dividing all columns by the same number keeps the geometry and prevents overflow of squares.
-    scale = centered.std(axis=0) if standardize else np.full(d, _largest(centered))
+    scale = centered.std(axis=0) if standardize else np.full(d, np.abs(centered).max())
     scale[scale == 0.0] = 1.0
     centered /= scale
     subspace, flat = _low_rank_span(centered)
@@ -161,11 +160,5 @@ def _low_rank_span(rows: Array, rank: int = 32) -> tuple[Array | None, Array]:
     mixed = np.random.RandomState(0).standard_normal((rank, n)) @ rows
     basis, _ = np.linalg.qr(mixed.T)
     flat = rows @ basis
-    rest = flat @ basis.T
-    rest -= rows
-    return (basis, flat) if _largest(rest) <= 1e-9 * _largest(rows) else (None, rows)
-
-
-def _largest(values: Array) -> float:
-    """The largest absolute value."""
-    return float(max(values.max(), -values.min()))
+    rest = flat @ basis.T - rows
+    return (basis, flat) if np.abs(rest).max() <= 1e-9 * np.abs(rows).max() else (None, rows)

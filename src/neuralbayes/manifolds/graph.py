@@ -48,15 +48,13 @@ class NeighborGraph:
         return sp.diags(self.degree, format="csr") - self.weight
 
     def cut(self, part: NDArray[np.int64]) -> Self:
-        """Return a copy of the graph without edges between parts: (n_points,)."""
+        """Return a copy without edges between parts: (n_points,)."""
         edges = self.weight.tocoo()
         inside = part[edges.row] == part[edges.col]
-        graph = copy.copy(self)
-        graph._weigh(sp.csr_matrix((edges.data[inside], (edges.row[inside], edges.col[inside])), edges.shape))
-        return graph
+        return self.joined(sp.csr_matrix((-edges.data * ~inside, (edges.row, edges.col)), edges.shape))
 
     def joined(self, edges: sp.csr_matrix) -> Self:
-        """Return a copy of the graph with more edges, given as a symmetric matrix of their weights."""
+        """Return a copy with more edges, given as a symmetric matrix of their weights."""
         graph = copy.copy(self)
         graph._weigh(self.weight + edges)
         return graph

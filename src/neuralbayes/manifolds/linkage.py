@@ -37,12 +37,8 @@ class Division:
 
     part: NDArray[np.int64]  # (n_points,)
     gap: float  # between the nearest two
+    n_parts: int
     proven: bool  # no connected set would have this gap
-
-    @property
-    def n_parts(self) -> int:
-        """Number of parts."""
-        return int(self.part.max()) + 1
 
 
 class Linkage:
@@ -94,7 +90,7 @@ class Linkage:
         tree = minimum_spanning_tree(sp.coo_matrix((length, ends.T), shape=(n_pieces + 1, n_pieces + 1)))
         _, owner = connected_components(tree[:n_pieces, :n_pieces], directed=False)
         part = owner[piece].astype(np.int64)
-        return Division(part, float(self.length[end]), self._is_proven(part, self.ratio[n_parts]))
+        return Division(part, float(self.length[end]), n_parts, self._is_proven(part, self.ratio[n_parts]))
 
     def _is_proven(self, part: NDArray[np.int64], ratio: float) -> bool:
         gaps = self._gaps(part)
@@ -170,17 +166,13 @@ def spanning_tree(points: Array, distance: Array, index: NDArray[np.int64]) -> t
         n_parts, part = connected_components(tree, directed=False)
         if n_parts == 1:
             break
-        # Boruvka's step: join each part to the nearest row outside, whose part has another number in one of its bits.
-        length, nearest = np.full(n, np.inf), np.zeros(n, np.int64)
-        for bit in range(int(n_parts - 1).bit_length()):
-            for value in (0, 1):
-                inside, outside = (np.flatnonzero((part >> bit) % 2 == v) for v in (value, 1 - value))
-                away, row = nearest_neighbors(points[outside], 1, queries=points[inside])
-                closer = away[:, 0] < length[inside]
-                length[inside[closer]], nearest[inside[closer]] = away[closer, 0], outside[row[closer, 0]]
-        order = np.lexsort((length, part))
-        first = order[np.unique(part[order], return_index=True)[1]]
-        tree = tree.maximum(sp.csr_matrix((length[first].clip(TINY), (first, nearest[first])), shape=(n, n)))
+        joins = np.zeros((n_parts, 3))
+        for k in range(n_parts):  # Boruvka's step: join each part to the nearest row outside
+            inside, outside = np.flatnonzero(part == k), np.flatnonzero(part != k)
+            length, nearest = nearest_neighbors(points[outside], 1, queries=points[inside])
+            first = length[:, 0].argmin()
+            joins[k] = max(length[first, 0], TINY), inside[first], outside[nearest[first, 0]]
+        tree = tree.maximum(sp.csr_matrix((joins[:, 0], joins[:, 1:].T.astype(np.int64)), shape=(n, n)))
         tree = minimum_spanning_tree(tree)
     tree = tree.tocoo()
     order = np.argsort(tree.data, kind="stable")

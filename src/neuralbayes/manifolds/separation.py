@@ -23,14 +23,10 @@ WALK_LENGTH = 2000.0
 """Mean number of steps of the walk: enough to go around a ring of 2,000 points with 15 neighbours."""
 
 CERTIFIED = 0.9
-"""Minimum separation of a disjoint state, as a share of log 2. Disjoint sets of the benchmark keep 0.98 and more,
-connected ones less than 0.5."""
+"""Minimum separation of a disjoint state, as a share of log 2. Disjoint toys keep 0.98, connected ones below 0.5."""
 
-LEVEL = 0.01
-"""Probability that the best division of connected rows exceeds :func:`null_separation`."""
-
-N_NULL = 5
-"""Number of Gaussian samples to estimate the null from."""
+N_NULL, LEVEL = 5, 0.01
+"""Number of Gaussian samples for the null, and the probability that the best division of connected rows exceeds it."""
 
 
 def separation(walk: RandomWalk, p_zx: Array, judged: NDArray[np.int64] | None = None) -> Array:
@@ -54,7 +50,7 @@ def separation_of_parts(part: NDArray[np.int64], p_zx: Array) -> Array:
     return values
 
 
-def settled(walk: RandomWalk, points: Array) -> RandomWalk:
+def settled(walk: RandomWalk) -> RandomWalk:
     """Join components of the graph that are smaller than a neighbourhood to the nearest larger one."""
     graph = walk.graph
     _, component = connected_components(graph.weight)
@@ -62,7 +58,7 @@ def settled(walk: RandomWalk, points: Array) -> RandomWalk:
     small = (sizes[component] <= graph.n_neighbors) & (component != sizes.argmax())
     if not small.any():
         return walk
-    distance, nearest = nearest_neighbors(points[~small], 1, queries=points[small])
+    distance, nearest = nearest_neighbors(graph.points[~small], 1, queries=graph.points[small])
     order = np.lexsort((distance[:, 0], component[small]))
     _, first = np.unique(component[small][order], return_index=True)
     source = np.flatnonzero(small)[order[first]]
@@ -73,7 +69,7 @@ def settled(walk: RandomWalk, points: Array) -> RandomWalk:
 
 def walk_between(points: Array, n_neighbors: int) -> RandomWalk:
     """Make the settled walk between neighbouring points."""
-    return settled(RandomWalk(NeighborGraph(points, n_neighbors), WALK_LENGTH), points)
+    return settled(RandomWalk(NeighborGraph(points, n_neighbors), WALK_LENGTH))
 
 
 def null_separation(points: Array, n_states: int, n_neighbors: int, rng: np.random.RandomState) -> float:
