@@ -43,17 +43,14 @@ CODES_TELL, LEAVES = 0.99, 16
 
 
 def certified(labeling: Labeling, geometry: Geometry, options: Options, rng: np.random.RandomState) -> Labeling:
-    """Check a labeling, and lower the separation of states that may not be disjoint.
-
-    If it is not certified and there are as many proven parts, fit these and check the result.
-    """
+    """Lower the separation of states that may not be disjoint; if there are as many proven parts, fit these instead."""
     n_states = len(labeling.separation)
     if labeling.disjoint.any() and geometry.linkage.may_be_broken(labeling.posterior(geometry.denser).argmax(axis=1)):
         labeling = replace(labeling, separation=np.zeros(n_states))
     if labeling.disjoint.any():
         labeling = _on_other_rows(labeling, geometry, options, rng)
     labeling = _beside_others(labeling, geometry, options, rng)
-    if labeling.disjoint.all() or not can_be_proven(geometry, n_states):
+    if labeling.disjoint.all() or not geometry.linkage.can_prove(n_states):
         return labeling
     # Its separation is already that of rows which the fit has not seen.
     again = _beside_others(fit_parts(geometry, n_states, options, rng), geometry, options, rng)
@@ -68,12 +65,6 @@ def _beside_others(labeling: Labeling, geometry: Geometry, options: Options, rng
         null = null_separation(geometry.points, len(labeling.separation), options.n_neighbors, rng)
         labeling = replace(labeling, null=null)
     return labeling
-
-
-def can_be_proven(geometry: Geometry, n_states: int) -> bool:
-    """Whether a spanning tree divides the rows into as many parts, and none of them is cut through a proven one."""
-    proven = geometry.linkage.proven
-    return proven is not None and proven.n_parts >= n_states and n_states in geometry.linkage.ratio
 
 
 def _on_other_rows(labeling: Labeling, geometry: Geometry, options: Options, rng: np.random.RandomState) -> Labeling:
@@ -141,9 +132,7 @@ def sentinel_columns(rows: Array, labels: NDArray[np.integer]) -> list[int]:
     """Columns in which nearly all rows of a label, and hardly any others, have one value, such as -999 for missing."""
     found = np.zeros(rows.shape[1], np.bool_)
     for k in np.unique(labels):
-        own = rows[labels == k]
-        value = np.median(own, axis=0)
-        same = rows == value
+        same = rows == np.median(rows[labels == k], axis=0)
         found |= (same[labels == k].mean(axis=0) >= CODES_TELL) & (same[labels != k].mean(axis=0) <= 1.0 - CODES_TELL)
     return [int(j) for j in np.flatnonzero(found)]
 
@@ -183,7 +172,7 @@ def select(
     stability: list[float | None] = [None] * len(tried)
     chosen = None
     for i in reversed(range(len(tried))):
-        if tried[i].disjoint.all() or can_be_proven(geometry, i + 2):
+        if tried[i].disjoint.all() or geometry.linkage.can_prove(i + 2):
             tried[i] = certified(tried[i], geometry, options, rng)
         if tried[i].disjoint.all():
             stability[i] = agreement = _stability(geometry, i + 2, options, rng)
@@ -196,18 +185,17 @@ def select(
         "separation": [float(labeling.separation.min()) for labeling in tried],
         "stability": stability,
     }
-    if chosen is None and tried[-1].disjoint.all():
-        chosen = tried[-1]
     if chosen is None:
         columns = {j for labeling in tried for j in labeling.columns}
-        chosen = replace(single_state(geometry), columns=tuple(sorted(columns)))
+        single = replace(single_state(geometry), columns=tuple(sorted(columns)))
+        chosen = tried[-1] if tried[-1].disjoint.all() else single
     return chosen, selection
 
 
 def _stability(geometry: Geometry, n_states: int, options: Options, rng: np.random.RandomState) -> float:
     """Adjusted Rand index between the labels that two resamples of four fifths of the rows lead to."""
     labels = []
-    is_proven = can_be_proven(geometry, n_states)
+    is_proven = geometry.linkage.can_prove(n_states)
     rows = geometry.linkage.points if is_proven else geometry.sample
     for _ in range(2):
         part = rng.permutation(len(rows))[: int(0.8 * len(rows))]

@@ -24,9 +24,6 @@ HELD_OUT = 0.2
 MORE_HIDDEN = (4, 8)
 """Units of the hidden layer that separates proven parts, as a multiple of `n_hidden`: the second if the first fails."""
 
-ADAM = 0.9, 0.999, 1e-8
-"""Decay of the mean of the gradient and of its square, and what is added to the root of the latter."""
-
 
 @dataclass
 class Labeling:
@@ -82,8 +79,7 @@ def _starts(geometry: Geometry, n_states: int, options: Options, rng: np.random.
     """Coefficients of `n_init` output layers fitted to different divisions: (n_states, n_init, n_modes)."""
     divisions = [geometry.walk.territories(n_states, rng) for _ in range(options.n_init)]
     if options.n_init >= 4:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # KMeans warns if there are fewer distinct points than states
+        with warnings.catch_warnings(action="ignore"):  # KMeans warns of fewer distinct points than states
             labels = KMeans(n_states, n_init=1, random_state=rng).fit_predict(geometry.points)
         divisions[-1] = np.eye(n_states)[labels]
     if linked and n_states in geometry.linkage.ratio:
@@ -116,8 +112,7 @@ def _descend(geometry: Geometry, start: Array, options: Options) -> Labeling:
     best = torch.full((n_init,), torch.inf)
     best_weights = weights.clone()
     curve: list[float] = []
-    waited = 0
-    n_iter = 0
+    waited = n_iter = 0
     while waited < 3:
         with torch.no_grad():
             value = loss(test, weights)
@@ -234,9 +229,10 @@ class Adam:
 
     def step(self, gradient: Tensor) -> None:
         """One step down a gradient, of the shape of the weights."""
+        beta_1, beta_2, epsilon = 0.9, 0.999, 1e-8
         self.n_steps += 1
-        self.mean.lerp_(gradient, 1.0 - ADAM[0])
-        self.square.mul_(ADAM[1]).addcmul_(gradient, gradient, value=1.0 - ADAM[1])
-        size = self.lr / (1.0 - ADAM[0] ** self.n_steps)
-        spread = (self.square.sqrt() / (1.0 - ADAM[1] ** self.n_steps) ** 0.5).add_(ADAM[2])
+        self.mean.lerp_(gradient, 1.0 - beta_1)
+        self.square.mul_(beta_2).addcmul_(gradient, gradient, value=1.0 - beta_2)
+        size = self.lr / (1.0 - beta_1**self.n_steps)
+        spread = (self.square.sqrt() / (1.0 - beta_2**self.n_steps) ** 0.5).add_(epsilon)
         self.weights.addcdiv_(self.mean, spread, value=-size)

@@ -78,6 +78,10 @@ class Linkage:
                     return division
         return None
 
+    def can_prove(self, n_parts: int) -> bool:
+        """Whether there is a division into as many parts that cuts through no proven one."""
+        return self.proven is not None and self.proven.n_parts >= n_parts and n_parts in self.ratio
+
     def divide(self, n_parts: int) -> Division:
         """The clearest division into `n_parts`."""
         end = self._end[n_parts]
