@@ -23,7 +23,7 @@ RATIO, CLEAR = 1.15, 2.0
 CHANCE, CLEAR_CHANCE = 0.03, 1e-6
 """Maximum probability that a part has an edge as long as its gap: in a proven division, in a clear one."""
 
-FACING, EXTENT, CLEAR_EXTENT = 1.25, 3.0, 1.0
+FACING, EXTENT, CLEAR_EXTENT = 1.5, 3.0, 1.0
 """Rows face another part within this many gaps. In a proven division they do so over a stretch of this many gaps,
 longer than the ends of a broken line; in a clear one, a shorter stretch tells."""
 
