@@ -5,9 +5,10 @@
     python benchmarks/shapes.py --nulls 2000    draw connected rows, into results/manifolds/nulls.json
 
 An interrupted run continues. Rules were changed after each of two looks at other seeds of these shapes (42 sets, in
-first_look.json, and 9 sets), so those that judge are not quite unseen: only their seeds are. Spirals of two arms and helices of one radius were used to tune the method and are left
-out. Every method sees the same rows. Single linkage is told the number of manifolds; HDBSCAN has the best of three
-sizes of the smallest cluster, and rows that it calls noise count as wrong. A set is right from 99 % of the rows on.
+first_look.json, and 9 sets), so only the seeds of those that judge are unseen. Spirals of two arms and helices of one
+radius were used to tune the method and are left out. Every method sees the same rows. Single linkage is told the number
+of manifolds; HDBSCAN has the best of three sizes of the smallest cluster, and rows that it calls noise count as wrong.
+A set is right from 99 % of the rows on.
 """
 
 from __future__ import annotations

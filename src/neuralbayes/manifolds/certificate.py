@@ -35,9 +35,6 @@ from neuralbayes.manifolds.separation import (
 )
 from neuralbayes.training.progress import progress
 
-FOLDS = 3
-"""Number of parts of the sample. A fit to all but one of them is judged on the remaining part."""
-
 CODES_TELL, LEAVES = 0.99, 16
 """Share of the rows that a column must label by itself, in so many intervals, to be suspected to be a code."""
 
@@ -78,7 +75,7 @@ def _on_other_rows(labeling: Labeling, geometry: Geometry, options: Options, rng
     fewer = replace(options, n_init=min(4, options.n_init))
     rank = np.argsort(np.argsort(-labeling.separation, kind="stable"))
     tried = [np.zeros_like(labeling.separation)]
-    for judged in np.array_split(np.arange(m), FOLDS):
+    for judged in np.array_split(np.arange(m), 3):
         again = fit_states(Geometry(np.delete(geometry.sample, judged, axis=0), fewer, rng), len(rank), fewer, rng)
         other = separation(geometry.settled, again.posterior(geometry.sample), judged)
         # The states of the new fit have other numbers, so compare the two by rank.
@@ -154,10 +151,9 @@ def without_columns(rows: Array, columns: list[int], rng: np.random.RandomState)
 def select(
     geometry: Geometry, max_states: int, options: Options, rng: np.random.RandomState
 ) -> tuple[Labeling, dict[str, list[Any]]]:
-    """Choose the largest number of states that are all certified and stable under resampling.
+    """Choose the largest number of states that are all certified and stable under resampling; also what was tried.
 
-    It is 1 if no larger number passes, and `max_states` if that is certified but no number is stable: then there are
-    more manifolds than states, and each fit combines them at random. Also returns what is in `selection_`.
+    `max_states` is chosen if it is certified but no number is stable: then there are more manifolds than states.
     """
     tried: list[Labeling] = []
     proven = geometry.linkage.proven

@@ -19,11 +19,6 @@ from neuralbayes.networks.sines import SineNetwork
 from neuralbayes.objectives import DML, Objective
 from neuralbayes.objectives.base import interior_posterior
 
-HELD_OUT = 0.2
-
-MORE_HIDDEN = (4, 8)
-"""Units of the hidden layer that separates proven parts, as a multiple of `n_hidden`: the second if the first fails."""
-
 
 @dataclass
 class Labeling:
@@ -62,7 +57,7 @@ def fit_states(geometry: Geometry, n_states: int, options: Options, rng: np.rand
 def fit_parts(geometry: Geometry, n_states: int, options: Options, rng: np.random.RandomState) -> Labeling:
     """Fit from the clearest division of the spanning tree, without edges between proven parts."""
     division = np.eye(n_states)[geometry.linkage.divide(n_states).part]
-    for more in MORE_HIDDEN:
+    for more in (4, 8):  # narrow gaps need more units than `n_hidden`
         finer = geometry.cut(more * options.n_hidden, rng)
         fitted = _descend(finer, _fit_heads(finer, division[:, :, None]), options)
         if fitted.disjoint.all():
@@ -146,7 +141,7 @@ def _descend(geometry: Geometry, start: Array, options: Options) -> Labeling:
 
 def n_held_out(n: int) -> int:
     """Number of held-out rows: a fifth of n, or 0 if n < 50. They are the first rows, because rows are shuffled."""
-    return int(HELD_OUT * n) if n >= 50 else 0
+    return int(0.2 * n) if n >= 50 else 0
 
 
 class StartsLoss:

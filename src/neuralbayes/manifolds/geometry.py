@@ -18,11 +18,9 @@ from neuralbayes.manifolds.separation import WALK_LENGTH, settled
 from neuralbayes.networks.sines import SineNetwork
 from neuralbayes.objectives import Objective
 
-DENSER = 4
-"""Rows among which gaps are looked for, as a multiple of `max_samples`."""
+DENSER = 4  # rows among which gaps are looked for, as a multiple of `max_samples`
 
-SHORTEST, LONGEST = 1.5, 4.0
-"""Waves that separate proven parts, in gaps: the period of arms side by side is two gaps."""
+SHORTEST, LONGEST = 1.5, 4.0  # waves that separate proven parts, in gaps: arms side by side have a period of two
 
 
 @dataclass(frozen=True)
@@ -113,10 +111,7 @@ def take(X: Array, rows: NDArray[np.int64]) -> Array:
 
 
 def smooth_functions(hidden: Array, graph: NeighborGraph) -> tuple[Array, Array]:
-    """Combinations (n_hidden, n_modes) of hidden units, the last of which is constant, and the R_c of each, ascending.
-
-    R_c is the mean squared change along the edges at unit variance: 0 for the first, the constant.
-    """
+    """Combinations (n_hidden, n_modes) of hidden units of unit variance, and their R_c, which ascends from 0."""
     second = hidden.T @ hidden / len(hidden)
     edges = hidden.T @ (graph.laplacian() @ hidden) / graph.degree.sum()
     ridge = np.full(len(edges), 1e-5)  # keeps weights of no use small

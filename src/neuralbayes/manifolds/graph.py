@@ -18,10 +18,9 @@ Array = NDArray[np.float64]
 class NeighborGraph:
     """Symmetric graph of the k nearest neighbours of points (n_points, n_dimensions).
 
-    An edge of length d has weight exp(-2 d^2 / s^2). Each end has a distance to its k-th neighbour, and s is the
-    smaller one of the two. An edge that is short for an isolated point may be long for a point in a dense region, and
-    then it leads out of the manifold of the dense region. With few points, k is a sixtieth of their number, but at
-    least 10.
+    An edge of length d has weight exp(-2 d^2 / s^2), where s is the smaller distance of its ends to their k-th
+    neighbours: an edge that is short for an isolated point may lead out of the manifold of a dense region. With few
+    points, k is a sixtieth of their number, but at least 10.
     """
 
     def __init__(self, points: Array, n_neighbors: int) -> None:

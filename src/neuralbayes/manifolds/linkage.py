@@ -14,8 +14,7 @@ from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 from neuralbayes.manifolds.graph import Array, NeighborGraph
 from neuralbayes.neighbors import nearest_neighbors
 
-TINY = float(np.finfo(float).tiny)
-"""In place of a length of 0, which would be no edge."""
+TINY = float(np.finfo(float).tiny)  # in place of a length of 0, which would be no edge
 
 RATIO, CLEAR = 1.15, 2.0
 """Minimum ratio of the gap between the parts to the last merge within them: in a proven division, in a clear one."""
@@ -42,10 +41,9 @@ class Division:
 
 
 class Linkage:
-    """Minimum spanning tree of points, cut where that gives the clearest parts.
+    """Minimum spanning tree of points, cut where that gives the clearest parts of more than `k` points.
 
-    Only parts of more than `k` points count; smaller ones belong to the part that they merge with. `ratio` has, by
-    number of parts, the ratio of the scales between which single linkage finds as many.
+    `ratio` has, by number of parts, the ratio of the scales between which single linkage finds as many.
     """
 
     def __init__(self, graph: NeighborGraph) -> None:
@@ -71,12 +69,8 @@ class Linkage:
     @cached_property
     def proven(self) -> Division | None:
         """The proven division with the most parts, if there is one."""
-        for n_parts in sorted(self.ratio, reverse=True):
-            if self.ratio[n_parts] >= RATIO:
-                division = self.divide(n_parts)
-                if division.proven:
-                    return division
-        return None
+        divisions = (self.divide(k) for k in sorted(self.ratio, reverse=True) if self.ratio[k] >= RATIO)
+        return next((division for division in divisions if division.proven), None)
 
     def can_prove(self, n_parts: int) -> bool:
         """Whether there is a division into as many parts that cuts through no proven one."""
@@ -157,8 +151,7 @@ class Linkage:
 def _components(edges: NDArray[np.int64], n: int) -> tuple[int, NDArray[np.int64]]:
     """Number of components, and the component of each of `n` points."""
     joined = sp.coo_matrix((np.ones(len(edges)), edges.T), shape=(n, n))
-    n_components, component = connected_components(joined, directed=False)
-    return n_components, component.astype(np.int64)
+    return connected_components(joined, directed=False)  # type: ignore[no-any-return]
 
 
 def spanning_tree(points: Array, distance: Array, index: NDArray[np.int64]) -> tuple[NDArray[np.int64], Array]:

@@ -19,8 +19,7 @@ from neuralbayes.bayes import LOG_2, js_divergence
 from neuralbayes.manifolds.graph import Array, NeighborGraph, RandomWalk
 from neuralbayes.neighbors import nearest_neighbors
 
-WALK_LENGTH = 2000.0
-"""Mean number of steps of the walk: enough to go around a ring of 2,000 points with 15 neighbours."""
+WALK_LENGTH = 2000.0  # mean number of steps: enough to go around a ring of 2,000 points with 15 neighbours
 
 CERTIFIED = 0.9
 """Minimum separation of a disjoint state, as a share of log 2. Disjoint toys keep 0.98, connected ones below 0.5."""
@@ -30,10 +29,7 @@ N_NULL, LEVEL = 5, 0.01
 
 
 def separation(walk: RandomWalk, p_zx: Array, judged: NDArray[np.int64] | None = None) -> Array:
-    """JS divergence in nats between each state and the rest after the walk; 0 for a state with hardly any rows.
-
-    It is measured on the rows `judged`, by default all: p_zx (n, n_states) -> (n_states,).
-    """
+    """JS divergence in nats of each state and the rest after the walk; 0 for a state with hardly any of the rows."""
     rows = np.arange(len(p_zx)) if judged is None else judged
     walked = torch.from_numpy(walk(p_zx)[rows])
     n, n_states = p_zx.shape
