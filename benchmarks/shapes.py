@@ -274,9 +274,7 @@ def main() -> None:
     keys: list[Record] = [{"seed": FIRST_NULL + i} for i in range(options.nulls)]
     if not keys:
         seeds = range(FIRST_SEED, FIRST_SEED + (3 if options.full else 1))
-        keys = [
-            {"set": name, "wide": wide, "seed": seed} for seed in seeds for name in SHAPES for wide in (False, True)
-        ]
+        keys = [{"set": name, "wide": w, "seed": seed} for w in (False, True) for seed in seeds for name in SHAPES]
     end = time.perf_counter() + options.seconds
     for key in keys:
         if time.perf_counter() > end:
