@@ -144,8 +144,7 @@ def tells_apart(column: Array, labels: NDArray[np.integer]) -> float:
 def without_columns(rows: Array, columns: list[int], rng: np.random.RandomState) -> Array:
     """Remove columns, and spread the others over their rounding steps."""
     kept = np.delete(rows, columns, axis=1)
-    spread: Array = kept + rounding(kept) * rng.uniform(-0.5, 0.5, kept.shape)
-    return spread
+    return np.asarray(kept + rounding(kept) * rng.uniform(-0.5, 0.5, kept.shape))
 
 
 def select(

@@ -40,8 +40,7 @@ class Labeling:
     @torch.no_grad()
     def posterior(self, rows: Array) -> Array:
         """p(z|x): (n, n_features) -> (n, n_states)."""
-        p_zx: Array = posterior(self.network(torch.from_numpy(rows))).numpy()
-        return p_zx
+        return np.asarray(posterior(self.network(torch.from_numpy(rows))))
 
 
 def fit_states(geometry: Geometry, n_states: int, options: Options, rng: np.random.RandomState) -> Labeling:
@@ -89,8 +88,7 @@ def _fit_heads(geometry: Geometry, target: Array) -> Array:
     train = slice(n_held_out(len(target)), None)
     values = geometry.values[train]
     coefficients = np.tensordot(target[train], values, axes=(0, 0)) / len(values)
-    fitted: Array = coefficients / (1.0 + 0.01 * geometry.relative_roughness(n_states))
-    return fitted
+    return np.asarray(coefficients / (1.0 + 0.01 * geometry.relative_roughness(n_states)))
 
 
 def _descend(geometry: Geometry, start: Array, options: Options) -> Labeling:
