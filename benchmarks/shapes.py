@@ -14,11 +14,9 @@ A set is right from 99 % of the rows on.
 from __future__ import annotations
 
 import argparse
-import platform
 import time
 import warnings
 from collections.abc import Callable
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -267,10 +265,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=np.inf, help="stop after so many seconds; run again to go on")
     options = parser.parse_args()
     packages = ("neuralbayes", "numpy", "scikit-learn", "torch")
-    versions = {"python": platform.python_version(), **{name: version(name) for name in packages}}
     file, flag = ("nulls", f"--nulls {options.nulls}") if options.nulls else ("shapes", "--full")
     saved = FOLDER if options.full or options.nulls else None
-    results = Results(saved, versions, [file], f"python benchmarks/shapes.py {flag}")
+    results = Results(saved, packages, [file], f"python benchmarks/shapes.py {flag}")
     keys: list[Record] = [{"seed": FIRST_NULL + i} for i in range(options.nulls)]
     if not keys:
         seeds = range(FIRST_SEED, FIRST_SEED + (3 if options.full else 1))
