@@ -42,7 +42,7 @@ SIZES = (5, 15, 50)
 FIRST_SEED, FIRST_NULL = 20, 100_000
 
 
-def path(coordinates: Callable[[Array], Array], n: int, rng: np.random.RandomState, jitter: float = 0.0) -> Array:
+def path(coordinates: Callable[..., Array], n: int, rng: np.random.RandomState, jitter: float = 0.0) -> Array:
     """n points along a curve over [0, 1], evenly in length. Jitter of 1 spacing moves them, 2 is at random."""
     fine = coordinates(np.linspace(0.0, 1.0, 5001))
     length = np.append(0.0, np.cumsum(np.linalg.norm(np.diff(fine, axis=0), axis=1)))
@@ -61,7 +61,7 @@ def blurred(parts: list[Array], scale: float, rng: np.random.RandomState) -> lis
 
 def spirals(arms: int, turns: float, n: int, jitter: float = 0.0, noise: float = 0.0, gap: float = 0.5) -> Shape:
     def shape(rng: np.random.RandomState) -> list[Array]:
-        def arm(a: int) -> Callable[[Array], Array]:
+        def arm(a: int) -> Callable[..., Array]:
             return lambda t: turned(gap * arms * (0.4 + turns * t), turns * t + a / arms)
 
         return blurred([path(arm(a), n, rng, jitter) for a in range(arms)], noise, rng)
@@ -135,7 +135,7 @@ def densities(rng: np.random.RandomState) -> list[Array]:
 def waves(rng: np.random.RandomState) -> list[Array]:
     """Five waves, one above the other."""
 
-    def wave(i: int) -> Callable[[Array], Array]:
+    def wave(i: int) -> Callable[..., Array]:
         return lambda t: np.column_stack([8.0 * t, 0.8 * np.sin(14.0 * t) + 0.8 * i])
 
     made = [path(wave(i), 300, rng, 1.0) for i in range(5)]
@@ -240,7 +240,7 @@ def measure(name: str, wide: bool, seed: int) -> Record:
 
 def is_solved(record: Record) -> bool:
     """Labelled right, counted right and certified."""
-    return record["accuracy"] >= RIGHT and record["certified"] and record["found"] == record["manifolds"]
+    return bool(record["accuracy"] >= RIGHT and record["certified"] and record["found"] == record["manifolds"])
 
 
 def measure_null(seed: int) -> Record:
