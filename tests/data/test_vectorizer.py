@@ -79,17 +79,34 @@ def test_many_categories_are_twenty_and_the_others_together() -> None:
     assert unseen.argmax() == 20
 
 
-def test_dates_keep_when_and_what_varies() -> None:
+def test_dates_keep_when_and_over_many_days_the_time_of_day() -> None:
     days = pd.DataFrame({"day": pd.date_range("2018-01-01", "2020-12-31", freq="D")})
-    assert nb.TableVectorizer().fit(days).get_feature_names_out().tolist() == [
-        "day",
-        "day, sine of time of year",
-        "day, cosine of time of year",
-    ]
-    hours = pd.DataFrame({"at": pd.date_range("2020-01-01", periods=100, freq="h")})
-    rows = nb.TableVectorizer().fit_transform(hours)
-    np.testing.assert_allclose(rows[0, 1:], rows[24, 1:], atol=1e-5)
+    assert nb.TableVectorizer().fit(days).get_feature_names_out().tolist() == ["day"]
+    hours = pd.DataFrame({"at": pd.date_range("2020-01-01", periods=1000, freq="h")})
+    vectorizer = nb.TableVectorizer().fit(hours)
+    assert vectorizer.get_feature_names_out().tolist() == ["at", "at, time of day"]
+    rows = vectorizer.transform(hours)
+    np.testing.assert_allclose(rows[0, 1], rows[24, 1], atol=1e-5)
     assert rows[24, 0] > rows[0, 0]
+
+
+def test_a_day_begins_when_nothing_happens() -> None:
+    rng = np.random.default_rng(0)
+    night = pd.Timestamp("2020-01-01 23:30") + pd.to_timedelta(
+        rng.integers(0, 90, 400) * 24 + rng.normal(0, 0.5, 400), "h"
+    )
+    rows = nb.TableVectorizer().fit_transform(pd.DataFrame({"at": night}))
+    assert np.ptp(rows[:, 1]) < 0.5 * np.sqrt(12)  # midnight does not divide the night
+
+
+def test_regular_dates_are_no_clusters() -> None:
+    """A ring of seasons, or a helix of years, has gaps that dates do not have."""
+    rng = np.random.default_rng(0)
+    kind = rng.integers(0, 3, 600)
+    frame = pd.DataFrame({"a": rng.normal(6.0 * kind), "b": rng.normal(size=600)})
+    frame["since"] = pd.date_range("2018-01-01", periods=600, freq="D")
+    assert nb.InformationClusterer(random_state=0).fit(frame).n_clusters_ == 3
+    assert nb.InformationClusterer(random_state=0).fit(frame[["b", "since"]]).verdict_ != "clusters"
 
 
 def test_texts_of_one_kind_are_near_each_other() -> None:
@@ -169,7 +186,7 @@ def change(values: dict[str, Any], *keys: Any, to: Any) -> dict[str, Any]:
         (("encoders", 0, "kind"), "category"),
         (("encoders", 2, "levels"), ["a", "a"]),
         (("encoders", 2, "levels"), [str(i) for i in range(1000)]),
-        (("encoders", 4, "cycles"), ["century"]),
+        (("encoders", 4, "cycles"), {"century": 0.5}),
         (("encoders", 4, "date_format"), "%Y" * 1000),
         (("columns", 0, "kind"), "number"),
         (("columns", 0, "missing"), 7),

@@ -32,7 +32,8 @@ SQUASH = 4.0
 QUARTILES = 1.349
 """Distance between the quartiles of a Gaussian, in units of its standard deviation."""
 
-YEAR, WEEK, DAY = 365.2425 * 86400.0, 7 * 86400.0, 86400.0
+MANY_PERIODS = 30
+"""Number of years, or days, between the first and the last date from which on the time of year, or day, counts."""
 
 N_HASHES = 4096
 """Number of hash buckets for the n-grams of text."""
@@ -191,16 +192,20 @@ class BooleanEncoder(CategoryEncoder):
 
 @dataclass(frozen=True)
 class DateEncoder(Encoder):
-    """Time in units of its standard deviation, and the time of year, week and day if they vary."""
+    """Time in units of its standard deviation and, over many of them, the time of day and of the year.
+
+    A cycle begins where it has the fewest rows. As sine and cosine, and for few cycles, it would be a ring or a helix,
+    which has valleys wherever one looks through it, although the dates have none.
+    """
 
     kind: ClassVar[str] = "date"
     date_format: str | None
     center: float
     scale: float
-    cycles: list[str]
+    cycles: dict[str, float]  # the phase at which each begins, in [0, 1)
     unit: float
 
-    PERIODS: ClassVar[dict[str, float]] = {"time of year": YEAR, "day of week": WEEK, "time of day": DAY}
+    PERIODS: ClassVar[dict[str, float]] = {"time of year": 365.2425 * 86400.0, "time of day": 86400.0}
 
     @classmethod
     def fit(cls, values: pd.Series[Any], unit: float) -> Self:
@@ -209,31 +214,31 @@ class DateEncoder(Encoder):
         seconds = _seconds(as_dates(values, found))
         seconds = seconds[np.isfinite(seconds)]
         if not len(seconds):
-            return cls(found, 0.0, 1.0, [], unit)
-        span = seconds.max() - seconds.min()
-        cycles = ["time of year"] if span > YEAR and _around(seconds, YEAR) else []
-        if np.unique(seconds % DAY).size > 1:  # for events; the weekday of a birthday does not matter
-            cycles += ["day of week"] if span > 2 * WEEK and _around(seconds, WEEK) else []
-            cycles += ["time of day"]
+            return cls(found, 0.0, 1.0, {}, unit)
+        cycles = {}
+        for cycle, period in cls.PERIODS.items():
+            phases = np.sort(seconds / period % 1.0)
+            if np.ptp(seconds) >= MANY_PERIODS * period and phases[-1] > phases[0]:
+                steps = np.diff(np.append(phases, phases[0] + 1.0))
+                cycles[cycle] = float((phases + 0.5 * steps)[steps.argmax()] % 1.0)
         return cls(found, float(seconds.mean()), float(seconds.std()) or 1.0, cycles, unit)
 
     def names(self, column: str) -> list[str]:
-        return [column, *(f"{column}, {part} of {cycle}" for cycle in self.cycles for part in ("sine", "cosine"))]
+        return [column, *(f"{column}, {cycle}" for cycle in self.cycles)]
 
     def transform(self, values: pd.Series[Any]) -> tuple[Array, Odd]:
         seconds = _seconds(as_dates(values, self.date_format))
         parts = [(seconds - self.center) / self.scale]
-        for cycle in self.cycles:
-            angle = 2.0 * np.pi * (seconds + (3 * DAY if cycle == "day of week" else 0.0)) / self.PERIODS[cycle]
-            parts += [np.sin(angle), np.cos(angle)]
-        weight = self.unit / np.sqrt(1.0 + len(self.cycles))
+        for cycle, start in self.cycles.items():  # a uniform phase has a standard deviation of 1 / sqrt(12)
+            parts.append(np.sqrt(12.0) * ((seconds / self.PERIODS[cycle] - start) % 1.0 - 0.5))
+        weight = self.unit / np.sqrt(len(parts))
         return weight * np.column_stack(parts), np.isnan(seconds) & ~as_missing(values)
 
     def check(self) -> None:
         _check_numbers("scale", [self.center, self.scale, self.unit])
-        cycles = isinstance(self.cycles, list) and all(cycle in self.PERIODS for cycle in self.cycles)
-        if not cycles or len(set(self.cycles)) < len(self.cycles) or self.scale <= 0.0:
-            raise ValueError("'cycles' must be of a year, a week or a day, and 'scale' positive")
+        if not isinstance(self.cycles, dict) or not self.cycles.keys() <= self.PERIODS.keys() or self.scale <= 0.0:
+            raise ValueError("'cycles' must be of a year or a day, and 'scale' positive")
+        _check_numbers("cycles", list(self.cycles.values()))
         if not isinstance(self.date_format, str | None) or len(self.date_format or "") > 100:
             raise ValueError("'date_format' must be a short text")
 
@@ -342,11 +347,6 @@ def _normalized(counts: csr_matrix, weights: NDArray[Any]) -> csr_matrix:
     weighted.data = np.log1p(weighted.data) * weights[weighted.indices]
     rows: csr_matrix = normalize(weighted, copy=False)
     return rows
-
-
-def _around(seconds: Array, period: float) -> bool:
-    """Whether times are spread over the whole period."""
-    return bool(np.abs(np.exp(2j * np.pi * seconds / period).mean()) < 0.8)
 
 
 def _seconds(dates: NDArray[np.datetime64]) -> Array:
