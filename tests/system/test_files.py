@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from neuralbayes.system.bounds import MAX_JSON_BYTES
-from neuralbayes.system.files import atomic_write, read_json, read_tensors, write_json, write_tensors
+from neuralbayes.system.files import MAX_JSON_BYTES, atomic_write, read_json, read_tensors, write_json, write_tensors
 
 
 @pytest.fixture

@@ -20,14 +20,7 @@ _AUTO: ContextVar[str] = ContextVar("device", default="auto")
 
 @contextmanager
 def computing_on(device: str) -> Iterator[None]:
-    """Make "auto" mean `device` inside the block, in this thread.
-
-    Examples
-    --------
-    >>> with computing_on("cpu"):
-    ...     torch_device("auto")
-    device(type='cpu')
-    """
+    """Make "auto" mean `device` inside the block, in this thread."""
     token = _AUTO.set(named_device(device))
     try:
         yield
@@ -36,18 +29,7 @@ def computing_on(device: str) -> Iterator[None]:
 
 
 def named_device(device: str) -> str:
-    """Check `device`, and resolve "auto" within :func:`computing_on`.
-
-    Parameters
-    ----------
-    device : str
-        "cpu", "cuda", "cuda:1" or "mps". "auto" is the best one available.
-
-    Returns
-    -------
-    str
-        "auto" outside of :func:`computing_on`.
-    """
+    """Check a device: "cpu", "cuda", "cuda:1", "mps", or "auto", which it replaces within :func:`computing_on`."""
     if not isinstance(device, str) or not re.fullmatch(r"auto|cpu|mps|cuda(:\d+)?", device):
         raise ValueError(f"`device` must be 'auto', 'cpu', 'cuda', 'cuda:N' or 'mps', got {device!r}")
     kind, _, number = device.partition(":")
@@ -61,13 +43,7 @@ def named_device(device: str) -> str:
 
 
 def torch_device(device: str = "auto") -> torch.device:
-    """The device with that name; of several GPUs, the one of this process.
-
-    Examples
-    --------
-    >>> torch_device("cpu")
-    device(type='cpu')
-    """
+    """The device with that name, or the best one; of several GPUs, the one of this process."""
     name = named_device(device)
     if name == "auto":
         found = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
