@@ -9,7 +9,6 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -58,14 +57,14 @@ def cosine(*, warmup: float = 0.0, final: float = 0.0) -> Schedule:
     for name, value in (("warmup", warmup), ("final", final)):
         if not 0 <= value <= 1:
             raise ValueError(f"`{name}` must be a number in [0, 1], got {value!r}")
-    return partial(_cosine, warmup, final)
 
+    def factor(progress: float) -> float:
+        if progress < warmup or warmup == 1.0:
+            return progress / warmup
+        turned = (progress - warmup) / (1.0 - warmup)
+        return final + (1.0 - final) * 0.5 * (1.0 + math.cos(math.pi * turned))
 
-def _cosine(warmup: float, final: float, progress: float) -> float:
-    if progress < warmup or warmup == 1.0:
-        return progress / warmup
-    turned = (progress - warmup) / (1.0 - warmup)
-    return final + (1.0 - final) * 0.5 * (1.0 + math.cos(math.pi * turned))
+    return factor
 
 
 def train(

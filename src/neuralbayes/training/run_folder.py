@@ -148,7 +148,9 @@ class Run:
         state = self.state
         if not self._fabric.is_global_zero:
             return
-        sync_metrics(self._folder / METRICS_FILE)
+        metrics = inside(self._folder, METRICS_FILE)
+        with named_errors(metrics), open(metrics, "a", encoding="utf-8") as file:
+            os.fsync(file.fileno())  # before the checkpoint that relies on its lines
         content = {
             "step": state.step,
             "stop_reason": state.stop_reason,
@@ -270,12 +272,6 @@ def write_metrics(path: Path, record: Mapping[str, float]) -> None:
     """
     with named_errors(path), open(inside(path.parent, path.name), "a", encoding="utf-8") as file:
         file.write(_line(record))
-
-
-def sync_metrics(path: Path) -> None:
-    """Flush all lines to disk, before the checkpoint that relies on them."""
-    with named_errors(path), open(inside(path.parent, path.name), "a", encoding="utf-8") as file:
-        os.fsync(file.fileno())
 
 
 def cut_metrics(path: Path, step: int) -> list[dict[str, float]]:
