@@ -181,7 +181,7 @@ def test_weights_that_are_not_finite_are_refused_by_name(encoder, tmp_path, name
     tensors, _ = read_tensors(tmp_path / "encoder.safetensors")
     tensors[name].view(-1)[:1] = float("nan")
     write_tensors(tmp_path / "encoder.safetensors", tensors, {})
-    with pytest.raises(ValueError, match=f"'{name}' must be finite, got 1 value"):
+    with pytest.raises(ValueError, match=f"'{name}' must be finite, got 1 "):
         ImageEncoder.load(tmp_path)
 
 

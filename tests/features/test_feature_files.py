@@ -8,11 +8,11 @@ import pandas as pd
 import pytest
 from process_cases import child
 
+from neuralbayes.data.columns import written_columns
 from neuralbayes.data.normalize import Normalization
 from neuralbayes.data.sources import ArraySource
-from neuralbayes.data.columns import written_columns
 from neuralbayes.features.encoder import ImageEncoder
-from neuralbayes.features.feature_files import rows_file, write_features
+from neuralbayes.features.feature_files import write_features
 
 SHAPE = (22, 26, 3)
 
@@ -44,7 +44,7 @@ def test_features_are_written_in_the_order_of_the_images(encoder, tmp_path, bloc
     np.testing.assert_array_equal(frame.filter(like="f_").to_numpy(), np.load(tmp_path / "f.npy"))
     text = pd.read_csv(tmp_path / "f.csv", dtype=dict.fromkeys(frame.filter(like="f_"), np.float32))
     pd.testing.assert_frame_equal(text, frame, check_exact=True, check_dtype=False)
-    pd.testing.assert_frame_equal(pd.read_csv(rows_file(tmp_path / "f.npy")), text[["index", "path", "label"]])
+    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "f-rows.csv"), text[["index", "path", "label"]])
 
 
 def test_classes_have_names_beside_their_numbers(encoder, tmp_path):
@@ -52,7 +52,11 @@ def test_classes_have_names_beside_their_numbers(encoder, tmp_path):
         labels = np.array([1, 0, 1])
         path = tmp_path / f"f.{suffix}"
         write_features(encoder, ArraySource(images(3)), path, labels=labels, class_names=("cat", "dog, big"))
-    tables = pd.read_csv(tmp_path / "f.csv"), pd.read_parquet(tmp_path / "f.parquet"), pd.read_csv(rows_file(path))
+    tables = (
+        pd.read_csv(tmp_path / "f.csv"),
+        pd.read_parquet(tmp_path / "f.parquet"),
+        pd.read_csv(tmp_path / "f-rows.csv"),
+    )
     for table in tables:
         assert table["class"].tolist() == ["dog, big", "cat", "dog, big"]
         assert set(written_columns(tables[0])) == {"index", "label", "class"}

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 import neuralbayes as nb
-from neuralbayes.objectives.description import described, named_objective
+from neuralbayes.cli.pretrain import named_objective
+from neuralbayes.objectives.base import described
 
 SOURCE = """
 from __future__ import annotations

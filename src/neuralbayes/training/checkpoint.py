@@ -79,8 +79,7 @@ def load_checkpoint(run_dir: str | Path) -> dict[str, Any] | None:
 
 
 def read_checkpoint(path: str | Path) -> dict[str, Any]:
-    """Read a checkpoint and verify its digest. A damaged file raises a ValueError that names it.
-    """
+    """Read a checkpoint and verify its digest. A damaged file raises a ValueError that names it."""
     path = Path(path)
     content = path.read_bytes()
     if _digest(content) != path.stem.rpartition("-")[2]:

@@ -18,8 +18,7 @@ from torch.utils.data import Dataset
 
 from neuralbayes.distributed import default_fabric, n_processes, rank_zero_result
 from neuralbayes.gradients.exact import Marginal, backward
-from neuralbayes.objectives.base import Objective, WeightedSum
-from neuralbayes.objectives.description import described
+from neuralbayes.objectives.base import Objective, WeightedSum, described
 from neuralbayes.objectives.smoothness import Smoothness
 from neuralbayes.training.batches import batches_for
 from neuralbayes.training.callbacks import Callback, StopOnNaN, TrainingState
