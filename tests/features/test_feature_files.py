@@ -1,12 +1,8 @@
 """Files of image features: the same in each format, in the order of the images, complete or absent."""
 
-import os
-import signal
-
 import numpy as np
 import pandas as pd
 import pytest
-from process_cases import child
 
 from neuralbayes.data.columns import written_columns
 from neuralbayes.data.normalize import Normalization
@@ -65,50 +61,6 @@ def test_classes_have_names_beside_their_numbers(encoder, tmp_path):
 def test_an_array_without_names_and_labels_has_no_file_beside_it(encoder, tmp_path):
     write_features(encoder, ArraySource(images(3)), tmp_path / "f.npy")
     assert [path.name for path in tmp_path.iterdir()] == ["f.npy"]
-
-
-def test_a_parquet_file_without_names_and_labels_has_no_such_columns(encoder, tmp_path):
-    write_features(encoder, ArraySource(images(3)), tmp_path / "f.parquet")
-    assert pd.read_parquet(tmp_path / "f.parquet").columns[:2].tolist() == ["index", "f_0"]
-
-
-@pytest.mark.parametrize("suffix", ["npy", "parquet", "csv"])
-def test_what_fails_half_way_leaves_the_old_file(encoder, tmp_path, suffix):
-    class Breaking(ArraySource):
-        def read(self, indices):
-            if 6 in indices:
-                raise OSError("gone")
-            return super().read(indices)
-
-    path = tmp_path / f"f.{suffix}"
-    path.write_bytes(b"old")
-    with pytest.raises(OSError, match="gone"):
-        write_features(encoder, Breaking(images(8)), path, block_size=4)
-    assert path.read_bytes() == b"old"
-    assert list(tmp_path.iterdir()) == [path]
-
-
-class Killed(ArraySource):
-    """Images at the sixth of which the process is killed."""
-
-    def read(self, indices):
-        if 6 in indices:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return super().read(indices)
-
-
-def killed(path):
-    encoder = ImageEncoder("tiny", SHAPE, Normalization.fit(images(30))).eval()
-    write_features(encoder, Killed(images(8)), path, block_size=4)
-
-
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="Windows has no such signal")
-@pytest.mark.parametrize("suffix", ["npy", "parquet", "csv"])
-def test_a_killed_process_leaves_no_half_written_file(tmp_path, suffix):
-    process = child(killed, tmp_path / f"f.{suffix}")
-    process.join(120)
-    assert process.exitcode == -signal.SIGKILL
-    assert [path.name for path in tmp_path.iterdir() if path.name[0] != "."] == []
 
 
 def test_features_go_to_formats_that_are_known(encoder, tmp_path):

@@ -43,11 +43,6 @@ def test_there_are_no_gradients() -> None:
     assert in_blocks(lambda rows: layer(X[rows]), 20, block=7).shape == (20, 3)
 
 
-def test_progress_is_shown_where_asked(capsys: pytest.CaptureFixture[str]) -> None:
-    in_blocks(lambda rows: X[rows], 20, block=7, description="parts", verbose=True)
-    assert "parts 3/3" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize("training", [True, False])
 def test_a_network_is_in_evaluation_mode_inside_and_as_before_outside(training: bool) -> None:
     network = nn.Sequential(nn.BatchNorm1d(2)).train(training)

@@ -15,11 +15,6 @@ def test_cosine_by_hand():
     assert factor(1.0) == pytest.approx(0.2)
 
 
-def test_warmup_over_the_whole_run_is_a_straight_line():
-    factor = cosine(warmup=1.0)
-    assert [factor(t) for t in (0.0, 0.5, 1.0)] == [0.0, 0.5, 1.0]
-
-
 @pytest.mark.parametrize("arguments", [{"warmup": 1.2}, {"final": -0.1}, {"warmup": math.nan}])
 def test_cosine_refuses_what_is_not_a_share(arguments):
     with pytest.raises(ValueError, match=f"`{next(iter(arguments))}` must be"):

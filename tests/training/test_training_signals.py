@@ -58,13 +58,6 @@ def test_handlers_come_back_after_an_error(unharmed):
     assert signal.getsignal(signal.SIGINT) is handler
 
 
-def test_an_ignored_signal_stays_ignored(unharmed):
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with deferred_signals() as interrupt:
-        os.kill(os.getpid(), signal.SIGINT)
-    assert interrupt.signum == 0
-
-
 def test_other_threads_leave_handlers_alone(unharmed):
     handler = signal.getsignal(signal.SIGINT)
     found = []

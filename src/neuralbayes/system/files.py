@@ -94,24 +94,26 @@ def write_json(path: str | Path, value: Any) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
-def read_json(path: str | Path, *, limit: int = MAX_JSON_BYTES) -> Any:
-    """Read a JSON file of at most `limit` bytes. A damaged or larger file raises a ValueError that names it."""
+def read_json(path: str | Path) -> Any:
+    """Read a JSON file. A damaged file, or one of more than 64 MB, raises a ValueError that names it."""
     path = Path(path)
-    content = read_bounded(path, limit)
+    content = read_bounded(path)
     try:
         return json.loads(content.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is not a valid JSON file ({error}); it may be damaged or cut short") from error
 
 
-def read_bounded(path: Path, limit: int = MAX_JSON_BYTES) -> bytes:
-    """The bytes of a file. A file larger than `limit` raises a ValueError, a pipe or a device an OSError."""
+def read_bounded(path: Path) -> bytes:
+    """The bytes of a file. One of more than 64 MB raises a ValueError, a pipe or a device an OSError."""
     if path.exists() and not path.is_file():
         raise OSError(errno.EINVAL, "is not a file", str(path))
     with open(path, "rb") as file:
-        content = file.read(min(os.fstat(file.fileno()).st_size, limit) + 1)
-    if len(content) > limit:
-        raise ValueError(f"{path} must have at most {limit} bytes, got more: it was not written by this library")
+        content = file.read(min(os.fstat(file.fileno()).st_size, MAX_JSON_BYTES) + 1)
+    if len(content) > MAX_JSON_BYTES:
+        raise ValueError(
+            f"{path} must have at most {MAX_JSON_BYTES} bytes, got more: it was not written by this library"
+        )
     return content
 
 
