@@ -98,13 +98,7 @@ def n_processes() -> int:
 
 
 def n_launched(environment: Mapping[str, str] = os.environ) -> int:
-    """Number of processes according to the launcher; 1 without one.
-
-    Examples
-    --------
-    >>> n_launched({"RANK": "1", "WORLD_SIZE": "4"}), n_launched({})
-    (4, 1)
-    """
+    """Number of processes according to the launcher; 1 without one."""
     for rank, world in LAUNCHERS:
         if environment.get(rank) and environment.get(world):
             return int(environment[world])
@@ -114,23 +108,7 @@ def n_launched(environment: Mapping[str, str] = os.environ) -> int:
 def default_fabric(
     *, device: str = "auto", precision: Literal["32-true", "bf16-mixed"] = "32-true", loggers: Sequence[Logger] = ()
 ) -> Fabric:
-    """A launched Fabric with all processes of the launcher, or with one on the best device available.
-
-    `torchrun`, `fabric run` and Slurm's `srun` set the number of processes in the environment.
-
-    Parameters
-    ----------
-    device : str, default="auto"
-        "cpu", "cuda", "cuda:1" or "mps". "auto" is the device of :func:`computing_on`, or the best one available.
-    precision : {"32-true", "bf16-mixed"}, default="32-true"
-    loggers : sequence of lightning_fabric.loggers.Logger
-        They get every line of metrics.
-
-    Examples
-    --------
-    >>> default_fabric().world_size
-    1
-    """
+    """A launched Fabric with all processes of torchrun, `fabric run` or Slurm's srun, or with one on `device`."""
     from lightning_fabric import Fabric
     from lightning_fabric.plugins.environments.lightning import LightningEnvironment
 
@@ -220,15 +198,6 @@ def agreed_metrics(fabric: Fabric, metrics: Mapping[str, float], n_samples: int)
     dist.all_reduce(sums)
     *sums_of_metrics, total = sums.tolist()
     return {name: value / total for name, value in zip(metrics, sums_of_metrics, strict=True)}
-
-
-def largest_over_ranks(fabric: Fabric, value: int) -> int:
-    """The maximum of an integer over the processes."""
-    if fabric.world_size == 1:
-        return value
-    largest = torch.tensor(value, device=fabric.device)
-    dist.all_reduce(largest, op=dist.ReduceOp.MAX)
-    return int(largest)
 
 
 def gather(fabric: Fabric, value: T) -> list[T]:

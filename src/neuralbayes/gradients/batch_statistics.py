@@ -21,10 +21,7 @@ Statistics = dict[_BatchNorm, list[tuple[Tensor, Tensor]]]
 
 @contextmanager
 def recorded_statistics(network: nn.Module, wanted: bool = True) -> Iterator[Statistics]:
-    """Record mean and variance, with gradients, of each batch normalisation layer in training mode inside the block.
-
-    If `wanted` is False, nothing is recorded.
-    """
+    """Record mean and variance, with gradients, of each batch normalisation layer in training mode, if `wanted`."""
     statistics: Statistics = {}
 
     def record(module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
@@ -44,20 +41,10 @@ def recorded_statistics(network: nn.Module, wanted: bool = True) -> Iterator[Sta
 def shared_statistics(
     network: nn.Module, total: Callable[[Tensor], Tensor] | None, present: bool = True
 ) -> Iterator[Statistics]:
-    """Make each batch normalisation layer in training mode use the statistics of all processes.
+    """Make each batch normalisation layer in training mode use the statistics of all processes, and yield them.
 
-    Parameters
-    ----------
-    network : nn.Module
-    total : callable, optional
-        Sums a tensor over the processes; None leaves the network unchanged.
-    present : bool, default=True
-        Whether the samples of this process count, or are only placeholders.
-
-    Yields
-    ------
-    Statistics
-        The statistics that were used, as in `recorded_statistics`.
+    `total` sums a tensor over the processes, or is None, which leaves the network unchanged. If the samples of this
+    process are not `present`, they are only placeholders.
     """
     statistics: Statistics = {}
 

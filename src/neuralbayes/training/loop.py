@@ -18,11 +18,11 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from neuralbayes.distributed import (
+    Processes,
     agreed_metrics,
     check_fabric,
     default_fabric,
     gather,
-    largest_over_ranks,
     lost_peers_explained,
 )
 from neuralbayes.training.batches import Batches, check_integer
@@ -177,6 +177,7 @@ def train(
     fabric.to_device(network)
     batches = _agreed_batches(fabric, batches)
 
+    processes = Processes(None)
     state = TrainingState(network, optimizer, len(batches), total_steps)
     run = Run(state, batches, callbacks, stateful or {}, None if run_dir is None else Path(run_dir), fabric)
     with closing(run), _rates_restored(optimizer) as rates:
@@ -228,7 +229,7 @@ def train(
                 extra = _end_epoch(run, callbacks, fabric) if epoch_ended else {}
                 if epoch_ended or state.finished or (log_every and state.step % log_every == 0):
                     run.log(extra)
-                asked_to_end = largest_over_ranks(fabric, interrupt.signum)
+                asked_to_end = processes.largest(interrupt.signum, fabric.device)
                 if state.finished or asked_to_end or state.step % checkpoint_every == 0:
                     run.save()
                 display.advance(samples=len(indices), metrics=metrics)
