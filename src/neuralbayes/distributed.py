@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import torch
 import torch.distributed as dist
@@ -15,7 +15,6 @@ from neuralbayes.system.devices import named_device
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
-    from lightning_fabric.loggers.logger import Logger
 
 T = TypeVar("T")
 
@@ -105,15 +104,12 @@ def n_launched(environment: Mapping[str, str] = os.environ) -> int:
     return 1
 
 
-def default_fabric(
-    *, device: str = "auto", precision: Literal["32-true", "bf16-mixed"] = "32-true", loggers: Sequence[Logger] = ()
-) -> Fabric:
+def default_fabric(*, device: str = "auto") -> Fabric:
     """A launched Fabric with all processes of torchrun, `fabric run` or Slurm's srun, or with one on `device`."""
     from lightning_fabric import Fabric
     from lightning_fabric.plugins.environments.lightning import LightningEnvironment
 
     accelerator, _, number = named_device(device).partition(":")
-    options: dict[str, Any] = {"accelerator": accelerator, "precision": precision, "loggers": list(loggers)}
     size = n_launched()
     if size == 1:
         if n_processes() > 1:
@@ -123,12 +119,12 @@ def default_fabric(
             )
         # Explicit, since Fabric would take a Slurm batch script for one of many processes.
         devices = [int(number)] if number else 1
-        fabric = Fabric(devices=devices, plugins=LightningEnvironment(), **options)
+        fabric = Fabric(accelerator=accelerator, devices=devices, plugins=LightningEnvironment())
     else:
         import joblib  # type: ignore[import-untyped]
 
         per_node = _processes_per_node(size)
-        fabric = Fabric(strategy="ddp", devices=per_node, num_nodes=size // per_node, **options)
+        fabric = Fabric(accelerator=accelerator, strategy="ddp", devices=per_node, num_nodes=size // per_node)
         # No more threads than cores: threads that wait for each other are slower than one.
         torch.set_num_threads(min(torch.get_num_threads(), max(1, joblib.cpu_count() // per_node)))
     if os.environ.get("LT_CLI_USED") != "1":  # `fabric run` has launched it on creation

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 from image_cases import Break
+from lightning_fabric import Fabric
 
 from neuralbayes.data.sources import ArraySource
-from neuralbayes.distributed import default_fabric
 from neuralbayes.features import pretraining
 from neuralbayes.features.encoder import STATES, ImageEncoder
 from neuralbayes.features.pretraining import PRESETS, PretrainConfig, pretrain
@@ -28,6 +28,8 @@ CONFIG = PretrainConfig(
     seed=3,
 )
 STEPS = 8  # 64 images, two epochs of four batches
+
+HALF = Fabric(accelerator="cpu", devices=1, precision="bf16-mixed")
 
 
 def images(n=64, shape=(22, 22, 1), seed=0):
@@ -234,7 +236,12 @@ def test_a_run_that_diverges_leaves_a_checkpoint_of_finite_weights(tmp_path):
 
 def test_half_precision_is_refused_where_it_would_round_r_c_away(tmp_path):
     with pytest.raises(ValueError, match="`fabric`"):
-        pretrain(images(16), CONFIG, out=tmp_path / "run", fabric=default_fabric(precision="bf16-mixed"))
+        pretrain(
+            images(16),
+            CONFIG,
+            out=tmp_path / "run",
+            fabric=HALF,
+        )
     assert not (tmp_path / "run").exists()
 
 
@@ -243,7 +250,7 @@ def test_a_run_goes_on_in_the_precision_that_it_began_with(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         pretrain(images(32), config, out=tmp_path, callbacks=[Break(1, KeyboardInterrupt())])
     with pytest.raises(ValueError, match="different: precision"):
-        pretrain(images(32), config, out=tmp_path, fabric=default_fabric(precision="bf16-mixed"))
+        pretrain(images(32), config, out=tmp_path, fabric=HALF)
 
 
 # Results and augmentation

@@ -124,14 +124,8 @@ class ImageEncoder(nn.Module):
             return flat_state(layers(self.prepare(batch).to(device)), max_size)[: len(indices)]
 
         with evaluation_mode(self):
-            return in_blocks(
-                flat,
-                len(source),
-                block=batch_size,
-                description="batches of features",
-                verbose=verbose,
-                dtype=np.float32,
-            )
+            options: dict[str, Any] = {"description": "batches of features", "verbose": verbose, "dtype": np.float32}
+            return in_blocks(flat, len(source), block=batch_size, **options)
 
     def layers(self, state: str) -> nn.Sequential:
         """The layers up to a hidden state, "relu1" to "relu4", which share their weights with this encoder."""
@@ -245,16 +239,14 @@ def state_use(encoder: ImageEncoder, source: ImageSource, n_images: int = 2048) 
     n = min(n_images, len(source))
     p_z: dict[str, Tensor] = {}
     h_zx = dict.fromkeys(STATES, 0.0)
-    was_training = encoder.training
-    encoder.eval()
-    for indices in np.array_split(np.arange(n), math.ceil(n / 256)):
-        share = len(indices) / n
-        for name, logits in states(encoder.prepare(source.read(indices)).to(device)).items():
-            p_zx = posterior(logits)
-            part = share * prior(p_zx)
-            p_z[name] = p_z[name] + part if name in p_z else part
-            h_zx[name] += share * float(conditional_entropy(p_zx))
-    encoder.train(was_training)
+    with evaluation_mode(encoder):
+        for indices in np.array_split(np.arange(n), math.ceil(n / 256)):
+            share = len(indices) / n
+            for name, logits in states(encoder.prepare(source.read(indices)).to(device)).items():
+                p_zx = posterior(logits)
+                part = share * prior(p_zx)
+                p_z[name] = p_z[name] + part if name in p_z else part
+                h_zx[name] += share * float(conditional_entropy(p_zx))
     return {
         name: StateUse(p.mean(dim=(1, 2)).cpu(), max(0.0, float(entropy(p, dim=0).mean()) - h_zx[name]))
         for name, p in p_z.items()

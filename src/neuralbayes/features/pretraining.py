@@ -6,7 +6,6 @@ import copy
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -230,20 +229,13 @@ def pretrain(
             return encoder.prepare(augmented(batch) if config.augment else batch)
 
         def step(network: nn.Module, batch: Tensor) -> Mapping[str, float | Tensor]:
-            loss = backward(
-                objective,
-                network,
-                batch,
-                microbatch_size=microbatch_size,
-                marginal=config.marginal,
-                smoothness=smoothness,
-                recompute=config.recompute,
-            )
-            return {"loss": loss, **watch.latest}
+            options: dict[str, Any] = {"marginal": config.marginal, "recompute": config.recompute}
+            options |= {"microbatch_size": microbatch_size, "smoothness": smoothness}
+            return {"loss": backward(objective, network, batch, **options), **watch.latest}
 
         if folder is not None:  # only after all settings and images have been checked
             rank_zero_result(fabric, lambda: open_run(folder, "mim", settings))
-        with noise_of_rank(fabric, config.seed) if fabric.world_size > 1 else nullcontext():
+        with noise_of_rank(fabric, config.seed):
             state = train(
                 states,
                 step,

@@ -159,7 +159,7 @@ class WarnOnCollapse(Callback):
     """Warn once per layer if a layer has collapsed and does not recover.
 
     It uses two metrics: ``mi/LAYER``, the mutual information in nats, and ``dead/LAYER``, the fraction of states with
-    almost no mass. A layer has collapsed below `MIN_INFORMATION` nats or above a fraction of `MAX_DEAD`.
+    almost no mass. A layer has collapsed below 0.01 nats or above a fraction of 0.9.
 
     Parameters
     ----------
