@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from gradient_cases import CountByAssignment, batch_norm_network, grads, mlp, points, whole_batch
+from gradient_cases import batch_norm_network, grads, mlp, points, whole_batch
 from torch import Tensor, nn
 
 import neuralbayes as nb
@@ -84,17 +84,6 @@ def test_in_the_perturbed_pass(there: bool, recompute: bool) -> None:
         network,
         there,
         lambda: nb.backward(DML(), network, points(21), microbatch_size=7, smoothness=R_c, recompute=recompute),
-        RuntimeError,
-    )
-
-
-@with_and_without_gradients
-def test_in_the_monitor(there: bool) -> None:
-    network = CountByAssignment()
-    check_untouched(
-        network,
-        there,
-        lambda: nb.backward(DML(), network, points(20), microbatch_size=7, monitor=FailsAt(2, RuntimeError)),
         RuntimeError,
     )
 

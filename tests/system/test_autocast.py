@@ -72,15 +72,6 @@ def test_half_precision_is_widened_in_containers_and_nothing_else() -> None:
 # Quantities in p(z|x) and p(z)
 
 
-def test_weighted_sum_by_hand() -> None:
-    values = torch.tensor([[1.0, 2.0], [3.0, 5.0], [7.0, 11.0]], requires_grad=True)
-    total = weighted_sum(torch.tensor([1.0, 0.0, 2.0]), values)
-    assert total.tolist() == [15.0, 24.0]
-    total.backward(torch.tensor([1.0, 10.0]))
-    assert values.grad is not None
-    assert values.grad.tolist() == [[1.0, 10.0], [0.0, 0.0], [2.0, 20.0]]
-
-
 def test_the_backward_pass_of_a_weighted_sum_leaves_autocast_too() -> None:
     """0.1 has no short binary form, so a product in bfloat16 would differ."""
     values = torch.ones(2, 2, requires_grad=True)
