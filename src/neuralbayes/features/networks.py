@@ -154,7 +154,11 @@ def load_network(name: str, kind: Kind, *, size: tuple[int, int] | None = None, 
     if name == PACKAGED["pictures"]:
         return _efficientnet(size, torch_device(device))
     module, extra = ("timm", "timm") if family == "timm" else ("sentence_transformers", "sentences")
-    library = _import(module, extra)
+    try:
+        library = import_module(module)
+    except ModuleNotFoundError as error:
+        package = module.replace("_", "-")
+        raise ImportError(f"these features need {package}: pip install 'neuralbayes[{extra}]'") from error
     load = _timm if family == "timm" else _sentence_transformers
     with _loading(name):
         return load(library, name, size, torch_device(device))
@@ -273,14 +277,6 @@ def _at_hand(name: str) -> bool:
         return False
     found = import_module("huggingface_hub").try_to_load_from_cache(f"timm/{name[5:]}", "model.safetensors")
     return isinstance(found, str)
-
-
-def _import(module: str, extra: str) -> Any:
-    try:
-        return import_module(module)
-    except ModuleNotFoundError as error:
-        package = module.replace("_", "-")
-        raise ImportError(f"these features need {package}: pip install 'neuralbayes[{extra}]'") from error
 
 
 @contextmanager

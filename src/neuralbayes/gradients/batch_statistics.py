@@ -26,7 +26,7 @@ def recorded_statistics(network: nn.Module, wanted: bool = True) -> Iterator[Sta
 
     def record(module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
         if isinstance(module, _BatchNorm):
-            mean, variance, _ = _Moments.apply(inputs[0], _alone, True)  # type: ignore[no-untyped-call]
+            mean, variance, _ = _Moments.apply(inputs[0], lambda own: own, True)  # type: ignore[no-untyped-call]
             statistics.setdefault(module, []).append((mean, variance))
 
     hooks = [m.register_forward_pre_hook(record) for m in _batch_norms(network)] if wanted else []
@@ -151,11 +151,6 @@ class _Normalized(torch.autograd.Function):
         grad_mean, grad_variance = -gain * inverse * grad_bias, -0.5 * gain * inverse.square() * grad_weight
         trained = weight is not None
         return grad_x, grad_mean, grad_variance, grad_weight if trained else None, grad_bias if trained else None, None
-
-
-def _alone(tensor: Tensor) -> Tensor:
-    """The sum over a single process: the identity."""
-    return tensor
 
 
 def _along_channels(values: Tensor, like: Tensor) -> Tensor:

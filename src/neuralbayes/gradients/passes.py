@@ -16,8 +16,7 @@ from neuralbayes.distributed import Processes
 from neuralbayes.objectives.base import Objective, Outputs, as_list, interior_posterior
 from neuralbayes.objectives.smoothness import Smoothness
 
-PART_BYTES = 2**22
-"""Size of the pieces in which the terms of an output are evaluated."""
+PART_BYTES = 2**22  # of the pieces in which the terms of an output are evaluated
 
 
 @dataclass
@@ -49,7 +48,9 @@ def microbatches(
     size = largest if microbatch_size is None else microbatch_size
     if isinstance(size, bool) or not isinstance(size, Integral) or size < 1:
         raise ValueError(f"`microbatch_size` must be an integer of at least 1, got {microbatch_size!r}")
-    weight = torch.ones(len(batch), device=batch.device, dtype=_weight_dtype(network, batch))
+    # float64 if the network or its input is, so that the gradient is exact in it
+    double = batch.dtype == torch.float64 or any(p.dtype == torch.float64 for p in network.parameters())
+    weight = torch.ones(len(batch), device=batch.device, dtype=torch.float64 if double else torch.float32)
     if sample_weight is not None:
         sample_weight = torch.as_tensor(sample_weight)
         if sample_weight.shape != weight.shape or not bool((sample_weight >= 0).all()):
@@ -70,12 +71,6 @@ def microbatches(
         weight = torch.cat([weight, weight.new_zeros(missing)])
     pieces = zip(batch.tensor_split(n_chunks), (weight / total).tensor_split(n_chunks), seeds, strict=True)
     return [Microbatch(x, w, seed, present=i < n) for i, (x, w, seed) in enumerate(pieces)]
-
-
-def _weight_dtype(network: nn.Module, batch: Tensor) -> torch.dtype:
-    """float64 if the network or its input is, so that the gradient is exact in float64; otherwise float32."""
-    double = batch.dtype == torch.float64 or any(p.dtype == torch.float64 for p in network.parameters())
-    return torch.float64 if double else torch.float32
 
 
 class BufferState:

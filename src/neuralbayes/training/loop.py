@@ -175,8 +175,10 @@ def train(
     fabric = default_fabric() if fabric is None else fabric
     check_fabric(fabric)
     fabric.to_device(network)
-    batches = _agreed_batches(fabric, batches)
-
+    of_ranks = gather(fabric, batches)
+    if len({replace(of_rank, seed=0) for of_rank in of_ranks}) > 1:
+        raise ValueError(f"`batches` must be the same on every process except for their seed, got {of_ranks}")
+    batches = of_ranks[0]
     processes = Processes(None)
     state = TrainingState(network, optimizer, len(batches), total_steps)
     run = Run(state, batches, callbacks, stateful or {}, None if run_dir is None else Path(run_dir), fabric)
@@ -235,14 +237,6 @@ def train(
                 display.advance(samples=len(indices), metrics=metrics)
             interrupt.signum = interrupt.signum or asked_to_end
     return state
-
-
-def _agreed_batches(fabric: Fabric, batches: Batches) -> Batches:
-    """The batches of rank 0. Processes may have different seeds, but must have the same samples."""
-    of_ranks = gather(fabric, batches)
-    if len({replace(of_rank, seed=0) for of_rank in of_ranks}) > 1:
-        raise ValueError(f"`batches` must be the same on every process except for their seed, got {of_ranks}")
-    return of_ranks[0]
 
 
 def _end_epoch(run: Run, callbacks: Sequence[Callback], fabric: Fabric) -> dict[str, float]:
