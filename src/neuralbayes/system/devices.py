@@ -20,7 +20,14 @@ _AUTO: ContextVar[str] = ContextVar("device", default="auto")
 
 @contextmanager
 def computing_on(device: str) -> Iterator[None]:
-    """Make "auto" mean `device` inside the block, in this thread."""
+    """Make "auto" mean `device` inside the block, in this thread.
+
+    Examples
+    --------
+    >>> with computing_on("cpu"):
+    ...     torch_device("auto")
+    device(type='cpu')
+    """
     token = _AUTO.set(named_device(device))
     try:
         yield
@@ -29,7 +36,18 @@ def computing_on(device: str) -> Iterator[None]:
 
 
 def named_device(device: str) -> str:
-    """Check a device: "cpu", "cuda", "cuda:1", "mps", or "auto", which it replaces within :func:`computing_on`."""
+    """Check `device`, and resolve "auto" within :func:`computing_on`.
+
+    Parameters
+    ----------
+    device : str
+        "cpu", "cuda", "cuda:1" or "mps". "auto" is the best one available.
+
+    Returns
+    -------
+    str
+        "auto" outside of :func:`computing_on`.
+    """
     if not isinstance(device, str) or not re.fullmatch(r"auto|cpu|mps|cuda(:\d+)?", device):
         raise ValueError(f"`device` must be 'auto', 'cpu', 'cuda', 'cuda:N' or 'mps', got {device!r}")
     kind, _, number = device.partition(":")
